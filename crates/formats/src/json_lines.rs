@@ -20,7 +20,7 @@ use speedwell_model::{
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::io::Write;
+use std::io::{BufRead, Write};
 use std::sync::Arc;
 
 /// Writes `session` as lines. `out` should be buffered, because it receives many small writes.
@@ -151,10 +151,26 @@ pub fn json_parameters(case: &Case) -> Cow<'_, [(String, ParameterValue)]> {
 /// Fails if a line is invalid (the message names it), if the file is truncated, or if a newer
 /// version wrote the file.
 pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
+    read_from(text.as_bytes())
+}
+
+/// Reads all sessions from `input`, of which only one line is in memory at a time.
+///
+/// # Errors
+/// Fails like [`read`], or if `input` fails.
+pub fn read_from(mut input: impl BufRead) -> anyhow::Result<Vec<Session>> {
     let mut reading = SessionsReader::default();
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()) {
-        reading.read_line(line, number).with_context(|| format!("line {number}"))?;
+    let mut line = String::new();
+    for number in 1.. {
+        line.clear();
+        if input.read_line(&mut line)? == 0 {
+            break;
+        }
+        let text = line.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(&line);
+        let text = text.trim_end_matches(['\r', '\n']);
+        if !text.trim().is_empty() {
+            reading.read_line(text, number).with_context(|| format!("line {number}"))?;
+        }
     }
     reading.current.check_complete()?;
     ensure!(!reading.sessions.is_empty(), "it contains no session");

@@ -59,7 +59,7 @@ pub use projects::{StoredProject, project_name_problem};
 pub use recorder::SessionRecorder;
 pub use retention::RetentionRules;
 pub use selection::SessionFilter;
-pub use uploads::{IncompleteUpload, SessionDigest, UploadSender, UploadStatus, count_lines};
+pub use uploads::{SessionDigest, UploadSender, UploadStatus};
 
 /// The sessions of a project or of a user.
 ///

@@ -1,8 +1,71 @@
 //! Clients of other servers. [`push`] sends sessions to a Speedwell server; [`forge`] keeps the
-//! comment and status of a pull request up to date.
+//! comment and status of a pull request up to date. All configure their HTTP agents alike.
 
-mod agent;
 pub mod forge;
 pub mod push;
 
-pub use agent::SecretToken;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use ureq::Agent;
+use ureq::config::ConfigBuilder;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::typestate::AgentScope;
+
+/// A secret that is never printed.
+#[derive(Clone)]
+pub struct SecretToken(String);
+
+impl SecretToken {
+    /// Creates a token, trimming whitespace.
+    pub fn new(text: impl AsRef<str>) -> SecretToken {
+        SecretToken(text.as_ref().trim().to_owned())
+    }
+
+    fn secret(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretToken {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Token(secret)")
+    }
+}
+
+/// Returns the configuration of a client. The client trusts the system's certificates and
+/// `authorities`, and uses the proxy that the environment names. It does not follow redirects,
+/// because following one would pass the token on.
+fn agent_config(authorities: Vec<Certificate<'static>>) -> ConfigBuilder<AgentScope> {
+    let certificates = rustls_native_certs::load_native_certs().certs;
+    let roots =
+        certificates.iter().map(|certificate| Certificate::from_der(certificate).to_owned());
+    let roots: Vec<_> = roots.chain(authorities).collect();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = TlsConfig::builder()
+        .root_certs(RootCerts::from(roots))
+        .unversioned_rustls_crypto_provider(provider)
+        .build();
+    Agent::config_builder()
+        .tls_config(tls)
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .user_agent("speedwell")
+}
+
+/// Whether a host, with or without a port, is a loopback address.
+fn is_this_machine(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
+    name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+/// Truncates a string and replaces its control characters with spaces.
+fn truncate_text(text: &str, max_chars: usize) -> String {
+    let printable = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().take(max_chars).map(printable).collect()
+}

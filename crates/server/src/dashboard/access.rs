@@ -6,7 +6,7 @@
 //! [`CallerIdentity::ensure_permitted`].
 
 use crate::http::cookie::{LoginKey, LoginStore};
-use crate::http::login_limiter::FailureLimiter;
+use crate::http::token::FailureLimiter;
 use crate::http::{ClientInfo, HttpError};
 use axum::http::StatusCode;
 use speedwell_model::stored::{StoredToken, TokenScope};
@@ -30,8 +30,6 @@ pub enum RequiredPermission {
     Nothing,
     /// Reading the project.
     Read,
-    /// Pushing to the project, or reading it.
-    PushOrRead,
     /// Pushing to the project.
     Push,
     /// Triaging changes of the project.
@@ -44,7 +42,7 @@ pub enum RequiredPermission {
 #[derive(Debug)]
 pub struct SiteAccess {
     pub(super) rules: AccessRules,
-    key: Option<LoginKey>,
+    pub(super) key: Option<LoginKey>,
     pub(super) logins: LoginStore<CallerIdentity>,
     pub(super) failures: FailureLimiter,
     /// Limits audit entries for tokens that are expired or revoked.
@@ -81,11 +79,6 @@ impl SiteAccess {
     /// not read everything.
     pub fn offers_login(&self) -> bool {
         self.key.is_some() || !self.rules.allows_anonymous_reads
-    }
-
-    /// Redeems the startup key. Returns `false` if the key is wrong or has been used before.
-    pub(super) fn redeem(&self, presented: &str) -> bool {
-        self.key.as_ref().is_some_and(|key| key.redeem(presented))
     }
 }
 
@@ -174,10 +167,8 @@ impl CallerIdentity {
         };
         let sufficient_scopes: &[TokenScope] = match permission {
             RequiredPermission::Nothing => return true,
-            RequiredPermission::Read | RequiredPermission::PushOrRead if is_public => return true,
-            RequiredPermission::Read | RequiredPermission::PushOrRead => {
-                &[TokenScope::Read, TokenScope::Push, TokenScope::Triage]
-            }
+            RequiredPermission::Read if is_public => return true,
+            RequiredPermission::Read => &[TokenScope::Read, TokenScope::Push, TokenScope::Triage],
             RequiredPermission::Push => &[TokenScope::Push],
             RequiredPermission::Triage => &[TokenScope::Triage],
             RequiredPermission::Admin => &[],

@@ -5,34 +5,34 @@
 //! [`router`].
 
 use crate::dashboard::access::{CallerIdentity, RequiredPermission};
-use crate::dashboard::address::{PageAddress, PageFormat};
-use crate::dashboard::page::charts::ChartPart;
-use crate::dashboard::page::content::{PageContent, PageContext, PageOutcome};
+use crate::dashboard::api::sessions;
+use crate::dashboard::link::{PageAddress, PageFormat};
+use crate::dashboard::login;
+use crate::dashboard::page::{ChartPart, PageContent, PageContext, PageOutcome};
 use crate::dashboard::project::HostedProject;
-use crate::dashboard::query::PageQuery;
-use crate::dashboard::request::RequestContext;
+use crate::dashboard::request::{PageQuery, RequestContext};
 use crate::dashboard::responses::{PageLayout, error_page, page_response, redirect_to_page};
-use crate::dashboard::route::{Route, RouteHandler};
-use crate::dashboard::routes::FoundPage;
+use crate::dashboard::routes::{self, BodyKind, FoundPage, Route, RouteHandler};
 use crate::dashboard::site::{HEAVY_TIMEOUTS, SiteState};
-use crate::dashboard::{login, routes};
+use crate::http::assets::with_etag;
 use crate::http::blocking::BlockingPool;
-use crate::http::etag::with_etag;
 use crate::http::{ClientInfo, HttpError};
 use axum::Router;
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
 use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, Method, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use speedwell_report::ReportFormat;
 use speedwell_store::Store;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Maximum size of a form.
+/// Maximum size of a form, and of a JSON body of the API.
 const MAX_FORM_BYTES: usize = 64 << 10;
-/// Maximum bytes of a decompressed body of the API.
-const MAX_BODY_BYTES: usize = 64 << 20;
+/// Bytes of a session that are in memory while it arrives. The rest is in a file.
+const MAX_PART_BYTES: usize = 1 << 20;
 
 /// Returns the router of a site: its pages and their files, and the API.
 pub fn router(site: Arc<SiteState>) -> Router {
@@ -92,9 +92,11 @@ async fn answer_api(mut context: RequestContext, body: Body) -> Result<Response<
     let pool = context.site.api.clone();
     // Reject unauthorized callers before reading the body.
     let mut context = authorize_caller(context, &pool, route.permission).await?;
-    context.body = to_bytes(body, MAX_BODY_BYTES)
-        .await
-        .map_err(|_| HttpError::bad_request("cannot read the body"))?;
+    if route.body_kind == BodyKind::Lines {
+        context = receive_session(context, body, &pool).await?;
+    } else {
+        context.body = to_bytes(body, MAX_FORM_BYTES).await.map_err(|_| unreadable_body())?;
+    }
     let work = move |context: RequestContext| match route.handler {
         RouteHandler::Response(handler) => handler(&context),
         RouteHandler::Page(_) | RouteHandler::Stream(_) => {
@@ -104,6 +106,32 @@ async fn answer_api(mut context: RequestContext, body: Body) -> Result<Response<
         }
     };
     run_work(context, &pool, route.is_heavy, work).await?
+}
+
+fn unreadable_body() -> HttpError {
+    HttpError::bad_request("cannot read the body")
+}
+
+/// Receives the lines of a session. All but the last of them go to a file if there are many, so
+/// that memory does not depend on their number.
+async fn receive_session(
+    mut context: RequestContext,
+    mut body: Body,
+    pool: &BlockingPool,
+) -> Result<RequestContext, HttpError> {
+    let mut part = Vec::new();
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        let frame = frame.map_err(|_| unreadable_body())?;
+        if let Some(bytes) = frame.data_ref() {
+            part.extend_from_slice(bytes);
+        }
+        if part.len() >= MAX_PART_BYTES {
+            let full_part = std::mem::take(&mut part);
+            context = pool.run(move || sessions::spool_part(context, &full_part)).await??;
+        }
+    }
+    context.body = part.into();
+    Ok(context)
 }
 
 async fn get_page(mut context: RequestContext) -> Result<Response<Body>, HttpError> {

@@ -1,7 +1,13 @@
-//! Percent-encodes addresses, adds links to table cells, and finds similar names.
+//! Reads and writes addresses: percent-encodes them, and splits the path of a page into its parts,
+//! the project, and the format of the response. Adds links to table cells, and finds similar names.
+//!
+//! Every path may end in an extension such as `.json`, which requests the same document in that
+//! format. A name may also end like that, so a path may have two readings. Start with
+//! [`PageAddress::readings`]; `routes.rs` finds the page of a reading.
 
+use crate::http::HttpError;
 use serde_json::Value;
-use speedwell_report::{Document, ReportRow};
+use speedwell_report::{Document, ReportFormat, ReportRow};
 use std::fmt::Write as _;
 
 /// Encodes a string as one path segment or query value. Unreserved characters (RFC 3986, section
@@ -97,6 +103,90 @@ pub fn nearest_names<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -
     by_distance.sort();
     by_distance.truncate(5);
     by_distance.into_iter().map(|(_, known)| known).collect()
+}
+
+/// Format of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageFormat {
+    /// A page with its layout.
+    Page,
+    /// A document format.
+    Document(ReportFormat),
+    /// The sessions behind the page, one JSON object per line.
+    JsonLines,
+}
+
+impl PageFormat {
+    /// Formats in which every page is available as a file, by file extension.
+    pub const DOCUMENTS: [(&'static str, ReportFormat); 5] = [
+        ("json", ReportFormat::Json),
+        ("md", ReportFormat::Markdown),
+        ("csv", ReportFormat::Csv),
+        ("html", ReportFormat::Html),
+        ("txt", ReportFormat::Text),
+    ];
+
+    fn by_ending(ending: &str) -> Option<PageFormat> {
+        if ending == "jsonl" {
+            return Some(PageFormat::JsonLines);
+        }
+        let known = PageFormat::DOCUMENTS.iter().find(|(name, _)| *name == ending);
+        known.map(|(_, format)| PageFormat::Document(*format))
+    }
+}
+
+/// An address, as the parts of its path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageAddress {
+    parts: Vec<String>,
+}
+
+impl PageAddress {
+    /// Parses a path.
+    ///
+    /// # Errors
+    /// Fails if the path does not decode to text.
+    pub fn parse(path: &str) -> Result<PageAddress, HttpError> {
+        let relative = path.strip_prefix('/').unwrap_or(path);
+        let segments = relative.strip_suffix('/').unwrap_or(relative).split('/');
+        match segments.map(decode_segment).collect::<Option<Vec<String>>>() {
+            Some(parts) => Ok(PageAddress { parts }),
+            None => Err(HttpError::not_found(
+                "cannot decode the address: expected percent-encoded UTF-8",
+            )),
+        }
+    }
+
+    /// Returns the name of the project, or `None` for pages of the whole server.
+    pub fn project(&self) -> Option<&str> {
+        let first = self.parts.first()?;
+        let name = match self.parts.len() {
+            1 => first.split_once('.').map_or(first.as_str(), |(name, _)| name),
+            _ => first,
+        };
+        (!["", "index", "settings"].contains(&name)).then_some(name)
+    }
+
+    /// Returns the possible readings of the address, most likely first: the parts of the path, and
+    /// the format. The first reading takes the whole last part as a name. The second one takes the
+    /// extension of the last part as a format.
+    pub fn readings(&self) -> Vec<(Vec<String>, PageFormat)> {
+        let mut readings = vec![(self.parts.clone(), PageFormat::Page)];
+        if let Some((last, before)) = self.parts.split_last()
+            && let Some((stem, extension)) = last.rsplit_once('.')
+            && let Some(format) = PageFormat::by_ending(extension)
+        {
+            let mut parts = before.to_vec();
+            // Pages without a name of their own are called `index`.
+            match (stem, parts.len()) {
+                ("index", 0) => parts.push(String::new()),
+                ("index", 1) => {}
+                _ => parts.push(stem.to_owned()),
+            }
+            readings.push((parts, format));
+        }
+        readings
+    }
 }
 
 #[cfg(test)]

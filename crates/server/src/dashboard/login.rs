@@ -5,11 +5,9 @@
 //! [`identify_caller`] or [`login_page`].
 
 use crate::dashboard::access::{CallerIdentity, PublicAccess};
-use crate::dashboard::address::PageFormat;
-use crate::dashboard::link::encode_segment;
-use crate::dashboard::page::content::PageContent;
-use crate::dashboard::query::PageQuery;
-use crate::dashboard::request::RequestContext;
+use crate::dashboard::link::{PageFormat, encode_segment};
+use crate::dashboard::page::PageContent;
+use crate::dashboard::request::{PageQuery, RequestContext};
 use crate::dashboard::responses::{PageLayout, page_response, redirect_to};
 use crate::dashboard::site::unix_ms;
 use crate::http::HttpError;
@@ -245,7 +243,7 @@ fn authenticate(context: &RequestContext, token_or_key: &str) -> Result<CallerId
     if let Some(token) = AccessToken::parse(token_or_key) {
         return caller_by_token(context, &token);
     }
-    if access.redeem(token_or_key) {
+    if access.key.as_ref().is_some_and(|key| key.redeem(token_or_key)) {
         return Ok(CallerIdentity::with_key());
     }
     Err(failed_login_error(context, None))

@@ -7,24 +7,18 @@
 //! [`router`]. `site` and `project` hold the state; they depend on neither requests nor pages.
 
 mod access;
-mod address;
 mod api;
 mod dispatch;
 mod link;
-mod live;
 mod login;
-mod lookups;
-mod operation;
 mod page;
 mod project;
-mod query;
 mod request;
 mod responses;
-mod route;
 mod routes;
 mod site;
 
 pub use access::{AccessRules, CallerIdentity, RequiredPermission, SiteAccess};
 pub use dispatch::router;
-pub use lookups::{CommandLookups, ComparisonSource, GateResult, PlanSummary, TrendQuery};
+pub use project::{CommandLookups, ComparisonSource, GateResult, PlanSummary, TrendQuery};
 pub use site::{SiteState, project_name};

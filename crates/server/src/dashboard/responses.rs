@@ -3,12 +3,10 @@
 //! [`PageLayout::render_page`] and [`page_response`].
 
 use crate::dashboard::access::{CallerIdentity, RequiredPermission};
-use crate::dashboard::address::PageFormat;
-use crate::dashboard::page::charts;
-use crate::dashboard::page::content::PageContent;
+use crate::dashboard::link::PageFormat;
+use crate::dashboard::page::{self, PageContent};
 use crate::dashboard::project::HostedProject;
-use crate::dashboard::query::PageQuery;
-use crate::dashboard::request::RequestContext;
+use crate::dashboard::request::{PageQuery, RequestContext};
 use crate::dashboard::site::SiteState;
 use crate::http::HttpError;
 use axum::body::{Body, Bytes};
@@ -17,10 +15,7 @@ use serde_json::{Value, json};
 use speedwell_report::html::{
     ChartsLocation, LoginState, PageFrame, PageLink, ServedFrame, render_page,
 };
-use speedwell_report::{
-    ColumnKind, Document, ReportBlock, ReportCell, ReportColumn, ReportFormat, ReportRow,
-    ReportTable,
-};
+use speedwell_report::{Document, ReportBlock, ReportFormat};
 
 /// Section of the overview of all projects.
 pub const OVERVIEW_SECTION: &str = "overview";
@@ -99,7 +94,7 @@ impl PageLayout<'_> {
             events: page.events.clone(),
             is_reloaded: self.query.get("every").is_some(),
             charts: match &page.charts {
-                ChartsLocation::Here => ChartsLocation::Apart(charts::part_link_prefix(self.query)),
+                ChartsLocation::Here => ChartsLocation::Apart(page::part_link_prefix(self.query)),
                 part => part.clone(),
             },
         }
@@ -204,18 +199,16 @@ pub fn page_response(
 pub fn redirect_to_page(path: &str, format: PageFormat) -> Response<Body> {
     let extension = match format {
         PageFormat::Page => "",
-        PageFormat::JsonLines => ".jsonl",
+        PageFormat::JsonLines => "jsonl",
         PageFormat::Document(kind) => {
             let document = PageFormat::DOCUMENTS.iter().find(|(_, format)| *format == kind);
             document.map_or("", |(extension, _)| extension)
         }
     };
-    let address = match (path.split_once('?'), extension) {
-        (_, "") | (None, ".jsonl") => path.to_owned() + extension,
-        (None, extension) => format!("{path}.{}", extension.trim_start_matches('.')),
-        (Some((path, query)), extension) => {
-            format!("{path}.{}?{query}", extension.trim_start_matches('.'))
-        }
+    let address = match path.split_once('?') {
+        _ if extension.is_empty() => path.to_owned(),
+        None => format!("{path}.{extension}"),
+        Some((path, query)) => format!("{path}.{extension}?{query}"),
     };
     let builder =
         Response::builder().status(StatusCode::SEE_OTHER).header(header::LOCATION, address);
@@ -232,13 +225,21 @@ pub fn redirect_to(path: &str) -> Response<Body> {
     builder.body(Body::empty()).unwrap_or_default()
 }
 
+/// Builds a response of this media type.
+pub fn typed_response(
+    status: StatusCode,
+    mime: &'static str,
+    body: impl Into<Body>,
+) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(mime));
+    response
+}
+
 /// Builds a JSON response.
 pub fn json_response(status: StatusCode, body: &Value) -> Response<Body> {
-    let mut response = Response::new(Body::from(body.to_string() + "\n"));
-    *response.status_mut() = status;
-    let content_type = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
-    response
+    typed_response(status, "application/json", body.to_string() + "\n")
 }
 
 /// Renders an error as a page or a document, with the layout for this caller.
@@ -283,15 +284,7 @@ fn error_document(error: &HttpError) -> Document {
     document.attach_data("hint", json!(error.hints.join("; ")));
     if !error.nearest.is_empty() {
         document.push_heading(2, "Did you mean");
-        let rows = error
-            .nearest
-            .iter()
-            .map(|(href, name)| ReportRow::Cells(vec![ReportCell::words(name).with_link(href)]));
-        document.push(ReportBlock::Table(ReportTable {
-            columns: vec![ReportColumn::new("name", "name", ColumnKind::Label)],
-            rows: rows.collect(),
-            ..ReportTable::new("nearest")
-        }));
+        document.push(page::link_table("nearest", &error.nearest));
     }
     document
 }

@@ -8,40 +8,36 @@
 //! `/PROJECT/benchmarks/parse.json` has two readings, and the store decides which one is right.
 //! Also, callers must not learn which pages exist in a project that they may not read.
 
-use crate::dashboard::access::RequiredPermission::{
-    self, Admin, Nothing, Push, PushOrRead, Read, Triage,
+use self::RouteHandler::{Page, Response, Stream};
+use crate::dashboard::access::RequiredPermission::{self, Admin, Nothing, Push, Read, Triage};
+use crate::dashboard::api::{self, sessions};
+use crate::dashboard::link::{PageAddress, PageFormat, decode_segment, nearest_names};
+use crate::dashboard::login;
+use crate::dashboard::page::catalog::{
+    benchmark_page, benchmarks_page, calibration_page, machine_page, machines_page, search_page,
 };
-use crate::dashboard::address::{PageAddress, PageFormat};
-use crate::dashboard::api::{data, openapi, sessions};
-use crate::dashboard::link::{decode_segment, nearest_names};
-use crate::dashboard::page::alerts::{alerts_page, triage_change};
-use crate::dashboard::page::benchmarks::{benchmark_page, benchmarks_page};
-use crate::dashboard::page::branch::branch_page;
 use crate::dashboard::page::compare::compare_page;
-use crate::dashboard::page::live::{live_page, session_live_page};
-use crate::dashboard::page::machines::{calibration_page, machine_page, machines_page};
-use crate::dashboard::page::overview::overview_page;
-use crate::dashboard::page::project::project_page;
-use crate::dashboard::page::pull::pull_page;
-use crate::dashboard::page::revision::revision_page;
-use crate::dashboard::page::search::search_page;
-use crate::dashboard::page::session::{reference_page, session_page};
-use crate::dashboard::page::sessions::sessions_page;
-use crate::dashboard::page::settings::settings_page;
-use crate::dashboard::page::trend::trend_page;
+use crate::dashboard::page::history::{alerts_page, trend_page, triage_change};
+use crate::dashboard::page::live::{live_page, session_live_page, stream_updates};
+use crate::dashboard::page::project::{overview_page, project_page, settings_page};
+use crate::dashboard::page::revision::{branch_page, pull_page, revision_page};
+use crate::dashboard::page::session::{reference_page, session_page, sessions_page};
+use crate::dashboard::page::{PageContext, PageResult};
+use crate::dashboard::project::HostedProject;
+use crate::dashboard::request::RequestContext;
 use crate::dashboard::responses::{OVERVIEW_SECTION, SETTINGS_SECTION, json_response};
-use crate::dashboard::route::RouteHandler::{self, Page, Response, Stream};
-use crate::dashboard::route::{BodyKind, ResponseHandler, Route};
-use crate::dashboard::{live, login, operation};
 use crate::http::HttpError;
+use axum::body::Body;
 use axum::http::{Method, StatusCode};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// All routes. If several match a path, the first one counts.
-pub const ROUTES: &[Route] = &[
+const ROUTES: &[Route] = &[
     // Routes for operators and for logins. The handlers check permissions themselves.
-    get("/health/ready", Nothing, Response(operation::check_ready)),
-    get("/metrics", Read, Response(operation::report_metrics)),
+    get("/health/ready", Nothing, Response(api::check_ready)),
+    get("/metrics", Read, Response(api::report_metrics)),
     get("/login", Nothing, Response(login::login_page)),
     post("/login", Nothing, Response(login::log_in)),
     post("/logout", Nothing, Response(login::log_out)),
@@ -52,7 +48,7 @@ pub const ROUTES: &[Route] = &[
     get("/{project}", Read, Page(project_page)),
     get("/{project}/sessions", Read, Page(sessions_page)).in_section("sessions"),
     get("/{project}/sessions/{id}/live", Read, Page(session_live_page)).in_section("live"),
-    get("/{project}/sessions/{id}/events", Read, Stream(live::stream_updates)),
+    get("/{project}/sessions/{id}/events", Read, Stream(stream_updates)),
     get("/{project}/sessions/{id}", Read, Page(session_page)).in_section("sessions"),
     get("/{project}/sessions/{@reference...}", Read, Page(session_page)).in_section("sessions"),
     get("/{project}/{@reference...}", Read, Page(reference_page)).in_section("sessions"),
@@ -75,48 +71,21 @@ pub const ROUTES: &[Route] = &[
     get(
         "/api/v1/openapi.json",
         Nothing,
-        Response(|_| Ok(json_response(StatusCode::OK, &openapi::openapi_document(ROUTES)))),
+        Response(|_| Ok(json_response(StatusCode::OK, &openapi_document(ROUTES)))),
     )
     .describe("The OpenAPI document of this API", &[])
     .with_bodies(BodyKind::Nothing, &[(200, "the OpenAPI document")]),
     Route::new("PUT", "/api/v1/{project}/sessions/{id}", Push, Response(sessions::put_session))
         .describe(
-            "Upload a session: either its header, with the lines to follow, or all lines with their digest",
-            &[(
-                "sha256",
-                "digest of all lines: the body is the whole session, and the request finishes the upload",
-            )],
+            "Upload a session: all its lines, stored once even if the request is repeated",
+            &[("sha256", "digest of all lines")],
         )
         .with_bodies(
             BodyKind::Lines,
-            &[
-                (200, "upload state: 'arriving' with the number of lines received, or 'known'"),
-                (201, "'stored': the session is stored now"),
-            ],
-        ),
-    Route::new("PATCH", "/api/v1/{project}/sessions/{id}", Push, Response(sessions::append_lines))
-        .describe(
-            "Append lines to an upload",
-            &[("at", "number of the first line in the body; line 0 is the header")],
-        )
-        .with_bodies(
-            BodyKind::Lines,
-            &[(200, "'arriving' with the number of lines received, or 'known'")],
-        ),
-    post("/api/v1/{project}/sessions/{id}/finish", Push, Response(sessions::finish_upload))
-        .describe("Finish an upload: {\"lines\", \"sha256\"}", &[])
-        .with_bodies(
-            BodyKind::Json,
             &[
                 (200, "'known': the session was stored before"),
                 (201, "'stored': the session is stored now"),
             ],
-        ),
-    get("/api/v1/{project}/sessions/{id}/upload", PushOrRead, Response(sessions::upload_status))
-        .describe("Progress of an upload", &[])
-        .with_bodies(
-            BodyKind::Nothing,
-            &[(200, "'arriving' with the number of lines received, or 'known' with the digest")],
         ),
     get("/api/v1/{project}/sessions/{id}", Read, Response(sessions::get_session))
         .describe("A session as JSON Lines", &[])
@@ -162,7 +131,7 @@ pub const ROUTES: &[Route] = &[
             ("space", "horizontal axis: revision or time"),
         ],
     ),
-    get("/api/v1/{project}/gate", Read, Response(data::evaluate_gate)).heavy().describe(
+    get("/api/v1/{project}/gate", Read, Response(api::evaluate_gate)).heavy().describe(
         "Exit status of speedwell compare --fail-on: {\"status\", \"words\"}",
         &[
             ("base", "the baseline session, e.g. @prev"),
@@ -173,9 +142,9 @@ pub const ROUTES: &[Route] = &[
             ("correct", "multiple-testing correction"),
         ],
     ),
-    get("/api/v1/{project}/series", Read, Response(data::list_series))
+    get("/api/v1/{project}/series", Read, Response(api::list_series))
         .describe("All series: case, variant and metric", &[]),
-    get("/api/v1/{project}/points", Read, Response(data::list_points)).describe(
+    get("/api/v1/{project}/points", Read, Response(api::list_points)).describe(
         "The newest points of a series",
         &[
             ("series", "series number"),
@@ -186,9 +155,9 @@ pub const ROUTES: &[Route] = &[
         .describe("All benchmarks", &[]),
     get("/api/v1/{project}/machines", Read, Page(machines_page)).describe("All machines", &[]),
     get("/api/v1/{project}/alerts", Read, Page(alerts_page)).heavy().describe("Open changes", &[]),
-    get("/api/v1/tokens", Admin, Response(data::list_tokens))
+    get("/api/v1/tokens", Admin, Response(api::list_tokens))
         .describe("All tokens, without their secrets", &[]),
-    get("/api/v1/audit", Admin, Response(data::list_audit_entries))
+    get("/api/v1/audit", Admin, Response(api::list_audit_entries))
         .describe("The newest 200 entries of the audit log", &[]),
     get("/api/v1/settings", Admin, Page(settings_page))
         .describe("Projects, tokens and the audit log", &[]),
@@ -328,6 +297,252 @@ fn unknown_page(unknown: &str, project: &str) -> HttpError {
 fn page_routes() -> impl Iterator<Item = &'static Route> {
     let is_page = |route: &&Route| !route.is_api() && !matches!(route.handler, Response(_));
     ROUTES.iter().filter(is_page)
+}
+
+/// A path of the site with its method, the permission that it needs, and its handler.
+#[derive(Debug, Clone, Copy)]
+pub struct Route {
+    pub method: &'static str,
+    /// Path. `{name}` stands for one part, and `{name...}` for one or more. `{@name...}` is like
+    /// `{name...}`, but the first part must begin with `@`.
+    pub path: &'static str,
+    /// Permission in the project that the path names, or on the whole server.
+    pub permission: RequiredPermission,
+    pub handler: RouteHandler,
+    /// Whether the handler is expensive, such as a comparison.
+    pub is_heavy: bool,
+    /// Entry of the navigation bar that leads to the page; empty if there is none.
+    pub section: &'static str,
+    /// What an endpoint of the API does. This field and the following ones are only for the API.
+    pub summary: &'static str,
+    /// Query keys with their descriptions.
+    pub query: &'static [(&'static str, &'static str)],
+    /// Kind of request body.
+    pub body_kind: BodyKind,
+    /// Success statuses with their descriptions.
+    pub responses: &'static [(u16, &'static str)],
+}
+
+/// Returns a response.
+pub type ResponseHandler = fn(&RequestContext) -> Result<axum::http::Response<Body>, HttpError>;
+
+/// Builds a page.
+pub type PageHandler = fn(PageContext<'_>) -> PageResult;
+
+/// Handler of a route.
+#[derive(Debug, Clone, Copy)]
+pub enum RouteHandler {
+    /// Returns a complete response.
+    Response(ResponseHandler),
+    /// Builds a page, which is then rendered in the format of the address. The API always renders
+    /// JSON.
+    Page(PageHandler),
+    /// Returns a stream of events of a project.
+    Stream(fn(&RequestContext, &Arc<HostedProject>) -> axum::http::Response<Body>),
+}
+
+/// Kind of request body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyKind {
+    /// None.
+    Nothing,
+    /// Lines of a session.
+    Lines,
+    /// A JSON object.
+    Json,
+}
+
+impl Route {
+    /// Creates a route; the methods below describe it further.
+    pub const fn new(
+        method: &'static str,
+        path: &'static str,
+        permission: RequiredPermission,
+        handler: RouteHandler,
+    ) -> Route {
+        Route {
+            method,
+            path,
+            permission,
+            handler,
+            is_heavy: false,
+            section: "",
+            summary: "",
+            query: &[],
+            body_kind: BodyKind::Nothing,
+            responses: &[(200, "the document")],
+        }
+    }
+
+    /// Marks the route as expensive.
+    pub const fn heavy(self) -> Route {
+        Route { is_heavy: true, ..self }
+    }
+
+    /// Sets the entry of the navigation bar that leads to the page.
+    const fn in_section(self, section: &'static str) -> Route {
+        Route { section, ..self }
+    }
+
+    /// Describes an endpoint and its query.
+    pub const fn describe(
+        self,
+        summary: &'static str,
+        query: &'static [(&'static str, &'static str)],
+    ) -> Route {
+        Route { summary, query, ..self }
+    }
+
+    /// Describes the request body and the successful responses of an endpoint.
+    const fn with_bodies(
+        self,
+        body_kind: BodyKind,
+        responses: &'static [(u16, &'static str)],
+    ) -> Route {
+        Route { body_kind, responses, ..self }
+    }
+
+    /// Whether the route belongs to the API.
+    pub fn is_api(&self) -> bool {
+        self.path.starts_with("/api/")
+    }
+
+    /// Matches the decoded parts of a requested path. Returns the text in place of each `{name}`,
+    /// in order, or `None` if the path does not match this route.
+    fn match_path(&self, parts: &[String]) -> Option<Vec<String>> {
+        let mut names = Vec::new();
+        let mut rest = parts;
+        for pattern in self.path.trim_start_matches('/').split('/') {
+            let (part, after) = rest.split_first()?;
+            let name = pattern.strip_prefix('{').and_then(|name| name.strip_suffix('}'));
+            match name {
+                None if pattern == part => rest = after,
+                None => return None,
+                Some(_) if part.is_empty() => return None,
+                Some(name) if name.starts_with('@') && !part.starts_with('@') => return None,
+                Some(name) if name.ends_with("...") => {
+                    if after.iter().any(String::is_empty) {
+                        return None;
+                    }
+                    names.push(rest.join("/"));
+                    rest = &[];
+                }
+                Some(_) => {
+                    names.push(part.clone());
+                    rest = after;
+                }
+            }
+        }
+        rest.is_empty().then_some(names)
+    }
+
+    /// Returns the fixed part of the path after the project, such as `sessions`.
+    fn page_name(&self) -> Option<&'static str> {
+        let name = self.path.strip_prefix("/{project}/")?.split('/').next()?;
+        (!name.starts_with('{')).then_some(name)
+    }
+}
+
+/// Builds the document (<https://spec.openapis.org/oas/v3.1.0>).
+fn openapi_document(routes: &[Route]) -> Value {
+    let mut paths = Map::new();
+    for route in routes.iter().filter(|route| route.is_api()) {
+        let operations = paths.entry(route.path).or_insert_with(|| json!({}));
+        operations[route.method.to_lowercase()] = route_operation(route);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Speedwell",
+            "version": env!("CARGO_PKG_VERSION"),
+            "summary": "Upload benchmark sessions; query comparisons and trends",
+            "license": {"name": "MIT OR Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"token": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "Create a token with: speedwell serve token add",
+            }},
+            "schemas": {"Problem": problem_schema()},
+        },
+    })
+}
+
+fn problem_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["error", "hint"],
+        "properties": {
+            "error": {"type": "string", "description": "the error message"},
+            "hint": {"type": ["string", "null"], "description": "how to fix it"},
+            "lines": {"type": "integer", "description": "0 if the session arrived damaged"},
+            "stored_digest": {"type": "string", "description": "the digest of the session on the server"},
+            "sent_digest": {"type": "string", "description": "the digest that was sent"},
+        },
+    })
+}
+
+fn route_operation(route: &Route) -> Value {
+    let mut responses = Map::new();
+    for (status, description) in route.responses {
+        let media_type = match route.path {
+            "/api/v1/{project}/sessions/{id}" if route.method == "GET" => "application/jsonl",
+            _ => "application/json",
+        };
+        let content = json!({media_type: {}});
+        let response = json!({"description": description, "content": content});
+        responses.insert(status.to_string(), response);
+    }
+    let problem = json!({"$ref": "#/components/schemas/Problem"});
+    responses.insert(
+        "default".to_owned(),
+        json!({
+            "description": "the error, and how to fix it",
+            "content": {"application/problem+json": {"schema": problem}},
+        }),
+    );
+    let mut operation = json!({
+        "summary": route.summary,
+        "operationId": operation_id(route),
+        "parameters": route_parameters(route),
+        "responses": responses,
+    });
+    if route.permission != RequiredPermission::Nothing {
+        operation["security"] = json!([{"token": []}]);
+    }
+    let request_media_type = match route.body_kind {
+        BodyKind::Nothing => None,
+        BodyKind::Lines => Some("application/jsonl"),
+        BodyKind::Json => Some("application/json"),
+    };
+    if let Some(media_type) = request_media_type {
+        operation["requestBody"] = json!({"required": true, "content": {media_type: {}}});
+    }
+    operation
+}
+
+fn route_parameters(route: &Route) -> Vec<Value> {
+    let names = route.path.split('/').filter_map(|part| {
+        let name = part.strip_prefix('{')?.strip_suffix('}')?;
+        let string_schema = json!({"type": "string"});
+        Some(json!({"name": name, "in": "path", "required": true, "schema": string_schema}))
+    });
+    let keys = route.query.iter().map(|(name, description)| {
+        let string_schema = json!({"type": "string"});
+        json!({"name": name, "in": "query", "description": description, "schema": string_schema})
+    });
+    names.chain(keys).collect()
+}
+
+/// Builds an operation id such as `put_project_sessions_id`.
+fn operation_id(route: &Route) -> String {
+    let is_letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let path = route.path.trim_start_matches("/api/v1/");
+    let characters: String = path.chars().map(is_letter).collect();
+    let path = characters.replace("__", "_");
+    format!("{}_{}", route.method.to_lowercase(), path.trim_matches('_'))
 }
 
 #[cfg(test)]

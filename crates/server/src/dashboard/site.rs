@@ -6,11 +6,9 @@
 
 use crate::dashboard::access::{AccessRules, CallerIdentity, SiteAccess};
 use crate::dashboard::link::nearest_names;
-use crate::dashboard::lookups::CommandLookups;
-use crate::dashboard::project::{HostedProject, lock};
+use crate::dashboard::project::{CommandLookups, HostedProject, lock};
 use crate::http::assets::AssetTable;
-use crate::http::blocking::{BlockingPool, QUEUE_LENGTH, QueueTimeouts};
-use crate::http::client_limiter::ClientLimiter;
+use crate::http::blocking::{BlockingPool, ClientLimiter, QUEUE_LENGTH, QueueTimeouts};
 use crate::http::{HttpError, ServerStopper};
 use anyhow::Context;
 use speedwell_model::stored::AuditEntry;
@@ -20,7 +18,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Maximum number of pages computed concurrently.
 const PAGE_THREADS: usize = 4;
@@ -142,7 +140,7 @@ impl SiteState {
     pub fn count_viewers(&self) -> usize {
         let other_projects = lock(&self.other_projects);
         let watched = other_projects.values().chain([&self.first]);
-        watched.map(|project| project.live.count_viewers()).sum()
+        watched.map(|project| project.count_viewers()).sum()
     }
 
     /// Returns all projects, starting with the first project, and whether each can be read without
@@ -291,8 +289,7 @@ impl SiteState {
 
 /// Returns the current time in milliseconds since the Unix epoch.
 pub(super) fn unix_ms() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |since| since.as_millis() as i64)
+    jiff::Timestamp::now().as_millisecond()
 }
 
 /// Returns the name that the first project has in URLs. The name comes from the folder, file or

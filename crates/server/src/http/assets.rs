@@ -1,21 +1,29 @@
-//! Serves static files that are compiled into the program. Their names contain a digest of their
-//! content.
+//! Lets browsers keep what they have: serves static files that are compiled into the program, and
+//! sends the body of another response only if the client does not have it yet ([`with_etag`]).
 //!
-//! A name always stands for the same content, so browsers may cache a file forever. Request paths
-//! are only looked up in the table, and never reach the file system.
+//! The name of a file contains a digest of its content. A name always stands for the same content,
+//! so browsers may cache a file forever. Request paths are only looked up in the table, and never
+//! reach the file system.
+//!
+//! The tags of other responses (RFC 9110, 8.8.3 and 13.1.2) are weak, because the same response may
+//! be sent compressed or not. They are computed from the body: pages are rendered for each caller
+//! and have no date. Layers of tower-http support conditional requests for files only.
 
 use crate::http::compression::accepts_gzip;
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, to_bytes};
 use axum::http::header::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, VARY,
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH,
+    CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, VARY,
 };
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use hyper::body::Bytes;
+use hyper::body::{Body as _, Bytes};
 use ring::digest::{SHA256, digest};
 use std::collections::HashMap;
 use std::io::Write;
@@ -120,13 +128,6 @@ fn content_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, extension)| extension) {
         Some("css") => "text/css; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
-        Some("svg") => "image/svg+xml",
-        Some("png") => "image/png",
-        Some("ico") => "image/x-icon",
-        Some("woff2") => "font/woff2",
-        Some("json") => "application/json",
-        Some("txt") => "text/plain; charset=utf-8",
-        Some("html") => "text/html; charset=utf-8",
         _ => "application/octet-stream",
     }
 }
@@ -139,9 +140,72 @@ fn compress_bytes(bytes: &[u8]) -> Option<Bytes> {
     (gzipped.len() < bytes.len()).then(|| gzipped.into())
 }
 
+/// Adds a tag to the response, and drops the body if the client has it. Leaves a response unchanged
+/// if its status is not 200, if it already has a tag, or if the length of its body is unknown.
+///
+/// ```
+/// use axum::http::HeaderMap;
+/// use axum::http::header::{ETAG, IF_NONE_MATCH};
+/// use axum::response::IntoResponse;
+/// use speedwell_server::http::assets::with_etag;
+///
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// # runtime.block_on(async {
+/// let first = with_etag(&HeaderMap::new(), "a page".into_response()).await;
+/// assert_eq!(first.status(), 200);
+///
+/// let asked = HeaderMap::from_iter([(IF_NONE_MATCH, first.headers()[ETAG].clone())]);
+/// assert_eq!(with_etag(&asked, "a page".into_response()).await.status(), 304);
+/// assert_eq!(with_etag(&asked, "another one".into_response()).await.status(), 200);
+/// # });
+/// ```
+pub async fn with_etag(request_headers: &HeaderMap, response: Response) -> Response {
+    let has_length = response.body().size_hint().exact().is_some();
+    if response.status() != StatusCode::OK || !has_length || response.headers().contains_key(ETAG) {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    // A body of known length is complete in memory, so reading it neither waits nor fails.
+    let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let tag = entity_tag(&bytes);
+    // This cannot fail: Base64 and quotes are valid in header values.
+    if let Ok(value) = HeaderValue::from_str(&tag) {
+        parts.headers.insert(ETAG, value);
+    }
+    if !has_tag(request_headers, &tag) {
+        return Response::from_parts(parts, Body::from(bytes));
+    }
+    parts.status = StatusCode::NOT_MODIFIED;
+    for body_header in [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_DISPOSITION] {
+        parts.headers.remove(body_header);
+    }
+    Response::from_parts(parts, Body::empty())
+}
+
+/// Returns the tag of a response with this body.
+fn entity_tag(bytes: &[u8]) -> String {
+    let hash = digest(&SHA256, bytes);
+    format!("W/\"{}\"", URL_SAFE_NO_PAD.encode(&hash.as_ref()[..16]))
+}
+
+/// Whether the client has the response with this tag.
+fn has_tag(request_headers: &HeaderMap, tag: &str) -> bool {
+    let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+    let own_tag = opaque(tag);
+    request_headers.get_all(IF_NONE_MATCH).iter().any(|value| {
+        value.to_str().is_ok_and(|value| {
+            value.trim() == "*" || value.split(',').any(|tag| opaque(tag) == own_tag)
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hyper::body::Frame;
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
 
     #[test]
     fn asset_names_change_with_their_content() {
@@ -165,5 +229,59 @@ mod tests {
         };
         assert!(!is_gzipped("a.css"));
         assert!(is_gzipped("b.css"));
+    }
+
+    fn if_none_match(value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(IF_NONE_MATCH, value.parse().unwrap())])
+    }
+
+    #[test]
+    fn an_etag_is_matched_against_all_those_named_in_the_request() {
+        let tag = entity_tag(b"a");
+        let is_known = |value: &str| has_tag(&if_none_match(value), &tag);
+        assert!(is_known(&tag));
+        assert!(is_known(tag.trim_start_matches("W/")));
+        assert!(is_known(&format!("\"x\", {tag}")));
+        assert!(is_known("*"));
+        assert!(!is_known("\"x\""));
+        assert!(!has_tag(&HeaderMap::new(), &tag));
+    }
+
+    #[tokio::test]
+    async fn a_not_modified_response_has_a_tag_but_no_body() {
+        let fields = [("content-type", "text/html"), ("cache-control", "private")];
+        let known = with_etag(&if_none_match("*"), (fields, "a").into_response()).await;
+        assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(known.headers()[ETAG], entity_tag(b"a").as_str());
+        assert!(known.headers().contains_key("cache-control"));
+        assert!(!known.headers().contains_key(CONTENT_TYPE));
+        assert_eq!(known.body().size_hint().exact(), Some(0));
+    }
+
+    /// A body of unknown length.
+    struct EndlessBody;
+
+    impl hyper::body::Body for EndlessBody {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Pending
+        }
+    }
+
+    #[tokio::test]
+    async fn failures_and_streams_have_no_tag() {
+        let failure = (StatusCode::NOT_FOUND, "none").into_response();
+        let failure = with_etag(&if_none_match("*"), failure).await;
+        assert_eq!(failure.status(), StatusCode::NOT_FOUND);
+        let stream = with_etag(&if_none_match("*"), Response::new(Body::new(EndlessBody))).await;
+        assert_eq!(stream.status(), StatusCode::OK);
+        for answer in [failure, stream] {
+            assert!(!answer.headers().contains_key(ETAG));
+        }
     }
 }

@@ -2,17 +2,18 @@
 //!
 //! A longer queue would only make every client wait. If the queue is full, a request is rejected
 //! immediately with `Retry-After`. [`BlockingPool::run_within`] also rejects requests that have
-//! waited too long. Work is not started if its client has disconnected.
+//! waited too long. Work is not started if its client has disconnected. A
+//! [`ClientLimiter`] limits the expensive requests of each client, so that one client does not make
+//! all others wait.
 
-use crate::http::error::Error;
-use crate::http::http_error::HttpError;
+use crate::http::http_error::{Error, HttpError};
 use axum::http::StatusCode;
-use std::fmt;
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::timeout;
 
 /// Default queue length.
@@ -25,7 +26,7 @@ const RETRY_AFTER_S: u64 = 5;
 #[derive(Debug, Clone, Copy)]
 pub struct QueueTimeouts {
     /// Maximum wait before the work starts. The limit applies to each of two waits: the wait for a
-    /// permit of [`crate::http::client_limiter::ClientLimiter`], and the wait for a thread.
+    /// permit of [`crate::http::blocking::ClientLimiter`], and the wait for a thread.
     pub queued: Duration,
     /// Maximum wait while the work runs.
     pub running: Duration,
@@ -47,15 +48,9 @@ type PoolJob = Box<dyn FnOnce() + Send>;
 /// # assert_eq!(runtime.block_on(handler(pool)), Ok("what the database says".to_owned()));
 /// # Ok::<(), speedwell_server::http::Error>(())
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct BlockingPool {
     queue: SyncSender<PoolJob>,
-}
-
-impl fmt::Debug for BlockingPool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Pool(..)")
-    }
 }
 
 impl BlockingPool {
@@ -104,9 +99,7 @@ impl BlockingPool {
             }
         }
     }
-}
 
-impl BlockingPool {
     /// Runs `work` with timeouts. Work that does not start in time is dropped. Work that runs for
     /// too long continues after the error, because it may cache its result for the next request.
     ///
@@ -149,7 +142,7 @@ impl BlockingPool {
 
 /// Returns the error for work that did not start in time. `whose` describes the requests ahead of
 /// it.
-pub(crate) fn queue_timeout_error(whose: &str, timeouts: QueueTimeouts) -> HttpError {
+fn queue_timeout_error(whose: &str, timeouts: QueueTimeouts) -> HttpError {
     let seconds = timeouts.queued.as_secs();
     let message = format!("the request waited longer than {seconds} s for {whose}");
     HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(RETRY_AFTER_S)
@@ -167,6 +160,91 @@ fn run_jobs(jobs: &Mutex<Receiver<PoolJob>>) {
         match next {
             Ok(work) => work(),
             Err(_) => return,
+        }
+    }
+}
+
+/// Limits the concurrent requests of each client. A client waits only for its own requests.
+#[derive(Debug, Clone)]
+pub struct ClientLimiter {
+    max_concurrent: usize,
+    max_waiting: usize,
+    timeouts: QueueTimeouts,
+    queues: Arc<Mutex<HashMap<String, ClientQueue>>>,
+}
+
+/// Requests of one client that are running or waiting.
+#[derive(Debug)]
+struct ClientQueue {
+    permits: Arc<Semaphore>,
+    pending: usize,
+}
+
+/// Permission to run one request. Dropping the permit lets the next request run.
+#[derive(Debug)]
+pub struct ClientPermit {
+    _permit: Option<OwnedSemaphorePermit>,
+    _place: QueuePlace,
+}
+
+/// Place of one request in its client's queue. The request counts until the place is dropped.
+#[derive(Debug)]
+struct QueuePlace {
+    client: String,
+    queues: Arc<Mutex<HashMap<String, ClientQueue>>>,
+}
+
+impl ClientLimiter {
+    /// Allows each client `max_concurrent` running requests and `max_waiting` waiting requests.
+    pub fn new(
+        max_concurrent: usize,
+        max_waiting: usize,
+        timeouts: QueueTimeouts,
+    ) -> ClientLimiter {
+        ClientLimiter { max_concurrent, max_waiting, timeouts, queues: Arc::default() }
+    }
+
+    /// Acquires a permit for this client, waiting until one is free.
+    ///
+    /// # Errors
+    /// Returns 503 if too many of this client's requests are waiting, or if no permit becomes free
+    /// in time.
+    pub async fn acquire_permit(&self, client: &str) -> Result<ClientPermit, HttpError> {
+        let (permits, place) = {
+            let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+            let queue = queues.entry(client.to_owned()).or_insert_with(|| ClientQueue {
+                permits: Arc::new(Semaphore::new(self.max_concurrent)),
+                pending: 0,
+            });
+            if queue.pending >= self.max_concurrent + self.max_waiting {
+                let message = "you have too many concurrent requests of this kind";
+                return Err(
+                    HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(1)
+                );
+            }
+            queue.pending += 1;
+            let place = QueuePlace { client: client.to_owned(), queues: Arc::clone(&self.queues) };
+            (Arc::clone(&queue.permits), place)
+        };
+        let permit = timeout(self.timeouts.queued, permits.acquire_owned())
+            .await
+            .map_err(|_| queue_timeout_error("your earlier requests", self.timeouts))?;
+        Ok(ClientPermit {
+            // The semaphore is never closed.
+            _permit: permit.ok(),
+            _place: place,
+        })
+    }
+}
+
+impl Drop for QueuePlace {
+    fn drop(&mut self) {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queue) = queues.get_mut(&self.client) {
+            queue.pending -= 1;
+            if queue.pending == 0 {
+                queues.remove(&self.client);
+            }
         }
     }
 }
@@ -279,5 +357,53 @@ mod tests {
         let refusal = pool.run(|| std::panic::panic_any("on purpose")).await.unwrap_err();
         assert_eq!(refusal.status.as_u16(), 500);
         assert_eq!(pool.run(|| 5).await, Ok(5));
+    }
+
+    const TIMEOUTS: QueueTimeouts =
+        QueueTimeouts { queued: Duration::from_secs(10), running: Duration::from_secs(600) };
+
+    #[tokio::test]
+    async fn each_client_has_a_limit_and_waits_for_its_own_requests() {
+        let limiter = ClientLimiter::new(2, 1, TIMEOUTS);
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        let first = limiter.acquire_permit("a").await.unwrap();
+        let _second = limiter.acquire_permit("a").await.unwrap();
+        let mut third = Box::pin(limiter.acquire_permit("a"));
+        assert!(third.as_mut().poll(&mut cx).is_pending());
+        let refusal = limiter.acquire_permit("a").await.unwrap_err();
+        assert_eq!(refusal.status.as_u16(), 503);
+        limiter.acquire_permit("b").await.unwrap();
+        drop(first);
+        drop(third.await.unwrap());
+        // A request that is dropped while it waits no longer counts.
+        let _reacquired = limiter.acquire_permit("a").await.unwrap();
+        let mut dropped = Box::pin(limiter.acquire_permit("a"));
+        assert!(dropped.as_mut().poll(&mut cx).is_pending());
+        drop(dropped);
+        let mut next = Box::pin(limiter.acquire_permit("a"));
+        assert!(next.as_mut().poll(&mut cx).is_pending());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_waits_too_long_is_refused_and_may_ask_again() {
+        let limiter = ClientLimiter::new(1, 2, TIMEOUTS);
+        let first = limiter.acquire_permit("a").await.unwrap();
+        let mut second = Box::pin(limiter.acquire_permit("a"));
+        assert!(is_pending(&mut second));
+        advance(TIMEOUTS.queued - Duration::from_secs(1)).await;
+        let mut third = Box::pin(limiter.acquire_permit("a"));
+        assert!(is_pending(&mut second) && is_pending(&mut third));
+        advance(Duration::from_secs(1)).await;
+        let refusal = second.await.unwrap_err();
+        assert_eq!((refusal.status.as_u16(), refusal.retry_after_s), (503, Some(5)));
+        assert_eq!(
+            refusal.message,
+            "the request waited longer than 10 s for your earlier requests"
+        );
+        // The request that timed out no longer counts, so the later request is next.
+        let fourth = Box::pin(limiter.acquire_permit("a"));
+        drop(first);
+        drop(third.await.unwrap());
+        fourth.await.unwrap();
     }
 }

@@ -4,14 +4,17 @@
 //!
 //! The data is stored on the server, not in the cookie, so ending a login takes effect immediately.
 
-use crate::http::error::Error;
+use crate::http::http_error::Error;
 use crate::http::token::{SecretDigest, SecretText};
 use axum::http::HeaderMap;
 use axum::http::header::{COOKIE, HeaderValue};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Time after which a login ends.
+const LOGIN_LIFETIME: Duration = Duration::from_secs(12 * 3600);
 /// Maximum number of logins. Another login replaces the login that expires first.
 const MAX_LOGINS: usize = 10_000;
 
@@ -35,7 +38,6 @@ const MAX_LOGINS: usize = 10_000;
 #[derive(Debug)]
 pub struct LoginStore<T> {
     name: String,
-    lifetime: Duration,
     /// Keyed by the digest of a login's secret. The timing of a lookup thus reveals nothing about
     /// other secrets.
     by_digest: Mutex<HashMap<[u8; 32], LoginEntry<T>>>,
@@ -52,11 +54,7 @@ impl<T: Clone> LoginStore<T> {
     /// Browsers send a host's cookies to all ports of that host, so without TLS each server on a
     /// host needs a name of its own.
     pub fn new(name: impl Into<String>) -> LoginStore<T> {
-        LoginStore {
-            name: name.into(),
-            lifetime: Duration::from_secs(12 * 3600),
-            by_digest: Mutex::default(),
-        }
+        LoginStore { name: name.into(), by_digest: Mutex::default() }
     }
 
     /// Starts a login and returns the value of `Set-Cookie`. `secure` is
@@ -74,9 +72,9 @@ impl<T: Clone> LoginStore<T> {
             let oldest = *oldest.0;
             logins.remove(&oldest);
         }
-        let login = LoginEntry { data, expires_at: now + self.lifetime };
+        let login = LoginEntry { data, expires_at: now + LOGIN_LIFETIME };
         logins.insert(*secret.digest().as_bytes(), login);
-        self.set_cookie(secret.expose(), secure, self.lifetime.as_secs())
+        self.set_cookie(secret.expose(), secure, LOGIN_LIFETIME.as_secs())
     }
 
     /// Returns the data of the login that the cookie belongs to, unless the login has expired.
@@ -144,7 +142,7 @@ impl<T: Clone> LoginStore<T> {
 #[derive(Debug)]
 pub struct LoginKey {
     text: SecretText,
-    is_unused: Mutex<bool>,
+    is_unused: AtomicBool,
 }
 
 impl LoginKey {
@@ -154,7 +152,7 @@ impl LoginKey {
     /// Fails if the system has no random bytes.
     #[allow(clippy::new_without_default, reason = "it may fail")]
     pub fn new() -> Result<LoginKey, Error> {
-        Ok(LoginKey { text: SecretText::random::<32>()?, is_unused: Mutex::new(true) })
+        Ok(LoginKey { text: SecretText::random::<32>()?, is_unused: AtomicBool::new(true) })
     }
 
     /// Returns the key, for printing.
@@ -165,8 +163,7 @@ impl LoginKey {
     /// Redeems the key. Returns false if `presented` is not the key, or the key has been used.
     pub fn redeem(&self, presented: &str) -> bool {
         let is_match = SecretDigest::of_text(presented) == self.text.digest();
-        let mut is_unused = self.is_unused.lock().unwrap_or_else(PoisonError::into_inner);
-        is_match && std::mem::take(&mut *is_unused)
+        is_match && self.is_unused.swap(false, Ordering::Relaxed)
     }
 }
 

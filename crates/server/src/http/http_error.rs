@@ -1,4 +1,4 @@
-//! Describes why a request is rejected, and renders the reason as text or JSON.
+//! Describes why a server does not start, and why a request is rejected.
 //!
 //! The request pipeline and handlers create refusals. The pipeline renders them: a client that
 //! accepts JSON, but not HTML, gets `application/problem+json` in the form
@@ -10,9 +10,12 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use speedwell_model::ErrorText;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// Refusal of a request. A handler can return it as its response.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpError {
     /// Status of the response.
     pub status: StatusCode,
@@ -33,15 +36,7 @@ pub struct HttpError {
 impl HttpError {
     /// Creates a refusal that has no hint and leaves the connection open.
     pub fn new(status: StatusCode, message: impl Into<String>) -> HttpError {
-        HttpError {
-            status,
-            message: message.into(),
-            hints: Vec::new(),
-            nearest: Vec::new(),
-            members: Vec::new(),
-            retry_after_s: None,
-            closes_connection: false,
-        }
+        HttpError { status, message: message.into(), ..HttpError::default() }
     }
 
     /// Creates the refusal of an invalid request.
@@ -161,4 +156,34 @@ fn wants_json(request_headers: &HeaderMap) -> bool {
             .any(|value| value.to_str().is_ok_and(|value| value.contains(mime)))
     };
     (accepts("application/json") || accepts("application/problem+json")) && !accepts("text/html")
+}
+
+/// Reason why a server or a login cannot start.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant describes it")]
+pub enum Error {
+    #[error("no address to listen on")]
+    Nowhere,
+    #[error("{0}")]
+    Exposed(String),
+    #[error("cannot listen on '{0}': {1}")]
+    Address(SocketAddr, #[source] io::Error),
+    #[error("cannot listen on '{path}': {error}", path = .0.display(), error = .1)]
+    Path(PathBuf, #[source] io::Error),
+    #[error("cannot listen on 127.0.0.1: each of the ports from {0} to {1} is in use")]
+    PortsInUse(u16, u16),
+    #[error("invalid site address '{0}'\nhint: use an address such as https://perf.example")]
+    PublicUrl(String),
+    #[error("cannot read the file '{path}': {error}", path = .0.display(), error = .1)]
+    File(PathBuf, #[source] io::Error),
+    #[error("cannot use the certificate: {0}")]
+    Tls(String),
+    #[error("cannot open a socket: {0}")]
+    Socket(#[source] io::Error),
+    #[error("cannot start server threads: {0}")]
+    Threads(#[source] io::Error),
+    #[error("invalid cookie name '{0}'")]
+    CookieName(String),
+    #[error("the system provides no random bytes")]
+    Random,
 }

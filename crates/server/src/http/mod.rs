@@ -39,8 +39,8 @@
 //! | blocking work | [`blocking::BlockingPool`] |
 //! | event streams | [`events::EventHub`] |
 //! | style sheets, scripts, pictures | [`assets::AssetTable`] |
-//! | unchanged responses | [`etag::with_etag`] |
-//! | authentication of programs and people | [`token`], [`cookie`], [`login_limiter`] |
+//! | unchanged responses | [`assets::with_etag`] |
+//! | authentication of programs and people | [`token`], [`cookie`] |
 //!
 //! Start reading at [`HttpServer`]; `pipeline` holds the checks that every request passes.
 
@@ -48,37 +48,22 @@ pub mod assets;
 pub mod blocking;
 mod body;
 mod client;
-pub mod client_limiter;
 mod compression;
 mod connection;
-mod connection_limiter;
 pub mod cookie;
-mod cross_site;
-mod decompression;
-mod error;
-pub mod etag;
 pub mod events;
-mod hosts;
 mod http_error;
-mod lingering_socket;
 pub mod listen;
 mod log;
-pub mod login_limiter;
 mod options;
 mod pipeline;
 mod server;
-mod shutdown;
-mod tls;
 pub mod token;
 
-pub use client::{ClientInfo, TrustedProxy};
-pub use error::Error;
-pub use hosts::AllowedHosts;
-pub use http_error::HttpError;
+pub use client::{AllowedHosts, ClientInfo, TrustedProxy};
+pub use http_error::{Error, HttpError};
 pub use listen::{BoundAddress, ListenAddress};
 pub use log::RequestLog;
-pub use options::{ServerLimits, ServerOptions};
+pub use options::{ServerLimits, ServerOptions, ServerStopper, TlsIdentity};
 pub use pipeline::CONTENT_SECURITY;
 pub use server::HttpServer;
-pub use shutdown::ServerStopper;
-pub use tls::TlsIdentity;

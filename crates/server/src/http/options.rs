@@ -1,17 +1,21 @@
-//! Defines the options and limits of a server.
+//! Defines the options and limits of a server, its TLS certificate, and the handle that stops it.
 //!
 //! The defaults suit a server of pages and benchmark results. Other modules enforce the limits:
-//! `server`, `connection`, `connection_limiter`, `lingering_socket`, `pipeline`, `body` and
-//! `decompression`.
+//! `server`, `connection`, `pipeline` and `body`.
 
-use crate::http::client::TrustedProxy;
-use crate::http::hosts::AllowedHosts;
+use crate::http::client::{AllowedHosts, TrustedProxy};
+use crate::http::http_error::Error;
 use crate::http::listen::ListenAddress;
 use crate::http::log::RequestLog;
-use crate::http::shutdown::ServerStopper;
-use crate::http::tls::TlsIdentity;
-use std::net::{IpAddr, Ipv6Addr};
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
+use tokio::sync::watch;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// Options of a server.
 #[derive(Clone, Default)]
@@ -83,10 +87,10 @@ impl Default for ServerLimits {
         ServerLimits {
             head_timeout: Duration::from_secs(10),
             head_bytes: 64 << 10,
-            body_bytes: 8 << 20,
+            body_bytes: 256 << 20,
             body_grace: Duration::from_secs(10),
             body_bytes_per_s: 1000,
-            unpacked_bytes: 64 << 20,
+            unpacked_bytes: 256 << 20,
             unpacked_ratio: 100,
             connections: 512,
             connections_per_address: 16,
@@ -98,25 +102,116 @@ impl Default for ServerLimits {
     }
 }
 
-/// Returns the address under which a client is counted. For IPv6, this is the /64 network, because
-/// one client may own all addresses of the network.
-pub(crate) fn address_group(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(four) => IpAddr::V4(four),
-        IpAddr::V6(six) => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() & (!0_u128 << 64))),
+/// Certificate chain and private key, for TLS 1.2 and 1.3.
+#[derive(Clone)]
+pub struct TlsIdentity {
+    pub(crate) config: Arc<ServerConfig>,
+}
+
+impl fmt::Debug for TlsIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls(..)")
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl TlsIdentity {
+    /// Reads the certificate and the key from files.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be read or holds no certificate or key, or if certificate and key do
+    /// not match.
+    pub fn from_files(certificate: &Path, key: &Path) -> Result<TlsIdentity, Error> {
+        let read = |path: &Path| {
+            std::fs::read(path).map_err(|error| Error::File(path.to_path_buf(), error))
+        };
+        TlsIdentity::from_pem(&read(certificate)?, &read(key)?)
+    }
 
-    #[test]
-    fn addresses_of_one_network_count_as_one() {
-        let counted = |text: &str| address_group(text.parse().unwrap());
-        assert_eq!(counted("2001:db8::1"), counted("2001:db8::ffff:1"));
-        assert_ne!(counted("2001:db8::1"), counted("2001:db8:0:1::1"));
-        assert_eq!(counted("::ffff:10.0.0.1"), counted("10.0.0.1"));
-        assert_ne!(counted("10.0.0.1"), counted("10.0.0.2"));
+    /// Parses the contents of the certificate file and the key file.
+    ///
+    /// # Errors
+    /// Fails if a file holds no certificate or key, or if certificate and key do not match.
+    pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<TlsIdentity, Error> {
+        let chain: Vec<_> =
+            CertificateDer::pem_slice_iter(certificate)
+                .collect::<Result<_, _>>()
+                .map_err(|error| Error::Tls(format!("the certificate is not PEM: {error}")))?;
+        if chain.is_empty() {
+            return Err(Error::Tls("the certificate file contains no certificate".into()));
+        }
+        let key = PrivateKeyDer::from_pem_slice(key)
+            .map_err(|error| Error::Tls(format!("cannot read a PEM private key: {error}")))?;
+        let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
+            .map_err(|error| Error::Tls(error.to_string()))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(TlsIdentity { config: Arc::new(config) })
+    }
+}
+
+/// Stops a server from another thread. Clones stop the same server.
+#[derive(Clone, Default)]
+pub struct ServerStopper(Arc<StopState>);
+
+#[derive(Default)]
+struct StopState {
+    stop_signal: watch::Sender<bool>,
+    listeners: Mutex<Vec<Weak<dyn StopListener>>>,
+}
+
+/// Something that ends when the server stops.
+pub(crate) trait StopListener: Send + Sync {
+    fn on_stop(&self);
+}
+
+impl ServerStopper {
+    /// Creates a stopper for a server that does not exist yet.
+    pub fn new() -> ServerStopper {
+        ServerStopper::default()
+    }
+
+    /// Makes the server stop accepting connections. Requests in flight may take up to
+    /// [`crate::http::ServerLimits::stop_timeout`] to complete.
+    pub fn stop(&self) {
+        self.0.stop_signal.send_replace(true);
+        let listeners = std::mem::take(&mut *self.lock_listeners());
+        listeners.iter().filter_map(Weak::upgrade).for_each(|listener| listener.on_stop());
+    }
+
+    /// Whether [`ServerStopper::stop`] was called.
+    pub fn is_stopped(&self) -> bool {
+        *self.0.stop_signal.borrow()
+    }
+
+    /// Registers something that ends when the server stops. If the server has stopped, ends it at
+    /// once.
+    pub(crate) fn add_listener(&self, listener: &Arc<impl StopListener + 'static>) {
+        let mut listeners = self.lock_listeners();
+        if self.is_stopped() {
+            drop(listeners);
+            listener.on_stop();
+        } else {
+            listeners.retain(|listener| listener.strong_count() > 0);
+            let listener: Weak<dyn StopListener> = Arc::downgrade(listener);
+            listeners.push(listener);
+        }
+    }
+
+    fn lock_listeners(&self) -> MutexGuard<'_, Vec<Weak<dyn StopListener>>> {
+        self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the server stops.
+    pub(crate) fn wait_until_stopped(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut stop_signal = self.0.stop_signal.subscribe();
+        // The sender outlives this future, because the waiting task also holds a stopper.
+        async move { drop(stop_signal.wait_for(|is_stopped| *is_stopped).await) }
+    }
+}
+
+impl fmt::Debug for ServerStopper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Stopper").field(&self.is_stopped()).finish()
     }
 }

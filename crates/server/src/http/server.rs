@@ -3,18 +3,15 @@
 //! Start at [`HttpServer::bind`]. The module `connection` handles one connection, and `pipeline`
 //! handles one request.
 
-use crate::http::client::ConnectionInfo;
-use crate::http::connection::{self, ServerState};
-use crate::http::connection_limiter::ConnectionLimiter;
-use crate::http::error::Error;
-use crate::http::hosts::ListenerOrigin;
+use crate::http::client::{ConnectionInfo, ListenerOrigin};
+use crate::http::connection::{self, ConnectionLimiter, ServerState};
+use crate::http::http_error::Error;
 use crate::http::listen::{self, BoundAddress, ListenSocket, ServerProtection, exposure_error};
-use crate::http::options::ServerOptions;
+use crate::http::options::{ServerOptions, ServerStopper, TlsIdentity};
 use crate::http::pipeline::RequestPipeline;
-use crate::http::shutdown::ServerStopper;
-use crate::http::tls::TlsIdentity;
 use std::fmt;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
@@ -138,22 +135,17 @@ fn spawn_accept_loop(
     tls: Option<TlsAcceptor>,
 ) -> io::Result<()> {
     let stopped = shared.stopper.wait_until_stopped();
-    match listener {
+    let accepting: Pin<Box<dyn Future<Output = ()> + Send>> = match listener {
         ListenSocket::Tcp(listener) => {
-            let listener = TcpListener::from_std(listener)?;
-            let accepting = accept_tcp(listener, shared, limiter, tls);
-            tokio::spawn(async move {
-                tokio::select! { () = accepting => (), () = stopped => () }
-            });
+            Box::pin(accept_tcp(TcpListener::from_std(listener)?, shared, limiter, tls))
         }
         ListenSocket::Unix(listener, _) => {
-            let listener = UnixListener::from_std(listener)?;
-            let accepting = accept_unix(listener, shared, limiter);
-            tokio::spawn(async move {
-                tokio::select! { () = accepting => (), () = stopped => () }
-            });
+            Box::pin(accept_unix(UnixListener::from_std(listener)?, shared, limiter))
         }
-    }
+    };
+    tokio::spawn(async move {
+        tokio::select! { () = accepting => (), () = stopped => () }
+    });
     Ok(())
 }
 

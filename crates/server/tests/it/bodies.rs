@@ -49,7 +49,7 @@ fn a_gzip_bomb_is_refused_by_its_length_or_after_about_a_megabyte() {
     let served = TestServer::start_local();
     let member = gzip_bytes(&vec![0; 10 << 20]);
     let bomb = member.repeat((10 << 20) / member.len());
-    assert!(bomb.len() as u64 > ServerLimits::default().body_bytes);
+    assert!(bomb.len() as u64 > test_limits().body_bytes);
     let answer = post_body(&served, "/pieces", GZIP, &bomb).read_response();
     assert_eq!(answer.status, 413, "for its length alone");
     assert_eq!(served.request_count(), 0);

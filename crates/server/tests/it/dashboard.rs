@@ -106,7 +106,7 @@ fn an_unsupported_method_is_an_error_in_the_format_of_its_path() {
     expect(&site.request("POST /demo/nothing", &[], &long), 400, &["at most 64 KiB", "</html>"]);
     expect(&site.request("POST /demo/nothing", &[], b"a=\xff"), 400, &["not valid UTF-8"]);
     for (request, methods) in [
-        ("POST /api/v1/demo/sessions/0-1", "PUT, PATCH, GET, DELETE"),
+        ("POST /api/v1/demo/sessions/0-1", "PUT, GET, DELETE"),
         ("HEAD /api/v1/projects", "GET"),
         ("GET /api/v1/demo/sessions/0-1/tags", "POST"),
     ] {
@@ -285,16 +285,11 @@ fn a_session_is_uploaded_read_tagged_and_deleted() {
     let ask = |method: &str, more: &str, body: &[u8]| {
         site.with_token(&format!("{method} {path}{more}"), &token, body)
     };
-    let (header, runs) = lines.split_at(lines.iter().position(|byte| *byte == b'\n').unwrap() + 1);
-    expect(&ask("PUT", "", header), 200, &["{\"state\":\"arriving\",\"lines\":1}\n"]);
-    let early = ask("PATCH", "?at=7", runs);
-    let body = "{\"lines\":1,\"error\":\"line number mismatch: \
-                the number of lines received so far is 1\",\"hint\":null}\n";
-    assert_eq!((early.status, early.text()), (409, body));
-    expect(&ask("PATCH", "?at=1", runs), 200, &["\"lines\":3}"]);
-    expect(&ask("GET", "/upload", b""), 200, &["\"lines\":3}"]);
-    let end = json!({"lines": 3, "sha256": digest}).to_string();
-    let stored = ask("POST", "/finish", end.as_bytes());
+    expect(&ask("PUT", "", &lines), 400, &["missing digest 'sha256'", "?sha256=DIGEST"]);
+    let other = SessionDigest::hash_lines(b"x");
+    let damaged = ask("PUT", &format!("?sha256={other}"), &lines);
+    assert_eq!((damaged.status, &json_of(&damaged)["lines"]), (409, &json!(0)));
+    let stored = ask("PUT", &format!("?sha256={digest}"), &lines);
     let known = |state: &str| json!({"state": state, "number": 1, "sha256": digest});
     assert_eq!((stored.status, json_of(&stored)), (201, known("stored")));
     let again = ask("PUT", &format!("?sha256={digest}"), &lines);

@@ -4,8 +4,7 @@ use super::served::TestConnection;
 use axum::extract::Extension;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
-use speedwell_server::http::login_limiter::FailureLimiter;
-use speedwell_server::http::token::{AccessToken, PresentedToken, bearer_token};
+use speedwell_server::http::token::{AccessToken, FailureLimiter, PresentedToken, bearer_token};
 use speedwell_server::http::{
     BoundAddress, ClientInfo, HttpError, HttpServer, ListenAddress, ServerOptions,
 };

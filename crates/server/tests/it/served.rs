@@ -55,10 +55,11 @@ pub fn local_options() -> ServerOptions {
     }
 }
 
-/// Limits that a test does not hit by accident.
+/// Limits that a test does not hit by accident, with bodies that it can exceed quickly.
 pub fn test_limits() -> ServerLimits {
     ServerLimits {
         head_timeout: TEST_TIMEOUT,
+        body_bytes: 8 << 20,
         body_grace: TEST_TIMEOUT,
         stalled_answer: TEST_TIMEOUT,
         connections_per_address: 512,

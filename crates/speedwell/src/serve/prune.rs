@@ -14,8 +14,6 @@ use std::time::Duration;
 
 /// How long a deletion can be undone.
 const UNDELETE_PERIOD: Duration = Duration::from_secs(7 * 86_400);
-/// Age after which an unfinished upload is dropped.
-const UPLOAD_EXPIRY: Duration = Duration::from_secs(7 * 86_400);
 
 /// Delete old sessions that failed or belong to branches
 ///
@@ -100,13 +98,9 @@ pub fn run(args: &PruneArgs) -> anyhow::Result<CommandStatus> {
         store.delete_session(session.number, "command line", reason, now)?;
     }
     let purged = store.purge_deleted_before(now - UNDELETE_PERIOD.as_millis() as i64)?;
-    let dropped = store.discard_uploads_before(now - UPLOAD_EXPIRY.as_millis() as i64)?;
     status::print_note(&format!("deleted {}", format_count(expired.len(), "session", "sessions")));
     if purged > 0 {
         status::print_note(&format!("{purged} earlier deletions can no longer be undone"));
-    }
-    if dropped > 0 {
-        status::print_note(&format!("dropped {dropped} incomplete uploads"));
     }
     Ok(CommandStatus::DONE)
 }

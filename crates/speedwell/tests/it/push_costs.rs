@@ -146,7 +146,7 @@ fn store(place: &StorePlace) -> Store {
 fn eight_large_sessions_at_once(place: &StorePlace) {
     let home = TempProject::new();
     let server = TeamServer::of(&home, place);
-    server.ask("GET", "0197-0/upload", b"");
+    server.ask("GET", "0197-0", b"");
     let idle = server.peak_kb();
     std::thread::scope(|scope| {
         for client in 0..CLIENTS {

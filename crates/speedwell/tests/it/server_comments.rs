@@ -11,6 +11,7 @@ use speedwell_fixtures::FakeSession;
 use speedwell_model::{CodeOrigin, Session, SessionState};
 use speedwell_server::clients::forge::ForgeKind;
 use speedwell_store::{CommentJob, CommentState, SessionDigest};
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 
 on_both! {
@@ -136,19 +137,21 @@ fn a_pushed_session_is_answered_on_its_pull_request_on_every_forge(place: &Store
 fn what_is_not_comparable_is_said_and_never_that_nothing_changed(place: &StorePlace) {
     let (project, forge) = (TempProject::new(), FakeForge::start(ForgeKind::Gitea));
     let server = commenting(&project, place, &forge, &[]);
-    // In parts, so that it is known to be arriving first.
-    let text = lines(&session("b-1", HEAD, BASE, Some(1.0)));
-    let text = String::from_utf8(text).unwrap();
-    let (header, rest) = text.split_once('\n').unwrap();
-    let header = format!("{header}\n");
-    server.ask("PUT", "b-1", header.as_bytes()).expect(200, "arriving");
+    // So large that it is announced while it arrives.
+    let mut large = session("b-1", HEAD, BASE, Some(1.0));
+    large.runs[0].notes = (0..1200).map(|_| "n".repeat(1000)).collect();
+    let text = lines(&large);
+    let path = format!("/api/v1/core/sessions/b-1?sha256={}", SessionDigest::hash_lines(&text));
+    let mut stream = server.send_head("PUT", &path, &[], text.len()).unwrap();
+    let (first, rest) = text.split_at(text.len() - 1);
+    stream.write_all(first).unwrap();
     wait_until(|| forge.statuses().len() == 1);
     assert_eq!(forge.statuses()[0]["state"], "pending");
     assert_eq!(forge.comments().len(), 0);
-    server.ask("PATCH", "b-1?at=1", rest.as_bytes()).expect(200, "arriving");
-    let end = json!({"lines": text.lines().count(), "sha256": SessionDigest::hash_lines(text.as_bytes()).to_string()});
-    let end = end.to_string();
-    server.ask("POST", "b-1/finish", end.as_bytes()).expect(201, "stored");
+    stream.write_all(rest).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
     let comment = comment_about(&forge, HEAD);
     assert!(
         comment.contains("**not compared: base aaaaaaaaaa was not measured on the same machine"),

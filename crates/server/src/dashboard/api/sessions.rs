@@ -1,150 +1,85 @@
-//! Receives sessions, in one request or in several. Returns, tags and deletes stored sessions.
+//! Receives sessions. Returns, tags and deletes stored sessions.
 //!
 //! A response may be lost, so uploads can be repeated. The second response is then 200, and the
 //! stored data is kept. A different session with the same id is rejected with 409.
+//!
+//! Limits apply to nesting, number of keys, length of names and range of numbers. The raw text is
+//! scanned before it is parsed, so rejected input takes no memory. Checks that depend on the meaning
+//! of a value run after parsing. Errors of the scan name the line, counted from 1.
 
-use crate::dashboard::api::check;
 use crate::dashboard::request::RequestContext;
-use crate::dashboard::responses::json_response;
+use crate::dashboard::responses::{json_response, typed_response};
 use crate::http::HttpError;
+use crate::http::token::SecretText;
 use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{Response, StatusCode};
 use serde_json::{Value, json};
 use speedwell_analysis as analysis;
 use speedwell_formats::json_lines;
-use speedwell_model::{Session, SessionPoints};
-use speedwell_store::{SessionDigest, Store, UploadStatus, count_lines};
+use speedwell_model::{ParameterValue, ResourceUsage, Session, SessionPoints};
+use speedwell_store::{SessionDigest, Store, UploadStatus};
+use std::fs::File;
+use std::io::{BufRead as _, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 
 type SessionResult = Result<Response<Body>, HttpError>;
 
-/// Maximum bytes of all lines of a session.
-const MAX_SESSION_BYTES: u64 = 256 << 20;
+/// Moves the next part of a session that is too large for memory to a file. The first part shows
+/// whether the session may be pushed at all, and announces it on its pull request.
+pub fn spool_part(mut context: RequestContext, part: &[u8]) -> Result<RequestContext, HttpError> {
+    let mut file = match context.spool.take() {
+        Some(file) => file,
+        None => {
+            announce_session(&context, part)?;
+            create_unnamed_file()?
+        }
+    };
+    file.write_all(part).map_err(anyhow::Error::from)?;
+    context.spool = Some(file);
+    Ok(context)
+}
 
-/// Receives a complete session, or only its header.
+/// Creates a file that has no name, so that it is gone once it is closed.
+fn create_unnamed_file() -> anyhow::Result<File> {
+    let name = format!("speedwell-scratch-{}", SecretText::random::<16>()?.expose());
+    let path = std::env::temp_dir().join(name);
+    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}
+
+fn announce_session(context: &RequestContext, part: &[u8]) -> Result<(), HttpError> {
+    let id = context.session_id()?;
+    let Some(end) = part.iter().position(|byte| *byte == b'\n') else {
+        // A header as long as that is checked with the other lines.
+        return Ok(());
+    };
+    check_line(&part[..=end], 0)?;
+    let text = std::str::from_utf8(&part[..end]).unwrap_or_default();
+    let session = json_lines::read_header(text).map_err(unreadable_session)?;
+    check_session(&session, id)?;
+    context.ensure_push_permitted(&session)?;
+    context.with_writer(|store| match (store.upload_status(id)?, &session.origin) {
+        (Some(UploadStatus::Deleted), _) => Err(deleted_session(id)),
+        (None, Some(origin)) => {
+            store.queue_pending_comment(origin, context.upload_sender().at_unix_ms)?;
+            context.site.record_upload();
+            Ok(())
+        }
+        _ => Ok(()),
+    })
+}
+
+/// Receives a session.
 pub fn put_session(context: &RequestContext) -> SessionResult {
     let id = context.session_id()?;
-    check::check_lines(&context.body, 0)?;
-    match context.parse_query()?.get("sha256") {
-        Some(digest) => {
-            let upload = parse_upload(context, id, &context.body, digest)?;
-            context.with_writer(|store| store_upload(context, store, id, &upload))
-        }
-        None => {
-            if count_lines(&context.body) != 1 {
-                return Err(HttpError::bad_request("expected a single line, the session header")
-                    .with_hint(
-                        "send the other lines by PATCH, or all lines at once with ?sha256=DIGEST",
-                    ));
-            }
-            let origin = parse_header(context, id)?.origin;
-            context.with_writer(|store| {
-                let status = store.begin_upload(id, &context.body, &context.upload_sender())?;
-                if let (UploadStatus::Arriving(_), Some(origin)) = (&status, &origin) {
-                    store.queue_pending_comment(origin, context.upload_sender().at_unix_ms)?;
-                    context.site.record_upload();
-                }
-                arrival_response(store, id, status)
-            })
-        }
-    }
-}
-
-/// Parses a header alone, so that an invalid session is rejected before its lines are sent.
-fn parse_header(context: &RequestContext, id: &str) -> Result<Session, HttpError> {
-    let text = std::str::from_utf8(&context.body).unwrap_or_default();
-    let session = json_lines::read_header(text).map_err(unreadable_session)?;
-    check::check_session(&session, id)?;
-    context.ensure_push_permitted(&session)?;
-    Ok(session)
-}
-
-/// Receives further lines.
-pub fn append_lines(context: &RequestContext) -> SessionResult {
-    let id = context.session_id()?;
-    let first_line = context
-        .parse_query()?
-        .get("at")
-        .and_then(|number| number.parse::<u64>().ok())
-        .filter(|number| *number > 0 && i64::try_from(*number).is_ok())
-        .ok_or_else(|| {
-            HttpError::bad_request("missing or invalid line number 'at'").with_hint(
-                "use ?at=N, the number of the first line sent; line 1 follows the header",
-            )
-        })?;
-    if context.body.is_empty() {
-        return Err(HttpError::bad_request("the body contains no lines"));
-    }
-    check::check_lines(&context.body, first_line)?;
-    context.with_writer(|store| {
-        match store.find_incomplete_upload(id)? {
-            None if store.upload_status(id)?.is_none() => return Err(upload_not_begun(id)),
-            Some(upload) if upload.bytes + context.body.len() as u64 > MAX_SESSION_BYTES => {
-                let message = format!("the session is larger than {} MiB", MAX_SESSION_BYTES >> 20);
-                return Err(HttpError::new(StatusCode::PAYLOAD_TOO_LARGE, message));
-            }
-            _ => {}
-        }
-        let (status, is_contiguous) =
-            store.add_lines(id, first_line, &context.body, &context.upload_sender())?;
-        match status {
-            UploadStatus::Arriving(lines) if !is_contiguous => Err(line_mismatch(lines)),
-            other => arrival_response(store, id, other),
-        }
-    })
-}
-
-/// Finishes an upload.
-pub fn finish_upload(context: &RequestContext) -> SessionResult {
-    let id = context.session_id()?;
-    let body: Value = serde_json::from_slice(&context.body).map_err(|error| {
-        HttpError::bad_request(format!("cannot parse the body as JSON: {error}"))
+    let query = context.parse_query()?;
+    let digest = query.get("sha256").ok_or_else(|| {
+        HttpError::bad_request("missing digest 'sha256'")
+            .with_hint("use ?sha256=DIGEST, the SHA-256 of all lines")
     })?;
-    let (Some(lines), Some(digest)) = (body["lines"].as_u64(), body["sha256"].as_str()) else {
-        return Err(HttpError::bad_request(
-            "invalid body: expected {\"lines\": NUMBER, \"sha256\": DIGEST}",
-        ));
-    };
-    let progress =
-        context.with_writer(|store| Ok((store.upload_status(id)?, store.received_lines(id)?)))?;
-    let text = match progress {
-        (None, _) => return Err(upload_not_begun(id)),
-        (Some(UploadStatus::Arriving(received)), _) if received != lines => {
-            return Err(line_mismatch(received));
-        }
-        (Some(UploadStatus::Arriving(_)), text) => text,
-        (Some(UploadStatus::Known(number)), _) => {
-            let sent_digest = parse_digest(digest)?;
-            return context.with_writer(|store| {
-                let stored_digest = store.session_digest(number)?;
-                if stored_digest == sent_digest {
-                    Ok(known_response(StatusCode::OK, "known", number, stored_digest))
-                } else {
-                    Err(session_conflict(id, stored_digest, sent_digest))
-                }
-            });
-        }
-        (Some(other), _) => {
-            return context.with_writer(|store| arrival_response(store, id, other));
-        }
-    };
-    let upload = match parse_upload(context, id, &text, digest) {
-        Ok(upload) => upload,
-        Err(error) => {
-            // The stored lines cannot become the session, so the client has to start over.
-            context.with_writer(|store| Ok(store.discard_upload(id)?))?;
-            return Err(error);
-        }
-    };
+    let upload = parse_upload(context, id, digest)?;
     context.with_writer(|store| store_upload(context, store, id, &upload))
-}
-
-/// Returns the progress of an upload.
-pub fn upload_status(context: &RequestContext) -> SessionResult {
-    let id = context.session_id()?;
-    context.with_writer(|store| match store.upload_status(id)? {
-        Some(status) => arrival_response(store, id, status),
-        None => Err(HttpError::not_found(format!("session '{id}' not found"))),
-    })
 }
 
 /// Returns a session with all its lines.
@@ -156,10 +91,7 @@ pub fn get_session(context: &RequestContext) -> SessionResult {
         store.write_lines(number, &mut lines)?;
         Ok(lines)
     })?;
-    let mut response = Response::new(Body::from(lines));
-    let content_type = HeaderValue::from_static("application/jsonl");
-    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
-    Ok(response)
+    Ok(typed_response(StatusCode::OK, "application/jsonl", lines))
 }
 
 pub fn delete_session(context: &RequestContext) -> SessionResult {
@@ -179,7 +111,7 @@ pub fn add_tag(context: &RequestContext) -> SessionResult {
     let body: Value = serde_json::from_slice(&context.body).map_err(|error| {
         HttpError::bad_request(format!("cannot parse the body as JSON: {error}"))
     })?;
-    let Some(tag) = body["tag"].as_str().filter(|tag| tag.len() <= check::MAX_NAME_BYTES) else {
+    let Some(tag) = body["tag"].as_str().filter(|tag| tag.len() <= MAX_NAME_BYTES) else {
         return Err(HttpError::bad_request("invalid body: expected {\"tag\": NAME}"));
     };
     context.with_writer(|store| {
@@ -200,14 +132,18 @@ struct ParsedUpload {
     size: (u64, u64),
 }
 
-/// Parses and checks a whole session. No write connection is needed yet.
+/// Parses and checks a session, of which only one line at a time is in memory as text. No write
+/// connection is needed yet.
 fn parse_upload(
     context: &RequestContext,
     id: &str,
-    lines: &[u8],
     digest: &str,
 ) -> Result<ParsedUpload, HttpError> {
-    let (sent_digest, received_digest) = (parse_digest(digest)?, SessionDigest::hash_lines(lines));
+    let size = check_lines(context)?;
+    let sent_digest = SessionDigest::parse(digest)
+        .ok_or_else(|| HttpError::bad_request("invalid sha256: expected 64 hexadecimal digits"))?;
+    let received_digest =
+        SessionDigest::hash_reader(context.open_body()?).map_err(anyhow::Error::from)?;
     if sent_digest != received_digest {
         let message = "digest mismatch: the received lines differ from the sent ones";
         let mismatch =
@@ -217,20 +153,37 @@ fn parse_upload(
             .with_member("sent_digest", digest)
             .with_member("lines", 0));
     }
-    let text = std::str::from_utf8(lines)
-        .map_err(|_| HttpError::bad_request("the body is not valid UTF-8"))?;
-    let mut sessions = json_lines::read(text).map_err(unreadable_session)?;
+    let mut sessions = json_lines::read_from(context.open_body()?).map_err(unreadable_session)?;
     let session = sessions.pop().filter(|_| sessions.is_empty());
     let session =
         session.ok_or_else(|| HttpError::bad_request("expected the lines of a single session"))?;
-    check::check_session(&session, id)?;
+    check_session(&session, id)?;
     context.ensure_push_permitted(&session)?;
     Ok(ParsedUpload {
         points: (!session.runs.is_empty()).then(|| analysis::session_points(&session)),
         session,
         digest: received_digest,
-        size: (count_lines(lines), lines.len() as u64),
+        size,
     })
+}
+
+/// Scans all lines of the body. Returns the number of lines and of bytes.
+fn check_lines(context: &RequestContext) -> Result<(u64, u64), HttpError> {
+    let mut body = context.open_body()?;
+    let (mut lines, mut bytes) = (0, 0);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        // Two bytes more than the limit, one of them for the line break.
+        let mut limited = (&mut body).take(MAX_LINE_BYTES as u64 + 2);
+        let count = limited.read_until(b'\n', &mut line).map_err(anyhow::Error::from)?;
+        if count == 0 {
+            return Ok((lines, bytes));
+        }
+        check_line(&line, lines)?;
+        lines += 1;
+        bytes += count as u64;
+    }
 }
 
 fn store_upload(
@@ -254,29 +207,13 @@ fn store_upload(
             Ok(known_response(StatusCode::OK, "known", number, upload.digest))
         }
         UploadStatus::Differs { here } => Err(session_conflict(id, here, upload.digest)),
-        other => arrival_response(store, id, other),
+        UploadStatus::Deleted => Err(deleted_session(id)),
     }
 }
 
-fn arrival_response(store: &Store, id: &str, status: UploadStatus) -> SessionResult {
-    match status {
-        UploadStatus::Arriving(lines) => {
-            Ok(json_response(StatusCode::OK, &json!({"state": "arriving", "lines": lines})))
-        }
-        UploadStatus::Known(number) | UploadStatus::Stored(number) => {
-            Ok(known_response(StatusCode::OK, "known", number, store.session_digest(number)?))
-        }
-        UploadStatus::Differs { here } => {
-            let message = format!("a different session '{id}' is already stored");
-            Err(HttpError::new(StatusCode::CONFLICT, message)
-                .with_member("stored_digest", here.to_string()))
-        }
-        UploadStatus::Deleted => Err(HttpError::new(
-            StatusCode::GONE,
-            format!("session '{id}' was deleted from this server"),
-        )
-        .with_hint("it can be restored with 'speedwell serve prune --undelete' for 7 days")),
-    }
+fn deleted_session(id: &str) -> HttpError {
+    HttpError::new(StatusCode::GONE, format!("session '{id}' was deleted from this server"))
+        .with_hint("it can be restored with 'speedwell serve prune --undelete' for 7 days")
 }
 
 fn known_response(
@@ -285,32 +222,16 @@ fn known_response(
     number: i64,
     digest: SessionDigest,
 ) -> Response<Body> {
-    let body = json!({"state": state, "number": number, "sha256": digest.to_string()});
-    json_response(status, &body)
-}
-
-fn parse_digest(digest: &str) -> Result<SessionDigest, HttpError> {
-    SessionDigest::parse(digest)
-        .ok_or_else(|| HttpError::bad_request("invalid sha256: expected 64 hexadecimal digits"))
+    let digest = digest.to_string();
+    json_response(status, &json!({"state": state, "number": number, "sha256": digest}))
 }
 
 fn unreadable_session(error: anyhow::Error) -> HttpError {
     HttpError::from_error(StatusCode::BAD_REQUEST, &error)
 }
 
-fn upload_not_begun(id: &str) -> HttpError {
-    HttpError::not_found(format!("the upload of session '{id}' has not started"))
-        .with_hint("PUT its header first")
-        .with_member("lines", 0)
-}
-
 fn session_not_found(id: &str) -> HttpError {
     HttpError::not_found(format!("session '{id}' not found"))
-}
-
-fn line_mismatch(lines: u64) -> HttpError {
-    let message = format!("line number mismatch: the number of lines received so far is {lines}");
-    HttpError::new(StatusCode::CONFLICT, message).with_member("lines", lines)
 }
 
 fn session_conflict(
@@ -325,4 +246,223 @@ fn session_conflict(
         .with_hint("stored sessions are never replaced; give the changed session a new id")
         .with_member("stored_digest", stored_digest.to_string())
         .with_member("sent_digest", sent_digest.to_string())
+}
+
+/// Maximum bytes of a line, without its line break.
+const MAX_LINE_BYTES: usize = 16 << 20;
+/// Maximum nesting depth.
+const MAX_DEPTH: usize = 64;
+/// Maximum number of keys in a data line. A line with 250,000 samples has that many.
+const MAX_KEYS: usize = 1_000_000;
+/// Maximum number of keys in a header. Each key may become a variant or a program.
+const MAX_HEADER_KEYS: usize = 100_000;
+/// Maximum bytes of a name.
+const MAX_NAME_BYTES: usize = 4 << 10;
+/// Maximum number of parameters of a case.
+const MAX_PARAMETERS: usize = 64;
+/// The last millisecond of the year 9999.
+const LATEST_UNIX_MS: i64 = 253_402_300_799_999;
+/// Nanoseconds of a year. No run takes longer.
+const MAX_RUN_NS: u64 = 366 * 24 * 3600 * 1_000_000_000;
+
+/// Scans a line with its line break, without parsing it. `number` is its number in the session,
+/// counted from 0.
+///
+/// # Errors
+/// Returns 400 if the line is not valid UTF-8 or incomplete. Returns 413, naming the line, if it is
+/// empty, exceeds a limit or contains NUL.
+fn check_line(line: &[u8], number: u64) -> Result<(), HttpError> {
+    let fault = |problem: &str| {
+        let message = format!("line {} {problem}", number + 1);
+        Err(HttpError::new(StatusCode::PAYLOAD_TOO_LARGE, message))
+    };
+    if line.len() > MAX_LINE_BYTES + 1 {
+        return fault("is longer than 16 MiB");
+    }
+    let Ok(text) = std::str::from_utf8(line) else {
+        return Err(HttpError::bad_request("the body is not valid UTF-8"));
+    };
+    if !text.ends_with('\n') {
+        return Err(HttpError::bad_request("the last line is incomplete")
+            .with_hint("end each line with a line break"));
+    }
+    let max_keys = if number == 0 { MAX_HEADER_KEYS } else { MAX_KEYS };
+    match scan_line(line) {
+        _ if text.trim().is_empty() => fault("is empty"),
+        scan if scan.depth > MAX_DEPTH => fault(&format!("is nested deeper than {MAX_DEPTH}")),
+        scan if scan.keys > max_keys => fault(&format!("has more than {max_keys} keys")),
+        scan if scan.has_nul => fault("contains a NUL character"),
+        _ => Ok(()),
+    }
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct LineScan {
+    depth: usize,
+    keys: usize,
+    has_nul: bool,
+}
+
+/// Scans a line that should be JSON but may be malformed.
+fn scan_line(line: &[u8]) -> LineScan {
+    let mut scan = LineScan::default();
+    let mut depth = 0_usize;
+    let mut is_string = false;
+    let mut position = 0;
+    while position < line.len() {
+        match (is_string, line[position]) {
+            (true, b'\\') => {
+                scan.has_nul |= line[position..].starts_with(b"\\u0000");
+                position += 1;
+            }
+            (_, b'"') => is_string = !is_string,
+            (_, 0) => scan.has_nul = true,
+            (false, b'{' | b'[') => {
+                depth += 1;
+                scan.depth = scan.depth.max(depth);
+            }
+            (false, b'}' | b']') => depth = depth.saturating_sub(1),
+            (false, b':') => scan.keys += 1,
+            _ => {}
+        }
+        position += 1;
+    }
+    scan
+}
+
+/// Checks that a parsed session has the announced id and is not being measured. Also checks that
+/// its names and numbers are within limits.
+///
+/// # Errors
+/// Returns 400 or 413.
+fn check_session(session: &Session, id: &str) -> Result<(), HttpError> {
+    if session.id != id {
+        let message =
+            format!("the header names session '{}': expected '{id}'", shorten_name(&session.id));
+        return Err(HttpError::bad_request(message));
+    }
+    if session.state == speedwell_model::SessionState::Running {
+        return Err(HttpError::bad_request("the session is still being measured")
+            .with_hint("push it when it has finished"));
+    }
+    let is_time = |unix_ms: i64| (0..=LATEST_UNIX_MS).contains(&unix_ms);
+    if !is_time(session.started_unix_ms) {
+        return Err(HttpError::bad_request("the session starts before 1970 or after 9999"));
+    }
+    check_names(session)?;
+    for (run, run_number) in session.runs.iter().zip(1..) {
+        let error = |problem: &str| HttpError::bad_request(format!("run {run_number} {problem}"));
+        if !is_time(run.started_unix_ms) {
+            return Err(error("starts before 1970 or after 9999"));
+        }
+        if run.wall_ns > MAX_RUN_NS {
+            return Err(error("took longer than a year"));
+        }
+        if run.usage.is_some_and(|usage| is_huge(&usage)) {
+            return Err(error("reports implausible resource usage"));
+        }
+        if run.case.values.len() > MAX_PARAMETERS {
+            return Err(HttpError {
+                status: StatusCode::PAYLOAD_TOO_LARGE,
+                ..error("has a case with more than 64 parameters")
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Whether any value is unrealistically large and could overflow sums.
+fn is_huge(usage: &ResourceUsage) -> bool {
+    let figures = [
+        Some(usage.user_ns),
+        Some(usage.system_ns),
+        Some(usage.max_rss_bytes),
+        Some(usage.involuntary_switches),
+        usage.voluntary_switches,
+        usage.minor_faults,
+        usage.major_faults,
+        usage.migrations,
+    ];
+    figures.into_iter().flatten().any(|figure| figure > 1 << 56)
+}
+
+fn check_names(session: &Session) -> Result<(), HttpError> {
+    let check = |kind: &str, name: &str| match name.len() {
+        0..=MAX_NAME_BYTES => Ok(()),
+        bytes => Err(HttpError::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!(
+                "the {kind} '{}...' has {bytes} bytes: expected at most 4,096",
+                shorten_name(name)
+            ),
+        )),
+    };
+    for tag in &session.tags {
+        check("tag", tag)?;
+    }
+    for metric in &session.metrics {
+        check("metric", &metric.name)?;
+        check("unit", &metric.unit)?;
+    }
+    for variant in &session.variants {
+        check("variant", &variant.name)?;
+    }
+    if let Some(origin) = &session.origin {
+        check("revision", &origin.revision)?;
+        check("branch", origin.branch.as_deref().unwrap_or_default())?;
+    }
+    let profiled = session.profiles.iter().map(|profile| &profile.case);
+    let measured = session.runs.iter().map(|run| &*run.case);
+    for case in measured.chain(profiled) {
+        check("benchmark", &case.benchmark)?;
+        for (name, value) in &case.values {
+            check("parameter", name)?;
+            if let ParameterValue::Text(text) = value {
+                check("value", text)?;
+            }
+        }
+    }
+    for run in &session.runs {
+        check("variant", &run.variant)?;
+        for sample in &run.samples {
+            check("metric", &sample.metric)?;
+        }
+    }
+    Ok(())
+}
+
+fn shorten_name(name: &str) -> String {
+    name.chars().take(40).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(text: &str) -> u16 {
+        check_line(text.as_bytes(), 1).err().map_or(200, |problem| problem.status.as_u16())
+    }
+
+    #[test]
+    fn brackets_inside_strings_do_not_count_as_nesting() {
+        let line = br#"{"a":"[[[{\"\\","b":[1,{"c:d":2}]}"#;
+        assert_eq!(scan_line(line), LineScan { depth: 3, keys: 3, has_nul: false });
+        assert!(scan_line(br#""\u0000""#).has_nul);
+        assert!(!scan_line(br#""\\u0000""#).has_nul);
+    }
+
+    #[test]
+    fn errors_name_the_line_that_is_too_deep_too_wide_or_too_long() {
+        let nested = |deep: usize| format!("{}{}\n", "[".repeat(deep), "]".repeat(deep));
+        assert_eq!((status(&nested(64)), status(&nested(65))), (200, 413));
+        let keys = |count: usize| format!("{{{}}}\n", "\"a\":1,".repeat(count));
+        assert_eq!((status(&keys(MAX_KEYS)), status(&keys(MAX_KEYS + 1))), (200, 413));
+        let header = check_line(keys(MAX_HEADER_KEYS + 1).as_bytes(), 0).unwrap_err();
+        assert!(header.message.contains("line 1 has more"), "{header:?}");
+        let long = format!("\"{}\"\n", "a".repeat(MAX_LINE_BYTES));
+        assert_eq!(status(&long), 413);
+        let second = check_line(b"\"\\u0000\"\n", 7).unwrap_err();
+        assert!(second.message.contains("line 8 contains"), "{second:?}");
+        assert_eq!((status("{}"), status("\n"), status("{}\n")), (400, 413, 200));
+    }
 }

@@ -1,14 +1,14 @@
 //! Builds `/PROJECT/compare`, the page that corresponds to `speedwell compare` for two stored
 //! sessions.
 
-use crate::dashboard::lookups::ComparisonSource;
-use crate::dashboard::page::content::{PageContent, PageContext, PageOutcome, PageResult};
-use crate::dashboard::page::session::{check_runs, redirect_to_session};
+use crate::dashboard::link::encode_path;
+use crate::dashboard::page::session::{bare_reference, check_runs, redirect_to_session};
+use crate::dashboard::page::{PageContent, PageContext, PageOutcome, PageResult, named_options};
+use crate::dashboard::project::ComparisonSource;
 use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_model::SessionState;
-use speedwell_model::stored::SessionOverview;
-use speedwell_report::html::{FormField, PageForm, PageLink};
+use speedwell_report::html::{PageForm, PageLink};
 use speedwell_report::session::StudyChoice;
 use speedwell_report::sources::{self, LabelledSession};
 use speedwell_report::{Document, ReportBlock};
@@ -18,14 +18,7 @@ const COMPARISON_OPTIONS: [&str; 3] = ["threshold", "method", "correct"];
 
 pub fn compare_page(context: PageContext<'_>) -> PageResult {
     let query = context.query;
-    query.check_names(&[
-        "base",
-        "with",
-        "of",
-        COMPARISON_OPTIONS[0],
-        COMPARISON_OPTIONS[1],
-        COMPARISON_OPTIONS[2],
-    ])?;
+    query.check_names(&[&["base", "with", "of"][..], &COMPARISON_OPTIONS].concat())?;
     let chosen: Vec<&str> = query.get_all("of").collect();
     if let [first_reference, second_reference] = chosen[..] {
         return redirect_ordered(context, first_reference, second_reference);
@@ -111,7 +104,7 @@ fn comparison_page(
     sessions.dedup();
     Ok(PageContent {
         crumbs: vec![
-            PageLink::new(context.page_href("compare"), "compare"),
+            context.page_link("compare", "compare"),
             PageLink::new(own_href, references.join(" with ")),
         ],
         links: comparison_links(context, references),
@@ -132,8 +125,8 @@ fn comparison_links(context: PageContext<'_>, references: &[String]) -> Vec<Page
     };
     vec![
         PageLink::new(context.compare_href(with, base), "swap"),
-        PageLink::new(context.page_href(&reference_path(base)), base),
-        PageLink::new(context.page_href(&reference_path(with)), with),
+        context.page_link(&encode_path(bare_reference(base)), base),
+        context.page_link(&encode_path(bare_reference(with)), with),
     ]
 }
 
@@ -142,24 +135,15 @@ fn depends_on_git(reference: &str) -> bool {
     reference.contains(':') || reference.starts_with("@base")
 }
 
-/// Encodes a reference as a path, without variant and filter.
-fn reference_path(reference: &str) -> String {
-    let end = reference.find("::").unwrap_or(reference.len());
-    let end = reference[..end].find('[').unwrap_or(end);
-    crate::dashboard::link::encode_path(&reference[..end])
-}
-
 /// Rejects comparisons with too many runs, without loading the runs.
 fn check_size(context: PageContext<'_>, references: &[String]) -> Result<(), HttpError> {
-    let mut overviews: Vec<SessionOverview> = Vec::new();
+    let mut runs = 0;
     for reference in references {
-        let without_filter = reference.split("::").next().unwrap_or_default();
-        let reference = without_filter.split('[').next().unwrap_or_default();
-        let number = (context.project.lookups.session)(context.store, reference)
+        let number = (context.project.lookups.session)(context.store, bare_reference(reference))
             .map_err(|error| HttpError::from_error(StatusCode::NOT_FOUND, &error))?;
-        overviews.extend(context.store.find_overview(number)?);
+        runs += context.store.find_overview(number)?.map_or(0, |session| session.runs);
     }
-    check_runs(&overviews.iter().collect::<Vec<_>>())
+    check_runs(runs)
 }
 
 /// Shows the newest sessions, so that the user can choose two.
@@ -174,44 +158,32 @@ fn choose_page(context: PageContext<'_>, hint: &str) -> Result<PageContent, Http
         document.append_document(context.list_sessions(&newest));
     }
     Ok(PageContent {
-        crumbs: vec![PageLink::new(context.page_href("compare"), "compare")],
+        crumbs: vec![context.page_link("compare", "compare")],
         filters: Some(compare_form(context)),
-        choice: context.row_choice(),
+        choice: Some(context.row_choice()),
         ..PageContent::from_document(document)
     })
 }
 
 fn compare_form(context: PageContext<'_>) -> PageForm {
-    let value = |name| context.query.get(name).unwrap_or_default().to_owned();
-    let field = |name: &'static str, placeholder: &str| FormField {
-        name,
-        label: name.to_owned(),
-        value: value(name),
-        placeholder: placeholder.to_owned(),
-        options: Vec::new(),
-        ..FormField::default()
-    };
-    let options = |first: &str, names: &[&str]| {
-        let named = names.iter().map(|name| ((*name).to_owned(), (*name).to_owned()));
-        let default_option = std::iter::once((String::new(), first.to_owned()));
-        default_option.chain(named).collect::<Vec<_>>()
+    let field = |name, placeholder, names: &[&str]| {
+        let options = if names.is_empty() {
+            Vec::new()
+        } else {
+            named_options("default", names.iter().copied())
+        };
+        context.query_field(name, placeholder, options)
     };
     PageForm {
         action: context.page_href("compare"),
         title: "Compare".into(),
         button: "Compare".into(),
         fields: vec![
-            field("base", "@prev"),
-            field("with", "@latest"),
-            field("threshold", "e.g. 2 % (smaller changes count as 'same')"),
-            FormField {
-                options: options("default", &["rank", "welch", "mann-whitney", "bootstrap"]),
-                ..field("method", "")
-            },
-            FormField {
-                options: options("default", &["bh", "holm", "none"]),
-                ..field("correct", "")
-            },
+            field("base", "@prev", &[]),
+            field("with", "@latest", &[]),
+            field("threshold", "e.g. 2 % (smaller changes count as 'same')", &[]),
+            field("method", "", &["rank", "welch", "mann-whitney", "bootstrap"]),
+            field("correct", "", &["bh", "holm", "none"]),
         ],
         set: Vec::new(),
     }

@@ -1,18 +1,33 @@
-//! Builds `/PROJECT/live` and `/PROJECT/sessions/ID/live`, which show running sessions.
+//! Builds the pages about running sessions, and streams their updates to viewers.
 //!
-//! The pages show verdicts only for decided cases. A verdict taken between the planned interim
-//! analyses would be wrong more often than stated.
+//! The recorder commits after every planned run, so the store itself shows progress. A database
+//! server sends notifications; a file is polled four times per second. The store is watched only
+//! while there are viewers. Each update is rendered once for all viewers. Start at
+//! [`stream_updates`].
 
-use crate::dashboard::page::content::{PageContent, PageContext, PageOutcome, PageResult};
+use crate::dashboard::access::CallerIdentity;
+use crate::dashboard::link::{PageFormat, encode_segment};
 use crate::dashboard::page::session::{check_runs, find_session};
-use crate::dashboard::site::unix_ms;
+use crate::dashboard::page::{PageContent, PageContext, PageOutcome, PageResult};
+use crate::dashboard::project::HostedProject;
+use crate::dashboard::request::{PageQuery, RequestContext};
+use crate::dashboard::responses::PageLayout;
+use crate::dashboard::site::{SiteState, unix_ms};
 use crate::http::HttpError;
+use crate::http::events::{EventHub, ServerEvent};
+use axum::body::Body;
+use axum::http::Response;
+use axum::response::IntoResponse;
+use serde_json::json;
 use speedwell_analysis as analysis;
 use speedwell_model::stored::SessionOverview;
 use speedwell_model::{Session, SessionState};
 use speedwell_report::html::PageLink;
 use speedwell_report::{self as report, Document, LiveCase, LiveState, ReportBlock};
+use speedwell_store::Store;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Maximum number of sessions shown.
 const MAX_SESSIONS: usize = 20;
@@ -48,7 +63,7 @@ pub fn live_page(context: PageContext<'_>) -> PageResult {
         PageLink::new(live, format!("watch @{}", session.number))
     });
     Ok(PageContent {
-        crumbs: vec![PageLink::new(context.page_href("live"), "live")],
+        crumbs: vec![context.page_link("live", "live")],
         links: links.collect(),
         events: Some(context.page_href("sessions/any/events")),
         ..PageContent::from_document(document)
@@ -64,7 +79,7 @@ pub fn session_live_page(context: PageContext<'_>) -> PageResult {
     if overview.state != SessionState::Running {
         return Ok(PageOutcome::Redirect(context.session_href(id)));
     }
-    check_runs(&[&overview])?;
+    check_runs(overview.runs)?;
     progress_page(context, &overview).map(PageOutcome::from)
 }
 
@@ -105,7 +120,7 @@ fn progress_page(
     let own_href = context.session_href(&overview.id);
     Ok(PageContent {
         crumbs: vec![
-            PageLink::new(context.page_href("live"), "live"),
+            context.page_link("live", "live"),
             PageLink::new(format!("{own_href}/live"), format!("@{}", overview.number)),
         ],
         links: vec![PageLink::new(own_href.clone(), "report so far")],
@@ -151,4 +166,148 @@ fn decided_verdicts(
         verdicts.insert(row.case.id(), verdict);
     }
     Ok(verdicts)
+}
+
+/// Time to wait for a change before checking whether there are still viewers.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Minimum time between two updates of a page.
+const MIN_UPDATE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Update interval while nothing changes. The page needs updates even then, because it shows how
+/// long ago something happened.
+const IDLE_UPDATE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Session id that means all sessions.
+const ALL_SESSIONS: &str = "any";
+
+/// Streams the events of one session or of all running sessions.
+pub fn stream_updates(context: &RequestContext, project: &Arc<HostedProject>) -> Response<Body> {
+    let (site, id, headers) = (&context.site, &context.name, &context.headers);
+    let first_event = match render_live_page(site, project, id) {
+        Ok(Some(event)) => event,
+        Ok(None) => {
+            let hub = EventHub::new();
+            let response = hub.stream_response(headers, || vec![over_event()]);
+            hub.end_streams();
+            return response;
+        }
+        // A client that follows events cannot show a page.
+        Err(error) => return HttpError::new(error.status, error.message).into_response(),
+    };
+    let mut hubs = project.lock_hubs();
+    let is_known = hubs.contains_key(id);
+    let hub = hubs
+        .entry(id.clone())
+        .or_insert_with(|| {
+            // The event is not `over`, because the session continues. Browsers reconnect once a
+            // server runs again.
+            let final_event = ServerEvent::new("stopped", "the server is stopping");
+            EventHub::new().end_with_stopper(&project.stopper, final_event)
+        })
+        .clone();
+    let response = hub.stream_response(headers, || vec![first_event]);
+    if !is_known {
+        let (site, project, id) = (site.clone(), project.clone(), id.clone());
+        std::thread::spawn(move || publish_updates(&site, &project, &id, &hub));
+    }
+    response
+}
+
+/// Returns the event that tells viewers that the session has ended.
+fn over_event() -> ServerEvent {
+    ServerEvent::new("over", "the session has ended")
+}
+
+/// Renders the page as an event, for an anonymous caller, because all viewers share it. Returns
+/// `None` if there is nothing left to watch.
+fn render_live_page(
+    site: &SiteState,
+    project: &HostedProject,
+    id: &str,
+) -> Result<Option<ServerEvent>, HttpError> {
+    let (query, caller) = (PageQuery::default(), CallerIdentity::default());
+    let is_session = id != ALL_SESSIONS;
+    let outcome = project.with_reader(|store| {
+        let context = PageContext {
+            site,
+            project,
+            caller: &caller,
+            store,
+            name: id,
+            query: &query,
+            format: PageFormat::Page,
+        };
+        if is_session { session_live_page(context) } else { live_page(context) }
+    })?;
+    let PageOutcome::Page(page) = outcome else {
+        return Ok(None);
+    };
+    let path = if is_session {
+        format!("/{}/sessions/{}/live", project.name, encode_segment(id))
+    } else {
+        format!("/{}/live", project.name)
+    };
+    let layout = PageLayout {
+        site,
+        project,
+        caller: &caller,
+        section: Some("live"),
+        path: &path,
+        query: &query,
+    };
+    let html = layout.render_page(&page, PageFormat::Page)?;
+    let data = json!({ "html": String::from_utf8_lossy(&html) });
+    Ok(Some(ServerEvent::new("progress", data.to_string())))
+}
+
+/// Sends the page again after changes, but at most once per second, and every five seconds while
+/// nothing changes. Ends when the last viewer leaves, the session ends or the server stops.
+fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &EventHub) {
+    // If the store cannot be opened, the next iteration tries again.
+    let mut store = Store::open_to_watch(project.path()).ok();
+    let mut version = store_version(store.as_ref());
+    let mut last_update = Instant::now();
+    while has_viewers(project, id, hub) {
+        let wait_result = store.as_ref().map(|store| store.wait_for_change(POLL_INTERVAL));
+        if !matches!(wait_result, Some(Ok(()))) {
+            std::thread::sleep(POLL_INTERVAL);
+            store = Store::open_to_watch(project.path()).ok();
+        }
+        let current_version = store_version(store.as_ref());
+        let is_due = (current_version != version && last_update.elapsed() >= MIN_UPDATE_INTERVAL)
+            || last_update.elapsed() >= IDLE_UPDATE_INTERVAL;
+        if !is_due {
+            continue;
+        }
+        version = current_version;
+        last_update = Instant::now();
+        match render_live_page(site, project, id) {
+            Ok(Some(event)) => {
+                hub.send_event(event);
+            }
+            Ok(None) => {
+                project.lock_hubs().remove(id);
+                hub.send_event(over_event());
+                hub.end_streams();
+                return;
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+fn store_version(store: Option<&Store>) -> Option<i64> {
+    store?.data_version().ok()
+}
+
+/// Whether there are still viewers. Removes a hub without viewers under the lock, so that the next
+/// viewer creates a new hub.
+fn has_viewers(project: &HostedProject, id: &str, hub: &EventHub) -> bool {
+    let mut hubs = project.lock_hubs();
+    let is_watched = hub.count_viewers() > 0 && !project.stopper.is_stopped();
+    if !is_watched {
+        hubs.remove(id);
+    }
+    is_watched
 }

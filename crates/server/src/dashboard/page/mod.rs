@@ -1,22 +1,360 @@
-//! Builds the web pages, one file per page. A page is a document with links and forms.
+//! Builds the web pages. A page is a document with links and forms: [`PageContext`] is what it is
+//! made from, [`PageContent`] what it consists of.
 //!
 //! A page calls the same functions as the corresponding command and computes nothing itself. The
-//! table in `routes.rs` lists all pages. Start at [`content`].
+//! table in `routes.rs` lists all pages.
+//!
+//! A page with many cases shows its charts in parts, each on a separate page (`?charts=NUMBER`). The
+//! code for each page knows nothing of parts: [`ChartPart::split_query`] removes the key `charts`
+//! from the query before the page is built, and [`ChartPart::cut_from`] cuts the part from the
+//! finished document.
 
-pub mod alerts;
-pub mod benchmarks;
-pub mod branch;
-pub mod charts;
+use crate::dashboard::access::CallerIdentity;
+use crate::dashboard::link::{PageFormat, encode_path, encode_segment, link_by, link_column};
+use crate::dashboard::project::HostedProject;
+use crate::dashboard::request::PageQuery;
+use crate::dashboard::site::SiteState;
+use crate::http::HttpError;
+use axum::http::StatusCode;
+use speedwell_model::stored::SessionOverview;
+use speedwell_report::html::{
+    ChartsLocation, FormField, PageForm, PageLink, RowChoice, part_of_charts, parts_of_charts,
+};
+use speedwell_report::{
+    ColumnKind, Document, OutputOptions, ReportBlock, ReportCell, ReportColumn, ReportFormat,
+    ReportRow, ReportTable,
+};
+use speedwell_store::Store;
+
+pub mod catalog;
 pub mod compare;
-pub mod content;
+pub mod history;
 pub mod live;
-pub mod machines;
-pub mod overview;
 pub mod project;
-pub mod pull;
 pub mod revision;
-pub mod search;
 pub mod session;
-pub mod sessions;
-pub mod settings;
-pub mod trend;
+
+/// A page without its layout.
+#[derive(Debug, Default)]
+pub struct PageContent {
+    pub document: Document,
+    /// Breadcrumbs after the project; the last is the page itself.
+    pub crumbs: Vec<PageLink>,
+    /// Related pages.
+    pub links: Vec<PageLink>,
+    pub filters: Option<PageForm>,
+    /// Selection of rows for a comparison.
+    pub choice: Option<RowChoice>,
+    /// Numbers of the sessions that the page shows.
+    pub sessions: Vec<i64>,
+    /// Forms that change something.
+    pub changes: Vec<PageForm>,
+    /// Address of the page's event stream.
+    pub events: Option<String>,
+    /// Whether the charts are on the page itself or on separate pages.
+    pub charts: ChartsLocation,
+    /// Whether the page stays valid until the store changes.
+    pub is_cacheable: bool,
+    pub status: StatusCode,
+}
+
+impl PageContent {
+    /// Creates a page with this content and nothing else.
+    pub fn from_document(document: Document) -> PageContent {
+        PageContent { document, ..PageContent::default() }
+    }
+}
+
+/// Result of a request for a page.
+#[derive(Debug)]
+pub enum PageOutcome {
+    Page(Box<PageContent>),
+    /// A redirect to another address.
+    Redirect(String),
+}
+
+/// Page, redirect or error.
+pub type PageResult = Result<PageOutcome, HttpError>;
+
+impl From<PageContent> for PageOutcome {
+    fn from(page: PageContent) -> PageOutcome {
+        PageOutcome::Page(Box::new(page))
+    }
+}
+
+/// What a page is made from. A live page has no request of its own: it is sent to all viewers.
+#[derive(Clone, Copy)]
+pub struct PageContext<'v> {
+    pub site: &'v SiteState,
+    pub project: &'v HostedProject,
+    pub caller: &'v CallerIdentity,
+    /// The store of the project.
+    pub store: &'v Store,
+    /// The name in the path after the project, such as the id of a session; empty if there is none.
+    pub name: &'v str,
+    pub query: &'v PageQuery,
+    pub format: PageFormat,
+}
+
+impl PageContext<'_> {
+    /// Returns options for reports; some depend on the format.
+    pub fn report_options(&self) -> OutputOptions {
+        OutputOptions {
+            format: Some(match self.format {
+                PageFormat::Page => ReportFormat::Html,
+                PageFormat::Document(kind) => kind,
+                PageFormat::JsonLines => ReportFormat::Json,
+            }),
+            ..OutputOptions::default()
+        }
+    }
+
+    /// Returns the address of a page of the project; `path` follows the project name.
+    pub fn page_href(&self, path: &str) -> String {
+        format!("/{}/{path}", self.project.name)
+    }
+
+    /// Returns a link to a page of the project; `path` follows the project name.
+    pub fn page_link(&self, path: &str, label: impl Into<String>) -> PageLink {
+        PageLink::new(self.page_href(path), label)
+    }
+
+    /// Returns the address of a session by id.
+    pub fn session_href(&self, id: &str) -> String {
+        self.page_href(&format!("sessions/{}", encode_segment(id)))
+    }
+
+    /// Returns the address of a session by number.
+    pub fn numbered_href(&self, number: i64) -> String {
+        self.page_href(&format!("@{number}"))
+    }
+
+    pub fn compare_href(&self, base: &str, with: &str) -> String {
+        let (base, with) = (encode_segment(base), encode_segment(with));
+        self.page_href(&format!("compare?base={base}&with={with}"))
+    }
+
+    pub fn revision_href(&self, id: &str) -> String {
+        self.page_href(&format!("revisions/{}", encode_path(id)))
+    }
+
+    pub fn branch_href(&self, name: &str) -> String {
+        self.page_href(&format!("branches/{}", encode_path(name)))
+    }
+
+    pub fn benchmark_href(&self, name: &str) -> String {
+        self.page_href(&format!("benchmarks/{}", encode_path(name)))
+    }
+
+    /// Returns the address of the trend of a case.
+    pub fn trend_href(&self, case: &str) -> String {
+        self.page_href(&format!("trend?case={}", encode_segment(case)))
+    }
+
+    /// Builds a list of these sessions, with links.
+    pub fn list_sessions(&self, sessions: &[SessionOverview]) -> Document {
+        let mut document = speedwell_report::list_sessions(&speedwell_report::SessionsPage {
+            sessions,
+            number: 1,
+            all: sessions.len(),
+            is_chosen: false,
+        });
+        let string = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+        link_by(&mut document, "sessions", ["number", "id"], |id| {
+            Some(self.session_href(&string(id)?))
+        });
+        let nonempty =
+            |value: &serde_json::Value| string(value).filter(|string| !string.is_empty());
+        link_column(&mut document, "sessions", "revision", |id| {
+            Some(self.revision_href(&nonempty(id)?))
+        });
+        link_column(&mut document, "sessions", "branch", |name| {
+            Some(self.branch_href(&nonempty(name)?))
+        });
+        shorten_column(&mut document, "command");
+        document
+    }
+
+    /// Links the session numbers in a column.
+    pub fn link_numbers(&self, document: &mut Document, table: &str, column: &str) {
+        link_column(document, table, column, |number| Some(self.numbered_href(number.as_i64()?)));
+    }
+
+    /// Returns the control that selects two listed sessions for a comparison.
+    pub fn row_choice(&self) -> RowChoice {
+        RowChoice {
+            table: "sessions",
+            action: self.page_href("compare"),
+            name: "of",
+            button: "Compare the two selected sessions".into(),
+        }
+    }
+
+    /// Builds a field for a key of the query. Without `options`, any value is allowed.
+    pub fn query_field(
+        &self,
+        name: &'static str,
+        placeholder: &str,
+        options: Vec<(String, String)>,
+    ) -> FormField {
+        FormField {
+            name,
+            label: name.to_owned(),
+            value: self.query.get(name).unwrap_or_default().to_owned(),
+            placeholder: placeholder.to_owned(),
+            options,
+            ..FormField::default()
+        }
+    }
+
+    /// Returns the options of a field that selects a machine by its number.
+    pub fn machine_options(&self) -> Result<Vec<(String, String)>, HttpError> {
+        let mut options = named_options("any", [] as [&str; 0]);
+        let machines = self.store.machine_titles()?.into_iter();
+        options.extend(machines.map(|(number, title)| (number.to_string(), title)));
+        Ok(options)
+    }
+
+    /// Returns a link for each of these keys of the query, to the page without it.
+    pub fn set_filters(&self, page: &str, keys: &[&str]) -> Vec<PageLink> {
+        let links = keys.iter().filter_map(|name| {
+            let value = self.query.get(name)?;
+            let href = self.page_href(&format!("{page}{}", self.query.with_value(name, None)));
+            Some(PageLink::new(href, format!("{name}: {value}")))
+        });
+        links.collect()
+    }
+}
+
+/// Returns the options of a field: these names, after no choice with the label `none`.
+pub fn named_options<S: Into<String>>(
+    none: &str,
+    names: impl IntoIterator<Item = S>,
+) -> Vec<(String, String)> {
+    let named = names.into_iter().map(Into::<String>::into).map(|name| (name.clone(), name));
+    std::iter::once((String::new(), none.to_owned())).chain(named).collect()
+}
+
+/// Builds a table of pages from their addresses and names.
+pub fn link_table(name: &'static str, pages: &[(String, String)]) -> ReportBlock {
+    let rows = pages
+        .iter()
+        .map(|(href, name)| ReportRow::Cells(vec![ReportCell::words(name).with_link(href)]));
+    ReportBlock::Table(ReportTable {
+        columns: vec![ReportColumn::new("name", "name", ColumnKind::Label)],
+        rows: rows.collect(),
+        ..ReportTable::new(name)
+    })
+}
+
+/// Maximum length of a cell in a list, in characters.
+const MAX_LIST_CHARS: usize = 60;
+
+/// Shortens the displayed strings of a column, but not the raw values.
+fn shorten_column(document: &mut Document, key: &str) {
+    document.for_each_table(&mut |table| {
+        let Some(column_index) = table.columns.iter().position(|column| column.key == key) else {
+            return;
+        };
+        for row in &mut table.rows {
+            if let ReportRow::Cells(cells) = row
+                && let Some((end, _)) = cells[column_index].text.char_indices().nth(MAX_LIST_CHARS)
+            {
+                cells[column_index].text.truncate(end);
+                cells[column_index].text.push_str(" ...");
+            }
+        }
+    });
+}
+
+/// Query key of the part number.
+const QUERY_KEY: &str = "charts";
+
+/// Requested part of a page. `None` stands for the whole page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChartPart(Option<usize>);
+
+impl ChartPart {
+    /// Splits a query into the requested part and the query without the key `charts`.
+    ///
+    /// # Errors
+    /// Fails if the part is not a number, or the format has no parts.
+    pub fn split_query(
+        query: &PageQuery,
+        format: PageFormat,
+    ) -> Result<(ChartPart, PageQuery), HttpError> {
+        let Some(number) = query.get_number(QUERY_KEY)? else {
+            return Ok((ChartPart(None), query.clone()));
+        };
+        if format != PageFormat::Page {
+            return Err(HttpError::bad_request(format!(
+                "'{QUERY_KEY}' selects a part of a page, but this format is not split"
+            ))
+            .with_hint(format!("omit {QUERY_KEY}={number} to get all charts")));
+        }
+        let number = usize::try_from(number).unwrap_or(0);
+        Ok((ChartPart(Some(number)), query.without_name(QUERY_KEY)))
+    }
+
+    /// Cuts the part from a page that was built for `query`.
+    ///
+    /// # Errors
+    /// Fails if the page has no such part.
+    pub fn cut_from(self, page: PageContent, query: &PageQuery) -> Result<PageContent, HttpError> {
+        let ChartPart(Some(number)) = self else {
+            return Ok(page);
+        };
+        let part_count = parts_of_charts(&page.document);
+        if part_count == 0 {
+            return Err(HttpError::bad_request(format!("unknown parameter '{QUERY_KEY}'"))
+                .with_hint("all charts are on the page itself"));
+        }
+        let Some(part) = part_of_charts(&page.document, number) else {
+            return Err(HttpError::not_found(format!("part {number} of the charts not found"))
+                .with_hint(format!("{QUERY_KEY} ranges from 1 to {part_count}")));
+        };
+        let neighbour = |number: usize| {
+            let title = part_of_charts(&page.document, number)?.title;
+            Some((part_link_prefix(query) + &number.to_string(), title))
+        };
+        let before = neighbour(number.wrapping_sub(1))
+            .map(|(href, title)| PageLink::new(href, format!("← {title}")));
+        let after =
+            neighbour(number + 1).map(|(href, title)| PageLink::new(href, format!("{title} →")));
+        let mut crumbs = page.crumbs;
+        crumbs.push(PageLink::new(part_link_prefix(query) + &number.to_string(), part.title));
+        Ok(PageContent {
+            crumbs,
+            links: before.into_iter().chain(after).collect(),
+            sessions: page.sessions,
+            is_cacheable: page.is_cacheable,
+            charts: ChartsLocation::From(part.first),
+            ..PageContent::from_document(part.document)
+        })
+    }
+}
+
+/// Returns the query string of a part's address, without the part number.
+pub fn part_link_prefix(query: &PageQuery) -> String {
+    query.with_value(QUERY_KEY, Some(""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chart_part_is_a_number_and_accepted_for_pages_only() {
+        let query = PageQuery::parse("base=%401&charts=3").unwrap();
+        let (wanted, rest) = ChartPart::split_query(&query, PageFormat::Page).unwrap();
+        assert_eq!(wanted, ChartPart(Some(3)));
+        assert_eq!(rest.to_query_string(), "?base=@1");
+        assert_eq!(part_link_prefix(&rest), "?base=@1&charts=");
+        assert_eq!(part_link_prefix(&PageQuery::default()), "?charts=");
+        let json = PageFormat::Document(speedwell_report::ReportFormat::Json);
+        assert_eq!(ChartPart::split_query(&query, json).unwrap_err().status, 400);
+        let query = PageQuery::parse("charts=all").unwrap();
+        let refused = ChartPart::split_query(&query, PageFormat::Page).unwrap_err();
+        assert_eq!(refused.status, 400);
+    }
+}

@@ -1,17 +1,22 @@
-//! Builds `/PROJECT/`, which shows recent sessions and open changes.
+//! Builds `/`, which lists the projects that the caller may read; `/PROJECT/`, which shows recent
+//! sessions and open changes; and `/settings`, which shows projects, tokens, the audit log and the
+//! server version.
 
-use crate::dashboard::link::encode_segment;
-use crate::dashboard::lookups::TrendQuery;
-use crate::dashboard::page::alerts::open_changes_table;
-use crate::dashboard::page::content::{PageContent, PageContext, PageResult};
+use crate::dashboard::access::RequiredPermission;
+use crate::dashboard::link::{encode_segment, link_by, link_column};
+use crate::dashboard::page::history::open_changes_table;
+use crate::dashboard::page::{PageContent, PageContext, PageResult};
+use crate::dashboard::project::TrendQuery;
+use crate::dashboard::site::unix_ms;
 use crate::http::HttpError;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_model::stored::SessionOverview;
 use speedwell_report::html::PageLink;
 use speedwell_report::{
-    self as report, Document, OpenChanges, ReportBlock, TrendXAxis, format_moment,
+    self as report, Document, OpenChanges, ProjectLine, ReportBlock, ServedProject, ServerSettings,
+    TrendXAxis, format_moment, list_projects, report_settings,
 };
-use speedwell_store::SessionFilter;
+use speedwell_store::{SessionFilter, Store};
 
 /// Maximum number of recent sessions listed.
 const MAX_SESSIONS: usize = 8;
@@ -111,4 +116,98 @@ fn project_links(context: PageContext<'_>) -> Result<Vec<PageLink>, HttpError> {
         links.push(PageLink::new(trend, format!("trend of {branch}")));
     }
     Ok(links)
+}
+
+const DAY_MS: i64 = 86_400_000;
+
+/// Maximum number of sessions to count per project.
+const MAX_COUNTED: usize = 1_000;
+
+pub fn overview_page(context: PageContext<'_>) -> PageResult {
+    let projects = context.site.list_projects()?;
+    if !projects.iter().any(|(project, _)| context.caller.can_read(&project.name)) {
+        context.caller.ensure_permitted(RequiredPermission::Read, None)?;
+    }
+    context.query.check_names(&[])?;
+    let mut summaries = Vec::new();
+    for (project, _) in projects {
+        if context.caller.can_read(&project.name) {
+            summaries.push(project.with_reader(|store| summarize_project(&project.name, store))?);
+        }
+    }
+    // Omit the first project if it is empty. Some servers use its store only to list other
+    // projects.
+    if summaries.len() > 1
+        && summaries[0].name == context.site.first.name
+        && summaries[0].newest.is_none()
+    {
+        summaries.remove(0);
+    }
+    let mut document = list_projects(&summaries);
+    link_column(&mut document, "projects", "project", |name| Some(format!("/{}/", name.as_str()?)));
+    link_by(&mut document, "projects", ["newest", "project"], |name| {
+        let name = name.as_str()?;
+        let summary = summaries.iter().find(|summary| summary.name == name)?;
+        Some(format!("/{name}/@{}", summary.newest.as_ref()?.number))
+    });
+    Ok(PageContent::from_document(document).into())
+}
+
+/// Summarizes a project.
+fn summarize_project(name: &str, store: &Store) -> Result<ProjectLine, HttpError> {
+    let sessions = store.selected_numbers(&SessionFilter::default(), MAX_COUNTED + 1)?;
+    Ok(ProjectLine {
+        name: name.to_owned(),
+        newest: sessions.first().map(|number| store.find_overview(*number)).transpose()?.flatten(),
+        sessions: (sessions.len() <= MAX_COUNTED).then_some(sessions.len()),
+        week: sessions_per_day(store)?,
+    })
+}
+
+/// Returns the number of sessions started on each of the last seven days.
+fn sessions_per_day(store: &Store) -> Result<Vec<(String, usize)>, HttpError> {
+    let now = unix_ms();
+    let today = now - now.rem_euclid(DAY_MS);
+    let days: Vec<i64> = (0..7).rev().map(|days_ago| today - days_ago * DAY_MS).collect();
+    let started = store.start_times_since(days[0])?;
+    let count_day = |day: &i64| {
+        let started_then = started.iter().filter(|time| (*day..*day + DAY_MS).contains(*time));
+        let moment = format_moment(*day);
+        let date = moment.split_whitespace().next().unwrap_or_default();
+        (date.to_owned(), started_then.count())
+    };
+    Ok(days.iter().map(count_day).collect())
+}
+
+/// Maximum number of audit log entries on the page.
+const MAX_AUDIT_ENTRIES: usize = 200;
+
+pub fn settings_page(context: PageContext<'_>) -> PageResult {
+    context.query.check_names(&[])?;
+    let mut projects = Vec::new();
+    for (project, is_public) in context.site.list_projects()? {
+        projects.push(ServedProject {
+            name: project.name.clone(),
+            is_public,
+            sessions: project
+                .with_reader(|store| Ok(store.count_sessions(&SessionFilter::default())?))?,
+            bytes: std::fs::metadata(project.path()).ok().map(|data| data.len()),
+            forge: project
+                .with_reader(|store| Ok(store.forge_setting()?.map(|forge| forge.repository)))?,
+        });
+    }
+    let on_server = Store::server_address(context.site.first.path()).is_some();
+    let document = report_settings(&ServerSettings {
+        version: env!("CARGO_PKG_VERSION"),
+        store: if on_server { "PostgreSQL" } else { "SQLite" },
+        now_unix_ms: unix_ms(),
+        projects: &projects,
+        tokens: &context.store.list_tokens()?,
+        audit: &context.store.latest_audit_entries(MAX_AUDIT_ENTRIES)?,
+    });
+    Ok(PageContent {
+        crumbs: vec![PageLink::new("/settings", "settings")],
+        ..PageContent::from_document(document)
+    }
+    .into())
 }

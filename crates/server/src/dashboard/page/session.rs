@@ -1,14 +1,16 @@
-//! Builds `/PROJECT/sessions/ID`, the page that corresponds to `speedwell report @NUMBER`.
+//! Builds `/PROJECT/sessions`, the filtered list of sessions, and `/PROJECT/sessions/ID`, the page
+//! that corresponds to `speedwell report @NUMBER`.
 
-use crate::dashboard::page::content::{PageContent, PageContext, PageOutcome, PageResult};
+use crate::dashboard::page::{PageContent, PageContext, PageOutcome, PageResult, named_options};
 use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_analysis::AnalysisFindings;
 use speedwell_model::stored::SessionOverview;
 use speedwell_model::{SessionState, short_revision};
-use speedwell_report::html::PageLink;
+use speedwell_report::html::{PageForm, PageLink};
 use speedwell_report::session::{StudyChoice, report_session};
-use speedwell_report::{Document, ReportBlock};
+use speedwell_report::{Document, ReportBlock, add_first_steps};
+use speedwell_store::SessionFilter;
 
 /// Maximum number of runs that a page loads.
 pub const MAX_RUNS: usize = 200_000;
@@ -21,7 +23,7 @@ pub fn session_page(context: PageContext<'_>) -> PageResult {
     }
     context.query.check_names(&[])?;
     let overview = find_session(context, id)?;
-    check_runs(&[&overview])?;
+    check_runs(overview.runs)?;
     let session = context.store.load_session(overview.number)?;
     let settings = (context.project.lookups.settings)(&[])?;
     let is_measured = overview.state == SessionState::Running && !overview.is_killed;
@@ -41,7 +43,7 @@ pub fn session_page(context: PageContext<'_>) -> PageResult {
     document.append_document(report);
     Ok(PageContent {
         crumbs: vec![
-            PageLink::new(context.page_href("sessions"), "sessions"),
+            context.page_link("sessions", "sessions"),
             PageLink::new(context.session_href(id), format!("@{}", overview.number)),
         ],
         links: session_links(context, &overview)?,
@@ -55,10 +57,7 @@ pub fn session_page(context: PageContext<'_>) -> PageResult {
 /// Returns the session with an id, without its data.
 pub fn find_session(context: PageContext<'_>, id: &str) -> Result<SessionOverview, HttpError> {
     let number = context.store.find_by_id(id)?;
-    let found = match number {
-        Some(number) => context.store.find_overview(number)?,
-        None => None,
-    };
+    let found = number.map(|number| context.store.find_overview(number)).transpose()?.flatten();
     found.ok_or_else(|| {
         HttpError::not_found(format!("session '{id}' not found"))
             .with_hint("use its id, or @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or @base")
@@ -83,9 +82,14 @@ pub fn redirect_to_session(context: PageContext<'_>, reference: &str) -> PageRes
     Ok(PageOutcome::Redirect(context.session_href(&overview.id)))
 }
 
+/// Returns a reference without its variant and filter.
+pub fn bare_reference(reference: &str) -> &str {
+    let without_filter = reference.split("::").next().unwrap_or_default();
+    without_filter.split('[').next().unwrap_or_default()
+}
+
 /// Rejects pages that would load too many runs.
-pub fn check_runs(sessions: &[&SessionOverview]) -> Result<(), HttpError> {
-    let runs: usize = sessions.iter().map(|session| session.runs).sum();
+pub fn check_runs(runs: usize) -> Result<(), HttpError> {
     if runs <= MAX_RUNS {
         return Ok(());
     }
@@ -116,10 +120,7 @@ fn session_links(
         let label = format!("compare with {earlier}");
         links.push(PageLink::new(context.compare_href(&earlier, &reference), label));
     }
-    links.push(PageLink::new(
-        context.page_href(&format!("compare?with={reference}")),
-        "compare with ...",
-    ));
+    links.push(context.page_link(&format!("compare?with={reference}"), "compare with ..."));
     if let Some(origin) = &overview.origin {
         let label = format!("revision {}", short_revision(&origin.revision));
         links.push(PageLink::new(context.revision_href(&origin.revision), label));
@@ -128,4 +129,102 @@ fn session_links(
         }
     }
     Ok(links)
+}
+
+/// Sessions per page.
+const SESSIONS_PER_PAGE: usize = 50;
+
+/// Maximum number of sessions to count.
+const MAX_COUNTED: usize = 1_000;
+
+/// Query keys. `before` is for paging.
+const FILTER_KEYS: [&str; 8] =
+    ["branch", "revision", "machine", "tag", "state", "variant", "benchmark", "pull"];
+
+pub fn sessions_page(context: PageContext<'_>) -> PageResult {
+    let query_keys = [&FILTER_KEYS[..], &["before"]].concat();
+    context.query.check_names(&query_keys)?;
+    let filter = session_filter(context)?;
+    let mut sessions = context.store.select_sessions(&filter, SESSIONS_PER_PAGE + 1)?;
+    let has_more = sessions.len() > SESSIONS_PER_PAGE;
+    sessions.truncate(SESSIONS_PER_PAGE);
+    let mut document = Document::new("sessions");
+    let is_filtered = query_keys.iter().any(|name| context.query.get(name).is_some());
+    match (sessions.is_empty(), is_filtered) {
+        (true, true) => document.push(ReportBlock::Headline("no sessions match".into())),
+        (true, false) => add_first_steps(&mut document),
+        (false, _) => document.push(ReportBlock::Headline(count_headline(context, &filter)?)),
+    }
+    if !sessions.is_empty() {
+        document.append_document(context.list_sessions(&sessions));
+    }
+    let mut links = Vec::new();
+    if context.query.get("before").is_some() {
+        let newest =
+            context.page_href(&format!("sessions{}", context.query.with_value("before", None)));
+        links.push(PageLink::new(newest, "newest sessions"));
+    }
+    if let Some(last) = sessions.last().filter(|_| has_more) {
+        let before = last.number.to_string();
+        let query = context.query.with_value("before", Some(&before));
+        links.push(context.page_link(&format!("sessions{query}"), "earlier sessions"));
+    }
+    Ok(PageContent {
+        crumbs: vec![context.page_link("sessions", "sessions")],
+        links,
+        choice: (sessions.len() > 1).then(|| context.row_choice()),
+        filters: Some(filter_form(context)?),
+        sessions: sessions.iter().map(|session| session.number).collect(),
+        ..PageContent::from_document(document)
+    }
+    .into())
+}
+
+/// Builds the filter from the query.
+fn session_filter(context: PageContext<'_>) -> Result<SessionFilter, HttpError> {
+    let value_of = |name| context.query.get(name).map(str::to_owned);
+    Ok(SessionFilter {
+        before: context.query.get_number("before")?,
+        branch: value_of("branch"),
+        revision: value_of("revision"),
+        state: value_of("state"),
+        tag: value_of("tag").map(|tag| tag.trim_start_matches('@').to_owned()),
+        machine: context.query.get_number("machine")?,
+        benchmark: value_of("benchmark"),
+        variant: value_of("variant"),
+        pull: value_of("pull"),
+        ..SessionFilter::default()
+    })
+}
+
+fn count_headline(context: PageContext<'_>, filter: &SessionFilter) -> Result<String, HttpError> {
+    let all_pages = SessionFilter { before: None, ..filter.clone() };
+    let numbers = context.store.selected_numbers(&all_pages, MAX_COUNTED + 1)?;
+    Ok(match numbers.len() {
+        1 => "1 session".to_owned(),
+        count if count > MAX_COUNTED => "more than 1,000 sessions".to_owned(),
+        count => format!("{count} sessions"),
+    })
+}
+
+fn filter_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
+    let [branches, tags] = context.store.branches_and_tags()?;
+    let states = ["complete", "running", "interrupted", "imported"];
+    let field = |name, options| context.query_field(name, "any", options);
+    Ok(PageForm {
+        action: context.page_href("sessions"),
+        title: "Filter".into(),
+        button: "Filter".into(),
+        set: context.set_filters("sessions", &FILTER_KEYS),
+        fields: vec![
+            field("branch", named_options("any", branches)),
+            field("revision", Vec::new()),
+            field("machine", context.machine_options()?),
+            field("tag", named_options("any", tags)),
+            field("state", named_options("any", states)),
+            field("variant", Vec::new()),
+            field("benchmark", Vec::new()),
+            field("pull", Vec::new()),
+        ],
+    })
 }

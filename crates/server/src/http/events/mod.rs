@@ -5,22 +5,19 @@
 //! viewer gets them. Otherwise, it gets the initial events, like a new viewer. A viewer that is
 //! more than 64 events behind is disconnected, so that it reconnects.
 
-mod event;
-mod viewer;
-
-pub use event::ServerEvent;
-pub use viewer::EventViewer;
-
-use crate::http::shutdown::{ServerStopper, StopListener};
+use crate::http::options::{ServerStopper, StopListener};
+use axum::body::Body;
 use axum::http::HeaderMap;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use axum::response::Response;
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Frame};
 use std::collections::VecDeque;
-use std::fmt;
-use std::sync::{Arc, Mutex, Weak};
-use std::task::Waker;
+use std::fmt::{self, Write};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use viewer::{MAX_EVENTS_BEHIND, ViewerQueue, lock};
+use tokio::time::{Instant, Sleep, sleep};
 
 /// Number of events that a hub keeps for viewers that reconnect.
 const MAX_REPLAYED_EVENTS: usize = 256;
@@ -48,6 +45,7 @@ pub struct EventHub {
     state: Arc<Mutex<HubState>>,
 }
 
+#[derive(Default)]
 struct HubState {
     viewers: Vec<Weak<Mutex<ViewerQueue>>>,
     replayable: VecDeque<(u64, Bytes)>,
@@ -56,22 +54,23 @@ struct HubState {
     /// Id of the newest event that is no longer kept.
     newest_dropped: u64,
     final_event: Option<Bytes>,
-    heartbeat: Duration,
     has_ended: bool,
 }
 
-/// Weak reference from a stopper to a hub.
-struct WeakHub(Weak<Mutex<HubState>>);
-
-impl StopListener for WeakHub {
-    fn is_gone(&self) -> bool {
-        self.0.strong_count() == 0
-    }
-
+impl StopListener for Mutex<HubState> {
     fn on_stop(&self) {
-        if let Some(state) = self.0.upgrade() {
-            EventHub { state }.end_streams();
+        let mut wakers = Vec::new();
+        {
+            let mut state = lock(self);
+            state.has_ended = true;
+            let final_event = state.final_event.clone();
+            for viewer in state.viewers.drain(..).filter_map(|viewer| viewer.upgrade()) {
+                let mut queue = lock(&viewer);
+                queue.finish_with(final_event.as_ref());
+                wakers.extend(queue.waker.take());
+            }
         }
+        wakers.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -93,43 +92,20 @@ impl EventHub {
         // The first id is derived from the time, and so is greater than all ids of an earlier
         // process. A viewer of an earlier process therefore gets the initial events.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let first = u64::try_from(since.as_millis()).unwrap_or_default() << 10;
-        EventHub {
-            state: Arc::new(Mutex::new(HubState {
-                viewers: Vec::new(),
-                replayable: VecDeque::new(),
-                newest_id: first,
-                newest_dropped: first,
-                final_event: None,
-                heartbeat: HEARTBEAT_INTERVAL,
-                has_ended: false,
-            })),
-        }
+        EventHub::starting_at(u64::try_from(since.as_millis()).unwrap_or_default() << 10)
     }
 
-    /// Creates a hub for a stored log that ends at `newest_id`. Ids are offsets in the log.
+    /// Creates a hub whose first event has the id after `newest_id`.
     pub fn starting_at(newest_id: u64) -> EventHub {
-        let hub = EventHub::new();
-        {
-            let mut state = lock(&hub.state);
-            state.newest_id = newest_id;
-            state.newest_dropped = newest_id;
-        }
-        hub
+        let state = HubState { newest_id, newest_dropped: newest_id, ..HubState::default() };
+        EventHub { state: Arc::new(Mutex::new(state)) }
     }
 
     /// Ends the streams when the server stops, after sending `final_event`.
     #[must_use]
     pub fn end_with_stopper(self, stopper: &ServerStopper, final_event: ServerEvent) -> EventHub {
         lock(&self.state).final_event = Some(final_event.encode(None));
-        stopper.add_listener(WeakHub(Arc::downgrade(&self.state)));
-        self
-    }
-
-    /// Sets how long a stream stays idle before it sends a comment. The default is 15 s.
-    #[must_use]
-    pub fn with_heartbeat(self, interval: Duration) -> EventHub {
-        lock(&self.state).heartbeat = interval;
+        stopper.add_listener(&self.state);
         self
     }
 
@@ -138,16 +114,16 @@ impl EventHub {
         lock(&self.state).viewers.iter().filter(|viewer| viewer.strong_count() > 0).count()
     }
 
-    /// Sends an event to all viewers and returns its id. If the event's id is not greater than the
-    /// newest id, or the streams have ended, sends nothing and returns the newest id.
+    /// Sends an event to all viewers and returns its id. If the streams have ended, sends nothing and
+    /// returns the newest id.
     pub fn send_event(&self, event: ServerEvent) -> u64 {
         let mut wakers = Vec::new();
         let id = {
             let mut state = lock(&self.state);
-            let id = event.id.unwrap_or(state.newest_id + 1);
-            if id <= state.newest_id || state.has_ended {
+            if state.has_ended {
                 return state.newest_id;
             }
+            let id = state.newest_id + 1;
             let bytes = event.encode(Some(id));
             state.newest_id = id;
             state.replayable.push_back((id, bytes.clone()));
@@ -178,18 +154,7 @@ impl EventHub {
 
     /// Ends the streams of all current and later viewers.
     pub fn end_streams(&self) {
-        let mut wakers = Vec::new();
-        {
-            let mut state = lock(&self.state);
-            state.has_ended = true;
-            let final_event = state.final_event.clone();
-            for viewer in state.viewers.drain(..).filter_map(|viewer| viewer.upgrade()) {
-                let mut queue = lock(&viewer);
-                queue.finish_with(final_event.as_ref());
-                wakers.extend(queue.waker.take());
-            }
-        }
-        wakers.into_iter().for_each(Waker::wake);
+        self.state.on_stop();
     }
 
     /// Returns the stream of one viewer as a handler's response. A handler that must wait for the
@@ -227,12 +192,165 @@ impl EventHub {
             state.viewers.push(Arc::downgrade(&queue));
         }
         let since = last_seen.is_none().then_some(state.newest_id);
-        EventViewer::new(queue, since, state.heartbeat)
+        EventViewer { queue, first: None, since, timer: None }
     }
 }
 
 fn last_event_id(headers: &HeaderMap) -> Option<u64> {
     headers.get("last-event-id")?.to_str().ok()?.trim().parse().ok()
+}
+
+/// One event: a name and data of any number of lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerEvent {
+    name: String,
+    data: String,
+}
+
+impl ServerEvent {
+    /// Creates an event. When the hub sends the event, the event gets the next id.
+    pub fn new(name: impl Into<String>, data: impl Into<String>) -> ServerEvent {
+        ServerEvent { name: name.into(), data: data.into() }
+    }
+
+    /// Encodes the event. Every line break in the data starts a new `data:` line.
+    fn encode(&self, id: Option<u64>) -> Bytes {
+        let mut text = String::with_capacity(self.data.len() + 64);
+        let name = self.name.split(['\n', '\r']).next().unwrap_or_default();
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "event: {name}");
+        if let Some(id) = id {
+            let _ = writeln!(text, "id: {id}");
+        }
+        for line in self.data.replace("\r\n", "\n").split(['\n', '\r']) {
+            let _ = writeln!(text, "data: {line}");
+        }
+        text.push('\n');
+        text.into()
+    }
+}
+
+/// Maximum number of events that a viewer may be behind.
+const MAX_EVENTS_BEHIND: usize = 64;
+
+/// Events that one viewer has not received yet.
+#[derive(Default)]
+struct ViewerQueue {
+    pub pending: VecDeque<Bytes>,
+    pub limit: usize,
+    pub waker: Option<Waker>,
+    pub has_ended: bool,
+}
+
+impl ViewerQueue {
+    pub fn finish_with(&mut self, final_event: Option<&Bytes>) {
+        self.pending.extend(final_event.cloned());
+        self.has_ended = true;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One viewer of an event stream. Dropping the viewer ends its stream.
+///
+/// ```
+/// # use axum::{http::HeaderMap, response::Response};
+/// # use speedwell_server::http::{HttpError, blocking::BlockingPool, events::{ServerEvent, EventHub}};
+/// async fn handler(hub: EventHub, readers: BlockingPool, headers: HeaderMap) -> Result<Response, HttpError> {
+///     let viewer = hub.add_viewer(&headers);
+///     let mut first = Vec::new();
+///     if viewer.needs_initial_events() {
+///         // Events sent while the store is read come after this one.
+///         first.push(ServerEvent::new("all", readers.run(|| "what the store says").await?));
+///     }
+///     Ok(viewer.into_stream_response(&first))
+/// }
+/// ```
+pub struct EventViewer {
+    queue: Arc<Mutex<ViewerQueue>>,
+    /// Encoded initial events. They describe the state when the viewer connected.
+    first: Option<Bytes>,
+    /// Id of the newest event when the viewer connected. `None` if the viewer needs no initial
+    /// events.
+    since: Option<u64>,
+    /// Created on the first poll, because a viewer may be created outside the server's runtime.
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl fmt::Debug for EventViewer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Viewer").field("since", &self.since).finish_non_exhaustive()
+    }
+}
+
+impl EventViewer {
+    /// Sets the initial events, if there are any.
+    fn set_initial_events(&mut self, first: &[ServerEvent]) {
+        // The initial events stand for all events up to `since`, so they carry this id. The viewer
+        // sends the id when it reconnects.
+        let first: Vec<Bytes> = first.iter().map(|event| event.encode(self.since)).collect();
+        self.first = (!first.is_empty()).then(|| first.concat().into());
+    }
+
+    /// Whether the viewer needs the initial events. True if it is new or was away for too long.
+    pub fn needs_initial_events(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// Returns a handler's response: `first`, then the events sent since the viewer connected.
+    pub fn into_stream_response(mut self, first: &[ServerEvent]) -> Response {
+        self.set_initial_events(first);
+        let mut response = Response::new(Body::new(self));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+
+    fn poll_text(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.first.is_some() {
+            return Poll::Ready(self.first.take());
+        }
+        let text = {
+            let mut queue = lock(&self.queue);
+            match queue.pending.len() {
+                0 if queue.has_ended => return Poll::Ready(None),
+                0 => {
+                    queue.waker = Some(cx.waker().clone());
+                    None
+                }
+                // All pending events go out together.
+                _ => {
+                    queue.limit = MAX_EVENTS_BEHIND;
+                    Some(queue.pending.drain(..).collect::<Vec<_>>().concat().into())
+                }
+            }
+        };
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(HEARTBEAT_INTERVAL)));
+        let text = match text {
+            Some(text) => text,
+            None => {
+                ready!(timer.as_mut().poll(cx));
+                Bytes::from_static(b":\n\n")
+            }
+        };
+        timer.as_mut().reset(Instant::now() + HEARTBEAT_INTERVAL);
+        Poll::Ready(Some(text))
+    }
+}
+
+impl hyper::body::Body for EventViewer {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        self.poll_text(cx).map(|text| text.map(|text| Ok(Frame::data(text))))
+    }
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ fn ready_text(text: &str) -> Poll<Option<String>> {
 }
 
 fn event(number: u64) -> ServerEvent {
-    ServerEvent::new("n", number.to_string()).with_id(number)
+    ServerEvent::new("n", number.to_string())
 }
 
 #[tokio::test]
@@ -98,17 +98,6 @@ async fn a_viewer_of_an_earlier_process_begins_anew() {
     assert!(
         matches!(receive_now(&mut viewer), Poll::Ready(Some(text)) if text.starts_with("event: all"))
     );
-}
-
-#[tokio::test]
-async fn an_event_number_is_sent_once() {
-    let hub = EventHub::starting_at(4);
-    let mut viewer = hub.add_viewer(&HeaderMap::new());
-    for number in [3, 4, 5, 5, 2] {
-        hub.send_event(event(number));
-    }
-    assert_eq!(receive_now(&mut viewer), ready_text("event: n\nid: 5\ndata: 5\n\n"));
-    assert_eq!(receive_now(&mut viewer), Poll::Pending);
 }
 
 #[tokio::test]

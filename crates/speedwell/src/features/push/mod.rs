@@ -18,13 +18,13 @@ use speedwell_model::{Session, SessionState};
 use speedwell_report as report;
 use speedwell_server::clients::SecretToken;
 use speedwell_server::clients::push::{
-    LineFile, LineSource, ParseTargetError, SessionLines, UploadClient, UploadError, UploadOutcome,
+    LineSource, ParseTargetError, SessionLines, UploadClient, UploadError, UploadOutcome,
     UploadTarget, parse_authorities,
 };
 use speedwell_store::{MAX_DELAY_MS, SessionDigest, SessionFilter, Store, UploadSelection};
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Seek, Write};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -317,12 +317,12 @@ fn build_client(token_file: Option<&Path>, ca: Option<&Path>) -> anyhow::Result<
     let token = read_token(token_file)?;
     let from_environment = std::env::var_os("SPEEDWELL_CA").filter(|value| !value.is_empty());
     let Some(path) = ca.map(Path::to_owned).or(from_environment.map(PathBuf::from)) else {
-        return Ok(UploadClient::new(token));
+        return Ok(UploadClient::new(token, Vec::new()));
     };
     let context = || format!("cannot read the certificate authority '{}'", path.display());
     let pem = fs::read(&path).with_context(context)?;
     let authorities = parse_authorities(&pem).map_err(anyhow::Error::msg).with_context(context)?;
-    Ok(UploadClient::with_authorities(token, authorities))
+    Ok(UploadClient::new(token, authorities))
 }
 
 /// Returns the token for the server, if there is one.
@@ -462,9 +462,10 @@ struct SessionUpload {
 /// Where the lines of a session are stored.
 enum UploadText {
     Here(Vec<u8>),
-    /// In a file, to save memory. Dropping `_folder` removes the file.
+    /// In a file, to save memory, beside an empty one. Dropping `_folder` removes both.
     Filed {
-        line_file: LineFile,
+        file: File,
+        scratch: File,
         _folder: ScratchFolder,
     },
 }
@@ -483,21 +484,21 @@ impl SessionUpload {
             (store, number),
             &large_sessions::SessionSelection::default(),
             |stored| {
-                let scratch = ScratchFolder::new()?;
+                let folder = ScratchFolder::new()?;
                 let mut options = File::options();
                 options.read(true).write(true).create_new(true);
-                let file = options.open(scratch.path("lines.jsonl"))?;
-                let line_file = LineFile::write(file, |out| stored.write_lines(out))?;
-                let mut read_result = Ok(());
-                let chunks = line_file
-                    .chunks()
-                    .map_while(|chunk| chunk.map_err(|error| read_result = Err(error)).ok());
-                let sha256 = SessionDigest::hash_parts(chunks).to_string();
-                read_result?;
+                let file = options.open(folder.path("lines.jsonl"))?;
+                let scratch = options.open(folder.path("lines.jsonl.gz"))?;
+                let mut out = BufWriter::with_capacity(1 << 20, &file);
+                stored.write_lines(&mut out)?;
+                out.flush()?;
+                drop(out);
+                (&file).rewind()?;
+                let sha256 = SessionDigest::hash_reader(&file)?.to_string();
                 Ok(SessionUpload {
                     id: stored.header().id.clone(),
                     sha256,
-                    text: UploadText::Filed { line_file, _folder: scratch },
+                    text: UploadText::Filed { file, scratch, _folder: folder },
                 })
             },
         );
@@ -523,7 +524,9 @@ impl SessionUpload {
             id: &self.id,
             text: match &self.text {
                 UploadText::Here(text) => LineSource::InMemory(text),
-                UploadText::Filed { line_file, .. } => LineSource::InFile(line_file),
+                UploadText::Filed { file, scratch, .. } => {
+                    LineSource::InFile { text: file, scratch }
+                }
             },
             sha256: &self.sha256,
         };

@@ -1,0 +1,334 @@
+//! Builds the pages that list what a project knows: `/PROJECT/benchmarks` and
+//! `/PROJECT/benchmarks/GROUP/NAME`; `/PROJECT/machines`, `/PROJECT/machines/NUMBER` and
+//! `/PROJECT/calibration`, with changes of the environment; and `/PROJECT/search`.
+
+use crate::dashboard::link::{encode_path, encode_segment, link_by, link_column, nearest_names};
+use crate::dashboard::page::session::check_runs;
+use crate::dashboard::page::{PageContent, PageContext, PageResult, link_table};
+use crate::http::HttpError;
+use speedwell_analysis as analysis;
+use speedwell_model::stored::StoredMachine;
+use speedwell_model::{ParameterValue, Session};
+use speedwell_report::html::PageLink;
+use speedwell_report::{self as report, Document, EnvironmentChange, ReportBlock};
+use speedwell_store::SessionFilter;
+use std::collections::BTreeMap;
+
+/// Lists all benchmarks.
+pub fn benchmarks_page(context: PageContext<'_>) -> PageResult {
+    context.query.check_names(&[])?;
+    let mut document = report::list_benchmarks(&context.store.list_benchmarks()?);
+    link_column(&mut document, "benchmarks", "benchmark", |name| {
+        Some(context.benchmark_href(name.as_str()?))
+    });
+    context.link_numbers(&mut document, "benchmarks", "newest");
+    Ok(PageContent {
+        crumbs: vec![context.page_link("benchmarks", "benchmarks")],
+        is_cacheable: true,
+        ..PageContent::from_document(document)
+    }
+    .into())
+}
+
+/// Shows one benchmark: its cases, and its results in the newest session.
+pub fn benchmark_page(context: PageContext<'_>) -> PageResult {
+    let name = context.name;
+    context.query.check_names(&[])?;
+    let cases = context.store.benchmark_cases(name)?;
+    let Some(newest) = cases.first().map(|case| case.newest) else {
+        return Err(unknown_benchmark(context, name)?);
+    };
+    let mut document = report::list_cases(name, &cases);
+    link_column(&mut document, "cases", "case", |case| Some(context.trend_href(case.as_str()?)));
+    context.link_numbers(&mut document, "cases", "newest");
+    if let Some(overview) = context.store.find_overview(newest)? {
+        check_runs(overview.runs)?;
+        let session = context.store.load_session(newest)?;
+        document.push_heading(2, format!("In the newest session, @{newest}"));
+        document.append_document(session_results(context, &session, name)?);
+    }
+    let sessions = context.page_href(&format!("sessions?benchmark={}", encode_segment(name)));
+    Ok(PageContent {
+        crumbs: vec![
+            context.page_link("benchmarks", "benchmarks"),
+            PageLink::new(context.benchmark_href(name), name),
+        ],
+        links: vec![
+            PageLink::new(sessions, "all sessions"),
+            PageLink::new(context.numbered_href(newest), format!("newest session @{newest}")),
+        ],
+        is_cacheable: true,
+        ..PageContent::from_document(document)
+    }
+    .into())
+}
+
+fn unknown_benchmark(context: PageContext<'_>, name: &str) -> Result<HttpError, HttpError> {
+    let benchmarks = context.store.list_benchmarks()?;
+    let pages = nearest_names(name, benchmarks.iter().map(|benchmark| benchmark.name.as_str()))
+        .into_iter()
+        .map(|name| (context.benchmark_href(name), name.to_owned()));
+    Ok(HttpError::not_found(format!("benchmark '{name}' not found")).with_nearest(pages.collect()))
+}
+
+/// Renders the results of a benchmark in one session. If [`studied_parameter`] selects a parameter,
+/// also shows how the results depend on it.
+fn session_results(
+    context: PageContext<'_>,
+    session: &Session,
+    name: &str,
+) -> Result<Document, HttpError> {
+    let part = session.with_runs(|run| run.case.benchmark == name);
+    let settings = (context.project.lookups.settings)(&[])?;
+    let output = context.report_options();
+    let mut document =
+        report::report_findings(&analysis::analyze_session(&part, &settings), &output)?;
+    // The page has a headline of its own.
+    document.blocks.retain(|block| !matches!(block, report::ReportBlock::Headline(_)));
+    if let Some(parameter) = studied_parameter(&part) {
+        let study = analysis::study_parameter(&part, &parameter, None, &settings)?;
+        document.push_heading(2, format!("By {parameter}"));
+        document.append_document(report::report_study(&study, false, &output)?);
+    }
+    Ok(document)
+}
+
+/// Returns the parameter to chart: the parameter with the most distinct numeric values. Returns
+/// `None` if no parameter has at least three.
+fn studied_parameter(session: &Session) -> Option<String> {
+    let mut values: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for run in &session.runs {
+        for (name, value) in &run.case.values {
+            if let ParameterValue::Number(number) = value {
+                let distinct = values.entry(name).or_default();
+                let number_string = number.to_string();
+                if !distinct.contains(&number_string) {
+                    distinct.push(number_string);
+                }
+            }
+        }
+    }
+    let widest = values
+        .into_iter()
+        .filter(|(_, values)| values.len() > 2)
+        .max_by_key(|(_, values)| values.len())?;
+    Some(widest.0.to_owned())
+}
+
+/// Maximum number of sessions listed for a machine.
+const MAX_SESSIONS: usize = 50;
+
+/// Maximum number of a machine's sessions to search for environment changes.
+const MAX_SEARCHED_SESSIONS: usize = 500;
+
+/// Lists all machines.
+pub fn machines_page(context: PageContext<'_>) -> PageResult {
+    context.query.check_names(&[])?;
+    // A machine is known once a history point has been computed for one of its sessions. If
+    // computing missing points fails, the page lists the machines known so far.
+    let _ = context.project.summarize();
+    let machines = context.store.list_machines()?;
+    let calibrations = context.store.list_calibrations()?;
+    let calibration_of = |machine: &StoredMachine| {
+        let found =
+            calibrations.iter().find(|calibration| calibration.host == machine.machine.name);
+        found.map(|calibration| calibration.found)
+    };
+    let mut document = report::list_machines(&machines, &calibration_of);
+    link_by(&mut document, "machines", ["machine", "number"], |number| {
+        Some(context.page_href(&format!("machines/{number}")))
+    });
+    Ok(PageContent {
+        crumbs: vec![context.page_link("machines", "machines")],
+        ..PageContent::from_document(document)
+    }
+    .into())
+}
+
+/// Shows one machine.
+pub fn machine_page(context: PageContext<'_>) -> PageResult {
+    let number = context.name;
+    context.query.check_names(&[])?;
+    let machines = context.store.list_machines()?;
+    let found = machines.iter().find(|machine| machine.number.to_string() == number);
+    let Some(machine) = found else {
+        let pages = machines.iter().take(5).map(|machine| {
+            let address = context.page_href(&format!("machines/{}", machine.number));
+            (address, machine.machine.title().to_owned())
+        });
+        return Err(HttpError::not_found(format!("machine {number} not found"))
+            .with_nearest(pages.collect()));
+    };
+    let filter = SessionFilter { machine: Some(machine.number), ..SessionFilter::default() };
+    let mut document = report::describe_machine(machine);
+    if let Some(newest) = machine.newest {
+        let session = context.store.load_session_without_runs(newest)?;
+        document.append_document(report::report_environment(&session.environment, None));
+    }
+    let numbers = context.store.selected_numbers(&filter, MAX_SEARCHED_SESSIONS)?;
+    document.append_document(report::list_environment_changes(&environment_changes(
+        context, &numbers,
+    )?));
+    document.push_heading(2, "Sessions");
+    document.append_document(
+        context.list_sessions(&context.store.select_sessions(&filter, MAX_SESSIONS)?),
+    );
+    context.link_numbers(&mut document, "environment_facts", "session");
+    let sessions_href = context.page_href(&format!("sessions?machine={}", machine.number));
+    let own_href = context.page_href(&format!("machines/{}", machine.number));
+    Ok(PageContent {
+        crumbs: vec![
+            context.page_link("machines", "machines"),
+            PageLink::new(own_href, machine.machine.title()),
+        ],
+        links: vec![
+            PageLink::new(sessions_href, "all sessions"),
+            context.page_link("calibration", "calibrations"),
+        ],
+        choice: Some(context.row_choice()),
+        ..PageContent::from_document(document)
+    }
+    .into())
+}
+
+/// Returns the environment changes between consecutive sessions, newest first.
+fn environment_changes(
+    context: PageContext<'_>,
+    numbers: &[i64],
+) -> Result<Vec<EnvironmentChange>, HttpError> {
+    let mut changes = Vec::new();
+    let mut previous_facts: Option<Vec<(String, String)>> = None;
+    for number in numbers.iter().rev() {
+        let facts = context.store.environment_facts(*number)?;
+        if let Some(previous_facts) = &previous_facts {
+            let value = |facts: &[(String, String)], name: &str| {
+                let found = facts.iter().find(|(fact_name, _)| fact_name == name);
+                found.map_or_else(String::new, |(_, value)| value.clone())
+            };
+            for (name, after) in &facts {
+                let earlier = value(previous_facts, name);
+                if earlier != *after {
+                    changes.push(EnvironmentChange {
+                        session: *number,
+                        name: name.clone(),
+                        before: earlier,
+                        after: after.clone(),
+                    });
+                }
+            }
+        }
+        previous_facts = Some(facts);
+    }
+    changes.reverse();
+    Ok(changes)
+}
+
+/// Builds `/PROJECT/calibration`, which lists the false alarms per machine.
+pub fn calibration_page(context: PageContext<'_>) -> PageResult {
+    context.query.check_names(&[])?;
+    let mut document = report::list_calibrations(&context.store.list_calibrations()?);
+    context.link_numbers(&mut document, "calibrations", "session");
+    Ok(PageContent {
+        crumbs: vec![context.page_link("calibration", "calibration")],
+        is_cacheable: true,
+        ..PageContent::from_document(document)
+    }
+    .into())
+}
+
+/// Maximum number of hits of each kind.
+const MAX_HITS: usize = 20;
+
+/// A kind of search result, with the address and the name of each hit.
+type SearchHits = (&'static str, Vec<(String, String)>);
+
+pub fn search_page(context: PageContext<'_>) -> PageResult {
+    context.query.check_names(&["q"])?;
+    let term = context.query.get("q").unwrap_or_default();
+    let mut document = Document::new("search");
+    let hits_by_kind: Vec<SearchHits> = match term {
+        "" => Vec::new(),
+        term => find_hits(context, term)?,
+    };
+    let hits: usize = hits_by_kind.iter().map(|(_, hits)| hits.len()).sum();
+    document.push(ReportBlock::Headline(match (term, hits) {
+        ("", _) => "enter a search term".to_owned(),
+        (term, 0) => format!("no results for '{term}'"),
+        (term, 1) => format!("1 result for '{term}'"),
+        (term, hits) => format!("{hits} results for '{term}'"),
+    }));
+    for (kind, hits) in hits_by_kind.into_iter().filter(|(_, hits)| !hits.is_empty()) {
+        document.push_heading(2, format!("{}{}", kind[..1].to_uppercase(), &kind[1..]));
+        document.push(link_table(kind, &hits));
+    }
+    Ok(PageContent {
+        crumbs: vec![context.page_link("search", "search")],
+        ..PageContent::from_document(document)
+    }
+    .into())
+}
+
+fn find_hits(context: PageContext<'_>, term: &str) -> Result<Vec<SearchHits>, HttpError> {
+    let lower = term.to_lowercase();
+    let is_hit = |name: &str| name.to_lowercase().contains(&lower);
+    let store = context.store;
+    let benchmarks = store
+        .list_benchmarks()?
+        .into_iter()
+        .filter(|benchmark| is_hit(&benchmark.name))
+        .map(|benchmark| (context.benchmark_href(&benchmark.name), benchmark.name));
+    let mut sessions = Vec::new();
+    let number = term.trim_start_matches('@').parse::<i64>().ok();
+    if let Some(number) = number
+        && store.find_overview(number)?.is_some()
+    {
+        sessions.push((context.numbered_href(number), format!("@{number}")));
+    }
+    let [branches, tags] = store.branches_and_tags()?;
+    let tag = term.trim_start_matches('@').to_lowercase();
+    let tagged = tags.into_iter().filter(|candidate| candidate.to_lowercase().contains(&tag));
+    sessions.extend(tagged.map(|tag| {
+        let reference = format!("@{tag}");
+        (context.page_href(&encode_path(&reference)), reference)
+    }));
+    let revisions = store
+        .revisions_with_prefix(term, MAX_HITS)?
+        .into_iter()
+        .map(|id| (context.revision_href(&id), id));
+    let branch_hits = branches
+        .into_iter()
+        .filter(|name| is_hit(name))
+        .map(|name| (context.branch_href(&name), name));
+    let machines = store
+        .machine_titles()?
+        .into_iter()
+        .filter(|(_, title)| is_hit(title))
+        .map(|(number, title)| (context.page_href(&format!("machines/{number}")), title));
+    Ok(vec![
+        ("benchmarks", benchmarks.take(MAX_HITS).collect()),
+        ("cases", find_cases(context, &is_hit)?),
+        ("sessions", sessions.into_iter().take(MAX_HITS).collect()),
+        ("revisions", revisions.collect()),
+        ("branches", branch_hits.take(MAX_HITS).collect()),
+        ("machines", machines.take(MAX_HITS).collect()),
+    ])
+}
+
+/// Finds cases that have a trend page.
+fn find_cases(
+    context: PageContext<'_>,
+    is_hit: &dyn Fn(&str) -> bool,
+) -> Result<Vec<(String, String)>, HttpError> {
+    let mut names: Vec<String> = Vec::new();
+    for series in context.store.list_series()? {
+        if is_hit(&series.key.case) && !names.iter().any(|candidate| *candidate == *series.key.case)
+        {
+            names.push(series.key.case.to_string());
+        }
+        if names.len() == MAX_HITS {
+            break;
+        }
+    }
+    let links = names.into_iter().map(|case| (context.trend_href(&case), case));
+    Ok(links.collect())
+}
