@@ -1,6 +1,5 @@
 //! `speedwell fleet`: lists the machines, and checks whether they are fit for measurements.
 
-mod roles;
 mod sessions;
 
 pub use sessions::report_detached;

@@ -5,16 +5,19 @@
 //! when to stop. The stored session holds the state of the search, so a killed search can be
 //! resumed. Start at [`plan_bisection`], then [`start_bisection`].
 
-use crate::features::confirm::measure::{SuspectChange, keep_cases};
-use crate::reference;
+use crate::features::confirm::{SuspectChange, keep_cases};
+use crate::stored_session;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_adapters::fingerprint_benchmarks;
 use speedwell_adapters::plan::SessionPlan;
+use speedwell_analysis::bisect;
 use speedwell_analysis::bisect::{
-    self, BisectBlock, BisectObservations, BisectPhase, BisectStep, RUNS_PER_BLOCK,
+    BisectBlock, BisectObservations, BisectPhase, BisectStep, RUNS_PER_BLOCK,
 };
-use speedwell_engine::execution::worktree::{self, Checkout};
-use speedwell_engine::execution::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
+use speedwell_engine::execution::worktree::Checkout;
+use speedwell_engine::execution::{
+    self as runner, ExecuteOptions, SessionEnd, StoppingRule, worktree,
+};
 use speedwell_engine::{
     EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest, check_processors,
     emit_warning, instructions, revisions, session_header, warn_if_busy,
@@ -107,7 +110,7 @@ pub fn load_interrupted(
 ) -> Result<(i64, SessionPlan)> {
     adopt_orphans();
     install_handlers()?;
-    let number = reference::find_session(store, session)?.number;
+    let number = stored_session::find_session(store, session)?.number;
     let text = store.session_plan(number)?.unwrap_or_default();
     let mut plan = serde_json::from_str::<SessionPlan>(&text)
         .ok()

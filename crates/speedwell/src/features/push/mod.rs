@@ -6,13 +6,13 @@
 
 use crate::import::ImportSummary;
 use crate::options::{OutputArgs, PushTarget, StoreArgs, env_variable, parse};
-use crate::reference;
-use crate::results_file::{self, FileWarnings};
-use crate::{CommandStatus, large_sessions, results_folder, status};
+use crate::results_file::FileWarnings;
+use crate::{CommandStatus, results_file, status, stored_session};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use speedwell_formats::{MetricDirections, json_lines};
-use speedwell_machine::process::{self, ScratchFolder};
+use speedwell_machine::process;
+use speedwell_machine::process::ScratchFolder;
 use speedwell_model::stored::{OutboxEntry, UploadState};
 use speedwell_model::{Session, SessionState};
 use speedwell_report as report;
@@ -23,7 +23,8 @@ use speedwell_server::clients::push::{
 };
 use speedwell_store::{MAX_DELAY_MS, SessionDigest, SessionFilter, Store, UploadSelection};
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -212,10 +213,10 @@ impl NamedSessions {
         store: &mut Store,
     ) -> anyhow::Result<()> {
         if let Some((first, last)) = source.split_once("..").filter(|_| source.starts_with('@')) {
-            let first = reference::find_session(store, first)?.number;
+            let first = stored_session::find_session(store, first)?.number;
             let last = match last.strip_prefix('@') {
-                Some(_) => reference::find_session(store, last)?.number,
-                None => reference::find_session(store, &format!("@{last}"))?.number,
+                Some(_) => stored_session::find_session(store, last)?.number,
+                None => stored_session::find_session(store, &format!("@{last}"))?.number,
             };
             ensure!(
                 first <= last,
@@ -227,7 +228,7 @@ impl NamedSessions {
             self.add_numbers(import_file(source, args, store)?);
             return Ok(());
         }
-        let number = reference::find_session(store, source)?.number;
+        let number = stored_session::find_session(store, source)?.number;
         if store.session_state(number)? == SessionState::Running {
             self.unfinished.push(number);
             self.misses_named_session = true;
@@ -291,7 +292,7 @@ fn import_file(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Resu
     }
     let (better, mut warnings) = (MetricDirections::default(), FileWarnings::default());
     let sessions = if file.is_dir() {
-        results_folder::read(file, &better, &mut warnings)?
+        results_file::read_folder(file, &better, &mut warnings)?
     } else {
         results_file::read_with(file, &better, &mut warnings)?
     };
@@ -479,9 +480,9 @@ impl SessionUpload {
         store: &Store,
         number: i64,
     ) -> anyhow::Result<Result<SessionUpload, UploadError>> {
-        let upload_from_file = large_sessions::in_parts(
+        let upload_from_file = stored_session::in_parts(
             (store, number),
-            &large_sessions::SessionSelection::default(),
+            &stored_session::SessionSelection::default(),
             |stored| {
                 let scratch = ScratchFolder::new()?;
                 let mut options = File::options();

@@ -5,12 +5,11 @@
 
 pub mod measure;
 
-use crate::eval::snippets;
 use crate::options::{
     ComparisonArgs, ExecutionArgs, MeasureTask, OutputArgs, SelectionArgs, SnippetArgs, StoreArgs,
-    StudyArgs, VariantArgs, language, parse,
+    VariantArgs, language, parse, read_snippets,
 };
-use crate::resume::load_interrupted_plan;
+use crate::stored_session::load_interrupted_plan;
 use crate::{CommandStatus, run as measuring};
 use anyhow::ensure;
 use clap::Args;
@@ -163,7 +162,7 @@ impl WarmupArgs {
                     parameters: Vec::new(),
                     selection: speedwell_adapters::discover::BenchmarkSelection::default(),
                     language,
-                    snippets: snippets::read(language, &self.targets, &self.snippet, &[])?,
+                    snippets: read_snippets(language, &self.targets, &self.snippet, &[])?,
                     levels: Vec::new(),
                     variants: self.variants.variant_request(&self.arguments)?,
                     plan,
@@ -191,7 +190,6 @@ impl WarmupArgs {
             fail_on: self.comparison.fail_on,
             gate_options: self.comparison.gate_options(&[]),
             execution: self.execution.clone(),
-            study: StudyArgs::default(),
             output: self.output.clone(),
             store: self.store.clone(),
             resume_command: "warmup",
