@@ -7,7 +7,9 @@
 //! results are stored. Start at [`run`].
 
 use crate::gate::{CommandGate, every_metric};
-use crate::options::{ComparisonArgs, FailOn, OutputArgs, SelectionArgs, StoreArgs, env_variable};
+use crate::options::{
+    ComparisonArgs, FailOn, OutputArgs, SelectionArgs, StoreArgs, env_variable, read_token_file,
+};
 use crate::source::ResultSource;
 use crate::{CommandStatus, operand, source, status};
 use anyhow::{Context, bail, ensure};
@@ -137,9 +139,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
 
 fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> anyhow::Result<SecretToken> {
     if let Some(path) = &args.token_file {
-        let text = fs::read_to_string(path)
-            .with_context(|| format!("cannot read the token in '{}'", path.display()))?;
-        return Ok(SecretToken::new(text));
+        return read_token_file(path);
     }
     let names = pull_request.forge.token_variables();
     let token = names.iter().find_map(|name| env_variable(name)).with_context(|| {

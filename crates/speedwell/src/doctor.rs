@@ -15,13 +15,11 @@ use anyhow::{bail, ensure};
 use clap::{ArgGroup, Args};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::{self as analysis, CalibrationOutcome};
-use speedwell_engine::{EventListener, MeasureRequest, PreparedPlan, SamplingRequest};
-use speedwell_machine::environment;
-use speedwell_machine::environment::{CheckResult, CheckState, tune};
+use speedwell_engine::{MeasureRequest, PreparedPlan, SamplingRequest};
+use speedwell_machine::environment::{self, CheckResult, CheckState, tune};
 use speedwell_model::{LayoutVariation, RunCount, RunOrder, StoppingDesign, Variant};
 use speedwell_report::{self as report, CheckLine};
 use speedwell_store::Store;
-use std::time::Duration;
 
 /// Check this machine for sources of measurement noise
 ///
@@ -133,25 +131,26 @@ fn calibrate_machine(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
     if args.execution.order != RunOrder::Blocks {
         bail!("a calibration uses randomised blocks: --order cannot be changed");
     }
-    let runs = runs_per_side(args.sampling.runs)?;
+    let runs = args.sampling.runs.unwrap_or(DEFAULT_RUNS);
+    ensure!(
+        runs >= MIN_RUNS,
+        "--runs {runs} is too few: a verdict needs at least {MIN_RUNS} runs per side"
+    );
     if args.tuned {
         return calibrate_tuned(args, runs);
     }
     let task = args.measure_task();
     let mut store = task.open_store()?;
     let plans = match &args.execution.resume {
-        Some(session) => resume_calibration(
-            &store,
-            session,
-            args.execution.budget,
-            &mut task.progress_display(),
-        )?,
-        None => plan_calibration(
-            args.measure_request()?,
-            runs,
-            args.comparisons,
-            &mut task.progress_display(),
-        )?,
+        Some(session) => {
+            let plans = load_interrupted_plan(&store, session, &task)?;
+            ensure!(
+                differ_only_in_name(&plans.plan.variants),
+                "{session} is not a calibration: its variants differ"
+            );
+            plans
+        }
+        None => plan_calibration(args, runs, &task)?,
     };
     if args.execution.list || args.execution.test {
         return run::execute_plans(plans, &mut store, &task);
@@ -186,9 +185,7 @@ fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<CommandStatus
     let task = args.measure_task();
     let mut store = task.open_store()?;
     let mut measure = || {
-        let request = args.measure_request()?;
-        let plans =
-            plan_calibration(request, runs, args.comparisons, &mut task.progress_display())?;
+        let plans = plan_calibration(args, runs, &task)?;
         let (session, ended) = run::measure_session(plans, &mut store, &task)?;
         let result = analysis::calibrate_session(&session, runs as usize, &task.settings);
         anyhow::Ok((session, ended, result))
@@ -304,54 +301,20 @@ const DEFAULT_RUNS: u32 = 10;
 const MIN_RUNS: u32 = 8;
 
 /// Tag of all calibration sessions.
-pub const CALIBRATION_TAG: &str = "calibration";
+const CALIBRATION_TAG: &str = "calibration";
 
-/// Returns the number of runs per side in one comparison.
-///
-/// # Errors
-/// Fails if fewer runs than the minimum are requested.
-pub fn runs_per_side(requested: Option<u32>) -> anyhow::Result<u32> {
-    let runs = requested.unwrap_or(DEFAULT_RUNS);
-    ensure!(
-        runs >= MIN_RUNS,
-        "--runs {runs} is too few: a verdict needs at least {MIN_RUNS} runs per side"
-    );
-    Ok(runs)
-}
-
-/// Plans to measure each target against itself. `comparisons` is the total for all cases.
-///
-/// # Errors
-/// Fails if a target or a parameter value is unknown.
-pub fn plan_calibration(
-    mut request: MeasureRequest,
+/// Plans to measure each target against itself.
+fn plan_calibration(
+    args: &DoctorArgs,
     runs: u32,
-    comparisons: u32,
-    listener: &mut EventListener<'_>,
+    task: &MeasureTask,
 ) -> anyhow::Result<PreparedPlan> {
+    let mut request = args.measure_request()?;
     request.variants.given = ["a", "b"].map(Variant::plain).to_vec();
     // `spread_comparisons` sets the number of runs, once the number of cases is known.
     request.plan.sampling.runs = None;
-    let mut plans = PreparedPlan::read(&request, listener)?;
-    spread_comparisons(&mut plans.plan, runs, comparisons);
-    Ok(plans)
-}
-
-/// Plans the rest of an interrupted calibration.
-///
-/// # Errors
-/// Fails if there is no such session, or the session is not a calibration.
-pub fn resume_calibration(
-    store: &Store,
-    session: &str,
-    budget: Option<Duration>,
-    listener: &mut EventListener<'_>,
-) -> anyhow::Result<PreparedPlan> {
-    let plans = load_interrupted_plan(store, session, budget, listener)?;
-    ensure!(
-        differ_only_in_name(&plans.plan.variants),
-        "{session} is not a calibration: its variants differ"
-    );
+    let mut plans = PreparedPlan::read(&request, &mut task.progress_display())?;
+    spread_comparisons(&mut plans.plan, runs, args.comparisons);
     Ok(plans)
 }
 

@@ -58,11 +58,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
     let mut files = Vec::new();
     let mut warnings = FileWarnings::default();
     for file in &args.files {
-        let sessions = if file.is_dir() {
-            results_file::read_folder(file, &better, &mut warnings)?
-        } else {
-            results_file::read_with(file, &better, &mut warnings)?
-        };
+        let sessions = results_file::read(file, &better, &mut warnings)?;
         args.check_revisions(file, &sessions)?;
         files.push((file.display().to_string(), sessions));
     }

@@ -4,7 +4,7 @@
 //! The module also reports files that cannot be read, or are only partly understood. It decides
 //! which files of a folder belong together, and which may be skipped. An unreadable file that asv
 //! would skip causes a warning; all others are errors. `speedwell_formats` parses the files. Start
-//! at [`read`] or [`read_folder`].
+//! at [`read`].
 
 use crate::status;
 use anyhow::{Context, Result, bail, ensure};
@@ -64,20 +64,12 @@ impl FileWarnings {
 }
 
 /// Reads the file at `path`, or stdin if `path` is `-`. Adds warnings about skipped content to
-/// `file_warnings`.
+/// `file_warnings`. Uses `better`, the directions that the user has given, for metrics whose
+/// direction the file does not state.
 ///
 /// # Errors
 /// Fails if the file cannot be read or its content is not understood.
-pub fn read(path: &Path, file_warnings: &mut FileWarnings) -> Result<Vec<Session>> {
-    read_with(path, &MetricDirections::default(), file_warnings)
-}
-
-/// Does the same as [`read`], but uses `better`, the directions that the user has given, for
-/// metrics whose direction the file does not state.
-///
-/// # Errors
-/// Fails under the same conditions as [`read`].
-pub fn read_with(
+pub fn read_file(
     path: &Path,
     better: &MetricDirections,
     file_warnings: &mut FileWarnings,
@@ -153,11 +145,23 @@ fn read_error_message(label: &str) -> String {
     format!("cannot read the file '{label}'\nhint: {hint}")
 }
 
-/// Reads all results in `folder`. Adds warnings about skipped content to `file_warnings`.
+/// Reads a file, stdin (`-`), or all results in a folder. See [`read_file`].
 ///
 /// # Errors
-/// Fails if the folder or a file cannot be read, or there are no results.
-pub fn read_folder(
+/// Fails if a file or folder cannot be read, a file is not understood, or a folder has no results.
+pub fn read(
+    path: &Path,
+    better: &MetricDirections,
+    file_warnings: &mut FileWarnings,
+) -> Result<Vec<Session>> {
+    if path.is_dir() {
+        return read_folder(path, better, file_warnings);
+    }
+    read_file(path, better, file_warnings)
+}
+
+/// Reads all results in `folder`. Adds warnings about skipped content to `file_warnings`.
+fn read_folder(
     folder: &Path,
     better: &MetricDirections,
     file_warnings: &mut FileWarnings,
@@ -169,7 +173,7 @@ pub fn read_folder(
     let files = files_at(&label)?;
     let mut sessions = Vec::new();
     for file in &files {
-        sessions.extend(read_with(Path::new(file), better, file_warnings)?);
+        sessions.extend(read_file(Path::new(file), better, file_warnings)?);
     }
     // Criterion writes a file for each benchmark.
     if files.len() == sessions.len() && files.iter().all(|file| file.ends_with("/new/sample.json"))

@@ -41,12 +41,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<CommandStatus> {
     let task = args.measure_task();
     let mut store = task.open_store()?;
     let plans = match &args.execution.resume {
-        Some(session) => stored_session::load_interrupted_plan(
-            &store,
-            session,
-            args.execution.budget,
-            &mut task.progress_display(),
-        )?,
+        Some(session) => stored_session::load_interrupted_plan(&store, session, &task)?,
         None => PreparedPlan::read(&args.measure_request()?, &mut task.progress_display())?,
     };
     let dashboard = args.dashboard.then(|| task.store.database.database_path()).transpose()?;

@@ -11,6 +11,7 @@ use crate::stored_session::SessionSelection;
 use crate::{operand, results_file, status, stored_session};
 use anyhow::{Context, bail};
 use speedwell_adapters::discover::{BenchmarkPart, BenchmarkSelection};
+use speedwell_formats::MetricDirections;
 use speedwell_model::Session;
 use speedwell_store::Store;
 use std::borrow::Cow;
@@ -224,7 +225,8 @@ fn load_sessions(
         }
         return Ok((format!("@{}", resolved.number), vec![session]));
     }
-    let sessions = results_file::read(location.as_ref(), file_warnings)?;
+    let sessions =
+        results_file::read_file(location.as_ref(), &MetricDirections::default(), file_warnings)?;
     let path = std::fs::canonicalize(location);
     let origin = path.map_or_else(|_| location.to_owned(), |path| path.display().to_string());
     Ok((origin, sessions))

@@ -5,14 +5,15 @@
 //! ([`large_document`]), with the same results as if it were loaded as a whole, and exported run by
 //! run. Requests that need all of its runs at once are rejected ([`load_selected`]).
 
-use crate::history::project::branch_tip;
+use crate::history::line::branch_tip;
+use crate::options::MeasureTask;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_adapters::discover::{BenchmarkPart, BenchmarkSelection, DiscoveredBenchmarks};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{BenchmarkJob, SourceKind};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_engine::{
-    EventListener, PreparedPlan, ResumedSession, attach_definitions, needs_earlier_runs, revisions,
+    PreparedPlan, ResumedSession, attach_definitions, needs_earlier_runs, revisions,
 };
 use speedwell_machine::environment::{BranchFork, GitRepository, find_fork};
 use speedwell_machine::process;
@@ -272,7 +273,7 @@ fn explain_no_plan(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> 
     ))
 }
 
-/// Loads the plan of the session `reference`. `budget` limits the time for the remaining runs; by
+/// Loads the plan of the session `reference`. `--budget` limits the time for the remaining runs; by
 /// default, the session's own budget applies again, in full.
 ///
 /// # Errors
@@ -281,8 +282,7 @@ fn explain_no_plan(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> 
 pub fn load_interrupted_plan(
     store: &Store,
     reference: &str,
-    budget: Option<Duration>,
-    listener: &mut EventListener<'_>,
+    task: &MeasureTask,
 ) -> anyhow::Result<PreparedPlan> {
     process::adopt_orphans();
     process::install_handlers()?;
@@ -301,9 +301,10 @@ pub fn load_interrupted_plan(
         "session @{number} cannot be resumed: a concurrency search chooses each level based on \
          earlier ones\nhint: start it again; 'speedwell report @{number}' shows what was measured"
     );
-    plan.sampling.budget_ms = budget.map(as_milliseconds).or(plan.sampling.budget_ms);
+    let budget_ms = task.execution.budget.map(as_milliseconds);
+    plan.sampling.budget_ms = budget_ms.or(plan.sampling.budget_ms);
     attach_definitions(&mut plan)?;
-    revisions::restore_worktrees(&plan, listener)?;
+    revisions::restore_worktrees(&plan, &mut task.progress_display())?;
     // A definition file need not exist, because its text is stored with the plan.
     let is_kept = |job: &BenchmarkJob| {
         job.source.kind == SourceKind::Experiment || job.source.definition.is_some()

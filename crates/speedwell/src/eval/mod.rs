@@ -25,13 +25,8 @@ pub fn run(args: EvalArgs) -> anyhow::Result<CommandStatus> {
     process::install_handlers()?;
     if let Some(session) = &args.execution.resume {
         let mut store = args.store.open_store()?;
-        let (task, budget) = (args.eval_task(), args.execution.budget);
-        let plans = stored_session::load_interrupted_plan(
-            &store,
-            session,
-            budget,
-            &mut task.progress_display(),
-        )?;
+        let task = args.eval_task();
+        let plans = stored_session::load_interrupted_plan(&store, session, &task)?;
         return measuring::execute_plans(plans, &mut store, &task);
     }
     let parameters = args.parameters.snippet_parameters()?;

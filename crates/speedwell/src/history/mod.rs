@@ -6,6 +6,7 @@
 //! `project.rs` loads the results.
 
 mod changes;
+pub mod line;
 pub mod project;
 
 use crate::history::project::{

@@ -30,5 +30,7 @@ pub use run::{
 pub use speedwell_analysis::gate::FailOn;
 #[cfg(feature = "serve")]
 pub use store::mark_known;
-pub use store::{DatabaseArgs, MachineArgs, OriginArgs, PushTarget, StoreArgs, env_variable};
+pub use store::{
+    DatabaseArgs, MachineArgs, OriginArgs, PushTarget, StoreArgs, env_variable, read_token_file,
+};
 pub use variants::{BuildArgs, VariantArgs};

@@ -5,6 +5,7 @@
 //! crate, `calibration` evaluates calibrations, and `builds` evaluates several builds of the same
 //! source.
 
+use anyhow::Context;
 use clap::Args;
 use speedwell_analysis::{self as analysis, AnalysisFindings, WithheldReason};
 use speedwell_engine::SessionRequest;
@@ -12,14 +13,25 @@ use speedwell_machine::environment;
 use speedwell_model::{
     CodeOrigin, NoiseCalibration, OriginRequest, OriginSource, Session, SessionState, quote,
 };
+use speedwell_server::clients::SecretToken;
 use speedwell_server::clients::push::UploadTarget;
 use speedwell_store::Store;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Reads an environment variable. An empty variable counts as unset, because scripts use empty
 /// strings to omit variables.
 pub fn env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Reads the token in a file.
+///
+/// # Errors
+/// Fails if the file cannot be read.
+pub fn read_token_file(file: &Path) -> anyhow::Result<SecretToken> {
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("cannot read the token in '{}'", file.display()))?;
+    Ok(SecretToken::new(text))
 }
 
 /// Database location.

@@ -80,7 +80,12 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
 #[cfg(not(feature = "serve"))]
 pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
     let _ = (&args.dashboard, &args.command);
-    anyhow::bail!(
+    Err(missing_dashboard())
+}
+
+#[cfg(not(feature = "serve"))]
+fn missing_dashboard() -> anyhow::Error {
+    anyhow::anyhow!(
         "this speedwell was built without the dashboard\nhint: \
          cargo install --locked --path crates/speedwell (in a checkout)"
     )
@@ -105,9 +110,6 @@ pub fn with_dashboard<T>(
     #[cfg(not(feature = "serve"))]
     {
         let _ = path;
-        anyhow::bail!(
-            "this speedwell was built without the dashboard\nhint: \
-             cargo install --locked --path crates/speedwell (in a checkout)"
-        )
+        Err(missing_dashboard())
     }
 }

@@ -59,12 +59,7 @@ pub fn run(args: ConfirmArgs) -> anyhow::Result<CommandStatus> {
     task.output.check_report(ReportSubject::Confirmation)?;
     let mut store = task.open_store()?;
     if let Some(session) = &args.execution.resume {
-        let plans = load_interrupted_plan(
-            &store,
-            session,
-            args.execution.budget,
-            &mut task.progress_display(),
-        )?;
+        let plans = load_interrupted_plan(&store, session, &task)?;
         ensure!(
             plans.plan.design.purpose == SessionPurpose::Confirm,
             "session {session} is not a confirmation\nhint: speedwell run --resume {session}"
@@ -170,7 +165,8 @@ fn measure_suspects(
     if task.execution.list || task.execution.test {
         return measuring::execute_plans(plans, store, task);
     }
-    if are_identical(&plans) {
+    // Measuring the same program twice says nothing about a change.
+    if engine::are_identical(&plans.plan) {
         task.output.print_document(&report::report_identical())?;
         for suspect in suspects {
             record_outcome(suspect, None, None, store)?;
@@ -345,11 +341,6 @@ fn measures_series(job: &BenchmarkJob, series: &SeriesKey) -> bool {
         Some(case) => case.id() == series.case,
         None => job.label == series.case,
     }
-}
-
-/// Whether all variants are the same program, so that measuring them says nothing about a change.
-pub fn are_identical(plans: &PreparedPlan) -> bool {
-    engine::are_identical(&plans.plan)
 }
 
 /// Groups the changes with these numbers. One session can confirm a group. `request` supplies the

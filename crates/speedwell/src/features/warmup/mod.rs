@@ -105,12 +105,7 @@ pub fn run(args: WarmupArgs) -> anyhow::Result<CommandStatus> {
     let task = args.measure_task();
     let mut store = task.open_store()?;
     if let Some(session) = &args.execution.resume {
-        let plans = load_interrupted_plan(
-            &store,
-            session,
-            args.execution.budget,
-            &mut task.progress_display(),
-        )?;
+        let plans = load_interrupted_plan(&store, session, &task)?;
         return measuring::execute_plans(plans, &mut store, &task);
     }
     let plans = args.plan_series(&task)?;
