@@ -4,12 +4,12 @@
 //! This module decides how many runs a calibration takes; the analysis decides what counts as a
 //! false alarm.
 
+use crate::features::tune::{MachineTuner, TunePlace};
 use crate::options::{
     ComparisonArgs, ExecutionArgs, MeasureTask, OutputArgs, SelectionArgs, StoreArgs, VariantArgs,
     parse,
 };
 use crate::stored_session::load_interrupted_plan;
-use crate::tune::{MachineTuner, TunePlace};
 use crate::{CommandStatus, run, status};
 use anyhow::{bail, ensure};
 use clap::{ArgGroup, Args};

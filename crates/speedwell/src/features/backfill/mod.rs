@@ -113,19 +113,12 @@ pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
     ensure!(!args.store.no_save, "backfill needs to store its sessions\nhint: leave out --no-save");
     let mut store = args.store.open_store()?;
     let mut progress = ProgressDisplay::with_notes(&args.output);
-    let result = backfill_line(
-        &args.backfill_request()?,
-        &args.session_request(),
-        &mut store,
-        &mut progress,
-    )?;
-    for (_, outcome) in &result.revisions {
-        if let RevisionOutcome::Failed(reason) = outcome {
-            status::print_warning(reason);
-        }
-    }
-    args.output.print_document(&report::report_backfill(&backfill_lines(&result), result.line))?;
-    Ok(match result.early {
+    let BackfillResult { revisions, points, line, early } =
+        backfill_line(&args, &mut store, &mut progress)?;
+    revisions.iter().filter_map(|(_, reason)| reason.as_deref()).for_each(status::print_warning);
+    let lines: Vec<BackfillLine> = revisions.into_iter().map(|(line, _)| line).collect();
+    args.output.print_document(&report::report_backfill(&lines, line))?;
+    Ok(match early {
         None => CommandStatus::DONE,
         Some(EarlyStop::Interrupted) => {
             status::print_note(
@@ -138,35 +131,17 @@ pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
             CommandStatus::NEGATIVE
         }
         Some(EarlyStop::NoMoreRevisions) => {
-            let points = result.count_points();
             status::print_note(&format!(
-                "the history has data for {points} of the {} revisions",
-                result.line
+                "the history has data for {points} of the {line} revisions"
             ));
-            if points == result.line { CommandStatus::DONE } else { CommandStatus::NEGATIVE }
+            if points == line { CommandStatus::DONE } else { CommandStatus::NEGATIVE }
         }
     })
 }
 
-fn backfill_lines(result: &BackfillResult) -> Vec<BackfillLine> {
-    let line = |(revision, outcome): &(_, RevisionOutcome)| {
-        let (outcome, session, failures) = match outcome {
-            RevisionOutcome::Measured(number, failures) => {
-                (BackfillOutcome::Measured, Some(*number), *failures)
-            }
-            RevisionOutcome::AlreadyMeasured => (BackfillOutcome::Known, None, 0),
-            RevisionOutcome::Failed(_) => (BackfillOutcome::Failed, None, 0),
-            RevisionOutcome::FailedBefore(number) => {
-                (BackfillOutcome::FailedBefore, Some(*number), 0)
-            }
-        };
-        BackfillLine { revision: Clone::clone(revision), outcome, session, failures }
-    };
-    result.revisions.iter().map(line).collect()
-}
-
 impl BackfillArgs {
-    fn backfill_request(&self) -> anyhow::Result<BackfillRequest> {
+    /// Returns what to measure. The backfill sets the variants itself.
+    fn measure_request(&self) -> anyhow::Result<MeasureRequest> {
         let plan = PlanRequest {
             sampling: self.sampling.clone(),
             pin: self.pin.clone(),
@@ -186,13 +161,7 @@ impl BackfillArgs {
             plan,
         )?;
         measuring.variants.build = self.build.build_request();
-        Ok(BackfillRequest {
-            range: self.range.clone(),
-            points: self.points,
-            budget: self.budget,
-            program: self.program.clone(),
-            measuring,
-        })
+        Ok(measuring)
     }
 
     fn session_request(&self) -> SessionRequest {
@@ -211,49 +180,24 @@ impl BackfillArgs {
 /// Timeout for git to list the revisions of a range.
 const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Options for filling gaps in the history of a branch.
-#[derive(Debug, Clone, Default)]
-pub struct BackfillRequest {
-    /// `A..B`, both ends included. The default of `B` is `HEAD`.
-    pub range: String,
-    /// Target number of revisions with points. A revision that already has a point is counted when
-    /// its turn comes.
-    pub points: usize,
-    /// Total time limit, including builds.
-    pub budget: Option<Duration>,
-    /// Program to build from each revision, relative to the current folder.
-    pub program: Option<PathBuf>,
-    /// What to measure. The backfill sets the variants itself.
-    pub measuring: MeasureRequest,
-}
-
-/// Outcome for one revision of the range.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RevisionOutcome {
-    /// Measured in the session with this number, which has this many failures.
-    Measured(i64, usize),
-    /// Already had a point.
-    AlreadyMeasured,
-    /// The reason why the revision could not be built or its benchmarks could not be listed.
-    Failed(String),
-    /// Failed in an earlier backfill. The number is that of the session.
-    FailedBefore(i64),
-}
+/// A revision with its outcome and, if it failed, the reason.
+type RevisionOutcome = (BackfillLine, Option<String>);
 
 /// Result of a backfill.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BackfillResult {
+struct BackfillResult {
     /// The revisions considered, oldest first.
-    pub revisions: Vec<(Revision, RevisionOutcome)>,
+    revisions: Vec<RevisionOutcome>,
+    /// Number of these revisions with points.
+    points: usize,
     /// Number of revisions in the range.
-    pub line: usize,
+    line: usize,
     /// Why there are fewer points than requested.
-    pub early: Option<EarlyStop>,
+    early: Option<EarlyStop>,
 }
 
 /// Why there are fewer points than requested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EarlyStop {
+#[derive(Clone, Copy)]
+enum EarlyStop {
     /// The user interrupted.
     Interrupted,
     /// The time limit was reached.
@@ -262,39 +206,30 @@ pub enum EarlyStop {
     NoMoreRevisions,
 }
 
-impl BackfillResult {
-    /// Number of revisions with points.
-    pub fn count_points(&self) -> usize {
-        let has_points = |outcome: &RevisionOutcome| {
-            matches!(outcome, RevisionOutcome::Measured(..) | RevisionOutcome::AlreadyMeasured)
-        };
-        self.revisions.iter().filter(|(_, outcome)| has_points(outcome)).count()
-    }
-}
-
 /// Measures revisions of the range until enough of them have points.
 ///
 /// # Errors
 /// Fails if the range is invalid, nothing can be measured at the newest revision, or the store
 /// cannot be written.
-pub fn backfill_line(
-    request: &BackfillRequest,
-    session: &SessionRequest,
+fn backfill_line(
+    args: &BackfillArgs,
     store: &mut Store,
     listener: &mut EventListener<'_>,
 ) -> Result<BackfillResult> {
+    let (measuring, session) = (args.measure_request()?, args.session_request());
     adopt_orphans();
     install_handlers()?;
     let begin = Instant::now();
-    let line = list_line(&request.range)?;
+    let line = list_line(&args.range)?;
     let newest = line.last().context("the range contains no revisions")?;
-    let plans = plan_revision(request, &newest.id, listener)
+    let plans = plan_revision(args, &measuring, &newest.id, listener)
         .context("cannot measure the newest revision of the range")?;
     let mut run = BackfillRun {
-        measured: measured_revisions(&plans.plan, session, store)?,
+        measured: measured_revisions(&plans.plan, &session, store)?,
         earlier_failures: store.failed_backfills()?,
         newest: plans.plan,
-        request,
+        args,
+        measuring,
         session,
         store,
         listener,
@@ -303,9 +238,9 @@ pub fn backfill_line(
     let mut stop_reason = Some(EarlyStop::NoMoreRevisions);
     let mut points = 0;
     for index in coarse_to_fine(line.len()) {
-        let is_late = request.budget.is_some_and(|budget| begin.elapsed() > budget);
-        if points == request.points || is_late {
-            stop_reason = is_late.then_some(EarlyStop::Budget).filter(|_| points < request.points);
+        let is_late = args.budget.is_some_and(|budget| begin.elapsed() > budget);
+        if points == args.points || is_late {
+            stop_reason = is_late.then_some(EarlyStop::Budget).filter(|_| points < args.points);
             break;
         }
         run.report_progress(&line[index], points)?;
@@ -313,21 +248,17 @@ pub fn backfill_line(
             stop_reason = Some(EarlyStop::Interrupted);
             break;
         };
-        points += usize::from(matches!(
-            outcome,
-            RevisionOutcome::Measured(..) | RevisionOutcome::AlreadyMeasured
-        ));
+        let has_point = [BackfillOutcome::Measured, BackfillOutcome::Known];
+        points += usize::from(has_point.contains(&outcome.0.outcome));
         outcomes.push((index, outcome));
     }
     clear_interrupt();
     outcomes.sort_by_key(|(index, _)| *index);
     Ok(BackfillResult {
         line: line.len(),
-        early: stop_reason.filter(|_| points < request.points),
-        revisions: outcomes
-            .into_iter()
-            .map(|(index, outcome)| (line[index].clone(), outcome))
-            .collect(),
+        early: stop_reason.filter(|_| points < args.points),
+        points,
+        revisions: outcomes.into_iter().map(|(_, outcome)| outcome).collect(),
     })
 }
 
@@ -393,16 +324,17 @@ fn coarse_to_fine(count: usize) -> Vec<usize> {
 
 /// Creates the plan for measuring a single revision.
 fn plan_revision(
-    request: &BackfillRequest,
+    args: &BackfillArgs,
+    measuring: &MeasureRequest,
     revision: &str,
     listener: &mut EventListener<'_>,
 ) -> Result<PreparedPlan> {
-    let mut measuring = request.measuring.clone();
+    let mut measuring = measuring.clone();
     measuring.variants.given = vec![Variant::plain("default")];
     measuring.variants.revisions = vec![RevisionRequest {
         variant: 0,
         revision: revision.to_owned(),
-        program: request.program.clone(),
+        program: args.program.clone(),
         names_variant: true,
     }];
     let mut plans = PreparedPlan::read(&measuring, listener)?;
@@ -442,8 +374,9 @@ struct BackfillRun<'a, 'l> {
     earlier_failures: Vec<(String, String, i64)>,
     /// Plan of the newest revision. Revisions that cannot be built are stored with this plan.
     newest: SessionPlan,
-    request: &'a BackfillRequest,
-    session: &'a SessionRequest,
+    args: &'a BackfillArgs,
+    measuring: MeasureRequest,
+    session: SessionRequest,
     store: &'a mut Store,
     listener: &'a mut EventListener<'l>,
 }
@@ -454,7 +387,7 @@ impl BackfillRun<'_, '_> {
         let sentence = format!(
             "{} of {} points done; next: {} {subject}",
             points,
-            self.request.points,
+            self.args.points,
             short_revision(&revision.id)
         );
         self.listener.observe(&SessionEvent::Note(&sentence))
@@ -462,25 +395,31 @@ impl BackfillRun<'_, '_> {
 
     /// Measures a revision if necessary. Returns `None` if the user interrupted.
     fn measure_revision(&mut self, revision: &Revision) -> Result<Option<RevisionOutcome>> {
+        let line = |outcome, session, failures| BackfillLine {
+            revision: revision.clone(),
+            outcome,
+            session,
+            failures,
+        };
         if self.measured.contains(&revision.id) {
-            return Ok(Some(RevisionOutcome::AlreadyMeasured));
+            return Ok(Some((line(BackfillOutcome::Known, None, 0), None)));
         }
         let command = self.build_command();
         let earlier_failure = (self.earlier_failures.iter())
             .find(|(id, build, _)| *id == revision.id && *build == command);
         if let Some((_, _, number)) = earlier_failure {
-            return Ok(Some(RevisionOutcome::FailedBefore(*number)));
+            return Ok(Some((line(BackfillOutcome::FailedBefore, Some(*number), 0), None)));
         }
         if is_interrupt_requested() {
             return Ok(None);
         }
-        let plans = match plan_revision(self.request, &revision.id, self.listener) {
+        let plans = match plan_revision(self.args, &self.measuring, &revision.id, self.listener) {
             Ok(plans) => plans,
             Err(_) if is_interrupt_requested() => return Ok(None),
             Err(error) => {
                 let message = format!("{error:#}");
                 self.note_failure(revision, &message)?;
-                return Ok(Some(RevisionOutcome::Failed(message)));
+                return Ok(Some((line(BackfillOutcome::Failed, None, 0), Some(message))));
             }
         };
         let used_worktree = plans.plan.variants[0].worktree.clone();
@@ -491,9 +430,9 @@ impl BackfillRun<'_, '_> {
         }
         measured.ended?;
         let session = measured.session;
-        Ok((session.state == SessionState::Complete).then(|| {
-            RevisionOutcome::Measured(session.number.unwrap_or_default(), session.failures.len())
-        }))
+        let number = session.number.unwrap_or_default();
+        let measured_line = line(BackfillOutcome::Measured, Some(number), session.failures.len());
+        Ok((session.state == SessionState::Complete).then_some((measured_line, None)))
     }
 
     /// Returns the session options with this revision, not the checkout, as the origin.

@@ -114,14 +114,15 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<CommandStatus> {
     args.output.output = report_files;
     args.output.check_report(ReportSubject::Iterations)?;
     let (output, parameter) = (&args.output, &args.parameter);
-    let result =
-        search_iterations(&args.iterations_request()?, &mut ProgressDisplay::with_notes(output))?;
-    let outcomes: Vec<IterationsOfFile> = result.files.iter().map(outcome_of_file).collect();
+    let mut progress = ProgressDisplay::with_notes(output);
+    let mut search = args.search_rounds(&mut progress)?;
+    let mut files = search.find_files()?;
+    let ended = search.run_rounds(&mut files)?;
+    let failures = search.failures;
+    let outcomes: Vec<IterationsOfFile> = files.iter().map(outcome_of_file).collect();
     let mut document = report::report_iterations(&outcomes, parameter, &output.report_settings());
-    document.append_document(report::report_failures(
-        &result.failures,
-        output.report_settings().verbosity,
-    ));
+    document
+        .append_document(report::report_failures(&failures, output.report_settings().verbosity));
     output.print_document(&document)?;
     for path in &set_files {
         write_lines(path, &outcomes, parameter)?;
@@ -134,17 +135,18 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<CommandStatus> {
         status::print_note(&format!("next: speedwell run {} {set_option}", targets.join(" ")));
     }
     let is_settled = |file: &FileSearch| file.failed || file.search.sufficient_level().is_some();
-    let result_status = if result.files.iter().all(is_settled) {
-        CommandStatus::DONE
-    } else {
-        CommandStatus::NEGATIVE
-    };
-    let ended = CommandStatus::from_session_end(result.ended);
-    Ok(ended.worse_of(result_status).worse_of(status::status_of_failures(&result.failures)))
+    let result_status =
+        if files.iter().all(is_settled) { CommandStatus::DONE } else { CommandStatus::NEGATIVE };
+    let ended = CommandStatus::from_session_end(ended);
+    Ok(ended.worse_of(result_status).worse_of(status::status_of_failures(&failures)))
 }
 
 impl IterationsArgs {
-    fn iterations_request(&self) -> anyhow::Result<IterationsRequest> {
+    /// Builds the search, which has measured nothing yet.
+    fn search_rounds<'a, 'l>(
+        &'a self,
+        listener: &'a mut EventListener<'l>,
+    ) -> anyhow::Result<SearchRounds<'a, 'l>> {
         let plan = PlanRequest {
             sampling: SamplingRequest {
                 runs: Some(self.runs),
@@ -162,7 +164,7 @@ impl IterationsArgs {
             most: self.most.into(),
         };
         let min_ns = u64::try_from(self.time.as_nanos()).unwrap_or(u64::MAX);
-        Ok(IterationsRequest {
+        Ok(SearchRounds {
             measuring: self.selection.measure_request(
                 &self.targets,
                 &self.arguments,
@@ -171,8 +173,10 @@ impl IterationsArgs {
                 plan,
             )?,
             runs: self.runs,
-            parameter: self.parameter.clone(),
+            parameter: &self.parameter,
             search: IterationSearch::new(required, min_ns, steps),
+            failures: Vec::new(),
+            listener,
         })
     }
 }
@@ -240,62 +244,31 @@ fn set_argument(
     }
 }
 
-/// Options for a search.
-#[derive(Debug, Clone)]
-pub struct IterationsRequest {
-    /// The files and how to measure them.
-    pub measuring: MeasureRequest,
-    /// Number of runs per case, variant and number of iterations. The variation is computed from
-    /// these runs.
-    pub runs: u32,
-    /// The parameter that counts the iterations.
-    pub parameter: String,
-    /// Initial state of each file's search.
-    pub search: IterationSearch,
-}
-
 /// A benchmark file with its search.
 #[derive(Debug, Clone)]
-pub struct FileSearch {
+struct FileSearch {
     /// Name of the file.
-    pub name: String,
+    name: String,
     /// State of the search for this file.
-    pub search: IterationSearch,
+    search: IterationSearch,
     /// Whether the file cannot be measured.
-    pub failed: bool,
+    failed: bool,
     /// Whether the samples of the file are long enough.
     is_long: bool,
 }
 
-/// Result of a search.
-#[derive(Debug)]
-pub struct IterationsResult {
-    /// The files that have the parameter.
-    pub files: Vec<FileSearch>,
-    /// All failures.
-    pub failures: Vec<StepFailure>,
-    /// How the search ended.
-    pub ended: SessionEnd,
-}
-
 /// Measures files with increasing numbers of iterations until every search has ended. Stores
 /// nothing.
-///
-/// # Errors
-/// Fails if a target is unknown or no file has the parameter.
-pub fn search_iterations(
-    request: &IterationsRequest,
-    listener: &mut EventListener<'_>,
-) -> anyhow::Result<IterationsResult> {
-    let mut rounds = SearchRounds { request, failures: Vec::new(), listener };
-    let mut files = rounds.find_files()?;
-    let ended = rounds.run_rounds(&mut files)?;
-    Ok(IterationsResult { files, failures: rounds.failures, ended })
-}
-
-/// Measures files until every search has ended.
 struct SearchRounds<'a, 'l> {
-    request: &'a IterationsRequest,
+    /// The files and how to measure them.
+    measuring: MeasureRequest,
+    /// Number of runs per case, variant and number of iterations. The variation is computed from
+    /// these runs.
+    runs: u32,
+    /// The parameter that counts the iterations.
+    parameter: &'a str,
+    /// Initial state of each file's search.
+    search: IterationSearch,
     failures: Vec<StepFailure>,
     listener: &'a mut EventListener<'l>,
 }
@@ -303,7 +276,7 @@ struct SearchRounds<'a, 'l> {
 impl SearchRounds<'_, '_> {
     /// Returns the files that have the parameter, each at the start of its search.
     fn find_files(&mut self) -> anyhow::Result<Vec<FileSearch>> {
-        let plans = PreparedPlan::read(&self.request.measuring, self.listener)?;
+        let plans = PreparedPlan::read(&self.measuring, self.listener)?;
         check_processors(&plans.plan)?;
         ensure!(
             plans.plan.design.experiment.is_none(),
@@ -317,8 +290,7 @@ impl SearchRounds<'_, '_> {
         }
         let has_parameter = |cases: &[Case]| {
             // A file without a list of its cases may have the parameter.
-            cases.is_empty()
-                || cases.iter().any(|case| case.value(&self.request.parameter).is_some())
+            cases.is_empty() || cases.iter().any(|case| case.value(self.parameter).is_some())
         };
         let messages: Vec<String> = files
             .iter()
@@ -341,12 +313,8 @@ impl SearchRounds<'_, '_> {
         }
         warn_if_busy(self.listener)?;
         self.failures = plans.suite.failures;
-        let file = |name| FileSearch {
-            name,
-            search: self.request.search.clone(),
-            is_long: false,
-            failed: false,
-        };
+        let file =
+            |name| FileSearch { name, search: self.search.clone(), is_long: false, failed: false };
         Ok(files.into_keys().map(file).collect())
     }
 
@@ -358,7 +326,7 @@ impl SearchRounds<'_, '_> {
         let reason = if names.is_empty() {
             "has no parameters".to_owned()
         } else {
-            format!("has no parameter '{}', only {}", self.request.parameter, names.join(", "))
+            format!("has no parameter '{}', only {}", self.parameter, names.join(", "))
         };
         format!("'{file}' {reason}")
     }
@@ -377,12 +345,12 @@ impl SearchRounds<'_, '_> {
             if unfinished.is_empty() {
                 return Ok(SessionEnd::Complete);
             }
-            let runs = if has_short_samples { 1 } else { self.request.runs };
+            let runs = if has_short_samples { 1 } else { self.runs };
             let (plan, session, session_end) = self.measure_round(&unfinished, runs)?;
             if session_end != SessionEnd::Complete {
                 return Ok(session_end);
             }
-            let mut levels = group_by_file(&plan, &session, &unfinished, &self.request.parameter);
+            let mut levels = group_by_file(&plan, &session, &unfinished, self.parameter);
             for file in unfinished {
                 match levels.swap_remove(&file.name) {
                     None => file.failed = true,
@@ -406,10 +374,10 @@ impl SearchRounds<'_, '_> {
         unfinished: &[&mut FileSearch],
         runs: u32,
     ) -> anyhow::Result<(SessionPlan, Session, SessionEnd)> {
-        let parameter = &self.request.parameter;
+        let parameter = self.parameter;
         let values_of_file = |file: &&mut FileSearch| {
             let n = file.search.next_number().unwrap_or_default();
-            (file.name.clone(), (parameter.clone(), n.to_string()))
+            (file.name.clone(), (parameter.to_owned(), n.to_string()))
         };
         let values_of_file: Vec<_> = unfinished.iter().map(values_of_file).collect();
         if runs > 1 {
@@ -418,7 +386,7 @@ impl SearchRounds<'_, '_> {
             let note = format!("measuring {}", settings.join(", "));
             self.listener.observe(&SessionEvent::Note(&note))?;
         }
-        let mut request = self.request.measuring.clone();
+        let mut request = self.measuring.clone();
         request.plan.sampling.runs = Some(runs);
         request.selection.of_benchmarks.extend(values_of_file);
         let mut plans = PreparedPlan::read(&request, self.listener)?;
