@@ -105,8 +105,7 @@ fn list_sessions(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
     let store = args.store.open_to_read()?;
     let output = args.output.report_settings();
     let limit = args.page_limit(output.format);
-    let request = ListRequest { branch: args.branch, since: args.since, filters: args.filter };
-    let filter = build_filter(&store, &request)?;
+    let filter = build_filter(&store, &args)?;
     let sessions = match limit {
         Some(limit) => store.session_page(&filter, limit, args.page - 1)?,
         None => store.list_sessions(&filter)?,
@@ -124,36 +123,20 @@ fn list_sessions(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
 /// Timeout of a git query, which `--since REVISION` needs.
 const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Which sessions to list; all by default.
-#[derive(Debug, Clone, Default)]
-pub struct ListRequest {
-    /// Only sessions measured on this branch.
-    pub branch: Option<String>,
-    /// Only sessions since a day (`2026-01-31`, with or without a time of day) or a revision
-    /// (`v1.4`, `@base`).
-    pub since: Option<String>,
-    /// Only sessions with a matching case. The current name of the case must match one of these
-    /// patterns.
-    pub filters: Vec<Regex>,
-}
-
-/// Translates the request for the store.
-///
-/// # Errors
-/// Fails if the revision is unknown or the store cannot be accessed.
-pub fn build_filter(store: &Store, request: &ListRequest) -> Result<SessionFilter> {
-    let mut filter = SessionFilter { branch: request.branch.clone(), ..SessionFilter::default() };
-    if let Some(word) = &request.since {
+/// Translates the options for the store. `--filter` matches the current names of cases.
+fn build_filter(store: &Store, args: &HistoryArgs) -> Result<SessionFilter> {
+    let mut filter = SessionFilter { branch: args.branch.clone(), ..SessionFilter::default() };
+    if let Some(word) = &args.since {
         match parse_day(word) {
             Some(unix_ms) => filter.since_unix_ms = Some(unix_ms),
             None => filter.numbers = Some(later_sessions(store, word)?),
         }
     }
-    if !request.filters.is_empty() {
+    if !args.filter.is_empty() {
         let renames = store.list_renames()?;
         let is_wanted = |case: &str| {
             let name = current_name(case, &renames);
-            request.filters.iter().any(|filter| filter.is_match(&name))
+            args.filter.iter().any(|filter| filter.is_match(&name))
         };
         let sessions_with_case = store.numbers_with_case(is_wanted)?;
         filter.numbers = Some(match filter.numbers {

@@ -49,7 +49,9 @@ pub fn run(args: NewArgs) -> anyhow::Result<Option<StarterFiles>> {
         }
         StarterKind::Servers(args) => (server_files(args)?, args.place.force, !args.place.no_look),
         StarterKind::Suite(args) => (suite_files(args)?, args.force, false),
-        StarterKind::Adapter(args) => (adapter_files(args)?, args.force, args.wants_trial()),
+        StarterKind::Adapter(args) => {
+            (adapter_files(args)?, args.force, args.target.is_some() && !args.no_look)
+        }
     };
     write_files(&starter_files, force)?;
     for (path, _) in &starter_files.files {
@@ -504,13 +506,6 @@ pub struct AdapterArgs {
     /// Only write the table, without trying it
     #[arg(long)]
     pub no_look: bool,
-}
-
-impl AdapterArgs {
-    /// Whether to try the adapter after writing it.
-    pub fn wants_trial(&self) -> bool {
-        self.target.is_some() && !self.no_look
-    }
 }
 
 /// Builds the file of an adapter.

@@ -128,10 +128,6 @@ impl OriginArgs {
             session.environment.machine = Some(name);
         }
     }
-
-    pub fn origin_request(&self) -> OriginRequest {
-        OriginRequest { revision: self.revision.clone(), branch: self.branch.clone() }
-    }
 }
 
 /// Push options.
@@ -162,7 +158,10 @@ impl StoreArgs {
         SessionRequest {
             tags: self.tag.clone(),
             command: std::env::args().collect(),
-            origin: (!self.no_save).then(|| origin.origin_request()),
+            origin: (!self.no_save).then(|| OriginRequest {
+                revision: origin.revision.clone(),
+                branch: origin.branch.clone(),
+            }),
             machine: origin.machine.machine_name(),
             ..SessionRequest::default()
         }

@@ -9,7 +9,6 @@ use anyhow::anyhow;
 use clap::{Args, FromArgMatches};
 use regex::Regex;
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_analysis::AnalysisSettings;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_model::Session;
 use speedwell_report::sources::LabelledSession;
@@ -24,7 +23,7 @@ use std::path::Path;
 pub const LOOKUPS: CommandLookups = CommandLookups {
     session: |store, word| Ok(stored_session::find_session(store, word)?.number),
     sources: read_sources,
-    settings: build_settings,
+    settings: |options| Ok(parse_comparison(options)?.analysis_settings(&[], None)),
     mark_known,
     gate: evaluate_gate,
     planned: read_plan_summary,
@@ -83,10 +82,6 @@ pub(super) fn compare_sources(
     comment::answer_from_comparison(&labelled, &settings, comparison.fail_on, |findings| {
         mark_known(findings, &sessions, store);
     })
-}
-
-fn build_settings(options: &[(&str, &str)]) -> anyhow::Result<AnalysisSettings> {
-    Ok(parse_comparison(options)?.analysis_settings(&[], None))
 }
 
 /// Parses comparison options in the same way as the command line.

@@ -209,7 +209,7 @@ impl ListenPlan {
     fn from_args(args: &DashboardArgs) -> anyhow::Result<ListenPlan> {
         let listen = match args.bind.as_deref() {
             None => {
-                let (first, last) = args.port_range();
+                let (first, last) = args.port.map_or((7600, 7609), |port| (port, port));
                 ListenAddress::Loopback { first, last }
             }
             Some(address_text) => match address_text.strip_prefix("unix:") {
