@@ -50,7 +50,10 @@ pub fn record_profiles(
     let number = session.number.context("the measured session has no number")?;
     let (mut recordings, mut session_end): (Vec<ProfileRecording>, _) =
         (Vec::new(), SessionEnd::Complete);
-    for (wanted, variant) in profile_sides(&wanted_profiles_of_session) {
+    let sides = wanted_profiles_of_session
+        .iter()
+        .flat_map(|wanted| [(wanted, &wanted.pair.0), (wanted, &wanted.pair.1)]);
+    for (wanted, variant) in sides {
         let is_recorded = |recording: &ProfileRecording| {
             recording.case == wanted.case && recording.variant == *variant
         };
@@ -128,11 +131,6 @@ fn files_warning(experiment: &Experiment) -> Option<String> {
         "'{}' is not profiled: runs of benchmark files do different amounts of work.",
         group.name
     ))
-}
-
-/// Returns the two variants of every requested profile.
-fn profile_sides(wanted: &[WantedProfile]) -> impl Iterator<Item = (&WantedProfile, &String)> {
-    wanted.iter().flat_map(|profile| [(profile, &profile.pair.0), (profile, &profile.pair.1)])
 }
 
 /// Returns the variant that determines, by its timed runs, how much work to record for a case. All

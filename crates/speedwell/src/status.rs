@@ -12,8 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Exit status of the command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Exit status of the command; [`CommandStatus::DONE`] by default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CommandStatus(u8);
 
 impl CommandStatus {

@@ -175,10 +175,7 @@ fn evaluate_gate(
     args: &ChangesArgs,
 ) -> anyhow::Result<CommandGate> {
     let fail_on = args.fail_on;
-    if fail_on == FailOn::Never {
-        return Ok(CommandGate::default());
-    }
-    if !is_searchable(history, args.allow_short_history)? {
+    if fail_on == FailOn::Never || !is_searchable(history, args.allow_short_history)? {
         return Ok(CommandGate::default());
     }
     let fails_gate = |series: &SeriesTrend, change: &RecordedChange| {

@@ -218,10 +218,6 @@ impl LivePublisher {
         progress.is_warmup = snapshot.is_warmup;
         progress.attempted = snapshot.attempted;
         progress.errors = snapshot.errors;
-        self.send_progress();
-    }
-
-    fn send_progress(&mut self) {
         self.last_sent_at = Instant::now();
         if let Some(sender) = &self.sender {
             // Drop this progress if the thread is busy with the previous progress.

@@ -167,15 +167,19 @@ impl StoreArgs {
         }
     }
 
+    fn open_with(&self, open: fn(&Path) -> anyhow::Result<Store>) -> anyhow::Result<Store> {
+        if self.no_save {
+            return Store::in_memory();
+        }
+        open(&self.database.database_path()?)
+    }
+
     /// Opens the database or, with `--no-save`, an empty store in memory.
     ///
     /// # Errors
     /// Fails if the database cannot be opened or is not a Speedwell database.
     pub fn open_store(&self) -> anyhow::Result<Store> {
-        if self.no_save {
-            return Store::in_memory();
-        }
-        Store::open(&self.database.database_path()?)
+        self.open_with(Store::open)
     }
 
     /// Opens the database for reading. The database need not be writable. With `--no-save`, opens
@@ -184,10 +188,7 @@ impl StoreArgs {
     /// # Errors
     /// Fails if the database cannot be opened or is not a Speedwell database.
     pub fn open_to_read(&self) -> anyhow::Result<Store> {
-        if self.no_save {
-            return Store::in_memory();
-        }
-        Store::open_to_read(&self.database.database_path()?)
+        self.open_with(Store::open_to_read)
     }
 
     /// Opens the database to read and to store derived data. If the database is not writable, opens
@@ -196,10 +197,7 @@ impl StoreArgs {
     /// # Errors
     /// Fails if the database cannot be opened or is not a Speedwell database.
     pub fn open_to_derive(&self) -> anyhow::Result<Store> {
-        if self.no_save {
-            return Store::in_memory();
-        }
-        Store::open_to_derive(&self.database.database_path()?)
+        self.open_with(Store::open_to_derive)
     }
 
     /// Opens the database for reading if it exists. Never creates a file.

@@ -4,6 +4,7 @@
 //! depend on the measured values. Revisions are built and measured one after the other, and each
 //! result is stored immediately. The module `revisions` builds a revision. Start at [`run`].
 
+use crate::features::bisect::measure::build_failure;
 use crate::history::project;
 use crate::options::{
     BuildArgs, ExecutionArgs, MachineArgs, OriginArgs, OutputArgs, SelectionArgs, StoreArgs,
@@ -27,8 +28,8 @@ use speedwell_machine::process::{
     CpuSet, adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested,
 };
 use speedwell_model::{
-    FailureCause, Metric, OriginRequest, Revision, SessionEvent, SessionObserver, SessionPurpose,
-    SessionState, SessionStep, StepFailure, Variant, quote, short_revision,
+    Metric, OriginRequest, Revision, SessionEvent, SessionObserver, SessionPurpose, SessionState,
+    Variant, quote, short_revision,
 };
 use speedwell_report::{self as report, BackfillLine, BackfillOutcome, ReportSubject};
 use speedwell_store::Store;
@@ -463,17 +464,8 @@ impl BackfillRun<'_, '_> {
             worktree.typed.clone_from(&revision.id);
         }
         let command = self.build_command();
-        let (reason, output) = message.split_once('\n').unwrap_or((message, ""));
-        let failure = StepFailure {
-            step: SessionStep::Build,
-            benchmark: plan.jobs[0].source.name.clone(),
-            case: None,
-            variant: Some(plan.variants[0].name.clone()),
-            slot: None,
-            cause: FailureCause::Invalid { reason: reason.to_owned() },
-            stderr_tail: output.to_owned(),
-            replay: format!("git checkout --detach {} && sh -c {}", revision.id, quote(&command)),
-        };
+        let replay = format!("git checkout --detach {} && sh -c {}", revision.id, quote(&command));
+        let failure = build_failure(&plan, &plan.variants[0].name, message, replay);
         let request = self.session_for(revision);
         let header = session_header(&plan, Default::default(), &request);
         let mut recorder = self.store.begin_recording(&header, &serde_json::to_string(&plan)?)?;

@@ -412,8 +412,6 @@ impl BisectRun<'_, '_> {
 
     /// Records that a revision could not be built, with a command that repeats the attempt.
     fn note_failure(&mut self, revision: &LineRevision, error: &anyhow::Error) -> Result<()> {
-        let message = format!("{error:#}");
-        let (reason, output) = message.split_once('\n').unwrap_or((&message, ""));
         let worktree =
             self.plan.variants[0].worktree.clone().context("the good end is not a revision")?;
         let folder = format!("/tmp/{}", revision.short());
@@ -435,16 +433,8 @@ impl BisectRun<'_, '_> {
             ..Variant::plain(revision.short())
         };
         self.add_variant(&variant)?;
-        let failure = StepFailure {
-            step: FailedStep::Build,
-            benchmark: self.plan.jobs[0].source.name.clone(),
-            case: None,
-            variant: Some(variant.name),
-            slot: None,
-            cause: FailureCause::Invalid { reason: reason.to_owned() },
-            stderr_tail: output.to_owned(),
-            replay,
-        };
+        let message = format!("{error:#}");
+        let failure = build_failure(&self.plan, &variant.name, &message, replay);
         let note = format!("cannot build {}; skipping it", revision.short());
         self.listener.observe(&SessionEvent::Note(&note))?;
         self.recorder.observe(&SessionEvent::Failed(&failure))?;
@@ -496,6 +486,26 @@ impl BisectRun<'_, '_> {
             &mut RunWholeBlock,
             &mut [&mut block_recorder, self.listener],
         )
+    }
+}
+
+/// Describes that a revision could not be built. `replay` is a command that repeats the attempt.
+pub fn build_failure(
+    plan: &SessionPlan,
+    variant: &str,
+    message: &str,
+    replay: String,
+) -> StepFailure {
+    let (reason, output) = message.split_once('\n').unwrap_or((message, ""));
+    StepFailure {
+        step: FailedStep::Build,
+        benchmark: plan.jobs[0].source.name.clone(),
+        case: None,
+        variant: Some(variant.to_owned()),
+        slot: None,
+        cause: FailureCause::Invalid { reason: reason.to_owned() },
+        stderr_tail: output.to_owned(),
+        replay,
     }
 }
 
