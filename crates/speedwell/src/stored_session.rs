@@ -315,23 +315,18 @@ pub fn load_interrupted_plan(
             bail!("'{}' of session @{number} no longer exists", missing.display());
         }
     }
-    let resumed = Some(finished_work(store, number, &plan, LARGE_SESSION)?);
+    let resumed = Some(finished_work(store, number, &plan)?);
     Ok(PreparedPlan { plan, suite: DiscoveredBenchmarks::default(), resumed, held: None })
 }
 
-/// Loads the finished work of a session. If the session has more than `max_runs` runs, loads only
-/// the runs that the rest of the session needs.
-fn finished_work(
-    store: &Store,
-    number: i64,
-    plan: &SessionPlan,
-    max_runs: usize,
-) -> anyhow::Result<ResumedSession> {
+/// Loads the finished work of a session. If the session is large, loads only the runs that the rest
+/// of the session needs.
+fn finished_work(store: &Store, number: i64, plan: &SessionPlan) -> anyhow::Result<ResumedSession> {
     let finished = store.finished_slots(number)?;
     // In a distributed session, the runs are not needed, because the workers know their settled
     // cases.
     let is_elsewhere = !store.list_shards(number)?.is_empty();
-    let is_large = store.count_runs(number)? > max_runs && !needs_earlier_runs(plan);
+    let is_large = store.count_runs(number)? > LARGE_SESSION && !needs_earlier_runs(plan);
     let session = if is_elsewhere || is_large {
         store.load_session_without_runs(number)?
     } else {

@@ -31,6 +31,7 @@ pub struct ProjectArgs {
 #[derive(Debug, Subcommand)]
 enum ProjectCommand {
     Add(AddArgs),
+    /// List the projects
     List(ListArgs),
 }
 
@@ -47,13 +48,13 @@ struct AddArgs {
     store: DatabaseArgs,
 }
 
-/// List the projects
+/// Output and database of a list.
 #[derive(Debug, Args)]
-struct ListArgs {
+pub struct ListArgs {
     #[command(flatten)]
-    output: OutputArgs,
+    pub output: OutputArgs,
     #[command(flatten)]
-    store: DatabaseArgs,
+    pub store: DatabaseArgs,
 }
 
 /// Runs the subcommand.

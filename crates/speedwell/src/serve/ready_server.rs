@@ -117,7 +117,11 @@ impl ReadyServer {
         }
         let listen_plan = ListenPlan::from_args(args)?;
         let stopper = ServerStopper::new();
-        let rules = listen_plan.access_rules(args);
+        let rules = AccessRules {
+            allows_anonymous_reads: listen_plan.is_local && !args.private,
+            has_key: listen_plan.is_local,
+            has_tls: args.cert.is_some() || args.behind_proxy.is_some(),
+        };
         let site = Arc::new(SiteState::new(&path, LOOKUPS, rules, &stopper)?);
         let options = ServerOptions {
             has_token: listen_plan.is_local || has_token(&path)?,
@@ -238,14 +242,6 @@ impl ListenPlan {
         let proxy =
             args.behind_proxy.as_deref().map(|proxy| parse_proxy(proxy, &listen)).transpose()?;
         Ok(ListenPlan { listen, proxy, is_local, public: args.public_url.clone() })
-    }
-
-    fn access_rules(&self, args: &DashboardArgs) -> AccessRules {
-        AccessRules {
-            allows_anonymous_reads: self.is_local && !args.private,
-            has_key: self.is_local,
-            has_tls: args.cert.is_some() || args.behind_proxy.is_some(),
-        }
     }
 
     /// # Errors
