@@ -34,7 +34,7 @@ pub struct LiveView {
     curve: VecDeque<f64>,
 }
 
-/// Totals since the line was last drawn.
+/// Totals since the line was last drawn, or the progress was last published.
 #[derive(Debug, Default)]
 struct SnapshotTotals {
     ok: u64,
@@ -160,10 +160,8 @@ pub struct LivePublisher {
     sender: Option<SyncSender<LoadProgress>>,
     writer: Option<JoinHandle<()>>,
     last_sent_at: Instant,
-    /// Successful responses since the last write.
-    ok: u64,
-    /// Measured time since the last write, in nanoseconds.
-    ns: u64,
+    /// Totals since the last write.
+    totals: SnapshotTotals,
 }
 
 impl LivePublisher {
@@ -177,8 +175,7 @@ impl LivePublisher {
             sender: Some(sender),
             writer: Some(writer),
             last_sent_at: Instant::now(),
-            ok: 0,
-            ns: 0,
+            totals: SnapshotTotals::default(),
         }
     }
 
@@ -191,7 +188,7 @@ impl LivePublisher {
             planned_requests: stop.after_requests,
             ..LoadProgress::default()
         };
-        (self.ok, self.ns) = (0, 0);
+        self.totals = SnapshotTotals::default();
         // Delay the first write by a second, because opening the store would disturb the start of
         // the load.
         self.last_sent_at = Instant::now();
@@ -199,16 +196,14 @@ impl LivePublisher {
 
     /// Adds a snapshot, and publishes if the interval has passed.
     pub fn add_snapshot(&mut self, snapshot: &LoadSnapshot) {
-        self.ok += snapshot.tick.ok;
-        self.ns += snapshot.interval_ns;
+        self.totals.add(snapshot);
         // Percentiles of several short intervals cannot be merged, so the last ones are shown.
         self.progress.p50_ns = snapshot.tick.p50_ns.or(self.progress.p50_ns);
         self.progress.p99_ns = snapshot.tick.p99_ns.or(self.progress.p99_ns);
-        if self.last_sent_at.elapsed() < PUBLISH_INTERVAL || self.ns == 0 {
+        if self.last_sent_at.elapsed() < PUBLISH_INTERVAL || self.totals.ns == 0 {
             return;
         }
-        let rate = self.ok as f64 / (self.ns as f64 / 1e9);
-        (self.ok, self.ns) = (0, 0);
+        let rate = std::mem::take(&mut self.totals).throughput();
         let progress = &mut self.progress;
         progress.rates.push(rate);
         if progress.rates.len() > MAX_RATES {

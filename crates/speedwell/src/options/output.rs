@@ -119,7 +119,19 @@ impl OutputArgs {
         &self,
         inputs: impl IntoIterator<Item = &'p Path>,
     ) -> anyhow::Result<()> {
-        check_inputs(&self.output, inputs)
+        let outputs: Vec<OutputFile> = self
+            .output
+            .iter()
+            .filter_map(|file| OutputFile::new(format!("-o {}", file.display()), file))
+            .map(OutputFile::numbered)
+            .collect();
+        if outputs.is_empty() {
+            return Ok(());
+        }
+        for input in inputs {
+            refuse_file(&outputs, input)?;
+        }
+        Ok(())
     }
 
     /// Prints a document and reports which files were written.
@@ -191,28 +203,6 @@ pub fn check_outputs(command: &clap::Command, matches: &ArgMatches) -> anyhow::R
     }
     for argument in input_arguments(command, matches) {
         refuse_word(&outputs, &argument, Path::new(""))?;
-    }
-    Ok(())
-}
-
-/// Rejects inputs that a file given with `-o` would replace.
-///
-/// # Errors
-/// Fails if there is such an input.
-pub fn check_inputs<'p>(
-    files: &[PathBuf],
-    inputs: impl IntoIterator<Item = &'p Path>,
-) -> anyhow::Result<()> {
-    let outputs: Vec<OutputFile> = files
-        .iter()
-        .filter_map(|file| OutputFile::new(format!("-o {}", file.display()), file))
-        .map(OutputFile::numbered)
-        .collect();
-    if outputs.is_empty() {
-        return Ok(());
-    }
-    for input in inputs {
-        refuse_file(&outputs, input)?;
     }
     Ok(())
 }
