@@ -176,7 +176,8 @@ fn compare_with_results(
         let is_measured = sides.iter().any(|side| side.variant.name == operand.label);
         let read = || {
             let store = &mut || args.store.open_to_read();
-            source::read_one(operand, common_name.as_deref(), &selection, store)
+            let operand = std::slice::from_ref(operand);
+            source::read_with_name(operand, common_name.as_deref(), &selection, store)
         };
         others.push(if is_measured { None } else { read()?.pop() });
     }

@@ -53,55 +53,35 @@ pub fn read_sources(
     selection: &BenchmarkSelection,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
 ) -> anyhow::Result<Vec<ResultSource>> {
-    let common_name = operand::common_name(operands);
-    let mut sources = Vec::new();
-    let mut state = ReadState::default();
-    for operand in operands {
-        sources.extend(read_with_state(
-            operand,
-            common_name.as_deref(),
-            selection,
-            store,
-            &mut state,
-        )?);
-    }
-    state.file_warnings.print_warnings();
-    Ok(sources)
+    read_with_name(operands, operand::common_name(operands).as_deref(), selection, store)
 }
 
-/// Reads one of several operands. In the names of cases, `common_name` replaces the text that the
+/// Reads some of several operands. In the names of cases, `common_name` replaces the text that an
 /// operand's pattern matches. A file may hold several sessions.
 ///
 /// # Errors
 /// Fails under the same conditions as [`read_sources`].
-pub fn read_one(
-    operand: &SourceOperand,
+pub fn read_with_name(
+    operands: &[SourceOperand],
     common_name: Option<&str>,
     selection: &BenchmarkSelection,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
 ) -> anyhow::Result<Vec<ResultSource>> {
+    let mut sources = Vec::new();
     let mut state = ReadState::default();
-    let sources = read_with_state(operand, common_name, selection, store, &mut state)?;
+    for operand in operands {
+        let context = || format!("in source '{}'", operand.label);
+        let mut operand_sources =
+            read_operand(operand, selection, store, &mut state).with_context(context)?;
+        for source in &mut operand_sources {
+            source.keep_selected(selection).with_context(context)?;
+        }
+        if let Some(name) = common_name {
+            operand_sources.iter_mut().for_each(|source| source.rename_cases(name));
+        }
+        sources.extend(operand_sources);
+    }
     state.file_warnings.print_warnings();
-    Ok(sources)
-}
-
-/// Like [`read_one`], but shares `state` with the operands that were read before.
-fn read_with_state(
-    operand: &SourceOperand,
-    common_name: Option<&str>,
-    selection: &BenchmarkSelection,
-    store: &mut dyn FnMut() -> anyhow::Result<Store>,
-    state: &mut ReadState,
-) -> anyhow::Result<Vec<ResultSource>> {
-    let context = || format!("in source '{}'", operand.label);
-    let mut sources = read_operand(operand, selection, store, state).with_context(context)?;
-    for source in &mut sources {
-        source.keep_selected(selection).with_context(context)?;
-    }
-    if let Some(common_name) = common_name {
-        sources.iter_mut().for_each(|source| source.rename_cases(common_name));
-    }
     Ok(sources)
 }
 
