@@ -90,25 +90,21 @@ fn requested_profile(experiment: &Experiment, is_requested: bool) -> Option<Prof
     if !is_requested {
         return configured.filter(|profile| profile.tool != ProfilerChoice::None);
     }
-    let compare = &experiment.compare;
-    let last = compare.all_pairs().into_iter().rfind(|(baseline, _)| *baseline == compare.baseline);
-    let default = ProfilePlan {
-        when: ProfileCondition::Always,
-        tool: ProfilerChoice::Auto,
-        after_warmup: true,
-        pairs: last.into_iter().collect(),
-    };
-    Some(match configured {
-        None => default,
-        Some(configured) => ProfilePlan {
+    let profile = configured.unwrap_or_else(|| {
+        let compare = &experiment.compare;
+        let is_baseline_pair = |(baseline, _): &(String, String)| *baseline == compare.baseline;
+        ProfilePlan {
             when: ProfileCondition::Always,
-            tool: match configured.tool {
-                ProfilerChoice::None => ProfilerChoice::Auto,
-                tool => tool,
-            },
-            ..configured
-        },
-    })
+            tool: ProfilerChoice::Auto,
+            after_warmup: true,
+            pairs: compare.all_pairs().into_iter().rfind(is_baseline_pair).into_iter().collect(),
+        }
+    });
+    let tool = match profile.tool {
+        ProfilerChoice::None => ProfilerChoice::Auto,
+        tool => tool,
+    };
+    Some(ProfilePlan { when: ProfileCondition::Always, tool, ..profile })
 }
 
 fn profiling_options(profile: &ProfilePlan) -> ProfilingOptions {

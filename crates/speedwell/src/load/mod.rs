@@ -261,9 +261,7 @@ impl<'a> LoadReporter<'a> {
                 .map(|path| LivePublisher::start_publishing(path, std::env::args().collect())),
         }
     }
-}
 
-impl LoadReporter<'_> {
     fn handle_event(&mut self, event: LoadEvent<'_>) {
         let args = self.args;
         match event {

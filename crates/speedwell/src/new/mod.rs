@@ -84,20 +84,6 @@ impl PlaceArgs {
     pub fn definition_file(&self, default_name: &str) -> PathBuf {
         self.output.clone().unwrap_or_else(|| PathBuf::from(default_name))
     }
-
-    pub fn definition_folder(&self, default_name: &str) -> PathBuf {
-        self.definition_file(default_name).parent().unwrap_or(Path::new("")).to_owned()
-    }
-
-    /// Returns the line of the definition file that runs commands in the current folder; `None` if
-    /// the file lies there, because commands run in its folder by default.
-    pub fn cwd_line(&self, default_name: &str) -> std::io::Result<Option<String>> {
-        let current_folder = std::env::current_dir()?;
-        let folder = current_folder.join(self.definition_folder(default_name));
-        let is_current = std::path::absolute(folder)? == current_folder;
-        let quoted_folder = quote_toml(&escape_text(&current_folder.to_string_lossy()));
-        Ok((!is_current).then(|| format!("cwd = {quoted_folder}\n")))
-    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -150,6 +136,16 @@ pub fn write_files(starter_files: &StarterFiles, force: bool) -> Result<()> {
             .with_context(|| format!("cannot write the file '{displayed}'"))?;
     }
     Ok(())
+}
+
+/// Returns the line of this definition file that runs commands in the current folder; `None` if
+/// the file lies there, because commands run in its folder by default.
+fn cwd_line(file: &Path) -> std::io::Result<Option<String>> {
+    let current_folder = std::env::current_dir()?;
+    let folder = current_folder.join(file.parent().unwrap_or(Path::new("")));
+    let is_current = std::path::absolute(folder)? == current_folder;
+    let quoted_folder = quote_toml(&escape_text(&current_folder.to_string_lossy()));
+    Ok((!is_current).then(|| format!("cwd = {quoted_folder}\n")))
 }
 
 /// Replaces every `@NAME@` in a template with its value.
@@ -241,9 +237,8 @@ struct ModuleLoading {
 /// Fails if the module cannot be found, or its type is unknown.
 pub fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
     let file = args.place.definition_file("overhead.toml");
-    let folder = args.place.definition_folder("overhead.toml");
     let current_folder = std::env::current_dir()?;
-    let cwd = args.place.cwd_line("overhead.toml")?;
+    let cwd = cwd_line(&file)?;
     let root = cwd.is_none().then_some("{root}");
     let loading = module_loading(&args.require, root, &current_folder)?;
     let module = args.require.rsplit('/').next().unwrap_or(&args.require);
@@ -265,7 +260,7 @@ pub fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
     );
     let mut files = vec![(file.clone(), text)];
     let additional_files = loading.files.into_iter();
-    files.extend(additional_files.map(|(path, text)| (folder.join(path), text)));
+    files.extend(additional_files.map(|(path, text)| (file.with_file_name(path), text)));
     Ok(StarterFiles { files, target: file, ..StarterFiles::default() })
 }
 
@@ -381,7 +376,7 @@ pub fn server_files(args: &ServersArgs) -> Result<StarterFiles> {
     let mut requirements: Vec<String> = requirements.collect();
     requirements.sort();
     requirements.dedup_by(|first, second| first.split(' ').next() == second.split(' ').next());
-    let cwd = args.place.cwd_line("servers.toml")?;
+    let cwd = cwd_line(&file)?;
     let variants: Vec<String> = servers.iter().map(variant_table).collect();
     let names: Vec<&str> = servers.iter().map(|(name, _)| name.as_str()).collect();
     let text = fill_template(
@@ -433,7 +428,7 @@ pub struct TopologyArgs {
 pub fn topology_files(args: &TopologyArgs) -> StarterFiles {
     let file = args.place.definition_file("topology.toml");
     let name = shell_words::quote(&file.to_string_lossy()).into_owned();
-    let server = args.place.definition_folder("topology.toml").join("server.js");
+    let server = file.with_file_name("server.js");
     StarterFiles {
         files: vec![
             (file.clone(), fill_template(TOPOLOGY, &[("FILE", &name)])),
