@@ -403,7 +403,7 @@ pub fn not_compared(failure: anyhow::Error) -> PullAnswer {
 }
 
 /// Placeholder for an unknown revision.
-pub fn unknown_revision() -> String {
+fn unknown_revision() -> String {
     "unknown".to_owned()
 }
 

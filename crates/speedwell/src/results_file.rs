@@ -111,7 +111,7 @@ fn name_criterion_benchmarks(path: &Path, sessions: &mut [Session]) -> Result<()
 ///
 /// # Errors
 /// Fails if the file cannot be read.
-pub fn read_contents(file: &Path) -> Result<Vec<u8>> {
+fn read_contents(file: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(file)
         .and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes))

@@ -157,7 +157,7 @@ pub fn report_stored(
 ///
 /// # Errors
 /// Fails if an output cannot be written.
-pub fn report_experiment(
+fn report_experiment(
     session: &Session,
     definition: &DefinitionFile,
     task: &MeasureTask,

@@ -178,7 +178,7 @@ fn later_sessions(store: &Store, word: &str) -> Result<Vec<i64>> {
 
 /// Show the trend of cases, revision by revision, with their changes
 #[derive(Debug, Args)]
-pub struct TrendArgs {
+struct TrendArgs {
     #[command(flatten)]
     series: SeriesArgs,
     /// Show ratios to this variant of the same session
@@ -269,7 +269,7 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Mark a change as accepted, wrong, fixed or open
 #[derive(Debug, Args)]
-pub struct TriageArgs {
+struct TriageArgs {
     /// Number of the change, as shown by 'history changes'
     #[arg(value_name = "CHANGE")]
     change: i64,
@@ -299,7 +299,7 @@ enum TriageOutcome {
 ///
 /// # Errors
 /// Fails if the note is too long, there is no such change, or the store cannot be written.
-pub fn triage_change(args: TriageArgs) -> anyhow::Result<CommandStatus> {
+fn triage_change(args: TriageArgs) -> anyhow::Result<CommandStatus> {
     check_note(args.note.as_deref().unwrap_or_default())?;
     let mut store = args.store.open_store()?;
     let triage = match args.outcome {
@@ -325,7 +325,7 @@ pub fn triage_change(args: TriageArgs) -> anyhow::Result<CommandStatus> {
 
 /// Join the history of a benchmark or case with its history under another name
 #[derive(Debug, Args)]
-pub struct RenameArgs {
+struct RenameArgs {
     /// Old name: a benchmark, or a case with its parameters
     old: String,
     /// Current name
@@ -346,7 +346,7 @@ pub struct RenameArgs {
 /// # Errors
 /// Fails if no benchmark or case has the old name, there is no rename to undo, the renames form a
 /// cycle, or the store cannot be written.
-pub fn rename_case(args: RenameArgs) -> anyhow::Result<CommandStatus> {
+fn rename_case(args: RenameArgs) -> anyhow::Result<CommandStatus> {
     let mut store = args.store.open_store()?;
     let Some(new) = args.new else {
         ensure!(
@@ -387,7 +387,7 @@ pub fn rename_case(args: RenameArgs) -> anyhow::Result<CommandStatus> {
 
 /// Add a note to a revision, shown in trends
 #[derive(Debug, Args)]
-pub struct NoteArgs {
+struct NoteArgs {
     /// Revision
     revision: String,
     /// Text of the note
@@ -400,7 +400,7 @@ pub struct NoteArgs {
 ///
 /// # Errors
 /// Fails if the note is too long, or the store cannot be written.
-pub fn add_note(args: NoteArgs) -> anyhow::Result<CommandStatus> {
+fn add_note(args: NoteArgs) -> anyhow::Result<CommandStatus> {
     check_note(&args.text)?;
     let mut store = args.store.open_store()?;
     let id = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT).commit_id(&args.revision);

@@ -68,7 +68,7 @@ pub fn run(args: NewArgs) -> anyhow::Result<Option<StarterFiles>> {
 
 /// Where files are written.
 #[derive(Debug, Clone, Args)]
-pub struct PlaceArgs {
+struct PlaceArgs {
     /// Definition file [default: the subcommand's name, with .toml]
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -121,7 +121,7 @@ impl StarterFiles {
 /// # Errors
 /// Fails if a file cannot be written. Without `force`, also fails if a file exists, and then writes
 /// nothing.
-pub fn write_files(starter_files: &StarterFiles, force: bool) -> Result<()> {
+fn write_files(starter_files: &StarterFiles, force: bool) -> Result<()> {
     let existing = starter_files.files.iter().find(|(path, _)| path.exists());
     if let Some((path, _)) = existing.filter(|_| !force) {
         bail!("the file '{}' already exists\nhint: --force overwrites it", path.display());
@@ -149,7 +149,7 @@ fn cwd_line(file: &Path) -> std::io::Result<Option<String>> {
 }
 
 /// Replaces every `@NAME@` in a template with its value.
-pub fn fill_template(template: &str, values: &[(&str, &str)]) -> String {
+fn fill_template(template: &str, values: &[(&str, &str)]) -> String {
     let mut text = template.to_owned();
     for (name, value) in values {
         text = text.replace(&format!("@{name}@"), value);
@@ -159,7 +159,7 @@ pub fn fill_template(template: &str, values: &[(&str, &str)]) -> String {
 
 /// Quotes a string for TOML. Placeholders in braces stay as they are. The escapes of JSON are also
 /// valid in TOML.
-pub fn quote_toml(text: &str) -> String {
+fn quote_toml(text: &str) -> String {
     let is_simple = !text.contains(['\'']) && !text.chars().any(char::is_control);
     if text.contains(['"', '\\']) && is_simple {
         format!("'{text}'")
@@ -169,14 +169,14 @@ pub fn quote_toml(text: &str) -> String {
 }
 
 /// Formats strings as a TOML array. Escapes braces, so that they are not placeholders.
-pub fn toml_array(arguments: &[String]) -> String {
+fn toml_array(arguments: &[String]) -> String {
     let quoted: Vec<String> =
         arguments.iter().map(|argument| quote_toml(&escape_text(argument))).collect();
     format!("[{}]", quoted.join(", "))
 }
 
 /// Returns the `[requires]` table, or an empty string if there are no requirements.
-pub fn requires_table(requirements: &[String]) -> String {
+fn requires_table(requirements: &[String]) -> String {
     if requirements.is_empty() {
         String::new()
     } else {
@@ -189,7 +189,7 @@ pub fn requires_table(requirements: &[String]) -> String {
 
 /// Returns a line of the `[requires]` table for a command's program, or `None` if it is not known
 /// how the program reports its version.
-pub fn program_requirement(command: &[String]) -> Option<String> {
+fn program_requirement(command: &[String]) -> Option<String> {
     let program = command.first()?;
     let name = program.rsplit('/').next().unwrap_or(program);
     let programs = ["node", "nodejs", "python", "python3", "deno", "bun", "ruby", "php"];
@@ -208,7 +208,7 @@ const PRELOAD: &str = "preload";
 
 /// Write an experiment: what does loading a module cost a program?
 #[derive(Debug, Clone, Args)]
-pub struct OverheadArgs {
+struct OverheadArgs {
     /// Module to load: a .js, .cjs, .mjs, .py or .so file, or a package
     ///
     /// A package is given by its Node.js package name.
@@ -235,7 +235,7 @@ struct ModuleLoading {
 ///
 /// # Errors
 /// Fails if the module cannot be found, or its type is unknown.
-pub fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
+fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
     let file = args.place.definition_file("overhead.toml");
     let current_folder = std::env::current_dir()?;
     let cwd = cwd_line(&file)?;
@@ -340,7 +340,7 @@ const SERVERS_TEMPLATE: &str = include_str!("templates/servers.toml");
 
 /// Write an experiment: which HTTP server answers faster?
 #[derive(Debug, Clone, Args)]
-pub struct ServersArgs {
+struct ServersArgs {
     /// Server and the command that starts it (repeatable)
     ///
     /// The port is passed as '{port}' and in the variable PORT. The first server is the baseline.
@@ -358,7 +358,7 @@ pub struct ServersArgs {
 /// # Errors
 /// Fails if a server is not of the form NAME=COMMAND, if there is only one server, if two servers
 /// have the same name, or if the path is invalid.
-pub fn server_files(args: &ServersArgs) -> Result<StarterFiles> {
+fn server_files(args: &ServersArgs) -> Result<StarterFiles> {
     let file = args.place.definition_file("servers.toml");
     let mut servers: Vec<(String, Vec<String>)> = Vec::new();
     for text in &args.servers {
@@ -419,13 +419,13 @@ const SERVER: &str = include_str!("templates/server.js");
 
 /// Write an experiment: six ways to split a Node.js HTTP server into processes
 #[derive(Debug, Clone, Args)]
-pub struct TopologyArgs {
+struct TopologyArgs {
     #[command(flatten)]
     pub place: PlaceArgs,
 }
 
 /// Builds the definition file and `server.js`.
-pub fn topology_files(args: &TopologyArgs) -> StarterFiles {
+fn topology_files(args: &TopologyArgs) -> StarterFiles {
     let file = args.place.definition_file("topology.toml");
     let name = shell_words::quote(&file.to_string_lossy()).into_owned();
     let server = file.with_file_name("server.js");
@@ -443,7 +443,7 @@ pub fn topology_files(args: &TopologyArgs) -> StarterFiles {
 
 /// Write a folder with a small benchmark for each language found on this machine
 #[derive(Debug, Clone, Args)]
-pub struct SuiteArgs {
+struct SuiteArgs {
     /// Folder to write to
     #[arg(value_name = "FOLDER", default_value = "bench")]
     pub folder: PathBuf,
@@ -464,7 +464,7 @@ const LANGUAGES: [(&[&str], &str, &str); 3] = [
 ///
 /// # Errors
 /// Fails if no language for benchmarks is installed.
-pub fn suite_files(args: &SuiteArgs) -> Result<StarterFiles> {
+fn suite_files(args: &SuiteArgs) -> Result<StarterFiles> {
     let installed =
         LANGUAGES.iter().filter(|(programs, ..)| programs.iter().any(|name| is_installed(name)));
     let files: Vec<(PathBuf, String)> =
@@ -485,7 +485,7 @@ fn is_installed(program: &str) -> bool {
 /// The table describes how the tool lists its cases, executes one, and writes results (docs/reference/suites.md). With
 /// TARGET, the table is tried at once and problems are reported.
 #[derive(Debug, Clone, Args)]
-pub struct AdapterArgs {
+struct AdapterArgs {
     /// Name of the suite
     #[arg(value_name = "NAME")]
     pub name: String,
@@ -507,7 +507,7 @@ pub struct AdapterArgs {
 ///
 /// # Errors
 /// Fails if the name is empty or contains anything but letters, digits and hyphens.
-pub fn adapter_files(args: &AdapterArgs) -> Result<StarterFiles> {
+fn adapter_files(args: &AdapterArgs) -> Result<StarterFiles> {
     let is_key_character = |c: char| c.is_ascii_alphanumeric() || c == '-';
     ensure!(
         !args.name.is_empty() && args.name.chars().all(is_key_character),

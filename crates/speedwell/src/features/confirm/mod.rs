@@ -288,7 +288,7 @@ impl SuspectChange {
 
 /// Changes between the same two revisions of one target. One session measures all these changes.
 #[derive(Debug, Clone)]
-pub struct SuspectGroup {
+struct SuspectGroup {
     /// The changes.
     pub suspects: Vec<SuspectChange>,
     /// What to measure for these changes.
@@ -348,7 +348,7 @@ fn measures_series(job: &BenchmarkJob, series: &SeriesKey) -> bool {
 ///
 /// # Errors
 /// Fails if a change does not exist or is a gradual drift, or if no stored session has its target.
-pub fn group_changes(
+fn group_changes(
     store: &Store,
     numbers: &[i64],
     request: &MeasureRequest,
@@ -368,7 +368,7 @@ pub fn group_changes(
 ///
 /// # Errors
 /// Fails if the store cannot be read.
-pub fn changes_in_plan(store: &Store, plan: &SessionPlan) -> Result<Vec<SuspectChange>> {
+fn changes_in_plan(store: &Store, plan: &SessionPlan) -> Result<Vec<SuspectChange>> {
     let commit =
         |variant: usize| Some(plan.variants.get(variant)?.worktree.as_ref()?.revision.as_str());
     let (Some(before), Some(after)) = (commit(0), commit(1)) else {
