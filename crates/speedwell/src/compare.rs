@@ -251,14 +251,13 @@ fn print_comparison(
 ) -> anyhow::Result<CommandStatus> {
     let output = args.output.report_settings();
     let study = args.study.study_choice();
-    let mut document = sources::report_sources(sources, findings, &study, settings, &output)?;
+    let document = sources::report_sources(sources, findings, &study, settings, &output)?;
     let gate = CommandGate::new(findings, args.comparison.fail_on, || {
         sources::compare_sources(sources, &every_metric(settings)?).ok()
     });
-    gate.add_to(&mut document, &args.output);
-    args.output.print_document(&document)?;
+    let status = gate.print_report(document, &args.output)?;
     sources::check_rows(findings, sources)?;
-    Ok(gate.exit_status())
+    Ok(status)
 }
 
 /// If an operand is a benchmark, or all operands are commands, returns an error that suggests how

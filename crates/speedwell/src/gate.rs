@@ -82,6 +82,20 @@ impl CommandGate {
         }
     }
 
+    /// Prints a report with the gate's line. Returns the exit status.
+    ///
+    /// # Errors
+    /// Fails if an output cannot be written.
+    pub fn print_report(
+        &self,
+        mut document: Document,
+        output: &OutputArgs,
+    ) -> anyhow::Result<CommandStatus> {
+        self.add_to(&mut document, output);
+        output.print_document(&document)?;
+        Ok(self.exit_status())
+    }
+
     /// Prints the gate's line when there is no report to add it to.
     pub fn print_line(&self) {
         if let Some(outcome) = &self.outcome {

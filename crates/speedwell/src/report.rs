@@ -183,9 +183,8 @@ fn large_session(
                 stored_session::large_document(stored, &selected, &settings, &output, &mut mark)
                     .with_context(context)?;
             let is_done = document.is_some();
-            if let Some(mut document) = document {
-                gate.add_to(&mut document, &args.output);
-                args.output.print_document(&document)?;
+            if let Some(document) = document {
+                gate.print_report(document, &args.output)?;
             }
             is_done
         }

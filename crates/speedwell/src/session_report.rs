@@ -56,12 +56,11 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
     let mut document =
         report_requested(session, &findings, &task.study.study_choice(), settings, &output)?;
     document.append_document(report::report_measurement_details(&[(None, session)], &findings));
-    gate.add_to(&mut document, &task.output);
-    task.output.print_document(&document)?;
+    let status = gate.print_report(document, &task.output)?;
     if let Some(hint) = analysis::pairs_hint(session, &findings, settings) {
         status::print_hint(&hint);
     }
-    Ok(gate.exit_status())
+    Ok(status)
 }
 
 /// Analyzes a session that recorded time series of iterations (`speedwell warmup`), reports it, and
@@ -83,9 +82,7 @@ fn report_series(
     ));
     let failures = status::status_of_failures(&session.failures);
     let gate = CommandGate::from_outcome(findings.judge_gate(task.fail_on), failures);
-    gate.add_to(&mut document, &task.output);
-    task.output.print_document(&document)?;
-    Ok(gate.exit_status())
+    gate.print_report(document, &task.output)
 }
 
 /// Evaluates the gate of a stored experiment, or of a stored session that recorded time series of
@@ -144,10 +141,7 @@ pub fn report_stored(
         Some(_) => None,
     };
     match document {
-        Some(mut document) => {
-            gate.add_to(&mut document, &task.output);
-            task.output.print_document(&document).map(|()| gate.exit_status())
-        }
+        Some(document) => gate.print_report(document, &task.output),
         None => report_session(&stored_session::load_selected(stored_session, &selection)?, task),
     }
 }
@@ -180,9 +174,7 @@ fn report_experiment(
     };
     let outcome = findings.judge_gates(&experiment, session, task.fail_on);
     let gate = CommandGate::from_outcome(outcome, status::status_of_failures(&findings.failures));
-    gate.add_to(&mut document, &output);
-    output.print_document(&document)?;
-    Ok(gate.exit_status())
+    gate.print_report(document, &output)
 }
 
 /// Returns the declared output files, named after the experiment and in the current folder. A
