@@ -120,8 +120,8 @@ fn list_sessions(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-/// Timeout of a git query, which `--since REVISION` needs.
-const GIT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of the git queries that `--since REVISION` needs, which read the history.
+const GIT_HISTORY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Translates the options for the store. `--filter` matches the current names of cases.
 fn build_filter(store: &Store, args: &HistoryArgs) -> Result<SessionFilter> {
@@ -159,7 +159,7 @@ fn parse_day(word: &str) -> Option<i64> {
 /// Returns the sessions that measured descendants of the revision `word`, according to git or to
 /// the store.
 fn later_sessions(store: &Store, word: &str) -> Result<Vec<i64>> {
-    let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
+    let git = GitRepository::for_folder(Path::new("."), GIT_HISTORY_TIMEOUT);
     let revision = stored_session::resolve_revision(store, &git, word)?;
     let measured = store.revisions_of_sessions()?;
     let tips: HashSet<&str> = measured.iter().map(|(_, id)| id.as_str()).collect();
