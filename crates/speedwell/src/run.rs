@@ -115,15 +115,7 @@ fn record_and_report(
     store: &mut Store,
     task: &MeasureTask,
 ) -> anyhow::Result<CommandStatus> {
-    let (settings, is_requested) = (&task.settings, task.profile);
-    let ended = record_profiles(
-        plan,
-        session,
-        settings,
-        is_requested,
-        store,
-        &mut task.progress_display(),
-    )?;
+    let ended = record_profiles(plan, session, store, task)?;
     Ok(CommandStatus::from_session_end(ended).combine_with_gate(report_session(session, task)?))
 }
 
