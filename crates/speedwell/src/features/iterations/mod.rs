@@ -114,11 +114,14 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<CommandStatus> {
     args.output.output = report_files;
     args.output.check_report(ReportSubject::Iterations)?;
     let (output, parameter) = (&args.output, &args.parameter);
-    let mut progress = ProgressDisplay::with_notes(output);
-    let mut search = args.search_rounds(&mut progress)?;
-    let mut files = search.find_files()?;
-    let ended = search.run_rounds(&mut files)?;
-    let failures = search.failures;
+    let (files, ended, failures) = {
+        // The status line ends before the report is printed.
+        let mut progress = ProgressDisplay::with_notes(output);
+        let mut search = args.search_rounds(&mut progress)?;
+        let mut files = search.find_files()?;
+        let ended = search.run_rounds(&mut files)?;
+        (files, ended, search.failures)
+    };
     let outcomes: Vec<IterationsOfFile> = files.iter().map(outcome_of_file).collect();
     let mut document = report::report_iterations(&outcomes, parameter, &output.report_settings());
     document
