@@ -3,12 +3,10 @@
 //! Such an experiment is measured by a process that stays connected to the machines.
 
 use crate::options::{ComparisonArgs, MeasureTask, OutputArgs, StoreArgs, fleet_file};
-use crate::progress::ProgressDisplay;
 use crate::session_report::report_stored;
 use crate::{CommandStatus, status, stored_session};
 use anyhow::Result;
 use clap::Args;
-use speedwell_analysis::AnalysisSettings;
 use speedwell_model::Session;
 use speedwell_remote::fleet::{DetachedAction, ShardStatus, clean_up, reattach_session};
 use speedwell_remote::roles::{MeasuringProcess, PlacedSession};
@@ -47,9 +45,7 @@ impl CollectArgs {
         MeasureTask {
             settings: self.comparison.analysis_settings(&[], None),
             fail_on: self.comparison.fail_on,
-            output: self.output.clone(),
-            store: self.store.clone(),
-            ..MeasureTask::default()
+            ..session_task(&self.output, &self.store)
         }
     }
 }
@@ -103,13 +99,9 @@ pub fn show_status(args: &StatusArgs) -> Result<CommandStatus> {
     if let Some((store, number, placed)) = placed_session(&args.session, &args.store)? {
         return show_roles(&store, number, &placed, &args.output);
     }
-    let shards = attend_session(
-        (args.session.as_str(), DetachedAction::Report),
-        &args.store,
-        &AnalysisSettings::default(),
-        &mut ProgressDisplay::new(&args.output),
-    )?;
-    args.output.print_document(&report::list_fleet_shards(&shard_rows(&shards.2)))?;
+    let task = session_task(&args.output, &args.store);
+    let (_, _, shards) = attend_session(&args.session, DetachedAction::Report, &task)?;
+    args.output.print_document(&report::list_fleet_shards(&shard_rows(&shards)))?;
     Ok(CommandStatus::DONE)
 }
 
@@ -122,9 +114,7 @@ pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
         return collect_placed(&store, number, &placed, &args.collect_task());
     }
     let task = args.collect_task();
-    let request = (args.session.as_str(), DetachedAction::Wait);
-    let (store, number, shards) =
-        attend_session(request, &args.store, &task.settings, &mut task.progress_display())?;
+    let (store, number, shards) = attend_session(&args.session, DetachedAction::Wait, &task)?;
     let is_unfinished = |state| !matches!(state, ShardState::Done | ShardState::Lost);
     let status = if shards.iter().any(|status| is_unfinished(status.shard.state)) {
         status::print_note(&format!(
@@ -145,10 +135,8 @@ pub fn cancel_session(args: &CancelArgs) -> Result<CommandStatus> {
     if let Some((store, number, placed)) = placed_session(&args.session, &args.store)? {
         return cancel_placed(&store, number, &placed, &args.output);
     }
-    let request = (args.session.as_str(), DetachedAction::Cancel);
-    let progress = &mut ProgressDisplay::new(&args.output);
-    let (_, number, shards) =
-        attend_session(request, &args.store, &AnalysisSettings::default(), progress)?;
+    let task = session_task(&args.output, &args.store);
+    let (_, number, shards) = attend_session(&args.session, DetachedAction::Cancel, &task)?;
     args.output.print_document(&report::list_fleet_shards(&shard_rows(&shards)))?;
     status::print_note(&format!(
         "completed runs are stored; resume with: speedwell run --resume @{number}"
@@ -188,17 +176,23 @@ fn placed_session(session: &str, store: &StoreArgs) -> Result<Option<(Store, i64
     Ok(placed.map(|placed| (store, number, placed)))
 }
 
+/// Returns a task that shows a session of this store.
+fn session_task(output: &OutputArgs, store: &StoreArgs) -> MeasureTask {
+    MeasureTask { output: output.clone(), store: store.clone(), ..MeasureTask::default() }
+}
+
 /// Performs `action`: reports the state of a session, waits for its end, or cancels it.
 fn attend_session(
-    (session, action): (&str, DetachedAction),
-    store: &StoreArgs,
-    settings: &AnalysisSettings,
-    progress: &mut ProgressDisplay,
+    session: &str,
+    action: DetachedAction,
+    task: &MeasureTask,
 ) -> Result<(Store, i64, Vec<ShardStatus>)> {
-    let mut store = store.open_store()?;
+    let mut store = task.store.open_store()?;
     let number = stored_session::find_session(&store, session)?.number;
     let file = fleet_file()?;
-    let (_, shards) = reattach_session(&mut store, number, &file, (settings, action), progress)?;
+    let progress = &mut task.progress_display();
+    let (_, shards) =
+        reattach_session(&mut store, number, &file, (&task.settings, action), progress)?;
     Ok((store, number, shards))
 }
 
