@@ -1,26 +1,34 @@
 //! `speedwell comment`: posts the result as a pull-request comment and as a commit status.
 //!
-//! The module decides what to post, and where; `speedwell_server::clients::forge` finds the
+//! The module builds the comment, which is a comparison or the reason why there is none, with its
+//! commit status and summary line ([`answer_from_comparison`]). The server uses it, too. The module
+//! decides what to post, and where; `speedwell_server::clients::forge` finds the
 //! existing comment. If the server rejects a post, the command only prints a warning, because the
 //! results are stored. Start at [`run`].
 
-use super::options::{ComparisonArgs, SelectionArgs, StoreArgs, env_variable};
-use super::pull_comment::{self, PullAnswer};
-use super::source::ResultSource;
-use super::{CommandStatus, operand, source, status};
-use anyhow::{Context, ensure};
+use crate::gate::{CommandGate, every_metric};
+use crate::options::{
+    ComparisonArgs, FailOn, OutputArgs, SelectionArgs, StoreArgs, env_variable, read_token_file,
+};
+use crate::source::ResultSource;
+use crate::{CommandStatus, operand, source, status};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 use speedwell_adapters::TrialMode;
-use speedwell_machine::environment::{self, GitRepository};
+use speedwell_analysis::gate::GateAnswer;
+use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
+use speedwell_machine::environment;
+use speedwell_machine::environment::GitRepository;
 use speedwell_machine::process::unix_time_ms;
-use speedwell_model::{OriginRequest, OriginSource, short_revision};
+use speedwell_model::{ErrorText, OriginRequest, OriginSource, short_revision};
 use speedwell_report::sources::LabelledSession;
+use speedwell_report::{Document, OutputOptions, ReportBlock, ReportFormat, sources};
 use speedwell_server::clients::SecretToken;
 use speedwell_server::clients::forge::{
     self as forge, CommentOutcome, CommentText, CommitState, ForgeClient, PullRequestRef,
     PullUpdate, ResultStamp, StatusOutcome,
 };
-use speedwell_store::{PostedComment, Store};
+use speedwell_store::{PostedComment, Store, credible_start};
 use std::cmp::Ordering;
 use std::fs;
 use std::io::Read;
@@ -110,7 +118,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
             link.starts_with("https://") || link.starts_with("http://"),
             "invalid link '{link}': expected an http or https URL\nhint: --link https://..."
         );
-        let line = pull_comment::small_link("the job", link);
+        let line = small_link("the job", link);
         answer.body.push_str(&line);
     }
     if args.dry_run {
@@ -131,9 +139,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
 
 fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> anyhow::Result<SecretToken> {
     if let Some(path) = &args.token_file {
-        let text = fs::read_to_string(path)
-            .with_context(|| format!("cannot read the token in '{}'", path.display()))?;
-        return Ok(SecretToken::new(text));
+        return read_token_file(path);
     }
     let names = pull_request.forge.token_variables();
     let token = names.iter().find_map(|name| env_variable(name)).with_context(|| {
@@ -156,7 +162,7 @@ fn answer_from_file(path: &Path) -> anyhow::Result<PullAnswer> {
     result.with_context(|| format!("cannot read '{}'", path.display()))?;
     ensure!(!body.trim().is_empty(), "'{}' is empty", path.display());
     let at_unix_ms = u64::try_from(unix_time_ms()).unwrap_or_default();
-    let stamp = ResultStamp { revision: pull_comment::unknown_revision(), at_unix_ms };
+    let stamp = ResultStamp { revision: unknown_revision(), at_unix_ms };
     Ok(PullAnswer {
         body,
         stamp,
@@ -172,8 +178,8 @@ fn answer_from_file(path: &Path) -> anyhow::Result<PullAnswer> {
 fn build_answer(args: &CommentArgs) -> PullAnswer {
     let mut started = None;
     compare_sources(args, &mut started).unwrap_or_else(|failure| {
-        let mut answer = pull_comment::not_compared(failure);
-        let at_unix_ms = started.map(pull_comment::measured_at);
+        let mut answer = not_compared(failure);
+        let at_unix_ms = started.map(measured_at);
         answer.stamp.at_unix_ms = at_unix_ms.unwrap_or(answer.stamp.at_unix_ms);
         answer
     })
@@ -185,14 +191,9 @@ fn compare_sources(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Res
     let labelled: Vec<LabelledSession<'_>> = sources.iter().map(ResultSource::labelled).collect();
     let settings = args.comparison.analysis_settings(&args.selection.metric.names, None);
     let sessions: Vec<_> = labelled.iter().map(|(_, session, _)| *session).collect();
-    pull_comment::answer_from_comparison(
-        &labelled,
-        &settings,
-        args.comparison.fail_on,
-        |findings| {
-            args.store.mark_findings(findings, &sessions);
-        },
-    )
+    answer_from_comparison(&labelled, &settings, args.comparison.fail_on, |findings| {
+        args.store.mark_findings(findings, &sessions);
+    })
 }
 
 /// Reads the given sources. By default, reads the newest session and, if that session has a single
@@ -315,4 +316,135 @@ fn order_revisions(first: &str, second: &str) -> Option<Ordering> {
         base if base == second => Some(Ordering::Greater),
         _ => None,
     }
+}
+
+/// The content of a comment and commit status.
+#[derive(Debug)]
+pub struct PullAnswer {
+    /// The comment, in Markdown.
+    pub body: String,
+    /// The measured revision and the time of the measurement.
+    pub stamp: ResultStamp,
+    /// State of the commit status.
+    pub state: CommitState,
+    /// Summary line.
+    pub description: String,
+    /// Exit status of a command that posts this answer.
+    pub status: CommandStatus,
+    /// Why there is no comparison.
+    pub failure: Option<anyhow::Error>,
+}
+
+/// Builds the answer for a comparison. `mark` adds facts from the store to the findings.
+///
+/// # Errors
+/// Fails if nothing can be compared.
+pub fn answer_from_comparison(
+    labelled: &[LabelledSession<'_>],
+    settings: &AnalysisSettings,
+    fail_on: FailOn,
+    mark: impl FnOnce(&mut AnalysisFindings),
+) -> anyhow::Result<PullAnswer> {
+    let mut findings = sources::compare_sources(labelled, settings)?;
+    mark(&mut findings);
+    sources::check_rows(&findings, labelled)?;
+    let output = OutputOptions::default();
+    let study = Default::default();
+    let mut document = sources::report_sources(labelled, &findings, &study, settings, &output)?;
+    let gate = CommandGate::new(&findings, fail_on, || {
+        sources::compare_sources(labelled, &every_metric(settings)?).ok()
+    });
+    let (state, line) = commit_state(&findings, &gate);
+    let description = line.unwrap_or_else(|| first_headline(&document));
+    gate.add_to(&mut document, &OutputArgs::default());
+    let Some((_, newest, _)) = labelled.last() else {
+        bail!("nothing to compare");
+    };
+    let worktrees = newest.variants.iter().rev();
+    let worktree = worktrees.filter_map(|variant| variant.worktree.as_ref()).next();
+    let variant_revision = worktree.map(|worktree| worktree.revision.clone());
+    let session_revision = || newest.origin.as_ref().map(|origin| origin.revision.clone());
+    Ok(PullAnswer {
+        body: render_markdown(&document),
+        stamp: ResultStamp {
+            revision: variant_revision.or_else(session_revision).unwrap_or_else(unknown_revision),
+            at_unix_ms: measured_at(newest.started_unix_ms),
+        },
+        state,
+        description,
+        // Without a gate, failures do not affect the exit status, because the comment lists them.
+        status: gate.outcome().map_or(CommandStatus::DONE, |_| gate.exit_status()),
+        failure: None,
+    })
+}
+
+/// Returns the time of a measurement for a [`ResultStamp`]. This time decides which of two answers
+/// is newer if neither of their revisions is an ancestor of the other.
+pub fn measured_at(started_unix_ms: i64) -> u64 {
+    u64::try_from(credible_start(started_unix_ms, unix_time_ms())).unwrap_or_default()
+}
+
+/// Builds an answer that says why nothing was compared. It never claims that nothing changed.
+pub fn not_compared(failure: anyhow::Error) -> PullAnswer {
+    let message = format!("not compared: {}", ErrorText::from_error(&failure).message);
+    let mut document = Document::new("comment");
+    document.push(ReportBlock::Headline(message.clone()));
+    PullAnswer {
+        body: render_markdown(&document),
+        stamp: ResultStamp {
+            revision: unknown_revision(),
+            at_unix_ms: u64::try_from(unix_time_ms()).unwrap_or_default(),
+        },
+        state: CommitState::Error,
+        description: message,
+        status: CommandStatus::FAILED,
+        failure: Some(failure),
+    }
+}
+
+/// Placeholder for an unknown revision.
+fn unknown_revision() -> String {
+    "unknown".to_owned()
+}
+
+/// Formats a link to a page, in small print.
+pub fn small_link(label: &str, page: &str) -> String {
+    let url = page.replace(['<', '>', '\n'], "");
+    format!("\n<sub>[{label}](<{url}>)</sub>\n")
+}
+
+/// Returns the commit status. If the gate failed or could not be evaluated, also returns the gate's
+/// line. Without a gate, the status is an error if there are failures, or reasons why a gate could
+/// not be evaluated. The first of these reasons then replaces the gate's line.
+fn commit_state(findings: &AnalysisFindings, gate: &CommandGate) -> (CommitState, Option<String>) {
+    let Some(outcome) = gate.outcome() else {
+        let is_complete = findings.failures.is_empty() && findings.gate_obstacles.is_empty();
+        let reason = findings.gate_obstacles.first().cloned();
+        return if is_complete {
+            (CommitState::Success, None)
+        } else {
+            (CommitState::Error, reason.map(|obstacle| format!("not compared: {obstacle}")))
+        };
+    };
+    match outcome.to_answer() {
+        GateAnswer::Passed => (CommitState::Success, None),
+        GateAnswer::Failed => (CommitState::Failure, Some(outcome.to_line())),
+        GateAnswer::CannotJudge => (CommitState::Error, Some(outcome.to_line())),
+    }
+}
+
+fn first_headline(document: &Document) -> String {
+    let mut headlines = document.all_blocks().into_iter().filter_map(|block| match block {
+        ReportBlock::Headline(text) => Some(text.clone()),
+        _ => None,
+    });
+    headlines.next().unwrap_or_default()
+}
+
+fn render_markdown(document: &Document) -> String {
+    let mut text = Vec::new();
+    let renderer = ReportFormat::Markdown.file_renderer(Vec::new());
+    // Writing to a vector cannot fail.
+    let _ = renderer.render(document, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }

@@ -1,23 +1,22 @@
 //! `speedwell compare`: compares existing results, or measures programs or variants and then
 //! compares them.
 
-use super::gate::{CommandGate, every_metric};
-use super::operand::{self, SourceOperand};
-use super::options::MeasureTask;
-use super::options::RunArgs;
-use super::progress::ProgressDisplay;
-use super::run;
-use super::source::{self, ResultSource};
-use super::{CommandStatus, profiles};
+use crate::gate::{CommandGate, every_metric};
+use crate::operand::SourceOperand;
+use crate::options::{FailOn, MeasureTask, RunArgs};
+use crate::progress::ProgressDisplay;
+use crate::source::ResultSource;
+use crate::{CommandStatus, operand, run, source, stored_session};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use speedwell_adapters::discover::{ComparisonSide, find_sources, is_command};
 use speedwell_adapters::{KnownAdapters, TrialMode};
-use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
+use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, profile};
 use speedwell_config::experiment::{DefinitionForm, definition_form};
 use speedwell_engine::PreparedPlan;
-use speedwell_model::{RunOrder, Session, quote};
-use speedwell_report::sources::{self, LabelledSession};
+use speedwell_model::{RunOrder, Session, StackProfile, quote};
+use speedwell_report::sources::LabelledSession;
+use speedwell_report::{self as report, ProfileSide, sources};
 use std::path::Path;
 
 /// Compare existing results, or measure programs and compare
@@ -62,7 +61,7 @@ pub struct CompareArgs {
 /// Fails if a source cannot be read, the sources have nothing in common, or an option is invalid.
 pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
     let args = args.measuring;
-    if args.variants.old.is_some() || !args.variants.variant.is_empty() {
+    if args.variants.is_any() {
         if args.variants.variant.len() == 1 {
             bail!("a single --variant cannot be compared\nhint: give a second one, or use 'run'");
         }
@@ -83,8 +82,32 @@ pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
         "revisions cannot be compared as results\nhint: --old rev:main --new rev:HEAD measures the targets at two revisions"
     );
     let operands = operand::parse_all(&args.targets)?;
-    if let Some(recorded) = profiles::read_sides(&operands)? {
-        return profiles::compare_profiles(&operands, &recorded, &args);
+    match classify_operands(&operands, &args)? {
+        ComparedOperands::Profiles(profiles) => compare_profiles(&operands, &profiles, &args),
+        ComparedOperands::Programs(sides) => measure_sides(&operands, &sides, &args),
+        ComparedOperands::Results => compare_results(&operands, &args),
+        ComparedOperands::Mixed(sides) => compare_with_results(&operands, &sides, &args),
+    }
+}
+
+/// What the operands name.
+enum ComparedOperands {
+    Profiles(Vec<StackProfile>),
+    /// Programs to measure.
+    Programs(Vec<ComparisonSide>),
+    /// Existing results.
+    Results,
+    /// Both programs and results. Contains the programs.
+    Mixed(Vec<ComparisonSide>),
+}
+
+/// Finds out what the operands name, and builds programs if necessary.
+fn classify_operands(
+    operands: &[SourceOperand],
+    args: &RunArgs,
+) -> anyhow::Result<ComparedOperands> {
+    if let Some(profiles) = operand::read_profiles(operands)? {
+        return Ok(ComparedOperands::Profiles(profiles));
     }
     if args.execution.order == RunOrder::Paired {
         let locations = operands.iter().flat_map(|operand| &operand.locations);
@@ -93,29 +116,21 @@ pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
     }
     let mut progress = ProgressDisplay::new(&args.output);
     let emitter = speedwell_engine::shared_emitter(&mut progress);
-    let sides: Vec<Option<ComparisonSide>> = operands
+    let sides = operands
         .iter()
-        .map(|operand| source::program_side(operand, &args.arguments, &emitter))
-        .collect::<anyhow::Result<_>>()?;
-    let common_name = operand::common_name(&operands);
-    let measured: Vec<ComparisonSide> = sides.iter().flatten().cloned().collect();
-    if measured.len() == operands.len() {
-        return measure_sides(&measured, common_name.as_deref(), &args);
-    }
-    if measured.is_empty() {
-        let selection = args.selection.build_selection(&[], TrialMode::No)?;
-        source::check_outputs(&operands, &args.output)?;
-        let sources =
-            source::read_sources(&operands, &selection, &mut || args.store.open_to_read())
-                .map_err(|error| explain_mistake(error, &operands))?;
-        return compare_results(sources, &args);
-    }
-    compare_with_results(&operands, &measured, common_name.as_deref(), &args)
+        .map(|operand| operand::program_side(operand, &args.arguments, &emitter))
+        .collect::<anyhow::Result<Vec<Option<ComparisonSide>>>>()?;
+    let sides: Vec<ComparisonSide> = sides.into_iter().flatten().collect();
+    Ok(match sides.len() {
+        0 => ComparedOperands::Results,
+        count if count == operands.len() => ComparedOperands::Programs(sides),
+        _ => ComparedOperands::Mixed(sides),
+    })
 }
 
 fn measure_sides(
+    operands: &[SourceOperand],
     sides: &[ComparisonSide],
-    common_name: Option<&str>,
     args: &RunArgs,
 ) -> anyhow::Result<CommandStatus> {
     if let [only] = sides {
@@ -126,50 +141,50 @@ fn measure_sides(
     }
     let task = args.measure_task();
     let mut store = task.open_store()?;
-    let plans = plan_sides(sides, common_name, args)?;
+    let plans = plan_sides(operands, sides, args)?;
     run::execute_plans(plans, &mut store, &task)
 }
 
 fn plan_sides(
+    operands: &[SourceOperand],
     sides: &[ComparisonSide],
-    common_name: Option<&str>,
     args: &RunArgs,
 ) -> anyhow::Result<PreparedPlan> {
     let selection = args.selection.build_selection(&[], args.execution.trial_mode())?;
-    PreparedPlan::plan_sides(sides, common_name, &selection, &args.plan_request()?)
+    let common_name = operand::common_name(operands);
+    PreparedPlan::plan_sides(sides, common_name.as_deref(), &selection, &args.plan_request()?)
 }
 
 /// Measures the programs, then compares them with the existing results.
 fn compare_with_results(
     operands: &[SourceOperand],
     sides: &[ComparisonSide],
-    common_name: Option<&str>,
     args: &RunArgs,
 ) -> anyhow::Result<CommandStatus> {
     let settings = analysis_settings(args);
     let task = MeasureTask { settings: settings.clone(), ..args.measure_task() };
     let mut store = task.open_store()?;
-    let plans = plan_sides(sides, common_name, args)?;
+    let plans = plan_sides(operands, sides, args)?;
     if args.execution.list || args.execution.test {
         return run::execute_plans(plans, &mut store, &task);
     }
     // Read the results first, so that unreadable results are reported before measuring.
     let selection = args.selection.build_selection(&[], TrialMode::No)?;
+    let common_name = operand::common_name(operands);
     let mut others: Vec<Option<ResultSource>> = Vec::new();
     for operand in operands {
         let is_measured = sides.iter().any(|side| side.variant.name == operand.label);
-        let source = if is_measured {
-            None
-        } else {
-            source::read_one(operand, common_name, &selection, &mut || args.store.open_to_read())?
-                .pop()
+        let read = || {
+            let store = &mut || args.store.open_to_read();
+            let operand = std::slice::from_ref(operand);
+            source::read_with_name(operand, common_name.as_deref(), &selection, store)
         };
-        others.push(source);
+        others.push(if is_measured { None } else { read()?.pop() });
     }
     source::check_outputs(operands, &args.output)?;
     let (session, ended) = run::measure_session(plans, &mut store, &task)?;
     let result_sessions = others.iter().flatten().map(|source| &source.session);
-    source::check_metrics(result_sessions.chain([&session]), &settings)?;
+    stored_session::check_metrics(result_sessions.chain([&session]), &settings)?;
     let sources: Vec<LabelledSession<'_>> = operands
         .iter()
         .zip(&others)
@@ -188,20 +203,21 @@ fn source_sessions<'a>(sources: &[LabelledSession<'a>]) -> Vec<&'a Session> {
     sources.iter().map(|(_, session, _)| *session).collect()
 }
 
-fn compare_results(
-    mut sources: Vec<ResultSource>,
-    args: &RunArgs,
-) -> anyhow::Result<CommandStatus> {
+fn compare_results(operands: &[SourceOperand], args: &RunArgs) -> anyhow::Result<CommandStatus> {
+    let selection = args.selection.build_selection(&[], TrialMode::No)?;
+    source::check_outputs(operands, &args.output)?;
+    let mut sources = source::read_sources(operands, &selection, &mut || args.store.open_to_read())
+        .map_err(|error| explain_mistake(error, operands))?;
     let settings = analysis_settings(args);
     source::reject_identical(&sources)?;
     match (settings.baseline.as_deref(), &mut sources[..]) {
         (None, _) => {}
         (Some(name), [only]) => {
-            source::check_variant(&only.session, Some(name)).context("in --baseline")?;
+            stored_session::check_variant(&only.session, Some(name)).context("in --baseline")?;
         }
         (Some(name), other_sources) => put_first(other_sources, name)?,
     }
-    source::check_metrics(sources.iter().map(|source| &source.session), &settings)?;
+    stored_session::check_metrics(sources.iter().map(|source| &source.session), &settings)?;
     let sources: Vec<LabelledSession<'_>> = sources.iter().map(ResultSource::labelled).collect();
     let mut findings = sources::compare_sources(&sources, &settings)?;
     args.store.mark_findings(&mut findings, &source_sessions(&sources));
@@ -235,14 +251,13 @@ fn print_comparison(
 ) -> anyhow::Result<CommandStatus> {
     let output = args.output.report_settings();
     let study = args.study.study_choice();
-    let mut document = sources::report_sources(sources, findings, &study, settings, &output)?;
+    let document = sources::report_sources(sources, findings, &study, settings, &output)?;
     let gate = CommandGate::new(findings, args.comparison.fail_on, || {
         sources::compare_sources(sources, &every_metric(settings)?).ok()
     });
-    gate.add_to(&mut document, &args.output);
-    args.output.print_document(&document)?;
+    let status = gate.print_report(document, &args.output)?;
     sources::check_rows(findings, sources)?;
-    Ok(gate.exit_status())
+    Ok(status)
 }
 
 /// If an operand is a benchmark, or all operands are commands, returns an error that suggests how
@@ -278,4 +293,35 @@ fn is_target(location: &str, current_folder: &Path) -> bool {
         |adapters: KnownAdapters| find_sources(location, current_folder, &adapters).is_ok();
     current_folder.join(location).exists()
         && KnownAdapters::new(&[location.to_owned()], current_folder).is_ok_and(is_benchmark)
+}
+
+/// Compares two profiles.
+///
+/// # Errors
+/// Fails if there are not exactly two profiles, if their units differ, or if `--fail-on` is given.
+fn compare_profiles(
+    operands: &[SourceOperand],
+    profiles: &[StackProfile],
+    args: &RunArgs,
+) -> anyhow::Result<CommandStatus> {
+    let ([old_name, new_name], [old, new]) = (operands, profiles) else {
+        bail!(
+            "cannot compare {}: expected two",
+            report::format_count(operands.len(), "profile", "profiles")
+        );
+    };
+    if old.unit != new.unit {
+        bail!("the costs of '{}' and '{}' have different units", old_name.label, new_name.label);
+    }
+    if args.comparison.fail_on != FailOn::Never {
+        bail!(
+            "--fail-on needs a verdict, but profiles have none: they show where costs differ, not whether a difference is more than noise"
+        );
+    }
+    let sides = [(old_name, old), (new_name, new)]
+        .map(|(operand, profile)| ProfileSide { label: &operand.label, profile });
+    let difference = profile::explain_difference(old, new);
+    let document = report::report_profiles(sides, &difference, &args.output.report_settings());
+    args.output.print_document(&document)?;
+    Ok(CommandStatus::DONE)
 }

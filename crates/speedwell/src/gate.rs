@@ -18,7 +18,7 @@ use speedwell_report::{self as report, Document};
 pub struct CommandGate {
     outcome: Option<GateOutcome>,
     /// The exit status that applies if the gate passes or if there is no gate.
-    status_without_failure: Option<CommandStatus>,
+    status_without_failure: CommandStatus,
 }
 
 impl CommandGate {
@@ -45,7 +45,7 @@ impl CommandGate {
             None => status::status_of_failures(&findings.failures),
             Some(_) => CommandStatus::DONE,
         };
-        CommandGate { outcome, status_without_failure: Some(busy_status.worse_of(failure_status)) }
+        CommandGate { outcome, status_without_failure: busy_status.worse_of(failure_status) }
     }
 
     /// Wraps an outcome that other rules determined, such as the gates of an experiment.
@@ -53,7 +53,7 @@ impl CommandGate {
         outcome: Option<GateOutcome>,
         status_without_failure: CommandStatus,
     ) -> CommandGate {
-        CommandGate { outcome, status_without_failure: Some(status_without_failure) }
+        CommandGate { outcome, status_without_failure }
     }
 
     /// Returns the outcome, if there is a gate.
@@ -63,11 +63,10 @@ impl CommandGate {
 
     /// Returns the exit status. A case that got worse outranks cases that could not be judged.
     pub fn exit_status(&self) -> CommandStatus {
-        let status_without_failure = self.status_without_failure.unwrap_or(CommandStatus::DONE);
         match self.outcome.as_ref().map(GateOutcome::to_answer) {
             Some(GateAnswer::Failed) => CommandStatus::NEGATIVE,
             Some(GateAnswer::CannotJudge) => CommandStatus::FAILED,
-            Some(GateAnswer::Passed) | None => status_without_failure,
+            Some(GateAnswer::Passed) | None => self.status_without_failure,
         }
     }
 
@@ -81,6 +80,20 @@ impl CommandGate {
         if output.format.is_some() || output.quiet {
             status::print_note(&outcome.to_line());
         }
+    }
+
+    /// Prints a report with the gate's line. Returns the exit status.
+    ///
+    /// # Errors
+    /// Fails if an output cannot be written.
+    pub fn print_report(
+        &self,
+        mut document: Document,
+        output: &OutputArgs,
+    ) -> anyhow::Result<CommandStatus> {
+        self.add_to(&mut document, output);
+        output.print_document(&document)?;
+        Ok(self.exit_status())
     }
 
     /// Prints the gate's line when there is no report to add it to.

@@ -1,12 +1,13 @@
 //! `speedwell import`: reads results of other tools, or exported results, into the store.
 
-use super::options::{OriginArgs, OutputArgs, StoreArgs};
-use super::results_file::{self, FileWarnings};
-use super::{CommandStatus, results_folder, status};
+use crate::options::{OriginArgs, OutputArgs, StoreArgs};
+use crate::results_file::FileWarnings;
+use crate::{CommandStatus, results_file, status};
 use anyhow::{Context, ensure};
 use clap::Args;
 use speedwell_adapters::discover::BenchmarkSelection;
-use speedwell_analysis::validity::{self, KnownFacts, ValidityCheck};
+use speedwell_analysis::validity;
+use speedwell_analysis::validity::{KnownFacts, ValidityCheck};
 use speedwell_formats::MetricDirections;
 use speedwell_model::{OriginSource, ParameterValue, Run, Session, StepFailure};
 use speedwell_report::{self as report, Document, ReportBlock};
@@ -57,11 +58,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
     let mut files = Vec::new();
     let mut warnings = FileWarnings::default();
     for file in &args.files {
-        let sessions = if file.is_dir() {
-            results_folder::read(file, &better, &mut warnings)?
-        } else {
-            results_file::read_with(file, &better, &mut warnings)?
-        };
+        let sessions = results_file::read(file, &better, &mut warnings)?;
         args.check_revisions(file, &sessions)?;
         files.push((file.display().to_string(), sessions));
     }

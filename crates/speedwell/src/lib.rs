@@ -1,5 +1,6 @@
 //! Implements the command-line interface, with one file or folder per subcommand. Options that
-//! several commands share are declared once, in `options/`. `arguments.rs` parses command lines.
+//! several commands share are declared once, in `options/`. `arguments.rs` lists the
+//! commands and parses command lines.
 //!
 //! Commands write data to stdout, and progress, warnings and hints to stderr. The exit status is 0
 //! for success, 1 for a negative answer (such as a failed gate), 2 for an error, and 130 for an
@@ -7,153 +8,42 @@
 
 mod arguments;
 mod as_tool;
-mod calibration;
 mod comment;
 mod compare;
-mod completions;
 mod doctor;
 mod eval;
-mod experiment;
 mod features;
 mod fleet;
 mod gate;
 mod history;
 mod import;
-mod known_facts;
-mod large_sessions;
 mod load;
-mod man;
 mod new;
 mod operand;
 mod options;
-mod output_files;
 mod profile_recording;
-mod profiles;
 mod progress;
-mod pull_comment;
-mod reference;
 mod rehearsal;
 mod report;
 mod results_file;
-mod results_folder;
-mod resume;
 mod run;
 mod serve;
 mod session_report;
-mod short_help;
 mod source;
 mod status;
-mod status_line;
-mod trial;
+mod stored_session;
 mod worker;
 
+pub use arguments::build_grammar;
 // For a benchmark and a test of the history.
 pub use history::project as project_history;
 pub use status::CommandStatus;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use arguments::{CliCommand, InternalCommand, InternalCommandLine};
+use clap::{Parser, Subcommand};
 use features::{backfill, bisect, confirm, iterations, push, tune, warmup};
 use speedwell_adapters::{self as adapters, snippet};
-use speedwell_machine::environment::tune::guard::COMMAND as GUARD_COMMAND;
-use speedwell_machine::worker::WORKER_COMMAND;
 use std::ffi::OsString;
-use std::path::PathBuf;
-
-/// Is this faster, by how much, and how sure are we?
-#[derive(Debug, Parser)]
-#[command(
-    name = "speedwell",
-    version,
-    about,
-    max_term_width = 100,
-    propagate_version = true,
-    // The last value of an option wins, so that a shell alias can set defaults.
-    args_override_self = true
-)]
-struct CommandLine {
-    #[command(subcommand)]
-    command: CliCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum CliCommand {
-    Run(DeferredArgs<options::RunArgs>),
-    Eval(DeferredArgs<options::EvalArgs>),
-    Iterations(DeferredArgs<iterations::IterationsArgs>),
-    Warmup(DeferredArgs<warmup::WarmupArgs>),
-    Load(DeferredArgs<options::LoadArgs>),
-    Compare(DeferredArgs<compare::CompareArgs>),
-    Confirm(DeferredArgs<confirm::ConfirmArgs>),
-    Bisect(DeferredArgs<bisect::BisectArgs>),
-    Report(DeferredArgs<report::ReportArgs>),
-    History(DeferredArgs<history::HistoryArgs>),
-    Backfill(DeferredArgs<backfill::BackfillArgs>),
-    Import(DeferredArgs<import::ImportArgs>),
-    Push(DeferredArgs<push::PushArgs>),
-    Comment(DeferredArgs<comment::CommentArgs>),
-    Doctor(DeferredArgs<doctor::DoctorArgs>),
-    Tune(DeferredArgs<tune::TuneArgs>),
-    Fleet(DeferredArgs<fleet::FleetArgs>),
-    New(DeferredArgs<new::NewArgs>),
-    Serve(DeferredArgs<serve::ServeArgs>),
-    As(DeferredArgs<as_tool::AsArgs>),
-    Completions(DeferredArgs<completions::CompletionsArgs>),
-    Man(DeferredArgs<man::ManArgs>),
-}
-
-/// Commands of the processes that Speedwell itself starts. No list, suggestion, completion or
-/// manual page shows them.
-#[derive(Debug, Parser)]
-struct InternalCommandLine {
-    #[command(subcommand)]
-    command: InternalCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum InternalCommand {
-    /// Work that another process of this program requests.
-    #[command(name = WORKER_COMMAND, subcommand)]
-    Worker(worker::WorkerCommand),
-    /// Restores the settings of a machine after the tuner has ended.
-    #[command(name = GUARD_COMMAND)]
-    TuneGuard {
-        /// Root folder of the machine.
-        root: PathBuf,
-        /// Restore the settings after this time in any case.
-        limit_ms: Option<u64>,
-    },
-    /// The harness for shell commands.
-    #[command(name = snippet::sh::HARNESS_COMMAND)]
-    HarnessSh {
-        /// The shell.
-        shell: String,
-    },
-}
-
-/// Arguments of a command, built only if the command is used. Building the arguments of all
-/// commands would dominate the start-up time.
-#[derive(Debug)]
-struct DeferredArgs<T>(Box<T>);
-
-impl<T: Args> Args for DeferredArgs<T> {
-    fn augment_args(command: clap::Command) -> clap::Command {
-        command.defer(T::augment_args)
-    }
-
-    fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        command.defer(T::augment_args_for_update)
-    }
-}
-
-impl<T: FromArgMatches> FromArgMatches for DeferredArgs<T> {
-    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<DeferredArgs<T>, clap::Error> {
-        Ok(DeferredArgs(Box::new(T::from_arg_matches(matches)?)))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
-        self.0.update_from_arg_matches(matches)
-    }
-}
 
 /// Parses the arguments, starting with the program's name, and runs the command.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> CommandStatus {
@@ -210,8 +100,8 @@ fn run_command(command: CliCommand) -> anyhow::Result<CommandStatus> {
             .map(|written| written.map_or(CommandStatus::DONE, |written| first_look(&written))),
         CliCommand::Serve(args) => serve::run(&args.0),
         CliCommand::As(args) => as_tool::run(*args.0),
-        CliCommand::Completions(args) => completions::run(&args.0),
-        CliCommand::Man(args) => man::run(&args.0),
+        CliCommand::Completions(args) => arguments::print_completions(&args.0),
+        CliCommand::Man(args) => arguments::write_manual(&args.0),
     }
 }
 
@@ -247,11 +137,4 @@ fn first_look(starter_files: &new::StarterFiles) -> CommandStatus {
         starter_files.quoted_target()
     ));
     status
-}
-
-/// Builds every command and option in full, for completions and for tests of the grammar.
-pub fn build_grammar() -> clap::Command {
-    let mut grammar = CommandLine::command();
-    grammar.build();
-    grammar
 }

@@ -1,9 +1,21 @@
-//! Parses a SOURCE argument: `[NAME=]LOCATION[,LOCATION...][[VARIANT]][::REGEX]`.
+//! Parses SOURCE arguments: `[NAME=]LOCATION[,LOCATION...][[VARIANT]][::REGEX]`.
 //!
-//! The module does not read the locations. Start at [`parse_all`].
+//! Parsing does not read the locations. Start at [`parse_all`]. The module then finds out what an
+//! operand of a comparison names: a profile, which records where a program spends its time
+//! ([`read_profiles`]); a program, which is built if necessary ([`program_side`]); or results, which
+//! `source` reads. Profiles are recognized by their content; `foreign::profile` reads the files.
 
-use anyhow::{Context, ensure};
-use speedwell_adapters::discover::{self, BenchmarkPart};
+use crate::results_file::files_at;
+use anyhow::{Context, anyhow, bail, ensure};
+use speedwell_adapters::discover::{self, BenchmarkPart, ComparisonSide};
+use speedwell_adapters::{
+    KnownAdapters, ProgressReporter, build_single_program, builtin_adapter, explain_framework,
+    framework_without_adapter, is_elf, is_program_with_harness, is_text, is_wrapper,
+};
+use speedwell_formats::foreign::profile::{FrameNames, read_profile};
+use speedwell_model::{StackProfile, Variant, quote};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 /// A parsed SOURCE.
@@ -155,7 +167,7 @@ fn shorten_labels(operands: &mut [(bool, SourceOperand)]) {
 }
 
 /// Returns labels for the arguments: the shortest path suffixes that differ.
-pub fn shortest_labels(arguments: &[&str]) -> Vec<String> {
+fn shortest_labels(arguments: &[&str]) -> Vec<String> {
     let longest =
         arguments.iter().map(|argument| path_components(argument).len()).max().unwrap_or(1);
     for count in 1..longest {
@@ -191,6 +203,163 @@ fn path_components(argument: &str) -> Vec<&str> {
 fn end_of_path(argument: &str) -> usize {
     let part_start = argument.find("::").unwrap_or(argument.len());
     argument[..part_start].find('[').unwrap_or(part_start)
+}
+
+/// Returns the program that an operand names, as a side of a comparison. The program will be
+/// started with `arguments`. Returns `None` if the operand names results.
+///
+/// # Errors
+/// Fails if the program has no benchmarks of a known kind, or if the operand has other locations.
+pub fn program_side(
+    operand: &SourceOperand,
+    arguments: &[String],
+    reporter: ProgressReporter<'_>,
+) -> anyhow::Result<Option<ComparisonSide>> {
+    let adapters = KnownAdapters::new(&[], &std::env::current_dir()?)?;
+    let is_program = |location: &&String| {
+        let is_benchmark =
+            is_program(Path::new(location)) || adapters.split_operand(location).is_some();
+        is_benchmark || is_package(&adapters, location) || is_artifact(&adapters, location)
+    };
+    let Some(location) = operand.locations.iter().find(is_program) else {
+        return Ok(None);
+    };
+    let context = || format!("in source '{}'", operand.label);
+    if operand.locations.len() > 1 {
+        bail!("'{location}' is a program and cannot be merged with other sources");
+    }
+    if let Some(variant) = &operand.variant {
+        bail!("'{location}' is a program and has no variant '[{variant}]'");
+    }
+    let (adapter, file) = match adapters.split_operand(location) {
+        Some((suite, path)) => (Some(suite), Path::new(path)),
+        None => (adapters.recognize(Path::new(location)), Path::new(location)),
+    };
+    let google_benchmark = || builtin_adapter("google-benchmark");
+    let mut suite = adapter.or_else(|| is_wrapper(file).then(google_benchmark)?);
+    if suite.is_none() && !is_program_with_harness(file) {
+        return Err(explain_unknown_program(file, location));
+    }
+    let mut file = Path::new(".").join(file);
+    let suite_program = suite
+        .as_deref()
+        .filter(|suite| suite.keys.build.is_none())
+        .and_then(|suite| suite.keys.program.clone());
+    if !file.is_dir() && suite_program.is_none() {
+        file = speedwell_machine::process::resolve_program(&file).with_context(context)?;
+    }
+    file = file.canonicalize().with_context(context)?;
+    let mut variant = Variant { arguments: arguments.to_vec(), ..Variant::plain(&operand.label) };
+    let mut directory = None;
+    if let Some(package) = suite.as_deref().filter(|suite| suite.keys.build.is_some()) {
+        let built = build_single_program((package, &adapters), &file, &variant, reporter);
+        let (program, adapter_of_build) = built.with_context(context)?;
+        directory = Some(std::mem::replace(&mut file, program));
+        suite = Some(adapter_of_build);
+    }
+    match suite_program {
+        Some(_) => variant.artifact = Some(file.clone()),
+        None => variant.program = Some(file.clone()),
+    }
+    Ok(Some(ComparisonSide { variant, file, suite, directory, part: operand.part.clone() }))
+}
+
+fn explain_unknown_program(file: &Path, location: &str) -> anyhow::Error {
+    if let Some(name) = framework_without_adapter(file) {
+        return anyhow!("'{location}': {}", explain_framework(name, location));
+    }
+    anyhow!(
+        "'{location}' is a program, but it contains no benchmarks of google/benchmark, another known suite or speedwell.hpp\n\
+         hint: docs/reference/suites.md explains how to define another suite; to measure it as a command: speedwell eval sh {}",
+        quote(location)
+    )
+}
+
+/// Returns whether `location` is a folder from which a benchmark program is built.
+fn is_package(adapters: &KnownAdapters, location: &str) -> bool {
+    let location = Path::new(location);
+    let suite = || adapters.recognize(location);
+    location.is_dir() && suite().is_some_and(|suite| suite.keys.build.is_some())
+}
+
+/// Returns whether `location` is a build artifact, such as a jar, that a suite's program executes.
+fn is_artifact(adapters: &KnownAdapters, location: &str) -> bool {
+    let location = Path::new(location);
+    location.is_file()
+        && adapters.recognize(location).is_some_and(|suite| suite.keys.program.is_some())
+        && !is_text(location)
+}
+
+/// Returns whether the file is an ELF program or an executable script.
+fn is_program(file: &Path) -> bool {
+    file.is_file() && (is_elf(file) || is_wrapper(file))
+}
+
+/// Reads the operands as profiles. Returns `None` if no operand is a profile.
+///
+/// # Errors
+/// Fails if an operand cannot be read, or if profiles are mixed with other sources.
+pub fn read_profiles(operands: &[SourceOperand]) -> anyhow::Result<Option<Vec<StackProfile>>> {
+    let mut profiles = Vec::new();
+    for operand in operands {
+        let profile =
+            read_profile_of(operand).with_context(|| format!("in source '{}'", operand.label))?;
+        profiles.push(profile);
+    }
+    let other = operands.iter().zip(&profiles).find(|(_, profile)| profile.is_none());
+    let first_profile = operands.iter().zip(&profiles).find(|(_, profile)| profile.is_some());
+    match (first_profile, other) {
+        (None, _) => Ok(None),
+        (Some((first_profile, _)), Some((other, _))) => bail!(
+            "'{}' is a profile but '{}' is not: they cannot be compared",
+            first_profile.label,
+            other.label
+        ),
+        (Some(_), None) => Ok(Some(profiles.into_iter().flatten().collect())),
+    }
+}
+
+/// Reads and adds up the profiles of one operand. Returns `None` if its files are not profiles.
+fn read_profile_of(operand: &SourceOperand) -> anyhow::Result<Option<StackProfile>> {
+    let mut files = Vec::new();
+    for location in &operand.locations {
+        // Skip stored sessions and pipes. A pipe can be read only once, by the code that reads
+        // results.
+        let path = Path::new(location);
+        if !path.is_file() && !path.is_dir() {
+            return Ok(None);
+        }
+        files.extend(files_at(location)?);
+    }
+    let mut merged: Option<StackProfile> = None;
+    for file in files {
+        match (&mut merged, profile_in_file(&file)?) {
+            (None, None) => return Ok(None),
+            (None, Some(first)) => merged = Some(first),
+            (Some(merged), Some(next)) if merged.unit == next.unit => merged.merge(&next),
+            (Some(_), Some(_)) => {
+                bail!("the costs in '{file}' have a different unit than in the files before it")
+            }
+            (Some(_), None) => bail!("'{file}' is not a profile, but the files before it are"),
+        }
+    }
+    Ok(merged)
+}
+
+fn profile_in_file(file: &str) -> anyhow::Result<Option<StackProfile>> {
+    let read_context = || format!("cannot read the file '{file}'");
+    // Rule out files with benchmark results first, so that none is mistaken for a profile.
+    // Executable programs are not profiles, either.
+    let mut opened_file = File::open(file).with_context(read_context)?;
+    let mut bytes = Vec::new();
+    let mut beginning = opened_file.by_ref().take(speedwell_formats::BEGINNING_BYTES);
+    beginning.read_to_end(&mut bytes).with_context(read_context)?;
+    if speedwell_formats::detect_format(&bytes).is_some() || is_elf(Path::new(file)) {
+        return Ok(None);
+    }
+    opened_file.read_to_end(&mut bytes).with_context(read_context)?;
+    let read = read_profile(&bytes, &FrameNames::default());
+    read.with_context(|| format!("cannot read '{file}' as a profile"))
 }
 
 #[cfg(test)]
@@ -234,5 +403,20 @@ mod tests {
         assert_eq!(labels_of(&["./a::x", "./a::y"]), ["a::x", "a::y"]);
         assert_eq!(labels_of(&["./a", "./a"]), ["a (1)", "a (2)"]);
         assert_eq!(labels_of(&["@1", "-"]), ["@1", "-"]);
+    }
+
+    #[test]
+    fn files_are_labelled_by_the_shortest_distinct_name() {
+        for (arguments, expected) in [
+            (["out/a.json", "out/b.json"], ["a.json", "b.json"]),
+            (["/x/old/r.csv", "/x/new/r.csv"], ["old/r.csv", "new/r.csv"]),
+            (["a/r.csv", "r.csv"], ["a/r.csv", "r.csv"]),
+            (["x/r.csv[old]", "x/r.csv[new]"], ["r.csv[old]", "r.csv[new]"]),
+            (["x/r.csv::a/b", "x/r.csv::a/c"], ["r.csv::a/b", "r.csv::a/c"]),
+            (["x/r.csv", "x/r.csv"], ["r.csv", "r.csv"]),
+            (["@prev", "@latest"], ["@prev", "@latest"]),
+        ] {
+            assert_eq!(shortest_labels(&arguments), expected);
+        }
     }
 }

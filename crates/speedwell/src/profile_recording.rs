@@ -3,11 +3,11 @@
 //! The analysis selects the cases, and `engine/execution/experiment` records a run. Start at
 //! [`record_profiles`].
 
+use crate::options::MeasureTask;
 use anyhow::Context;
 use speedwell_adapters::experiment::{self as adapters, ProfileRequest};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{RunContext, RunLayout, own_program};
-use speedwell_analysis::AnalysisSettings;
 use speedwell_analysis::experiment::{
     WantedProfile, analyze_experiment, recorded_requests, wanted_profiles,
 };
@@ -22,8 +22,8 @@ use speedwell_model::{Case, ProfileRecording, Session, SessionEvent};
 use speedwell_store::Store;
 use std::time::Duration;
 
-/// Records the profiles that the definition file requests, and stores them with the session. If
-/// `is_requested`, ignores the file's conditions and profiles all cases except those of benchmark
+/// Records the profiles that the definition file requests, and stores them with the session. With
+/// `--profile`, ignores the file's conditions and profiles all cases except those of benchmark
 /// files. Stores the reason for each profile that cannot be recorded.
 ///
 /// # Errors
@@ -31,26 +31,28 @@ use std::time::Duration;
 pub fn record_profiles(
     plan: &SessionPlan,
     session: &mut Session,
-    settings: &AnalysisSettings,
-    is_requested: bool,
     store: &mut Store,
-    listener: &mut EventListener<'_>,
+    task: &MeasureTask,
 ) -> anyhow::Result<SessionEnd> {
     let Some(experiment) = plan.experiment()? else {
         return Ok(SessionEnd::Complete);
     };
-    let Some(profile) = requested_profile(&experiment, is_requested) else {
+    let Some(profile) = requested_profile(&experiment, task.profile) else {
         return Ok(SessionEnd::Complete);
     };
-    if let Some(sentence) = files_warning(&experiment).filter(|_| is_requested) {
-        emit_warning(listener, &sentence)?;
+    let mut progress = task.progress_display();
+    if let Some(sentence) = files_warning(&experiment).filter(|_| task.profile) {
+        emit_warning(&mut progress, &sentence)?;
     }
-    let analysis = analyze_experiment(session, &experiment, settings);
+    let analysis = analyze_experiment(session, &experiment, &task.settings);
     let wanted_profiles_of_session = wanted_profiles(&analysis, &experiment, &profile);
     let number = session.number.context("the measured session has no number")?;
     let (mut recordings, mut session_end): (Vec<ProfileRecording>, _) =
         (Vec::new(), SessionEnd::Complete);
-    for (wanted, variant) in profile_sides(&wanted_profiles_of_session) {
+    let sides = wanted_profiles_of_session
+        .iter()
+        .flat_map(|wanted| [(wanted, &wanted.pair.0), (wanted, &wanted.pair.1)]);
+    for (wanted, variant) in sides {
         let is_recorded = |recording: &ProfileRecording| {
             recording.case == wanted.case && recording.variant == *variant
         };
@@ -66,7 +68,7 @@ pub fn record_profiles(
             ),
         };
         let recording =
-            record_case(plan, &experiment, wanted, variant, &profile_request, listener)?;
+            record_case(plan, &experiment, wanted, variant, &profile_request, &mut progress)?;
         if recording.is_none() && is_interrupt_requested() {
             session_end = SessionEnd::Interrupted;
             break;
@@ -87,25 +89,21 @@ fn requested_profile(experiment: &Experiment, is_requested: bool) -> Option<Prof
     if !is_requested {
         return configured.filter(|profile| profile.tool != ProfilerChoice::None);
     }
-    let compare = &experiment.compare;
-    let last = compare.all_pairs().into_iter().rfind(|(baseline, _)| *baseline == compare.baseline);
-    let default = ProfilePlan {
-        when: ProfileCondition::Always,
-        tool: ProfilerChoice::Auto,
-        after_warmup: true,
-        pairs: last.into_iter().collect(),
-    };
-    Some(match configured {
-        None => default,
-        Some(configured) => ProfilePlan {
+    let profile = configured.unwrap_or_else(|| {
+        let compare = &experiment.compare;
+        let is_baseline_pair = |(baseline, _): &(String, String)| *baseline == compare.baseline;
+        ProfilePlan {
             when: ProfileCondition::Always,
-            tool: match configured.tool {
-                ProfilerChoice::None => ProfilerChoice::Auto,
-                tool => tool,
-            },
-            ..configured
-        },
-    })
+            tool: ProfilerChoice::Auto,
+            after_warmup: true,
+            pairs: compare.all_pairs().into_iter().rfind(is_baseline_pair).into_iter().collect(),
+        }
+    });
+    let tool = match profile.tool {
+        ProfilerChoice::None => ProfilerChoice::Auto,
+        tool => tool,
+    };
+    Some(ProfilePlan { when: ProfileCondition::Always, tool, ..profile })
 }
 
 fn profiling_options(profile: &ProfilePlan) -> ProfilingOptions {
@@ -128,11 +126,6 @@ fn files_warning(experiment: &Experiment) -> Option<String> {
         "'{}' is not profiled: runs of benchmark files do different amounts of work.",
         group.name
     ))
-}
-
-/// Returns the two variants of every requested profile.
-fn profile_sides(wanted: &[WantedProfile]) -> impl Iterator<Item = (&WantedProfile, &String)> {
-    wanted.iter().flat_map(|profile| [(profile, &profile.pair.0), (profile, &profile.pair.1)])
 }
 
 /// Returns the variant that determines, by its timed runs, how much work to record for a case. All

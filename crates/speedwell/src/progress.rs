@@ -1,8 +1,8 @@
 //! Builds the text of the status line while benchmarks are prepared and measured.
 
-use super::options::OutputArgs;
-use super::status;
-use super::status_line::StatusLine;
+use crate::options::OutputArgs;
+use crate::status;
+use crate::status::StatusLine;
 use speedwell_machine::process::current_activity;
 use speedwell_model::{SessionEvent, SessionObserver};
 use speedwell_report::{escape_controls, format_about, format_rate, remaining_time};

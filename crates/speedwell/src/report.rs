@@ -1,15 +1,14 @@
 //! `speedwell report`: shows stored or exported results as tables, studies, charts or data.
 
-use super::gate::{CommandGate, every_metric};
-use super::large_sessions::{self, SessionSelection};
-use super::operand::SourceOperand;
-use super::options::{
+use crate::gate::{CommandGate, every_metric};
+use crate::operand::SourceOperand;
+use crate::options::{
     ComparisonArgs, FailOn, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
-use super::session_report::own_gate;
-use super::source::ResultSource;
-use super::{CommandStatus, operand, source, status};
-use crate::reference;
+use crate::session_report::own_gate;
+use crate::source::ResultSource;
+use crate::stored_session::SessionSelection;
+use crate::{CommandStatus, operand, source, status, stored_session};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use speedwell_adapters::TrialMode;
@@ -93,8 +92,8 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
             status::ignore_closed_pipe(export_session(session, kind))?;
             continue;
         }
-        source::check_metrics([session], &settings)?;
-        source::check_variant(session, baseline).context("in --baseline")?;
+        stored_session::check_metrics([session], &settings)?;
+        stored_session::check_variant(session, baseline).context("in --baseline")?;
         let study = args.study.study_choice();
         let experiment_gate = match study.x_axis {
             None => own_gate(session, &settings, args.comparison.fail_on)?,
@@ -157,7 +156,7 @@ fn large_session(
     let Ok(store) = args.store.open_to_read() else {
         return Ok(None);
     };
-    let Ok(resolved) = reference::find_session(&store, location) else {
+    let Ok(resolved) = stored_session::find_session(&store, location) else {
         return Ok(None);
     };
     let selected = SessionSelection { selection: Some(selection), part: operand.part.as_ref() };
@@ -166,7 +165,7 @@ fn large_session(
     let mut gate = CommandGate::default();
     let is_done = match args.export {
         Some(kind) => {
-            let exported = large_sessions::in_parts(stored, &selected, |stored| {
+            let exported = stored_session::in_parts(stored, &selected, |stored| {
                 status::ignore_closed_pipe(export_by_runs(stored, kind))
             });
             exported.with_context(context)?.is_some()
@@ -181,12 +180,11 @@ fn large_session(
             };
             let output = args.output.report_settings();
             let document =
-                large_sessions::large_document(stored, &selected, &settings, &output, &mut mark)
+                stored_session::large_document(stored, &selected, &settings, &output, &mut mark)
                     .with_context(context)?;
             let is_done = document.is_some();
-            if let Some(mut document) = document {
-                gate.add_to(&mut document, &args.output);
-                args.output.print_document(&document)?;
+            if let Some(document) = document {
+                gate.print_report(document, &args.output)?;
             }
             is_done
         }

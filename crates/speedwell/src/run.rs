@@ -2,12 +2,12 @@
 //!
 //! Features that do their own planning and reporting call [`measure_plan`].
 
-use super::large_sessions::{self, SessionSelection};
-use super::options::{FleetArgs, MeasureTask, RunArgs};
-use super::session_report::{report_session, report_stored};
-use super::{CommandStatus, fleet, gate, push, rehearsal, resume, serve, status, trial};
 use crate::features::warmup::measure::{SeriesLength, plan_series};
+use crate::options::{FleetArgs, MeasureTask, RunArgs};
 use crate::profile_recording::record_profiles;
+use crate::session_report::{report_session, report_stored};
+use crate::stored_session::SessionSelection;
+use crate::{CommandStatus, fleet, gate, push, rehearsal, serve, status, stored_session};
 use anyhow::ensure;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{self as adapters, BenchmarkJob, SourceKind};
@@ -17,7 +17,8 @@ use speedwell_engine::{
     AnalysisStoppingRule, EventListener, MeasuredSession, PreparedPlan, SessionRequest, check_plan,
     prepare_measurement, session_header, suggest_runs_per_build,
 };
-use speedwell_machine::process::{self, InterruptedEarly};
+use speedwell_machine::process;
+use speedwell_machine::process::InterruptedEarly;
 use speedwell_model::{
     ComparedClock, Metric, RunOrder, Session, SessionEvent, SessionObserver, StoppingDesign,
 };
@@ -40,12 +41,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<CommandStatus> {
     let task = args.measure_task();
     let mut store = task.open_store()?;
     let plans = match &args.execution.resume {
-        Some(session) => resume::load_interrupted_plan(
-            &store,
-            session,
-            args.execution.budget,
-            &mut task.progress_display(),
-        )?,
+        Some(session) => stored_session::load_interrupted_plan(&store, session, &task)?,
         None => PreparedPlan::read(&args.measure_request()?, &mut task.progress_display())?,
     };
     let dashboard = args.dashboard.then(|| task.store.database.database_path()).transpose()?;
@@ -77,10 +73,10 @@ pub fn execute_plans(
         "--estimate-cycles needs instruction counts\nhint: add --metric instructions"
     );
     if task.execution.list {
-        return trial::list_cases(&plans, task);
+        return rehearsal::list_cases(&plans, task);
     }
     if task.execution.test {
-        return trial::test_cases(&plans, task);
+        return rehearsal::test_cases(&plans, task);
     }
     let plans = match &task.steady {
         Some(rule) if plans.resumed.is_none() => {
@@ -119,15 +115,7 @@ fn record_and_report(
     store: &mut Store,
     task: &MeasureTask,
 ) -> anyhow::Result<CommandStatus> {
-    let (settings, is_requested) = (&task.settings, task.profile);
-    let ended = record_profiles(
-        plan,
-        session,
-        settings,
-        is_requested,
-        store,
-        &mut task.progress_display(),
-    )?;
+    let ended = record_profiles(plan, session, store, task)?;
     Ok(CommandStatus::from_session_end(ended).combine_with_gate(report_session(session, task)?))
 }
 
@@ -144,7 +132,7 @@ pub fn measure_session(
     let (measured, status) = measure_in_parts(plans, store, task)?;
     let number = measured.session.number.unwrap_or_default();
     let session = if measured.in_parts {
-        large_sessions::load_selected((&*store, number), &SessionSelection::default())?
+        stored_session::load_selected((&*store, number), &SessionSelection::default())?
     } else {
         measured.session
     };

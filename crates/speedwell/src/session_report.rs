@@ -1,18 +1,20 @@
-//! Reports a session that was just measured or is stored, and chooses the exit status. A stored
-//! session can have any size. Start at [`report_session`].
+//! Reports a session or experiment that was just measured or is stored, and chooses the exit status.
+//! A stored session can have any size. Start at [`report_session`].
 
-use super::gate::{CommandGate, every_metric};
-use super::large_sessions::{self, SessionSelection};
-use super::options::{FailOn, MeasureTask};
-use super::{CommandStatus, experiment, status};
+use crate::gate::{CommandGate, every_metric};
+use crate::options::{FailOn, MeasureTask, OutputArgs};
+use crate::stored_session::SessionSelection;
+use crate::{CommandStatus, status, stored_session};
 use anyhow::Context;
+use speedwell_analysis::experiment::analyze_experiment;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, warmup};
 use speedwell_compat::erlperf::style;
-use speedwell_config::experiment::Experiment;
-use speedwell_model::{Session, SteadyRule};
-use speedwell_report as report;
+use speedwell_config::experiment::{Experiment, ReportOutput as Wanted};
+use speedwell_model::{DefinitionFile, Session, SteadyRule};
 use speedwell_report::session::report_requested;
+use speedwell_report::{self as report, OutputOptions};
 use speedwell_store::Store;
+use std::path::PathBuf;
 
 /// Analyzes a session that is in memory, reports it, and evaluates the gate (the check that
 /// `--fail-on` requests).
@@ -26,7 +28,7 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
     if let Some(definition) = &session.design.experiment
         && is_unrestricted
     {
-        return experiment::report_experiment(session, definition, task);
+        return report_experiment(session, definition, task);
     }
     if let Some(rule) = &session.design.steady.filter(|rule| !rule.is_metric)
         && is_unrestricted
@@ -54,12 +56,11 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
     let mut document =
         report_requested(session, &findings, &task.study.study_choice(), settings, &output)?;
     document.append_document(report::report_measurement_details(&[(None, session)], &findings));
-    gate.add_to(&mut document, &task.output);
-    task.output.print_document(&document)?;
+    let status = gate.print_report(document, &task.output)?;
     if let Some(hint) = analysis::pairs_hint(session, &findings, settings) {
         status::print_hint(&hint);
     }
-    Ok(gate.exit_status())
+    Ok(status)
 }
 
 /// Analyzes a session that recorded time series of iterations (`speedwell warmup`), reports it, and
@@ -81,9 +82,7 @@ fn report_series(
     ));
     let failures = status::status_of_failures(&session.failures);
     let gate = CommandGate::from_outcome(findings.judge_gate(task.fail_on), failures);
-    gate.add_to(&mut document, &task.output);
-    task.output.print_document(&document)?;
-    Ok(gate.exit_status())
+    gate.print_report(document, &task.output)
 }
 
 /// Evaluates the gate of a stored experiment, or of a stored session that recorded time series of
@@ -132,7 +131,7 @@ pub fn report_stored(
         gate = CommandGate::new(findings, task.fail_on, || None);
     };
     let document = match task.study.x_axis {
-        None => large_sessions::large_document(
+        None => stored_session::large_document(
             stored_session,
             &selection,
             &task.settings,
@@ -142,10 +141,53 @@ pub fn report_stored(
         Some(_) => None,
     };
     match document {
-        Some(mut document) => {
-            gate.add_to(&mut document, &task.output);
-            task.output.print_document(&document).map(|()| gate.exit_status())
-        }
-        None => report_session(&large_sessions::load_selected(stored_session, &selection)?, task),
+        Some(document) => gate.print_report(document, &task.output),
+        None => report_session(&stored_session::load_selected(stored_session, &selection)?, task),
     }
+}
+
+/// Reports an experiment, writes its output files, and evaluates its gates. `-o` overrides the
+/// declared output files.
+///
+/// # Errors
+/// Fails if an output cannot be written.
+fn report_experiment(
+    session: &Session,
+    definition: &DefinitionFile,
+    task: &MeasureTask,
+) -> anyhow::Result<CommandStatus> {
+    let experiment = Experiment::parse(definition)?;
+    let findings = analyze_experiment(session, &experiment, &task.settings);
+    let options = OutputOptions { flames: task.profile, ..task.output.report_settings() };
+    let mut document = report::report_experiment(&findings, &experiment, &options);
+    document.append_document(report::report_measurement_details(
+        &[(None, session)],
+        &AnalysisFindings::default(),
+    ));
+    let output = OutputArgs {
+        output: if task.output.output.is_empty() {
+            declared_files(&experiment, document.charts().next().is_some())
+        } else {
+            task.output.output.clone()
+        },
+        ..task.output.clone()
+    };
+    let outcome = findings.judge_gates(&experiment, session, task.fail_on);
+    let gate = CommandGate::from_outcome(outcome, status::status_of_failures(&findings.failures));
+    gate.print_report(document, &output)
+}
+
+/// Returns the declared output files, named after the experiment and in the current folder. A
+/// Markdown report has its charts in a separate file.
+fn declared_files(experiment: &Experiment, has_charts: bool) -> Vec<PathBuf> {
+    let formats = experiment.outputs.iter().flat_map(|output| match output {
+        Wanted::Report(formats) => formats.as_slice(),
+        _ => &[],
+    });
+    let extensions = formats.flat_map(|format| match format.as_str() {
+        "markdown" if has_charts => vec!["md", "svg"],
+        "markdown" => vec!["md"],
+        other => vec![other],
+    });
+    extensions.map(|extension| PathBuf::from(format!("{}.{extension}", experiment.name))).collect()
 }

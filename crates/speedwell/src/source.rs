@@ -1,25 +1,18 @@
-//! Reads SOURCE operands: files, folders of files, `-` and stored sessions. An operand may also
-//! name a program to be measured. This module only detects such an operand, and builds the program
-//! if necessary.
+//! Reads SOURCE operands that name results: files, folders of files, `-` and stored sessions.
 //!
 //! This module combines the locations of an operand and rejects identical sources. It also gives
-//! common names to cases that are selected by different patterns. `operand` parses the arguments.
+//! common names to cases that are selected by different patterns. `operand` parses the arguments
+//! and finds out which operands name programs or profiles instead.
 
-use super::large_sessions::{self, SessionSelection};
-use super::operand::{self, SourceOperand};
-use super::options::OutputArgs;
-use super::results_file::{self, FileWarnings};
-use super::status;
-use crate::reference;
-use anyhow::{Context, anyhow, bail};
-use speedwell_adapters::discover::{BenchmarkPart, BenchmarkSelection, ComparisonSide};
-use speedwell_adapters::{
-    KnownAdapters, ProgressReporter, build_single_program, builtin_adapter, explain_framework,
-    files_matching, framework_without_adapter, is_elf, is_program_with_harness, is_text,
-    is_wrapper,
-};
-use speedwell_analysis::{self as analysis, AnalysisSettings};
-use speedwell_model::{Session, Variant, quote};
+use crate::operand::SourceOperand;
+use crate::options::OutputArgs;
+use crate::results_file::FileWarnings;
+use crate::stored_session::SessionSelection;
+use crate::{operand, results_file, status, stored_session};
+use anyhow::{Context, bail};
+use speedwell_adapters::discover::{BenchmarkPart, BenchmarkSelection};
+use speedwell_formats::MetricDirections;
+use speedwell_model::Session;
 use speedwell_store::Store;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -60,55 +53,35 @@ pub fn read_sources(
     selection: &BenchmarkSelection,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
 ) -> anyhow::Result<Vec<ResultSource>> {
-    let common_name = operand::common_name(operands);
-    let mut sources = Vec::new();
-    let mut state = ReadState::default();
-    for operand in operands {
-        sources.extend(read_with_state(
-            operand,
-            common_name.as_deref(),
-            selection,
-            store,
-            &mut state,
-        )?);
-    }
-    state.file_warnings.print_warnings();
-    Ok(sources)
+    read_with_name(operands, operand::common_name(operands).as_deref(), selection, store)
 }
 
-/// Reads one of several operands. In the names of cases, `common_name` replaces the text that the
+/// Reads some of several operands. In the names of cases, `common_name` replaces the text that an
 /// operand's pattern matches. A file may hold several sessions.
 ///
 /// # Errors
 /// Fails under the same conditions as [`read_sources`].
-pub fn read_one(
-    operand: &SourceOperand,
+pub fn read_with_name(
+    operands: &[SourceOperand],
     common_name: Option<&str>,
     selection: &BenchmarkSelection,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
 ) -> anyhow::Result<Vec<ResultSource>> {
+    let mut sources = Vec::new();
     let mut state = ReadState::default();
-    let sources = read_with_state(operand, common_name, selection, store, &mut state)?;
+    for operand in operands {
+        let context = || format!("in source '{}'", operand.label);
+        let mut operand_sources =
+            read_operand(operand, selection, store, &mut state).with_context(context)?;
+        for source in &mut operand_sources {
+            source.keep_selected(selection).with_context(context)?;
+        }
+        if let Some(name) = common_name {
+            operand_sources.iter_mut().for_each(|source| source.rename_cases(name));
+        }
+        sources.extend(operand_sources);
+    }
     state.file_warnings.print_warnings();
-    Ok(sources)
-}
-
-/// Like [`read_one`], but shares `state` with the operands that were read before.
-fn read_with_state(
-    operand: &SourceOperand,
-    common_name: Option<&str>,
-    selection: &BenchmarkSelection,
-    store: &mut dyn FnMut() -> anyhow::Result<Store>,
-    state: &mut ReadState,
-) -> anyhow::Result<Vec<ResultSource>> {
-    let context = || format!("in source '{}'", operand.label);
-    let mut sources = read_operand(operand, selection, store, state).with_context(context)?;
-    for source in &mut sources {
-        source.keep_selected(selection).with_context(context)?;
-    }
-    if let Some(common_name) = common_name {
-        sources.iter_mut().for_each(|source| source.rename_cases(common_name));
-    }
     Ok(sources)
 }
 
@@ -121,7 +94,7 @@ fn read_operand(
     let mut sessions = Vec::new();
     let mut origins = Vec::new();
     for location in &operand.locations {
-        for file in files_at(location)? {
+        for file in results_file::files_at(location)? {
             let selected =
                 SessionSelection { selection: Some(selection), part: operand.part.as_ref() };
             let (origin, mut loaded) =
@@ -180,9 +153,9 @@ fn load_stored(
     store: &Store,
     reference: &str,
     selected: &SessionSelection<'_>,
-) -> anyhow::Result<(reference::ResolvedSession, Session)> {
-    let resolved = reference::find_session(store, reference)?;
-    let session = large_sessions::load_selected((store, resolved.number), selected)?;
+) -> anyhow::Result<(stored_session::ResolvedSession, Session)> {
+    let resolved = stored_session::find_session(store, reference)?;
+    let session = stored_session::load_selected((store, resolved.number), selected)?;
     Ok((resolved, session))
 }
 
@@ -194,7 +167,7 @@ fn assemble_sources(
     let files = origins.len();
     let mut variant = operand.variant.clone();
     for session in &sessions {
-        check_variant(session, variant.as_deref())?;
+        stored_session::check_variant(session, variant.as_deref())?;
     }
     if files > 1 {
         let parts = sessions.into_iter().map(|session| (session, variant.clone()));
@@ -218,36 +191,6 @@ fn assemble_sources(
     sessions.into_iter().enumerate().map(source).collect()
 }
 
-/// Samples in a folder that criterion wrote, such as `target/criterion`.
-const CRITERION_SAMPLES: &str = "**/new/sample.json";
-
-/// Returns the location itself or, if it is a folder, the files directly in the folder. If there
-/// are only subfolders, as in a folder that criterion wrote, returns the files with the latest
-/// samples of criterion's benchmarks.
-pub(super) fn files_at(location: &str) -> anyhow::Result<Vec<String>> {
-    if !Path::new(location).is_dir() {
-        return Ok(vec![location.to_owned()]);
-    }
-    let entries = std::fs::read_dir(location)
-        .with_context(|| format!("cannot read the folder '{location}'"))?
-        .flatten();
-    let visible = entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'));
-    let mut files: Vec<String> = visible
-        .map(|entry| entry.path())
-        .filter(|path| path.is_file())
-        .map(|path| path.to_string_lossy().into_owned())
-        .collect();
-    files.sort();
-    if files.is_empty() {
-        let samples = files_matching(Path::new(location), CRITERION_SAMPLES);
-        files.extend(samples.iter().map(|path| path.to_string_lossy().into_owned()));
-    }
-    if files.is_empty() {
-        bail!("the folder '{location}' has no files");
-    }
-    Ok(files)
-}
-
 /// Reads the sessions of one location; also returns the identity of the location.
 fn load_sessions(
     location: &str,
@@ -262,7 +205,8 @@ fn load_sessions(
         }
         return Ok((format!("@{}", resolved.number), vec![session]));
     }
-    let sessions = results_file::read(location.as_ref(), file_warnings)?;
+    let sessions =
+        results_file::read_file(location.as_ref(), &MetricDirections::default(), file_warnings)?;
     let path = std::fs::canonicalize(location);
     let origin = path.map_or_else(|_| location.to_owned(), |path| path.display().to_string());
     Ok((origin, sessions))
@@ -288,19 +232,6 @@ pub fn reject_identical(sources: &[ResultSource]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that each requested metric exists in at least one session.
-///
-/// # Errors
-/// Fails on a metric that no session has.
-pub fn check_metrics<'s>(
-    sessions: impl IntoIterator<Item = &'s Session>,
-    settings: &AnalysisSettings,
-) -> anyhow::Result<()> {
-    let metrics = sessions.into_iter().flat_map(|session| &session.metrics);
-    let names = metrics.map(|metric| metric.name.as_str());
-    analysis::check_metrics(settings, names).context("in --metric")
-}
-
 /// Rejects output files (`-o`) that would overwrite a result file of an operand.
 ///
 /// # Errors
@@ -312,22 +243,9 @@ pub fn check_outputs(operands: &[SourceOperand], output: &OutputArgs) -> anyhow:
     let locations = operands.iter().flat_map(|operand| &operand.locations);
     let mut files = Vec::new();
     for location in locations.filter(|location| Path::new(location).exists()) {
-        files.extend(files_at(location)?);
+        files.extend(results_file::files_at(location)?);
     }
     output.check_inputs(files.iter().map(Path::new))
-}
-
-/// Checks that a session has the requested variant, if any.
-///
-/// # Errors
-/// Fails if the session does not have the variant.
-pub fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {
-    let Some(name) = variant else { return Ok(()) };
-    let names: Vec<&str> = session.variants.iter().map(|variant| variant.name.as_str()).collect();
-    if !names.contains(&name) {
-        bail!("unknown variant '{name}'\nhint: the variants are {}", names.join(", "));
-    }
-    Ok(())
 }
 
 impl ResultSource {
@@ -413,117 +331,6 @@ impl ResultSource {
                 before.len(),
                 after.len()
             ));
-        }
-    }
-}
-
-/// Returns the program that an operand names, as a side of a comparison. The program will be
-/// started with `arguments`. Returns `None` if the operand names results.
-///
-/// # Errors
-/// Fails if the program has no benchmarks of a known kind, or if the operand has other locations.
-pub fn program_side(
-    operand: &SourceOperand,
-    arguments: &[String],
-    reporter: ProgressReporter<'_>,
-) -> anyhow::Result<Option<ComparisonSide>> {
-    let adapters = KnownAdapters::new(&[], &std::env::current_dir()?)?;
-    let is_program = |location: &&String| {
-        let is_benchmark =
-            is_program(Path::new(location)) || adapters.split_operand(location).is_some();
-        is_benchmark || is_package(&adapters, location) || is_artifact(&adapters, location)
-    };
-    let Some(location) = operand.locations.iter().find(is_program) else {
-        return Ok(None);
-    };
-    let context = || format!("in source '{}'", operand.label);
-    if operand.locations.len() > 1 {
-        bail!("'{location}' is a program and cannot be merged with other sources");
-    }
-    if let Some(variant) = &operand.variant {
-        bail!("'{location}' is a program and has no variant '[{variant}]'");
-    }
-    let (adapter, file) = match adapters.split_operand(location) {
-        Some((suite, path)) => (Some(suite), Path::new(path)),
-        None => (adapters.recognize(Path::new(location)), Path::new(location)),
-    };
-    let google_benchmark = || builtin_adapter("google-benchmark");
-    let mut suite = adapter.or_else(|| is_wrapper(file).then(google_benchmark)?);
-    if suite.is_none() && !is_program_with_harness(file) {
-        return Err(explain_unknown_program(file, location));
-    }
-    let mut file = Path::new(".").join(file);
-    let suite_program = suite
-        .as_deref()
-        .filter(|suite| suite.keys.build.is_none())
-        .and_then(|suite| suite.keys.program.clone());
-    if !file.is_dir() && suite_program.is_none() {
-        file = speedwell_machine::process::resolve_program(&file).with_context(context)?;
-    }
-    file = file.canonicalize().with_context(context)?;
-    let mut variant = Variant { arguments: arguments.to_vec(), ..Variant::plain(&operand.label) };
-    let mut directory = None;
-    if let Some(package) = suite.as_deref().filter(|suite| suite.keys.build.is_some()) {
-        let built = build_single_program((package, &adapters), &file, &variant, reporter);
-        let (program, adapter_of_build) = built.with_context(context)?;
-        directory = Some(std::mem::replace(&mut file, program));
-        suite = Some(adapter_of_build);
-    }
-    match suite_program {
-        Some(_) => variant.artifact = Some(file.clone()),
-        None => variant.program = Some(file.clone()),
-    }
-    Ok(Some(ComparisonSide { variant, file, suite, directory, part: operand.part.clone() }))
-}
-
-fn explain_unknown_program(file: &Path, location: &str) -> anyhow::Error {
-    if let Some(name) = framework_without_adapter(file) {
-        return anyhow!("'{location}': {}", explain_framework(name, location));
-    }
-    anyhow!(
-        "'{location}' is a program, but it contains no benchmarks of google/benchmark, another known suite or speedwell.hpp\n\
-         hint: docs/reference/suites.md explains how to define another suite; to measure it as a command: speedwell eval sh {}",
-        quote(location)
-    )
-}
-
-/// Returns whether `location` is a folder from which a benchmark program is built.
-fn is_package(adapters: &KnownAdapters, location: &str) -> bool {
-    let location = Path::new(location);
-    let suite = || adapters.recognize(location);
-    location.is_dir() && suite().is_some_and(|suite| suite.keys.build.is_some())
-}
-
-/// Returns whether `location` is a build artifact, such as a jar, that a suite's program executes.
-fn is_artifact(adapters: &KnownAdapters, location: &str) -> bool {
-    let location = Path::new(location);
-    location.is_file()
-        && adapters.recognize(location).is_some_and(|suite| suite.keys.program.is_some())
-        && !is_text(location)
-}
-
-/// Returns whether the file is an ELF program or an executable script.
-fn is_program(file: &Path) -> bool {
-    file.is_file() && (is_elf(file) || is_wrapper(file))
-}
-
-#[cfg(test)]
-mod tests {
-
-    use crate::operand::shortest_labels;
-
-    #[test]
-    fn files_are_labelled_by_the_shortest_distinct_name() {
-        for (arguments, expected) in [
-            (["out/a.json", "out/b.json"], ["a.json", "b.json"]),
-            (["/x/old/r.csv", "/x/new/r.csv"], ["old/r.csv", "new/r.csv"]),
-            (["a/r.csv", "r.csv"], ["a/r.csv", "r.csv"]),
-            (["x/r.csv[old]", "x/r.csv[new]"], ["r.csv[old]", "r.csv[new]"]),
-            (["x/r.csv::a/b", "x/r.csv::a/c"], ["r.csv::a/b", "r.csv::a/c"]),
-            (["x/r.csv", "x/r.csv"], ["r.csv", "r.csv"]),
-            (["@prev", "@latest"], ["@prev", "@latest"]),
-        ] {
-            assert_eq!(shortest_labels(&arguments), expected);
         }
     }
 }

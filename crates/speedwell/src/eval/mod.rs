@@ -5,15 +5,14 @@
 //! (`watch.rs`). Start at [`run`].
 
 mod search;
-pub mod snippets;
 mod watch;
 
-use super::options::{Concurrency, EvalArgs, SearchArgs};
-use super::{CommandStatus, gate, push, run as measuring, session_report};
+use crate::options::{Concurrency, EvalArgs, SearchArgs, read_snippets};
+use crate::{CommandStatus, gate, push, run as measuring, session_report, stored_session};
 use anyhow::ensure;
-use speedwell_engine::eval::{self, EvalRequest};
+use speedwell_engine::eval::EvalRequest;
 use speedwell_engine::execution::SessionEnd;
-use speedwell_engine::warn_if_busy;
+use speedwell_engine::{eval, warn_if_busy};
 use speedwell_machine::process;
 use speedwell_report::ReportSubject;
 
@@ -26,17 +25,12 @@ pub fn run(args: EvalArgs) -> anyhow::Result<CommandStatus> {
     process::install_handlers()?;
     if let Some(session) = &args.execution.resume {
         let mut store = args.store.open_store()?;
-        let (task, budget) = (args.eval_task(), args.execution.budget);
-        let plans = crate::resume::load_interrupted_plan(
-            &store,
-            session,
-            budget,
-            &mut task.progress_display(),
-        )?;
+        let task = args.eval_task();
+        let plans = stored_session::load_interrupted_plan(&store, session, &task)?;
         return measuring::execute_plans(plans, &mut store, &task);
     }
     let parameters = args.parameters.snippet_parameters()?;
-    let snippets = snippets::read(args.language(), &args.snippets, &args.snippet, &parameters)?;
+    let snippets = read_snippets(args.language(), &args.snippets, &args.snippet, &parameters)?;
     let request = args.eval_request(snippets, parameters)?;
     if args.watch {
         return watch::run(&args, request);

@@ -3,8 +3,7 @@
 //!
 //! Lines are data: they go to standard output as text, CSV or JSON. Start at [`run`].
 
-use super::snippets::join_lines;
-use crate::options::EvalArgs;
+use crate::options::{EvalArgs, join_lines};
 use crate::{CommandStatus, status};
 use anyhow::{Context, bail, ensure};
 use speedwell_adapters::snippet::{CommandAnswer, HarnessFailure, LiveHarness};

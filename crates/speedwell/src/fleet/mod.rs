@@ -1,6 +1,5 @@
 //! `speedwell fleet`: lists the machines, and checks whether they are fit for measurements.
 
-mod roles;
 mod sessions;
 
 pub use sessions::report_detached;
@@ -34,11 +33,8 @@ const MAX_CLOCK_OFFSET_NS: u64 = 1_000_000_000;
 pub struct FleetArgs {
     #[command(subcommand)]
     command: Option<FleetCommand>,
-    /// Select machines by name or label
-    #[arg(value_name = "LABELS")]
-    labels: Option<MachineSelector>,
     #[command(flatten)]
-    output: OutputArgs,
+    list: CheckArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -75,7 +71,7 @@ struct CheckArgs {
 /// Fails if there is no fleet, the fleet file is invalid, or the engine does not respond.
 pub fn run(args: &FleetArgs) -> Result<CommandStatus> {
     match &args.command {
-        None => list_machines(args.labels.as_ref(), &args.output),
+        None => list_machines(&args.list),
         Some(FleetCommand::Check(args)) => check_machines(args),
         Some(FleetCommand::Status(args)) => sessions::show_status(args),
         Some(FleetCommand::Collect(args)) => sessions::collect_session(args),
@@ -84,11 +80,11 @@ pub fn run(args: &FleetArgs) -> Result<CommandStatus> {
     }
 }
 
-fn list_machines(labels: Option<&MachineSelector>, output: &OutputArgs) -> Result<CommandStatus> {
+fn list_machines(args: &CheckArgs) -> Result<CommandStatus> {
     let mut engine = FleetEngine::from_file(&fleet_file()?);
-    let lines: Vec<FleetLine> =
-        select_machines(&mut engine, labels)?.iter().map(machine_line).collect();
-    output.print_document(&report::list_fleet_machines(&lines))?;
+    let machines = select_machines(&mut engine, args.labels.as_ref())?;
+    let lines: Vec<FleetLine> = machines.iter().map(machine_line).collect();
+    args.output.print_document(&report::list_fleet_machines(&lines))?;
     Ok(CommandStatus::DONE)
 }
 

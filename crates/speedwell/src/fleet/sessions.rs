@@ -1,19 +1,16 @@
 //! Implements `speedwell fleet status`, `collect`, `cancel` and `clean` for sessions with detached
-//! workers.
+//! workers, and for experiments whose roles (target, services and load) run on several machines.
+//! Such an experiment is measured by a process that stays connected to the machines.
 
-use super::roles;
 use crate::options::{ComparisonArgs, MeasureTask, OutputArgs, StoreArgs, fleet_file};
-use crate::progress::ProgressDisplay;
-use crate::reference;
 use crate::session_report::report_stored;
-use crate::{CommandStatus, status};
+use crate::{CommandStatus, status, stored_session};
 use anyhow::Result;
 use clap::Args;
-use speedwell_analysis::AnalysisSettings;
 use speedwell_model::Session;
 use speedwell_remote::fleet::{DetachedAction, ShardStatus, clean_up, reattach_session};
-use speedwell_remote::roles::PlacedSession;
-use speedwell_report::{self as report, ShardRow};
+use speedwell_remote::roles::{MeasuringProcess, PlacedSession};
+use speedwell_report::{self as report, RoleRow, ShardRow};
 use speedwell_store::{ShardState, Store};
 
 /// Session to show.
@@ -48,9 +45,7 @@ impl CollectArgs {
         MeasureTask {
             settings: self.comparison.analysis_settings(&[], None),
             fail_on: self.comparison.fail_on,
-            output: self.output.clone(),
-            store: self.store.clone(),
-            ..MeasureTask::default()
+            ..session_task(&self.output, &self.store)
         }
     }
 }
@@ -102,15 +97,11 @@ pub fn report_detached(session: &Session, ended: CommandStatus) -> Result<Comman
 /// Fails if there is no such session, or its machines do not respond.
 pub fn show_status(args: &StatusArgs) -> Result<CommandStatus> {
     if let Some((store, number, placed)) = placed_session(&args.session, &args.store)? {
-        return roles::show_roles(&store, number, &placed, &args.output);
+        return show_roles(&store, number, &placed, &args.output);
     }
-    let shards = attend_session(
-        (args.session.as_str(), DetachedAction::Report),
-        &args.store,
-        &AnalysisSettings::default(),
-        &mut ProgressDisplay::new(&args.output),
-    )?;
-    args.output.print_document(&report::list_fleet_shards(&shard_rows(&shards.2)))?;
+    let task = session_task(&args.output, &args.store);
+    let (_, _, shards) = attend_session(&args.session, DetachedAction::Report, &task)?;
+    args.output.print_document(&report::list_fleet_shards(&shard_rows(&shards)))?;
     Ok(CommandStatus::DONE)
 }
 
@@ -120,12 +111,10 @@ pub fn show_status(args: &StatusArgs) -> Result<CommandStatus> {
 /// Fails if there is no such session, or its machines do not respond.
 pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
     if let Some((store, number, placed)) = placed_session(&args.session, &args.store)? {
-        return roles::collect_session(&store, number, &placed, &args.collect_task());
+        return collect_placed(&store, number, &placed, &args.collect_task());
     }
     let task = args.collect_task();
-    let request = (args.session.as_str(), DetachedAction::Wait);
-    let (store, number, shards) =
-        attend_session(request, &args.store, &task.settings, &mut task.progress_display())?;
+    let (store, number, shards) = attend_session(&args.session, DetachedAction::Wait, &task)?;
     let is_unfinished = |state| !matches!(state, ShardState::Done | ShardState::Lost);
     let status = if shards.iter().any(|status| is_unfinished(status.shard.state)) {
         status::print_note(&format!(
@@ -144,12 +133,10 @@ pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
 /// Fails if there is no such session, it has ended, or its machines do not respond.
 pub fn cancel_session(args: &CancelArgs) -> Result<CommandStatus> {
     if let Some((store, number, placed)) = placed_session(&args.session, &args.store)? {
-        return roles::cancel_session(&store, number, &placed, &args.output);
+        return cancel_placed(&store, number, &placed, &args.output);
     }
-    let request = (args.session.as_str(), DetachedAction::Cancel);
-    let progress = &mut ProgressDisplay::new(&args.output);
-    let (_, number, shards) =
-        attend_session(request, &args.store, &AnalysisSettings::default(), progress)?;
+    let task = session_task(&args.output, &args.store);
+    let (_, number, shards) = attend_session(&args.session, DetachedAction::Cancel, &task)?;
     args.output.print_document(&report::list_fleet_shards(&shard_rows(&shards)))?;
     status::print_note(&format!(
         "completed runs are stored; resume with: speedwell run --resume @{number}"
@@ -165,7 +152,7 @@ pub fn clean_machines(args: &CleanArgs) -> Result<CommandStatus> {
     let removed_files = match &args.session {
         Some(session) => {
             let store = args.store.open_to_read()?;
-            let number = reference::find_session(&store, session)?.number;
+            let number = stored_session::find_session(&store, session)?.number;
             match PlacedSession::find(&store, number)? {
                 Some(placed) => placed.clean(&store)?,
                 None => clean_up(Some((&store, number)), &fleet_file()?)?,
@@ -184,22 +171,28 @@ pub fn clean_machines(args: &CleanArgs) -> Result<CommandStatus> {
 /// Returns the session if its roles (target, services and load) run on several machines.
 fn placed_session(session: &str, store: &StoreArgs) -> Result<Option<(Store, i64, PlacedSession)>> {
     let store = store.open_to_read()?;
-    let number = reference::find_session(&store, session)?.number;
+    let number = stored_session::find_session(&store, session)?.number;
     let placed = PlacedSession::find(&store, number)?;
     Ok(placed.map(|placed| (store, number, placed)))
 }
 
+/// Returns a task that shows a session of this store.
+fn session_task(output: &OutputArgs, store: &StoreArgs) -> MeasureTask {
+    MeasureTask { output: output.clone(), store: store.clone(), ..MeasureTask::default() }
+}
+
 /// Performs `action`: reports the state of a session, waits for its end, or cancels it.
 fn attend_session(
-    (session, action): (&str, DetachedAction),
-    store: &StoreArgs,
-    settings: &AnalysisSettings,
-    progress: &mut ProgressDisplay,
+    session: &str,
+    action: DetachedAction,
+    task: &MeasureTask,
 ) -> Result<(Store, i64, Vec<ShardStatus>)> {
-    let mut store = store.open_store()?;
-    let number = reference::find_session(&store, session)?.number;
+    let mut store = task.store.open_store()?;
+    let number = stored_session::find_session(&store, session)?.number;
     let file = fleet_file()?;
-    let (_, shards) = reattach_session(&mut store, number, &file, (settings, action), progress)?;
+    let progress = &mut task.progress_display();
+    let (_, shards) =
+        reattach_session(&mut store, number, &file, (&task.settings, action), progress)?;
     Ok((store, number, shards))
 }
 
@@ -214,4 +207,86 @@ fn shard_rows(shards: &[ShardStatus]) -> Vec<ShardRow> {
         said: status.engine_status.clone().unwrap_or_default(),
     };
     (0..).zip(shards).map(row).collect()
+}
+
+/// Shows the machine of each role, and which process measures the session.
+fn show_roles(
+    store: &Store,
+    number: i64,
+    placed_session: &PlacedSession,
+    output: &OutputArgs,
+) -> Result<CommandStatus> {
+    let process = placed_session.measuring_process(store)?;
+    let state = match process {
+        MeasuringProcess::Here(_) | MeasuringProcess::Elsewhere => "running",
+        MeasuringProcess::Interrupted => "interrupted",
+        MeasuringProcess::Complete => "done",
+    };
+    let rows: Vec<RoleRow> = (placed_session.role_statuses()?.into_iter())
+        .map(|part| RoleRow {
+            role: part.role,
+            machine: part.machine,
+            address: part.address,
+            state: state.to_owned(),
+            said: part.engine_status.unwrap_or_default(),
+        })
+        .collect();
+    output.print_document(&report::list_fleet_roles(&rows))?;
+    let finished_runs = store.finished_slots(number)?.len();
+    status::print_note(&format!(
+        "session @{number}: {finished_runs} of {} runs are done; {}",
+        placed_session.planned,
+        next_step(number, process)
+    ));
+    Ok(CommandStatus::DONE)
+}
+
+/// Describes what the user can do next with a session.
+fn next_step(number: i64, process: MeasuringProcess) -> String {
+    match process {
+        MeasuringProcess::Here(process) => format!(
+            "process {process} is measuring the session; 'speedwell fleet cancel @{number}' stops it"
+        ),
+        MeasuringProcess::Elsewhere => {
+            "a process on another machine is measuring the session".to_owned()
+        }
+        MeasuringProcess::Interrupted => {
+            format!("measure the rest with: speedwell run --resume @{number}")
+        }
+        MeasuringProcess::Complete => format!("'speedwell report @{number}' shows it"),
+    }
+}
+
+/// Waits for the process that measures a session, and reports the session.
+fn collect_placed(
+    store: &Store,
+    number: i64,
+    placed_session: &PlacedSession,
+    task: &MeasureTask,
+) -> Result<CommandStatus> {
+    let process = placed_session.wait(store)?;
+    let status = if process == MeasuringProcess::Complete {
+        CommandStatus::DONE
+    } else {
+        status::print_note(&next_step(number, process));
+        CommandStatus::INTERRUPTED
+    };
+    Ok(status.worse_of(report_stored((store, number), task)?))
+}
+
+/// Cancels a session whose roles run on several machines, and prints the next step.
+fn cancel_placed(
+    store: &Store,
+    number: i64,
+    placed_session: &PlacedSession,
+    output: &OutputArgs,
+) -> Result<CommandStatus> {
+    placed_session.cancel(store)?;
+    if !output.quiet {
+        status::print_note(&format!(
+            "the machines of session @{number} are free again; {}",
+            next_step(number, placed_session.measuring_process(store)?)
+        ));
+    }
+    Ok(CommandStatus::DONE)
 }

@@ -1,12 +1,11 @@
 //! `speedwell history changes`: lists changes, when they began and how certain they are, and
 //! evaluates a gate.
 
-use crate::confirm;
 use crate::gate::CommandGate;
 use crate::history::project;
 use crate::options::{BuildArgs, FailOn, MeasureTask, OutputArgs, SeriesArgs, StoreArgs, parse};
-use crate::reference::line_position;
-use crate::{CommandStatus, status};
+use crate::stored_session::line_position;
+use crate::{CommandStatus, confirm, status};
 use anyhow::ensure;
 use clap::Args;
 use speedwell_analysis::gate::GateOutcome;
@@ -176,10 +175,7 @@ fn evaluate_gate(
     args: &ChangesArgs,
 ) -> anyhow::Result<CommandGate> {
     let fail_on = args.fail_on;
-    if fail_on == FailOn::Never {
-        return Ok(CommandGate::default());
-    }
-    if !is_searchable(history, args.allow_short_history)? {
+    if fail_on == FailOn::Never || !is_searchable(history, args.allow_short_history)? {
         return Ok(CommandGate::default());
     }
     let fails_gate = |series: &SeriesTrend, change: &RecordedChange| {

@@ -1,18 +1,34 @@
-//! `speedwell history`: lists the sessions in the store, and shows results over time.
+//! `speedwell history`: lists the sessions in the store, shows results over time, and stores
+//! annotations (`history triage`, `history rename` and `history note`).
+//!
+//! This module decides what `--since` means. A day selects sessions measured since that day. A
+//! revision selects sessions that measured later commits. `changes.rs` lists changes, and
+//! `project.rs` loads the results.
 
-mod annotations;
 mod changes;
+pub mod line;
 pub mod project;
-mod session_list;
-mod trend;
 
-use super::CommandStatus;
-use super::options::{OutputArgs, StoreArgs};
-use clap::{Args, Subcommand};
+use crate::history::project::{
+    HistoryRequest, check_metrics, current_name, load_history, summarize_sessions,
+};
+use crate::options::{OutputArgs, SeriesArgs, StoreArgs};
+use crate::{CommandStatus, status, stored_session};
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, Subcommand, ValueEnum};
 use regex::Regex;
-use session_list::ListRequest;
-use speedwell_report::{self as report, ReportFormat, SessionsPage};
-use speedwell_store::SessionFilter;
+use speedwell_analysis::history::ProjectHistory;
+use speedwell_formats::point_table::parse_time;
+use speedwell_machine::environment::GitRepository;
+use speedwell_machine::process::unix_time_ms;
+use speedwell_model::{ChangeTriage, RecordedChange, check_note};
+use speedwell_report::{
+    self as report, ExportedHistory, ReportFormat, ReportSubject, SessionsPage, TrendXAxis,
+};
+use speedwell_store::{SessionFilter, Store};
+use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
+use std::time::Duration;
 
 /// List stored sessions, newest last, or show results over time
 #[derive(Debug, Args)]
@@ -49,11 +65,11 @@ pub struct HistoryArgs {
 
 #[derive(Debug, Subcommand)]
 enum HistoryCommand {
-    Trend(Box<trend::TrendArgs>),
+    Trend(Box<TrendArgs>),
     Changes(Box<changes::ChangesArgs>),
-    Triage(annotations::TriageArgs),
-    Rename(annotations::RenameArgs),
-    Note(annotations::NoteArgs),
+    Triage(TriageArgs),
+    Rename(RenameArgs),
+    Note(NoteArgs),
 }
 
 /// Default number of sessions on a page.
@@ -77,11 +93,11 @@ impl HistoryArgs {
 pub fn run(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
     match args.command {
         None => list_sessions(args),
-        Some(HistoryCommand::Trend(args)) => trend::run(*args),
+        Some(HistoryCommand::Trend(args)) => show_trend(*args),
         Some(HistoryCommand::Changes(args)) => changes::run(*args),
-        Some(HistoryCommand::Triage(args)) => annotations::triage_change(args),
-        Some(HistoryCommand::Rename(args)) => annotations::rename_case(args),
-        Some(HistoryCommand::Note(args)) => annotations::add_note(args),
+        Some(HistoryCommand::Triage(args)) => triage_change(args),
+        Some(HistoryCommand::Rename(args)) => rename_case(args),
+        Some(HistoryCommand::Note(args)) => add_note(args),
     }
 }
 
@@ -89,8 +105,7 @@ fn list_sessions(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
     let store = args.store.open_to_read()?;
     let output = args.output.report_settings();
     let limit = args.page_limit(output.format);
-    let request = ListRequest { branch: args.branch, since: args.since, filters: args.filter };
-    let filter = session_list::build_filter(&store, &request)?;
+    let filter = build_filter(&store, &args)?;
     let sessions = match limit {
         Some(limit) => store.session_page(&filter, limit, args.page - 1)?,
         None => store.list_sessions(&filter)?,
@@ -102,5 +117,293 @@ fn list_sessions(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
         is_chosen: filter != SessionFilter::default(),
     };
     args.output.print_document(&report::list_sessions(&page))?;
+    Ok(CommandStatus::DONE)
+}
+
+/// Timeout of the git queries that `--since REVISION` needs, which read the history.
+const GIT_HISTORY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Translates the options for the store. `--filter` matches the current names of cases.
+fn build_filter(store: &Store, args: &HistoryArgs) -> Result<SessionFilter> {
+    let mut filter = SessionFilter { branch: args.branch.clone(), ..SessionFilter::default() };
+    if let Some(word) = &args.since {
+        match parse_day(word) {
+            Some(unix_ms) => filter.since_unix_ms = Some(unix_ms),
+            None => filter.numbers = Some(later_sessions(store, word)?),
+        }
+    }
+    if !args.filter.is_empty() {
+        let renames = store.list_renames()?;
+        let is_wanted = |case: &str| {
+            let name = current_name(case, &renames);
+            args.filter.iter().any(|filter| filter.is_match(&name))
+        };
+        let sessions_with_case = store.numbers_with_case(is_wanted)?;
+        filter.numbers = Some(match filter.numbers {
+            Some(later) => (later.into_iter())
+                .filter(|number| sessions_with_case.binary_search(number).is_ok())
+                .collect(),
+            None => sessions_with_case,
+        });
+    }
+    Ok(filter)
+}
+
+/// Parses a date with an optional time into milliseconds since the Unix epoch. Rejects digits
+/// without separators, because they may be the prefix of a revision id.
+fn parse_day(word: &str) -> Option<i64> {
+    let separator = word.as_bytes().get(4)?;
+    matches!(separator, b'-' | b'.' | b'/').then(|| parse_time(word))?
+}
+
+/// Returns the sessions that measured descendants of the revision `word`, according to git or to
+/// the store.
+fn later_sessions(store: &Store, word: &str) -> Result<Vec<i64>> {
+    let git = GitRepository::for_folder(Path::new("."), GIT_HISTORY_TIMEOUT);
+    let revision = stored_session::resolve_revision(store, &git, word)?;
+    let measured = store.revisions_of_sessions()?;
+    let tips: HashSet<&str> = measured.iter().map(|(_, id)| id.as_str()).collect();
+    let by_git = git.commits_after(&revision, &tips.into_iter().collect::<Vec<_>>());
+    let by_line = store.later_revisions(&revision)?;
+    ensure!(
+        by_git.is_some() || by_line.is_some(),
+        "cannot resolve '{word}': expected a day, or a revision known to git or the store\nhint: \
+         --since 2026-01-31, --since v1.4, --since @rev:v1.4"
+    );
+    let mut later = by_git.unwrap_or_default();
+    later.extend(by_line.unwrap_or_default());
+    let numbers = measured.iter().filter(|(_, id)| later.contains(id));
+    Ok(numbers.map(|(number, _)| *number).collect())
+}
+
+/// Show the trend of cases, revision by revision, with their changes
+#[derive(Debug, Args)]
+struct TrendArgs {
+    #[command(flatten)]
+    series: SeriesArgs,
+    /// Show ratios to this variant of the same session
+    ///
+    /// For example, an old release that is measured along with every revision.
+    #[arg(long, value_name = "VARIANT")]
+    relative: Option<String>,
+    /// Horizontal axis: revisions in order, or the commit time
+    #[arg(long, value_name = "AXIS", default_value = "revision")]
+    x_axis: XAxis,
+    /// Instead of a report, export the points for another program
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["format", "json", "output"])]
+    export: Option<ExportFormat>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Programs that read results over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ExportFormat {
+    /// CSV for Otava: time, commit, machine and a column for each series.
+    Otava,
+    /// data.js for the pages of github-action-benchmark.
+    #[value(name = "data.js")]
+    DataJs,
+}
+
+/// Horizontal axis of the charts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum XAxis {
+    Revision,
+    Time,
+}
+
+/// Shows or exports the trend.
+///
+/// # Errors
+/// Fails if the store cannot be read, or the branch or a metric does not exist.
+fn show_trend(args: TrendArgs) -> anyhow::Result<CommandStatus> {
+    args.output.check_report(ReportSubject::Trend)?;
+    let mut store = args.store.open_to_derive()?;
+    let request = HistoryRequest {
+        relative: args.relative.clone(),
+        includes_details: true,
+        ..args.series.history_request()?
+    };
+    check_metrics(&mut store, &request)?;
+    let history = load_history(&mut store, &request)?;
+    match args.export {
+        Some(ExportFormat::Otava) => return export_table(&history),
+        Some(ExportFormat::DataJs) => {
+            let text = report::export_data_js(&history);
+            status::write_stdout(text)?;
+            return Ok(CommandStatus::DONE);
+        }
+        None => {}
+    }
+    let axis = match args.x_axis {
+        XAxis::Revision => TrendXAxis::Revision,
+        XAxis::Time => TrendXAxis::Time,
+    };
+    let document = report::report_trend(&history, axis, usize::MAX, &args.output.report_settings());
+    args.output.print_document(&document)?;
+    Ok(CommandStatus::DONE)
+}
+
+/// Writes the points of all series as one table.
+fn export_table(history: &ProjectHistory) -> anyhow::Result<CommandStatus> {
+    let ExportedHistory { text, left_out } = report::export_otava(history);
+    ensure!(
+        text.lines().count() > 1,
+        "no session has a point in every series\nhint: use a pattern to select cases that were measured together"
+    );
+    if left_out > 0 {
+        status::print_warning(&format!(
+            "{left_out} sessions lack a point in some series and were left out, because Otava does not accept gaps; \
+             use a pattern to select cases that were measured together."
+        ));
+    }
+    status::write_stdout(text)?;
+    Ok(CommandStatus::DONE)
+}
+
+/// Timeout of a git command.
+const GIT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Mark a change as accepted, wrong, fixed or open
+#[derive(Debug, Args)]
+struct TriageArgs {
+    /// Number of the change, as shown by 'history changes'
+    #[arg(value_name = "CHANGE")]
+    change: i64,
+    /// Outcome of the triage
+    outcome: TriageOutcome,
+    /// Reason for the outcome
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Outcome of a triage.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum TriageOutcome {
+    /// Intended, or worth its cost
+    Accepted,
+    /// False alarm
+    Wrong,
+    /// Undone in a later revision
+    Fixed,
+    /// Not triaged yet
+    Open,
+}
+
+/// Stores the triage of a change.
+///
+/// # Errors
+/// Fails if the note is too long, there is no such change, or the store cannot be written.
+fn triage_change(args: TriageArgs) -> anyhow::Result<CommandStatus> {
+    check_note(args.note.as_deref().unwrap_or_default())?;
+    let mut store = args.store.open_store()?;
+    let triage = match args.outcome {
+        TriageOutcome::Accepted => ChangeTriage::Accepted,
+        TriageOutcome::Wrong => ChangeTriage::Wrong,
+        TriageOutcome::Fixed => ChangeTriage::Fixed,
+        TriageOutcome::Open => ChangeTriage::Open,
+    };
+    let stored_change = store.find_change(args.change)?;
+    let user = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT)
+        .try_git_output(&["config", "user.name"])
+        .or_else(|| std::env::var("USER").ok());
+    store.store_triage(&RecordedChange {
+        triage,
+        note: args.note.or(stored_change.change.note),
+        triaged_by: user,
+        triaged_unix_ms: Some(unix_time_ms()),
+        ..stored_change.change
+    })?;
+    status::print_note(&format!("change {} is {triage}", args.change));
+    Ok(CommandStatus::DONE)
+}
+
+/// Join the history of a benchmark or case with its history under another name
+#[derive(Debug, Args)]
+struct RenameArgs {
+    /// Old name: a benchmark, or a case with its parameters
+    old: String,
+    /// Current name
+    #[arg(required_unless_present = "undo")]
+    new: Option<String>,
+    /// Treat OLD as a pattern for case names; NEW may contain $1
+    #[arg(long, conflicts_with = "undo")]
+    regex: bool,
+    /// Undo the rename of OLD
+    #[arg(long, conflicts_with = "new")]
+    undo: bool,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Stores or undoes a rename.
+///
+/// # Errors
+/// Fails if no benchmark or case has the old name, there is no rename to undo, the renames form a
+/// cycle, or the store cannot be written.
+fn rename_case(args: RenameArgs) -> anyhow::Result<CommandStatus> {
+    let mut store = args.store.open_store()?;
+    let Some(new) = args.new else {
+        ensure!(
+            store.undo_rename(&args.old)?,
+            "'{}' has not been renamed, so there is nothing to undo",
+            args.old
+        );
+        status::print_note(&format!("'{}' has its own history again", args.old));
+        return Ok(CommandStatus::DONE);
+    };
+    summarize_sessions(&mut store, usize::MAX)?;
+    let cases: BTreeSet<String> =
+        store.list_series()?.into_iter().map(|series| series.key.case).collect();
+    let pairs: Vec<(String, String)> = if args.regex {
+        let pattern = Regex::new(&args.old).context("cannot parse OLD as a pattern")?;
+        let renamed =
+            cases.iter().map(|case| (case.clone(), pattern.replace_all(case, &*new).into_owned()));
+        renamed.filter(|(old, new)| old != new).collect()
+    } else {
+        let is_named = |case: &String| {
+            let benchmark = case.split(' ').next();
+            *case == args.old || benchmark == Some(&args.old)
+        };
+        cases.iter().any(is_named).then(|| (args.old.clone(), new)).into_iter().collect()
+    };
+    if pairs.is_empty() {
+        bail!(
+            "no benchmark or case in the history is named '{}'\nhint: 'speedwell history trend' lists the names",
+            args.old
+        );
+    }
+    for (old, new) in &pairs {
+        store.add_rename(old, new)?;
+        status::print_note(&format!("'{old}' is now '{new}'"));
+    }
+    Ok(CommandStatus::DONE)
+}
+
+/// Add a note to a revision, shown in trends
+#[derive(Debug, Args)]
+struct NoteArgs {
+    /// Revision
+    revision: String,
+    /// Text of the note
+    text: String,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Stores a note on a revision.
+///
+/// # Errors
+/// Fails if the note is too long, or the store cannot be written.
+fn add_note(args: NoteArgs) -> anyhow::Result<CommandStatus> {
+    check_note(&args.text)?;
+    let mut store = args.store.open_store()?;
+    let id = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT).commit_id(&args.revision);
+    store.add_note(&id.unwrap_or(args.revision), &args.text)?;
     Ok(CommandStatus::DONE)
 }

@@ -1,37 +1,35 @@
 //! `speedwell load`: turns options into loads, shows their progress, and reports the results.
 //!
-//! Start at [`run`]. `rounds.rs` and `visits.rs` send the loads, and
+//! Start at [`run`]. This module also decides which options conflict with a search, and which loads
+//! must meet the limits of `--fail-on`. `rounds.rs` sends the loads, and
 //! `engine/execution/load/build.rs` fills in defaults.
 
-mod benchmarker;
 mod live;
-mod live_publisher;
 mod output;
 pub mod rounds;
-mod search;
-mod visits;
 
-use super::options::{ComparisonArgs, LoadArgs};
-use super::{CommandStatus, serve, status};
+use crate::options::{ComparisonArgs, Concurrency, LoadArgs, load_mode};
+use crate::{CommandStatus, serve, status};
 use anyhow::{Context, bail, ensure};
-use live::LiveView;
-use live_publisher::LivePublisher;
+use live::{LivePublisher, LiveView};
 use output::report_loads;
-use rounds::{LoadEvent, LoadMode, LoadRequest, plan_turns, run_rounds};
-use speedwell_analysis::{self as analysis};
+use rounds::{LoadEvent, LoadMode, LoadRequest, plan_turns, run_rounds, run_visits};
+use serde_json::{Map, Value as Json, json};
+use speedwell_analysis as analysis;
+use speedwell_analysis::load::LoadFindings;
 use speedwell_engine::execution::load::{
-    LoadNotice, LoadRun, ProbeFacts, TargetUrl, load_with_tool,
+    LoadNotice, LoadRun, ProbeFacts, TargetUrl, load_with_tool, run_load,
 };
 use speedwell_engine::{SessionRequest, draw_seed};
-use speedwell_machine::environment;
-use speedwell_machine::process::{self, resolve_program};
-use speedwell_model::load::spec::LoadClient;
-use speedwell_model::{Session, SessionState, parse_duration};
+use speedwell_formats::load_session;
+use speedwell_machine::process::resolve_program;
+use speedwell_machine::{environment, process};
+use speedwell_model::load::spec::{LoadClient, LoadSpec};
+use speedwell_model::{Run, Session, SessionState, parse_duration};
 use speedwell_remote::load::LoadGenerators;
-use speedwell_report as report;
 use speedwell_report::session::{StudyChoice, report_requested};
+use speedwell_report::{self as report, ReportSubject};
 use std::path::Path;
-use visits::run_visits;
 
 /// Runs the loads and reports the results.
 ///
@@ -42,7 +40,7 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<CommandStatus> {
     process::install_handlers()?;
     let seed = args.seed.unwrap_or_else(draw_seed);
     if args.benchmarker {
-        return benchmarker::run(args, seed);
+        return run_as_benchmarker(args, seed);
     }
     check_options(args)?;
     let request = args.load_request(seed)?;
@@ -147,7 +145,7 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     {
         pin.check_usable().context("in --pin")?;
     }
-    args.output.check_report(search::report_subject(args))?;
+    args.output.check_report(report_subject(args))?;
     for file in [&args.hdr, &args.log_requests].into_iter().flatten() {
         report::check_writable(file)?;
     }
@@ -156,7 +154,7 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
         args.output.chart.is_none() || is_repeated || client != LoadClient::Builtin,
         "--chart needs several runs, but this is a single load\nhint: --runs 5 repeats it, or leave out --chart"
     );
-    search::check_options(args)
+    check_search(args)
 }
 
 /// Rejects conditions on percentiles that need more requests than the load sends.
@@ -263,9 +261,7 @@ impl<'a> LoadReporter<'a> {
                 .map(|path| LivePublisher::start_publishing(path, std::env::args().collect())),
         }
     }
-}
 
-impl LoadReporter<'_> {
     fn handle_event(&mut self, event: LoadEvent<'_>) {
         let args = self.args;
         match event {
@@ -329,7 +325,7 @@ fn finish_loads(
     runs: &[LoadRun],
 ) -> anyhow::Result<CommandStatus> {
     if request.mode != LoadMode::AsSpecified {
-        return search::finish_search(args, request, runs);
+        return finish_search(args, request, runs);
     }
     let gate = report_loads(args, request, runs, |_, _| true)?;
     let outcomes = runs.iter().map(load_status);
@@ -346,4 +342,166 @@ fn load_status(run: &LoadRun) -> CommandStatus {
         status::print_warning(&format!("No request to '{}' succeeded.", run.url));
     }
     if has_no_success || run.is_partial { CommandStatus::FAILED } else { CommandStatus::DONE }
+}
+
+/// Implements `speedwell load --benchmarker`, a replacement for wrk in programs that start a load
+/// generator. Sends the load and prints one line of JSON with the metrics that HTTP tools have in
+/// common.
+///
+/// Sends no probe request, because the calling program does not expect one. Stores nothing, because
+/// the calling program does.
+///
+/// # Errors
+/// Fails if the load cannot be started, or no request succeeded.
+fn run_as_benchmarker(args: &LoadArgs, seed: u64) -> anyhow::Result<CommandStatus> {
+    if args.urls.len() != 1 {
+        bail!("expected exactly one URL");
+    }
+    let spec = LoadSpec { no_verify: true, serve: None, ..args.load_spec(0) };
+    let load = run_load(&spec, seed, &mut |_| ())?;
+    if process::is_interrupt_requested() {
+        return Ok(CommandStatus::INTERRUPTED);
+    }
+    let session = load_session::load_session("load", &[load], &mut Vec::new())?;
+    status::write_stdout(format!("{}\n", result_line(only_run(&session)?)))?;
+    Ok(CommandStatus::DONE)
+}
+
+/// Returns the run of a session with a single load.
+///
+/// # Errors
+/// Fails if the load failed.
+fn only_run(session: &Session) -> anyhow::Result<&Run> {
+    if let Some(failure) = session.failures.first() {
+        bail!("{}", failure.cause);
+    }
+    session.runs.first().context("nothing was measured")
+}
+
+/// Formats the metrics of one run under the names that HTTP tools share.
+fn result_line(run: &Run) -> Json {
+    let value = |name: &str| {
+        let sample = run.samples.iter().find(|sample| &*sample.metric == name);
+        sample.map(|sample| sample.value)
+    };
+    let main_sample = run.samples.first();
+    let latency = run.samples.iter().filter_map(|sample| {
+        let name = sample.metric.strip_prefix("latency_")?;
+        Some((name.to_owned(), json!(sample.value / 1e6)))
+    });
+    json!({
+        "tool": "speedwell",
+        "version": env!("CARGO_PKG_VERSION"),
+        "requests": main_sample.and_then(|sample| sample.iterations),
+        "seconds": main_sample.and_then(|sample| sample.elapsed_ns).map(|ns| ns as f64 / 1e9),
+        "rate": value("throughput"),
+        "errors": value("http_errors"),
+        "non2xx": value("http_non2xx"),
+        "bytes_per_second": value("bytes_per_second"),
+        "latency_ms": latency.collect::<Map<String, Json>>(),
+    })
+}
+
+fn report_subject(args: &LoadArgs) -> ReportSubject {
+    match load_mode(args) {
+        LoadMode::Rate => ReportSubject::LoadRates,
+        LoadMode::Concurrency(_) | LoadMode::Levels(_) => ReportSubject::LoadLevels,
+        LoadMode::AsSpecified => ReportSubject::Loads,
+    }
+}
+
+/// Rejects options that conflict with a search.
+///
+/// # Errors
+/// Fails if there are such options.
+fn check_search(args: &LoadArgs) -> anyhow::Result<()> {
+    let mode = load_mode(args);
+    let options = &args.search;
+    ensure!(
+        matches!(mode, LoadMode::Concurrency(_))
+            || (options.step, options.patience, options.concurrency_limit) == (None, None, None),
+        "--step, --patience and --concurrency-limit apply only to a search for the best \
+         concurrency\nhint: add -c max"
+    );
+    if mode == LoadMode::AsSpecified {
+        return Ok(());
+    }
+    let is_open = args.rate.is_some() || !args.spec.ramp.is_empty();
+    if mode != LoadMode::Rate && is_open {
+        bail!(
+            "--rate and --ramp send requests on a schedule, so they cannot be combined with -c max \
+             or several levels of concurrency\nhint: with a single number, -c sets the initial \
+             connections"
+        );
+    }
+    if mode == LoadMode::Rate {
+        let is_single =
+            !matches!(&args.concurrency, Some(Concurrency::Levels(levels)) if levels.len() > 1);
+        ensure!(
+            is_single && args.concurrency != Some(Concurrency::Max),
+            "--rate max cannot be combined with several levels of concurrency"
+        );
+        ensure!(
+            args.spec.ramp.is_empty(),
+            "--rate max tries constant rates and cannot be combined with --ramp"
+        );
+        ensure!(
+            args.runs.is_none(),
+            "--rate max determines how often each rate is tried, so --runs has no effect"
+        );
+    }
+    ensure!(
+        args.spec.count.is_none(),
+        "every level or rate is measured for the same time, so --count has no effect\nhint: -t 2s sets this time"
+    );
+    ensure!(
+        args.spec.client == LoadClient::Builtin,
+        "several levels or rates can be measured only with the builtin client: other tools do \
+         not report whether they reached the level"
+    );
+    Ok(())
+}
+
+/// Stores and reports a search, or loads at several levels. The function `limits_apply` decides to
+/// which loads the limits of `--fail-on` apply.
+fn finish_search(
+    args: &LoadArgs,
+    request: &LoadRequest,
+    runs: &[LoadRun],
+) -> anyhow::Result<CommandStatus> {
+    let mode = &request.mode;
+    let applies_limits =
+        |findings: &[LoadFindings], load: &LoadFindings| limits_apply(mode, findings, load);
+    let status = report_loads(args, request, runs, applies_limits)?;
+    let has_no_success = runs.iter().all(|run| run.measured.totals.outcomes.succeeded() == 0);
+    let is_any_partial = runs.iter().any(|run| run.is_partial);
+    let is_generator_limited = *mode == LoadMode::Rate && is_limited_by_generator(args, runs);
+    let outcome = if has_no_success || is_any_partial || is_generator_limited {
+        CommandStatus::FAILED
+    } else {
+        CommandStatus::DONE
+    };
+    Ok(outcome.combine_with_gate(status))
+}
+
+/// Whether the search has no answer because the load generator was the bottleneck.
+fn is_limited_by_generator(args: &LoadArgs, runs: &[LoadRun]) -> bool {
+    let loads: Vec<LoadFindings> = runs.iter().map(analysis::load::analyze_load).collect();
+    let rates = analysis::load::group_by_rate(&loads, &args.fail_on);
+    rates.iter().any(|rates| rates.refused_at.is_some())
+}
+
+/// Whether the limits of `--fail-on` apply to this load. Without a search, they apply to all loads.
+/// A search for the highest rate uses them itself, so they apply to none of its loads. In a search
+/// for the best concurrency, they apply to the loads at the best concurrency, or to all loads if
+/// the search found none.
+fn limits_apply(mode: &LoadMode, findings: &[LoadFindings<'_>], load: &LoadFindings<'_>) -> bool {
+    if !matches!(mode, LoadMode::Concurrency(_)) {
+        return *mode != LoadMode::Rate;
+    }
+    let levels = analysis::load::group_by_level(findings);
+    let matching = levels.iter().find(|levels| levels.label == load.run.label);
+    let scaling = matching.and_then(|levels| levels.scaling.as_ref());
+    let knee = scaling.map(|scaling| scaling.answer.at_knee().concurrency);
+    knee.is_none() || load.run.requested.concurrency() == knee
 }

@@ -198,7 +198,7 @@ fn print_server_output(run: &LoadRun) {
 }
 
 /// Returns the metrics to compare in repeated loads: throughput, median and 99th percentile.
-pub fn compared_metrics(session: &Session) -> Vec<String> {
+fn compared_metrics(session: &Session) -> Vec<String> {
     let exists = |name: &&str| session.metric(name).is_some();
     let alternatives = [
         ["throughput", "requests_per_second"],

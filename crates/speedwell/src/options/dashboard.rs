@@ -59,11 +59,3 @@ pub struct DashboardArgs {
     #[command(flatten)]
     pub store: DatabaseArgs,
 }
-
-impl DashboardArgs {
-    /// Returns the first and last port to try; 0 stands for any free port.
-    #[cfg(feature = "serve")]
-    pub fn port_range(&self) -> (u16, u16) {
-        self.port.map_or((7600, 7609), |port| (port, port))
-    }
-}

@@ -42,17 +42,11 @@ impl FleetArgs {
     /// # Errors
     /// Fails if there is no fleet, its file cannot be read, or the labels are invalid.
     pub fn fleet_request(&self) -> anyhow::Result<Option<FleetRequest>> {
-        let Some(labels) = &self.machines else {
-            return Ok(None);
-        };
-        let selector: MachineSelector =
-            labels.parse().with_context(|| format!("in --machines '{labels}'"))?;
-        Ok(Some(FleetRequest {
-            file: find_fleet_file()?,
-            labels: Some(selector),
-            machines: self.machine_count,
+        let selected = select_machines("--machines", self.machines.as_deref(), self.machine_count)?;
+        Ok(selected.map(|request| FleetRequest {
             on_each_machine: self.on_each,
             detach: self.detach,
+            ..request
         }))
     }
 
@@ -91,19 +85,26 @@ impl FleetGeneratorArgs {
     /// # Errors
     /// Fails if there is no fleet, its file cannot be read, or the labels are invalid.
     pub fn fleet_request(&self) -> anyhow::Result<Option<FleetRequest>> {
-        let Some(labels) = &self.generators else {
-            return Ok(None);
-        };
-        let selector: MachineSelector =
-            labels.parse().with_context(|| format!("in --generators '{labels}'"))?;
-        Ok(Some(FleetRequest {
-            file: find_fleet_file()?,
-            labels: Some(selector),
-            machines: self.generator_count,
-            on_each_machine: false,
-            detach: false,
-        }))
+        select_machines("--generators", self.generators.as_deref(), self.generator_count)
     }
+}
+
+/// Returns the machines of the fleet with the labels that an option names, if it is given.
+fn select_machines(
+    option: &str,
+    labels: Option<&str>,
+    count: Option<u32>,
+) -> anyhow::Result<Option<FleetRequest>> {
+    let Some(labels) = labels else { return Ok(None) };
+    let selector: MachineSelector =
+        labels.parse().with_context(|| format!("in {option} '{labels}'"))?;
+    Ok(Some(FleetRequest {
+        file: find_fleet_file()?,
+        labels: Some(selector),
+        machines: count,
+        on_each_machine: false,
+        detach: false,
+    }))
 }
 
 /// Acquires machines for the roles of an experiment (target, services and load); see

@@ -1,19 +1,29 @@
-//! Defines the options of `run`, which `compare` and `confirm` share. Turns the options of every
-//! command that measures into a request ([`SelectionArgs::measure_request`]).
+//! Defines the options of `run`, which `compare` and `confirm` share: what to select, how to execute
+//! the runs, and how to vary the memory layout. Turns the options of every command that measures
+//! into a request ([`SelectionArgs::measure_request`]).
 
-use super::{
-    ComparisonArgs, ExecutionArgs, FailOn, FleetArgs, LayoutArgs, OriginArgs, OutputArgs,
-    PushTarget, SelectionArgs, StoreArgs, StudyArgs, VariantArgs, instruction_counting,
+use crate::options::{
+    ComparisonArgs, FailOn, FleetArgs, MetricArgs, OriginArgs, OutputArgs, PushTarget, StoreArgs,
+    VariantArgs, parse,
 };
 use crate::progress::ProgressDisplay;
-use anyhow::Context;
-use clap::Args;
+use anyhow::{Context, ensure};
+use clap::{Args, ValueEnum};
+use regex::Regex;
+use speedwell_adapters::TrialMode;
+use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_analysis::AnalysisSettings;
 use speedwell_compat::erlperf::style::Style;
 use speedwell_engine::{MeasureRequest, PlanRequest, SamplingRequest, SessionRequest};
-use speedwell_model::{LayoutVariation, SessionPurpose, SteadyRule};
+use speedwell_machine::process::CpuSet;
+use speedwell_model::{
+    ComparedClock, InstructionCounting, LayoutVariation, Metric, RejectRules, RunOrder,
+    SessionPurpose, SteadyRule,
+};
+use speedwell_report::session::StudyChoice;
 use speedwell_store::Store;
 use std::path::Path;
+use std::time::Duration;
 
 /// Measure benchmark files, groups or whole benchmark folders
 ///
@@ -241,5 +251,231 @@ impl MeasureTask {
             push: self.owing.push_url(),
             ..self.store.session_request(&self.origin)
         }
+    }
+}
+
+/// Selection options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Selection")]
+pub struct SelectionArgs {
+    /// Only benchmarks whose 'group/name' matches this pattern
+    ///
+    /// Repeatable: benchmarks that match any of the patterns are measured.
+    #[arg(short = 'f', long = "filter", value_name = "RE")]
+    pub filter: Vec<Regex>,
+    /// Leave out benchmarks that match this pattern (repeatable)
+    ///
+    /// The pattern may match anywhere in 'group/name'.
+    #[arg(short = 'x', long = "exclude", value_name = "RE")]
+    pub exclude: Vec<Regex>,
+    /// Set a parameter to these values (repeatable)
+    ///
+    /// The values replace the declared ones. NAME=V[,V...] among the targets has the same effect. '@FILE' reads lines
+    /// such as 'group/file.js n=1000', as written by 'speedwell iterations'.
+    #[arg(short = 's', long = "set", value_name = "NAME=V[,V...]")]
+    pub set: Vec<String>,
+    #[command(flatten)]
+    pub metric: MetricArgs,
+}
+
+impl SelectionArgs {
+    /// Builds the selection. `set_arguments` are the NAME=VALUE arguments among the targets.
+    ///
+    /// # Errors
+    /// Fails if a setting is not of the form NAME=VALUE, or if a file of settings cannot be read.
+    pub fn build_selection(
+        &self,
+        set_arguments: &[String],
+        trial: TrialMode,
+    ) -> anyhow::Result<BenchmarkSelection> {
+        let mut selection = BenchmarkSelection {
+            filters: self.filter.clone(),
+            excludes: self.exclude.clone(),
+            trial,
+            ..BenchmarkSelection::default()
+        };
+        for text in &self.set {
+            match text.strip_prefix('@') {
+                Some(file) => std::fs::read_to_string(file)
+                    .map_err(anyhow::Error::from)
+                    .and_then(|lines| selection.add_lines(&lines))
+                    .with_context(|| format!("cannot read the values in '{file}'"))
+                    .context("in --set")?,
+                None => {
+                    selection.sets.extend(BenchmarkSelection::parse_set(text).context("in --set")?)
+                }
+            }
+        }
+        for text in set_arguments {
+            selection.sets.extend(BenchmarkSelection::parse_set(text)?);
+        }
+        Ok(selection)
+    }
+}
+
+/// Study options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Study")]
+pub struct StudyArgs {
+    /// Study how the metric depends on this parameter
+    #[arg(long, value_name = "NAME")]
+    pub x_axis: Option<String>,
+    /// Draw a line for each value of NAME ('variant': each variant)
+    #[arg(long, value_name = "NAME", requires = "x_axis")]
+    pub by: Option<String>,
+    /// Use a logarithmic x axis
+    #[arg(long, requires = "x_axis")]
+    pub log: bool,
+}
+
+impl StudyArgs {
+    /// Converts the options for the report.
+    pub fn study_choice(&self) -> StudyChoice {
+        StudyChoice { x_axis: self.x_axis.clone(), by: self.by.clone(), log: self.log }
+    }
+}
+
+/// Execution options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Execution")]
+pub struct ExecutionArgs {
+    /// Order of runs
+    ///
+    /// 'paired' runs baseline and candidate together on one processor and compares processor time, for busy machines.
+    /// 'alternate' is the order that Node core uses. 'parallel' is for snippets only.
+    #[arg(long, value_name = "ORDER", default_value = "blocks")]
+    pub order: RunOrder,
+    /// Which time to compare: wall, or cpu for code that does not wait
+    ///
+    /// cpu is the processor time, which excludes time spent sleeping or waiting for I/O.
+    #[arg(long, value_name = "CLOCK")]
+    pub clock: Option<ComparedClock>,
+    /// Seed for all random choices [default: random; stored and shown]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
+    #[arg(long, value_name = "CPUS")]
+    pub pin: Option<CpuSet>,
+    /// Repeat runs that were disturbed, e.g. 'steal>1%'
+    ///
+    /// Runs that exceed these limits on kernel counters are excluded and repeated, e.g. 'steal>1%,involuntary>50/s'.
+    #[arg(long, value_name = "RULES")]
+    pub reject: Option<RejectRules>,
+    /// With --metric instructions: also estimate cycles
+    ///
+    /// The estimate comes from a cache model; no verdict is based on it.
+    #[arg(long)]
+    pub estimate_cycles: bool,
+    /// Print the cases without measuring them
+    #[arg(long, conflicts_with = "test")]
+    pub list: bool,
+    /// Run each case once and report failures, without measuring
+    ///
+    /// Parameters are set to small values.
+    #[arg(long)]
+    pub test: bool,
+    /// Stop at the first failure
+    #[arg(long)]
+    pub fail_fast: bool,
+    /// Stop after the first block of runs that completes past this time
+    #[arg(long, value_name = "DUR", value_parser = parse::duration)]
+    pub budget: Option<Duration>,
+    /// Resume an interrupted session, e.g. @latest
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["list", "test", "seed", "pin", "reject"])]
+    pub resume: Option<String>,
+}
+
+impl ExecutionArgs {
+    /// Returns the metrics to report: `names` and, if requested, the estimate of cycles.
+    pub fn report_metrics(&self, names: &[String]) -> Vec<String> {
+        let cycles_estimate = self.estimate_cycles.then(|| Metric::CYCLES_ESTIMATE.to_owned());
+        names.iter().cloned().chain(cycles_estimate).collect()
+    }
+
+    /// Returns the trial mode that `--test` selects.
+    pub fn trial_mode(&self) -> TrialMode {
+        if self.test { TrialMode::EveryWord } else { TrialMode::No }
+    }
+}
+
+/// Returns how to count instructions, if `metrics` requests it.
+pub fn instruction_counting(metrics: &[String], cache_model: bool) -> Option<InstructionCounting> {
+    let is_requested = |metric: &str| metrics.iter().any(|name| name == metric);
+    is_requested(Metric::INSTRUCTIONS).then(|| InstructionCounting {
+        tool: String::new(),
+        cache_model,
+        also_timed: Metric::TIMES.into_iter().any(is_requested),
+    })
+}
+
+/// Layout options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Execution")]
+pub struct LayoutArgs {
+    /// Link each variant in N different layouts (C, C++, Rust, Go)
+    ///
+    /// Each build orders functions and data differently, and run i executes build i. With fewer builds than runs,
+    /// builds are compared instead of runs.
+    #[arg(long, value_name = "N", value_parser = builds, conflicts_with = "resume")]
+    pub builds: Option<u32>,
+    /// Vary the memory layout: sections, env, stack, align or none
+    ///
+    /// 'sections' orders functions and data differently in each build. 'env' varies the size of the environment in each
+    /// run, 'stack' the length of the program's path. 'align' aligns functions to 64 bytes [default: none; with
+    /// --builds: sections,env,stack].
+    #[arg(long, value_name = "PART[,PART...]", value_delimiter = ',', conflicts_with = "resume")]
+    pub layout: Vec<LayoutPart>,
+}
+
+/// Parts of a layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LayoutPart {
+    /// Order of functions and data.
+    Sections,
+    /// Size of the environment.
+    Env,
+    /// Length of the program's path.
+    Stack,
+    /// Functions aligned to 64 bytes.
+    Align,
+    /// The usual layout.
+    None,
+}
+
+impl LayoutArgs {
+    /// Converts the options to the requested variation of the layout.
+    ///
+    /// # Errors
+    /// Fails if options conflict.
+    pub fn build_layout(&self) -> anyhow::Result<LayoutVariation> {
+        use LayoutPart::*;
+        let has_part = |part| self.layout.contains(&part);
+        let uses_defaults = self.layout.is_empty() && self.builds.is_some();
+        ensure!(
+            !has_part(None) || (self.layout.len() == 1 && self.builds.is_none()),
+            "'--layout none' cannot be combined with --builds or other parts\nhint: leave out 'none', or the rest"
+        );
+        ensure!(
+            !has_part(Sections) || self.builds.is_some(),
+            "'--layout sections' needs several builds\nhint: add --builds 32"
+        );
+        ensure!(
+            self.builds.is_none() || uses_defaults || has_part(Sections),
+            "--builds varies the order of sections, but '--layout' leaves 'sections' out\nhint: use --layout sections,env,stack"
+        );
+        Ok(LayoutVariation {
+            builds: self.builds.unwrap_or(0),
+            env: uses_defaults || has_part(Env),
+            stack: uses_defaults || has_part(Stack),
+            align: has_part(Align),
+        })
+    }
+}
+
+/// Parses a number of builds, at least 2.
+fn builds(text: &str) -> Result<u32, String> {
+    match parse::count(text)? {
+        1 => Err("expected 2 builds or more: a single build has a single layout".to_owned()),
+        builds => Ok(builds),
     }
 }

@@ -1,19 +1,37 @@
-//! Defines the options for the store, and for the origin of the measured code.
+//! Defines the options for the store, and for the origin of the measured code. Adds facts from the
+//! store to a comparison ([`mark_known`]).
+//!
+//! This module decides which comparisons get a warning or lose their verdict. In the analysis
+//! crate, `calibration` evaluates calibrations, and `builds` evaluates several builds of the same
+//! source.
 
-use crate::known_facts::mark_known;
+use anyhow::Context;
 use clap::Args;
-use speedwell_analysis::AnalysisFindings;
+use speedwell_analysis::{self as analysis, AnalysisFindings, WithheldReason};
 use speedwell_engine::SessionRequest;
 use speedwell_machine::environment;
-use speedwell_model::{CodeOrigin, NoiseCalibration, OriginRequest, OriginSource, Session, quote};
+use speedwell_model::{
+    CodeOrigin, NoiseCalibration, OriginRequest, OriginSource, Session, SessionState, quote,
+};
+use speedwell_server::clients::SecretToken;
 use speedwell_server::clients::push::UploadTarget;
 use speedwell_store::Store;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Reads an environment variable. An empty variable counts as unset, because scripts use empty
 /// strings to omit variables.
 pub fn env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Reads the token in a file.
+///
+/// # Errors
+/// Fails if the file cannot be read.
+pub fn read_token_file(file: &Path) -> anyhow::Result<SecretToken> {
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("cannot read the token in '{}'", file.display()))?;
+    Ok(SecretToken::new(text))
 }
 
 /// Database location.
@@ -110,10 +128,6 @@ impl OriginArgs {
             session.environment.machine = Some(name);
         }
     }
-
-    pub fn origin_request(&self) -> OriginRequest {
-        OriginRequest { revision: self.revision.clone(), branch: self.branch.clone() }
-    }
 }
 
 /// Push options.
@@ -144,10 +158,20 @@ impl StoreArgs {
         SessionRequest {
             tags: self.tag.clone(),
             command: std::env::args().collect(),
-            origin: (!self.no_save).then(|| origin.origin_request()),
+            origin: (!self.no_save).then(|| OriginRequest {
+                revision: origin.revision.clone(),
+                branch: origin.branch.clone(),
+            }),
             machine: origin.machine.machine_name(),
             ..SessionRequest::default()
         }
+    }
+
+    fn open_with(&self, open: fn(&Path) -> anyhow::Result<Store>) -> anyhow::Result<Store> {
+        if self.no_save {
+            return Store::in_memory();
+        }
+        open(&self.database.database_path()?)
     }
 
     /// Opens the database or, with `--no-save`, an empty store in memory.
@@ -155,10 +179,7 @@ impl StoreArgs {
     /// # Errors
     /// Fails if the database cannot be opened or is not a Speedwell database.
     pub fn open_store(&self) -> anyhow::Result<Store> {
-        if self.no_save {
-            return Store::in_memory();
-        }
-        Store::open(&self.database.database_path()?)
+        self.open_with(Store::open)
     }
 
     /// Opens the database for reading. The database need not be writable. With `--no-save`, opens
@@ -167,10 +188,7 @@ impl StoreArgs {
     /// # Errors
     /// Fails if the database cannot be opened or is not a Speedwell database.
     pub fn open_to_read(&self) -> anyhow::Result<Store> {
-        if self.no_save {
-            return Store::in_memory();
-        }
-        Store::open_to_read(&self.database.database_path()?)
+        self.open_with(Store::open_to_read)
     }
 
     /// Opens the database to read and to store derived data. If the database is not writable, opens
@@ -179,10 +197,7 @@ impl StoreArgs {
     /// # Errors
     /// Fails if the database cannot be opened or is not a Speedwell database.
     pub fn open_to_derive(&self) -> anyhow::Result<Store> {
-        if self.no_save {
-            return Store::in_memory();
-        }
-        Store::open_to_derive(&self.database.database_path()?)
+        self.open_with(Store::open_to_derive)
     }
 
     /// Opens the database for reading if it exists. Never creates a file.
@@ -213,4 +228,38 @@ impl StoreArgs {
         let store = self.open_existing().ok()??;
         store.latest_calibration(&environment::capture_environment(&[])).ok()?
     }
+}
+
+/// Warns of machines with an unexpected rate of false alarms, and of changes that rebuilding the
+/// same source could have caused. Withholds the verdicts of running sessions.
+pub fn mark_known(findings: &mut AnalysisFindings, sessions: &[&Session], store: &Store) {
+    if findings.comparisons.is_empty() {
+        return;
+    }
+    if let Some(number) = sessions.iter().find_map(|session| running_session_number(session, store))
+    {
+        findings.withhold(&WithheldReason::HasNotEnded(number));
+    }
+    if sessions.iter().all(|session| session.design.layout.builds == 0) {
+        let layout_spread =
+            |case: &str, metric: &str| store.latest_layout_spread(case, metric).ok()?;
+        analysis::note_layout_effects(findings, &layout_spread);
+    }
+    for session in sessions {
+        let machine = &session.environment;
+        let Ok(Some(calibration)) = store.latest_calibration(machine) else {
+            continue;
+        };
+        let warning = analysis::warn_uncalibrated(machine, &calibration);
+        let is_new = |text: &String| !findings.warnings.contains(text);
+        findings.warnings.extend(warning.filter(is_new));
+    }
+}
+
+/// Returns the number of the session if it is running: its recording process is not known to have
+/// ended.
+fn running_session_number(session: &Session, store: &Store) -> Option<i64> {
+    let number = session.number.filter(|_| session.state == SessionState::Running)?;
+    let overview = store.find_overview(number).ok()??;
+    (overview.id == session.id && !overview.is_killed).then_some(number)
 }

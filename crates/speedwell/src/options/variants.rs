@@ -79,9 +79,13 @@ impl VariantArgs {
                 .collect::<anyhow::Result<_>>()?,
         };
         let (variants, parsed_revisions): (Vec<_>, Vec<_>) = parsed.into_iter().unzip();
+        let names_variant = self.old.is_some();
         let indexed = parsed_revisions.into_iter().enumerate();
         let revisions: Vec<_> = indexed
-            .filter_map(|(index, revision)| Some(revision?.into_request(index, self.old.is_some())))
+            .filter_map(|(variant, typed)| {
+                let TypedRevision { revision, program } = typed?;
+                Some(RevisionRequest { variant, revision, program, names_variant })
+            })
             .collect();
         ensure!(
             self.build.build.is_none() || !revisions.is_empty(),
@@ -146,10 +150,6 @@ impl TypedRevision {
             revision: revision.to_owned(),
             program: program.map(PathBuf::from),
         }))
-    }
-
-    fn into_request(self, variant: usize, names_variant: bool) -> RevisionRequest {
-        RevisionRequest { variant, revision: self.revision, program: self.program, names_variant }
     }
 }
 

@@ -2,13 +2,13 @@
 //! module updates both after a session of the pull request is pushed.
 //!
 //! Pending updates are in the store, so a restarted server continues with them. Updates are retried
-//! while the forge is unreachable. `pull_comment.rs` decides on the text. Start at
+//! while the forge is unreachable. `comment.rs` decides on the text. Start at
 //! [`spawn_commenter`].
 
-use super::forge::{options_of, parse_pull_request, read_token};
-use super::lookups::{LOOKUPS, compare_sources, parse_comparison};
-use crate::pull_comment::{self, PullAnswer};
-use crate::status;
+use crate::comment::PullAnswer;
+use crate::serve::forge::{options_of, parse_pull_request, read_token};
+use crate::serve::lookups::{LOOKUPS, compare_sources, parse_comparison};
+use crate::{comment, status};
 use anyhow::{Context, bail};
 use speedwell_analysis as analysis;
 use speedwell_machine::process::unix_time_ms;
@@ -178,16 +178,16 @@ impl CommentPoster<'_> {
             let sources = comparison_sources(store, number)?;
             compare_sources(store, &sources, &comparison)
         });
-        let mut answer = answer_or_error.unwrap_or_else(pull_comment::not_compared);
+        let mut answer = answer_or_error.unwrap_or_else(comment::not_compared);
         // The update gets a stamp even if nothing could be compared, because stamps decide which
         // update is newer. The update for the later revision is newer. If the order of the
         // revisions is unknown, the update for the later session is newer.
         answer.stamp = ResultStamp {
             revision: job.revision.clone(),
-            at_unix_ms: pull_comment::measured_at(started_unix_ms),
+            at_unix_ms: comment::measured_at(started_unix_ms),
         };
         if let Some(page) = self.page_url(job) {
-            let line = pull_comment::small_link("all figures", &page);
+            let line = comment::small_link("all figures", &page);
             answer.body.push_str(&line);
         }
         Ok(answer)

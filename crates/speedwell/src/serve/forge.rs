@@ -2,10 +2,9 @@
 //! from the server. Only the server's command line can change this setting, not a page or a
 //! session. Start at [`run`].
 
-use super::backup::open_project_store;
-use super::lookups::parse_comparison;
-use super::project::record_action;
 use crate::options::DatabaseArgs;
+use crate::serve::lookups::parse_comparison;
+use crate::serve::project::{open_project_store, record_action};
 use crate::{CommandStatus, status};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};

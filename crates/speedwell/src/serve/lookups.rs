@@ -1,17 +1,14 @@
 //! Lets dashboard pages call functions of the command line. References to sessions and default
 //! options therefore mean the same in both.
 
+use crate::comment::PullAnswer;
 use crate::history::project::{HistoryRequest, load_history, summarize_sessions};
-use crate::known_facts::mark_known;
-use crate::options::{ComparisonArgs, default_threshold};
-use crate::pull_comment::{self, PullAnswer};
-use crate::reference;
-use crate::{CommandStatus, operand, source};
+use crate::options::{ComparisonArgs, default_threshold, mark_known};
+use crate::{CommandStatus, comment, operand, source, stored_session};
 use anyhow::anyhow;
 use clap::{Args, FromArgMatches};
 use regex::Regex;
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_analysis::AnalysisSettings;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_model::Session;
 use speedwell_report::sources::LabelledSession;
@@ -24,9 +21,9 @@ use std::path::Path;
 
 /// Functions that pages call.
 pub const LOOKUPS: CommandLookups = CommandLookups {
-    session: |store, word| Ok(reference::find_session(store, word)?.number),
+    session: |store, word| Ok(stored_session::find_session(store, word)?.number),
     sources: read_sources,
-    settings: build_settings,
+    settings: |options| Ok(parse_comparison(options)?.analysis_settings(&[], None)),
     mark_known,
     gate: evaluate_gate,
     planned: read_plan_summary,
@@ -82,13 +79,9 @@ pub(super) fn compare_sources(
         .collect();
     let sessions: Vec<&Session> = sources.iter().map(|source| &source.session).collect();
     let settings = comparison.analysis_settings(&[], None);
-    pull_comment::answer_from_comparison(&labelled, &settings, comparison.fail_on, |findings| {
+    comment::answer_from_comparison(&labelled, &settings, comparison.fail_on, |findings| {
         mark_known(findings, &sessions, store);
     })
-}
-
-fn build_settings(options: &[(&str, &str)]) -> anyhow::Result<AnalysisSettings> {
-    Ok(parse_comparison(options)?.analysis_settings(&[], None))
 }
 
 /// Parses comparison options in the same way as the command line.

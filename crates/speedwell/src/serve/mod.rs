@@ -5,11 +5,7 @@
 //! `ready_server.rs` starts the server.
 
 #[cfg(feature = "serve")]
-mod backup;
-#[cfg(feature = "serve")]
 mod commenter;
-#[cfg(feature = "serve")]
-mod dashboard_thread;
 #[cfg(feature = "serve")]
 mod forge;
 #[cfg(feature = "serve")]
@@ -17,14 +13,12 @@ mod lookups;
 #[cfg(feature = "serve")]
 mod project;
 #[cfg(feature = "serve")]
-mod prune;
-#[cfg(feature = "serve")]
 mod ready_server;
 #[cfg(feature = "serve")]
 mod token;
 
-use super::CommandStatus;
-use super::options::DashboardArgs;
+use crate::CommandStatus;
+use crate::options::DashboardArgs;
 use clap::{Args, Subcommand};
 use std::path::Path;
 
@@ -55,11 +49,11 @@ enum ServeCommand {
     #[cfg(feature = "serve")]
     Forge(forge::ForgeArgs),
     #[cfg(feature = "serve")]
-    Backup(backup::BackupArgs),
+    Backup(project::BackupArgs),
     #[cfg(feature = "serve")]
-    Restore(backup::RestoreArgs),
+    Restore(project::RestoreArgs),
     #[cfg(feature = "serve")]
-    Prune(prune::PruneArgs),
+    Prune(project::PruneArgs),
 }
 
 /// Starts the server, or runs a subcommand.
@@ -73,9 +67,9 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
         Some(ServeCommand::Token(args)) => token::run(args),
         Some(ServeCommand::Project(args)) => project::run(args),
         Some(ServeCommand::Forge(args)) => forge::run(args),
-        Some(ServeCommand::Backup(args)) => backup::back_up(args),
-        Some(ServeCommand::Restore(args)) => backup::restore_backup(args),
-        Some(ServeCommand::Prune(args)) => prune::run(args),
+        Some(ServeCommand::Backup(args)) => project::back_up(args),
+        Some(ServeCommand::Restore(args)) => project::restore_backup(args),
+        Some(ServeCommand::Prune(args)) => project::prune(args),
     }
 }
 
@@ -86,7 +80,12 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
 #[cfg(not(feature = "serve"))]
 pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
     let _ = (&args.dashboard, &args.command);
-    anyhow::bail!(
+    Err(missing_dashboard())
+}
+
+#[cfg(not(feature = "serve"))]
+fn missing_dashboard() -> anyhow::Error {
+    anyhow::anyhow!(
         "this speedwell was built without the dashboard\nhint: \
          cargo install --locked --path crates/speedwell (in a checkout)"
     )
@@ -103,7 +102,7 @@ pub fn with_dashboard<T>(
     let Some(path) = path else { return work() };
     #[cfg(feature = "serve")]
     {
-        let dashboard = dashboard_thread::DashboardThread::start(path)?;
+        let dashboard = ready_server::DashboardThread::start(path)?;
         let result = work()?;
         dashboard.wait_for_viewers();
         Ok(result)
@@ -111,9 +110,6 @@ pub fn with_dashboard<T>(
     #[cfg(not(feature = "serve"))]
     {
         let _ = path;
-        anyhow::bail!(
-            "this speedwell was built without the dashboard\nhint: \
-             cargo install --locked --path crates/speedwell (in a checkout)"
-        )
+        Err(missing_dashboard())
     }
 }

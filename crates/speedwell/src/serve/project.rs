@@ -1,15 +1,25 @@
-//! Implements `speedwell serve project`, which creates and lists the projects of a server.
+//! Implements the commands for the stored projects of a server: `speedwell serve project` creates
+//! and lists them, `backup` writes all of them to one file, `restore` reads such a file back into a
+//! database file or into PostgreSQL, and `prune` deletes sessions that the retention rules no longer
+//! keep.
 
-use crate::options::{DatabaseArgs, OutputArgs};
+use crate::history::project::store_points;
+use crate::options::{DatabaseArgs, OutputArgs, parse};
 use crate::{CommandStatus, status};
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
-use speedwell_machine::process::unix_time_ms;
-use speedwell_model::stored::AuditEntry;
-use speedwell_report::{ServedProject, list_served_projects};
+use speedwell_machine::process::{ScratchFolder, unix_time_ms};
+use speedwell_model::stored::{AuditEntry, SessionOverview};
+use speedwell_report::{self as report, ServedProject, format_count, list_served_projects};
 use speedwell_server::dashboard::project_name;
-use speedwell_store::{SessionFilter, Store, StoredProject};
-use std::path::Path;
+use speedwell_store::{
+    BackupLines, RestoreSummary, RetentionRules, SessionFilter, Store, StoredProject, end_backup,
+    write_backup_header,
+};
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Create projects on a server, and control who may read them
 #[derive(Debug, Args)]
@@ -21,6 +31,7 @@ pub struct ProjectArgs {
 #[derive(Debug, Subcommand)]
 enum ProjectCommand {
     Add(AddArgs),
+    /// List the projects
     List(ListArgs),
 }
 
@@ -37,13 +48,13 @@ struct AddArgs {
     store: DatabaseArgs,
 }
 
-/// List the projects
+/// Output and database of a list.
 #[derive(Debug, Args)]
-struct ListArgs {
+pub struct ListArgs {
     #[command(flatten)]
-    output: OutputArgs,
+    pub output: OutputArgs,
     #[command(flatten)]
-    store: DatabaseArgs,
+    pub store: DatabaseArgs,
 }
 
 /// Runs the subcommand.
@@ -113,4 +124,270 @@ pub fn record_action(store: &mut Store, action: &str, subject: &str) -> anyhow::
         result: "done".into(),
         ..AuditEntry::default()
     })
+}
+
+/// Back up all projects, token digests and settings to a file
+///
+/// The file is JSON Lines. 'speedwell serve restore' reads it into a database file or into PostgreSQL, no matter which
+/// of the two the sessions came from. The file is a consistent snapshot of each project, even if the server is running meanwhile. Sessions that
+/// are being measured on this machine are left out; a session whose process was killed is written as interrupted.
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// File to create; it must not exist yet
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    store: DatabaseArgs,
+}
+
+/// Restore a file written by 'speedwell serve backup'
+///
+/// Existing sessions are not changed, and deleted ones are not restored. The whole file is checked before anything is
+/// written.
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// Backup file to read
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    store: DatabaseArgs,
+}
+
+/// Writes a backup.
+///
+/// # Errors
+/// Fails if the store cannot be read, or the file cannot be written.
+pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
+    let path = args.store.database_path()?;
+    let store = Store::open_to_read(&path)?;
+    let displayed_file = args.file.display();
+    // Never overwrite an earlier backup. Write to another name first: a partial backup must not be
+    // mistaken for a complete backup.
+    ensure!(!args.file.exists(), "'{displayed_file}' already exists\nhint: name another file");
+    let partial_file = args.file.with_extension("part");
+    let file = File::create(&partial_file)
+        .with_context(|| format!("cannot write '{}'", partial_file.display()))?;
+    let mut out = BufWriter::new(file);
+    write_backup_header(&mut out, unix_time_ms())?;
+    let mut sessions = 0;
+    let projects = store.list_projects()?;
+    for project in &projects {
+        let header = (project.name.as_str(), project.is_public);
+        sessions += match project.number {
+            1 => store.write_backup(header, &mut out)?,
+            _ => Store::open_to_read(&store.project_path(project)?)?
+                .write_backup(header, &mut out)?,
+        };
+    }
+    end_backup(&mut out, (projects.len(), sessions))?;
+    out.flush()?;
+    out.get_ref().sync_all()?;
+    std::fs::rename(&partial_file, &args.file)
+        .with_context(|| format!("cannot write '{displayed_file}'"))?;
+    let project_count = format_count(projects.len(), "project", "projects");
+    let session_count = format_count(sessions, "session", "sessions");
+    status::print_note(&format!("wrote {session_count} of {project_count} to '{displayed_file}'"));
+    Ok(CommandStatus::DONE)
+}
+
+/// Restores a backup, after checking all of it.
+///
+/// # Errors
+/// Fails if the file is not a valid backup, or the store cannot be written.
+pub fn restore_backup(args: &RestoreArgs) -> anyhow::Result<CommandStatus> {
+    let displayed_file = args.file.display();
+    let context = || format!("cannot restore '{displayed_file}'");
+    let scratch = ScratchFolder::new()?;
+    let mut file = open_seekable(&args.file, &scratch)
+        .with_context(|| format!("cannot read '{displayed_file}'"))?;
+    BackupLines::new(BufReader::new(&file))
+        .and_then(BackupLines::validate)
+        .with_context(context)?;
+    file.rewind()?;
+    let lines = BackupLines::new(BufReader::new(&file)).with_context(context)?;
+    let path = args.store.database_path()?;
+    let is_new = Store::server_address(&path).is_none() && !path.exists();
+    let result = restore_all(&path, lines);
+    if is_new && result.is_err() {
+        remove_store(&path);
+    }
+    let totals = result.with_context(context)?;
+    let format_sessions = |number| format_count(number, "session", "sessions");
+    let mut message = format!("restored {}", format_sessions(totals.sessions));
+    if totals.known > 0 {
+        message += &format!("; already present: {}", format_sessions(totals.known));
+    }
+    if totals.deleted > 0 {
+        message +=
+            &format!("; not restored, because deleted here: {}", format_sessions(totals.deleted));
+    }
+    status::print_note(&message);
+    Ok(CommandStatus::DONE)
+}
+
+/// Opens a file that will be read twice. Input from a pipe is copied to a file first.
+fn open_seekable(path: &Path, scratch: &ScratchFolder) -> std::io::Result<File> {
+    let mut file = File::open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    let mut options = File::options();
+    let mut copy = options.read(true).write(true).create_new(true).open(scratch.path("backup"))?;
+    std::io::copy(&mut file, &mut copy)?;
+    copy.rewind()?;
+    Ok(copy)
+}
+
+fn restore_all(
+    path: &Path,
+    mut lines: BackupLines<BufReader<&File>>,
+) -> anyhow::Result<RestoreSummary> {
+    let mut first_store = Store::open(path)?;
+    let mut totals = RestoreSummary::default();
+    while let Some((name, is_public)) = lines.next_project()? {
+        let summary = match name.as_str() {
+            "" => restore_project(&mut first_store, &mut lines)?,
+            name => {
+                let project: StoredProject = first_store.add_project(name)?;
+                first_store.set_project_visibility(name, is_public)?;
+                let mut store = Store::open(&first_store.project_path(&project)?)?;
+                restore_project(&mut store, &mut lines)?
+            }
+        };
+        totals.sessions += summary.sessions;
+        totals.known += summary.known;
+        totals.deleted += summary.deleted;
+    }
+    Ok(totals)
+}
+
+/// Removes the store files that this restore created. Ignores failures: the error of the restore
+/// explains why a partial store remains.
+fn remove_store(path: &Path) {
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        let _ = std::fs::remove_file(name);
+    }
+    let _ = std::fs::remove_dir_all(Store::projects_folder(path));
+}
+
+/// Restores one project and computes the history points of its sessions.
+fn restore_project(
+    store: &mut Store,
+    lines: &mut BackupLines<BufReader<&File>>,
+) -> anyhow::Result<RestoreSummary> {
+    let summary = store.restore_project(lines)?;
+    for number in store.find_sessions_without_points()? {
+        store_points(store, number)?;
+    }
+    Ok(summary)
+}
+
+/// Opens the store of the named project, or the store of the first project if no name is given.
+///
+/// # Errors
+/// Fails if there is no such project.
+pub fn open_project_store(path: &Path, name: Option<&str>) -> anyhow::Result<Store> {
+    let first_store = Store::open(path)?;
+    let Some(name) = name else {
+        return Ok(first_store);
+    };
+    let project = first_store.find_project(name)?.with_context(|| {
+        format!("unknown project '{name}'\nhint: 'speedwell serve project list' shows all projects")
+    })?;
+    Store::open(&first_store.project_path(&project)?)
+}
+
+/// How long a deletion can be undone.
+const UNDELETE_PERIOD: Duration = Duration::from_secs(7 * 86_400);
+
+/// Delete old sessions that failed or belong to branches
+///
+/// Nothing is deleted automatically. Tagged sessions, sessions of the main branch and sessions that confirm a change
+/// are always kept. The store remembers deleted sessions and refuses later pushes of them; a deletion can be undone for
+/// 7 days.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  speedwell serve prune --failed 90d --branches 30d --dry-run
+  speedwell serve prune --project core --failed 90d --main main,release
+  speedwell serve prune --undelete 019731f2-...")]
+pub struct PruneArgs {
+    /// Project name [default: the first]
+    #[arg(long, value_name = "NAME")]
+    project: Option<String>,
+    /// Delete interrupted and empty sessions older than this
+    #[arg(long, value_name = "TIME", value_parser = days)]
+    failed: Option<Duration>,
+    /// Delete sessions of branches other than --main, older than this
+    #[arg(long, value_name = "TIME", value_parser = days)]
+    branches: Option<Duration>,
+    /// Branches whose sessions are always kept
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_values = ["main", "master"])]
+    main: Vec<String>,
+    /// List what would be deleted, without deleting it
+    #[arg(long)]
+    dry_run: bool,
+    /// Undo the deletion of this session
+    #[arg(long, value_name = "ID", conflicts_with_all = ["failed", "branches", "dry_run"])]
+    undelete: Option<String>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: DatabaseArgs,
+}
+
+fn days(text: &str) -> Result<Duration, String> {
+    let number = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
+    match number {
+        Some(days) => Ok(Duration::from_secs(u64::from(days) * 86_400)),
+        None => parse::duration(text)
+            .map_err(|error| format!("{error}, or a number of days such as 90d")),
+    }
+}
+
+/// Deletes sessions, or undoes a deletion.
+///
+/// # Errors
+/// Fails if the store cannot be written, or there is no such session.
+pub fn prune(args: &PruneArgs) -> anyhow::Result<CommandStatus> {
+    let mut store = open_project_store(&args.store.database_path()?, args.project.as_deref())?;
+    if let Some(id) = &args.undelete {
+        let number = store.restore_deleted(id)?;
+        status::print_note(&format!("restored session '{id}' as @{number}"));
+        return Ok(CommandStatus::DONE);
+    }
+    ensure!(
+        args.failed.is_some() || args.branches.is_some(),
+        "no sessions selected to delete\nhint: use --failed 90d or --branches 30d; --dry-run lists the sessions"
+    );
+    let now = unix_time_ms();
+    let cutoff = |age: Option<Duration>| age.map(|age| now - age.as_millis() as i64);
+    let rules = RetentionRules {
+        failed_since: cutoff(args.failed),
+        branches_since: cutoff(args.branches),
+        main: &args.main,
+    };
+    let expired = store.expired_sessions(&rules)?;
+    if args.dry_run {
+        let sessions: Vec<SessionOverview> =
+            expired.iter().map(|(session, _)| session.clone()).collect();
+        let page = report::SessionsPage {
+            sessions: &sessions,
+            number: 1,
+            all: sessions.len(),
+            is_chosen: true,
+        };
+        args.output.print_document(&report::list_sessions(&page))?;
+        return Ok(CommandStatus::DONE);
+    }
+    for (session, reason) in &expired {
+        store.delete_session(session.number, "command line", reason, now)?;
+    }
+    let purged = store.purge_deleted_before(now - UNDELETE_PERIOD.as_millis() as i64)?;
+    status::print_note(&format!("deleted {}", format_count(expired.len(), "session", "sessions")));
+    if purged > 0 {
+        status::print_note(&format!("{purged} earlier deletions can no longer be undone"));
+    }
+    Ok(CommandStatus::DONE)
 }

@@ -1,13 +1,14 @@
 //! Starts the dashboard: decides where it listens and who may access it. A background thread
 //! computes missing history points of sessions, so that no page has to wait for them.
 //!
-//! `server::dashboard` builds the pages, and `server::http` enforces limits on requests. Start at
-//! [`run`].
+//! A dashboard can also be served while a command measures (`--dashboard`), and then until a minute
+//! has passed without a viewer ([`DashboardThread`]). `server::dashboard` builds the pages, and
+//! `server::http` enforces limits on requests. Start at [`run`].
 
-use super::commenter;
-use super::lookups::LOOKUPS;
 use crate::history::project::summarize_sessions;
-use crate::options::{DashboardArgs, LogFormat};
+use crate::options::{DashboardArgs, DatabaseArgs, LogFormat};
+use crate::serve::commenter;
+use crate::serve::lookups::LOOKUPS;
 use crate::{CommandStatus, status};
 use anyhow::{anyhow, bail, ensure};
 use speedwell_machine::process;
@@ -18,12 +19,16 @@ use speedwell_server::http::{
     ServerStopper, TlsIdentity, TrustedProxy,
 };
 use speedwell_store::Store;
+use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
+/// Poll interval for interrupts, viewers and a pressed key.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Maximum number of sessions to summarize before other writers get a turn.
@@ -90,10 +95,10 @@ fn summarize_store(path: &Path) -> anyhow::Result<usize> {
 }
 
 /// A server that listens, but responds to nothing until it is run.
-pub struct ReadyServer {
-    pub server: HttpServer,
-    pub site: Arc<SiteState>,
-    pub stopper: ServerStopper,
+struct ReadyServer {
+    server: HttpServer,
+    site: Arc<SiteState>,
+    stopper: ServerStopper,
     path: PathBuf,
     url: String,
     /// What messages add about the address on which the server listens; empty if `url` contains it.
@@ -103,7 +108,7 @@ pub struct ReadyServer {
 impl ReadyServer {
     /// # Errors
     /// Fails under the same conditions as [`run`].
-    pub fn from_args(args: &DashboardArgs) -> anyhow::Result<ReadyServer> {
+    fn from_args(args: &DashboardArgs) -> anyhow::Result<ReadyServer> {
         let path = args.store.database_path()?;
         if path.is_file() || Store::server_address(&path).is_some() {
             // Open the store once, to report a broken store now instead of on every page, and to
@@ -112,7 +117,11 @@ impl ReadyServer {
         }
         let listen_plan = ListenPlan::from_args(args)?;
         let stopper = ServerStopper::new();
-        let rules = listen_plan.access_rules(args);
+        let rules = AccessRules {
+            allows_anonymous_reads: listen_plan.is_local && !args.private,
+            has_key: listen_plan.is_local,
+            has_tls: args.cert.is_some() || args.behind_proxy.is_some(),
+        };
         let site = Arc::new(SiteState::new(&path, LOOKUPS, rules, &stopper)?);
         let options = ServerOptions {
             has_token: listen_plan.is_local || has_token(&path)?,
@@ -137,7 +146,7 @@ impl ReadyServer {
     }
 
     /// Prints the URL, and opens it in a browser if requested.
-    pub fn announce_url(&self, opens: bool, until: &str) {
+    fn announce_url(&self, opens: bool, until: &str) {
         let ReadyServer { url, behind, .. } = self;
         status::print_note(&format!(
             "the dashboard of {} is at {url}{behind} {until}",
@@ -204,7 +213,7 @@ impl ListenPlan {
     fn from_args(args: &DashboardArgs) -> anyhow::Result<ListenPlan> {
         let listen = match args.bind.as_deref() {
             None => {
-                let (first, last) = args.port_range();
+                let (first, last) = args.port.map_or((7600, 7609), |port| (port, port));
                 ListenAddress::Loopback { first, last }
             }
             Some(address_text) => match address_text.strip_prefix("unix:") {
@@ -233,14 +242,6 @@ impl ListenPlan {
         let proxy =
             args.behind_proxy.as_deref().map(|proxy| parse_proxy(proxy, &listen)).transpose()?;
         Ok(ListenPlan { listen, proxy, is_local, public: args.public_url.clone() })
-    }
-
-    fn access_rules(&self, args: &DashboardArgs) -> AccessRules {
-        AccessRules {
-            allows_anonymous_reads: self.is_local && !args.private,
-            has_key: self.is_local,
-            has_tls: args.cert.is_some() || args.behind_proxy.is_some(),
-        }
     }
 
     /// # Errors
@@ -371,5 +372,76 @@ fn open_browser(address: &str, url: &str) {
         status::print_warning(&format!(
             "Cannot open a browser, because xdg-open is missing; the address is {url}."
         ));
+    }
+}
+
+/// How long the dashboard stays up after the last viewer has left.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A dashboard served by its own thread.
+pub struct DashboardThread {
+    site: Arc<SiteState>,
+    stopper: ServerStopper,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl DashboardThread {
+    /// Serves the store at a path to users of this machine.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read, or no port is free.
+    pub fn start(path: &Path) -> anyhow::Result<DashboardThread> {
+        let args = DashboardArgs {
+            store: DatabaseArgs { db: Some(path.to_owned()) },
+            ..DashboardArgs::default()
+        };
+        let ready = ReadyServer::from_args(&args)?;
+        ready.announce_url(false, "while measuring");
+        let ReadyServer { server, site, stopper, .. } = ready;
+        let thread = std::thread::spawn(move || {
+            if let Err(error) = server.run() {
+                status::print_warning(&format!("The dashboard stopped: {error}."));
+            }
+        });
+        Ok(DashboardThread { site, stopper, thread: Some(thread) })
+    }
+
+    /// Keeps serving until the user presses Enter or Ctrl-C, or until a minute has passed without a
+    /// viewer. Returns immediately if there is no terminal and no one has opened the dashboard.
+    pub fn wait_for_viewers(self) {
+        let has_terminal = std::io::stdin().is_terminal();
+        if !has_terminal && !self.site.has_responded() {
+            return;
+        }
+        status::print_note(
+            "the dashboard stays up until you press Enter, or until a minute after the last viewer leaves",
+        );
+        let has_ended = Arc::new(AtomicBool::new(false));
+        if has_terminal {
+            let has_ended = has_ended.clone();
+            std::thread::spawn(move || {
+                let _ = std::io::stdin().read_line(&mut String::new());
+                has_ended.store(true, Ordering::Relaxed);
+            });
+        }
+        let mut last_seen = Instant::now();
+        while !has_ended.load(Ordering::Relaxed)
+            && !process::is_interrupt_requested()
+            && last_seen.elapsed() < IDLE_TIMEOUT
+        {
+            if self.site.count_viewers() > 0 {
+                last_seen = Instant::now();
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+}
+
+impl Drop for DashboardThread {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Implements `speedwell serve token`, which manages the tokens that grant permissions on a server.
 
-use super::project::{ensure_project, record_action};
-use crate::options::{DatabaseArgs, OutputArgs, parse};
+use super::project::{ListArgs, ensure_project, record_action};
+use crate::options::{DatabaseArgs, parse};
 use crate::{CommandStatus, status};
 use anyhow::ensure;
 use clap::{Args, Subcommand, ValueEnum};
@@ -22,6 +22,7 @@ pub struct TokenArgs {
 #[derive(Debug, Subcommand)]
 enum TokenCommand {
     Add(AddArgs),
+    /// List the tokens, without their secrets
     List(ListArgs),
     Revoke(RevokeArgs),
 }
@@ -47,15 +48,6 @@ struct AddArgs {
     /// Lifetime, such as 365d or 12h [default: until revoked]
     #[arg(long, value_name = "DURATION", value_parser = lifetime)]
     expires: Option<Duration>,
-    #[command(flatten)]
-    store: DatabaseArgs,
-}
-
-/// List the tokens, without their secrets
-#[derive(Debug, Args)]
-struct ListArgs {
-    #[command(flatten)]
-    output: OutputArgs,
     #[command(flatten)]
     store: DatabaseArgs,
 }

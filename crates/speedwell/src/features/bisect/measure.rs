@@ -5,16 +5,19 @@
 //! when to stop. The stored session holds the state of the search, so a killed search can be
 //! resumed. Start at [`plan_bisection`], then [`start_bisection`].
 
-use crate::features::confirm::measure::{SuspectChange, keep_cases};
-use crate::reference;
+use crate::features::confirm::{SuspectChange, keep_cases};
+use crate::stored_session;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_adapters::fingerprint_benchmarks;
 use speedwell_adapters::plan::SessionPlan;
+use speedwell_analysis::bisect;
 use speedwell_analysis::bisect::{
-    self, BisectBlock, BisectObservations, BisectPhase, BisectStep, RUNS_PER_BLOCK,
+    BisectBlock, BisectObservations, BisectPhase, BisectStep, RUNS_PER_BLOCK,
 };
-use speedwell_engine::execution::worktree::{self, Checkout};
-use speedwell_engine::execution::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
+use speedwell_engine::execution::worktree::Checkout;
+use speedwell_engine::execution::{
+    self as runner, ExecuteOptions, SessionEnd, StoppingRule, worktree,
+};
 use speedwell_engine::{
     EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest, check_processors,
     emit_warning, prepare_counting, revisions, session_header, warn_if_busy,
@@ -107,7 +110,7 @@ pub fn load_interrupted(
 ) -> Result<(i64, SessionPlan)> {
     adopt_orphans();
     install_handlers()?;
-    let number = reference::find_session(store, session)?.number;
+    let number = stored_session::find_session(store, session)?.number;
     let text = store.session_plan(number)?.unwrap_or_default();
     let mut plan = serde_json::from_str::<SessionPlan>(&text)
         .ok()
@@ -409,8 +412,6 @@ impl BisectRun<'_, '_> {
 
     /// Records that a revision could not be built, with a command that repeats the attempt.
     fn note_failure(&mut self, revision: &LineRevision, error: &anyhow::Error) -> Result<()> {
-        let message = format!("{error:#}");
-        let (reason, output) = message.split_once('\n').unwrap_or((&message, ""));
         let worktree =
             self.plan.variants[0].worktree.clone().context("the good end is not a revision")?;
         let folder = format!("/tmp/{}", revision.short());
@@ -432,16 +433,8 @@ impl BisectRun<'_, '_> {
             ..Variant::plain(revision.short())
         };
         self.add_variant(&variant)?;
-        let failure = StepFailure {
-            step: FailedStep::Build,
-            benchmark: self.plan.jobs[0].source.name.clone(),
-            case: None,
-            variant: Some(variant.name),
-            slot: None,
-            cause: FailureCause::Invalid { reason: reason.to_owned() },
-            stderr_tail: output.to_owned(),
-            replay,
-        };
+        let message = format!("{error:#}");
+        let failure = build_failure(&self.plan, &variant.name, &message, replay);
         let note = format!("cannot build {}; skipping it", revision.short());
         self.listener.observe(&SessionEvent::Note(&note))?;
         self.recorder.observe(&SessionEvent::Failed(&failure))?;
@@ -493,6 +486,26 @@ impl BisectRun<'_, '_> {
             &mut RunWholeBlock,
             &mut [&mut block_recorder, self.listener],
         )
+    }
+}
+
+/// Describes that a revision could not be built. `replay` is a command that repeats the attempt.
+pub fn build_failure(
+    plan: &SessionPlan,
+    variant: &str,
+    message: &str,
+    replay: String,
+) -> StepFailure {
+    let (reason, output) = message.split_once('\n').unwrap_or((message, ""));
+    StepFailure {
+        step: FailedStep::Build,
+        benchmark: plan.jobs[0].source.name.clone(),
+        case: None,
+        variant: Some(variant.to_owned()),
+        slot: None,
+        cause: FailureCause::Invalid { reason: reason.to_owned() },
+        stderr_tail: output.to_owned(),
+        replay,
     }
 }
 

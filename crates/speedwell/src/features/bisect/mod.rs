@@ -197,8 +197,7 @@ impl BisectArgs {
             ..BisectRequest::default()
         };
         if let Some(number) = self.change {
-            let (suspect, change_request) =
-                confirm::measure::prepare_change(store, number, &measuring)?;
+            let (suspect, change_request) = confirm::prepare_change(store, number, &measuring)?;
             let metric = suspect.series.metric.name.clone();
             request.metric = request.metric.or(Some(metric));
             request.range = format!("{}..{}", suspect.change.before, suspect.change.after);

@@ -1,23 +1,26 @@
 //! `speedwell confirm`: measures both sides of a suspected change again.
 //!
-//! This module handles the options and records the outcome in the store. Start at [`run`].
-
-pub mod measure;
+//! This module decides what to measure, and records the outcome in the store. It takes the case and
+//! the target from a session that has measured them. `analysis::confirm` decides how many runs a
+//! confirmation takes. Start at [`run`].
 
 use crate::options::{FailOn, MeasureTask, RunArgs};
-use crate::resume::load_interrupted_plan;
+use crate::stored_session::load_interrupted_plan;
 use crate::{CommandStatus, run as measuring, status};
-use anyhow::{anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
-use measure::{SuspectChange, SuspectGroup};
+use regex::Regex;
+use speedwell_adapters::BenchmarkJob;
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::confirm::{ConfirmationResult, read_confirmations};
 use speedwell_analysis::{self as analysis, AnalysisSettings, TestingCorrection, identify_machine};
-use speedwell_engine::{MeasureRequest, PreparedPlan};
+use speedwell_engine::{self as engine, MeasureRequest, PreparedPlan, RevisionRequest};
 use speedwell_model::{
-    ChangeState, IntervalEstimate, Machine, RecordedChange, RunOrder, Session, SessionPurpose,
+    ChangeState, IntervalEstimate, Machine, RecordedChange, RunOrder, SeriesKey, Session,
+    SessionPurpose, Variant,
 };
 use speedwell_report::{self as report, Document, ReportBlock, ReportSubject};
-use speedwell_store::Store;
+use speedwell_store::{Store, StoredSeries};
 use std::collections::BTreeSet;
 
 /// Measure both sides of a suspected change again, to confirm or refute it
@@ -56,17 +59,12 @@ pub fn run(args: ConfirmArgs) -> anyhow::Result<CommandStatus> {
     task.output.check_report(ReportSubject::Confirmation)?;
     let mut store = task.open_store()?;
     if let Some(session) = &args.execution.resume {
-        let plans = load_interrupted_plan(
-            &store,
-            session,
-            args.execution.budget,
-            &mut task.progress_display(),
-        )?;
+        let plans = load_interrupted_plan(&store, session, &task)?;
         ensure!(
             plans.plan.design.purpose == SessionPurpose::Confirm,
             "session {session} is not a confirmation\nhint: speedwell run --resume {session}"
         );
-        let suspects = measure::changes_in_plan(&store, &plans.plan)?;
+        let suspects = changes_in_plan(&store, &plans.plan)?;
         return measure_and_record(plans, &suspects, &mut store, &task);
     }
     if args.variants.is_any() {
@@ -93,7 +91,7 @@ pub fn confirm_changes(
     task: &MeasureTask,
 ) -> anyhow::Result<CommandStatus> {
     let mut status = CommandStatus::DONE;
-    for SuspectGroup { suspects, request } in measure::group_changes(store, numbers, request)? {
+    for SuspectGroup { suspects, request } in group_changes(store, numbers, request)? {
         status = status.worse_of(measure_suspects(&request, &suspects, store, task)?);
     }
     Ok(status)
@@ -158,7 +156,7 @@ fn measure_suspects(
 ) -> anyhow::Result<CommandStatus> {
     let mut plans = PreparedPlan::read(request, &mut task.progress_display())?;
     if !suspects.is_empty() {
-        measure::keep_cases(suspects, &mut plans)?;
+        keep_cases(suspects, &mut plans)?;
     }
     ensure!(
         plans.plan.variants.len() == 2,
@@ -167,7 +165,8 @@ fn measure_suspects(
     if task.execution.list || task.execution.test {
         return measuring::execute_plans(plans, store, task);
     }
-    if measure::are_identical(&plans) {
+    // Measuring the same program twice says nothing about a change.
+    if engine::are_identical(&plans.plan) {
         task.output.print_document(&report::report_identical())?;
         for suspect in suspects {
             record_outcome(suspect, None, None, store)?;
@@ -259,4 +258,216 @@ fn record_outcome(
     };
     status::print_note(&format!("change {} is {state}", change.number));
     store.store_confirmation(&RecordedChange { state, ratio, confirmed_by: session, ..change })
+}
+
+/// A stored change to measure again.
+#[derive(Debug, Clone)]
+pub struct SuspectChange {
+    /// The change.
+    pub change: RecordedChange,
+    /// The series of the change.
+    pub series: SeriesKey,
+    /// Machines with points of the series.
+    pub machines: Vec<Machine>,
+}
+
+impl SuspectChange {
+    fn new(store: &Store, change: RecordedChange, series: StoredSeries) -> Result<SuspectChange> {
+        let points = store.load_points(series.number)?;
+        let numbers: BTreeSet<i64> = points.iter().map(|point| point.machine).collect();
+        let machines =
+            numbers.into_iter().map(|number| store.find_machine(number)).collect::<Result<_>>()?;
+        Ok(SuspectChange { change, series: series.key, machines })
+    }
+
+    /// Whether this is a change of `metric` in `case`.
+    pub fn is_of(&self, case: &str, metric: &str) -> bool {
+        self.series.case == case && self.series.metric.name == metric
+    }
+}
+
+/// Changes between the same two revisions of one target. One session measures all these changes.
+#[derive(Debug, Clone)]
+struct SuspectGroup {
+    /// The changes.
+    pub suspects: Vec<SuspectChange>,
+    /// What to measure for these changes.
+    pub request: MeasureRequest,
+}
+
+impl SuspectGroup {
+    /// Whether another change can be measured in the same session.
+    fn accepts_change(&self, suspect: &SuspectChange, request: &MeasureRequest) -> bool {
+        let has_same_revisions = |other: &SuspectChange| {
+            other.change.before == suspect.change.before
+                && other.change.after == suspect.change.after
+        };
+        self.suspects.iter().all(has_same_revisions)
+            && self.request.targets == request.targets
+            && self.request.variants.given == request.variants.given
+    }
+
+    /// Adds another change with its cases.
+    fn add_change(&mut self, suspect: SuspectChange, request: MeasureRequest) {
+        let selection = &mut self.request.selection;
+        selection.filters.extend(request.selection.filters);
+        selection.sets.extend(request.selection.sets);
+        selection.sets.sort();
+        selection.sets.dedup();
+        self.suspects.push(suspect);
+    }
+}
+
+/// Keeps only the cases of these changes in the plans.
+///
+/// # Errors
+/// Fails if a case is missing.
+pub fn keep_cases(suspects: &[SuspectChange], plans: &mut PreparedPlan) -> Result<()> {
+    for SuspectChange { change, series, .. } in suspects {
+        ensure!(
+            plans.plan.jobs.iter().any(|job| measures_series(job, series)),
+            "the revisions of change {} no longer have case '{}'",
+            change.number,
+            series.case
+        );
+    }
+    let series = suspects.iter().map(|suspect| &suspect.series);
+    plans.plan.jobs.retain(|job| series.clone().any(|series| measures_series(job, series)));
+    Ok(())
+}
+
+fn measures_series(job: &BenchmarkJob, series: &SeriesKey) -> bool {
+    match &job.case {
+        Some(case) => case.id() == series.case,
+        None => job.label == series.case,
+    }
+}
+
+/// Groups the changes with these numbers. One session can confirm a group. `request` supplies the
+/// options.
+///
+/// # Errors
+/// Fails if a change does not exist or is a gradual drift, or if no stored session has its target.
+fn group_changes(
+    store: &Store,
+    numbers: &[i64],
+    request: &MeasureRequest,
+) -> Result<Vec<SuspectGroup>> {
+    let mut groups: Vec<SuspectGroup> = Vec::new();
+    for number in numbers {
+        let (suspect, request) = prepare_change(store, *number, request)?;
+        match groups.iter_mut().find(|group| group.accepts_change(&suspect, &request)) {
+            Some(group) => group.add_change(suspect, request),
+            None => groups.push(SuspectGroup { suspects: vec![suspect], request }),
+        }
+    }
+    Ok(groups)
+}
+
+/// Finds the stored changes that an interrupted session was to measure again.
+///
+/// # Errors
+/// Fails if the store cannot be read.
+fn changes_in_plan(store: &Store, plan: &SessionPlan) -> Result<Vec<SuspectChange>> {
+    let commit =
+        |variant: usize| Some(plan.variants.get(variant)?.worktree.as_ref()?.revision.as_str());
+    let (Some(before), Some(after)) = (commit(0), commit(1)) else {
+        return Ok(Vec::new());
+    };
+    let mut suspects = Vec::new();
+    for series in store.list_series()? {
+        if !plan.jobs.iter().any(|job| measures_series(job, &series.key)) {
+            continue;
+        }
+        for number in store.find_changes_between(series.number, before, after)? {
+            let change = store.find_change(number)?.change;
+            suspects.push(SuspectChange::new(store, change, series.clone())?);
+        }
+    }
+    Ok(suspects)
+}
+
+/// Returns the change with this number, and what to measure. `request` supplies the options.
+///
+/// # Errors
+/// Fails if the change does not exist or is a gradual drift, or if no stored session has its
+/// target.
+pub fn prepare_change(
+    store: &Store,
+    number: i64,
+    request: &MeasureRequest,
+) -> Result<(SuspectChange, MeasureRequest)> {
+    let stored = store.find_change(number)?;
+    let all_series = store.list_series()?;
+    let series = all_series
+        .into_iter()
+        .find(|series| series.number == stored.series)
+        .context("the series of the change no longer exists")?;
+    let change = stored.change;
+    ensure!(
+        !change.is_drift,
+        "change {number} is a gradual drift, not a step between two revisions\nhint: --old rev:OLD \
+         --new rev:NEW compares any two revisions"
+    );
+    let (job, variant) = find_job(store, &series)?;
+    let mut request = request.clone();
+    request.targets = vec![job.source.to_operand()];
+    let case = job.case.as_ref();
+    let values = case.map(|case| case.values.as_slice()).unwrap_or_default();
+    if !job.source.is_program() {
+        let sets = values.iter().map(|(name, value)| (name.clone(), value.plain()));
+        request.selection.sets.extend(sets);
+    }
+    let name = case.map_or(&job.source.name, |case| &case.benchmark);
+    request.selection.filters = vec![Regex::new(&format!("^{}$", regex::escape(name)))?];
+    let before_request = RevisionRequest {
+        variant: 0,
+        revision: change.before.clone(),
+        program: None,
+        names_variant: true,
+    };
+    let after_request =
+        RevisionRequest { variant: 1, revision: change.after.clone(), ..before_request.clone() };
+    let named_variant = |name: &str| Variant {
+        name: name.to_owned(),
+        program: None,
+        worktree: None,
+        ..variant.clone()
+    };
+    request.variants.given = vec![named_variant("before"), named_variant("after")];
+    request.variants.revisions = vec![before_request, after_request];
+    request.plan.purpose = SessionPurpose::Confirm;
+    Ok((SuspectChange::new(store, change, series)?, request))
+}
+
+/// Finds a case's job in the newest session that planned the case. Also returns the series' variant
+/// in that plan or, if it is missing, the plan's first variant.
+fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Variant)> {
+    let key = &series.key;
+    for point in store.load_points(series.number)?.iter().rev() {
+        let Some(text) = store.session_plan(point.session)? else {
+            continue;
+        };
+        let Ok(plan) = serde_json::from_str::<SessionPlan>(&text) else {
+            continue;
+        };
+        if let Some(job) = plan.jobs.iter().find(|job| measures_series(job, key)) {
+            let same_variant = plan.variants.iter().find(|variant| variant.name == key.variant);
+            let mut variant = same_variant
+                .or(plan.variants.first())
+                .cloned()
+                .context("the plan has no variants")?;
+            if variant.worktree.take().is_some() {
+                // The environment refers to another worktree. It is filled in again for the new
+                // worktree.
+                variant.environment.clear();
+            }
+            return Ok((job.clone(), variant));
+        }
+    }
+    bail!(
+        "no session records the target of '{}': its results were imported, or the case was \
+         renamed\nhint: speedwell confirm --old rev:OLD --new rev:NEW TARGET",
+        key.case
+    )
 }

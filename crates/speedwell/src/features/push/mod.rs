@@ -5,14 +5,14 @@
 //! has them. Start at [`run`]; measuring commands end with [`push_pending`].
 
 use crate::import::ImportSummary;
-use crate::options::{OutputArgs, PushTarget, StoreArgs, env_variable, parse};
-use crate::reference;
-use crate::results_file::{self, FileWarnings};
-use crate::{CommandStatus, large_sessions, results_folder, status};
+use crate::options::{OutputArgs, PushTarget, StoreArgs, env_variable, parse, read_token_file};
+use crate::results_file::FileWarnings;
+use crate::{CommandStatus, results_file, status, stored_session};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use speedwell_formats::{MetricDirections, json_lines};
-use speedwell_machine::process::{self, ScratchFolder};
+use speedwell_machine::process;
+use speedwell_machine::process::ScratchFolder;
 use speedwell_model::stored::{OutboxEntry, UploadState};
 use speedwell_model::{Session, SessionState};
 use speedwell_report as report;
@@ -132,7 +132,7 @@ pub fn run(args: PushArgs) -> anyhow::Result<CommandStatus> {
             return Ok(named_sessions.exit_status());
         }
         for number in &named_sessions.finished {
-            store.queue_upload(*number, &target.to_string(), now_unix_ms())?;
+            store.queue_upload(*number, &target.to_string(), process::unix_time_ms())?;
         }
     }
     store.retry_uploads_now()?;
@@ -212,11 +212,9 @@ impl NamedSessions {
         store: &mut Store,
     ) -> anyhow::Result<()> {
         if let Some((first, last)) = source.split_once("..").filter(|_| source.starts_with('@')) {
-            let first = reference::find_session(store, first)?.number;
-            let last = match last.strip_prefix('@') {
-                Some(_) => reference::find_session(store, last)?.number,
-                None => reference::find_session(store, &format!("@{last}"))?.number,
-            };
+            let first = stored_session::find_session(store, first)?.number;
+            let last = format!("@{}", last.strip_prefix('@').unwrap_or(last));
+            let last = stored_session::find_session(store, &last)?.number;
             ensure!(
                 first <= last,
                 "empty range '{source}': @{first} is newer than @{last}\nhint: use @{last}..@{first}"
@@ -227,7 +225,7 @@ impl NamedSessions {
             self.add_numbers(import_file(source, args, store)?);
             return Ok(());
         }
-        let number = reference::find_session(store, source)?.number;
+        let number = stored_session::find_session(store, source)?.number;
         if store.session_state(number)? == SessionState::Running {
             self.unfinished.push(number);
             self.misses_named_session = true;
@@ -290,11 +288,7 @@ fn import_file(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Resu
         );
     }
     let (better, mut warnings) = (MetricDirections::default(), FileWarnings::default());
-    let sessions = if file.is_dir() {
-        results_folder::read(file, &better, &mut warnings)?
-    } else {
-        results_file::read_with(file, &better, &mut warnings)?
-    };
+    let sessions = results_file::read(file, &better, &mut warnings)?;
     warnings.print_warnings();
     let mut summary = ImportSummary::default();
     let mut numbers = Vec::new();
@@ -314,7 +308,10 @@ fn import_file(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Resu
 /// Creates the client. Environment variables are the defaults for token and certificate
 /// authorities.
 fn build_client(token_file: Option<&Path>, ca: Option<&Path>) -> anyhow::Result<UploadClient> {
-    let token = read_token(token_file)?;
+    let token = match token_file {
+        Some(path) => Some(read_token_file(path)?),
+        None => env_variable("SPEEDWELL_TOKEN").map(SecretToken::new),
+    };
     let from_environment = std::env::var_os("SPEEDWELL_CA").filter(|value| !value.is_empty());
     let Some(path) = ca.map(Path::to_owned).or(from_environment.map(PathBuf::from)) else {
         return Ok(UploadClient::new(token, Vec::new()));
@@ -323,20 +320,6 @@ fn build_client(token_file: Option<&Path>, ca: Option<&Path>) -> anyhow::Result<
     let pem = fs::read(&path).with_context(context)?;
     let authorities = parse_authorities(&pem).map_err(anyhow::Error::msg).with_context(context)?;
     Ok(UploadClient::new(token, authorities))
-}
-
-/// Returns the token for the server, if there is one.
-///
-/// # Errors
-/// Fails if the file cannot be read.
-pub fn read_token(file: Option<&Path>) -> anyhow::Result<Option<SecretToken>> {
-    let Some(path) = file else {
-        let value = env_variable("SPEEDWELL_TOKEN");
-        return Ok(value.map(SecretToken::new));
-    };
-    let text = fs::read_to_string(path)
-        .with_context(|| format!("cannot read the token in '{}'", path.display()))?;
-    Ok(Some(SecretToken::new(text)))
 }
 
 /// A set of sessions to upload.
@@ -365,7 +348,7 @@ impl UploadJob<'_> {
             let claimed_item = store.claim_upload(&UploadSelection {
                 sessions: self.sessions,
                 url: self.url,
-                now_unix_ms: now_unix_ms(),
+                now_unix_ms: process::unix_time_ms(),
             })?;
             if let Some(mut item) = claimed_item {
                 self.send_session(store, client, &mut item, &mut failure_counts)?;
@@ -377,7 +360,7 @@ impl UploadJob<'_> {
             let Some(next) = waiting_items.map(|item| item.next_unix_ms).min() else {
                 break;
             };
-            let pause = u64::try_from(next - now_unix_ms()).unwrap_or(0).max(100);
+            let pause = u64::try_from(next - process::unix_time_ms()).unwrap_or(0).max(100);
             let until = started_at.elapsed() + Duration::from_millis(pause);
             if until > self.retry_time {
                 break;
@@ -419,7 +402,7 @@ impl UploadJob<'_> {
             Ok(result) => {
                 failure_counts.remove(&item.url);
                 item.state = UploadState::Sent;
-                item.sent_unix_ms = Some(now_unix_ms());
+                item.sent_unix_ms = Some(process::unix_time_ms());
                 item.reason = None;
                 if !self.is_quiet {
                     let note =
@@ -442,7 +425,7 @@ impl UploadJob<'_> {
                 *failure_count += 1;
                 let wait = retry_after.unwrap_or_else(|| with_jitter(wait));
                 let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(MAX_DELAY_MS);
-                item.next_unix_ms = now_unix_ms() + wait_ms.min(MAX_DELAY_MS);
+                item.next_unix_ms = process::unix_time_ms() + wait_ms.min(MAX_DELAY_MS);
                 item.reason = Some(reason);
                 // Delay all uploads to this server, because it is unavailable for all sessions.
                 store.delay_uploads(&item.url, item.next_unix_ms)?;
@@ -480,9 +463,9 @@ impl SessionUpload {
         store: &Store,
         number: i64,
     ) -> anyhow::Result<Result<SessionUpload, UploadError>> {
-        let upload_from_file = large_sessions::in_parts(
+        let upload_from_file = stored_session::in_parts(
             (store, number),
-            &large_sessions::SessionSelection::default(),
+            &stored_session::SessionSelection::default(),
             |stored| {
                 let folder = ScratchFolder::new()?;
                 let mut options = File::options();
@@ -541,10 +524,6 @@ fn with_jitter(wait: Duration) -> Duration {
     wait.mul_f64(0.75 + f64::from(thousandths) / 2000.0)
 }
 
-fn now_unix_ms() -> i64 {
-    process::unix_time_ms()
-}
-
 /// Uploads `session`, and others that are waiting for the same server. A failure only prints a
 /// warning, because the results are stored. With `--push-required`, the failure also sets the exit
 /// status.
@@ -565,7 +544,7 @@ pub fn push_pending(
         retry_time: DEFAULT_RETRY_TIME,
         is_quiet: false,
     };
-    store.queue_upload(number, &url, now_unix_ms())?;
+    store.queue_upload(number, &url, process::unix_time_ms())?;
     store.retry_uploads_now()?;
     let send_result = (|| upload_job.send_all(store, &build_client(None, None)?))();
     let uploads = store.list_uploads()?;

@@ -141,8 +141,7 @@ fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
         status::print_warning(&warning);
     }
     if args.dry_run || !plan.has_effect() {
-        print_plan(&plan, args.dry_run, &args.output)?;
-        return Ok(plan_status(&plan));
+        return print_plan(&plan, args.dry_run, &args.output);
     }
     let has_command = request.has_command;
     let program =
@@ -158,8 +157,7 @@ fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
     }
     drop(lock);
     let Some(program) = program else {
-        print_plan(&plan, false, &args.output)?;
-        return Ok(plan_status(&plan));
+        return print_plan(&plan, false, &args.output);
     };
     report_changes(&plan, &args.output);
     let result = execute_command(&machine, &plan, &program, &args.command[1..]);
@@ -375,13 +373,15 @@ fn show_status(args: &ActionArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-fn plan_status(plan: &TunePlan) -> CommandStatus {
-    if plan.has_effect() { CommandStatus::DONE } else { CommandStatus::NEGATIVE }
-}
-
-fn print_plan(plan: &TunePlan, is_plan: bool, output: &OutputArgs) -> anyhow::Result<()> {
+/// Prints the plan. Returns a negative status if nothing can be changed.
+fn print_plan(
+    plan: &TunePlan,
+    is_plan: bool,
+    output: &OutputArgs,
+) -> anyhow::Result<CommandStatus> {
     let lines: Vec<KnobLine> = plan.knobs.iter().map(knob_line).collect();
-    output.print_document(&report::report_knobs(&lines, is_plan, &output.report_settings()))
+    output.print_document(&report::report_knobs(&lines, is_plan, &output.report_settings()))?;
+    Ok(if plan.has_effect() { CommandStatus::DONE } else { CommandStatus::NEGATIVE })
 }
 
 fn knob_line(knob: &KnobState) -> KnobLine {

@@ -5,12 +5,11 @@
 
 pub mod measure;
 
-use crate::eval::snippets;
 use crate::options::{
     ComparisonArgs, ExecutionArgs, MeasureTask, OutputArgs, SelectionArgs, SnippetArgs, StoreArgs,
-    StudyArgs, VariantArgs, language, parse,
+    VariantArgs, language, parse, read_snippets,
 };
-use crate::resume::load_interrupted_plan;
+use crate::stored_session::load_interrupted_plan;
 use crate::{CommandStatus, run as measuring};
 use anyhow::ensure;
 use clap::Args;
@@ -106,12 +105,7 @@ pub fn run(args: WarmupArgs) -> anyhow::Result<CommandStatus> {
     let task = args.measure_task();
     let mut store = task.open_store()?;
     if let Some(session) = &args.execution.resume {
-        let plans = load_interrupted_plan(
-            &store,
-            session,
-            args.execution.budget,
-            &mut task.progress_display(),
-        )?;
+        let plans = load_interrupted_plan(&store, session, &task)?;
         return measuring::execute_plans(plans, &mut store, &task);
     }
     let plans = args.plan_series(&task)?;
@@ -163,7 +157,7 @@ impl WarmupArgs {
                     parameters: Vec::new(),
                     selection: speedwell_adapters::discover::BenchmarkSelection::default(),
                     language,
-                    snippets: snippets::read(language, &self.targets, &self.snippet, &[])?,
+                    snippets: read_snippets(language, &self.targets, &self.snippet, &[])?,
                     levels: Vec::new(),
                     variants: self.variants.variant_request(&self.arguments)?,
                     plan,
@@ -191,7 +185,6 @@ impl WarmupArgs {
             fail_on: self.comparison.fail_on,
             gate_options: self.comparison.gate_options(&[]),
             execution: self.execution.clone(),
-            study: StudyArgs::default(),
             output: self.output.clone(),
             store: self.store.clone(),
             resume_command: "warmup",

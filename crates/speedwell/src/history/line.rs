@@ -1,0 +1,179 @@
+//! Decides which line of revisions to show, and brings the stored line up to date with the
+//! repository.
+//!
+//! A line is a sequence of revisions, usually the first-parent history of a branch. Start at
+//! [`resolve_line`].
+
+use anyhow::{Context, Result, bail};
+use speedwell_config::project::ProjectFile;
+use speedwell_machine::environment::GitRepository;
+use speedwell_model::Revision;
+use speedwell_store::Store;
+use std::collections::HashSet;
+
+/// Number of recently measured revisions that identify a repository.
+const RECENT_REVISIONS: u32 = 50;
+
+/// Name prefix of lines that do not come from a repository. Their revisions are in the order of the
+/// first measurement. No branch name starts with this prefix.
+const MEASURED_ORDER_PREFIX: char = '/';
+
+/// Determines the line and brings the store up to date with it as far as possible.
+///
+/// # Errors
+/// Fails if the store or the project file cannot be accessed, or there is no such line.
+pub fn resolve_line(
+    store: &mut Store,
+    git: &GitRepository,
+    wanted: Option<&str>,
+    notes: &mut Vec<String>,
+) -> Result<String> {
+    let line_name = match wanted {
+        Some(name) => Some(name.to_owned()),
+        None => default_branch(git)?,
+    };
+    let Some(name) = line_name else {
+        // Without a repository, use the stored line if there is exactly one.
+        return match &store.list_lines()?[..] {
+            [line] if !line.starts_with(MEASURED_ORDER_PREFIX) => Ok(line.clone()),
+            _ => order_as_measured(store, None, notes),
+        };
+    };
+    if let Some(tip) = branch_tip(git, &name)
+        && update_line(store, git, &name, &tip, notes)?
+    {
+        return Ok(name);
+    }
+    if store.line_tip(&name)?.is_some() {
+        return Ok(name);
+    }
+    if wanted.is_none() {
+        return order_as_measured(store, None, notes);
+    }
+    let measured = order_as_measured(store, Some(&name), notes)?;
+    if store.line_tip(&measured)?.is_some() {
+        return Ok(measured);
+    }
+    let names: Vec<String> = store
+        .list_lines()?
+        .iter()
+        .filter(|line| !line.starts_with(MEASURED_ORDER_PREFIX))
+        .map(|line| format!("'{line}'"))
+        .collect();
+    let stored = match &names[..] {
+        [] => "the store has no branch".to_owned(),
+        names => format!("the store has {}", names.join(", ")),
+    };
+    bail!(
+        "no branch '{name}' here\nhint: {stored}; 'git fetch' fetches the branches of the remote repository"
+    )
+}
+
+/// Returns the branch in the project file, else the remote repository's default branch, else the
+/// checked-out branch.
+///
+/// # Errors
+/// Fails if the project file cannot be read.
+pub fn default_branch(git: &GitRepository) -> Result<Option<String>> {
+    let project = ProjectFile::find_file(&std::env::current_dir()?)?;
+    let from_project_file = project.and_then(|project| project.history.branch);
+    let from_remote = || Some(git.target_branch(None)?.rsplit_once("origin/")?.1.to_owned());
+    let from_checkout = || git.try_git_output(&["symbolic-ref", "--short", "-q", "HEAD"]);
+    Ok(from_project_file.or_else(from_remote).or_else(from_checkout))
+}
+
+/// Returns the newest commit of a branch, local or remote.
+pub fn branch_tip(git: &GitRepository, branch: &str) -> Option<String> {
+    let ref_prefixes = ["refs/heads/", "refs/remotes/origin/"];
+    let tips = ref_prefixes.map(|prefix| git.commit_id(&format!("{prefix}{branch}")));
+    match tips {
+        [Some(local), Some(remote)] if local != remote => {
+            // If the local branch is not behind, it is ahead or has diverged.
+            let is_behind = git.merge_base(&local, &remote).as_ref() == Some(&local);
+            Some(if is_behind { remote } else { local })
+        }
+        [local, remote] => local.or(remote),
+    }
+}
+
+/// Brings the stored line up to date with its newest commit. Returns `false` if the line stays as
+/// it is because the repository seems unrelated to the measured revisions.
+///
+/// # Errors
+/// Fails if git cannot list the commits, or the store cannot be accessed.
+pub fn update_line(
+    store: &mut Store,
+    git: &GitRepository,
+    branch: &str,
+    tip: &str,
+    notes: &mut Vec<String>,
+) -> Result<bool> {
+    let stored_tip = store.line_tip(branch)?;
+    if let Some((last, id)) = &stored_tip {
+        if id == tip {
+            return Ok(true);
+        }
+        let added = git.first_parent_line(tip, Some(id)).unwrap_or_default();
+        if added.first().and_then(|first| first.parents.first()) == Some(id) {
+            store.store_line(branch, last + 1, &added)?;
+            return Ok(true);
+        }
+    }
+    let whole_line = git.first_parent_line(tip, None).context("git cannot list the commits")?;
+    if !is_measured_repository(store, git, &whole_line)? {
+        notes.push(format!(
+            "This repository has none of the revisions that were measured last, so it is considered \
+             unrelated, and its branch '{branch}' is ignored."
+        ));
+        return Ok(false);
+    }
+    let first_position = match (&stored_tip, whole_line.first()) {
+        (Some((last, _)), Some(first)) if git.is_shallow() => {
+            match store.line_position(branch, &first.id)? {
+                Some(position) => position,
+                None => {
+                    notes.push(format!(
+                    "The clone is shallow, and its commits do not reach back to the stored ones of \
+                     '{branch}'; 'git fetch --unshallow' closes the gap."
+                ));
+                    last + 1
+                }
+            }
+        }
+        _ => 0,
+    };
+    store.store_line(branch, first_position, &whole_line)?;
+    Ok(true)
+}
+
+/// Whether the repository contains a recently measured revision, or `line` contains a revision with
+/// the same files. Accepts every shallow clone, because it may lack the revisions, and every
+/// repository before the first measurement.
+fn is_measured_repository(store: &Store, git: &GitRepository, line: &[Revision]) -> Result<bool> {
+    let measured = store.newest_revisions(RECENT_REVISIONS)?;
+    let ids: Vec<&str> = measured.iter().map(|(id, _)| &**id).collect();
+    let trees: HashSet<&str> = (measured.iter()).filter_map(|(_, tree)| tree.as_deref()).collect();
+    let mut line_trees = line.iter().filter_map(|revision| revision.tree.as_deref());
+    Ok(measured.is_empty()
+        || git.has_any(&ids)
+        || line_trees.any(|tree| trees.contains(tree))
+        || git.is_shallow())
+}
+
+/// Orders all revisions, or the revisions of a branch, by first measurement or import.
+fn order_as_measured(
+    store: &mut Store,
+    branch: Option<&str>,
+    notes: &mut Vec<String>,
+) -> Result<String> {
+    let name = format!("{MEASURED_ORDER_PREFIX}{}", branch.unwrap_or_default());
+    store.store_measured_order(&name, branch)?;
+    if store.line_tip(&name)?.is_some() {
+        notes.push(
+            "No repository defines the order of the revisions: they are in the order of measurement \
+             or import."
+                .to_owned(),
+        );
+    }
+    Ok(name)
+}
