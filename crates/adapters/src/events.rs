@@ -1,9 +1,8 @@
 //! Collects the events of the harness protocol and interprets them for one case.
 
 use super::job::BenchmarkJob;
-use super::report::{ReportedRate, observe_rate};
 use super::{ProtocolMessage, RunResult};
-use crate::run_outcome::invalid_cause;
+use crate::run_outcome::{ReportedRate, invalid_cause, observe_rate};
 use speedwell_machine::process::{ChildConversation, NextStep, OutputStream};
 use speedwell_model::{Case, FailureCause, Metric, MetricDirection, ParameterValue, Sample};
 use std::io::Write;

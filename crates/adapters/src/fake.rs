@@ -31,8 +31,7 @@ use super::job::{
     RunContext,
 };
 use super::protocol::draft_job;
-use super::report::{ReportedRate, observe_rate};
-use super::run_outcome::{description_failure, run_failure};
+use super::run_outcome::{ReportedRate, description_failure, observe_rate, run_failure};
 use super::{LanguageHarness, RunOutcome, RunResult};
 use serde_json::json;
 use speedwell_machine::process::{ProcessSpec, is_interrupt_requested};
@@ -57,6 +56,7 @@ impl LanguageHarness for FakeHarness {
             Err(error) => return description_fault(source, error.to_string()),
         };
         let mut description = BenchmarkDescription::default();
+        let mut values = Vec::new();
         for line in text.lines().filter_map(|line| line.strip_prefix("case")) {
             let case = match Case::with_values(&source.name, line) {
                 Ok(case) => case,
@@ -67,7 +67,7 @@ impl LanguageHarness for FakeHarness {
                 let mut values = request.sets.iter().filter(|(set, _)| set == name).peekable();
                 values.peek().is_none() || values.any(|(_, value)| declared.plain() == *value)
             };
-            note_parameters(&mut description.parameters, &case);
+            values.extend(case.values.clone());
             if case.values.iter().all(is_wanted) {
                 description.jobs.push(BenchmarkJob {
                     label: case.id(),
@@ -76,6 +76,7 @@ impl LanguageHarness for FakeHarness {
                 });
             }
         }
+        description.parameters = DeclaredParameter::collect(values);
         description
     }
 
@@ -207,19 +208,6 @@ fn description_fault(source: &BenchmarkSource, reason: String) -> BenchmarkDescr
 /// command shows the file.
 fn replay_command(source: &BenchmarkSource) -> ProcessSpec {
     ProcessSpec::new("cat").args([source.file.to_string_lossy()])
-}
-
-fn note_parameters(parameters: &mut Vec<DeclaredParameter>, case: &Case) {
-    for (name, value) in &case.values {
-        match parameters.iter_mut().find(|parameter| parameter.name == *name) {
-            Some(parameter) if parameter.values.contains(value) => {}
-            Some(parameter) => parameter.values.push(value.clone()),
-            None => {
-                parameters
-                    .push(DeclaredParameter { name: name.clone(), values: vec![value.clone()] });
-            }
-        }
-    }
 }
 
 /// Adds the value of a further metric, `NAME=VALUE`.

@@ -365,12 +365,29 @@ pub struct SuiteCase {
 }
 
 /// A declared parameter with its values.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct DeclaredParameter {
     /// Parameter name.
     pub name: String,
     /// Distinct values of all cases, in order of appearance.
     pub values: Vec<ParameterValue>,
+}
+
+impl DeclaredParameter {
+    /// Collects the parameters of all cases, given the values of one case after another.
+    pub(crate) fn collect(
+        values: impl IntoIterator<Item = (String, ParameterValue)>,
+    ) -> Vec<DeclaredParameter> {
+        let mut found: Vec<DeclaredParameter> = Vec::new();
+        for (name, value) in values {
+            match found.iter_mut().find(|parameter| parameter.name == name) {
+                Some(parameter) if parameter.values.contains(&value) => {}
+                Some(parameter) => parameter.values.push(value),
+                None => found.push(DeclaredParameter { name, values: vec![value] }),
+            }
+        }
+        found
+    }
 }
 
 /// Result of a description.

@@ -10,7 +10,6 @@ mod code_files;
 mod compile;
 pub mod counting;
 mod cpp;
-mod description_cache;
 pub mod discover;
 mod events;
 pub mod experiment;
@@ -23,7 +22,6 @@ pub mod plan;
 mod program;
 mod protocol;
 mod python;
-mod report;
 mod run_outcome;
 pub mod snippet;
 mod sources;
@@ -42,7 +40,7 @@ pub use job::{
 pub use layout::{LinkRecord, LinkedBuild, RunLayout, build_cost, remove_builds};
 pub use module_log::ModuleLog;
 pub use program::is_harness as is_program_with_harness;
-pub use run_outcome::{RunOutcome, RunResult};
+pub use run_outcome::{LanguageHarness, RunOutcome, RunResult};
 pub use sources::own_program;
 pub use suites::{
     KnownAdapters, build_if_package, build_single_program, builtin_adapter, explain_framework,
@@ -53,43 +51,6 @@ pub use work::fingerprint_benchmarks;
 
 use speedwell_model::Variant;
 use std::path::PathBuf;
-
-/// Describes and performs benchmarks of one language or framework.
-pub trait LanguageHarness: Sync {
-    /// Finds the cases of a file without measuring anything.
-    fn describe_source(
-        &self,
-        source: &BenchmarkSource,
-        request: &DescribeRequest,
-    ) -> BenchmarkDescription;
-
-    /// Executes one job in a fresh process.
-    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome;
-
-    /// Builds in advance what [`LanguageHarness::perform_job`] needs. Before several runs start at
-    /// the same time, this is called for each run in turn. Failures are reported when the job is
-    /// performed.
-    fn prepare_job(&self, _job: &BenchmarkJob, _setting: &RunContext<'_>) {}
-
-    /// Returns the program of variants that do not name a program.
-    fn default_program(&self, source: &BenchmarkSource) -> PathBuf;
-
-    /// Whether a variant's program may be queried for its version. A benchmark program might
-    /// interpret this query as a command to measure.
-    fn has_version(&self, _source: &BenchmarkSource) -> bool {
-        true
-    }
-
-    /// Whether the harness decides the length and number of samples.
-    fn divides_runs(&self) -> bool {
-        false
-    }
-
-    /// Whether the harness can record a series from the first iteration on.
-    fn records_series(&self) -> bool {
-        self.divides_runs()
-    }
-}
 
 /// Returns the program that performs the cases of a file under a variant.
 pub fn resolve_program_for(source: &BenchmarkSource, variant: &Variant) -> PathBuf {

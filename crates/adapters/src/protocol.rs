@@ -5,8 +5,8 @@
 //! repeat the execution. All commands are known before the process starts, so they are all sent up
 //! front and the process never waits for us. Start with [`describe_file`] and [`perform_case`].
 
+use crate::cache::{self, DescriptionInputs, DescriptionOrigin};
 use crate::counting::{self, CountingInputs};
-use crate::description_cache::{self, DescriptionInputs, DescriptionOrigin};
 use crate::events::{EventLog, observe_case};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
@@ -51,7 +51,7 @@ pub(super) fn describe_file(
         message = message.with("test", 1);
     }
     let mut events = EventLog::new([message]);
-    match description_cache::ask_cached(&spec, &mut events, dependencies_in) {
+    match cache::ask_cached(&spec, &mut events, dependencies_in) {
         Err(error) => {
             let reason = start_reason(&spec, &error);
             description_failure(source, FailureCause::Start { reason }, plain, None)

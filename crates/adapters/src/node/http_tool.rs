@@ -11,7 +11,7 @@
 //! generator, but a shim with the name of another tool can start the generator.
 
 use crate::cache_folder;
-use crate::job::{DefaultLoadTool, DescribeRequest, TrialMode};
+use crate::job::{BenchmarkJob, DefaultLoadTool, DescribeRequest, TrialMode};
 use crate::own_program;
 use serde_json::Value as Json;
 use speedwell_formats::foreign::http_output::HttpOutput;
@@ -46,6 +46,25 @@ pub(super) enum ToolChoice {
     Tool { name: String, argument: bool },
     /// The script needs a tool, but the tool that it would use is not installed.
     Missing { reason: String },
+}
+
+impl ToolChoice {
+    /// Sets the HTTP tool of a job. If the script does not name the tool itself, the tool also
+    /// becomes an argument.
+    pub(super) fn assign_to(&self, mut job: BenchmarkJob) -> BenchmarkJob {
+        match self {
+            ToolChoice::NotNeeded => {}
+            ToolChoice::Missing { reason } => job.unavailable = Some(reason.clone()),
+            ToolChoice::Tool { name, argument } => {
+                job.http_tool = Some(name.clone());
+                let choice = format!("benchmarker={}", shown_name(name));
+                if *argument && !job.arguments.contains(&choice) {
+                    job.arguments.push(choice);
+                }
+            }
+        }
+        job
+    }
 }
 
 /// Library that starts the tools.
@@ -236,7 +255,7 @@ const HTTP1_ALIAS: &str = "wrk";
 const HTTP2_ALIAS: &str = "h2load";
 
 /// User-visible name of a tool.
-pub(super) fn shown_name(tool: &str) -> &str {
+fn shown_name(tool: &str) -> &str {
     if tool == OWN_HTTP2_TOOL { OWN_TOOL } else { tool }
 }
 

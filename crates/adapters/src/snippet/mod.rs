@@ -7,7 +7,7 @@
 
 use crate::compile::{GeneratedBuild, locate_program, unpack_harness};
 use crate::layout::{LinkRecord, RunLayout};
-use crate::node::runtime::JsRuntime;
+use crate::node::JsRuntime;
 use crate::sources::{self, HarnessSources};
 use crate::{cache_folder, own_program};
 use speedwell_machine::process::{ChannelKind, ProcessSpec};
