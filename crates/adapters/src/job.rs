@@ -78,7 +78,8 @@ pub struct BenchmarkSource {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        with = "crate::suites::serialization"
+        serialize_with = "crate::suites::serialize_adapter",
+        deserialize_with = "crate::suites::deserialize_adapter"
     )]
     pub suite: Option<Arc<SuiteAdapter>>,
     /// The user's adapters that may apply to programs built from this file.

@@ -9,7 +9,6 @@ mod cache;
 mod code_files;
 mod compile;
 pub mod counting;
-mod cpp;
 pub mod discover;
 mod events;
 pub mod experiment;
@@ -21,7 +20,6 @@ mod node;
 pub mod plan;
 mod program;
 mod protocol;
-mod python;
 mod run_outcome;
 pub mod snippet;
 mod sources;
@@ -64,9 +62,9 @@ pub fn harness_for(kind: SourceKind) -> &'static dyn LanguageHarness {
         SourceKind::NodeCore => &node::core::NodeCoreHarness,
         SourceKind::Node => &node::NodeHarness,
         SourceKind::Suite => &suites::FrameworkHarness,
-        SourceKind::Cpp => &cpp::CppHarness,
+        SourceKind::Cpp => &program::CppHarness,
         SourceKind::Program => &program::ProgramHarness,
-        SourceKind::Python => &python::PythonHarness,
+        SourceKind::Python => &program::PythonHarness,
         SourceKind::Load | SourceKind::Experiment => &experiment::ExperimentHarness,
         SourceKind::Snippet(language) => snippet::harness_for_language(language),
         SourceKind::Fake => &fake::FakeHarness,

@@ -269,36 +269,50 @@ pub(super) fn description_failure(
     spec: &ProcessSpec,
     outcome: Option<&ProcessOutcome>,
 ) -> BenchmarkDescription {
-    let failure = StepFailure {
+    let tail = outcome.map(|o| o.stderr.last_lines(TAIL_LINES)).unwrap_or_default();
+    let failure = StepFailure { replay: shell_line(spec), ..describing_failure(source, cause, tail) };
+    BenchmarkDescription { failure: Some(failure), ..BenchmarkDescription::default() }
+}
+
+/// Builds the failure of a description, without the command that repeats it.
+pub(super) fn describing_failure(
+    source: &BenchmarkSource,
+    cause: FailureCause,
+    stderr_tail: String,
+) -> StepFailure {
+    StepFailure {
         step: SessionStep::Describe,
         benchmark: source.name.clone(),
         case: None,
         variant: None,
         slot: None,
         cause,
-        stderr_tail: outcome.map(|o| o.stderr.last_lines(TAIL_LINES)).unwrap_or_default(),
-        replay: shell_line(spec),
-    };
-    BenchmarkDescription { failure: Some(failure), ..BenchmarkDescription::default() }
+        stderr_tail,
+        replay: String::new(),
+    }
 }
 
 impl CompileFailure {
-    /// Converts the failed compilation to a failure of the step that needed it: performing `run`
-    /// or, if `run` is `None`, describing the file.
-    pub fn into_failure(
-        self,
-        source: &BenchmarkSource,
-        run: Option<(&BenchmarkJob, &RunContext<'_>)>,
-    ) -> StepFailure {
-        StepFailure {
-            step: if run.is_some() { SessionStep::Run } else { SessionStep::Describe },
-            benchmark: source.name.clone(),
-            case: run.map(|(job, _)| job.label.clone()),
-            variant: run.map(|(_, setting)| setting.variant.name.clone()),
-            slot: run.map(|(_, setting)| setting.slot),
-            cause: self.cause,
-            stderr_tail: self.output,
-            replay: self.replay,
+    /// Converts the failed compilation to a description that records why describing the source
+    /// failed.
+    pub(crate) fn into_description(self, source: &BenchmarkSource) -> BenchmarkDescription {
+        BenchmarkDescription {
+            failure: Some(StepFailure {
+                replay: self.replay,
+                ..describing_failure(source, self.cause, self.output)
+            }),
+            ..BenchmarkDescription::default()
+        }
+    }
+
+    /// Converts the failed compilation to the outcome of a run that needed the program.
+    pub(crate) fn into_outcome(self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
+        let spec = ProcessSpec::new(&setting.program);
+        let failure = run_failure(self.cause, self.output, &spec, job, setting);
+        RunOutcome {
+            interrupted: self.interrupted,
+            failure: Some(StepFailure { replay: self.replay, ..failure }),
+            ..RunOutcome::default()
         }
     }
 }

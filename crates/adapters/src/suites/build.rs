@@ -6,12 +6,14 @@
 //! [`build_programs`].
 
 use super::command::{CollectedOutput, PlaceholderValues};
-use super::registry::{KnownAdapters, builtin_adapter};
-use super::without_adapter::{explain_framework, framework_without_adapter};
+use super::registry::{
+    KnownAdapters, builtin_adapter, explain_framework, framework_without_adapter,
+};
 use crate::ProgressReporter;
 use crate::cache::{self, cache_folder};
 use crate::compile::{CompileFailure, remove_unused, run_compiler};
 use crate::job::BenchmarkSource;
+use crate::run_outcome::invalid_cause;
 use serde::Deserialize;
 use speedwell_config::adapter::{BuildStep, SuiteAdapter};
 use speedwell_machine::process::{
@@ -166,7 +168,7 @@ fn build_with_command(
     run_compiler(&spec, &replay)?;
     let missing_program = |reason: String| CompileFailure {
         replay: shell_line(&replay),
-        ..CompileFailure::before_start(FailureCause::Invalid { reason })
+        ..CompileFailure::before_start(invalid_cause(reason))
     };
     if !output.is_file() {
         // `go test -c` produces nothing for a package without tests.
@@ -228,7 +230,7 @@ fn build_with_cargo(adapters: &KnownAdapters, mut spec: ProcessSpec) -> BuildOut
         let line = stderr.lines().find(|line| line.starts_with("error"));
         let reason = format!("does not compile: {}", line.unwrap_or("cargo gave no reason"));
         let cause = match outcome.ended {
-            ProcessEnd::Exit(_) => FailureCause::Invalid { reason },
+            ProcessEnd::Exit(_) => invalid_cause(reason),
             _ => outcome.failure_cause(BUILD_TIMEOUT).unwrap_or(FailureCause::Silent),
         };
         let interrupted = outcome.ended == ProcessEnd::Interrupted;
@@ -249,8 +251,7 @@ fn build_with_cargo(adapters: &KnownAdapters, mut spec: ProcessSpec) -> BuildOut
     }
     if built.is_empty() {
         let reason = "has no bench target that cargo builds".to_owned();
-        let cause = FailureCause::Invalid { reason };
-        return Err(failure(cause, String::new(), false));
+        return Err(failure(invalid_cause(reason), String::new(), false));
     }
     Ok(built)
 }
@@ -266,7 +267,7 @@ fn from_cargo_target(
         let explanation = explain_framework(framework, &program.to_string_lossy());
         let reason =
             format!("has a bench target '{target}' that cannot be measured: {explanation}");
-        return Err(CompileFailure::before_start(FailureCause::Invalid { reason }));
+        return Err(CompileFailure::before_start(invalid_cause(reason)));
     }
     let adapter = recognised.or_else(|| builtin_adapter("libtest"));
     let missing = || CompileFailure::start_failed("the adapter 'libtest' is missing".to_owned());

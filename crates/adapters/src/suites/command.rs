@@ -3,10 +3,11 @@
 //! [`PlaceholderValues`] and [`ResultLocation`].
 
 use super::registry::files_matching;
+use crate::run_outcome::invalid_cause;
 use speedwell_config::adapter::{AdapterKeys, SuiteAdapter};
 use speedwell_config::fill_text;
 use speedwell_machine::process::{ChannelKind, ChildConversation, NextStep, ScratchFolder};
-use speedwell_model::{Case, RequestedDivision, SampleDivision, SampleLength};
+use speedwell_model::{Case, FailureCause, RequestedDivision, SampleDivision, SampleLength};
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -233,9 +234,19 @@ pub fn unsupported_option(
     found.map(|(name, ..)| name)
 }
 
-/// Returns the user's option that would execute several cases or write the results elsewhere, if
-/// any.
-pub fn find_refused_option<'a>(adapter: &SuiteAdapter, arguments: &'a [String]) -> Option<&'a str> {
+/// Explains why an option of the user is rejected, if one would execute several cases or write the
+/// results elsewhere.
+pub fn refuse_options(adapter: &SuiteAdapter, arguments: &[String]) -> Option<FailureCause> {
+    let option = find_refused_option(adapter, arguments)?;
+    let reason = format!(
+        "does not accept the option '{option}' of {}, because --filter and --set choose the cases, \
+         and Speedwell stores the results",
+        adapter.name
+    );
+    Some(invalid_cause(reason))
+}
+
+fn find_refused_option<'a>(adapter: &SuiteAdapter, arguments: &'a [String]) -> Option<&'a str> {
     let refuse = &adapter.keys.refuse;
     let is_refused = |word: &&String| refuse.iter().any(|refused| is_same_option(word, refused));
     arguments.iter().find(is_refused).map(|word| option_name(word))
