@@ -15,7 +15,6 @@ pub mod experiment;
 mod fake;
 mod job;
 mod layout;
-mod module_log;
 mod node;
 pub mod plan;
 mod program;
@@ -28,7 +27,7 @@ mod wire;
 mod work;
 
 pub use cache::{cache_folder, cache_warning};
-pub use code_files::{code_files, is_javascript, is_python};
+pub use code_files::{ModuleLog, code_files, is_javascript, is_python};
 pub use discover::is_text;
 pub use job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DefaultLoadTool,
@@ -36,7 +35,6 @@ pub use job::{
     TrialMode,
 };
 pub use layout::{LinkRecord, LinkedBuild, RunLayout, build_cost, remove_builds};
-pub use module_log::ModuleLog;
 pub use program::is_harness as is_program_with_harness;
 pub use run_outcome::{LanguageHarness, RunOutcome, RunResult};
 pub use sources::own_program;

@@ -5,11 +5,9 @@
 //! [`PlanSlot`], are derived from the plan alone, so a session can be resumed, and its order can be
 //! explained years later.
 
-mod relocate;
 mod shard;
 
-pub use relocate::RelocationMap;
-pub use shard::{PlanShard, ShardOfPlan};
+pub use shard::{PlanShard, RelocationMap, ShardOfPlan};
 
 use crate::layout::RunLayout;
 use crate::{BenchmarkJob, SourceKind};

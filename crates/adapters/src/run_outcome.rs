@@ -270,7 +270,8 @@ pub(super) fn description_failure(
     outcome: Option<&ProcessOutcome>,
 ) -> BenchmarkDescription {
     let tail = outcome.map(|o| o.stderr.last_lines(TAIL_LINES)).unwrap_or_default();
-    let failure = StepFailure { replay: shell_line(spec), ..describing_failure(source, cause, tail) };
+    let failure =
+        StepFailure { replay: shell_line(spec), ..describing_failure(source, cause, tail) };
     BenchmarkDescription { failure: Some(failure), ..BenchmarkDescription::default() }
 }
 

@@ -3,9 +3,7 @@
 //! This module decides which benchmarks are the same case, not how they are measured. Start at
 //! [`find_common_benchmarks`].
 
-use super::suite::{DiscoveredBenchmarks, describe_sources};
-use super::{BenchmarkSelection, target};
-use crate::discover::BenchmarkPart;
+use super::{BenchmarkPart, BenchmarkSelection, DiscoveredBenchmarks, describe_sources, target};
 use crate::{BenchmarkJob, KnownAdapters};
 use anyhow::bail;
 use indexmap::{IndexMap, IndexSet};

@@ -8,7 +8,6 @@
 
 mod pool;
 mod source_items;
-mod tokens;
 
 use crate::suites::files_matching;
 use crate::{BenchmarkJob, BenchmarkSource, SourceKind};

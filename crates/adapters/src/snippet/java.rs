@@ -1,8 +1,7 @@
 //! Compiles Java snippets. The parts of a snippet are nested in lambda expressions, so that each
 //! part sees the types of the parts before it.
 
-use super::parts::{SnippetPart, SnippetParts};
-use super::source_file::{GeneratedSource, LineMarkers, TextPosition};
+use super::parts::{GeneratedSource, LineMarkers, SnippetPart, SnippetParts, TextPosition};
 use super::text::StatementKind;
 use crate::compile::{
     CompileFailure, GeneratedBuild, hash_folders, locate_program, program_version, unpack_harness,

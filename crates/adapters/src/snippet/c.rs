@@ -7,8 +7,7 @@
 //! calls `setjmp` does not contain the user's code, because compilers keep few variables in
 //! registers where `setjmp` may return twice.
 
-use super::parts::{SnippetPart, SnippetParts};
-use super::source_file::{GeneratedSource, LineMarkers};
+use super::parts::{GeneratedSource, LineMarkers, SnippetPart, SnippetParts};
 use crate::compile::{self, BuildRecipe, CompileFailure, unpack_harness, variable_words};
 use crate::layout::{LinkRecord, ObjectFiles, RunLayout};
 use crate::{cache_folder, sources};
