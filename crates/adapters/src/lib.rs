@@ -8,7 +8,6 @@
 mod cache;
 mod code_files;
 mod compile;
-pub mod counting;
 pub mod discover;
 mod events;
 pub mod experiment;
@@ -36,6 +35,7 @@ pub use job::{
 };
 pub use layout::{LinkRecord, LinkedBuild, RunLayout, build_cost, remove_builds};
 pub use program::is_harness as is_program_with_harness;
+pub use protocol::check_countable;
 pub use run_outcome::{LanguageHarness, RunOutcome, RunResult};
 pub use sources::own_program;
 pub use suites::{

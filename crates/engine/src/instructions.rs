@@ -7,7 +7,7 @@
 
 use crate::pairs::{reject_waiting, run_trials};
 use anyhow::{Context, bail, ensure};
-use speedwell_adapters::counting;
+use speedwell_adapters::check_countable;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_machine::process::resolve_program;
 use speedwell_model::{ComparedClock, Metric, Run, RunOrder, SampleDivision, SampleLength};
@@ -76,7 +76,7 @@ fn check_plan(plan: &SessionPlan) -> anyhow::Result<()> {
     );
     for job in &plan.jobs {
         let name = &job.label;
-        if let Err(reason) = counting::check_countable(job.source.kind) {
+        if let Err(reason) = check_countable(job.source.kind) {
             bail!("cannot count the instructions of '{name}': {reason}\n{HINT}");
         }
         ensure!(

@@ -12,11 +12,11 @@ use super::live_harness::{
 use super::timing::parse_timing;
 use super::{build_with_layout, default_program};
 use crate::compile::CompileFailure;
-use crate::counting::{self, CountingInputs};
 use crate::events::{EventLog, add_metric};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
 };
+use crate::protocol::{CountingInputs, no_report_cause, perform_counted};
 use crate::run_outcome::run_failure;
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult};
 use speedwell_machine::process::{ProcessSpec, is_interrupt_requested, run_child, unix_time_ms};
@@ -184,10 +184,10 @@ fn count_instructions(
     let observe = |events: &EventLog| {
         let timing = parse_timing(JOB_NAME, events.all_events(), &setting.samples);
         let result = timing.map(|timing| to_observation(&timing, job));
-        let silent = result.is_none().then(counting::no_report_cause);
+        let silent = result.is_none().then(no_report_cause);
         (result, events.error_cause().or(silent))
     };
-    counting::perform_counted(&inputs, &commands, &observe)
+    perform_counted(&inputs, &commands, &observe)
 }
 
 /// Converts the timing of one run to metrics. The first metric is compared, unless processor times

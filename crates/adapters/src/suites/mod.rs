@@ -10,7 +10,6 @@
 
 mod build;
 mod command;
-mod read;
 mod registry;
 
 pub use registry::{
@@ -29,10 +28,9 @@ use crate::{LanguageHarness, ProgressReporter, RunOutcome, RunResult};
 use anyhow::{Result, anyhow, bail};
 use build::BuiltProgram;
 use command::{
-    CollectedOutput, PlaceholderValues, RESULT_PIPE, ResultLocation, refuse_options,
-    remove_decided, with_placeholders,
+    CollectedOutput, ListedCase, PlaceholderValues, RESULT_PIPE, ResultLocation, refuse_options,
+    remove_decided, tail_lines, with_placeholders,
 };
-use read::{ListedCase, tail_lines};
 use regex::Regex;
 use speedwell_config::adapter::{ResultFormat, SuiteAdapter, VersionSource};
 use speedwell_formats::foreign::go_bench;
@@ -245,7 +243,7 @@ fn perform_case(
         limit: setting.limit,
         ..built.build_process(&command, filling, setting.variant)
     };
-    let plain = spec_of(&read::for_terminal(common.clone()));
+    let plain = spec_of(&command::for_terminal(common.clone()));
     let output = scratch.path("results");
     let filling =
         common.path("output", &output).path("scratch", scratch.folder()).text("pipe", RESULT_PIPE);
@@ -266,9 +264,9 @@ fn perform_case(
         ResultLocation::Stdout => String::from_utf8_lossy(&collected.0).into_owned(),
         _ => outcome.stdout.text(),
     };
-    let (mut run, mut fault) = read::extract_observation(adapter, name, &case, &written);
+    let (mut run, mut fault) = command::extract_observation(adapter, name, &case, &written);
     if run.is_none() && outcome.ended == ProcessEnd::Exit(0) {
-        let skip = read::find_skip(adapter, &printed).or(fault.take_if(|fault| fault.is_skip()));
+        let skip = command::find_skip(adapter, &printed).or(fault.take_if(|fault| fault.is_skip()));
         if job.test && keys.trial.is_some() && skip.is_none() {
             // Frameworks write no results when they only try a case.
             (run, fault) = (Some(RunResult::new(case, Vec::new())), None);
@@ -400,7 +398,7 @@ impl CaseListing<'_> {
                 )));
             }
         };
-        let read = read::parse_cases(&self.built.adapter, &output.0);
+        let read = command::parse_cases(&self.built.adapter, &output.0);
         let unreadable = |error: &anyhow::Error| {
             invalid_cause(format!("printed an unreadable list of benchmarks: {error:#}"))
         };
@@ -500,8 +498,8 @@ impl CaseListing<'_> {
         let mut output = CollectedOutput::default();
         let has_succeeded =
             run_child(&spec, &mut output).is_ok_and(|outcome| outcome.ended == ProcessEnd::Exit(0));
-        let results = read::parse_results(adapter, &output.0).unwrap_or_default();
-        let inner: Vec<ListedCase> = results.into_iter().filter_map(read::to_listed).collect();
+        let results = command::parse_results(adapter, &output.0).unwrap_or_default();
+        let inner: Vec<ListedCase> = results.into_iter().filter_map(command::to_listed).collect();
         // Some results of a benchmark that panicked may be missing.
         if inner.is_empty() || !has_succeeded {
             vec![listed]
