@@ -183,20 +183,22 @@ pub(super) fn ask_cached<C: ChildConversation>(
     origin: fn(&[u8]) -> Option<DescriptionOrigin>,
 ) -> io::Result<Option<ProcessOutcome>> {
     let opening = conversation.opening_bytes();
-    let Some(slot) = CacheSlot::find(spec, &opening) else {
-        let mut recorder = RecordingConversation::new(conversation, opening, origin);
-        return run_child(spec, &mut recorder).map(Some);
-    };
-    if let Some(entry) = slot.load_entry(spec) {
+    let slot = CacheSlot::find(spec, &opening);
+    if let Some(entry) = slot.as_ref().and_then(|slot| slot.load_entry(spec)) {
         for line in &entry.lines {
             conversation.handle_line(line.as_bytes());
         }
         return Ok(None);
     }
-    let mut recorder = RecordingConversation::new(conversation, opening, origin);
+    let mut recorder = RecordingConversation {
+        inner: conversation,
+        opening,
+        find_origin: origin,
+        origin: None,
+        lines: Some(Vec::new()),
+    };
     let outcome = run_child(spec, &mut recorder)?;
-    let RecordingConversation { lines, origin, .. } = recorder;
-    if let (Some(origin), Some(lines)) = (origin, lines)
+    if let (Some(slot), Some(origin), Some(lines)) = (slot, recorder.origin, recorder.lines)
         && outcome.ended == ProcessEnd::Exit(0)
     {
         slot.store_entry(spec, &origin, lines);
@@ -214,7 +216,11 @@ struct CacheSlot {
 impl CacheSlot {
     /// Finds the slot for the request `opening`; `None` if the program cannot be found.
     fn find(spec: &ProcessSpec, opening: &[u8]) -> Option<CacheSlot> {
-        let program = fs::canonicalize(locate_program(&spec.program)?).ok()?;
+        let program = match spec.program.components().count() {
+            0 | 1 => find_in_path(&spec.program)?,
+            _ => spec.program.clone(),
+        };
+        let program = fs::canonicalize(program).ok()?;
         let metadata = program.metadata().ok()?;
         let mut key = TextFingerprint::default();
         key.add(env!("CARGO_PKG_VERSION").as_bytes());
@@ -307,14 +313,25 @@ impl CacheSlot {
     }
 }
 
-/// Locates the program as it would be started: by its path, or in `PATH`.
-fn locate_program(program: &Path) -> Option<PathBuf> {
-    if program.components().count() > 1 {
-        return Some(program.to_owned());
-    }
+/// Finds a program in `PATH`.
+pub(super) fn find_in_path(program: impl AsRef<Path>) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    let candidates = std::env::split_paths(&path).map(|folder| folder.join(program));
-    candidates.into_iter().find(|file| file.is_file())
+    std::env::split_paths(&path).map(|folder| folder.join(&program)).find(|file| file.is_file())
+}
+
+/// Returns the entries of a folder, sorted by name; none if it cannot be read.
+pub(super) fn sorted_entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// Updates the time of last use, which decides when an entry of the cache folder is removed.
+pub(super) fn mark_used(path: &Path) {
+    if let Ok(file) = fs::File::open(path) {
+        let _ = file.set_modified(SystemTime::now());
+    }
 }
 
 fn read_variable(name: &str, spec: &ProcessSpec) -> Option<String> {
@@ -350,16 +367,6 @@ struct RecordingConversation<'a, C> {
     origin: Option<DescriptionOrigin>,
     /// `None` if a line was not UTF-8.
     lines: Option<Vec<String>>,
-}
-
-impl<'a, C> RecordingConversation<'a, C> {
-    fn new(
-        inner: &'a mut C,
-        opening: Vec<u8>,
-        find_origin: fn(&[u8]) -> Option<DescriptionOrigin>,
-    ) -> Self {
-        RecordingConversation { inner, opening, find_origin, origin: None, lines: Some(Vec::new()) }
-    }
 }
 
 impl<C: ChildConversation> ChildConversation for RecordingConversation<'_, C> {

@@ -18,7 +18,7 @@ pub(super) fn observe_case(
     job: &BenchmarkJob,
     events: &EventLog,
 ) -> (Option<RunResult>, Option<FailureCause>) {
-    let mut case = job.case.clone().unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+    let mut case = job.known_case();
     let results = events.events_of("timed").count() + events.events_of("once").count();
     if results > 1 {
         let reason = format!("reported {results} results for one run; expected one");

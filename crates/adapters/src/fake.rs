@@ -101,7 +101,7 @@ impl LanguageHarness for FakeHarness {
             return series_outcome(job, setting, &levels, started_unix_ms);
         }
         let rate = parse_rate(word, build_factor(job, setting));
-        let case = job.case.clone().unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+        let case = job.known_case();
         let (mut result, fault) = observe_rate(case, &rate, job.test);
         others.split(',').for_each(|other| add_metric(other, &mut result));
         let failure = cause.or(fault);
@@ -155,7 +155,7 @@ fn series_outcome(
     levels: &[(f64, usize)],
     started_unix_ms: i64,
 ) -> RunOutcome {
-    let case = job.case.clone().unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+    let case = job.known_case();
     let mut result = RunResult::new(case, vec![Metric::throughput()]);
     let iterations = match setting.samples.length {
         SampleLength::Iterations(count) => count as f64,

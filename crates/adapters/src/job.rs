@@ -299,6 +299,11 @@ pub struct BenchmarkJob {
 }
 
 impl BenchmarkJob {
+    /// Returns the case; without values if the description does not give it.
+    pub(crate) fn known_case(&self) -> Case {
+        self.case.clone().unwrap_or_else(|| Case::new(&self.source.name, Vec::new()))
+    }
+
     /// Number of workers that the case requests; one by default.
     pub fn worker_count(&self) -> u32 {
         self.case.as_ref().and_then(Case::workers).unwrap_or(1)

@@ -88,13 +88,8 @@ pub(super) fn unreadable_file(
     source: &BenchmarkSource,
     error: &anyhow::Error,
 ) -> BenchmarkDescription {
-    let reason = format!("{error:#}");
-    description_failure(
-        source,
-        FailureCause::Invalid { reason },
-        &ProcessSpec::new(own_program()),
-        None,
-    )
+    let cause = invalid_cause(format!("{error:#}"));
+    description_failure(source, cause, &ProcessSpec::new(own_program()), None)
 }
 
 /// Builds a job without values: the common part of all cases of `source`.
@@ -168,14 +163,7 @@ pub(super) fn perform_case(
             let wall_ns = outcome.wall_ns;
             let fault =
                 fault.or_else(|| check_lifetime(result.as_ref().filter(|_| is_clocked)?, wall_ns));
-            RunOutcome::from_process(
-                plain,
-                &outcome,
-                result.into_iter().collect(),
-                fault,
-                job,
-                setting,
-            )
+            RunOutcome::from_process(plain, &outcome, result, fault, job, setting)
         }
     }
 }
@@ -202,9 +190,9 @@ fn stray_note(events: &EventLog, worktree: &VariantWorktree) -> Option<String> {
 fn check_lifetime(result: &RunResult, wall_ns: u64) -> Option<FailureCause> {
     let elapsed = result.samples.iter().filter_map(|sample| sample.elapsed_ns);
     let longest = elapsed.max().filter(|longest| *longest > wall_ns)?;
-    let reason =
-        format!("reported a section of {longest} ns, but its process ran for only {wall_ns} ns");
-    Some(FailureCause::Invalid { reason })
+    Some(invalid_cause(format!(
+        "reported a section of {longest} ns, but its process ran for only {wall_ns} ns"
+    )))
 }
 
 fn load_message(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProtocolMessage {
@@ -337,12 +325,11 @@ fn parse_job(
     benchmark: &ProtocolMessage,
     draft: &BenchmarkJob,
 ) -> BenchmarkJob {
-    let job = build_job(event.list("args"), event, benchmark, draft);
-    let measured = event.list("measured");
+    let build = |arguments| build_job(arguments, event, benchmark, draft);
+    let measured = Some(event.list("measured")).filter(|measured| !measured.is_empty());
     BenchmarkJob {
-        measured: (!measured.is_empty())
-            .then(|| Box::new(build_job(measured, event, benchmark, draft))),
-        ..job
+        measured: measured.map(|measured| Box::new(build(measured))),
+        ..build(event.list("args"))
     }
 }
 
@@ -425,28 +412,16 @@ pub(super) fn perform_counted(
         Ok(prepared) => prepared,
         Err(error) => return unsupported(&format!("{error:#}")),
     };
-    let mut events = commands(&SampleDivision {
+    let events = commands(&SampleDivision {
         count: 1,
         length: SampleLength::Iterations(iterations),
         warmup_ns: 0,
     });
-    let outcome = match run_child(&spec, &mut events) {
-        Ok(outcome) => outcome,
-        Err(error) => return RunOutcome::start_failed(&spec, &error, job, setting),
-    };
-    let (result, fault) = observe(&events);
+    let mut attempt = perform_process(inputs, &spec, events, observe);
     let read_counts =
         |name: &str| EventCounts::parse(&fs::read_to_string(folder.folder().join(name)).ok()?);
     // `counts.1` is for an empty section. Its counts are the cost of counting, which is subtracted.
     let counts = read_counts("counts.2").zip(read_counts("counts.1"));
-    let mut attempt = RunOutcome::from_process(
-        inputs.plain,
-        &outcome,
-        result.into_iter().collect(),
-        fault,
-        job,
-        setting,
-    );
     match counts {
         Some((counted, empty)) => {
             let counts = counted.subtract(&empty);
@@ -469,6 +444,23 @@ pub(super) fn perform_counted(
     attempt
 }
 
+/// Performs the case in the process of `spec`.
+fn perform_process(
+    inputs: &CountingInputs<'_>,
+    spec: &ProcessSpec,
+    mut events: EventLog,
+    observe: &dyn Fn(&EventLog) -> HarnessReport,
+) -> RunOutcome {
+    let (job, setting) = (inputs.job, inputs.setting);
+    match run_child(spec, &mut events) {
+        Err(error) => RunOutcome::start_failed(spec, &error, job, setting),
+        Ok(outcome) => {
+            let (result, fault) = observe(&events);
+            RunOutcome::from_process(inputs.plain, &outcome, result, fault, job, setting)
+        }
+    }
+}
+
 /// Measures the times of the same case and adds them to its counts.
 fn add_times(
     inputs: &CountingInputs<'_>,
@@ -477,25 +469,12 @@ fn add_times(
     observe: &dyn Fn(&EventLog) -> HarnessReport,
     mut counted: RunOutcome,
 ) -> RunOutcome {
-    let (job, setting) = (inputs.job, inputs.setting);
-    let mut events = commands(&SampleDivision {
+    let events = commands(&SampleDivision {
         count: TIMED_SAMPLES,
         length: SampleLength::Iterations(iterations),
         warmup_ns: WARMUP_NS,
     });
-    let outcome = match run_child(inputs.spec, &mut events) {
-        Ok(outcome) => outcome,
-        Err(error) => return RunOutcome::start_failed(inputs.spec, &error, job, setting),
-    };
-    let (result, fault) = observe(&events);
-    let mut timed = RunOutcome::from_process(
-        inputs.plain,
-        &outcome,
-        result.into_iter().collect(),
-        fault,
-        job,
-        setting,
-    );
+    let mut timed = perform_process(inputs, inputs.spec, events, observe);
     if timed.failure.is_some() || timed.interrupted {
         timed.observations.clear();
         return timed;

@@ -145,11 +145,12 @@ impl RunOutcome {
     pub(super) fn from_process(
         spec: &ProcessSpec,
         outcome: &ProcessOutcome,
-        mut observations: Vec<RunResult>,
+        results: impl IntoIterator<Item = RunResult>,
         report_fault: Option<FailureCause>,
         job: &BenchmarkJob,
         setting: &RunContext<'_>,
     ) -> RunOutcome {
+        let mut observations: Vec<RunResult> = results.into_iter().collect();
         let find_impossible = || observations.iter().find_map(find_impossible_value);
         let cause = outcome.failure_cause(spec.limit).or(report_fault).or_else(find_impossible);
         for result in &mut observations {

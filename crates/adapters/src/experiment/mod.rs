@@ -30,7 +30,7 @@ use speedwell_machine::worker::WORKER_COMMAND;
 use speedwell_model::assignment::{self, LoadWarmup, ProfilingOptions, RunAssignment, TargetWork};
 use speedwell_model::load::spec::LoadClient;
 use speedwell_model::stage_report::{StageFailure, StageReport};
-use speedwell_model::{Case, FailureCause, ProfileOutcome, Sample, StackProfile, quote};
+use speedwell_model::{FailureCause, ProfileOutcome, Sample, StackProfile, quote};
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -224,27 +224,15 @@ fn perform_run(
         Err(error) => RunOutcome::unsupported(&replay, &format!("{error:#}"), job, setting),
         Ok((outcome, events)) => {
             let message = events.first("performed");
-            let performed = message.and_then(parse_report);
-            let (result, stage_failure, fault) = match performed {
-                None => (None, None, Some(events.error_cause().unwrap_or(FailureCause::Silent))),
-                Some(performed) => {
-                    let load = message.and_then(|message| message.get("load"));
-                    let stage_failure = performed.failure.clone();
-                    (
-                        Some(to_observation(job, &assigned_run.metrics, performed, load)),
-                        stage_failure,
-                        None,
-                    )
-                }
-            };
-            let mut attempt = RunOutcome::from_process(
-                &replay,
-                &outcome,
-                result.into_iter().collect(),
-                fault,
-                job,
-                setting,
-            );
+            let mut performed = message.and_then(parse_report);
+            let stage_failure = performed.as_mut().and_then(|report| report.failure.take());
+            let silent = || events.error_cause().unwrap_or(FailureCause::Silent);
+            let fault = performed.is_none().then(silent);
+            let load = message.and_then(|message| message.get("load"));
+            let result = performed
+                .map(|performed| to_observation(job, &assigned_run.metrics, performed, load));
+            let mut attempt =
+                RunOutcome::from_process(&replay, &outcome, result, fault, job, setting);
             if let Some(StageFailure { stage, reason, stderr_tail }) = stage_failure {
                 let cause = FailureCause::Stage { stage, reason };
                 attempt.failure = Some(run_failure(cause, stderr_tail, &replay, job, setting));
@@ -315,14 +303,10 @@ fn to_observation(
         let position = metrics.iter().position(|name| *name == measure.metric.name);
         position.unwrap_or(metrics.len())
     });
-    let case = job.case.clone();
     let mut result = RunResult {
-        case: case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new())),
-        samples: Vec::new(),
-        metrics: Vec::new(),
         notes: performed.notes,
-        check: None,
         load: load.map(Arc::from),
+        ..RunResult::new(job.known_case(), Vec::new())
     };
     for measure in performed.figures {
         let metric: Arc<str> = Arc::from(measure.metric.name.as_str());

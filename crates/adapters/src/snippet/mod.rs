@@ -6,11 +6,12 @@
 //! here (C and C++ share one), which generates the source from the templates and lists in
 //! `languages/`, and `compile.rs` runs the compilers. Start at [`harness_for_language`].
 
+use crate::cache::{cache_folder, sorted_entries};
 use crate::compile::{GeneratedBuild, locate_program, unpack_harness, variable_words};
 use crate::layout::{LinkRecord, RunLayout};
 use crate::node::JsRuntime;
+use crate::own_program;
 use crate::sources::{self, HarnessSources};
-use crate::{cache_folder, own_program};
 use speedwell_machine::process::{ChannelKind, ProcessSpec};
 use speedwell_model::{FailureCause, Snippet, SnippetLanguage, Variant};
 use std::fs;
@@ -174,15 +175,9 @@ fn compile_erlang_harness(emulator: &Path) -> Result<PathBuf, CompileFailure> {
     let adjacent = location.with_file_name("erlc");
     let compiler = if adjacent.is_file() { adjacent } else { PathBuf::from("erlc") };
     let folder = unpack_harness(&sources::ERLANG)?;
-    let entries = fs::read_dir(folder.join("src")).map(|entries| entries.flatten());
-    let mut files: Vec<String> = entries
-        .into_iter()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == "erl"))
-        .map(|path| path.to_string_lossy().into_owned())
-        .collect();
-    files.sort();
+    let files = sorted_entries(&folder.join("src")).into_iter();
+    let files = files.filter(|path| path.extension().is_some_and(|ending| ending == "erl"));
+    let files = files.map(|path| path.to_string_lossy().into_owned());
     let arguments = ["+deterministic".to_owned(), "-o".to_owned(), ".".to_owned()];
     // The path, size and modification time of the compiler identify the Erlang release.
     let data = fs::metadata(&compiler).ok();

@@ -21,9 +21,8 @@ use crate::run_outcome::run_failure;
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult};
 use speedwell_machine::process::{ProcessSpec, is_interrupt_requested, run_child, unix_time_ms};
 use speedwell_model::{
-    Case, ComparedClock, ErlangNodes, FailureCause, InstructionCounting, Metric, MetricDirection,
-    Sample, SampleDivision, SamplingOptions, Snippet, SnippetLanguage, SnippetTiming, StepFailure,
-    Variant,
+    ComparedClock, ErlangNodes, FailureCause, InstructionCounting, Metric, MetricDirection, Sample,
+    SampleDivision, SamplingOptions, Snippet, SnippetLanguage, SnippetTiming, StepFailure, Variant,
 };
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -152,14 +151,7 @@ fn perform_snippet(
                 });
             let silent = result.is_none().then_some(FailureCause::Silent);
             let fault = error.and_then(error_cause).or(silent);
-            RunOutcome::from_process(
-                &plain,
-                &outcome,
-                result.into_iter().collect(),
-                fault,
-                job,
-                setting,
-            )
+            RunOutcome::from_process(&plain, &outcome, result, fault, job, setting)
         }
     }
 }
@@ -195,7 +187,7 @@ fn count_instructions(
 /// batch, which other activity on the machine hardly affects. Otherwise, the first metric is the
 /// throughput.
 pub fn to_observation(timing: &SnippetTiming, job: &BenchmarkJob) -> RunResult {
-    let case = job.case.clone().unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+    let case = job.known_case();
     let mut result = RunResult::new(case, Vec::new());
     let time = |name: &str| Metric::new(name, "ns", MetricDirection::Lower);
     if let Some(batches) = &timing.batches {

@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use uuid::Uuid;
 
 /// Build timeout: compiling all dependencies of a package may take a long time on a small machine.
@@ -293,9 +293,8 @@ fn copy_to_cache(program: &Path, name: &str) -> Result<PathBuf, CompileFailure> 
     let digest = Uuid::new_v5(&Uuid::NAMESPACE_OID, &content).simple().to_string();
     let cached = folder.join(format!("{name}-{digest}"));
     fs::create_dir_all(&folder).map_err(io_failure)?;
-    if let Ok(file) = fs::File::open(&cached) {
-        // Updates the time of last use, which decides when the cached program is removed.
-        let _ = file.set_modified(SystemTime::now());
+    if cached.exists() {
+        cache::mark_used(&cached);
         return Ok(cached);
     }
     remove_unused(&folder);

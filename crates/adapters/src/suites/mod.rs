@@ -275,8 +275,8 @@ fn perform_case(
     }
     let has_no_samples = run.as_ref().is_some_and(|run| run.samples.is_empty());
     let reported = fault.clone().filter(|_| has_no_samples);
-    let observations = run.filter(|_| reported.is_none()).into_iter().collect();
-    let mut attempt = RunOutcome::from_process(&plain, &outcome, observations, fault, job, setting);
+    let result = run.filter(|_| reported.is_none());
+    let mut attempt = RunOutcome::from_process(&plain, &outcome, result, fault, job, setting);
     attempt.stdout = printed;
     if attempt.failure.is_some() {
         attempt.observations.retain(|run| !run.samples.is_empty());
