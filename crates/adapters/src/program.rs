@@ -315,12 +315,8 @@ impl LanguageHarness for PythonHarness {
         let (spec, mut plain) = match build_commands(source, &request.program, &request.variant) {
             Ok(specs) => specs,
             Err(cause) => {
-                return description_failure(
-                    source,
-                    cause,
-                    &ProcessSpec::new(&request.program),
-                    None,
-                );
+                let spec = ProcessSpec::new(&request.program);
+                return description_failure(source, cause, &spec, None);
             }
         };
         plain.arguments.push("--list".into());

@@ -311,19 +311,16 @@ pub fn describe_sources(
     std::thread::scope(|scope| {
         for _ in 0..workers.min(sources.len()) {
             scope.spawn(|| {
-                while let Some(source) = sources.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if is_interrupt_requested() {
-                        break;
-                    }
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let source = sources.get(index).filter(|_| !is_interrupt_requested());
+                    let Some(source) = source else { break };
                     let description = describe_source(source, selection, baseline, reporter);
-                    let index = sources.iter().position(|other| std::ptr::eq(other, source));
-                    if let Some(Ok(mut slot)) = index.map(|index| slots[index].lock()) {
+                    if let Ok(mut slot) = slots[index].lock() {
                         *slot = description;
                     }
-                    reporter(&SessionEvent::Described {
-                        done: done.fetch_add(1, Ordering::Relaxed) + 1,
-                        all: sources.len(),
-                    });
+                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    reporter(&SessionEvent::Described { done, all: sources.len() });
                 }
             });
         }

@@ -30,22 +30,6 @@ pub struct ShardOfPlan {
     pub strata: u32,
 }
 
-impl ShardOfPlan {
-    /// Maps every case of the whole plan to its index in the shard, or to `None` if the case has no
-    /// slots of `stratum` there.
-    pub(super) fn indexes_in(&self, stratum: u32) -> Vec<Option<usize>> {
-        let mut indexes = vec![None; self.cases as usize];
-        if stratum == self.shard.stratum {
-            for (index, &job) in self.shard.jobs.iter().enumerate() {
-                if let Some(entry) = indexes.get_mut(job as usize) {
-                    *entry = Some(index);
-                }
-            }
-        }
-        indexes
-    }
-}
-
 impl SessionPlan {
     /// Extracts the part `shard` of the plan. Its slots keep the numbers, blocks, order and
     /// random choices of the whole plan.

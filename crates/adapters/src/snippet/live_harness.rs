@@ -153,7 +153,7 @@ impl LiveHarness {
         let service = ServiceProcess::start_with_conversation(spec.clone(), conversation).map_err(
             |error| {
                 let reason = start_reason(&spec, &error);
-                HarnessFailure { cause: FailureCause::Start { reason }, stderr_tail: String::new() }
+                HarnessFailure::new(FailureCause::Start { reason })
             },
         )?;
         let mut live = LiveHarness {
@@ -260,8 +260,7 @@ impl LiveHarness {
     ) -> Result<CommandAnswer, HarnessFailure> {
         let final_verb = final_event(&message.verb);
         // Sending fails if the process has ended. Waiting for the answer then reports that.
-        let sent = self.commands.as_ref().map(|command_sender| command_sender.send(message));
-        drop(sent);
+        let _ = self.commands.as_ref().map(|command_sender| command_sender.send(message));
         self.collect_answer(final_verb, expected * COMMAND_TIMEOUT.0 + COMMAND_TIMEOUT.1, on_event)
     }
 
@@ -296,10 +295,7 @@ impl LiveHarness {
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    let silent = || HarnessFailure {
-                        cause: FailureCause::Silent,
-                        stderr_tail: String::new(),
-                    };
+                    let silent = || HarnessFailure::new(FailureCause::Silent);
                     return Err(self.failed_outcome().unwrap_or_else(silent));
                 }
                 Err(RecvTimeoutError::Timeout) => {

@@ -26,7 +26,7 @@ use speedwell_model::{
 };
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 /// Job name in the protocol.
@@ -41,15 +41,8 @@ pub struct SnippetHarness(pub SnippetLanguage);
 
 /// Returns the harness for snippets in the language.
 pub fn harness_for_language(language: SnippetLanguage) -> &'static dyn LanguageHarness {
-    static ALL: [SnippetHarness; SnippetLanguage::ALL.len()] = {
-        let mut all = [SnippetHarness(SnippetLanguage::Sh); SnippetLanguage::ALL.len()];
-        let mut index = 0;
-        while index < all.len() {
-            all[index] = SnippetHarness(SnippetLanguage::ALL[index]);
-            index += 1;
-        }
-        all
-    };
+    static ALL: LazyLock<[SnippetHarness; SnippetLanguage::ALL.len()]> =
+        LazyLock::new(|| SnippetLanguage::ALL.map(SnippetHarness));
     let found = ALL.iter().find(|harness| harness.0 == language);
     found.unwrap_or(&ALL[0])
 }

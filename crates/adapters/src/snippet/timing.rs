@@ -31,10 +31,7 @@ pub(super) fn parse_timing<'a>(
 }
 
 fn parse_timed(event: &ProtocolMessage) -> Option<SnippetTiming> {
-    let numbers = |key| -> Option<Vec<u64>> {
-        let values = event.list(key);
-        values.iter().map(|text| text.parse().ok()).collect()
-    };
+    let numbers = |key| event.numbers::<u64>(key);
     let (times, counts) = (numbers("ns")?, numbers("loop")?);
     let workers: u32 = event.parse_number("workers").unwrap_or(1);
     let window = |(index, &elapsed_ns): (usize, &u64)| {
@@ -102,10 +99,7 @@ fn overall_rate(windows: &[TimingWindow]) -> Option<f64> {
 
 /// Time and count at each point; times must increase, counts must not decrease.
 fn parse_points(event: &ProtocolMessage) -> Option<Vec<(u64, u64)>> {
-    let numbers = |key| -> Option<Vec<u64>> {
-        let values = event.list(key);
-        values.iter().map(|text| text.parse().ok()).collect()
-    };
+    let numbers = |key| event.numbers::<u64>(key);
     let (times, counts) = (numbers("t_ns")?, numbers("count")?);
     let points: Vec<(u64, u64)> = times.iter().copied().zip(counts.iter().copied()).collect();
     let grows = |pair: &[(u64, u64)]| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1;

@@ -145,7 +145,7 @@ fn build_package(
 fn build_with_command(
     (adapter, adapters): (&SuiteAdapter, &KnownAdapters),
     command: &[String],
-    mut spec: ProcessSpec,
+    spec: ProcessSpec,
 ) -> BuildOutcome {
     let folder = spec.directory.clone().unwrap_or_default();
     let scratch = create_scratch()?;
@@ -154,18 +154,16 @@ fn build_with_command(
         .path("program", &spec.program)
         .path("folder", &folder)
         .path("file", &folder);
-    let words = |output: &Path| {
-        let words = filling.clone().path("output", output).fill(command);
-        words.into_iter()
+    let spec_with = |output: &Path| {
+        let mut words = filling.clone().path("output", output).fill(command).into_iter();
+        ProcessSpec {
+            program: words.next().unwrap_or_default().into(),
+            arguments: words.collect(),
+            ..spec.clone()
+        }
     };
-    let mut replay = spec.clone();
-    let set_command = |spec: &mut ProcessSpec, mut words: std::vec::IntoIter<String>| {
-        spec.program = words.next().unwrap_or_default().into();
-        spec.arguments = words.collect();
-    };
-    set_command(&mut replay, words(Path::new("/tmp/built")));
-    set_command(&mut spec, words(&output));
-    run_compiler(&spec, &replay)?;
+    let replay = spec_with(Path::new("/tmp/built"));
+    run_compiler(&spec_with(&output), &replay)?;
     let missing_program = |reason: String| CompileFailure {
         replay: shell_line(&replay),
         ..CompileFailure::before_start(invalid_cause(reason))

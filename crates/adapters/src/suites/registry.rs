@@ -258,7 +258,7 @@ pub(super) fn search_program(program: &Path, pattern: &str) -> Result<Option<Str
 
 /// An adapter in a plan: a built-in adapter by its name, any other adapter in full. A resumed session
 /// thus uses the same adapters.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(untagged)]
 enum StoredAdapter {
     Name(String),
@@ -273,15 +273,12 @@ pub fn serialize_adapter<S: Serializer>(
     adapter: &Option<Arc<SuiteAdapter>>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    let stored = adapter.as_ref().map(|adapter| {
-        let is_shipped = builtin_adapter(&adapter.name).is_some_and(|builtin| builtin == *adapter);
-        if is_shipped {
-            StoredAdapter::Name(adapter.name.clone())
-        } else {
-            StoredAdapter::Whole(adapter.clone())
+    match adapter {
+        Some(own) if builtin_adapter(&own.name).as_ref() == Some(own) => {
+            Some(&own.name).serialize(serializer)
         }
-    });
-    stored.serialize(serializer)
+        _ => adapter.serialize(serializer),
+    }
 }
 
 /// Deserializes an adapter.

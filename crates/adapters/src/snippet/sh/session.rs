@@ -283,42 +283,7 @@ impl ShellSession {
         }
         self.send_event(answer_event(command, "unloaded").with("job", name))
     }
-}
 
-/// Before measuring begins, executes a command `count` times, each time after its preparation.
-fn warm_up(order: &ShellCommand, prepare: Option<&ShellCommand>, count: u32) -> Result<(), String> {
-    let stopwatch = ProcessStopwatch::default();
-    for _ in 0..count {
-        if let Some(prepare) = prepare {
-            let result = prepare.execute_once(&stopwatch);
-            result.map_err(|error| format!("in the warm-up, the preparation {error}"))?;
-        }
-        let result = order.execute_once(&stopwatch);
-        result.map_err(|error| format!("in the warm-up, the command {error}"))?;
-    }
-    Ok(())
-}
-
-/// Builds an event that answers a command.
-fn answer_event(command: &ProtocolMessage, verb: &str) -> ProtocolMessage {
-    let event = ProtocolMessage::new(verb);
-    match command.get("id") {
-        Some(id) => event.with("id", id),
-        None => event,
-    }
-}
-
-/// Checks the syntax of a line; on error, returns the shell's message.
-fn check_syntax(line: &str, shell: &str) -> Result<(), String> {
-    let output = std::process::Command::new(shell)
-        .args(["-n", "-c", line])
-        .output()
-        .map_err(|error| format!("'{shell}': {error}"))?;
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    if output.status.success() { Ok(()) } else { Err(stderr.trim().to_owned()) }
-}
-
-impl ShellSession {
     /// Answers `run`.
     fn answer_run(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
         let jobs = command.list("jobs");
@@ -510,6 +475,39 @@ impl ShellSession {
         }
         slots
     }
+}
+
+/// Before measuring begins, executes a command `count` times, each time after its preparation.
+fn warm_up(order: &ShellCommand, prepare: Option<&ShellCommand>, count: u32) -> Result<(), String> {
+    let stopwatch = ProcessStopwatch::default();
+    for _ in 0..count {
+        if let Some(prepare) = prepare {
+            let result = prepare.execute_once(&stopwatch);
+            result.map_err(|error| format!("in the warm-up, the preparation {error}"))?;
+        }
+        let result = order.execute_once(&stopwatch);
+        result.map_err(|error| format!("in the warm-up, the command {error}"))?;
+    }
+    Ok(())
+}
+
+/// Builds an event that answers a command.
+fn answer_event(command: &ProtocolMessage, verb: &str) -> ProtocolMessage {
+    let event = ProtocolMessage::new(verb);
+    match command.get("id") {
+        Some(id) => event.with("id", id),
+        None => event,
+    }
+}
+
+/// Checks the syntax of a line; on error, returns the shell's message.
+fn check_syntax(line: &str, shell: &str) -> Result<(), String> {
+    let output = std::process::Command::new(shell)
+        .args(["-n", "-c", line])
+        .output()
+        .map_err(|error| format!("'{shell}': {error}"))?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(()) } else { Err(stderr.trim().to_owned()) }
 }
 
 fn sample_event(command: &ProtocolMessage, job: &str, progress: &JobProgress) -> ProtocolMessage {
