@@ -46,11 +46,8 @@ use std::time::{Duration, Instant};
 pub struct FakeHarness;
 
 impl LanguageHarness for FakeHarness {
-    fn describe_source(
-        &self,
-        source: &BenchmarkSource,
-        request: &DescribeRequest,
-    ) -> BenchmarkDescription {
+    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
+        let source = &request.source;
         let text = match std::fs::read_to_string(&source.file) {
             Ok(text) => text,
             Err(error) => return description_fault(source, error.to_string()),
@@ -72,7 +69,7 @@ impl LanguageHarness for FakeHarness {
                 description.jobs.push(BenchmarkJob {
                     label: case.id(),
                     case: Some(case),
-                    ..draft_job(source, request)
+                    ..draft_job(request)
                 });
             }
         }

@@ -168,6 +168,8 @@ impl BenchmarkSource {
 /// Request to describe a file.
 #[derive(Debug, Clone)]
 pub struct DescribeRequest {
+    /// The file.
+    pub source: BenchmarkSource,
     /// Program of the baseline.
     pub program: PathBuf,
     /// The baseline itself, for harnesses that must build a file before they can describe it.

@@ -39,11 +39,8 @@ pub fn is_harness(file: &Path) -> bool {
 }
 
 impl LanguageHarness for ProgramHarness {
-    fn describe_source(
-        &self,
-        source: &BenchmarkSource,
-        request: &DescribeRequest,
-    ) -> BenchmarkDescription {
+    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
+        let source = &request.source;
         let plain = plain_command(&request.program, source).args(request.variant.arguments.clone());
         if let Some(cause) = refuse_program(&request.program) {
             return description_failure(source, cause, &plain, None);
@@ -53,7 +50,7 @@ impl LanguageHarness for ProgramHarness {
             ..plain.clone()
         });
         let listing = plain.args(["--list"]);
-        protocol::describe_file(source, request, &spec, &listing, &draft_job(source, request))
+        protocol::describe_file(request, &spec, &listing, &draft_job(request))
     }
 
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
@@ -194,24 +191,15 @@ const FLAGS_PREFIX: &str = "// speedwell: flags ";
 pub struct CppHarness;
 
 impl LanguageHarness for CppHarness {
-    fn describe_source(
-        &self,
-        source: &BenchmarkSource,
-        request: &DescribeRequest,
-    ) -> BenchmarkDescription {
+    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
+        let source = &request.source;
         match build_benchmark(source, &request.program, &request.variant, RunLayout::default()) {
             Ok((built, _)) => {
                 let mut plain = plain_command(&built, source);
                 plain.environment = request.variant.environment.clone();
                 let spec = with_channel(plain.clone());
                 let listing = plain.args(["--list"]);
-                protocol::describe_file(
-                    source,
-                    request,
-                    &spec,
-                    &listing,
-                    &draft_job(source, request),
-                )
+                protocol::describe_file(request, &spec, &listing, &draft_job(request))
             }
             Err(compile_failure) => compile_failure.into_description(source),
         }
@@ -307,11 +295,8 @@ fn read_flags(file: &Path) -> Vec<String> {
 pub struct PythonHarness;
 
 impl LanguageHarness for PythonHarness {
-    fn describe_source(
-        &self,
-        source: &BenchmarkSource,
-        request: &DescribeRequest,
-    ) -> BenchmarkDescription {
+    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
+        let source = &request.source;
         let (spec, mut plain) = match build_commands(source, &request.program, &request.variant) {
             Ok(specs) => specs,
             Err(cause) => {
@@ -320,7 +305,7 @@ impl LanguageHarness for PythonHarness {
             }
         };
         plain.arguments.push("--list".into());
-        protocol::describe_file(source, request, &spec, &plain, &draft_job(source, request))
+        protocol::describe_file(request, &spec, &plain, &draft_job(request))
     }
 
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {

@@ -40,12 +40,12 @@ pub(super) enum LoopOwner {
 /// Asks the process of `spec` for the cases of a file. Each case becomes a copy of `draft`. `plain`
 /// is the command with which a user can repeat a failure.
 pub(super) fn describe_file(
-    source: &BenchmarkSource,
     request: &DescribeRequest,
     spec: &ProcessSpec,
     plain: &ProcessSpec,
     draft: &BenchmarkJob,
 ) -> BenchmarkDescription {
+    let source = &request.source;
     let spec = ProcessSpec { limit: request.limit, ..spec.clone() };
     let mut message = ProtocolMessage::new("describe")
         .with("id", 2)
@@ -64,7 +64,7 @@ pub(super) fn describe_file(
         Ok(outcome) => {
             match events.error_cause().or_else(|| outcome.as_ref()?.failure_cause(spec.limit)) {
                 Some(cause) => description_failure(source, cause, plain, outcome.as_ref()),
-                None => to_description(source, request, &events, draft),
+                None => to_description(request, &events, draft),
             }
         }
     }
@@ -92,11 +92,11 @@ pub(super) fn unreadable_file(
     description_failure(source, cause, &ProcessSpec::new(own_program()), None)
 }
 
-/// Builds a job without values: the common part of all cases of `source`.
-pub(super) fn draft_job(source: &BenchmarkSource, request: &DescribeRequest) -> BenchmarkJob {
+/// Builds a job without values: the common part of all cases of a file.
+pub(super) fn draft_job(request: &DescribeRequest) -> BenchmarkJob {
     BenchmarkJob {
-        source: source.clone(),
-        label: source.name.clone(),
+        source: request.source.clone(),
+        label: request.source.name.clone(),
         route: StartMode::Direct,
         flags: Vec::new(),
         arguments: Vec::new(),
@@ -113,17 +113,13 @@ pub(super) fn draft_job(source: &BenchmarkSource, request: &DescribeRequest) -> 
 }
 
 /// Builds the job of a case with known values.
-pub(super) fn job_for_case(
-    source: &BenchmarkSource,
-    request: &DescribeRequest,
-    case: Case,
-) -> BenchmarkJob {
+pub(super) fn job_for_case(request: &DescribeRequest, case: Case) -> BenchmarkJob {
     let values = case.values.iter();
     BenchmarkJob {
         label: case.id(),
         arguments: values.map(|(name, value)| format!("{name}={}", value.plain())).collect(),
         case: Some(case),
-        ..draft_job(source, request)
+        ..draft_job(request)
     }
 }
 
@@ -246,8 +242,7 @@ fn samples_message(samples: &SampleDivision, is_series: bool) -> ProtocolMessage
 }
 
 /// Converts events to the description of a file. The jobs of the description are copies of `draft`.
-pub(super) fn to_description(
-    source: &BenchmarkSource,
+fn to_description(
     request: &DescribeRequest,
     events: &EventLog,
     draft: &BenchmarkJob,
@@ -284,7 +279,7 @@ pub(super) fn to_description(
         .map(|(name, version)| (name.to_owned(), version.to_owned()))
         .collect();
     if description.jobs.is_empty() && events.first("described").is_some() {
-        description.warnings.push(no_cases_warning(source, events));
+        description.warnings.push(no_cases_warning(&request.source, events));
     }
     description
 }

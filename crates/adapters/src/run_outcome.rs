@@ -22,11 +22,7 @@ use std::sync::Arc;
 /// Describes and performs benchmarks of one language or framework.
 pub trait LanguageHarness: Sync {
     /// Finds the cases of a file without measuring anything.
-    fn describe_source(
-        &self,
-        source: &BenchmarkSource,
-        request: &DescribeRequest,
-    ) -> BenchmarkDescription;
+    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription;
 
     /// Executes one job in a fresh process.
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome;

@@ -336,7 +336,14 @@ fn describe_source(
 ) -> BenchmarkDescription {
     let _activity = begin_activity(format!("listing {}", source.name));
     let harness = crate::harness_for(source.kind);
+    // Benchmark files are taken from the checkout, but a program may exist only in the worktree
+    // where its revision was built.
     let request = DescribeRequest {
+        source: if source.is_program() {
+            source.under(baseline).into_owned()
+        } else {
+            source.clone()
+        },
         program: crate::resolve_program_for(source, baseline),
         variant: baseline.clone(),
         sets: selection.sets_of(&source.name, &source.file),
@@ -350,16 +357,8 @@ fn describe_source(
     };
     // A failed build is reported when the cases are described.
     let _ = crate::build_if_package(source, baseline, reporter);
-    // Benchmark files are taken from the checkout, but a program may exist only in the worktree
-    // where its revision was built.
-    let mut description = if source.is_program() {
-        let mut described = harness.describe_source(&source.under(baseline), &request);
-        let restore_source = |job: &mut BenchmarkJob| job.source = source.clone();
-        described.jobs.iter_mut().for_each(restore_source);
-        described
-    } else {
-        harness.describe_source(source, &request)
-    };
+    let mut description = harness.describe_source(&request);
+    description.jobs.iter_mut().for_each(|job| job.source = source.clone());
     if let Some(reason) = invalid_parameter_name(&description) {
         description.jobs.clear();
         description.parameters.clear();

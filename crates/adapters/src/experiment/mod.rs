@@ -44,18 +44,13 @@ const PROCESS_GRACE: Duration = Duration::from_secs(60);
 pub struct ExperimentHarness;
 
 impl LanguageHarness for ExperimentHarness {
-    fn describe_source(
-        &self,
-        source: &BenchmarkSource,
-        request: &DescribeRequest,
-    ) -> BenchmarkDescription {
-        let experiment = match source
-            .definition()
-            .and_then(|definition| read_experiment(definition, source, request))
-        {
-            Ok(experiment) => experiment,
-            Err(error) => return protocol::unreadable_file(source, &error),
-        };
+    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
+        let source = &request.source;
+        let experiment =
+            match source.definition().and_then(|definition| read_experiment(definition, request)) {
+                Ok(experiment) => experiment,
+                Err(error) => return protocol::unreadable_file(source, &error),
+            };
         let mut description = BenchmarkDescription::default();
         for (group, cases) in experiment.group_cases() {
             let parameters = group.parameters.iter().map(|(name, values)| DeclaredParameter {
@@ -63,8 +58,7 @@ impl LanguageHarness for ExperimentHarness {
                 values: values.clone(),
             });
             description.parameters.extend(parameters);
-            let jobs =
-                cases.iter().map(|case| protocol::job_for_case(source, request, case.clone()));
+            let jobs = cases.iter().map(|case| protocol::job_for_case(request, case.clone()));
             description.jobs.extend(jobs);
         }
         let params = experiment.params.iter().map(|(name, value)| DeclaredParameter {
@@ -96,11 +90,10 @@ impl LanguageHarness for ExperimentHarness {
 /// other benchmarks, so values for names that the file does not declare are ignored.
 fn read_experiment<'a>(
     definition: &'a LazyDefinition,
-    source: &BenchmarkSource,
     request: &DescribeRequest,
 ) -> anyhow::Result<Cow<'a, Experiment>> {
     let mut values = request.sets.clone();
-    if source.kind == SourceKind::Load {
+    if request.source.kind == SourceKind::Load {
         let plain = definition.experiment()?;
         let parameters: Vec<&String> =
             plain.groups.iter().flat_map(|group| &group.parameters).map(|(name, _)| name).collect();

@@ -34,11 +34,8 @@ use std::path::{Path, PathBuf};
 pub struct NodeCoreHarness;
 
 impl LanguageHarness for NodeCoreHarness {
-    fn describe_source(
-        &self,
-        source: &BenchmarkSource,
-        request: &DescribeRequest,
-    ) -> BenchmarkDescription {
+    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
+        let source = &request.source;
         if let Some(reason) = refuse_runtime(&request.program) {
             let spec = ProcessSpec::new(&request.program);
             return description_failure(source, invalid_cause(reason), &spec, None);
@@ -46,13 +43,13 @@ impl LanguageHarness for NodeCoreHarness {
         let text = std::fs::read_to_string(&source.file).unwrap_or_default();
         let tool = choose_tool(&text, request, BenchmarkLibrary::NodeCore);
         let enumerated = if request.trial == TrialMode::No {
-            enumerate_cases(source, request, request.assignments())
+            enumerate_cases(request, request.assignments())
         } else {
-            enumerate_trial(source, request)
+            enumerate_trial(request)
         };
         match enumerated {
-            ProbeOutcome::Cases(found) => to_description(source, request, found, &tool),
-            ProbeOutcome::NeedsParent => describe_as_one_job(source, request, &tool),
+            ProbeOutcome::Cases(found) => to_description(request, found, &tool),
+            ProbeOutcome::NeedsParent => describe_as_one_job(request, &tool),
             ProbeOutcome::Failed(cause, spec, outcome) => {
                 description_failure(source, cause, &spec, outcome.as_ref().as_ref())
             }
@@ -112,21 +109,20 @@ fn refuse_runtime(program: &Path) -> Option<&'static str> {
 /// that the file uses for trials. Node.js core's own trial ignores the user's values and runs only
 /// one case per file, so broken cases go unnoticed. Only [`TrialMode::Own`] enumerates that trial
 /// unchanged.
-fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcome {
+fn enumerate_trial(request: &DescribeRequest) -> ProbeOutcome {
     let trial = |extra_arguments: Vec<String>| {
         let mut arguments = vec!["--test".to_owned()];
         arguments.extend(request.assignments());
         arguments.extend(extra_arguments);
-        enumerate_cases(source, request, arguments)
+        enumerate_cases(request, arguments)
     };
     if request.trial == TrialMode::Own {
         return trial(Vec::new());
     }
-    let (full, small) =
-        match (enumerate_cases(source, request, request.assignments()), trial(Vec::new())) {
-            (ProbeOutcome::Cases(full), ProbeOutcome::Cases(small)) => (full, small),
-            (_, small) => return small,
-        };
+    let (full, small) = match (enumerate_cases(request, request.assignments()), trial(Vec::new())) {
+        (ProbeOutcome::Cases(full), ProbeOutcome::Cases(small)) => (full, small),
+        (_, small) => return small,
+    };
     let extra_arguments = missing_words(&full, &small, request);
     let mut found = if extra_arguments.is_empty() {
         small
@@ -203,13 +199,13 @@ fn argument_value<'a>(case: &'a ObservedCase, name: &str) -> Option<&'a str> {
 }
 
 fn to_description(
-    source: &BenchmarkSource,
     request: &DescribeRequest,
     found: EnumeratedCases,
     tool: &ToolChoice,
 ) -> BenchmarkDescription {
+    let source = &request.source;
     let mut description = BenchmarkDescription {
-        parameters: declared_parameters(source, request, &found),
+        parameters: declared_parameters(request, &found),
         versions: found.versions,
         loaded: found.depends.files,
         ..Default::default()
@@ -228,7 +224,7 @@ fn to_description(
                     label: Case::new(&source.name, parse_values(&case.args)).id(),
                     flags: case.flags,
                     arguments: case.args,
-                    ..protocol::draft_job(source, request)
+                    ..protocol::draft_job(request)
                 };
                 tool.assign_to(job)
             };
@@ -243,7 +239,6 @@ fn to_description(
 /// parameters from the cases instead. Because values set by the user may add undeclared parameters,
 /// these cases are then enumerated without the user's values.
 fn declared_parameters(
-    source: &BenchmarkSource,
     request: &DescribeRequest,
     found: &EnumeratedCases,
 ) -> Vec<DeclaredParameter> {
@@ -254,26 +249,18 @@ fn declared_parameters(
         return collect_parameters(&found.cases);
     }
     let plain = DescribeRequest { sets: Vec::new(), ..request.clone() };
-    match enumerate_cases(source, &plain, Vec::new()) {
+    match enumerate_cases(&plain, Vec::new()) {
         ProbeOutcome::Cases(found) => collect_parameters(&found.cases),
         _ => collect_parameters(&found.cases),
     }
 }
 
-fn describe_as_one_job(
-    source: &BenchmarkSource,
-    request: &DescribeRequest,
-    tool: &ToolChoice,
-) -> BenchmarkDescription {
+fn describe_as_one_job(request: &DescribeRequest, tool: &ToolChoice) -> BenchmarkDescription {
     let mut arguments = request.assignments();
     if request.trial != TrialMode::No {
         arguments.insert(0, "--test".into());
     }
-    let job = BenchmarkJob {
-        route: StartMode::Parent,
-        arguments,
-        ..protocol::draft_job(source, request)
-    };
+    let job = BenchmarkJob { route: StartMode::Parent, arguments, ..protocol::draft_job(request) };
     BenchmarkDescription { jobs: vec![tool.assign_to(job)], ..BenchmarkDescription::default() }
 }
 
@@ -395,12 +382,9 @@ enum ProbeOutcome {
     Failed(FailureCause, ProcessSpec, Box<Option<ProcessOutcome>>),
 }
 
-/// Runs the file of `source` with the preloaded script and these arguments.
-fn enumerate_cases(
-    source: &BenchmarkSource,
-    request: &DescribeRequest,
-    arguments: Vec<String>,
-) -> ProbeOutcome {
+/// Runs the file with the preloaded script and these arguments.
+fn enumerate_cases(request: &DescribeRequest, arguments: Vec<String>) -> ProbeOutcome {
+    let source = &request.source;
     let mut spec = ProcessSpec::new(&request.program);
     spec.directory = Some(source.directory.clone());
     spec.unset = LEAKED_VARIABLES.map(str::to_owned).to_vec();

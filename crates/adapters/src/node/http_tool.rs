@@ -429,14 +429,16 @@ fn free_port() -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::NamePatterns;
+    use crate::job::{BenchmarkSource, NamePatterns, SourceKind};
     use speedwell_fixtures::write_program;
     use speedwell_model::Variant;
     use std::time::Duration;
 
     fn request(sets: &[(&str, &str)], usual_tool: DefaultLoadTool) -> DescribeRequest {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let root = Path::new("/");
         DescribeRequest {
+            source: BenchmarkSource::new(SourceKind::Node, Path::new("/b.js"), root, root),
             program: "node".into(),
             variant: Variant::plain("default"),
             sets: sets.iter().map(owned).collect(),

@@ -45,16 +45,13 @@ const LEAKED_VARIABLES: [&str; 6] = [
 pub struct NodeHarness;
 
 impl LanguageHarness for NodeHarness {
-    fn describe_source(
-        &self,
-        source: &BenchmarkSource,
-        request: &DescribeRequest,
-    ) -> BenchmarkDescription {
+    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
+        let source = &request.source;
         let runtime = JsRuntime::from_program(&request.program);
         match harness_spec(&request.program, source, None) {
             Ok(mut spec) => {
                 spec.environment.extend(search_path(&request.variant));
-                let draft = draft_job(source, request);
+                let draft = draft_job(request);
                 // Flags of Node.js do not change what a file declares, so they are left out. Flags
                 // of Deno are needed, because they decide what the file is permitted to do.
                 let flags = match runtime {
@@ -63,7 +60,7 @@ impl LanguageHarness for NodeHarness {
                 };
                 spec.arguments.splice(0..0, flags.clone());
                 let plain = plain_command(&request.program, source, flags, &request.assignments());
-                protocol::describe_file(source, request, &spec, &plain, &draft)
+                protocol::describe_file(request, &spec, &plain, &draft)
             }
             Err(cause) => {
                 description_failure(source, cause, &ProcessSpec::new(&request.program), None)
@@ -106,10 +103,10 @@ fn search_path(variant: &Variant) -> Option<(String, String)> {
 }
 
 /// Builds the common part of all jobs of the file, including the HTTP tool that the file needs.
-fn draft_job(source: &BenchmarkSource, request: &DescribeRequest) -> BenchmarkJob {
-    let text = std::fs::read_to_string(&source.file).unwrap_or_default();
+fn draft_job(request: &DescribeRequest) -> BenchmarkJob {
+    let text = std::fs::read_to_string(&request.source.file).unwrap_or_default();
     let tool = http_tool::choose_tool(&text, request, http_tool::BenchmarkLibrary::Ours);
-    tool.assign_to(protocol::draft_job(source, request))
+    tool.assign_to(protocol::draft_job(request))
 }
 
 /// Builds a process of the harness itself.

@@ -49,11 +49,7 @@ pub fn harness_for_language(language: SnippetLanguage) -> &'static dyn LanguageH
 
 impl LanguageHarness for SnippetHarness {
     /// Snippets do not describe themselves: the caller creates their jobs.
-    fn describe_source(
-        &self,
-        _source: &BenchmarkSource,
-        _request: &DescribeRequest,
-    ) -> BenchmarkDescription {
+    fn describe_source(&self, _request: &DescribeRequest) -> BenchmarkDescription {
         BenchmarkDescription::default()
     }
 

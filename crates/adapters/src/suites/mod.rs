@@ -48,18 +48,15 @@ use std::time::Duration;
 pub struct FrameworkHarness;
 
 impl LanguageHarness for FrameworkHarness {
-    fn describe_source(
-        &self,
-        source: &BenchmarkSource,
-        request: &DescribeRequest,
-    ) -> BenchmarkDescription {
+    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
+        let source = &request.source;
         let built = match target_programs(source, &request.program, &request.variant) {
             Ok(built) => built,
             Err(error) => return error.into_description(source),
         };
         let mut description = BenchmarkDescription::default();
         for built in &built {
-            let described = CaseListing { source, request, built }.describe_cases();
+            let described = CaseListing { request, built }.describe_cases();
             description.jobs.extend(described.jobs);
             description.failure = description.failure.or(described.failure);
             description.suites.extend(described.suites);
@@ -311,7 +308,6 @@ const GO_PACKAGE_PATTERN: &str = r"path\t(\S+)\.test\n";
 
 /// A request for the cases of one program.
 struct CaseListing<'a> {
-    source: &'a BenchmarkSource,
     request: &'a DescribeRequest,
     /// The program of the target.
     built: &'a BuiltProgram,
@@ -324,11 +320,11 @@ impl CaseListing<'_> {
         let spec = self.listing_command(&keys.list, &PlaceholderValues::default(), LISTING_TIMEOUT);
         let adapter = &self.built.adapter;
         if let Some(cause) = refuse_options(adapter, &self.request.variant.arguments) {
-            return description_failure(self.source, cause, &spec, None);
+            return description_failure(&self.request.source, cause, &spec, None);
         }
         let version = self.detect_version();
         if let Some(cause) = version.as_deref().and_then(|version| self.check_minimum(version)) {
-            return description_failure(self.source, cause, &spec, None);
+            return description_failure(&self.request.source, cause, &spec, None);
         }
         let mut cases = match self.run_listing(&spec) {
             Ok(cases) => cases,
@@ -347,7 +343,7 @@ impl CaseListing<'_> {
                 ..spec.clone()
             });
             let reason = format!("lists no benchmarks; the command was: {command}");
-            return description_failure(self.source, invalid_cause(reason), &spec, None);
+            return description_failure(&self.request.source, invalid_cause(reason), &spec, None);
         }
         let suite = version.map(|version| (self.built.adapter.name.clone(), version));
         BenchmarkDescription {
@@ -368,7 +364,7 @@ impl CaseListing<'_> {
         let arguments = remove_decided(&variant.arguments, command);
         let filling = self
             .built
-            .placeholder_values(self.source, variant)
+            .placeholder_values(&self.request.source, variant)
             .merged_with(extra_values)
             .words("arguments", arguments);
         ProcessSpec {
@@ -391,7 +387,7 @@ impl CaseListing<'_> {
                     reason += &self.built.adapter.install_hint();
                 }
                 return Err(Box::new(description_failure(
-                    self.source,
+                    &self.request.source,
                     FailureCause::Start { reason },
                     spec,
                     None,
@@ -410,7 +406,7 @@ impl CaseListing<'_> {
             (None, Ok(cases)) => Ok(cases),
             (cause, _) => {
                 let mut description = description_failure(
-                    self.source,
+                    &self.request.source,
                     cause.unwrap_or(FailureCause::Silent),
                     spec,
                     Some(&outcome),
@@ -462,7 +458,7 @@ impl CaseListing<'_> {
                 "{suite} cannot execute {count} of the {case_count} benchmarks in '{}' in isolation: \
                  each run also executes the other benchmarks of its process, and keeps only its \
                  own results.",
-                self.source.name
+                self.request.source.name
             )
         })
     }
@@ -566,7 +562,7 @@ impl CaseListing<'_> {
         case.benchmark = self.benchmark_name(&case);
         BenchmarkJob {
             in_suite: Some(SuiteCase { name, target: self.built.target.clone() }),
-            ..job_for_case(self.source, self.request, case)
+            ..job_for_case(self.request, case)
         }
     }
 }

@@ -350,6 +350,7 @@ mod tests {
         ) -> Option<String> {
             let variant = Variant::plain("a");
             let request = DescribeRequest {
+                source,
                 program: "x".into(),
                 variant: variant.clone(),
                 sets: Vec::new(),
@@ -364,7 +365,7 @@ mod tests {
                     name: name.to_owned(),
                     target: target.map(str::to_owned),
                 }),
-                ..crate::protocol::draft_job(&source, &request)
+                ..crate::protocol::draft_job(&request)
             };
             fingerprint_benchmarks(&[job], &variant).into_values().next()
         }
