@@ -12,14 +12,9 @@ use super::text::{SplitText, StatementKind};
 use crate::compile::CompileFailure;
 use speedwell_model::{FailureCause, Snippet};
 
-/// The parts of a snippet; missing ones are empty.
+/// The parts of a snippet in execution order; missing ones are empty.
 #[derive(Debug, Clone)]
-pub struct SnippetParts {
-    pub init: SnippetPart,
-    pub init_worker: SnippetPart,
-    pub runner: SnippetPart,
-    pub done: SnippetPart,
-}
+pub struct SnippetParts([SnippetPart; 4]);
 
 /// One part of a snippet.
 #[derive(Debug, Clone)]
@@ -68,23 +63,22 @@ impl SnippetParts {
             text: SplitText::split(text.unwrap_or_default(), snippet.language),
             is_plain: false,
         };
-        SnippetParts {
-            init: part("init", snippet.init.as_deref()),
-            init_worker: part("init-worker", snippet.init_worker.as_deref()),
-            runner: part("runner", Some(&snippet.runner)),
-            done: part("done", snippet.done.as_deref()),
-        }
+        SnippetParts([
+            part("init", snippet.init.as_deref()),
+            part("init-worker", snippet.init_worker.as_deref()),
+            part("runner", Some(&snippet.runner)),
+            part("done", snippet.done.as_deref()),
+        ])
     }
 
     /// Returns all parts in execution order.
-    pub fn all_parts(&self) -> [&SnippetPart; 4] {
-        [&self.init, &self.init_worker, &self.runner, &self.done]
+    pub fn all_parts(&self) -> &[SnippetPart; 4] {
+        &self.0
     }
 
     /// Returns the part of that name, or the runner for any other name.
     pub fn find_part(&self, name: &str) -> &SnippetPart {
-        let found = self.all_parts().into_iter().find(|part| part.name == name);
-        found.unwrap_or(&self.runner)
+        self.0.iter().find(|part| part.name == name).unwrap_or(&self.0[2])
     }
 
     /// Passes one interpretation after another to `compile` until one succeeds or none is left.
@@ -123,16 +117,10 @@ impl SnippetParts {
     /// without one.
     fn interpretations(&self) -> Vec<SnippetParts> {
         let mut interpretations = vec![self.clone()];
-        let selectors: [fn(&mut SnippetParts) -> &mut SnippetPart; 4] = [
-            |parts| &mut parts.init,
-            |parts| &mut parts.init_worker,
-            |parts| &mut parts.runner,
-            |parts| &mut parts.done,
-        ];
-        for select in selectors {
+        for index in 0..self.0.len() {
             let mut as_statements = interpretations.clone();
             as_statements.retain_mut(|parts| {
-                let part = select(parts);
+                let part = &mut parts.0[index];
                 let is_undecided = part.is_undecided();
                 part.is_plain = true;
                 is_undecided
@@ -145,7 +133,7 @@ impl SnippetParts {
     /// Treats parts with compiler errors as statements. Returns whether any changed.
     fn demote_to_statements(&mut self, output: &str) -> bool {
         let mut changed = false;
-        for part in [&mut self.init, &mut self.init_worker, &mut self.runner, &mut self.done] {
+        for part in &mut self.0 {
             let has_errors = output.lines().any(|line| part_of_line(line) == Some(part.name));
             if part.is_undecided() && has_errors {
                 part.is_plain = true;
@@ -351,10 +339,11 @@ mod tests {
         let snippet =
             Snippet { init: Some("1".to_owned()), ..Snippet::new(SnippetLanguage::Java, "f()") };
         let tried = RefCell::new(Vec::new());
-        let values = |parts: &SnippetParts| (parts.init.has_value(), parts.runner.has_value());
+        let has_value = |parts: &SnippetParts, name: &str| parts.find_part(name).has_value();
+        let values = |parts: &SnippetParts| (has_value(parts, "init"), has_value(parts, "runner"));
         let compile = |parts: &SnippetParts| {
             tried.borrow_mut().push(values(parts));
-            if parts.runner.has_value() {
+            if parts.find_part("runner").has_value() {
                 Err(test_failure("runner:1: error: 'void' type not allowed here"))
             } else {
                 Ok(())
@@ -375,7 +364,7 @@ mod tests {
         let snippet =
             Snippet { init: Some("x".to_owned()), ..Snippet::new(SnippetLanguage::Java, "f()") };
         let refuse = |parts: &SnippetParts| -> Result<(), CompileFailure> {
-            Err(test_failure(if parts.runner.has_value() {
+            Err(test_failure(if parts.find_part("runner").has_value() {
                 "runner:1: error: void\ninit:1: error: no x\n"
             } else {
                 "init:1: error: no x\ninit:1: error: no x\n"

@@ -143,7 +143,7 @@ fn source_files(parts: &SnippetParts) -> Vec<(String, String)> {
     }
     // If the code does not use `shared`, the loop does not touch it: keeping the unused value in a
     // register would cost a move in every iteration.
-    let change = if parts.runner.text.contains_name("shared") {
+    let change = if parts.find_part("runner").text.contains_name("shared") {
         "let shared = speedwell::change_shared(shared);"
     } else {
         ""

@@ -50,13 +50,6 @@ impl PlaceholderValues {
         self
     }
 
-    /// Merges the values of both; the values of `other` take precedence.
-    pub fn merged_with(mut self, other: &PlaceholderValues) -> PlaceholderValues {
-        self.strings.extend(other.strings.clone());
-        self.words.extend(other.words.clone());
-        self
-    }
-
     /// Adds the values that can select a case: its name, and patterns for the name and for each of
     /// its levels.
     pub fn with_case(
@@ -528,13 +521,6 @@ fn is_case(reported: &ReportedResult, case: &Case) -> bool {
     (reported.case.as_ref()).is_some_and(|reported_case| {
         reported_case.values == case.values && case.benchmark.ends_with(&reported_case.benchmark)
     })
-}
-
-/// Sets the placeholders for the command that a user would type. That command prints its results on
-/// the terminal.
-pub fn for_terminal(filling: PlaceholderValues) -> PlaceholderValues {
-    let terminal = "/dev/stdout";
-    filling.text("pipe", terminal).text("output", terminal)
 }
 
 #[cfg(test)]

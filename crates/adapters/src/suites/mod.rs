@@ -240,7 +240,9 @@ fn perform_case(
         limit: setting.limit,
         ..built.build_process(&command, filling, setting.variant)
     };
-    let plain = spec_of(&command::for_terminal(common.clone()));
+    // The command that a user would type prints its results on the terminal.
+    let terminal = "/dev/stdout";
+    let plain = spec_of(&common.clone().text("pipe", terminal).text("output", terminal));
     let output = scratch.path("results");
     let filling =
         common.path("output", &output).path("scratch", scratch.folder()).text("pipe", RESULT_PIPE);
@@ -317,7 +319,7 @@ impl CaseListing<'_> {
     /// Describes the cases.
     fn describe_cases(&self) -> BenchmarkDescription {
         let keys = &self.built.adapter.keys;
-        let spec = self.listing_command(&keys.list, &PlaceholderValues::default(), LISTING_TIMEOUT);
+        let spec = self.listing_command(&keys.list, None, LISTING_TIMEOUT);
         let adapter = &self.built.adapter;
         if let Some(cause) = refuse_options(adapter, &self.request.variant.arguments) {
             return description_failure(&self.request.source, cause, &spec, None);
@@ -357,16 +359,16 @@ impl CaseListing<'_> {
     fn listing_command(
         &self,
         command: &[String],
-        extra_values: &PlaceholderValues,
+        expanded: Option<&ListedCase>,
         limit: Duration,
     ) -> ProcessSpec {
         let variant = &self.request.variant;
         let arguments = remove_decided(&variant.arguments, command);
-        let filling = self
-            .built
-            .placeholder_values(&self.request.source, variant)
-            .merged_with(extra_values)
-            .words("arguments", arguments);
+        let values = self.built.placeholder_values(&self.request.source, variant);
+        let mut filling = values.words("arguments", arguments);
+        if let Some(ListedCase { name, case }) = expanded {
+            filling = filling.with_case(name, Some(case), &self.built.adapter.keys);
+        }
         ProcessSpec {
             limit,
             channel: ChannelKind::Stdout,
@@ -488,9 +490,7 @@ impl CaseListing<'_> {
     /// listed, because measuring it will show the failure.
     fn expand_case(&self, listed: ListedCase) -> Vec<ListedCase> {
         let adapter = &self.built.adapter;
-        let filling =
-            PlaceholderValues::default().with_case(&listed.name, Some(&listed.case), &adapter.keys);
-        let spec = self.listing_command(&adapter.keys.expand, &filling, EXPANSION_TIMEOUT);
+        let spec = self.listing_command(&adapter.keys.expand, Some(&listed), EXPANSION_TIMEOUT);
         let mut output = CollectedOutput::default();
         let has_succeeded =
             run_child(&spec, &mut output).is_ok_and(|outcome| outcome.ended == ProcessEnd::Exit(0));
@@ -528,11 +528,7 @@ impl CaseListing<'_> {
             }
             VersionSource::Command(command) => {
                 let mut output = CollectedOutput::default();
-                let spec = self.listing_command(
-                    command,
-                    &PlaceholderValues::default(),
-                    self.request.limit,
-                );
+                let spec = self.listing_command(command, None, self.request.limit);
                 run_child(&spec, &mut output).ok()?;
                 let text = String::from_utf8_lossy(&output.0).into_owned();
                 let version = Regex::new(r"\d+(?:\.\w+)+").ok()?;

@@ -94,16 +94,12 @@ impl KnownAdapters {
         &self.adapters[..self.user_count]
     }
 
-    /// Finds an adapter by name.
-    pub fn find_adapter(&self, name: &str) -> Option<&Arc<SuiteAdapter>> {
-        self.adapters.iter().find(|adapter| adapter.name == name)
-    }
-
     /// Splits an operand such as `mine:./bench-tool`, where `mine` is an adapter, into the adapter
     /// and the path.
     pub fn split_operand<'a>(&self, operand: &'a str) -> Option<(Arc<SuiteAdapter>, &'a str)> {
         let (name, path) = operand.split_once(':')?;
-        Some((self.find_adapter(name)?.clone(), path))
+        let adapter = self.adapters.iter().find(|adapter| adapter.name == name)?;
+        Some((adapter.clone(), path))
     }
 
     /// Hint for a misspelled adapter, as in `mien:./bench-tool`.
