@@ -133,11 +133,20 @@ pub(super) fn perform_case(
     owner: LoopOwner,
 ) -> RunOutcome {
     if let Some(counting) = setting.counting {
-        let inputs = CountingInputs { job, setting, counting, spec, plain };
         let commands = |samples: &SampleDivision| {
             EventLog::new([load_message(job, setting), samples_message(samples, false)])
         };
-        return perform_counted(&inputs, &commands, &|events| observe_case(job, events));
+        let observe = |events: &EventLog| observe_case(job, events);
+        let (commands, observe) = (&commands, &observe);
+        return perform_counted(&CountingInputs {
+            job,
+            setting,
+            counting,
+            spec,
+            plain,
+            commands,
+            observe,
+        });
     }
     let worktree = setting.variant.worktree.as_ref();
     let mut run_message = measure_message(job, setting, owner);
@@ -382,18 +391,14 @@ pub(super) struct CountingInputs<'a> {
     pub spec: &'a ProcessSpec,
     /// Command with which a user repeats the process by hand.
     pub plain: &'a ProcessSpec,
+    /// Builds the commands for the harness.
+    pub commands: &'a dyn Fn(&SampleDivision) -> EventLog,
+    /// Interprets the events of the harness: the result of the case, and what is wrong with it.
+    pub observe: &'a dyn Fn(&EventLog) -> (Option<RunResult>, Option<FailureCause>),
 }
 
-/// Result of a case according to the harness.
-pub(super) type HarnessReport = (Option<RunResult>, Option<FailureCause>);
-
-/// Performs one case and counts its instructions; if requested, also measures its times. `commands`
-/// builds the commands for the harness; `observe` interprets its events.
-pub(super) fn perform_counted(
-    inputs: &CountingInputs<'_>,
-    commands: &dyn Fn(&SampleDivision) -> EventLog,
-    observe: &dyn Fn(&EventLog) -> HarnessReport,
-) -> RunOutcome {
+/// Performs one case and counts its instructions; if requested, also measures its times.
+pub(super) fn perform_counted(inputs: &CountingInputs<'_>) -> RunOutcome {
     let (job, setting) = (inputs.job, inputs.setting);
     let unsupported = |reason: &str| RunOutcome::unsupported(inputs.plain, reason, job, setting);
     let SampleLength::Iterations(iterations) = setting.samples.length else {
@@ -407,12 +412,9 @@ pub(super) fn perform_counted(
         Ok(prepared) => prepared,
         Err(error) => return unsupported(&format!("{error:#}")),
     };
-    let events = commands(&SampleDivision {
-        count: 1,
-        length: SampleLength::Iterations(iterations),
-        warmup_ns: 0,
-    });
-    let mut attempt = perform_process(inputs, &spec, events, observe);
+    let length = SampleLength::Iterations(iterations);
+    let samples = SampleDivision { count: 1, length, warmup_ns: 0 };
+    let mut attempt = perform_process(inputs, &spec, &samples);
     let read_counts =
         |name: &str| EventCounts::parse(&fs::read_to_string(folder.folder().join(name)).ok()?);
     // `counts.1` is for an empty section. Its counts are the cost of counting, which is subtracted.
@@ -434,7 +436,7 @@ pub(super) fn perform_counted(
     // Resource usage under valgrind is meaningless for the benchmark.
     attempt.usage = None;
     if inputs.counting.also_timed && attempt.failure.is_none() && !attempt.interrupted {
-        return add_times(inputs, iterations, commands, observe, attempt);
+        return add_times(inputs, iterations, attempt);
     }
     attempt
 }
@@ -443,33 +445,24 @@ pub(super) fn perform_counted(
 fn perform_process(
     inputs: &CountingInputs<'_>,
     spec: &ProcessSpec,
-    mut events: EventLog,
-    observe: &dyn Fn(&EventLog) -> HarnessReport,
+    samples: &SampleDivision,
 ) -> RunOutcome {
     let (job, setting) = (inputs.job, inputs.setting);
+    let mut events = (inputs.commands)(samples);
     match run_child(spec, &mut events) {
         Err(error) => RunOutcome::start_failed(spec, &error, job, setting),
         Ok(outcome) => {
-            let (result, fault) = observe(&events);
+            let (result, fault) = (inputs.observe)(&events);
             RunOutcome::from_process(inputs.plain, &outcome, result, fault, job, setting)
         }
     }
 }
 
 /// Measures the times of the same case and adds them to its counts.
-fn add_times(
-    inputs: &CountingInputs<'_>,
-    iterations: u64,
-    commands: &dyn Fn(&SampleDivision) -> EventLog,
-    observe: &dyn Fn(&EventLog) -> HarnessReport,
-    mut counted: RunOutcome,
-) -> RunOutcome {
-    let events = commands(&SampleDivision {
-        count: TIMED_SAMPLES,
-        length: SampleLength::Iterations(iterations),
-        warmup_ns: WARMUP_NS,
-    });
-    let mut timed = perform_process(inputs, inputs.spec, events, observe);
+fn add_times(inputs: &CountingInputs<'_>, iterations: u64, mut counted: RunOutcome) -> RunOutcome {
+    let length = SampleLength::Iterations(iterations);
+    let samples = SampleDivision { count: TIMED_SAMPLES, length, warmup_ns: WARMUP_NS };
+    let mut timed = perform_process(inputs, inputs.spec, &samples);
     if timed.failure.is_some() || timed.interrupted {
         timed.observations.clear();
         return timed;
@@ -584,11 +577,6 @@ impl EventCounts {
             );
         }
     }
-}
-
-/// Returns the failure cause for a harness that reported nothing.
-pub(super) fn no_report_cause() -> FailureCause {
-    invalid_cause("did not report that the case was performed")
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ use crate::events::{EventLog, add_metric};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
 };
-use crate::protocol::{CountingInputs, no_report_cause, perform_counted};
-use crate::run_outcome::run_failure;
+use crate::protocol::{CountingInputs, perform_counted};
+use crate::run_outcome::{invalid_cause, run_failure};
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult};
 use speedwell_machine::process::{ProcessSpec, is_interrupt_requested, run_child, unix_time_ms};
 use speedwell_model::{
@@ -154,7 +154,6 @@ fn count_instructions(
     setting: &RunContext<'_>,
 ) -> RunOutcome {
     let plain = replay_command(snippet, setting);
-    let inputs = CountingInputs { job, setting, counting, spec, plain: &plain };
     let commands = |samples: &SampleDivision| {
         EventLog::new([
             load_command(JOB_NAME, snippet),
@@ -165,10 +164,12 @@ fn count_instructions(
     let observe = |events: &EventLog| {
         let timing = parse_timing(JOB_NAME, events.all_events(), &setting.samples);
         let result = timing.map(|timing| to_observation(&timing, job));
-        let silent = result.is_none().then(no_report_cause);
+        let silent = || invalid_cause("did not report that the case was performed");
+        let silent = result.is_none().then(silent);
         (result, events.error_cause().or(silent))
     };
-    perform_counted(&inputs, &commands, &observe)
+    let (plain, commands, observe) = (&plain, &commands, &observe);
+    perform_counted(&CountingInputs { job, setting, counting, spec, plain, commands, observe })
 }
 
 /// Converts the timing of one run to metrics. The first metric is compared, unless processor times
