@@ -329,30 +329,23 @@ fn parse_job(
     benchmark: &ProtocolMessage,
     draft: &BenchmarkJob,
 ) -> BenchmarkJob {
-    let build = |arguments| build_job(arguments, event, benchmark, draft);
+    let build = |mut arguments: Vec<String>| {
+        let pairs = arguments.iter().filter_map(|word| word.split_once('='));
+        let values = pairs.map(|(name, text)| {
+            let value = ParameterValue::parse(text, parameter_kind(benchmark, name));
+            (name.to_owned(), value.unwrap_or_else(|| ParameterValue::infer_value(text)))
+        });
+        let case = Case::new(event.get("benchmark").unwrap_or_default(), values.collect());
+        let missing_arguments: Vec<String> =
+            draft.arguments.iter().filter(|word| !arguments.contains(word)).cloned().collect();
+        arguments.extend(missing_arguments);
+        BenchmarkJob { label: case.id(), arguments, case: Some(case), ..draft.clone() }
+    };
     let measured = Some(event.list("measured")).filter(|measured| !measured.is_empty());
     BenchmarkJob {
         measured: measured.map(|measured| Box::new(build(measured))),
         ..build(event.list("args"))
     }
-}
-
-fn build_job(
-    mut arguments: Vec<String>,
-    event: &ProtocolMessage,
-    benchmark: &ProtocolMessage,
-    draft: &BenchmarkJob,
-) -> BenchmarkJob {
-    let pairs = arguments.iter().filter_map(|word| word.split_once('='));
-    let values = pairs.map(|(name, text)| {
-        let value = ParameterValue::parse(text, parameter_kind(benchmark, name));
-        (name.to_owned(), value.unwrap_or_else(|| ParameterValue::infer_value(text)))
-    });
-    let case = Case::new(event.get("benchmark").unwrap_or_default(), values.collect());
-    let missing_arguments: Vec<String> =
-        draft.arguments.iter().filter(|word| !arguments.contains(word)).cloned().collect();
-    arguments.extend(missing_arguments);
-    BenchmarkJob { label: case.id(), arguments, case: Some(case), ..draft.clone() }
 }
 
 /// Checks whether instructions of this kind of benchmark can be counted.

@@ -107,38 +107,29 @@ pub fn build_programs(
         let mut guard = BUILT_PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
         guard.get_or_insert_default().entry(key).or_default().clone()
     };
-    let build = || {
+    let build = || -> BuildOutcome {
         let target = folder.file_name().unwrap_or(folder.as_os_str());
         reporter(&SessionEvent::Building {
             target: &target.to_string_lossy(),
             variant: &variant.name,
         });
-        build_package((adapter, user_adapters), folder, tool, variant)
+        let adapters =
+            KnownAdapters::new(&[], folder).unwrap_or_default().with_user_adapters(user_adapters);
+        let tool = resolve_program(tool).map_err(|error| {
+            CompileFailure::start_failed(format!("{error:#}{}", adapter.install_hint()))
+        })?;
+        let mut spec = ProcessSpec::new(&tool);
+        spec.environment = variant.environment.clone();
+        spec.directory = Some(folder.to_owned());
+        spec.limit = BUILD_TIMEOUT;
+        match &adapter.keys.build {
+            Some(BuildStep::Command(command)) => {
+                build_with_command((adapter, &adapters), command, spec)
+            }
+            _ => build_with_cargo(&adapters, spec),
+        }
     };
     slot.get_or_init(build).clone()
-}
-
-fn build_package(
-    (adapter, user_adapters): (&SuiteAdapter, &[Arc<SuiteAdapter>]),
-    folder: &Path,
-    tool: &Path,
-    variant: &Variant,
-) -> BuildOutcome {
-    let adapters =
-        KnownAdapters::new(&[], folder).unwrap_or_default().with_user_adapters(user_adapters);
-    let tool = resolve_program(tool).map_err(|error| {
-        CompileFailure::start_failed(format!("{error:#}{}", adapter.install_hint()))
-    })?;
-    let mut spec = ProcessSpec::new(&tool);
-    spec.environment = variant.environment.clone();
-    spec.directory = Some(folder.to_owned());
-    spec.limit = BUILD_TIMEOUT;
-    match &adapter.keys.build {
-        Some(BuildStep::Command(command)) => {
-            build_with_command((adapter, &adapters), command, spec)
-        }
-        _ => build_with_cargo(&adapters, spec),
-    }
 }
 
 /// Builds with a single command.
