@@ -10,13 +10,13 @@ use crate::sources::HarnessSources;
 use speedwell_machine::process::{ProcessEnd, ProcessSpec, begin_activity, run_child, shell_line};
 use speedwell_model::FailureCause;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Time limit of a compiler.
@@ -78,15 +78,14 @@ pub(super) fn variable_words(name: &str, environment: &[(String, String)]) -> Ve
     text.and_then(|text| shell_words::split(&text).ok()).unwrap_or_default()
 }
 
-/// Finished builds of this process, and builds in progress.
-#[derive(Default)]
-struct BuildRegistry {
-    finished: HashMap<BuildRecipe, Result<PathBuf, CompileFailure>>,
-    in_progress: HashSet<BuildRecipe>,
-}
+/// A build of this process; empty until it is finished.
+type BuildSlot = Arc<OnceLock<Result<PathBuf, CompileFailure>>>;
 
-static BUILDS: Mutex<Option<BuildRegistry>> = Mutex::new(None);
-static CHANGED: Condvar = Condvar::new();
+fn build_slot(recipe: &BuildRecipe) -> BuildSlot {
+    static BUILDS: Mutex<Option<HashMap<BuildRecipe, BuildSlot>>> = Mutex::new(None);
+    let mut guard = BUILDS.lock().unwrap_or_else(PoisonError::into_inner);
+    guard.get_or_insert_default().entry(recipe.clone()).or_default().clone()
+}
 
 /// Returns the program of a recipe, and compiles it first if necessary. Later calls return the same
 /// program even if its source has changed since, because one session measures one program.
@@ -94,42 +93,22 @@ static CHANGED: Condvar = Condvar::new();
 /// # Errors
 /// Fails if the compiler cannot be started, or rejects the file.
 pub(super) fn build_program(recipe: &BuildRecipe) -> Result<PathBuf, CompileFailure> {
-    let mut guard = lock_builds();
-    loop {
-        let builds = guard.get_or_insert_default();
-        if let Some(result) = builds.finished.get(recipe) {
-            return result.clone();
-        }
-        if builds.in_progress.insert(recipe.clone()) {
-            break;
-        }
-        guard = CHANGED.wait(guard).unwrap_or_else(PoisonError::into_inner);
-    }
-    drop(guard);
-    let result = find_or_compile(recipe, &cache_folder().join("cpp"));
-    let mut guard = lock_builds();
-    let builds = guard.get_or_insert_default();
-    builds.in_progress.remove(recipe);
-    builds.finished.insert(recipe.clone(), result.clone());
-    CHANGED.notify_all();
-    result
-}
-
-fn lock_builds() -> MutexGuard<'static, Option<BuildRegistry>> {
-    BUILDS.lock().unwrap_or_else(PoisonError::into_inner)
+    let compile = || find_or_compile(recipe, &cache_folder().join("cpp"));
+    build_slot(recipe).get_or_init(compile).clone()
 }
 
 /// Returns the program of a recipe if any process has compiled it before. As with
 /// [`build_program`], later calls return the same program.
 pub(super) fn find_program(recipe: &BuildRecipe) -> Option<PathBuf> {
-    let mut guard = lock_builds();
-    let finished = &mut guard.get_or_insert_default().finished;
-    if let Some(result) = finished.get(recipe) {
-        return result.as_ref().ok().cloned();
-    }
-    let found = find_cached(recipe, &cache_folder().join("cpp"))?;
-    finished.insert(recipe.clone(), Ok(found.clone()));
-    Some(found)
+    let slot = build_slot(recipe);
+    let result = match slot.get() {
+        Some(result) => result,
+        None => {
+            let found = find_cached(recipe, &cache_folder().join("cpp"))?;
+            slot.get_or_init(|| Ok(found))
+        }
+    };
+    result.as_ref().ok().cloned()
 }
 
 fn find_cached(recipe: &BuildRecipe, cache: &Path) -> Option<PathBuf> {
