@@ -18,7 +18,7 @@ use crate::job::{
     RunContext, SourceKind, StartMode, TrialMode,
 };
 use crate::run_outcome::{description_failure, invalid_cause, start_reason};
-use crate::{ProtocolMessage, RunOutcome, RunResult, own_program};
+use crate::{ProtocolMessage, RunOutcome, RunResult};
 use speedwell_machine::process::{ProcessSpec, ScratchFolder, resolve_program, run_child};
 use speedwell_model::{
     Case, FailureCause, InstructionCounting, Metric, MetricDirection, ParameterValue, Run,
@@ -83,15 +83,6 @@ fn dependencies_in(line: &[u8]) -> Option<DescriptionOrigin> {
     })
 }
 
-/// Builds the description of a file that is unreadable or invalid.
-pub(super) fn unreadable_file(
-    source: &BenchmarkSource,
-    error: &anyhow::Error,
-) -> BenchmarkDescription {
-    let cause = invalid_cause(format!("{error:#}"));
-    description_failure(source, cause, &ProcessSpec::new(own_program()), None)
-}
-
 /// Builds a job without values: the common part of all cases of a file.
 pub(super) fn draft_job(request: &DescribeRequest) -> BenchmarkJob {
     BenchmarkJob {
@@ -149,7 +140,12 @@ pub(super) fn perform_case(
         });
     }
     let worktree = setting.variant.worktree.as_ref();
-    let mut run_message = measure_message(job, setting, owner);
+    // A trial only checks whether the case works.
+    let mut run_message = if owner == LoopOwner::File || job.test {
+        run_case().with("mode", "once")
+    } else {
+        samples_message(&setting.samples, setting.is_series)
+    };
     if let Some(checkout) = worktree.and_then(|worktree| fs::canonicalize(&worktree.checkout).ok())
     {
         run_message = run_message.with("modules_below", checkout.display());
@@ -219,18 +215,6 @@ fn load_message(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProtocolMessage
         }
     }
     message
-}
-
-fn measure_message(
-    job: &BenchmarkJob,
-    setting: &RunContext<'_>,
-    owner: LoopOwner,
-) -> ProtocolMessage {
-    // A trial only checks whether the case works.
-    if owner == LoopOwner::File || job.test {
-        return run_case().with("mode", "once");
-    }
-    samples_message(&setting.samples, setting.is_series)
 }
 
 fn run_case() -> ProtocolMessage {

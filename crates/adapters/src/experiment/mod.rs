@@ -18,7 +18,7 @@ use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SourceKind,
 };
-use crate::run_outcome::{run_failure, start_reason};
+use crate::run_outcome::{description_failure, invalid_cause, run_failure, start_reason};
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult, own_program, protocol};
 use anyhow::{Context, anyhow, bail};
 use speedwell_config::LazyDefinition;
@@ -46,11 +46,16 @@ pub struct ExperimentHarness;
 impl LanguageHarness for ExperimentHarness {
     fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
         let source = &request.source;
-        let experiment =
-            match source.definition().and_then(|definition| read_experiment(definition, request)) {
-                Ok(experiment) => experiment,
-                Err(error) => return protocol::unreadable_file(source, &error),
-            };
+        let experiment = match source
+            .definition()
+            .and_then(|definition| read_experiment(definition, request))
+        {
+            Ok(experiment) => experiment,
+            Err(error) => {
+                let cause = invalid_cause(format!("{error:#}"));
+                return description_failure(source, cause, &ProcessSpec::new(own_program()), None);
+            }
+        };
         let mut description = BenchmarkDescription::default();
         for (group, cases) in experiment.group_cases() {
             let parameters = group.parameters.iter().map(|(name, values)| DeclaredParameter {

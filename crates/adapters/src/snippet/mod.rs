@@ -80,24 +80,19 @@ fn build_with_layout(
     variant: &Variant,
     layout: RunLayout,
 ) -> Result<(ProcessSpec, Option<LinkRecord>), CompileFailure> {
-    let mut linking = None;
-    let mut spec = match snippet.language {
+    let (mut spec, linking) = match snippet.language {
         SnippetLanguage::Node => {
             let flags = JsRuntime::from_program(program).arguments(&variant.arguments);
-            script_process(&sources::NODE, "harness.cjs", program, &flags)?
+            (script_process(&sources::NODE, "harness.cjs", program, &flags)?, None)
         }
         SnippetLanguage::Python => {
-            script_process(&sources::PYTHON, "harness.py", program, &variant.arguments)?
+            (script_process(&sources::PYTHON, "harness.py", program, &variant.arguments)?, None)
         }
-        SnippetLanguage::Sh => shell_process(program),
+        SnippetLanguage::Sh => (shell_process(program), None),
         SnippetLanguage::Erlang | SnippetLanguage::Elixir => {
-            beam_process(snippet.language, program, variant)?
+            (beam_process(snippet.language, program, variant)?, None)
         }
-        _ => {
-            let built = build_snippet(snippet, program, variant, layout)?;
-            linking = built.1;
-            built.0
-        }
+        _ => build_snippet(snippet, program, variant, layout)?,
     };
     spec.environment.extend(variant.environment.iter().cloned());
     spec.channel = ChannelKind::Harness;
