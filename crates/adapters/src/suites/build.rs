@@ -139,7 +139,8 @@ fn build_with_command(
     spec: ProcessSpec,
 ) -> BuildOutcome {
     let folder = spec.directory.clone().unwrap_or_default();
-    let scratch = create_scratch()?;
+    let scratch =
+        ScratchFolder::new().map_err(|error| CompileFailure::start_failed(format!("{error:#}")))?;
     let output = scratch.path("built");
     let filling = PlaceholderValues::default()
         .path("program", &spec.program)
@@ -266,10 +267,6 @@ fn from_cargo_target(
         folder: folder.unwrap_or(Path::new("/")).to_owned(),
         target: Some(target),
     })
-}
-
-fn create_scratch() -> Result<ScratchFolder, CompileFailure> {
-    ScratchFolder::new().map_err(|error| CompileFailure::start_failed(format!("{error:#}")))
 }
 
 /// Copies the program to the cache folder, under a name that depends on its content.

@@ -58,6 +58,9 @@ impl PlaceholderValues {
         case: Option<&Case>,
         keys: &AdapterKeys,
     ) -> PlaceholderValues {
+        // For POSIX extended, ECMAScript, RE2 and Java patterns: only characters that are special in
+        // all four syntaxes are escaped.
+        let escape_pattern = |text: &str| escape(text, |c| "\\^$.|?*+()[]{}".contains(c));
         let levels: Vec<String> =
             name.split('/').map(|part| format!("^{}$", escape_pattern(part))).collect();
         let values = case.map(|case| case.values.as_slice()).unwrap_or_default();
@@ -68,7 +71,9 @@ impl PlaceholderValues {
         });
         self.text("name", name)
             .text("pattern", escape_pattern(name))
-            .text("escaped", escape_punctuation(name))
+            // For tools that have special characters of their own, but accept a backslash before any
+            // character.
+            .text("escaped", escape(name, |c| c.is_ascii_punctuation()))
             .text("levels", levels.join("/"))
             .words("parameters", parameters.collect())
     }
@@ -104,30 +109,10 @@ pub fn with_placeholders(command: &[String], placeholders: &[&str]) -> Vec<Strin
     words
 }
 
-/// Escapes a name for POSIX extended, ECMAScript, RE2 and Java patterns: only characters that are
-/// special in all four syntaxes are escaped.
-fn escape_pattern(name: &str) -> String {
-    let mut pattern = String::new();
-    for character in name.chars() {
-        if "\\^$.|?*+()[]{}".contains(character) {
-            pattern.push('\\');
-        }
-        pattern.push(character);
-    }
-    pattern
-}
-
-/// Puts a backslash before all punctuation. This is for tools that have special characters of their
-/// own, but accept a backslash before any character.
-fn escape_punctuation(name: &str) -> String {
-    let mut text = String::new();
-    for character in name.chars() {
-        if character.is_ascii_punctuation() {
-            text.push('\\');
-        }
-        text.push(character);
-    }
-    text
+/// Puts a backslash before the special characters of a name.
+fn escape(name: &str, is_special: impl Fn(char) -> bool) -> String {
+    let escaped = |c: char| is_special(c).then_some('\\').into_iter().chain([c]);
+    name.chars().flat_map(escaped).collect()
 }
 
 /// Removes from `words` the options that are also in `given`, the user's own arguments, because
