@@ -30,7 +30,6 @@ use super::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext,
 };
-use super::protocol::draft_job;
 use super::run_outcome::{ReportedRate, description_failure, observe_rate, run_failure};
 use super::{LanguageHarness, RunOutcome, RunResult};
 use serde_json::json;
@@ -69,7 +68,7 @@ impl LanguageHarness for FakeHarness {
                 description.jobs.push(BenchmarkJob {
                     label: case.id(),
                     case: Some(case),
-                    ..draft_job(request)
+                    ..request.draft_job()
                 });
             }
         }

@@ -233,6 +233,37 @@ impl DescribeRequest {
     pub fn assignments(&self) -> Vec<String> {
         self.sets.iter().map(|(name, value)| format!("{name}={value}")).collect()
     }
+
+    /// Builds a job without values: the common part of all cases of a file.
+    pub(crate) fn draft_job(&self) -> BenchmarkJob {
+        BenchmarkJob {
+            source: self.source.clone(),
+            label: self.source.name.clone(),
+            route: StartMode::Direct,
+            flags: Vec::new(),
+            arguments: Vec::new(),
+            names: Vec::new(),
+            in_suite: None,
+            test: self.trial != TrialMode::No,
+            http_tool: None,
+            unavailable: None,
+            case: None,
+            snippet: None,
+            samples: None,
+            measured: None,
+        }
+    }
+
+    /// Builds the job of a case with known values.
+    pub(crate) fn job_for_case(&self, case: Case) -> BenchmarkJob {
+        let values = case.values.iter();
+        BenchmarkJob {
+            label: case.id(),
+            arguments: values.map(|(name, value)| format!("{name}={}", value.plain())).collect(),
+            case: Some(case),
+            ..self.draft_job()
+        }
+    }
 }
 
 /// Whether to try a file instead of measuring it.

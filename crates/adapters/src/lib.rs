@@ -2,8 +2,8 @@
 //!
 //! A [`LanguageHarness`] lists the cases of a file ([`LanguageHarness::describe_source`]) and runs
 //! one of them in a fresh process ([`LanguageHarness::perform_job`]). To support another language,
-//! add one file to this folder and one folder to `languages/` next to it, and extend
-//! [`harness_for`].
+//! add its harness to `program.rs` or to a file of its own, add one folder to `languages/`, and
+//! extend [`harness_for`].
 
 mod cache;
 mod code_files;

@@ -17,7 +17,7 @@ use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
 };
 use crate::layout::{LinkRecord, ObjectFiles, RunLayout};
-use crate::protocol::{self, LoopOwner, draft_job};
+use crate::protocol::{self, LoopOwner};
 use crate::run_outcome::{description_failure, invalid_cause};
 use crate::snippet::default_program as default_compiler;
 use crate::{LanguageHarness, RunOutcome, sources};
@@ -50,7 +50,7 @@ impl LanguageHarness for ProgramHarness {
             ..plain.clone()
         });
         let listing = plain.args(["--list"]);
-        protocol::describe_file(request, &spec, &listing, &draft_job(request))
+        protocol::describe_file(request, &spec, &listing, &request.draft_job())
     }
 
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
@@ -199,7 +199,7 @@ impl LanguageHarness for CppHarness {
                 plain.environment = request.variant.environment.clone();
                 let spec = with_channel(plain.clone());
                 let listing = plain.args(["--list"]);
-                protocol::describe_file(request, &spec, &listing, &draft_job(request))
+                protocol::describe_file(request, &spec, &listing, &request.draft_job())
             }
             Err(compile_failure) => compile_failure.into_description(source),
         }
@@ -305,7 +305,7 @@ impl LanguageHarness for PythonHarness {
             }
         };
         plain.arguments.push("--list".into());
-        protocol::describe_file(request, &spec, &plain, &draft_job(request))
+        protocol::describe_file(request, &spec, &plain, &request.draft_job())
     }
 
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {

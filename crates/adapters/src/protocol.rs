@@ -83,37 +83,6 @@ fn dependencies_in(line: &[u8]) -> Option<DescriptionOrigin> {
     })
 }
 
-/// Builds a job without values: the common part of all cases of a file.
-pub(super) fn draft_job(request: &DescribeRequest) -> BenchmarkJob {
-    BenchmarkJob {
-        source: request.source.clone(),
-        label: request.source.name.clone(),
-        route: StartMode::Direct,
-        flags: Vec::new(),
-        arguments: Vec::new(),
-        names: Vec::new(),
-        in_suite: None,
-        test: request.trial != TrialMode::No,
-        http_tool: None,
-        unavailable: None,
-        case: None,
-        snippet: None,
-        samples: None,
-        measured: None,
-    }
-}
-
-/// Builds the job of a case with known values.
-pub(super) fn job_for_case(request: &DescribeRequest, case: Case) -> BenchmarkJob {
-    let values = case.values.iter();
-    BenchmarkJob {
-        label: case.id(),
-        arguments: values.map(|(name, value)| format!("{name}={}", value.plain())).collect(),
-        case: Some(case),
-        ..draft_job(request)
-    }
-}
-
 /// Performs one case in the process of `spec`. `plain` is the command with which a user can repeat
 /// it.
 pub(super) fn perform_case(

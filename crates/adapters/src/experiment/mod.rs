@@ -19,7 +19,7 @@ use crate::job::{
     RunContext, SourceKind,
 };
 use crate::run_outcome::{description_failure, invalid_cause, run_failure, start_reason};
-use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult, own_program, protocol};
+use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult, own_program};
 use anyhow::{Context, anyhow, bail};
 use speedwell_config::LazyDefinition;
 use speedwell_config::experiment::{Experiment, GroupKind, repeated_variant};
@@ -63,7 +63,7 @@ impl LanguageHarness for ExperimentHarness {
                 values: values.clone(),
             });
             description.parameters.extend(parameters);
-            let jobs = cases.iter().map(|case| protocol::job_for_case(request, case.clone()));
+            let jobs = cases.iter().map(|case| request.job_for_case(case.clone()));
             description.jobs.extend(jobs);
         }
         let params = experiment.params.iter().map(|(name, value)| DeclaredParameter {

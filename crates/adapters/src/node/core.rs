@@ -21,7 +21,7 @@ use crate::job::{
     RunContext, StartMode, TrialMode,
 };
 use crate::run_outcome::{description_failure, invalid_cause, start_reason};
-use crate::{LanguageHarness, RunOutcome, protocol, sources};
+use crate::{LanguageHarness, RunOutcome, sources};
 use serde::Deserialize;
 use speedwell_machine::process::{
     ChannelKind, ChildConversation, NextStep, ProcessEnd, ProcessOutcome, ProcessSpec, run_child,
@@ -224,7 +224,7 @@ fn to_description(
                     label: Case::new(&source.name, parse_values(&case.args)).id(),
                     flags: case.flags,
                     arguments: case.args,
-                    ..protocol::draft_job(request)
+                    ..request.draft_job()
                 };
                 tool.assign_to(job)
             };
@@ -260,7 +260,7 @@ fn describe_as_one_job(request: &DescribeRequest, tool: &ToolChoice) -> Benchmar
     if request.trial != TrialMode::No {
         arguments.insert(0, "--test".into());
     }
-    let job = BenchmarkJob { route: StartMode::Parent, arguments, ..protocol::draft_job(request) };
+    let job = BenchmarkJob { route: StartMode::Parent, arguments, ..request.draft_job() };
     BenchmarkDescription { jobs: vec![tool.assign_to(job)], ..BenchmarkDescription::default() }
 }
 

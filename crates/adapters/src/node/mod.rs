@@ -106,7 +106,7 @@ fn search_path(variant: &Variant) -> Option<(String, String)> {
 fn draft_job(request: &DescribeRequest) -> BenchmarkJob {
     let text = std::fs::read_to_string(&request.source.file).unwrap_or_default();
     let tool = http_tool::choose_tool(&text, request, http_tool::BenchmarkLibrary::Ours);
-    tool.assign_to(protocol::draft_job(request))
+    tool.assign_to(request.draft_job())
 }
 
 /// Builds a process of the harness itself.

@@ -22,7 +22,6 @@ use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SuiteCase,
 };
-use crate::protocol::job_for_case;
 use crate::run_outcome::{description_failure, invalid_cause, start_reason};
 use crate::{LanguageHarness, ProgressReporter, RunOutcome, RunResult};
 use anyhow::{Result, anyhow, bail};
@@ -558,7 +557,7 @@ impl CaseListing<'_> {
         case.benchmark = self.benchmark_name(&case);
         BenchmarkJob {
             in_suite: Some(SuiteCase { name, target: self.built.target.clone() }),
-            ..job_for_case(self.request, case)
+            ..self.request.job_for_case(case)
         }
     }
 }

@@ -365,7 +365,7 @@ mod tests {
                     name: name.to_owned(),
                     target: target.map(str::to_owned),
                 }),
-                ..crate::protocol::draft_job(&request)
+                ..request.draft_job()
             };
             fingerprint_benchmarks(&[job], &variant).into_values().next()
         }
