@@ -1,10 +1,23 @@
-//! Chooses the cache folder for reproducible files, such as harnesses and compiled programs.
+//! Chooses the cache folder for reproducible files, such as harnesses and compiled programs, and
+//! caches descriptions of benchmark files in it.
 //!
 //! Files in the cache folder are executed. The default folder is therefore used only if no other
 //! user can write to it. Otherwise, this process uses a temporary folder.
+//!
+//! A description lists the cases and parameters of a file. An unchanged file is not queried again.
+//! A description depends on the file, on the program that executes the file, on the request, on
+//! other files that are read, and on environment variables. The describing process reports these
+//! dependencies ([`DescriptionInputs`]), and all of them are compared before a cached description
+//! is used. A description with untraceable dependencies is not cached. Start at [`ask_cached`].
 
-use speedwell_machine::process::{ScratchFolder, effective_user_id};
+use serde::{Deserialize, Serialize};
+use speedwell_machine::process::{
+    ChildConversation, NextStep, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder,
+    effective_user_id, run_child,
+};
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, Metadata};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -124,6 +137,278 @@ pub(super) fn is_older(time: SystemTime, age: Duration) -> bool {
 /// Removes a file or folder, ignoring errors.
 pub(super) fn remove_entry(path: &Path) {
     let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+}
+
+/// Maximum number of entries; the oldest are evicted.
+const MAX_ENTRIES: usize = 2000;
+
+/// Variable that contains the search path of modules; a variant may override it.
+pub(super) const SEARCH_PATH: &str = "NODE_PATH";
+
+/// Dependencies of a description, as reported by the process.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub(super) struct DescriptionInputs {
+    /// Files that were loaded or read.
+    #[serde(default)]
+    pub files: Vec<PathBuf>,
+    /// Environment variables that were read.
+    #[serde(default, rename = "env")]
+    pub environment: Vec<String>,
+    /// Whether there were further dependencies that cannot be compared.
+    #[serde(default)]
+    pub volatile: bool,
+}
+
+/// Origin of a complete description.
+pub(super) struct DescriptionOrigin {
+    /// Path of the program that executed the file, as reported by the program itself.
+    pub program: PathBuf,
+    /// Dependencies of the description.
+    pub depends: DescriptionInputs,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CachedDescription {
+    files: Vec<(PathBuf, u64)>,
+    environment: BTreeMap<String, Option<String>>,
+    lines: Vec<String>,
+}
+
+/// If the cache contains the conversation, replays it and returns `None`. Otherwise, holds the
+/// conversation with the process of `spec` and returns the outcome of the process. `origin`
+/// extracts the dependencies from the line that completes a successful description.
+pub(super) fn ask_cached<C: ChildConversation>(
+    spec: &ProcessSpec,
+    conversation: &mut C,
+    origin: fn(&[u8]) -> Option<DescriptionOrigin>,
+) -> io::Result<Option<ProcessOutcome>> {
+    let opening = conversation.opening_bytes();
+    let slot = CacheSlot::find(spec, &opening);
+    if let Some(entry) = slot.as_ref().and_then(|slot| slot.load_entry(spec)) {
+        for line in &entry.lines {
+            conversation.handle_line(line.as_bytes());
+        }
+        return Ok(None);
+    }
+    let mut recorder = RecordingConversation {
+        inner: conversation,
+        opening,
+        find_origin: origin,
+        origin: None,
+        lines: Some(Vec::new()),
+    };
+    let outcome = run_child(spec, &mut recorder)?;
+    if let (Some(slot), Some(origin), Some(lines)) = (slot, recorder.origin, recorder.lines)
+        && outcome.ended == ProcessEnd::Exit(0)
+    {
+        slot.store_entry(spec, &origin, lines);
+    }
+    Ok(Some(outcome))
+}
+
+/// Cache location for one request to one program.
+struct CacheSlot {
+    file: PathBuf,
+    /// The program, with links resolved.
+    program: PathBuf,
+}
+
+impl CacheSlot {
+    /// Finds the slot for the request `opening`; `None` if the program cannot be found.
+    fn find(spec: &ProcessSpec, opening: &[u8]) -> Option<CacheSlot> {
+        let program = match spec.program.components().count() {
+            0 | 1 => find_in_path(&spec.program)?,
+            _ => spec.program.clone(),
+        };
+        let program = fs::canonicalize(program).ok()?;
+        let metadata = program.metadata().ok()?;
+        let mut key = TextFingerprint::default();
+        key.add(env!("CARGO_PKG_VERSION").as_bytes());
+        key.add(program.as_os_str().as_encoded_bytes());
+        for number in [
+            metadata.dev(),
+            metadata.ino(),
+            metadata.len(),
+            metadata.mtime() as u64,
+            metadata.mtime_nsec() as u64,
+        ] {
+            key.add(&number.to_le_bytes());
+        }
+        for argument in &spec.arguments {
+            key.add(argument.as_bytes());
+        }
+        let directory = spec.directory.as_deref().unwrap_or(Path::new("."));
+        key.add(directory.as_os_str().as_encoded_bytes());
+        key.add(opening);
+        let mut variables: Vec<_> = std::env::vars_os()
+            .filter(|(name, _)| name.as_encoded_bytes().starts_with(b"NODE_"))
+            .collect();
+        variables.sort();
+        for (_, folders) in spec.environment.iter().filter(|(name, _)| name == SEARCH_PATH) {
+            key.add(folders.as_bytes());
+        }
+        for (name, value) in variables {
+            key.add(name.as_encoded_bytes());
+            key.add(value.as_encoded_bytes());
+        }
+        let name = format!("{:016x}.json", key.value());
+        let file = cache_folder().join("described").join(name);
+        Some(CacheSlot { file, program })
+    }
+
+    /// Returns the entry if none of its dependencies has changed.
+    fn load_entry(&self, spec: &ProcessSpec) -> Option<CachedDescription> {
+        let entry: CachedDescription = serde_json::from_slice(&fs::read(&self.file).ok()?).ok()?;
+        let is_same_file =
+            |(file, expected): &(PathBuf, u64)| hash_content(file) == Some(*expected);
+        let is_same_variable =
+            |(name, expected): (&String, &Option<String>)| read_variable(name, spec) == *expected;
+        let is_unchanged =
+            entry.files.iter().all(is_same_file) && entry.environment.iter().all(is_same_variable);
+        is_unchanged.then_some(entry)
+    }
+
+    /// Stores the description. Does nothing if dependencies are untraceable, or if a wrapper
+    /// executed another program: its criteria for choosing the program are unknown.
+    fn store_entry(&self, spec: &ProcessSpec, origin: &DescriptionOrigin, lines: Vec<String>) {
+        let is_same_program =
+            fs::canonicalize(&origin.program).is_ok_and(|program| program == self.program);
+        if origin.depends.volatile || origin.depends.files.is_empty() || !is_same_program {
+            return;
+        }
+        let files: Option<Vec<(PathBuf, u64)>> = origin
+            .depends
+            .files
+            .iter()
+            .map(|file| Some((file.clone(), hash_content(file)?)))
+            .collect();
+        let Some(files) = files else { return };
+        // Variables that we set for the process are not dependencies: their values differ between
+        // processes.
+        let is_inherited = |name: &&String| {
+            spec.environment.iter().all(|(variable, _)| variable != *name)
+                && !spec.unset.contains(name)
+        };
+        let environment = origin.depends.environment.iter().filter(is_inherited);
+        let entry = CachedDescription {
+            files,
+            environment: environment
+                .map(|name| (name.clone(), read_variable(name, spec)))
+                .collect(),
+            lines,
+        };
+        // If the entry cannot be stored, the file is simply queried again next time.
+        let _ = self.write_entry(&entry);
+    }
+
+    fn write_entry(&self, entry: &CachedDescription) -> io::Result<()> {
+        let folder = self.file.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder)?;
+        evict_oldest(folder)?;
+        // The entry is written under a temporary name and renamed, because other processes may
+        // access it.
+        let draft = self.file.with_extension(format!("{}", std::process::id()));
+        fs::write(&draft, serde_json::to_vec(entry)?)?;
+        fs::rename(&draft, &self.file)
+    }
+}
+
+/// Finds a program in `PATH`.
+pub(super) fn find_in_path(program: impl AsRef<Path>) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(&program)).find(|file| file.is_file())
+}
+
+/// Returns the entries of a folder, sorted by name; none if it cannot be read.
+pub(super) fn sorted_entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// Updates the time of last use, which decides when an entry of the cache folder is removed.
+pub(super) fn mark_used(path: &Path) {
+    if let Ok(file) = fs::File::open(path) {
+        let _ = file.set_modified(SystemTime::now());
+    }
+}
+
+fn read_variable(name: &str, spec: &ProcessSpec) -> Option<String> {
+    if spec.unset.iter().any(|unset| unset == name) { None } else { std::env::var(name).ok() }
+}
+
+fn hash_content(file: &Path) -> Option<u64> {
+    let mut content = TextFingerprint::default();
+    content.add(&fs::read(file).ok()?);
+    Some(content.value())
+}
+
+/// If the cache is full, removes the older half of its entries.
+fn evict_oldest(folder: &Path) -> io::Result<()> {
+    let mut entries: Vec<(SystemTime, PathBuf)> = fs::read_dir(folder)?
+        .flatten()
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    if entries.len() >= MAX_ENTRIES {
+        entries.sort();
+        for (_, file) in &entries[..entries.len() - MAX_ENTRIES / 2] {
+            fs::remove_file(file)?;
+        }
+    }
+    Ok(())
+}
+
+/// Forwards received lines and records them.
+struct RecordingConversation<'a, C> {
+    inner: &'a mut C,
+    opening: Vec<u8>,
+    find_origin: fn(&[u8]) -> Option<DescriptionOrigin>,
+    origin: Option<DescriptionOrigin>,
+    /// `None` if a line was not UTF-8.
+    lines: Option<Vec<String>>,
+}
+
+impl<C: ChildConversation> ChildConversation for RecordingConversation<'_, C> {
+    fn opening_bytes(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.opening)
+    }
+
+    fn handle_line(&mut self, line: &[u8]) -> NextStep {
+        self.origin = self.origin.take().or_else(|| (self.find_origin)(line));
+        match std::str::from_utf8(line) {
+            Ok(text) => self.lines.iter_mut().for_each(|lines| lines.push(text.to_owned())),
+            Err(_) => self.lines = None,
+        }
+        self.inner.handle_line(line)
+    }
+}
+
+/// Fingerprint of several byte strings: 64-bit FNV-1a. The length of each string is included, so
+/// that different lists do not collide by concatenation. The fingerprint detects accidental
+/// differences, not malicious ones.
+#[derive(Debug)]
+pub(super) struct TextFingerprint(u64);
+
+impl Default for TextFingerprint {
+    fn default() -> TextFingerprint {
+        TextFingerprint(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl TextFingerprint {
+    /// Adds a byte string.
+    pub fn add(&mut self, bytes: &[u8]) {
+        let length = (bytes.len() as u64).to_le_bytes();
+        for byte in length.iter().chain(bytes) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    /// Returns the fingerprint of all added byte strings.
+    pub fn value(&self) -> u64 {
+        self.0
+    }
 }
 
 #[cfg(test)]

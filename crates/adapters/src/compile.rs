@@ -5,19 +5,19 @@
 //! last compilation. Start at [`build_program`]; for languages other than C and C++, start at
 //! [`GeneratedBuild`], which compiles generated sources in a folder.
 
-use crate::cache::{self, cache_folder};
+use crate::cache::{self, cache_folder, find_in_path, mark_used, sorted_entries};
 use crate::sources::HarnessSources;
 use speedwell_machine::process::{ProcessEnd, ProcessSpec, begin_activity, run_child, shell_line};
 use speedwell_model::FailureCause;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// Time limit of a compiler.
 pub(super) const COMPILER_TIMEOUT: Duration = Duration::from_secs(300);
@@ -78,15 +78,14 @@ pub(super) fn variable_words(name: &str, environment: &[(String, String)]) -> Ve
     text.and_then(|text| shell_words::split(&text).ok()).unwrap_or_default()
 }
 
-/// Finished builds of this process, and builds in progress.
-#[derive(Default)]
-struct BuildRegistry {
-    finished: HashMap<BuildRecipe, Result<PathBuf, CompileFailure>>,
-    in_progress: HashSet<BuildRecipe>,
-}
+/// A build of this process; empty until it is finished.
+type BuildSlot = Arc<OnceLock<Result<PathBuf, CompileFailure>>>;
 
-static BUILDS: Mutex<Option<BuildRegistry>> = Mutex::new(None);
-static CHANGED: Condvar = Condvar::new();
+fn build_slot(recipe: &BuildRecipe) -> BuildSlot {
+    static BUILDS: Mutex<Option<HashMap<BuildRecipe, BuildSlot>>> = Mutex::new(None);
+    let mut guard = BUILDS.lock().unwrap_or_else(PoisonError::into_inner);
+    guard.get_or_insert_default().entry(recipe.clone()).or_default().clone()
+}
 
 /// Returns the program of a recipe, and compiles it first if necessary. Later calls return the same
 /// program even if its source has changed since, because one session measures one program.
@@ -94,42 +93,22 @@ static CHANGED: Condvar = Condvar::new();
 /// # Errors
 /// Fails if the compiler cannot be started, or rejects the file.
 pub(super) fn build_program(recipe: &BuildRecipe) -> Result<PathBuf, CompileFailure> {
-    let mut guard = lock_builds();
-    loop {
-        let builds = guard.get_or_insert_default();
-        if let Some(result) = builds.finished.get(recipe) {
-            return result.clone();
-        }
-        if builds.in_progress.insert(recipe.clone()) {
-            break;
-        }
-        guard = CHANGED.wait(guard).unwrap_or_else(PoisonError::into_inner);
-    }
-    drop(guard);
-    let result = find_or_compile(recipe, &cache_folder().join("cpp"));
-    let mut guard = lock_builds();
-    let builds = guard.get_or_insert_default();
-    builds.in_progress.remove(recipe);
-    builds.finished.insert(recipe.clone(), result.clone());
-    CHANGED.notify_all();
-    result
-}
-
-fn lock_builds() -> MutexGuard<'static, Option<BuildRegistry>> {
-    BUILDS.lock().unwrap_or_else(PoisonError::into_inner)
+    let compile = || find_or_compile(recipe, &cache_folder().join("cpp"));
+    build_slot(recipe).get_or_init(compile).clone()
 }
 
 /// Returns the program of a recipe if any process has compiled it before. As with
 /// [`build_program`], later calls return the same program.
 pub(super) fn find_program(recipe: &BuildRecipe) -> Option<PathBuf> {
-    let mut guard = lock_builds();
-    let finished = &mut guard.get_or_insert_default().finished;
-    if let Some(result) = finished.get(recipe) {
-        return result.as_ref().ok().cloned();
-    }
-    let found = find_cached(recipe, &cache_folder().join("cpp"))?;
-    finished.insert(recipe.clone(), Ok(found.clone()));
-    Some(found)
+    let slot = build_slot(recipe);
+    let result = match slot.get() {
+        Some(result) => result,
+        None => {
+            let found = find_cached(recipe, &cache_folder().join("cpp"))?;
+            slot.get_or_init(|| Ok(found))
+        }
+    };
+    result.as_ref().ok().cloned()
 }
 
 fn find_cached(recipe: &BuildRecipe, cache: &Path) -> Option<PathBuf> {
@@ -140,12 +119,8 @@ fn find_cached(recipe: &BuildRecipe, cache: &Path) -> Option<PathBuf> {
     if inputs.is_empty() || !program.is_file() {
         return None;
     }
-    // Update the time of last use, which decides when the program and its list are removed.
-    for used in [&program, &input_list] {
-        if let Ok(file) = fs::File::open(used) {
-            let _ = file.set_modified(SystemTime::now());
-        }
-    }
+    mark_used(&program);
+    mark_used(&input_list);
     Some(program)
 }
 
@@ -157,9 +132,9 @@ fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, Compil
     let draft =
         cache.join(format!("draft-{stem}-{:016x}-{}", recipe.hash_inputs(), std::process::id()));
     let spec = recipe.compiler_command(&draft);
-    let io_failure = |error: std::io::Error, path: &Path| {
-        let reason = format!("'{}': {error}", path.display());
-        recipe.failure(FailureCause::Start { reason }, String::new())
+    let io_failure = |error: std::io::Error, path: &Path| CompileFailure {
+        replay: shell_line(&recipe.replay_command()),
+        ..CompileFailure::start_failed(format!("'{}': {error}", path.display()))
     };
     fs::create_dir_all(cache).map_err(|error| io_failure(error, cache))?;
     remove_unused(cache);
@@ -320,15 +295,6 @@ impl BuildRecipe {
         spec.arguments.truncate(spec.arguments.len() - 3);
         spec
     }
-
-    fn failure(&self, cause: FailureCause, output: String) -> CompileFailure {
-        CompileFailure {
-            cause,
-            output,
-            replay: shell_line(&self.replay_command()),
-            interrupted: false,
-        }
-    }
 }
 
 /// Finds a bare program name in `PATH`. Returns any other path unchanged.
@@ -336,11 +302,7 @@ pub(super) fn locate_program(program: &Path) -> PathBuf {
     if program.components().count() > 1 {
         return program.to_owned();
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(program))
-        .find(|file| file.is_file())
-        .unwrap_or_else(|| program.to_owned())
+    find_in_path(program).unwrap_or_else(|| program.to_owned())
 }
 
 /// Generated sources and a compiler command. The command runs in the folder of the sources.
@@ -396,14 +358,10 @@ impl GeneratedBuild {
 
     fn find_below(&self, cache: &Path) -> Option<PathBuf> {
         let folder = cache.join(self.folder_name());
-        if !folder.is_dir() {
-            return None;
-        }
-        // Update the time of last use, which decides when the folder is removed.
-        if let Ok(file) = fs::File::open(&folder) {
-            let _ = file.set_modified(SystemTime::now());
-        }
-        Some(folder)
+        folder.is_dir().then(|| {
+            mark_used(&folder);
+            folder
+        })
     }
 
     fn compile_in(&self, draft: &Path, cache: &Path) -> Result<(), CompileFailure> {
@@ -447,11 +405,7 @@ pub fn hash_folders(folders: &[PathBuf]) -> String {
     let mut pending: Vec<PathBuf> = folders.to_vec();
     let mut entry_count = 0;
     while let Some(path) = pending.pop() {
-        let mut entries: Vec<PathBuf> = fs::read_dir(&path)
-            .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
-            .unwrap_or_default();
-        entries.sort();
-        for entry in entries {
+        for entry in sorted_entries(&path) {
             entry_count += 1;
             match fs::symlink_metadata(&entry) {
                 Ok(data) if data.is_dir() && entry_count < MAX_ENTRIES => pending.push(entry),

@@ -1,9 +1,8 @@
 //! Collects the events of the harness protocol and interprets them for one case.
 
 use super::job::BenchmarkJob;
-use super::report::{ReportedRate, observe_rate};
 use super::{ProtocolMessage, RunResult};
-use crate::run_outcome::invalid_cause;
+use crate::run_outcome::{ReportedRate, invalid_cause, observe_rate};
 use speedwell_machine::process::{ChildConversation, NextStep, OutputStream};
 use speedwell_model::{Case, FailureCause, Metric, MetricDirection, ParameterValue, Sample};
 use std::io::Write;
@@ -19,7 +18,7 @@ pub(super) fn observe_case(
     job: &BenchmarkJob,
     events: &EventLog,
 ) -> (Option<RunResult>, Option<FailureCause>) {
-    let mut case = job.case.clone().unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+    let mut case = job.known_case();
     let results = events.events_of("timed").count() + events.events_of("once").count();
     if results > 1 {
         let reason = format!("reported {results} results for one run; expected one");

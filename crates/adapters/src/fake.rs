@@ -30,9 +30,7 @@ use super::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext,
 };
-use super::protocol::draft_job;
-use super::report::{ReportedRate, observe_rate};
-use super::run_outcome::{description_failure, run_failure};
+use super::run_outcome::{ReportedRate, description_failure, observe_rate, run_failure};
 use super::{LanguageHarness, RunOutcome, RunResult};
 use serde_json::json;
 use speedwell_machine::process::{ProcessSpec, is_interrupt_requested};
@@ -47,16 +45,14 @@ use std::time::{Duration, Instant};
 pub struct FakeHarness;
 
 impl LanguageHarness for FakeHarness {
-    fn describe_source(
-        &self,
-        source: &BenchmarkSource,
-        request: &DescribeRequest,
-    ) -> BenchmarkDescription {
+    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
+        let source = &request.source;
         let text = match std::fs::read_to_string(&source.file) {
             Ok(text) => text,
             Err(error) => return description_fault(source, error.to_string()),
         };
         let mut description = BenchmarkDescription::default();
+        let mut values = Vec::new();
         for line in text.lines().filter_map(|line| line.strip_prefix("case")) {
             let case = match Case::with_values(&source.name, line) {
                 Ok(case) => case,
@@ -67,15 +63,16 @@ impl LanguageHarness for FakeHarness {
                 let mut values = request.sets.iter().filter(|(set, _)| set == name).peekable();
                 values.peek().is_none() || values.any(|(_, value)| declared.plain() == *value)
             };
-            note_parameters(&mut description.parameters, &case);
+            values.extend(case.values.clone());
             if case.values.iter().all(is_wanted) {
                 description.jobs.push(BenchmarkJob {
                     label: case.id(),
                     case: Some(case),
-                    ..draft_job(source, request)
+                    ..request.draft_job()
                 });
             }
         }
+        description.parameters = DeclaredParameter::collect(values);
         description
     }
 
@@ -100,7 +97,7 @@ impl LanguageHarness for FakeHarness {
             return series_outcome(job, setting, &levels, started_unix_ms);
         }
         let rate = parse_rate(word, build_factor(job, setting));
-        let case = job.case.clone().unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+        let case = job.known_case();
         let (mut result, fault) = observe_rate(case, &rate, job.test);
         others.split(',').for_each(|other| add_metric(other, &mut result));
         let failure = cause.or(fault);
@@ -154,7 +151,7 @@ fn series_outcome(
     levels: &[(f64, usize)],
     started_unix_ms: i64,
 ) -> RunOutcome {
-    let case = job.case.clone().unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+    let case = job.known_case();
     let mut result = RunResult::new(case, vec![Metric::throughput()]);
     let iterations = match setting.samples.length {
         SampleLength::Iterations(count) => count as f64,
@@ -207,19 +204,6 @@ fn description_fault(source: &BenchmarkSource, reason: String) -> BenchmarkDescr
 /// command shows the file.
 fn replay_command(source: &BenchmarkSource) -> ProcessSpec {
     ProcessSpec::new("cat").args([source.file.to_string_lossy()])
-}
-
-fn note_parameters(parameters: &mut Vec<DeclaredParameter>, case: &Case) {
-    for (name, value) in &case.values {
-        match parameters.iter_mut().find(|parameter| parameter.name == *name) {
-            Some(parameter) if parameter.values.contains(value) => {}
-            Some(parameter) => parameter.values.push(value.clone()),
-            None => {
-                parameters
-                    .push(DeclaredParameter { name: name.clone(), values: vec![value.clone()] });
-            }
-        }
-    }
 }
 
 /// Adds the value of a further metric, `NAME=VALUE`.

@@ -78,7 +78,8 @@ pub struct BenchmarkSource {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        with = "crate::suites::serialization"
+        serialize_with = "crate::suites::serialize_adapter",
+        deserialize_with = "crate::suites::deserialize_adapter"
     )]
     pub suite: Option<Arc<SuiteAdapter>>,
     /// The user's adapters that may apply to programs built from this file.
@@ -167,6 +168,8 @@ impl BenchmarkSource {
 /// Request to describe a file.
 #[derive(Debug, Clone)]
 pub struct DescribeRequest {
+    /// The file.
+    pub source: BenchmarkSource,
     /// Program of the baseline.
     pub program: PathBuf,
     /// The baseline itself, for harnesses that must build a file before they can describe it.
@@ -229,6 +232,37 @@ impl DescribeRequest {
     /// Returns the user's values as `name=value`.
     pub fn assignments(&self) -> Vec<String> {
         self.sets.iter().map(|(name, value)| format!("{name}={value}")).collect()
+    }
+
+    /// Builds a job without values: the common part of all cases of a file.
+    pub(crate) fn draft_job(&self) -> BenchmarkJob {
+        BenchmarkJob {
+            source: self.source.clone(),
+            label: self.source.name.clone(),
+            route: StartMode::Direct,
+            flags: Vec::new(),
+            arguments: Vec::new(),
+            names: Vec::new(),
+            in_suite: None,
+            test: self.trial != TrialMode::No,
+            http_tool: None,
+            unavailable: None,
+            case: None,
+            snippet: None,
+            samples: None,
+            measured: None,
+        }
+    }
+
+    /// Builds the job of a case with known values.
+    pub(crate) fn job_for_case(&self, case: Case) -> BenchmarkJob {
+        let values = case.values.iter();
+        BenchmarkJob {
+            label: case.id(),
+            arguments: values.map(|(name, value)| format!("{name}={}", value.plain())).collect(),
+            case: Some(case),
+            ..self.draft_job()
+        }
     }
 }
 
@@ -298,6 +332,11 @@ pub struct BenchmarkJob {
 }
 
 impl BenchmarkJob {
+    /// Returns the case; without values if the description does not give it.
+    pub(crate) fn known_case(&self) -> Case {
+        self.case.clone().unwrap_or_else(|| Case::new(&self.source.name, Vec::new()))
+    }
+
     /// Number of workers that the case requests; one by default.
     pub fn worker_count(&self) -> u32 {
         self.case.as_ref().and_then(Case::workers).unwrap_or(1)
@@ -365,12 +404,29 @@ pub struct SuiteCase {
 }
 
 /// A declared parameter with its values.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct DeclaredParameter {
     /// Parameter name.
     pub name: String,
     /// Distinct values of all cases, in order of appearance.
     pub values: Vec<ParameterValue>,
+}
+
+impl DeclaredParameter {
+    /// Collects the parameters of all cases, given the values of one case after another.
+    pub(crate) fn collect(
+        values: impl IntoIterator<Item = (String, ParameterValue)>,
+    ) -> Vec<DeclaredParameter> {
+        let mut found: Vec<DeclaredParameter> = Vec::new();
+        for (name, value) in values {
+            match found.iter_mut().find(|parameter| parameter.name == name) {
+                Some(parameter) if parameter.values.contains(&value) => {}
+                Some(parameter) => parameter.values.push(value),
+                None => found.push(DeclaredParameter { name, values: vec![value] }),
+            }
+        }
+        found
+    }
 }
 
 /// Result of a description.

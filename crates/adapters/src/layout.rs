@@ -275,15 +275,6 @@ impl ObjectFiles<'_> {
         let Some(build) = build else {
             return Ok((default_program, None));
         };
-        let (program, linking) = self.link_build(build)?;
-        Ok((program, Some(linking)))
-    }
-
-    /// Links the program of the build.
-    ///
-    /// # Errors
-    /// Fails if the linker rejects the files.
-    fn link_build(&self, build: LinkedBuild) -> Result<(PathBuf, LinkRecord), CompileFailure> {
         let (method, (program, link_command)) =
             link_with_first(self.compiler, self.flags, |method| self.link_with(method, build))?;
         let linking = LinkRecord {
@@ -291,7 +282,7 @@ impl ObjectFiles<'_> {
             link_command,
             coarse: (method == ShuffleMethod::Coarse).then_some(self.files.len()),
         };
-        Ok((program, linking))
+        Ok((program, Some(linking)))
     }
 
     fn link_with(
@@ -361,7 +352,7 @@ fn path_strings(files: &[PathBuf]) -> Vec<String> {
     files.iter().map(|file| file.to_string_lossy().into_owned()).collect()
 }
 
-fn write_failure(file: &Path, error: &std::io::Error) -> CompileFailure {
+pub(crate) fn write_failure(file: &Path, error: &std::io::Error) -> CompileFailure {
     CompileFailure::start_failed(format!("cannot write '{}': {error}", file.display()))
 }
 

@@ -2,28 +2,22 @@
 //!
 //! A [`LanguageHarness`] lists the cases of a file ([`LanguageHarness::describe_source`]) and runs
 //! one of them in a fresh process ([`LanguageHarness::perform_job`]). To support another language,
-//! add one file to this folder and one folder to `languages/` next to it, and extend
-//! [`harness_for`].
+//! add its harness to `program.rs` or to a file of its own, add one folder to `languages/`, and
+//! extend [`harness_for`].
 
 mod cache;
 mod code_files;
 mod compile;
-pub mod counting;
-mod cpp;
-mod description_cache;
 pub mod discover;
 mod events;
 pub mod experiment;
 mod fake;
 mod job;
 mod layout;
-mod module_log;
 mod node;
 pub mod plan;
 mod program;
 mod protocol;
-mod python;
-mod report;
 mod run_outcome;
 pub mod snippet;
 mod sources;
@@ -32,7 +26,7 @@ mod wire;
 mod work;
 
 pub use cache::{cache_folder, cache_warning};
-pub use code_files::{code_files, is_javascript, is_python};
+pub use code_files::{ModuleLog, code_files, is_javascript, is_python};
 pub use discover::is_text;
 pub use job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DefaultLoadTool,
@@ -40,9 +34,9 @@ pub use job::{
     TrialMode,
 };
 pub use layout::{LinkRecord, LinkedBuild, RunLayout, build_cost, remove_builds};
-pub use module_log::ModuleLog;
 pub use program::is_harness as is_program_with_harness;
-pub use run_outcome::{RunOutcome, RunResult};
+pub use protocol::check_countable;
+pub use run_outcome::{LanguageHarness, RunOutcome, RunResult};
 pub use sources::own_program;
 pub use suites::{
     KnownAdapters, build_if_package, build_single_program, builtin_adapter, explain_framework,
@@ -53,43 +47,6 @@ pub use work::fingerprint_benchmarks;
 
 use speedwell_model::Variant;
 use std::path::PathBuf;
-
-/// Describes and performs benchmarks of one language or framework.
-pub trait LanguageHarness: Sync {
-    /// Finds the cases of a file without measuring anything.
-    fn describe_source(
-        &self,
-        source: &BenchmarkSource,
-        request: &DescribeRequest,
-    ) -> BenchmarkDescription;
-
-    /// Executes one job in a fresh process.
-    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome;
-
-    /// Builds in advance what [`LanguageHarness::perform_job`] needs. Before several runs start at
-    /// the same time, this is called for each run in turn. Failures are reported when the job is
-    /// performed.
-    fn prepare_job(&self, _job: &BenchmarkJob, _setting: &RunContext<'_>) {}
-
-    /// Returns the program of variants that do not name a program.
-    fn default_program(&self, source: &BenchmarkSource) -> PathBuf;
-
-    /// Whether a variant's program may be queried for its version. A benchmark program might
-    /// interpret this query as a command to measure.
-    fn has_version(&self, _source: &BenchmarkSource) -> bool {
-        true
-    }
-
-    /// Whether the harness decides the length and number of samples.
-    fn divides_runs(&self) -> bool {
-        false
-    }
-
-    /// Whether the harness can record a series from the first iteration on.
-    fn records_series(&self) -> bool {
-        self.divides_runs()
-    }
-}
 
 /// Returns the program that performs the cases of a file under a variant.
 pub fn resolve_program_for(source: &BenchmarkSource, variant: &Variant) -> PathBuf {
@@ -103,9 +60,9 @@ pub fn harness_for(kind: SourceKind) -> &'static dyn LanguageHarness {
         SourceKind::NodeCore => &node::core::NodeCoreHarness,
         SourceKind::Node => &node::NodeHarness,
         SourceKind::Suite => &suites::FrameworkHarness,
-        SourceKind::Cpp => &cpp::CppHarness,
+        SourceKind::Cpp => &program::CppHarness,
         SourceKind::Program => &program::ProgramHarness,
-        SourceKind::Python => &python::PythonHarness,
+        SourceKind::Python => &program::PythonHarness,
         SourceKind::Load | SourceKind::Experiment => &experiment::ExperimentHarness,
         SourceKind::Snippet(language) => snippet::harness_for_language(language),
         SourceKind::Fake => &fake::FakeHarness,

@@ -5,11 +5,9 @@
 //! [`PlanSlot`], are derived from the plan alone, so a session can be resumed, and its order can be
 //! explained years later.
 
-mod relocate;
 mod shard;
 
-pub use relocate::RelocationMap;
-pub use shard::{PlanShard, ShardOfPlan};
+pub use shard::{PlanShard, RelocationMap, ShardOfPlan};
 
 use crate::layout::RunLayout;
 use crate::{BenchmarkJob, SourceKind};
@@ -211,7 +209,11 @@ impl SessionPlan {
     fn jobs_in_stratum(&self, stratum: u32) -> Vec<Option<usize>> {
         match &self.part {
             None => (0..self.jobs.len()).map(Some).collect(),
-            Some(part) => part.indexes_in(stratum),
+            Some(ShardOfPlan { shard, cases, .. }) => {
+                let index_of = |job| shard.jobs.binary_search(&job).ok();
+                let index_here = |job| index_of(job).filter(|_| stratum == shard.stratum);
+                (0..*cases).map(index_here).collect()
+            }
         }
     }
 

@@ -1,20 +1,28 @@
-//! Lists and performs the cases of prebuilt programs that use the C++ header `speedwell.hpp`.
+//! Lists and performs the cases of C++ source files, of programs built from them, and of Python
+//! files: everything that is started as a program and speaks the harness protocol.
 //!
-//! A program is started only if a note in its ELF file says that it speaks the protocol, because
-//! unknown programs are never executed just to identify them. The System V ABI defines the layout
-//! of notes (chapter 5, "Program Header", "Note Section"). A program header of type `PT_NOTE`
+//! A C++ source file includes `speedwell.hpp`. A variant's program is the compiler, and the variant's
+//! arguments are compiler flags. One command can therefore compare two builds of the same source.
+//! `compile.rs` decides when to recompile.
+//!
+//! A prebuilt program is started only if a note in its ELF file says that it speaks the protocol,
+//! because unknown programs are never executed just to identify them. The System V ABI defines the
+//! layout of notes (chapter 5, "Program Header", "Note Section"). A program header of type `PT_NOTE`
 //! points to entries. Each entry consists of name size, description size, type, name and
 //! description. Name and description are padded to a multiple of four bytes. Only files in native
 //! byte order are read.
 
+use crate::compile::{self, BuildRecipe, CompileFailure, unpack_harness, variable_words};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
 };
-use crate::protocol::{self, LoopOwner, draft_job};
-use crate::run_outcome::description_failure;
-use crate::{LanguageHarness, RunOutcome};
+use crate::layout::{LinkRecord, ObjectFiles, RunLayout};
+use crate::protocol::{self, LoopOwner};
+use crate::run_outcome::{description_failure, invalid_cause};
+use crate::snippet::default_program as default_compiler;
+use crate::{LanguageHarness, RunOutcome, sources};
 use speedwell_machine::process::{ChannelKind, ProcessSpec};
-use speedwell_model::FailureCause;
+use speedwell_model::{FailureCause, SnippetLanguage, Variant};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -31,11 +39,8 @@ pub fn is_harness(file: &Path) -> bool {
 }
 
 impl LanguageHarness for ProgramHarness {
-    fn describe_source(
-        &self,
-        source: &BenchmarkSource,
-        request: &DescribeRequest,
-    ) -> BenchmarkDescription {
+    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
+        let source = &request.source;
         let plain = plain_command(&request.program, source).args(request.variant.arguments.clone());
         if let Some(cause) = refuse_program(&request.program) {
             return description_failure(source, cause, &plain, None);
@@ -45,7 +50,7 @@ impl LanguageHarness for ProgramHarness {
             ..plain.clone()
         });
         let listing = plain.args(["--list"]);
-        protocol::describe_file(source, request, &spec, &listing, &draft_job(source, request))
+        protocol::describe_file(request, &spec, &listing, &request.draft_job())
     }
 
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
@@ -68,7 +73,7 @@ impl LanguageHarness for ProgramHarness {
 
 /// Performs one case with the program that the command `plain` starts, in the variant's
 /// environment.
-pub(super) fn perform_case(
+fn perform_case(
     job: &BenchmarkJob,
     setting: &RunContext<'_>,
     mut plain: ProcessSpec,
@@ -81,29 +86,27 @@ pub(super) fn perform_case(
 }
 
 /// Builds the command with which a user would start `program`.
-pub(super) fn plain_command(program: &Path, source: &BenchmarkSource) -> ProcessSpec {
+fn plain_command(program: &Path, source: &BenchmarkSource) -> ProcessSpec {
     let mut spec = ProcessSpec::new(program);
     spec.directory = Some(source.directory.clone());
     spec
 }
 
 /// Adds the channel for commands and events to the command `plain`.
-pub(super) fn with_channel(plain: ProcessSpec) -> ProcessSpec {
+fn with_channel(plain: ProcessSpec) -> ProcessSpec {
     ProcessSpec { channel: ChannelKind::Harness, ..plain }
 }
 
 /// Arguments by which a user selects the case: the benchmark's own name and its values.
-pub(super) fn case_arguments(job: &BenchmarkJob) -> Vec<String> {
+fn case_arguments(job: &BenchmarkJob) -> Vec<String> {
     let name = job.case.iter().filter_map(|case| case.benchmark.rsplit('/').next());
     name.map(str::to_owned).chain(job.arguments.iter().cloned()).collect()
 }
 
 fn refuse_program(program: &Path) -> Option<FailureCause> {
-    (!is_harness(program)).then(|| FailureCause::Invalid {
-        reason: format!(
-            "'{}' was not built with speedwell.hpp, so it is not started",
-            program.display()
-        ),
+    let shown = program.display();
+    (!is_harness(program)).then(|| {
+        invalid_cause(format!("'{shown}' was not built with speedwell.hpp, so it is not started"))
     })
 }
 
@@ -115,7 +118,7 @@ const PT_NOTE: u32 = 4;
 const MAX_TABLE_BYTES: u64 = 1 << 20;
 
 /// Whether the file at `path` is a 64-bit ELF file with a note of this owner.
-pub(super) fn has_note(path: &Path, owner: &str) -> bool {
+fn has_note(path: &Path, owner: &str) -> bool {
     find_note(path, owner).unwrap_or(false)
 }
 
@@ -176,6 +179,189 @@ fn read_u64(bytes: &[u8], offset: usize) -> u64 {
     let mut buffer = [0; 8];
     buffer.copy_from_slice(&bytes[offset..offset + 8]);
     u64::from_ne_bytes(buffer)
+}
+
+/// Default flags of every file. Flags of the file or variant follow these and take precedence.
+const DEFAULT_FLAGS: [&str; 3] = ["-std=c++17", "-O2", "-pthread"];
+
+/// Prefix of a comment line with flags that a file needs.
+const FLAGS_PREFIX: &str = "// speedwell: flags ";
+
+/// Harness for C++ source files.
+pub struct CppHarness;
+
+impl LanguageHarness for CppHarness {
+    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
+        let source = &request.source;
+        match build_benchmark(source, &request.program, &request.variant, RunLayout::default()) {
+            Ok((built, _)) => {
+                let mut plain = plain_command(&built, source);
+                plain.environment = request.variant.environment.clone();
+                let spec = with_channel(plain.clone());
+                let listing = plain.args(["--list"]);
+                protocol::describe_file(request, &spec, &listing, &request.draft_job())
+            }
+            Err(compile_failure) => compile_failure.into_description(source),
+        }
+    }
+
+    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
+        match build_benchmark(&job.source, &setting.program, setting.variant, setting.layout) {
+            Ok((built, linking)) => {
+                let plain = plain_command(&built, &job.source);
+                let mut attempt = perform_case(job, setting, plain);
+                // The linked program no longer exists when a user reads the failure.
+                if let (Some(linking), Some(failure)) = (&linking, &mut attempt.failure) {
+                    failure.replay = linking.prepend_link(&failure.replay);
+                }
+                attempt.with_linking(linking)
+            }
+            Err(compile_failure) => compile_failure.into_outcome(job, setting),
+        }
+    }
+
+    fn prepare_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) {
+        let _ = build_benchmark(&job.source, &setting.program, setting.variant, setting.layout);
+    }
+
+    fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
+        default_compiler(SnippetLanguage::Cpp)
+    }
+
+    fn divides_runs(&self) -> bool {
+        true
+    }
+}
+
+/// Builds the program of `source` under `variant`. The harness takes far longer to compile than
+/// most benchmarks. It therefore becomes a separate object, which other benchmark files and later
+/// versions of this file reuse.
+fn build_benchmark(
+    source: &BenchmarkSource,
+    compiler: &Path,
+    variant: &Variant,
+    layout: RunLayout,
+) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
+    let header = unpack_harness(&sources::CPP)?;
+    let default_flags = DEFAULT_FLAGS.map(str::to_owned).into_iter();
+    // In `CXX='ccache g++'`, the words after the first are arguments of every compiler call.
+    let compiler_words = variable_words("CXX", &[]).into_iter().skip(1);
+    let mut flags: Vec<String> = match variant.program {
+        Some(_) => default_flags.collect(),
+        None => compiler_words.chain(default_flags).collect(),
+    };
+    flags.extend(variable_words("CXXFLAGS", &variant.environment));
+    flags.extend(read_flags(&source.file));
+    flags.extend(variant.arguments.iter().cloned());
+    flags.extend(layout.compiler_flags());
+    let harness = BuildRecipe {
+        compiler: compiler.to_owned(),
+        flags: [&flags[..], &["-c".to_owned()]].concat(),
+        file: header.join("main.cpp"),
+        directory: header.clone(),
+        header,
+        environment: variant.environment.clone(),
+    };
+    let main = compile::build_program(&harness)?;
+    let mut benchmark_flags = [&flags[..], &["-DSPEEDWELL_NO_MAIN".to_owned()]].concat();
+    benchmark_flags.push(match layout.build {
+        Some(_) => "-c".to_owned(),
+        None => main.to_string_lossy().into_owned(),
+    });
+    let built = compile::build_program(&BuildRecipe {
+        flags: benchmark_flags,
+        file: source.file.clone(),
+        directory: source.directory.clone(),
+        ..harness
+    })?;
+    let objects = ObjectFiles {
+        compiler,
+        files: vec![built.clone(), main],
+        flags: &flags,
+        directory: &source.directory,
+        environment: &variant.environment,
+    };
+    objects.program_of(layout.build, built)
+}
+
+/// Returns the flags that a file requests in its comments.
+fn read_flags(file: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| line.trim().strip_prefix(FLAGS_PREFIX));
+    lines.flat_map(|words| shell_words::split(words).unwrap_or_default()).collect()
+}
+
+/// Harness for Python files.
+pub struct PythonHarness;
+
+impl LanguageHarness for PythonHarness {
+    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
+        let source = &request.source;
+        let (spec, mut plain) = match build_commands(source, &request.program, &request.variant) {
+            Ok(specs) => specs,
+            Err(cause) => {
+                let spec = ProcessSpec::new(&request.program);
+                return description_failure(source, cause, &spec, None);
+            }
+        };
+        plain.arguments.push("--list".into());
+        protocol::describe_file(request, &spec, &plain, &request.draft_job())
+    }
+
+    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
+        let (mut spec, mut plain) =
+            match build_commands(&job.source, &setting.program, setting.variant) {
+                Ok(specs) => specs,
+                Err(cause) => {
+                    let spec = ProcessSpec::new(&setting.program);
+                    return RunOutcome::unsupported(&spec, &cause.to_string(), job, setting);
+                }
+            };
+        spec.limit = setting.limit;
+        spec.pin = setting.pin.cloned();
+        plain.limit = setting.limit;
+        plain.arguments.extend(case_arguments(job));
+        protocol::perform_case(job, setting, &spec, &plain, LoopOwner::Harness)
+    }
+
+    fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
+        PathBuf::from("python3")
+    }
+
+    fn divides_runs(&self) -> bool {
+        true
+    }
+}
+
+/// Builds the process of the harness, and the command with which a user would start the file. That
+/// command finds the package `speedwell` through `PYTHONPATH`.
+fn build_commands(
+    source: &BenchmarkSource,
+    program: &Path,
+    variant: &Variant,
+) -> Result<(ProcessSpec, ProcessSpec), FailureCause> {
+    let folder = sources::PYTHON.folder()?;
+    let file = |path: &Path| path.to_string_lossy().into_owned();
+    let mut spec = ProcessSpec::new(program).args(variant.arguments.clone());
+    spec.environment = variant.environment.clone();
+    spec.directory = Some(source.directory.clone());
+    let plain = spec
+        .clone()
+        .args(["-m".into(), "speedwell".into(), file(&source.file)])
+        .env("PYTHONPATH", python_path(&folder, variant));
+    spec = spec.args([file(&folder.join("harness.py"))]);
+    spec.channel = ChannelKind::Harness;
+    Ok((spec, plain))
+}
+
+/// Appends `folder`, which contains the package `speedwell`, to the variant's search path.
+fn python_path(folder: &Path, variant: &Variant) -> String {
+    let search_path = variant.environment.iter().find(|(name, _)| name == "PYTHONPATH");
+    let shown = folder.display();
+    match search_path {
+        Some((_, path)) => format!("{path}:{shown}"),
+        None => shown.to_string(),
+    }
 }
 
 #[cfg(test)]

@@ -4,24 +4,29 @@
 //! harness of a language decides how its process is started, and which command a user would type to
 //! repeat the execution. All commands are known before the process starts, so they are all sent up
 //! front and the process never waits for us. Start with [`describe_file`] and [`perform_case`].
+//!
+//! Instructions of a case are counted with valgrind's callgrind ([`perform_counted`]). Equal work at
+//! equal addresses has the same count. The count ignores waiting, the kernel, caches and branches.
+//! Harnesses in C, C++ and Rust mark the counted section with client requests
+//! (`crates/adapters/languages/c/requests.h`). This module sets every environment variable of a
+//! counted process, so that all runs have the same environment.
 
-use crate::counting::{self, CountingInputs};
-use crate::description_cache::{self, DescriptionInputs, DescriptionOrigin};
+use crate::cache::{self, DescriptionInputs, DescriptionOrigin};
 use crate::events::{EventLog, observe_case};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SourceKind, StartMode, TrialMode,
 };
-use crate::own_program;
-use crate::run_outcome::{description_failure, start_reason};
+use crate::run_outcome::{description_failure, invalid_cause, start_reason};
 use crate::{ProtocolMessage, RunOutcome, RunResult};
-use speedwell_machine::process::{ProcessSpec, run_child};
+use speedwell_machine::process::{ProcessSpec, ScratchFolder, resolve_program, run_child};
 use speedwell_model::{
-    Case, FailureCause, ParameterValue, Run, SampleDivision, SampleLength, SteadyRule, ValueKind,
-    VariantWorktree,
+    Case, FailureCause, InstructionCounting, Metric, MetricDirection, ParameterValue, Run,
+    SampleDivision, SampleLength, SnippetLanguage, SteadyRule, ValueKind, VariantWorktree,
 };
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 
 /// Whether the file or the harness marks start and end of the measured section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,12 +40,12 @@ pub(super) enum LoopOwner {
 /// Asks the process of `spec` for the cases of a file. Each case becomes a copy of `draft`. `plain`
 /// is the command with which a user can repeat a failure.
 pub(super) fn describe_file(
-    source: &BenchmarkSource,
     request: &DescribeRequest,
     spec: &ProcessSpec,
     plain: &ProcessSpec,
     draft: &BenchmarkJob,
 ) -> BenchmarkDescription {
+    let source = &request.source;
     let spec = ProcessSpec { limit: request.limit, ..spec.clone() };
     let mut message = ProtocolMessage::new("describe")
         .with("id", 2)
@@ -51,7 +56,7 @@ pub(super) fn describe_file(
         message = message.with("test", 1);
     }
     let mut events = EventLog::new([message]);
-    match description_cache::ask_cached(&spec, &mut events, dependencies_in) {
+    match cache::ask_cached(&spec, &mut events, dependencies_in) {
         Err(error) => {
             let reason = start_reason(&spec, &error);
             description_failure(source, FailureCause::Start { reason }, plain, None)
@@ -59,7 +64,7 @@ pub(super) fn describe_file(
         Ok(outcome) => {
             match events.error_cause().or_else(|| outcome.as_ref()?.failure_cause(spec.limit)) {
                 Some(cause) => description_failure(source, cause, plain, outcome.as_ref()),
-                None => to_description(source, request, &events, draft),
+                None => to_description(request, &events, draft),
             }
         }
     }
@@ -78,55 +83,6 @@ fn dependencies_in(line: &[u8]) -> Option<DescriptionOrigin> {
     })
 }
 
-/// Builds the description of a file that is unreadable or invalid.
-pub(super) fn unreadable_file(
-    source: &BenchmarkSource,
-    error: &anyhow::Error,
-) -> BenchmarkDescription {
-    let reason = format!("{error:#}");
-    description_failure(
-        source,
-        FailureCause::Invalid { reason },
-        &ProcessSpec::new(own_program()),
-        None,
-    )
-}
-
-/// Builds a job without values: the common part of all cases of `source`.
-pub(super) fn draft_job(source: &BenchmarkSource, request: &DescribeRequest) -> BenchmarkJob {
-    BenchmarkJob {
-        source: source.clone(),
-        label: source.name.clone(),
-        route: StartMode::Direct,
-        flags: Vec::new(),
-        arguments: Vec::new(),
-        names: Vec::new(),
-        in_suite: None,
-        test: request.trial != TrialMode::No,
-        http_tool: None,
-        unavailable: None,
-        case: None,
-        snippet: None,
-        samples: None,
-        measured: None,
-    }
-}
-
-/// Builds the job of a case with known values.
-pub(super) fn job_for_case(
-    source: &BenchmarkSource,
-    request: &DescribeRequest,
-    case: Case,
-) -> BenchmarkJob {
-    let values = case.values.iter();
-    BenchmarkJob {
-        label: case.id(),
-        arguments: values.map(|(name, value)| format!("{name}={}", value.plain())).collect(),
-        case: Some(case),
-        ..draft_job(source, request)
-    }
-}
-
 /// Performs one case in the process of `spec`. `plain` is the command with which a user can repeat
 /// it.
 pub(super) fn perform_case(
@@ -137,14 +93,28 @@ pub(super) fn perform_case(
     owner: LoopOwner,
 ) -> RunOutcome {
     if let Some(counting) = setting.counting {
-        let inputs = CountingInputs { job, setting, counting, spec, plain };
         let commands = |samples: &SampleDivision| {
             EventLog::new([load_message(job, setting), samples_message(samples, false)])
         };
-        return counting::perform_counted(&inputs, &commands, &|events| observe_case(job, events));
+        let observe = |events: &EventLog| observe_case(job, events);
+        let (commands, observe) = (&commands, &observe);
+        return perform_counted(&CountingInputs {
+            job,
+            setting,
+            counting,
+            spec,
+            plain,
+            commands,
+            observe,
+        });
     }
     let worktree = setting.variant.worktree.as_ref();
-    let mut run_message = measure_message(job, setting, owner);
+    // A trial only checks whether the case works.
+    let mut run_message = if owner == LoopOwner::File || job.test {
+        run_case().with("mode", "once")
+    } else {
+        samples_message(&setting.samples, setting.is_series)
+    };
     if let Some(checkout) = worktree.and_then(|worktree| fs::canonicalize(&worktree.checkout).ok())
     {
         run_message = run_message.with("modules_below", checkout.display());
@@ -163,14 +133,7 @@ pub(super) fn perform_case(
             let wall_ns = outcome.wall_ns;
             let fault =
                 fault.or_else(|| check_lifetime(result.as_ref().filter(|_| is_clocked)?, wall_ns));
-            RunOutcome::from_process(
-                plain,
-                &outcome,
-                result.into_iter().collect(),
-                fault,
-                job,
-                setting,
-            )
+            RunOutcome::from_process(plain, &outcome, result, fault, job, setting)
         }
     }
 }
@@ -197,9 +160,9 @@ fn stray_note(events: &EventLog, worktree: &VariantWorktree) -> Option<String> {
 fn check_lifetime(result: &RunResult, wall_ns: u64) -> Option<FailureCause> {
     let elapsed = result.samples.iter().filter_map(|sample| sample.elapsed_ns);
     let longest = elapsed.max().filter(|longest| *longest > wall_ns)?;
-    let reason =
-        format!("reported a section of {longest} ns, but its process ran for only {wall_ns} ns");
-    Some(FailureCause::Invalid { reason })
+    Some(invalid_cause(format!(
+        "reported a section of {longest} ns, but its process ran for only {wall_ns} ns"
+    )))
 }
 
 fn load_message(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProtocolMessage {
@@ -223,18 +186,6 @@ fn load_message(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProtocolMessage
     message
 }
 
-fn measure_message(
-    job: &BenchmarkJob,
-    setting: &RunContext<'_>,
-    owner: LoopOwner,
-) -> ProtocolMessage {
-    // A trial only checks whether the case works.
-    if owner == LoopOwner::File || job.test {
-        return run_case().with("mode", "once");
-    }
-    samples_message(&setting.samples, setting.is_series)
-}
-
 fn run_case() -> ProtocolMessage {
     ProtocolMessage::new("run").with("id", 3).with("jobs", "case")
 }
@@ -253,8 +204,7 @@ fn samples_message(samples: &SampleDivision, is_series: bool) -> ProtocolMessage
 }
 
 /// Converts events to the description of a file. The jobs of the description are copies of `draft`.
-pub(super) fn to_description(
-    source: &BenchmarkSource,
+fn to_description(
     request: &DescribeRequest,
     events: &EventLog,
     draft: &BenchmarkJob,
@@ -291,7 +241,7 @@ pub(super) fn to_description(
         .map(|(name, version)| (name.to_owned(), version.to_owned()))
         .collect();
     if description.jobs.is_empty() && events.first("described").is_some() {
-        description.warnings.push(no_cases_warning(source, events));
+        description.warnings.push(no_cases_warning(&request.source, events));
     }
     description
 }
@@ -332,29 +282,300 @@ fn parse_job(
     benchmark: &ProtocolMessage,
     draft: &BenchmarkJob,
 ) -> BenchmarkJob {
-    let job = build_job(event.list("args"), event, benchmark, draft);
-    let measured = event.list("measured");
+    let build = |mut arguments: Vec<String>| {
+        let pairs = arguments.iter().filter_map(|word| word.split_once('='));
+        let values = pairs.map(|(name, text)| {
+            let value = ParameterValue::parse(text, parameter_kind(benchmark, name));
+            (name.to_owned(), value.unwrap_or_else(|| ParameterValue::infer_value(text)))
+        });
+        let case = Case::new(event.get("benchmark").unwrap_or_default(), values.collect());
+        let missing_arguments: Vec<String> =
+            draft.arguments.iter().filter(|word| !arguments.contains(word)).cloned().collect();
+        arguments.extend(missing_arguments);
+        BenchmarkJob { label: case.id(), arguments, case: Some(case), ..draft.clone() }
+    };
+    let measured = Some(event.list("measured")).filter(|measured| !measured.is_empty());
     BenchmarkJob {
-        measured: (!measured.is_empty())
-            .then(|| Box::new(build_job(measured, event, benchmark, draft))),
-        ..job
+        measured: measured.map(|measured| Box::new(build(measured))),
+        ..build(event.list("args"))
     }
 }
 
-fn build_job(
-    mut arguments: Vec<String>,
-    event: &ProtocolMessage,
-    benchmark: &ProtocolMessage,
-    draft: &BenchmarkJob,
-) -> BenchmarkJob {
-    let pairs = arguments.iter().filter_map(|word| word.split_once('='));
-    let values = pairs.map(|(name, text)| {
-        let value = ParameterValue::parse(text, parameter_kind(benchmark, name));
-        (name.to_owned(), value.unwrap_or_else(|| ParameterValue::infer_value(text)))
+/// Checks whether instructions of this kind of benchmark can be counted.
+///
+/// # Errors
+/// Returns the reason if instructions cannot be counted.
+pub fn check_countable(kind: SourceKind) -> Result<(), &'static str> {
+    use SnippetLanguage::*;
+    match kind {
+        SourceKind::Cpp | SourceKind::Program | SourceKind::Snippet(C | Cpp | Rust) => Ok(()),
+        SourceKind::Python | SourceKind::Snippet(Python) => {
+            Err("the counts would include its interpreter and its harness, which reads the clock")
+        }
+        SourceKind::Snippet(Go) => {
+            Err("its runtime does not run under valgrind (valgrind 3.19 crashes)")
+        }
+        SourceKind::Snippet(Java | Erlang | Elixir | Node)
+        | SourceKind::Node
+        | SourceKind::NodeCore => Err(
+            "its virtual machine compiles at run time, and how much it compiles depends on timing",
+        ),
+        SourceKind::Snippet(Sh) => Err("a shell starts other processes, which are not counted"),
+        SourceKind::Suite => Err("the program chooses its number of iterations by the clock"),
+        SourceKind::Load | SourceKind::Experiment => {
+            Err("its work depends on when requests arrive")
+        }
+        SourceKind::Fake => Err("its numbers are made up, not measured"),
+    }
+}
+
+pub(super) struct CountingInputs<'a> {
+    pub job: &'a BenchmarkJob,
+    pub setting: &'a RunContext<'a>,
+    pub counting: &'a InstructionCounting,
+    /// Process of the harness.
+    pub spec: &'a ProcessSpec,
+    /// Command with which a user repeats the process by hand.
+    pub plain: &'a ProcessSpec,
+    /// Builds the commands for the harness.
+    pub commands: &'a dyn Fn(&SampleDivision) -> EventLog,
+    /// Interprets the events of the harness: the result of the case, and what is wrong with it.
+    pub observe: &'a dyn Fn(&EventLog) -> (Option<RunResult>, Option<FailureCause>),
+}
+
+/// Performs one case and counts its instructions; if requested, also measures its times.
+pub(super) fn perform_counted(inputs: &CountingInputs<'_>) -> RunOutcome {
+    let (job, setting) = (inputs.job, inputs.setting);
+    let unsupported = |reason: &str| RunOutcome::unsupported(inputs.plain, reason, job, setting);
+    let SampleLength::Iterations(iterations) = setting.samples.length else {
+        return unsupported("counting instructions requires a fixed number of iterations");
+    };
+    let prepared = ScratchFolder::new().and_then(|folder| {
+        let spec = wrap_with_callgrind(inputs, folder.folder())?;
+        Ok((folder, spec))
     });
-    let case = Case::new(event.get("benchmark").unwrap_or_default(), values.collect());
-    let missing_arguments: Vec<String> =
-        draft.arguments.iter().filter(|word| !arguments.contains(word)).cloned().collect();
-    arguments.extend(missing_arguments);
-    BenchmarkJob { label: case.id(), arguments, case: Some(case), ..draft.clone() }
+    let (folder, spec) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => return unsupported(&format!("{error:#}")),
+    };
+    let length = SampleLength::Iterations(iterations);
+    let samples = SampleDivision { count: 1, length, warmup_ns: 0 };
+    let mut attempt = perform_process(inputs, &spec, &samples);
+    let read_counts =
+        |name: &str| EventCounts::parse(&fs::read_to_string(folder.folder().join(name)).ok()?);
+    // `counts.1` is for an empty section. Its counts are the cost of counting, which is subtracted.
+    let counts = read_counts("counts.2").zip(read_counts("counts.1"));
+    match counts {
+        Some((counted, empty)) => {
+            let counts = counted.subtract(&empty);
+            for result in &mut attempt.observations {
+                counts.replace_metrics(result, iterations, inputs.counting);
+            }
+        }
+        None if attempt.failure.is_some() || attempt.interrupted => attempt.observations.clear(),
+        None => {
+            return unsupported(
+                "callgrind counted nothing: the program does not mark the measured section",
+            );
+        }
+    }
+    // Resource usage under valgrind is meaningless for the benchmark.
+    attempt.usage = None;
+    if inputs.counting.also_timed && attempt.failure.is_none() && !attempt.interrupted {
+        return add_times(inputs, iterations, attempt);
+    }
+    attempt
+}
+
+/// Performs the case in the process of `spec`.
+fn perform_process(
+    inputs: &CountingInputs<'_>,
+    spec: &ProcessSpec,
+    samples: &SampleDivision,
+) -> RunOutcome {
+    let (job, setting) = (inputs.job, inputs.setting);
+    let mut events = (inputs.commands)(samples);
+    match run_child(spec, &mut events) {
+        Err(error) => RunOutcome::start_failed(spec, &error, job, setting),
+        Ok(outcome) => {
+            let (result, fault) = (inputs.observe)(&events);
+            RunOutcome::from_process(inputs.plain, &outcome, result, fault, job, setting)
+        }
+    }
+}
+
+/// Measures the times of the same case and adds them to its counts.
+fn add_times(inputs: &CountingInputs<'_>, iterations: u64, mut counted: RunOutcome) -> RunOutcome {
+    let length = SampleLength::Iterations(iterations);
+    let samples = SampleDivision { count: TIMED_SAMPLES, length, warmup_ns: WARMUP_NS };
+    let mut timed = perform_process(inputs, inputs.spec, &samples);
+    if timed.failure.is_some() || timed.interrupted {
+        timed.observations.clear();
+        return timed;
+    }
+    let is_time = |name: &str| Metric::TIMES.contains(&name);
+    for (counted, timed) in counted.observations.iter_mut().zip(timed.observations) {
+        let (samples, metrics) = (timed.samples.into_iter(), timed.metrics.into_iter());
+        (counted.samples).extend(samples.filter(|sample| is_time(&sample.metric)));
+        (counted.metrics).extend(metrics.filter(|metric| is_time(&metric.name)));
+    }
+    counted
+}
+
+/// Number of timed samples; each has as many iterations as the counted sample.
+const TIMED_SAMPLES: u32 = 10;
+/// Warm-up time before the timed samples.
+const WARMUP_NS: u64 = 10_000_000;
+
+/// Simulated caches. By default, callgrind simulates the caches of the machine, so counts would
+/// depend on the machine. These sizes are fixed instead.
+const CACHE_MODEL: [&str; 4] =
+    ["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"];
+
+/// Environment of every counted process, besides the variables of its variant.
+const ENVIRONMENT: [(&str, &str); 3] =
+    [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/"), ("LANG", "C")];
+
+/// Wraps the harness process in callgrind. The program is started through a link with a path of
+/// constant length: the path is on the stack, and its length shifts addresses.
+fn wrap_with_callgrind(inputs: &CountingInputs<'_>, folder: &Path) -> anyhow::Result<ProcessSpec> {
+    let link = folder.join("program");
+    symlink(resolve_program(&inputs.spec.program)?, &link)?;
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut arguments = vec![
+        "--tool=callgrind".to_owned(),
+        format!("--callgrind-out-file={}", text(&folder.join("counts"))),
+        "--collect-atstart=no".to_owned(),
+        "--quiet".to_owned(),
+    ];
+    if inputs.counting.cache_model {
+        arguments.extend(CACHE_MODEL.map(str::to_owned));
+    }
+    arguments.push(text(&link));
+    arguments.extend(inputs.spec.arguments.iter().cloned());
+    let fixed = ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let declared = inputs.spec.environment.iter().cloned();
+    Ok(ProcessSpec {
+        program: PathBuf::from("valgrind"),
+        arguments,
+        environment: fixed.into_iter().chain(declared).collect(),
+        is_fixed: true,
+        ..inputs.spec.clone()
+    })
+}
+
+/// Event counts of callgrind by their names (Callgrind Format Specification).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct EventCounts(Vec<(String, u64)>);
+
+impl EventCounts {
+    /// Parses an output file. The line `events:` has the names, and the line `totals:` has the
+    /// sums. Trailing sums of zero are omitted.
+    fn parse(text: &str) -> Option<EventCounts> {
+        let line = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
+        let names = line("events:")?.split_whitespace();
+        let mut sums = line("totals:")?.split_whitespace().map(str::parse);
+        let counts = names.map(|name| Some((name.to_owned(), sums.next().unwrap_or(Ok(0)).ok()?)));
+        counts.collect::<Option<_>>().map(EventCounts)
+    }
+
+    fn count_of(&self, name: &str) -> u64 {
+        let counted = self.0.iter().find(|(event, _)| event == name);
+        counted.map_or(0, |(_, count)| *count)
+    }
+
+    fn subtract(&self, other: &EventCounts) -> EventCounts {
+        let counts = self.0.iter();
+        let counts =
+            counts.map(|(name, count)| (name.clone(), count.saturating_sub(other.count_of(name))));
+        EventCounts(counts.collect())
+    }
+
+    /// Estimates cycles. An access costs 1 cycle if the first-level cache answers it, 5 cycles if
+    /// the last-level cache does, and 35 cycles if the memory does. These are the weights of
+    /// cachegrind's authors, popularized by iai.
+    fn cycles_estimate(&self) -> u64 {
+        let sum = |names: [&str; 3]| names.iter().map(|name| self.count_of(name)).sum::<u64>();
+        let accesses = sum(["Ir", "Dr", "Dw"]);
+        let missed = sum(["I1mr", "D1mr", "D1mw"]);
+        let memory = sum(["ILmr", "DLmr", "DLmw"]);
+        accesses.saturating_sub(missed) + 5 * missed.saturating_sub(memory) + 35 * memory
+    }
+
+    /// Replaces all metrics with counts, because times under valgrind are meaningless.
+    fn replace_metrics(
+        &self,
+        result: &mut RunResult,
+        iterations: u64,
+        counting: &InstructionCounting,
+    ) {
+        result.samples.clear();
+        result.metrics.clear();
+        let per_iteration = |count: u64| count as f64 / iterations as f64;
+        result.add_value(
+            Metric::new(Metric::INSTRUCTIONS, "1", MetricDirection::Lower),
+            per_iteration(self.count_of("Ir")),
+        );
+        if counting.cache_model {
+            result.add_value(
+                Metric::new(Metric::CYCLES_ESTIMATE, "1", MetricDirection::Lower),
+                per_iteration(self.cycles_estimate()),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Output of callgrind 3.19, which omits trailing events that did not occur.
+    const PART: &str = "# callgrind format\nversion: 1\ncreator: callgrind-3.19.0\npart: 2\n\n\
+        events: Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw\nsummary: 6031 1006 1012\n\nfn=(1) main\n3 6031 1006 1012\n\n\
+        totals: 6031 1006 1012\n";
+
+    #[test]
+    fn the_counts_of_an_empty_part_are_subtracted() {
+        let part = EventCounts::parse(PART).unwrap();
+        assert_eq!(
+            (part.count_of("Ir"), part.count_of("Dw"), part.count_of("DLmw")),
+            (6031, 1012, 0)
+        );
+        let empty = EventCounts::parse("events: Ir\ntotals: 20\n").unwrap();
+        let rest = part.subtract(&empty);
+        assert_eq!((rest.count_of("Ir"), rest.count_of("Dr")), (6011, 1006));
+        assert_eq!(EventCounts::parse("events: Ir\n"), None);
+        assert_eq!(EventCounts::parse("events: Ir\ntotals: many\n"), None);
+    }
+
+    #[test]
+    fn cycles_are_estimated_from_the_hits_of_each_cache_level() {
+        let text =
+            "events: Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw\ntotals: 1000 300 200 10 20 30 1 2 3\n";
+        // 1500 accesses, 60 misses in the first level, 6 of them also in the last.
+        assert_eq!(EventCounts::parse(text).unwrap().cycles_estimate(), 1440 + 5 * 54 + 35 * 6);
+    }
+
+    #[test]
+    fn uncountable_kinds_of_source_are_rejected_with_a_reason() {
+        use SnippetLanguage::*;
+        for kind in [
+            SourceKind::Cpp,
+            SourceKind::Program,
+            SourceKind::Snippet(Rust),
+            SourceKind::Snippet(C),
+        ] {
+            assert_eq!(check_countable(kind), Ok(()));
+        }
+        for (kind, reason) in [
+            (SourceKind::Snippet(Java), "compiles at run time"),
+            (SourceKind::NodeCore, "compiles at run time"),
+            (SourceKind::Snippet(Go), "does not run under valgrind"),
+            (SourceKind::Snippet(Python), "the counts would include its interpreter"),
+            (SourceKind::Load, "when requests arrive"),
+            (SourceKind::Snippet(Sh), "starts other processes"),
+        ] {
+            assert!(check_countable(kind).is_err_and(|error| error.contains(reason)), "{kind:?}");
+        }
+    }
 }

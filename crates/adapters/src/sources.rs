@@ -5,8 +5,7 @@
 //! Node.js takes time for every file it opens, so files that each sample needs are also unpacked as
 //! a single bundle.
 
-use super::cache::{self, cache_folder};
-use crate::description_cache::TextFingerprint;
+use crate::cache::{self, TextFingerprint, cache_folder};
 use anyhow::Context;
 use include_dir::{Dir, include_dir};
 use speedwell_model::FailureCause;

@@ -54,6 +54,11 @@ impl ProtocolMessage {
         }
     }
 
+    /// Returns the value of `key` as a list of numbers; `None` if an item is not a number.
+    pub fn numbers<T: std::str::FromStr>(&self, key: &str) -> Option<Vec<T>> {
+        self.list(key).iter().map(|item| item.parse().ok()).collect()
+    }
+
     /// Returns all keys in order.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.fields.iter().map(|(key, _)| key.as_str())

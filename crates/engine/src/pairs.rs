@@ -13,7 +13,7 @@ use crate::trial::try_all;
 use anyhow::{Context, bail, ensure};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{
-    BenchmarkJob, BenchmarkSource, KnownAdapters, SourceKind, counting, discover,
+    BenchmarkJob, BenchmarkSource, KnownAdapters, SourceKind, check_countable, discover,
 };
 use speedwell_machine::process::{resolve_program, wants_processor};
 use speedwell_model::{
@@ -330,7 +330,7 @@ fn check_plan(plan: &SessionPlan) -> anyhow::Result<()> {
     );
     for job in &plan.jobs {
         let name = &job.label;
-        if let Err(reason) = counting::check_countable(job.source.kind) {
+        if let Err(reason) = check_countable(job.source.kind) {
             bail!("cannot count the instructions of '{name}': {reason}\n{COUNTING_HINT}");
         }
         ensure!(

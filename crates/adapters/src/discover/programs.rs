@@ -3,10 +3,8 @@
 //! This module decides which benchmarks are the same case, not how they are measured. Start at
 //! [`find_common_benchmarks`].
 
-use super::suite::{DiscoveredBenchmarks, describe_sources};
-use super::{BenchmarkSelection, target};
-use crate::discover::BenchmarkPart;
-use crate::{BenchmarkJob, KnownAdapters};
+use super::{BenchmarkPart, BenchmarkSelection, DiscoveredBenchmarks, describe_sources, target};
+use crate::BenchmarkJob;
 use anyhow::bail;
 use indexmap::{IndexMap, IndexSet};
 use speedwell_config::adapter::SuiteAdapter;
@@ -100,12 +98,7 @@ fn describe_side(
 ) -> anyhow::Result<Vec<BenchmarkJob>> {
     let directory = std::env::current_dir()?;
     let directory = side.directory.as_deref().unwrap_or(&directory);
-    let source = target::program_source(
-        &side.file,
-        side.suite.clone(),
-        directory,
-        &KnownAdapters::default(),
-    );
+    let source = target::program_source(&side.file, side.suite.clone(), directory);
     let described = describe_sources(&[source], selection, &side.variant, &|_| ());
     check_interrupted()?;
     let mut jobs = Vec::new();

@@ -20,6 +20,13 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Where targets are looked up, and the adapters of other frameworks.
+#[derive(Clone, Copy)]
+struct TargetContext<'a> {
+    cwd: &'a Path,
+    adapters: &'a KnownAdapters,
+}
+
 /// Finds every benchmark file that one of `targets` denotes, and reads the definition files among
 /// them.
 ///
@@ -44,31 +51,32 @@ pub fn find_sources(
     cwd: &Path,
     adapters: &KnownAdapters,
 ) -> anyhow::Result<Vec<BenchmarkSource>> {
+    let context = TargetContext { cwd, adapters };
     if let Some((suite, path)) = adapters.split_operand(target)
         && !cwd.join(target).exists()
     {
         let path = fs::canonicalize(cwd.join(path))
             .with_context(|| format!("cannot resolve the path '{path}'"))?;
-        return Ok(vec![suite_source(&path, suite, cwd, adapters)]);
+        return Ok(vec![suite_source(&path, suite, context)]);
     }
     if let Some(folder) = target.strip_suffix("...") {
-        return go_packages(target, &cwd.join(folder), cwd, adapters);
+        return go_packages(target, &cwd.join(folder), context);
     }
-    let path = find_path(target, cwd, adapters)?;
+    let path = find_path(target, context)?;
     let path = fs::canonicalize(&path)
         .with_context(|| format!("cannot resolve the path '{}'", path.display()))?;
     let found = if path.is_file() {
         match definition_form(&path) {
-            Some(DefinitionForm::Experiment) => return experiment_sources(&path, cwd, adapters),
+            Some(DefinitionForm::Experiment) => return experiment_sources(&path, context),
             Some(DefinitionForm::Suites) => return Ok(Vec::new()),
             _ => {}
         }
         let source = if crate::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh") {
             // A script may start anything; usually, it starts a program with google/benchmark.
             let suite = adapters.recognize(&path).or_else(|| builtin_adapter("google-benchmark"));
-            Ok(program_source(&path, suite, cwd, adapters))
+            Ok(source_of_program(&path, suite, context))
         } else {
-            classify_file(&path, cwd, adapters)
+            classify_file(&path, context)
         };
         let hint = || is_command(target).then(|| command_hint(target));
         let refusal =
@@ -77,7 +85,7 @@ pub fn find_sources(
     } else if let Some(root) = core_root(&path) {
         core_folder(&path, &root)?
     } else {
-        find_in_folder(&path, cwd, adapters)?
+        find_in_folder(&path, context)?
     };
     if let (true, Some(file)) = (found.is_empty(), foreign_file(&path)) {
         let (file, name) = file;
@@ -114,7 +122,8 @@ fn foreign_file(folder: &Path) -> Option<(PathBuf, &'static str)> {
     })
 }
 
-fn find_path(target: &str, cwd: &Path, adapters: &KnownAdapters) -> anyhow::Result<PathBuf> {
+fn find_path(target: &str, context: TargetContext<'_>) -> anyhow::Result<PathBuf> {
+    let TargetContext { cwd, adapters } = context;
     let candidates = [cwd.join(target), cwd.join("benchmark").join(target)];
     if let Some(candidate) = candidates.iter().find(|candidate| candidate.exists()) {
         return Ok(candidate.clone());
@@ -225,13 +234,9 @@ fn visible_entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 /// Finds benchmark files in a folder other than a Node.js core folder. The group of a file is the
 /// folder that contains it.
-fn find_in_folder(
-    path: &Path,
-    cwd: &Path,
-    adapters: &KnownAdapters,
-) -> anyhow::Result<Vec<BenchmarkSource>> {
-    if let Some(suite) = adapters.recognize(path) {
-        return Ok(vec![suite_source(path, suite, cwd, adapters)]);
+fn find_in_folder(path: &Path, context: TargetContext<'_>) -> anyhow::Result<Vec<BenchmarkSource>> {
+    if let Some(suite) = context.adapters.recognize(path) {
+        return Ok(vec![suite_source(path, suite, context)]);
     }
     let mut found = Vec::new();
     for entry in visible_entries(path)? {
@@ -240,13 +245,13 @@ fn find_in_folder(
                 let inner = if core_root(&entry).is_some_and(|root| root == entry) {
                     core_folder(&entry, &entry)?
                 } else {
-                    find_in_folder(&entry, cwd, adapters)?
+                    find_in_folder(&entry, context)?
                 };
                 found.extend(inner);
             }
         } else if definition_form(&entry) == Some(DefinitionForm::Benchmarks) {
-            found.push(classify_file(&entry, cwd, adapters)?);
-        } else if let Ok(source) = classify_file(&entry, cwd, adapters)
+            found.push(classify_file(&entry, context)?);
+        } else if let Ok(source) = classify_file(&entry, context)
             // A program built next to a source file is not a benchmark of its own.
             && source.kind != SourceKind::Program
         {
@@ -258,17 +263,13 @@ fn find_in_folder(
 
 /// Classifies a single file: the user's adapters take precedence, then Speedwell's own formats,
 /// then built-in adapters.
-fn classify_file(
-    file: &Path,
-    cwd: &Path,
-    adapters: &KnownAdapters,
-) -> anyhow::Result<BenchmarkSource> {
-    if let Some(suite) = adapters.recognize_by_user(file) {
-        return Ok(suite_source(file, suite, cwd, adapters));
+fn classify_file(file: &Path, context: TargetContext<'_>) -> anyhow::Result<BenchmarkSource> {
+    if let Some(suite) = context.adapters.recognize_by_user(file) {
+        return Ok(suite_source(file, suite, context));
     }
-    classify_own_kind(file, cwd, adapters).or_else(|error| {
-        if let Some(suite) = adapters.recognize(file) {
-            return Ok(suite_source(file, suite, cwd, adapters));
+    classify_own_kind(file, context).or_else(|error| {
+        if let Some(suite) = context.adapters.recognize(file) {
+            return Ok(suite_source(file, suite, context));
         }
         match framework_without_adapter(file) {
             Some(name) => bail!("{}", explain_framework(name, &file.to_string_lossy())),
@@ -282,13 +283,12 @@ fn classify_file(
 fn go_packages(
     target: &str,
     folder: &Path,
-    cwd: &Path,
-    adapters: &KnownAdapters,
+    context: TargetContext<'_>,
 ) -> anyhow::Result<Vec<BenchmarkSource>> {
     let folder = fs::canonicalize(folder)
         .with_context(|| format!("cannot resolve the folder of '{target}'"))?;
     let mut found = Vec::new();
-    add_go_packages(&folder, cwd, adapters, &mut found)?;
+    add_go_packages(&folder, context, &mut found)?;
     ensure!(
         !found.is_empty(),
         "no Go package with benchmarks in '{target}'\n\
@@ -299,41 +299,36 @@ fn go_packages(
 
 fn add_go_packages(
     folder: &Path,
-    cwd: &Path,
-    adapters: &KnownAdapters,
+    context: TargetContext<'_>,
     found: &mut Vec<BenchmarkSource>,
 ) -> anyhow::Result<()> {
-    let suite = adapters.recognize(folder);
+    let suite = context.adapters.recognize(folder);
     found.extend(
         suite
             .filter(|suite| suite.name == "go-package")
-            .map(|suite| suite_source(folder, suite, cwd, adapters)),
+            .map(|suite| suite_source(folder, suite, context)),
     );
     for entry in visible_entries(folder)?.into_iter().filter(|entry| entry.is_dir()) {
         let name = entry.file_name().unwrap_or_default();
         let is_link = entry.is_symlink();
         let is_module = entry.join("go.mod").is_file();
         if name != "vendor" && name != "testdata" && !is_link && !is_module {
-            add_go_packages(&entry, cwd, adapters, found)?;
+            add_go_packages(&entry, context, found)?;
         }
     }
     Ok(())
 }
 
-fn classify_own_kind(
-    file: &Path,
-    cwd: &Path,
-    adapters: &KnownAdapters,
-) -> anyhow::Result<BenchmarkSource> {
+fn classify_own_kind(file: &Path, context: TargetContext<'_>) -> anyhow::Result<BenchmarkSource> {
     // Names consist of group and file, so the root is two levels up.
     let root = file.ancestors().nth(2).unwrap_or(Path::new("/")).to_owned();
     if let Some(source) = fake_source(file, &root) {
         return Ok(source);
     }
     let extension = file.extension().and_then(|e| e.to_str()).unwrap_or_default();
-    let source = |kind| BenchmarkSource::new(kind, file, &root, cwd);
+    let source = |kind| BenchmarkSource::new(kind, file, &root, context.cwd);
     if crate::is_program_with_harness(file) {
-        return Ok(program_source(file, None, cwd, adapters));
+        return Ok(source_of_program(file, None, context));
     }
     if extension == "toml" {
         return definition_source(file);
@@ -389,8 +384,7 @@ fn definition_source(file: &Path) -> anyhow::Result<BenchmarkSource> {
 /// experiment is described.
 fn experiment_sources(
     file: &Path,
-    cwd: &Path,
-    adapters: &KnownAdapters,
+    context: TargetContext<'_>,
 ) -> anyhow::Result<Vec<BenchmarkSource>> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let stem = file.file_stem().unwrap_or_default();
@@ -405,7 +399,7 @@ fn experiment_sources(
     for benchmark in
         experiment.iter().flat_map(|experiment| &experiment.groups).flat_map(|group| &group.files)
     {
-        found.extend(find_sources(&benchmark.to_string_lossy(), cwd, adapters)?);
+        found.extend(find_sources(&benchmark.to_string_lossy(), context.cwd, context.adapters)?);
     }
     Ok(found)
 }
@@ -457,13 +451,21 @@ pub fn program_source(
     file: &Path,
     suite: Option<Arc<SuiteAdapter>>,
     cwd: &Path,
-    adapters: &KnownAdapters,
+) -> BenchmarkSource {
+    let adapters = KnownAdapters::default();
+    source_of_program(file, suite, TargetContext { cwd, adapters: &adapters })
+}
+
+fn source_of_program(
+    file: &Path,
+    suite: Option<Arc<SuiteAdapter>>,
+    context: TargetContext<'_>,
 ) -> BenchmarkSource {
     match suite {
-        Some(suite) => suite_source(file, suite, cwd, adapters),
+        Some(suite) => suite_source(file, suite, context),
         None => {
             let root = file.parent().unwrap_or(Path::new("/"));
-            BenchmarkSource::new(SourceKind::Program, file, root, cwd)
+            BenchmarkSource::new(SourceKind::Program, file, root, context.cwd)
         }
     }
 }
@@ -473,13 +475,12 @@ pub fn program_source(
 fn suite_source(
     path: &Path,
     suite: Arc<SuiteAdapter>,
-    cwd: &Path,
-    adapters: &KnownAdapters,
+    context: TargetContext<'_>,
 ) -> BenchmarkSource {
     let root = path.parent().unwrap_or(Path::new("/"));
-    let directory = if path.is_dir() { path } else { cwd };
+    let directory = if path.is_dir() { path } else { context.cwd };
     let is_built = suite.keys.build.is_some();
-    let user_suites = adapters.user_adapters().iter().filter(|_| is_built).cloned();
+    let user_suites = context.adapters.user_adapters().iter().filter(|_| is_built).cloned();
     BenchmarkSource {
         user_suites: user_suites.collect(),
         suite: Some(suite),

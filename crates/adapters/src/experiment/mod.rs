@@ -4,31 +4,33 @@
 //! This module decides which parts of a report are samples and which are failures. The definition
 //! file (`config/experiment`) defines the steps of a run, and `engine/execution/experiment`
 //! performs them. Start at [`perform_run`].
+//!
+//! Runs may be profiled instead of timed ([`record_profile`]). All variants must then do the same
+//! work. A load with a given duration is therefore replaced by a load with a given number of
+//! requests.
 
-mod profiled;
 mod shared_services;
 
-pub use profiled::{ProfileRequest, record_profile};
 pub use shared_services::{RUN_SUBCOMMAND, SharedServicePool};
 
-use super::events::EventLog;
-use super::job::{
+use crate::events::EventLog;
+use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SourceKind,
 };
-use super::run_outcome::{run_failure, start_reason};
-use super::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult, own_program, protocol};
-use anyhow::{Context, anyhow};
+use crate::run_outcome::{description_failure, invalid_cause, run_failure, start_reason};
+use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult, own_program};
+use anyhow::{Context, anyhow, bail};
 use speedwell_config::LazyDefinition;
 use speedwell_config::experiment::{Experiment, GroupKind, repeated_variant};
 use speedwell_machine::process::{
-    ChannelKind, ProcessOutcome, ProcessSpec, is_interrupt_requested, run_child,
+    ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec, is_interrupt_requested, run_child,
 };
 use speedwell_machine::worker::WORKER_COMMAND;
-use speedwell_model::assignment::{self, LoadWarmup, RunAssignment, TargetWork};
-use speedwell_model::quote;
+use speedwell_model::assignment::{self, LoadWarmup, ProfilingOptions, RunAssignment, TargetWork};
+use speedwell_model::load::spec::LoadClient;
 use speedwell_model::stage_report::{StageFailure, StageReport};
-use speedwell_model::{Case, FailureCause, Sample};
+use speedwell_model::{FailureCause, ProfileOutcome, Sample, StackProfile, quote};
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -42,17 +44,17 @@ const PROCESS_GRACE: Duration = Duration::from_secs(60);
 pub struct ExperimentHarness;
 
 impl LanguageHarness for ExperimentHarness {
-    fn describe_source(
-        &self,
-        source: &BenchmarkSource,
-        request: &DescribeRequest,
-    ) -> BenchmarkDescription {
+    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
+        let source = &request.source;
         let experiment = match source
             .definition()
-            .and_then(|definition| read_experiment(definition, source, request))
+            .and_then(|definition| read_experiment(definition, request))
         {
             Ok(experiment) => experiment,
-            Err(error) => return protocol::unreadable_file(source, &error),
+            Err(error) => {
+                let cause = invalid_cause(format!("{error:#}"));
+                return description_failure(source, cause, &ProcessSpec::new(own_program()), None);
+            }
         };
         let mut description = BenchmarkDescription::default();
         for (group, cases) in experiment.group_cases() {
@@ -61,8 +63,7 @@ impl LanguageHarness for ExperimentHarness {
                 values: values.clone(),
             });
             description.parameters.extend(parameters);
-            let jobs =
-                cases.iter().map(|case| protocol::job_for_case(source, request, case.clone()));
+            let jobs = cases.iter().map(|case| request.job_for_case(case.clone()));
             description.jobs.extend(jobs);
         }
         let params = experiment.params.iter().map(|(name, value)| DeclaredParameter {
@@ -94,11 +95,10 @@ impl LanguageHarness for ExperimentHarness {
 /// other benchmarks, so values for names that the file does not declare are ignored.
 fn read_experiment<'a>(
     definition: &'a LazyDefinition,
-    source: &BenchmarkSource,
     request: &DescribeRequest,
 ) -> anyhow::Result<Cow<'a, Experiment>> {
     let mut values = request.sets.clone();
-    if source.kind == SourceKind::Load {
+    if request.source.kind == SourceKind::Load {
         let plain = definition.experiment()?;
         let parameters: Vec<&String> =
             plain.groups.iter().flat_map(|group| &group.parameters).map(|(name, _)| name).collect();
@@ -222,27 +222,15 @@ fn perform_run(
         Err(error) => RunOutcome::unsupported(&replay, &format!("{error:#}"), job, setting),
         Ok((outcome, events)) => {
             let message = events.first("performed");
-            let performed = message.and_then(parse_report);
-            let (result, stage_failure, fault) = match performed {
-                None => (None, None, Some(events.error_cause().unwrap_or(FailureCause::Silent))),
-                Some(performed) => {
-                    let load = message.and_then(|message| message.get("load"));
-                    let stage_failure = performed.failure.clone();
-                    (
-                        Some(to_observation(job, &assigned_run.metrics, performed, load)),
-                        stage_failure,
-                        None,
-                    )
-                }
-            };
-            let mut attempt = RunOutcome::from_process(
-                &replay,
-                &outcome,
-                result.into_iter().collect(),
-                fault,
-                job,
-                setting,
-            );
+            let mut performed = message.and_then(parse_report);
+            let stage_failure = performed.as_mut().and_then(|report| report.failure.take());
+            let silent = || events.error_cause().unwrap_or(FailureCause::Silent);
+            let fault = performed.is_none().then(silent);
+            let load = message.and_then(|message| message.get("load"));
+            let result = performed
+                .map(|performed| to_observation(job, &assigned_run.metrics, performed, load));
+            let mut attempt =
+                RunOutcome::from_process(&replay, &outcome, result, fault, job, setting);
             if let Some(StageFailure { stage, reason, stderr_tail }) = stage_failure {
                 let cause = FailureCause::Stage { stage, reason };
                 attempt.failure = Some(run_failure(cause, stderr_tail, &replay, job, setting));
@@ -313,14 +301,10 @@ fn to_observation(
         let position = metrics.iter().position(|name| *name == measure.metric.name);
         position.unwrap_or(metrics.len())
     });
-    let case = job.case.clone();
     let mut result = RunResult {
-        case: case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new())),
-        samples: Vec::new(),
-        metrics: Vec::new(),
         notes: performed.notes,
-        check: None,
         load: load.map(Arc::from),
+        ..RunResult::new(job.known_case(), Vec::new())
     };
     for measure in performed.figures {
         let metric: Arc<str> = Arc::from(measure.metric.name.as_str());
@@ -335,4 +319,93 @@ fn to_observation(
         }
     }
     result
+}
+
+/// How to profile a case. All variants are profiled in the same way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProfileRequest {
+    /// Which tool records, and when the recording starts.
+    pub profiling: ProfilingOptions,
+    /// Number of requests to send if the file gives a duration for the load instead of a number.
+    pub requests: Option<u64>,
+}
+
+/// Profiles a run in a separate process. If no profile can be recorded, the outcome gives the
+/// reason. Returns `None` only if the user interrupted the run.
+pub fn record_profile(
+    job: &BenchmarkJob,
+    setting: &RunContext<'_>,
+    request: &ProfileRequest,
+) -> Option<ProfileOutcome> {
+    let recorded = match take_profile(job, setting, request) {
+        Ok(profile) => ProfileOutcome::Taken(Arc::new(profile)),
+        Err(error) => ProfileOutcome::Missing(format!("{error:#}")),
+    };
+    (!is_interrupt_requested()).then_some(recorded)
+}
+
+fn take_profile(
+    job: &BenchmarkJob,
+    setting: &RunContext<'_>,
+    request: &ProfileRequest,
+) -> anyhow::Result<StackProfile> {
+    let AssignedRun { mut assignment, seed, .. } = resolve_assignment(job, setting)?;
+    let remark = prepare_assignment(&mut assignment, request)?;
+    let (outcome, events) = run_in_process(&assignment, seed, setting)?;
+    let performed = events.first("performed");
+    if let Some(failure) = performed.and_then(parse_report).and_then(|performed| performed.failure)
+    {
+        bail!("the run failed at '{}': {}", failure.stage, failure.reason);
+    }
+    let Some(text) = performed.and_then(|performed| performed.get("profile")) else {
+        match outcome.ended {
+            ProcessEnd::Timeout => bail!("the run timed out"),
+            _ => bail!("the run reported nothing"),
+        }
+    };
+    let profile = serde_json::from_str(&text);
+    let mut profile: StackProfile = profile.context("the profile cannot be read")?;
+    profile.notes.extend(remark);
+    Ok(profile)
+}
+
+/// Makes the work the same for all variants, and removes what only matters for measuring. If this
+/// changes the load, returns a note for readers.
+fn prepare_assignment(
+    assignment: &mut RunAssignment,
+    request: &ProfileRequest,
+) -> anyhow::Result<Option<String>> {
+    assignment.profile = Some(request.profiling);
+    assignment.also.clear();
+    assignment.figures.clear();
+    let service = match &mut assignment.work {
+        TargetWork::Server(service) => service,
+        TargetWork::Command => return Ok(None),
+        TargetWork::Load(_) => bail!("a load defined as [benchmark.NAME] cannot be profiled"),
+    };
+    let load = &mut service.load;
+    // Only the built-in generator stops after a number of requests regardless of other options.
+    load.spec.client = LoadClient::Builtin;
+    let requests = match load.spec.count {
+        Some(requests) => requests,
+        None => {
+            let served = request
+                .requests
+                .context("no timed run has shown how many requests the server can handle")?;
+            // Fewer requests than connections would leave some connections unused.
+            served.max(u64::from(load.in_flight()))
+        }
+    };
+    let is_chosen = load.spec.count.is_none();
+    (load.spec.time, load.spec.count) = (None, Some(requests));
+    let is_timed = !matches!(load.warmup, LoadWarmup::None | LoadWarmup::Requests(_));
+    if is_timed && !request.profiling.after_warmup {
+        load.warmup = LoadWarmup::Requests(requests);
+    }
+    Ok(is_chosen.then(|| {
+        format!(
+            "For the profile, the server received {requests} requests instead of a load of fixed \
+             duration, so that both sides do the same work."
+        )
+    }))
 }

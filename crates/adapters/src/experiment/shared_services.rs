@@ -6,7 +6,8 @@
 
 use crate::{ProtocolMessage, own_program};
 use speedwell_machine::process::{
-    ChannelKind, ChildConversation, NextStep, ProcessSpec, ServiceProcess, is_interrupt_requested,
+    ChannelKind, ChildConversation, NextStep, ProcessOutcome, ProcessSpec, ServiceProcess,
+    is_interrupt_requested,
 };
 use speedwell_machine::worker::WORKER_COMMAND;
 use speedwell_model::assignment::{
@@ -133,11 +134,7 @@ impl ServiceKeeper {
         keeping: ScopedServices,
         block: Option<(usize, u32)>,
     ) -> Result<ServiceKeeper, StageFailure> {
-        let start_failure = |reason: String| StageFailure {
-            stage: RunStage::Start,
-            reason,
-            stderr_tail: String::new(),
-        };
+        let start_failure = |reason: String| stage_failure(RunStage::Start, reason);
         let mut spec = ProcessSpec {
             channel: ChannelKind::Harness,
             limit: SERVICE_LIFETIME,
@@ -182,11 +179,10 @@ impl ServiceKeeper {
         match self.messages.recv_timeout(timeout) {
             Ok(message) => reported_failure(&message),
             Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => Some(StageFailure {
-                stage: RunStage::Alive,
-                reason: "the process that runs the services has ended".to_owned(),
-                stderr_tail: String::new(),
-            }),
+            Err(RecvTimeoutError::Disconnected) => {
+                let reason = "the process that runs the services has ended".to_owned();
+                Some(stage_failure(RunStage::Alive, reason))
+            }
         }
     }
 
@@ -208,23 +204,21 @@ impl ServiceKeeper {
         let outcome = self.service.stop_and_wait();
         let ended = self.messages.try_iter().find(|ended| ended.verb == "ended");
         let report = ended.and_then(|ended| serde_json::from_str(&ended.get("json")?).ok());
-        report.unwrap_or_else(|| StageReport {
-            failure: Some(StageFailure {
-                stage: RunStage::Stop,
-                reason: match outcome {
-                    Ok(outcome) => {
-                        format!(
-                            "the process that runs the services did not stop cleanly: {}",
-                            outcome.ended
-                        )
-                    }
-                    Err(error) => format!("cannot wait for the services to stop: {error}"),
-                },
-                stderr_tail: String::new(),
-            }),
-            ..StageReport::default()
+        report.unwrap_or_else(|| {
+            let reason = match outcome {
+                Ok(ProcessOutcome { ended, .. }) => {
+                    format!("the process that runs the services did not stop cleanly: {ended}")
+                }
+                Err(error) => format!("cannot wait for the services to stop: {error}"),
+            };
+            let failure = Some(stage_failure(RunStage::Stop, reason));
+            StageReport { failure, ..StageReport::default() }
         })
     }
+}
+
+fn stage_failure(stage: RunStage, reason: String) -> StageFailure {
+    StageFailure { stage, reason, stderr_tail: String::new() }
 }
 
 /// Extracts the failure from the process's final report.

@@ -1,40 +1,41 @@
 //! Runs unmodified benchmark scripts of Node.js core, with the unmodified `common.js` of their
 //! folder.
 //!
-//! [`super::enumerate_cases`] enumerates the cases. Each sample is one process. Node.js core's
-//! runner would start a child, which starts another process that measures. We start that last
-//! process directly, so that a sample costs one start of Node.js instead of two or three. A script
-//! that starts its cases in its own way is executed as a whole.
+//! [`enumerate_cases`] enumerates the cases by running the file's own code, without measuring. A
+//! preloaded script intercepts the start of each case and reports the case instead. The folder's own
+//! `common.js` runs, so its filters, groups and future options work without further support.
+//!
+//! Each sample is one process. Node.js core's runner would start a child, which starts another
+//! process that measures. We start that last process directly, so that a sample costs one start of
+//! Node.js instead of two or three. A script that starts its cases in its own way is executed as a
+//! whole.
 
+use super::http_tool::{
+    BenchmarkLibrary, OWN_TOOL, ToolChoice, ToolShim, choose_tool, next_serial, tool_alias,
+    with_isolated_environment,
+};
+use super::{JsRuntime, LEAKED_VARIABLES, ReportCollector, search_path};
+use crate::cache::{self, DescriptionInputs, DescriptionOrigin};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, StartMode, TrialMode,
 };
-use crate::node::http_tool::{
-    BenchmarkLibrary, OWN_TOOL, ToolChoice, ToolShim, choose_tool, next_serial, shown_name,
-    tool_alias, with_isolated_environment,
+use crate::run_outcome::{description_failure, invalid_cause, start_reason};
+use crate::{LanguageHarness, RunOutcome, sources};
+use serde::Deserialize;
+use speedwell_machine::process::{
+    ChannelKind, ChildConversation, NextStep, ProcessEnd, ProcessOutcome, ProcessSpec, run_child,
 };
-use crate::node::probe::{
-    EnumeratedCases, LEAKED_VARIABLES, ObservedCase, ObservedParameter, ProbeOutcome,
-    enumerate_cases, skip_reason,
-};
-use crate::node::reports::ReportCollector;
-use crate::node::runtime::JsRuntime;
-use crate::run_outcome::{description_failure, invalid_cause};
-use crate::{LanguageHarness, RunOutcome, protocol};
-use speedwell_machine::process::{ChannelKind, ProcessSpec, run_child};
 use speedwell_model::{Case, FailureCause, ParameterValue};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Harness for folders with their own `common.js`.
 pub struct NodeCoreHarness;
 
 impl LanguageHarness for NodeCoreHarness {
-    fn describe_source(
-        &self,
-        source: &BenchmarkSource,
-        request: &DescribeRequest,
-    ) -> BenchmarkDescription {
+    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
+        let source = &request.source;
         if let Some(reason) = refuse_runtime(&request.program) {
             let spec = ProcessSpec::new(&request.program);
             return description_failure(source, invalid_cause(reason), &spec, None);
@@ -42,13 +43,13 @@ impl LanguageHarness for NodeCoreHarness {
         let text = std::fs::read_to_string(&source.file).unwrap_or_default();
         let tool = choose_tool(&text, request, BenchmarkLibrary::NodeCore);
         let enumerated = if request.trial == TrialMode::No {
-            enumerate(source, request)
+            enumerate_cases(request, request.assignments())
         } else {
-            enumerate_trial(source, request)
+            enumerate_trial(request)
         };
         match enumerated {
-            ProbeOutcome::Cases(found) => to_description(source, request, found, &tool),
-            ProbeOutcome::NeedsParent => describe_as_one_job(source, request, &tool),
+            ProbeOutcome::Cases(found) => to_description(request, found, &tool),
+            ProbeOutcome::NeedsParent => describe_as_one_job(request, &tool),
             ProbeOutcome::Failed(cause, spec, outcome) => {
                 description_failure(source, cause, &spec, outcome.as_ref().as_ref())
             }
@@ -104,26 +105,21 @@ fn refuse_runtime(program: &Path) -> Option<&'static str> {
     )
 }
 
-/// Enumerates the file's cases, with the parameter values that the user set.
-fn enumerate(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcome {
-    enumerate_cases(source, request, request.assignments())
-}
-
 /// Enumerates cases for a trial: every combination of non-numeric values, with the small numbers
 /// that the file uses for trials. Node.js core's own trial ignores the user's values and runs only
 /// one case per file, so broken cases go unnoticed. Only [`TrialMode::Own`] enumerates that trial
 /// unchanged.
-fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcome {
+fn enumerate_trial(request: &DescribeRequest) -> ProbeOutcome {
     let trial = |extra_arguments: Vec<String>| {
         let mut arguments = vec!["--test".to_owned()];
         arguments.extend(request.assignments());
         arguments.extend(extra_arguments);
-        enumerate_cases(source, request, arguments)
+        enumerate_cases(request, arguments)
     };
     if request.trial == TrialMode::Own {
         return trial(Vec::new());
     }
-    let (full, small) = match (enumerate(source, request), trial(Vec::new())) {
+    let (full, small) = match (enumerate_cases(request, request.assignments()), trial(Vec::new())) {
         (ProbeOutcome::Cases(full), ProbeOutcome::Cases(small)) => (full, small),
         (_, small) => return small,
     };
@@ -203,15 +199,15 @@ fn argument_value<'a>(case: &'a ObservedCase, name: &str) -> Option<&'a str> {
 }
 
 fn to_description(
-    source: &BenchmarkSource,
     request: &DescribeRequest,
     found: EnumeratedCases,
     tool: &ToolChoice,
 ) -> BenchmarkDescription {
+    let source = &request.source;
     let mut description = BenchmarkDescription {
-        parameters: declared_parameters(source, request, &found),
-        versions: found.versions.clone(),
-        loaded: found.loaded().to_vec(),
+        parameters: declared_parameters(request, &found),
+        versions: found.versions,
+        loaded: found.depends.files,
         ..Default::default()
     };
     if found.cases.is_empty() {
@@ -228,9 +224,9 @@ fn to_description(
                     label: Case::new(&source.name, parse_values(&case.args)).id(),
                     flags: case.flags,
                     arguments: case.args,
-                    ..protocol::draft_job(source, request)
+                    ..request.draft_job()
                 };
-                with_tool(job, tool)
+                tool.assign_to(job)
             };
             let measured = case.measured.clone().map(|case| Box::new(job_for(*case)));
             BenchmarkJob { measured, ..job_for(case) }
@@ -243,59 +239,29 @@ fn to_description(
 /// parameters from the cases instead. Because values set by the user may add undeclared parameters,
 /// these cases are then enumerated without the user's values.
 fn declared_parameters(
-    source: &BenchmarkSource,
     request: &DescribeRequest,
     found: &EnumeratedCases,
 ) -> Vec<DeclaredParameter> {
     if let Some(declared) = &found.declared {
-        let parameter = |observed: &ObservedParameter| DeclaredParameter {
-            name: observed.name.clone(),
-            values: observed.values.clone(),
-        };
-        return declared.iter().map(parameter).collect();
+        return declared.clone();
     }
     if request.sets.is_empty() {
         return collect_parameters(&found.cases);
     }
     let plain = DescribeRequest { sets: Vec::new(), ..request.clone() };
-    match enumerate(source, &plain) {
+    match enumerate_cases(&plain, Vec::new()) {
         ProbeOutcome::Cases(found) => collect_parameters(&found.cases),
         _ => collect_parameters(&found.cases),
     }
 }
 
-fn describe_as_one_job(
-    source: &BenchmarkSource,
-    request: &DescribeRequest,
-    tool: &ToolChoice,
-) -> BenchmarkDescription {
+fn describe_as_one_job(request: &DescribeRequest, tool: &ToolChoice) -> BenchmarkDescription {
     let mut arguments = request.assignments();
     if request.trial != TrialMode::No {
         arguments.insert(0, "--test".into());
     }
-    let job = BenchmarkJob {
-        route: StartMode::Parent,
-        arguments,
-        ..protocol::draft_job(source, request)
-    };
-    BenchmarkDescription { jobs: vec![with_tool(job, tool)], ..BenchmarkDescription::default() }
-}
-
-/// Sets the HTTP tool of a job. If the script does not name the tool itself, the tool also becomes
-/// an argument.
-pub(super) fn with_tool(mut job: BenchmarkJob, tool: &ToolChoice) -> BenchmarkJob {
-    match tool {
-        ToolChoice::NotNeeded => {}
-        ToolChoice::Missing { reason } => job.unavailable = Some(reason.clone()),
-        ToolChoice::Tool { name, argument } => {
-            job.http_tool = Some(name.clone());
-            let choice = format!("benchmarker={}", shown_name(name));
-            if *argument && !job.arguments.contains(&choice) {
-                job.arguments.push(choice);
-            }
-        }
-    }
-    job
+    let job = BenchmarkJob { route: StartMode::Parent, arguments, ..request.draft_job() };
+    BenchmarkDescription { jobs: vec![tool.assign_to(job)], ..BenchmarkDescription::default() }
 }
 
 /// Parses words of the form `name=value`. Guesses each value's kind; a report states the kind
@@ -309,15 +275,7 @@ fn parse_values(arguments: &[String]) -> Vec<(String, ParameterValue)> {
 }
 
 fn collect_parameters(cases: &[ObservedCase]) -> Vec<DeclaredParameter> {
-    let mut found: Vec<DeclaredParameter> = Vec::new();
-    for (name, value) in cases.iter().flat_map(|case| parse_values(&case.args)) {
-        match found.iter_mut().find(|parameter| parameter.name == name) {
-            Some(parameter) if parameter.values.contains(&value) => {}
-            Some(parameter) => parameter.values.push(value),
-            None => found.push(DeclaredParameter { name, values: vec![value] }),
-        }
-    }
-    found
+    DeclaredParameter::collect(cases.iter().flat_map(|case| parse_values(&case.args)))
 }
 
 /// Returns the process that yields one sample. Any HTTP tool is made available to it later.
@@ -373,4 +331,152 @@ fn with_shim_path(bare: ProcessSpec, shim: Option<&ToolShim>) -> ProcessSpec {
         (Some(shim), Ok(path)) => bare.env("PATH", format!("{}:{path}", shim.folder().display())),
         _ => bare,
     }
+}
+
+/// Output of the preloaded script at the end of the process.
+#[derive(Debug, Clone, Deserialize)]
+struct EnumeratedCases {
+    pub cases: Vec<ObservedCase>,
+    #[serde(default)]
+    pub needs_parent: bool,
+    #[serde(default)]
+    pub error: Option<ThrownError>,
+    /// Parameters that the file declares, if its library could be observed.
+    #[serde(default)]
+    pub declared: Option<Vec<DeclaredParameter>>,
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
+    #[serde(default)]
+    program: PathBuf,
+    #[serde(default)]
+    depends: DescriptionInputs,
+}
+
+/// One case that would have been started.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+struct ObservedCase {
+    pub args: Vec<String>,
+    #[serde(rename = "execArgv")]
+    pub flags: Vec<String>,
+    /// In a trial, the same case with its regular values; see [`crate::BenchmarkJob::measured`].
+    #[serde(skip)]
+    pub measured: Option<Box<ObservedCase>>,
+}
+
+/// An exception that ended the enumeration.
+#[derive(Debug, Clone, Deserialize)]
+struct ThrownError {
+    #[serde(default)]
+    pub class: String,
+    #[serde(default)]
+    pub message: String,
+}
+
+/// Result of an enumeration.
+enum ProbeOutcome {
+    /// The file listed its cases.
+    Cases(EnumeratedCases),
+    /// The file did not end, or cannot list its cases, so all of them must be executed together.
+    NeedsParent,
+    /// The file failed, or reported that it cannot run here.
+    Failed(FailureCause, ProcessSpec, Box<Option<ProcessOutcome>>),
+}
+
+/// Runs the file with the preloaded script and these arguments.
+fn enumerate_cases(request: &DescribeRequest, arguments: Vec<String>) -> ProbeOutcome {
+    let source = &request.source;
+    let mut spec = ProcessSpec::new(&request.program);
+    spec.directory = Some(source.directory.clone());
+    spec.unset = LEAKED_VARIABLES.map(str::to_owned).to_vec();
+    spec.limit = request.limit;
+    let folder = match sources::NODE.folder() {
+        Ok(folder) => folder,
+        Err(cause) => return ProbeOutcome::Failed(cause, spec, Box::new(None)),
+    };
+    spec.channel = ChannelKind::Pipe("SPEEDWELL_PROBE_FD");
+    spec.arguments = vec![
+        "-r".into(),
+        folder.join("probe.cjs").to_string_lossy().into_owned(),
+        source.file.to_string_lossy().into_owned(),
+    ];
+    spec.arguments.extend(arguments);
+    // The replay command starts the file without the preloaded script.
+    let bare = ProcessSpec {
+        channel: ChannelKind::None,
+        arguments: spec.arguments[2..].to_vec(),
+        ..spec.clone()
+    };
+    let mut spec = with_isolated_environment(spec, None);
+    spec.environment.extend(search_path(&request.variant));
+    let mut enumerated = PreloadOutput(None);
+    match cache::ask_cached(&spec, &mut enumerated, dependencies_in) {
+        Ok(outcome) => interpret_outcome(enumerated.0, bare, outcome),
+        Err(error) => {
+            let reason = start_reason(&spec, &error);
+            ProbeOutcome::Failed(FailureCause::Start { reason }, bare, Box::new(None))
+        }
+    }
+}
+
+/// Returns what an enumeration depends on, if it succeeded.
+fn dependencies_in(line: &[u8]) -> Option<DescriptionOrigin> {
+    let enumerated: EnumeratedCases = serde_json::from_slice(line).ok()?;
+    let is_complete =
+        enumerated.error.is_none() && !enumerated.needs_parent && !enumerated.cases.is_empty();
+    is_complete
+        .then_some(DescriptionOrigin { program: enumerated.program, depends: enumerated.depends })
+}
+
+fn interpret_outcome(
+    enumerated: Option<EnumeratedCases>,
+    spec: ProcessSpec,
+    outcome: Option<ProcessOutcome>,
+) -> ProbeOutcome {
+    let Some(outcome) = outcome else {
+        // Only successful enumerations are cached.
+        return enumerated.map_or(ProbeOutcome::NeedsParent, ProbeOutcome::Cases);
+    };
+    if matches!(outcome.ended, ProcessEnd::Timeout | ProcessEnd::Lingered | ProcessEnd::Interrupted)
+    {
+        return ProbeOutcome::NeedsParent;
+    }
+    let output = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
+    let is_empty = enumerated.as_ref().is_none_or(|enumerated| enumerated.cases.is_empty());
+    if is_empty && let Some(reason) = skip_reason(&output) {
+        return ProbeOutcome::Failed(
+            FailureCause::Skipped { reason },
+            spec,
+            Box::new(Some(outcome)),
+        );
+    }
+    let thrown = enumerated.as_ref().and_then(|enumerated| enumerated.error.as_ref());
+    let cause = thrown.map(|thrown| FailureCause::Invalid {
+        reason: format!("{}: {}", thrown.class, thrown.message.lines().next().unwrap_or_default()),
+    });
+    if let Some(cause) = cause.or_else(|| outcome.failure_cause(spec.limit)) {
+        return ProbeOutcome::Failed(cause, spec, Box::new(Some(outcome)));
+    }
+    match enumerated {
+        Some(enumerated) if !enumerated.needs_parent => ProbeOutcome::Cases(enumerated),
+        _ => ProbeOutcome::NeedsParent,
+    }
+}
+
+/// Receives the single line that the preloaded script writes.
+struct PreloadOutput(Option<EnumeratedCases>);
+
+impl ChildConversation for PreloadOutput {
+    fn handle_line(&mut self, line: &[u8]) -> NextStep {
+        if let Ok(enumerated) = serde_json::from_slice(line) {
+            self.0 = Some(enumerated);
+        }
+        NextStep::Wait
+    }
+}
+
+/// If a script reported nothing and its output says that it cannot run here, returns the reason.
+fn skip_reason(output: &str) -> Option<String> {
+    output
+        .contains("Binding failed to load")
+        .then(|| "its native addon is not built (Binding failed to load)".to_owned())
 }

@@ -10,8 +10,8 @@
 //! whole output, because `common.js` keeps only the rate. `common.js` does not support our own load
 //! generator, but a shim with the name of another tool can start the generator.
 
-use crate::cache_folder;
-use crate::job::{DefaultLoadTool, DescribeRequest, TrialMode};
+use crate::cache::{cache_folder, find_in_path};
+use crate::job::{BenchmarkJob, DefaultLoadTool, DescribeRequest, TrialMode};
 use crate::own_program;
 use serde_json::Value as Json;
 use speedwell_formats::foreign::http_output::HttpOutput;
@@ -48,6 +48,25 @@ pub(super) enum ToolChoice {
     Missing { reason: String },
 }
 
+impl ToolChoice {
+    /// Sets the HTTP tool of a job. If the script does not name the tool itself, the tool also
+    /// becomes an argument.
+    pub(super) fn assign_to(&self, mut job: BenchmarkJob) -> BenchmarkJob {
+        match self {
+            ToolChoice::NotNeeded => {}
+            ToolChoice::Missing { reason } => job.unavailable = Some(reason.clone()),
+            ToolChoice::Tool { name, argument } => {
+                job.http_tool = Some(name.clone());
+                let choice = format!("benchmarker={}", shown_name(name));
+                if *argument && !job.arguments.contains(&choice) {
+                    job.arguments.push(choice);
+                }
+            }
+        }
+        job
+    }
+}
+
 /// Library that starts the tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BenchmarkLibrary {
@@ -78,7 +97,7 @@ pub(super) fn choose_tool(
     if request.usual_tool == DefaultLoadTool::Speedwell {
         return check_available(own_tool(text, library), true);
     }
-    if let Some(name) = PREFERRED_TOOLS.into_iter().find(|name| find_program(name).is_some()) {
+    if let Some(name) = PREFERRED_TOOLS.into_iter().find(|name| find_in_path(name).is_some()) {
         return check_available(name, true);
     }
     if request.trial != TrialMode::No {
@@ -143,17 +162,11 @@ fn script_choice(text: &str) -> Option<String> {
 
 fn check_available(name: &str, argument: bool) -> ToolChoice {
     let is_external = TOOLS.contains(&name);
-    if is_external && find_program(name).is_none() {
+    if is_external && find_in_path(name).is_none() {
         let reason = format!("the HTTP load tool '{name}' is not installed");
         return ToolChoice::Missing { reason };
     }
     ToolChoice::Tool { name: name.to_owned(), argument }
-}
-
-/// Finds a program in `PATH`.
-pub(super) fn find_program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
 /// Shim that saves the output of the tool. wrk prints percentiles only on request; the other tools
@@ -236,7 +249,7 @@ const HTTP1_ALIAS: &str = "wrk";
 const HTTP2_ALIAS: &str = "h2load";
 
 /// User-visible name of a tool.
-pub(super) fn shown_name(tool: &str) -> &str {
+fn shown_name(tool: &str) -> &str {
     if tool == OWN_HTTP2_TOOL { OWN_TOOL } else { tool }
 }
 
@@ -266,7 +279,7 @@ impl ToolShim {
         if !is_own && !TOOLS.contains(&tool) {
             return None;
         }
-        let real = if is_own { own_program() } else { find_program(tool)? };
+        let real = if is_own { own_program() } else { find_in_path(tool)? };
         let tools = cache_folder().join("http-tools");
         let folder = if is_own {
             write_translators(&tools, &real, serial)?
@@ -416,14 +429,16 @@ fn free_port() -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::NamePatterns;
+    use crate::job::{BenchmarkSource, NamePatterns, SourceKind};
     use speedwell_fixtures::write_program;
     use speedwell_model::Variant;
     use std::time::Duration;
 
     fn request(sets: &[(&str, &str)], usual_tool: DefaultLoadTool) -> DescribeRequest {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let root = Path::new("/");
         DescribeRequest {
+            source: BenchmarkSource::new(SourceKind::Node, Path::new("/b.js"), root, root),
             program: "node".into(),
             variant: Variant::plain("default"),
             sets: sets.iter().map(owned).collect(),
@@ -514,7 +529,7 @@ mod tests {
     fn a_tool_that_a_script_names_is_replaced_if_it_is_not_installed() {
         let request = request(&[], DefaultLoadTool::Speedwell);
         let text = "bench.http({ benchmarker: 'autocannon' }, done)";
-        let expected = match find_program("autocannon") {
+        let expected = match find_in_path("autocannon") {
             Some(_) => "autocannon",
             None => "speedwell",
         };

@@ -2,41 +2,56 @@
 //!
 //! Such a file runs in Node.js, Bun or Deno, under a harness that speaks the same protocol as the
 //! harnesses of other languages (`protocol.rs`). A file that starts its cases itself runs without
-//! the harness, and reports over Node.js's own channel ([`ReportCollector`]).
+//! the harness, and reports over Node.js's own channel ([`ReportCollector`]). This channel carries
+//! JSON, one message per line. A message of type `config` announces the number of cases, `report`
+//! gives the result of a case, and `metric` and `check` add a metric or a checksum to a result.
+//!
+//! The runtime determines how a program is started ([`JsRuntime`]). It is recognized by the
+//! program's name, because programs are never executed just to identify them.
 
 pub mod core;
 pub mod http_tool;
-pub mod probe;
-mod reports;
-pub(crate) mod runtime;
 
+use crate::cache::SEARCH_PATH;
+use crate::events::declared_metric;
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext, StartMode,
 };
-use crate::node::probe::LEAKED_VARIABLES;
-use crate::node::reports::ReportCollector;
-use crate::node::runtime::JsRuntime;
 use crate::protocol::{self, LoopOwner};
-use crate::run_outcome::description_failure;
-use crate::{LanguageHarness, RunOutcome, sources};
-use speedwell_machine::process::{ChannelKind, ProcessSpec, run_child};
-use speedwell_model::FailureCause;
-use std::path::PathBuf;
+use crate::run_outcome::{
+    ReportedRate, description_failure, invalid_cause, observe_rate, parse_elapsed_ns,
+};
+use crate::{LanguageHarness, RunOutcome, RunResult, sources};
+use http_tool::ToolShim;
+use serde_json::Value as Json;
+use speedwell_machine::process::{
+    ChannelKind, ChildConversation, NextStep, ProcessSpec, run_child,
+};
+use speedwell_model::{Case, FailureCause, ParameterValue, Variant};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Environment variables that a process must not inherit, because they would change what it does.
+const LEAKED_VARIABLES: [&str; 6] = [
+    "NODE_RUN_BENCHMARK_FN",
+    "NODE_CHANNEL_FD",
+    "NODE_CHANNEL_SERIALIZATION_MODE",
+    "SPEEDWELL_FDS",
+    "SPEEDWELL_PROBE_FD",
+    "NODE_BENCHMARK_FLAGS",
+];
 
 /// Harness for files that use the package `speedwell`.
 pub struct NodeHarness;
 
 impl LanguageHarness for NodeHarness {
-    fn describe_source(
-        &self,
-        source: &BenchmarkSource,
-        request: &DescribeRequest,
-    ) -> BenchmarkDescription {
+    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
+        let source = &request.source;
         let runtime = JsRuntime::from_program(&request.program);
         match harness_spec(&request.program, source, None) {
             Ok(mut spec) => {
-                spec.environment.extend(probe::search_path(&request.variant));
-                let draft = draft_job(source, request);
+                spec.environment.extend(search_path(&request.variant));
+                let draft = draft_job(request);
                 // Flags of Node.js do not change what a file declares, so they are left out. Flags
                 // of Deno are needed, because they decide what the file is permitted to do.
                 let flags = match runtime {
@@ -45,7 +60,7 @@ impl LanguageHarness for NodeHarness {
                 };
                 spec.arguments.splice(0..0, flags.clone());
                 let plain = plain_command(&request.program, source, flags, &request.assignments());
-                protocol::describe_file(source, request, &spec, &plain, &draft)
+                protocol::describe_file(request, &spec, &plain, &draft)
             }
             Err(cause) => {
                 description_failure(source, cause, &ProcessSpec::new(&request.program), None)
@@ -80,16 +95,23 @@ impl LanguageHarness for NodeHarness {
     }
 }
 
+/// Returns the module search path of a variant. The path determines what a file loads; other
+/// variables do not affect what the file declares.
+fn search_path(variant: &Variant) -> Option<(String, String)> {
+    let mut variables = variant.environment.iter();
+    variables.find(|(name, _)| name == SEARCH_PATH).cloned()
+}
+
 /// Builds the common part of all jobs of the file, including the HTTP tool that the file needs.
-fn draft_job(source: &BenchmarkSource, request: &DescribeRequest) -> BenchmarkJob {
-    let text = std::fs::read_to_string(&source.file).unwrap_or_default();
+fn draft_job(request: &DescribeRequest) -> BenchmarkJob {
+    let text = std::fs::read_to_string(&request.source.file).unwrap_or_default();
     let tool = http_tool::choose_tool(&text, request, http_tool::BenchmarkLibrary::Ours);
-    core::with_tool(protocol::draft_job(source, request), &tool)
+    tool.assign_to(request.draft_job())
 }
 
 /// Builds a process of the harness itself.
 fn harness_spec(
-    program: &std::path::Path,
+    program: &Path,
     source: &BenchmarkSource,
     tool: Option<&str>,
 ) -> Result<ProcessSpec, FailureCause> {
@@ -144,7 +166,7 @@ fn program_flags(job: &BenchmarkJob, setting: &RunContext<'_>) -> Vec<String> {
 /// Builds a command that starts the file without the harness, but with the package `speedwell`
 /// available.
 fn plain_command(
-    program: &std::path::Path,
+    program: &Path,
     source: &BenchmarkSource,
     mut flags: Vec<String>,
     arguments: &[String],
@@ -165,6 +187,290 @@ fn perform_file(job: &BenchmarkJob, setting: &RunContext<'_>, spec: &ProcessSpec
         Ok(outcome) => {
             let fault = reports.find_fault();
             RunOutcome::from_process(spec, &outcome, reports.observations, fault, job, setting)
+        }
+    }
+}
+
+/// A JavaScript runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum JsRuntime {
+    /// Node.js. Programs with an unknown name count as Node.js, because builds of Node.js have
+    /// arbitrary names.
+    Node,
+    Bun,
+    Deno,
+}
+
+impl JsRuntime {
+    /// Recognizes `bun`, `bun-1.2`, `deno`, `deno2`; everything else counts as Node.js.
+    pub(crate) fn from_program(program: &Path) -> JsRuntime {
+        let name = program.file_stem().unwrap_or_default().to_string_lossy();
+        let has_name = |expected: &str| {
+            name.strip_prefix(expected)
+                .is_some_and(|suffix| !suffix.starts_with(|next: char| next.is_ascii_alphabetic()))
+        };
+        match () {
+            () if has_name("bun") => JsRuntime::Bun,
+            () if has_name("deno") => JsRuntime::Deno,
+            () => JsRuntime::Node,
+        }
+    }
+
+    /// Returns the arguments between the program and the script: the user's `arguments`, and what
+    /// the runtime needs before them. Deno needs a subcommand and permissions if `arguments` does
+    /// not begin with a subcommand.
+    pub(crate) fn arguments(self, arguments: &[String]) -> Vec<String> {
+        let is_bare = arguments.first().is_none_or(|first| first.starts_with('-'));
+        let defaults: &[&str] = match self {
+            JsRuntime::Deno if is_bare => &["run", "-A"],
+            _ => &[],
+        };
+        defaults.iter().map(|word| (*word).to_owned()).chain(arguments.iter().cloned()).collect()
+    }
+
+    /// Returns arguments that preload the script at `path`, combined with the user's `arguments`.
+    pub(crate) fn preload_arguments(self, path: String, arguments: Vec<String>) -> Vec<String> {
+        let preload = |option: &str| [option.to_owned(), path];
+        match self {
+            JsRuntime::Deno => [arguments, preload("--require").to_vec()].concat(),
+            _ => [preload("-r").to_vec(), arguments].concat(),
+        }
+    }
+
+    /// If the job's file needs Node.js flags and this runtime is not Node.js, explains why the job
+    /// cannot be performed.
+    pub(crate) fn refuse_flags(self, job: &BenchmarkJob) -> Option<String> {
+        let name = match self {
+            JsRuntime::Node => return None,
+            JsRuntime::Bun => "Bun",
+            JsRuntime::Deno => "Deno",
+        };
+        (!job.flags.is_empty()).then(|| {
+            let flags = job.flags.join(" ");
+            format!("the file requires Node.js flags that {name} does not support: '{flags}'")
+        })
+    }
+}
+
+/// Time allowed for a script to exit after its last report; after that, the script is killed. The
+/// benchmark library ends the script 5 s after the report, even if the event loop is still alive.
+const EXIT_GRACE: Duration = Duration::from_secs(6);
+
+/// Collects the observations of one process.
+pub struct ReportCollector {
+    /// Name of the benchmark. If it is set, the names in messages are ignored, because they are
+    /// relative to `common.js`.
+    pub name: Option<String>,
+    /// Observations so far.
+    pub observations: Vec<RunResult>,
+    /// First fault found in the reports.
+    pub fault: Option<FailureCause>,
+    /// Number of expected reports. Unless it is known from the start, the `config` message gives
+    /// it.
+    pub expected: Option<usize>,
+    /// Shim of the process's HTTP tool, which has more details than the report.
+    pub shim: Option<ToolShim>,
+    test: bool,
+    /// Metrics and checksums that arrived before the report of their case.
+    unmatched: Vec<Json>,
+}
+
+impl ReportCollector {
+    /// Expects `expected` reports, or as many as the `config` message announces.
+    pub fn new(expected: Option<usize>, name: Option<String>, test: bool) -> ReportCollector {
+        ReportCollector {
+            name,
+            observations: Vec::new(),
+            fault: None,
+            expected,
+            shim: None,
+            test,
+            unmatched: Vec::new(),
+        }
+    }
+
+    /// Returns the fault in the reports as a whole, once the process has ended.
+    pub fn find_fault(&self) -> Option<FailureCause> {
+        if self.fault.is_some() || self.observations.is_empty() {
+            return Some(self.fault.clone().unwrap_or(FailureCause::Silent));
+        }
+        let (reported, expected) = (self.observations.len(), self.expected?);
+        (reported != expected)
+            .then(|| invalid_cause(format!("reported {reported} of {expected} cases")))
+    }
+
+    fn handle_report(&mut self, message: &Json) {
+        let rate = ReportedRate {
+            rate: message["rate"].clone(),
+            elapsed_ns: parse_elapsed_ns(&message["time"]),
+            // The shim has the tool's whole output; the library forwards only the numbers that it
+            // parsed.
+            http: self
+                .shim
+                .as_ref()
+                .and_then(ToolShim::read_figures)
+                .or_else(|| message.get("http").cloned()),
+        };
+        let (result, fault) = observe_rate(self.report_case(message), &rate, self.test);
+        self.fault = self.fault.take().or(fault);
+        self.observations.push(result);
+        for message in std::mem::take(&mut self.unmatched) {
+            self.detail(message);
+        }
+    }
+
+    /// Adds a metric or a checksum to its case, or keeps it until the case is reported.
+    fn detail(&mut self, message: Json) {
+        let case = self.report_case(&message).id();
+        let mut reported = self.observations.iter_mut().rev();
+        match reported.find(|result| result.case.id() == case) {
+            Some(result) if message["type"] == "metric" => add_metric(result, &message["metric"]),
+            Some(result) => result.check = message["text"].as_str().map(str::to_owned),
+            None => self.unmatched.push(message),
+        }
+    }
+
+    fn report_case(&self, message: &Json) -> Case {
+        let name = self.name.clone().or_else(|| message["name"].as_str().map(str::to_owned));
+        let conf = message["conf"].as_object().into_iter().flatten();
+        let mut values: Vec<(String, ParameterValue)> =
+            conf.map(|(name, value)| (name.clone(), parameter_value(value))).collect();
+        let tool = values.iter_mut().find(|(name, _)| name == "benchmarker");
+        if let (Some((_, tool)), Some(shim)) = (tool, &self.shim) {
+            // The library names the tool that it called, but the shim may have run a different one.
+            *tool = ParameterValue::Text(shim.tool().to_owned());
+        }
+        Case::new(name.unwrap_or_default(), values)
+    }
+}
+
+fn add_metric(result: &mut RunResult, metric: &Json) {
+    let (Some(name), Some(value)) = (metric["name"].as_str(), metric["value"].as_f64()) else {
+        return;
+    };
+    let unit = metric["unit"].as_str().unwrap_or_default();
+    let better = metric["better"].as_str();
+    result.add_value(declared_metric(name, unit, better), value);
+}
+
+fn parameter_value(json: &Json) -> ParameterValue {
+    match json {
+        Json::Bool(truth) => ParameterValue::Bool(*truth),
+        Json::Number(number) => ParameterValue::Number(number.as_f64().unwrap_or(f64::NAN)),
+        Json::String(text) => ParameterValue::Text(text.clone()),
+        other => ParameterValue::Text(other.to_string()),
+    }
+}
+
+impl ChildConversation for ReportCollector {
+    fn handle_line(&mut self, line: &[u8]) -> NextStep {
+        let Ok(message) = serde_json::from_slice::<Json>(line) else {
+            return NextStep::Wait;
+        };
+        match message["type"].as_str() {
+            Some("config") => {
+                let length = message["queueLength"].as_u64().map(|length| length as usize);
+                self.expected = self.expected.or(length);
+            }
+            Some("report") => self.handle_report(&message),
+            Some("metric" | "check") => self.detail(message),
+            _ => {}
+        }
+        if self.expected == Some(self.observations.len()) {
+            return NextStep::Linger(EXIT_GRACE);
+        }
+        NextStep::Wait
+    }
+}
+
+#[cfg(test)]
+mod runtime_tests {
+    use super::*;
+
+    #[test]
+    fn a_runtime_is_known_by_its_name() {
+        let of = |path: &str| JsRuntime::from_program(Path::new(path));
+        for path in ["bun", "/opt/bun-1.4.5/bin/bun", "x/bun.exe", "bun-profile"] {
+            assert_eq!(of(path), JsRuntime::Bun, "{path}");
+        }
+        for path in ["deno", "/usr/bin/deno2", "deno-2.9.6"] {
+            assert_eq!(of(path), JsRuntime::Deno, "{path}");
+        }
+        for path in ["node", "bunny", "/deno/node", "denote", "bun/"] {
+            let expected = if path == "bun/" { JsRuntime::Bun } else { JsRuntime::Node };
+            assert_eq!(of(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn deno_gets_a_subcommand_unless_it_has_one() {
+        let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let of = |runtime: JsRuntime, given: &[&str]| runtime.arguments(&words(given));
+        assert_eq!(of(JsRuntime::Deno, &[]), words(&["run", "-A"]));
+        let flag = "--v8-flags=--maglev";
+        assert_eq!(of(JsRuntime::Deno, &[flag]), words(&["run", "-A", flag]));
+        let own = ["run", "--allow-read"];
+        assert_eq!(of(JsRuntime::Deno, &own), words(&own));
+        assert_eq!(of(JsRuntime::Bun, &["--smol"]), words(&["--smol"]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn collect_reports(lines: &[&str]) -> ReportCollector {
+        let mut reports = ReportCollector::new(None, None, false);
+        for line in lines {
+            reports.handle_line(line.as_bytes());
+        }
+        reports
+    }
+
+    const CONFIG: &str = r#"{"type":"config","name":"zz/scalar.js","queueLength":1}"#;
+    const REPORT: &str = r#"{"name":"zz/scalar.js","conf":{"q":"a\"b","s":"x y","n":5},"rate":271.24,"time":"0.003686740","type":"report"}"#;
+
+    #[test]
+    fn a_report_keeps_the_order_of_its_parameters() {
+        let reports = collect_reports(&[CONFIG, REPORT]);
+        let result = &reports.observations[0];
+        let names: Vec<_> = result.case.values.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["q", "s", "n"]);
+        assert_eq!(result.samples[0].elapsed_ns, Some(3_686_740));
+        assert_eq!(reports.find_fault(), None);
+    }
+
+    #[test]
+    fn internal_messages_and_garbage_are_ignored() {
+        let reports =
+            collect_reports(&[r#"{"cmd":"NODE_HANDLE"}"#, "not json", "[1]", "", CONFIG, REPORT]);
+        assert_eq!((reports.observations.len(), reports.find_fault()), (1, None));
+    }
+
+    #[test]
+    fn missing_reports_are_noticed() {
+        assert_eq!(collect_reports(&[CONFIG]).find_fault(), Some(FailureCause::Silent));
+        let two = CONFIG.replace(":1}", ":2}");
+        let message = collect_reports(&[&two, REPORT]).find_fault().unwrap().to_string();
+        assert_eq!(message, "reported 1 of 2 cases");
+    }
+
+    #[test]
+    fn metrics_and_checksums_belong_to_the_case_that_they_name() {
+        let mut reports = ReportCollector::new(Some(2), None, false);
+        let report = r#"{"type":"report","name":"g/a.js","conf":{"n":N},"rate":10,"time":0.5}"#;
+        let metric = r#"{"type":"metric","name":"g/a.js","conf":{"n":N},"metric":{"name":"bytes","value":N,"unit":"B","better":"lower"}}"#;
+        let check = r#"{"type":"check","name":"g/a.js","conf":{"n":N},"text":"sum N"}"#;
+        // Before the first report, between the reports, and after the last one.
+        for (line, n) in
+            [(metric, "1"), (report, "1"), (metric, "2"), (check, "1"), (report, "2"), (check, "2")]
+        {
+            reports.handle_line(line.replace('N', n).as_bytes());
+        }
+        for (result, n) in reports.observations.iter().zip(["1", "2"]) {
+            let bytes = result.samples.iter().find(|sample| &*sample.metric == "bytes");
+            assert_eq!(bytes.map(|sample| sample.value), n.parse().ok());
+            assert_eq!(result.check, Some(format!("sum {n}")));
         }
     }
 }

@@ -44,7 +44,6 @@ pub struct LiveHarness {
     commands: Option<Sender<ProtocolMessage>>,
     events: Receiver<ProtocolMessage>,
     service: Option<ServiceProcess>,
-    limit: Duration,
     clock: WaitClock,
 }
 
@@ -129,16 +128,12 @@ impl LiveHarness {
         directory: &Path,
         pin: Option<&CpuSet>,
     ) -> Result<(LiveHarness, CommandAnswer), HarnessFailure> {
-        let spec = build_process(snippet, program, variant)?;
-        LiveHarness::start(ProcessSpec {
+        let spec = ProcessSpec {
             directory: Some(directory.to_owned()),
             pin: pin.cloned(),
             limit: LiveHarness::MAX_LIFETIME,
-            ..spec
-        })
-    }
-
-    fn start(spec: ProcessSpec) -> Result<(LiveHarness, CommandAnswer), HarnessFailure> {
+            ..build_process(snippet, program, variant)?
+        };
         let (command_sender, commands) = channel();
         let (messages, events) = channel();
         let conversation = CommandRelay {
@@ -149,20 +144,15 @@ impl LiveHarness {
             stop_at: None,
             clock: spec.clock,
         };
-        let (limit, clock) = (spec.limit, spec.clock);
+        let clock = spec.clock;
         let service = ServiceProcess::start_with_conversation(spec.clone(), conversation).map_err(
             |error| {
                 let reason = start_reason(&spec, &error);
-                HarnessFailure { cause: FailureCause::Start { reason }, stderr_tail: String::new() }
+                HarnessFailure::new(FailureCause::Start { reason })
             },
         )?;
-        let mut live = LiveHarness {
-            commands: Some(command_sender),
-            events,
-            service: Some(service),
-            limit,
-            clock,
-        };
+        let mut live =
+            LiveHarness { commands: Some(command_sender), events, service: Some(service), clock };
         let ready = live.collect_answer("ready", START_TIMEOUT, &mut |_| {})?;
         Ok((live, ready))
     }
@@ -260,8 +250,7 @@ impl LiveHarness {
     ) -> Result<CommandAnswer, HarnessFailure> {
         let final_verb = final_event(&message.verb);
         // Sending fails if the process has ended. Waiting for the answer then reports that.
-        let sent = self.commands.as_ref().map(|command_sender| command_sender.send(message));
-        drop(sent);
+        let _ = self.commands.as_ref().map(|command_sender| command_sender.send(message));
         self.collect_answer(final_verb, expected * COMMAND_TIMEOUT.0 + COMMAND_TIMEOUT.1, on_event)
     }
 
@@ -296,10 +285,7 @@ impl LiveHarness {
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    let silent = || HarnessFailure {
-                        cause: FailureCause::Silent,
-                        stderr_tail: String::new(),
-                    };
+                    let silent = || HarnessFailure::new(FailureCause::Silent);
                     return Err(self.failed_outcome().unwrap_or_else(silent));
                 }
                 Err(RecvTimeoutError::Timeout) => {
@@ -316,10 +302,9 @@ impl LiveHarness {
 
     /// Stops the process and returns how it failed, if it did.
     fn failed_outcome(&mut self) -> Option<HarnessFailure> {
-        let limit = self.limit;
         let outcome = self.stop_process()?;
         Some(HarnessFailure {
-            cause: outcome.failure_cause(limit)?,
+            cause: outcome.failure_cause(LiveHarness::MAX_LIFETIME)?,
             stderr_tail: stderr_tail(Some(&outcome)),
         })
     }

@@ -2,43 +2,60 @@
 //!
 //! The commands are the same for every language (`live_harness.rs`), and so is the meaning of the
 //! answers (`timing.rs`). Languages differ in how their process is started; [`build_process`]
-//! decides how. A snippet in a compiled language first becomes a program (`built/`). Start at
-//! [`harness_for_language`].
+//! decides how. A snippet in a compiled language first becomes a program: each language has a file
+//! here (C and C++ share one), which generates the source from the templates and lists in
+//! `languages/`, and `compile.rs` runs the compilers. Start at [`harness_for_language`].
 
-use crate::compile::{GeneratedBuild, locate_program, unpack_harness};
+use crate::cache::{cache_folder, sorted_entries};
+use crate::compile::{GeneratedBuild, locate_program, unpack_harness, variable_words};
 use crate::layout::{LinkRecord, RunLayout};
-use crate::node::runtime::JsRuntime;
+use crate::node::JsRuntime;
+use crate::own_program;
 use crate::sources::{self, HarnessSources};
-use crate::{cache_folder, own_program};
 use speedwell_machine::process::{ChannelKind, ProcessSpec};
-use speedwell_model::{Snippet, SnippetLanguage, Variant};
+use speedwell_model::{FailureCause, Snippet, SnippetLanguage, Variant};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-mod built;
-mod fresh_process;
+mod c;
+mod go;
+mod java;
 mod live_harness;
+mod parts;
+mod runs;
+mod rust;
 pub mod sh;
-mod shared;
+mod text;
 mod timing;
 
 pub use crate::compile::CompileFailure;
-pub use fresh_process::{
-    folded_warning, harness_for_language, shared_process_failure, to_observation,
-};
 pub use live_harness::{CommandAnswer, HarnessFailure, LiveHarness};
-pub use shared::{SharedProcesses, expected_duration};
+pub use runs::{
+    SharedProcesses, expected_duration, folded_warning, harness_for_language,
+    shared_process_failure, to_observation,
+};
 
-/// Default program for snippets of a language.
+/// Default program for snippets of a language: the interpreter, the compiler, or for Java `java`.
 pub fn default_program(language: SnippetLanguage) -> PathBuf {
-    match language {
-        SnippetLanguage::Erlang => "erl".into(),
-        SnippetLanguage::Elixir => "elixir".into(),
-        SnippetLanguage::Node => "node".into(),
-        SnippetLanguage::Python => "python3".into(),
-        SnippetLanguage::Sh => "sh".into(),
-        compiled => built::default_compiler(compiled),
-    }
+    let from_variable = |name| variable_words(name, &[]).into_iter().next();
+    let program = match language {
+        SnippetLanguage::C => {
+            from_variable("CC").unwrap_or_else(|| first_in_path(&["cc", "gcc", "clang"]))
+        }
+        SnippetLanguage::Cpp => {
+            from_variable("CXX").unwrap_or_else(|| first_in_path(&["c++", "g++", "clang++"]))
+        }
+        SnippetLanguage::Erlang => "erl".to_owned(),
+        SnippetLanguage::Python => "python3".to_owned(),
+        SnippetLanguage::Rust => "rustc".to_owned(),
+        other => other.keyword().to_owned(),
+    };
+    PathBuf::from(program)
+}
+
+fn first_in_path(names: &[&str]) -> String {
+    let found = names.iter().find(|name| locate_program(Path::new(name)).is_absolute());
+    (*found.unwrap_or(&names[0])).to_owned()
 }
 
 /// Builds the process that performs `snippet` under `variant`. The process speaks the protocol. It
@@ -63,24 +80,19 @@ fn build_with_layout(
     variant: &Variant,
     layout: RunLayout,
 ) -> Result<(ProcessSpec, Option<LinkRecord>), CompileFailure> {
-    let mut linking = None;
-    let mut spec = match snippet.language {
+    let (mut spec, linking) = match snippet.language {
         SnippetLanguage::Node => {
             let flags = JsRuntime::from_program(program).arguments(&variant.arguments);
-            script_process(&sources::NODE, "harness.cjs", program, &flags)?
+            (script_process(&sources::NODE, "harness.cjs", program, &flags)?, None)
         }
         SnippetLanguage::Python => {
-            script_process(&sources::PYTHON, "harness.py", program, &variant.arguments)?
+            (script_process(&sources::PYTHON, "harness.py", program, &variant.arguments)?, None)
         }
-        SnippetLanguage::Sh => shell_process(program),
+        SnippetLanguage::Sh => (shell_process(program), None),
         SnippetLanguage::Erlang | SnippetLanguage::Elixir => {
-            beam_process(snippet.language, program, variant)?
+            (beam_process(snippet.language, program, variant)?, None)
         }
-        _ => {
-            let built = built::build_snippet(snippet, program, variant, layout)?;
-            linking = built.1;
-            built.0
-        }
+        _ => build_snippet(snippet, program, variant, layout)?,
     };
     spec.environment.extend(variant.environment.iter().cloned());
     spec.channel = ChannelKind::Harness;
@@ -158,15 +170,9 @@ fn compile_erlang_harness(emulator: &Path) -> Result<PathBuf, CompileFailure> {
     let adjacent = location.with_file_name("erlc");
     let compiler = if adjacent.is_file() { adjacent } else { PathBuf::from("erlc") };
     let folder = unpack_harness(&sources::ERLANG)?;
-    let entries = fs::read_dir(folder.join("src")).map(|entries| entries.flatten());
-    let mut files: Vec<String> = entries
-        .into_iter()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == "erl"))
-        .map(|path| path.to_string_lossy().into_owned())
-        .collect();
-    files.sort();
+    let files = sorted_entries(&folder.join("src")).into_iter();
+    let files = files.filter(|path| path.extension().is_some_and(|ending| ending == "erl"));
+    let files = files.map(|path| path.to_string_lossy().into_owned());
     let arguments = ["+deterministic".to_owned(), "-o".to_owned(), ".".to_owned()];
     // The path, size and modification time of the compiler identify the Erlang release.
     let data = fs::metadata(&compiler).ok();
@@ -200,4 +206,55 @@ fn missing_language(program: &Path, name: &str, package: &str) -> CompileFailure
         program.display()
     );
     CompileFailure::start_failed(reason)
+}
+
+/// Compiles a snippet in a compiled language to a program that speaks the protocol: the user's code
+/// in a generated loop, and a harness that is compiled once per compiler and set of flags. Returns the command that starts the program.
+///
+/// # Errors
+/// Fails if the compiler is missing or rejects the code.
+fn build_snippet(
+    snippet: &Snippet,
+    compiler: &Path,
+    variant: &Variant,
+    layout: RunLayout,
+) -> Result<(ProcessSpec, Option<LinkRecord>), CompileFailure> {
+    let program =
+        |(program, linking): (PathBuf, Option<LinkRecord>)| (ProcessSpec::new(program), linking);
+    let built = match snippet.language {
+        SnippetLanguage::Rust => {
+            rust::build_program(snippet, compiler, variant, layout).map(program)
+        }
+        SnippetLanguage::Go => go::build_program(snippet, compiler, variant, layout).map(program),
+        SnippetLanguage::Java => {
+            java::build_program(snippet, compiler, variant).map(|spec| (spec, None))
+        }
+        _ => c::build_program(snippet, compiler, variant, layout).map(program),
+    };
+    built.map_err(|failure| with_hint(failure, snippet.language))
+}
+
+/// Adds a hint if the compiler cannot be started.
+fn with_hint(mut failure: CompileFailure, language: SnippetLanguage) -> CompileFailure {
+    let hint = match language {
+        SnippetLanguage::C => {
+            "install gcc or clang, or name a compiler with --variant 'NAME=PROGRAM' or the variable CC"
+        }
+        SnippetLanguage::Cpp => {
+            "install g++ or clang++, or name a compiler with --variant 'NAME=PROGRAM' or the variable CXX"
+        }
+        SnippetLanguage::Rust => {
+            "install Rust (https://rustup.rs), or name rustc with --variant 'NAME=PROGRAM'"
+        }
+        SnippetLanguage::Go => {
+            "install Go (https://go.dev/dl), or name it with --variant 'NAME=PROGRAM'"
+        }
+        _ => "install a JDK, which has both 'java' and 'javac'",
+    };
+    if let FailureCause::Start { reason } = &mut failure.cause
+        && reason.starts_with("the compiler")
+    {
+        *reason = format!("{reason}\nhint: {hint}");
+    }
+    failure
 }

@@ -31,10 +31,7 @@ pub(super) fn parse_timing<'a>(
 }
 
 fn parse_timed(event: &ProtocolMessage) -> Option<SnippetTiming> {
-    let numbers = |key| -> Option<Vec<u64>> {
-        let values = event.list(key);
-        values.iter().map(|text| text.parse().ok()).collect()
-    };
+    let numbers = |key| event.numbers::<u64>(key);
     let (times, counts) = (numbers("ns")?, numbers("loop")?);
     let workers: u32 = event.parse_number("workers").unwrap_or(1);
     let window = |(index, &elapsed_ns): (usize, &u64)| {
@@ -102,10 +99,7 @@ fn overall_rate(windows: &[TimingWindow]) -> Option<f64> {
 
 /// Time and count at each point; times must increase, counts must not decrease.
 fn parse_points(event: &ProtocolMessage) -> Option<Vec<(u64, u64)>> {
-    let numbers = |key| -> Option<Vec<u64>> {
-        let values = event.list(key);
-        values.iter().map(|text| text.parse().ok()).collect()
-    };
+    let numbers = |key| event.numbers::<u64>(key);
     let (times, counts) = (numbers("t_ns")?, numbers("count")?);
     let points: Vec<(u64, u64)> = times.iter().copied().zip(counts.iter().copied()).collect();
     let grows = |pair: &[(u64, u64)]| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1;
@@ -171,31 +165,23 @@ fn window_range(moving: &[&CounterPoints], samples: &SampleDivision) -> Option<(
     let complete: Vec<&CounterPoints> =
         moving.iter().copied().filter(|points| points.len() > wanted).collect();
     let is_incomplete = complete.is_empty();
-    let first_times = |counters: &[&CounterPoints]| -> Vec<u64> {
-        counters.iter().map(|points| points[0].0).collect()
-    };
-    let last_times = |counters: &[&CounterPoints]| -> Vec<u64> {
-        counters.iter().map(|points| points[points.len() - 1].0).collect()
-    };
+    let used: &[&CounterPoints] = if is_incomplete { moving } else { &complete };
+    let first_times = || used.iter().map(|points| points[0].0);
+    let last_times = || used.iter().map(|points| points[points.len() - 1].0);
     let end = if is_incomplete {
         // The run was stopped before any worker had all points: the windows end at the median of
         // the workers' last points.
-        let mut ends = last_times(moving);
+        let mut ends: Vec<u64> = last_times().collect();
         ends.sort_unstable();
         *ends.get(ends.len().checked_sub(1)? / 2)?
     } else {
         // The windows end when the first worker has all its points and stops recording.
-        last_times(&complete).into_iter().min()?
+        last_times().min()?
     };
-    let used = if is_incomplete { moving } else { &complete };
     // The windows begin when all workers have begun. If a worker began only after `end`, the
     // windows begin with the first worker instead, and the late worker is counted from the start of
     // the run.
-    let begin = first_times(used)
-        .into_iter()
-        .max()
-        .filter(|begin| *begin < end)
-        .or_else(|| first_times(used).into_iter().min())?;
+    let begin = first_times().max().filter(|begin| *begin < end).or_else(|| first_times().min())?;
     let count = if is_incomplete {
         wanted.min(intervals_seen(moving, begin, end, samples))
     } else {

@@ -6,12 +6,14 @@
 //! [`build_programs`].
 
 use super::command::{CollectedOutput, PlaceholderValues};
-use super::registry::{KnownAdapters, builtin_adapter};
-use super::without_adapter::{explain_framework, framework_without_adapter};
+use super::registry::{
+    KnownAdapters, builtin_adapter, explain_framework, framework_without_adapter,
+};
 use crate::ProgressReporter;
 use crate::cache::{self, cache_folder};
 use crate::compile::{CompileFailure, remove_unused, run_compiler};
 use crate::job::BenchmarkSource;
+use crate::run_outcome::invalid_cause;
 use serde::Deserialize;
 use speedwell_config::adapter::{BuildStep, SuiteAdapter};
 use speedwell_machine::process::{
@@ -22,7 +24,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use uuid::Uuid;
 
 /// Build timeout: compiling all dependencies of a package may take a long time on a small machine.
@@ -105,68 +107,58 @@ pub fn build_programs(
         let mut guard = BUILT_PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
         guard.get_or_insert_default().entry(key).or_default().clone()
     };
-    let build = || {
+    let build = || -> BuildOutcome {
         let target = folder.file_name().unwrap_or(folder.as_os_str());
         reporter(&SessionEvent::Building {
             target: &target.to_string_lossy(),
             variant: &variant.name,
         });
-        build_package((adapter, user_adapters), folder, tool, variant)
+        let adapters =
+            KnownAdapters::new(&[], folder).unwrap_or_default().with_user_adapters(user_adapters);
+        let tool = resolve_program(tool).map_err(|error| {
+            CompileFailure::start_failed(format!("{error:#}{}", adapter.install_hint()))
+        })?;
+        let mut spec = ProcessSpec::new(&tool);
+        spec.environment = variant.environment.clone();
+        spec.directory = Some(folder.to_owned());
+        spec.limit = BUILD_TIMEOUT;
+        match &adapter.keys.build {
+            Some(BuildStep::Command(command)) => {
+                build_with_command((adapter, &adapters), command, spec)
+            }
+            _ => build_with_cargo(&adapters, spec),
+        }
     };
     slot.get_or_init(build).clone()
-}
-
-fn build_package(
-    (adapter, user_adapters): (&SuiteAdapter, &[Arc<SuiteAdapter>]),
-    folder: &Path,
-    tool: &Path,
-    variant: &Variant,
-) -> BuildOutcome {
-    let adapters =
-        KnownAdapters::new(&[], folder).unwrap_or_default().with_user_adapters(user_adapters);
-    let tool = resolve_program(tool).map_err(|error| {
-        CompileFailure::start_failed(format!("{error:#}{}", adapter.install_hint()))
-    })?;
-    let mut spec = ProcessSpec::new(&tool);
-    spec.environment = variant.environment.clone();
-    spec.directory = Some(folder.to_owned());
-    spec.limit = BUILD_TIMEOUT;
-    match &adapter.keys.build {
-        Some(BuildStep::Command(command)) => {
-            build_with_command((adapter, &adapters), command, spec)
-        }
-        _ => build_with_cargo(&adapters, spec),
-    }
 }
 
 /// Builds with a single command.
 fn build_with_command(
     (adapter, adapters): (&SuiteAdapter, &KnownAdapters),
     command: &[String],
-    mut spec: ProcessSpec,
+    spec: ProcessSpec,
 ) -> BuildOutcome {
     let folder = spec.directory.clone().unwrap_or_default();
-    let scratch = create_scratch()?;
+    let scratch =
+        ScratchFolder::new().map_err(|error| CompileFailure::start_failed(format!("{error:#}")))?;
     let output = scratch.path("built");
     let filling = PlaceholderValues::default()
         .path("program", &spec.program)
         .path("folder", &folder)
         .path("file", &folder);
-    let words = |output: &Path| {
-        let words = filling.clone().path("output", output).fill(command);
-        words.into_iter()
+    let spec_with = |output: &Path| {
+        let mut words = filling.clone().path("output", output).fill(command).into_iter();
+        ProcessSpec {
+            program: words.next().unwrap_or_default().into(),
+            arguments: words.collect(),
+            ..spec.clone()
+        }
     };
-    let mut replay = spec.clone();
-    let set_command = |spec: &mut ProcessSpec, mut words: std::vec::IntoIter<String>| {
-        spec.program = words.next().unwrap_or_default().into();
-        spec.arguments = words.collect();
-    };
-    set_command(&mut replay, words(Path::new("/tmp/built")));
-    set_command(&mut spec, words(&output));
-    run_compiler(&spec, &replay)?;
+    let replay = spec_with(Path::new("/tmp/built"));
+    run_compiler(&spec_with(&output), &replay)?;
     let missing_program = |reason: String| CompileFailure {
         replay: shell_line(&replay),
-        ..CompileFailure::before_start(FailureCause::Invalid { reason })
+        ..CompileFailure::before_start(invalid_cause(reason))
     };
     if !output.is_file() {
         // `go test -c` produces nothing for a package without tests.
@@ -228,7 +220,7 @@ fn build_with_cargo(adapters: &KnownAdapters, mut spec: ProcessSpec) -> BuildOut
         let line = stderr.lines().find(|line| line.starts_with("error"));
         let reason = format!("does not compile: {}", line.unwrap_or("cargo gave no reason"));
         let cause = match outcome.ended {
-            ProcessEnd::Exit(_) => FailureCause::Invalid { reason },
+            ProcessEnd::Exit(_) => invalid_cause(reason),
             _ => outcome.failure_cause(BUILD_TIMEOUT).unwrap_or(FailureCause::Silent),
         };
         let interrupted = outcome.ended == ProcessEnd::Interrupted;
@@ -249,8 +241,7 @@ fn build_with_cargo(adapters: &KnownAdapters, mut spec: ProcessSpec) -> BuildOut
     }
     if built.is_empty() {
         let reason = "has no bench target that cargo builds".to_owned();
-        let cause = FailureCause::Invalid { reason };
-        return Err(failure(cause, String::new(), false));
+        return Err(failure(invalid_cause(reason), String::new(), false));
     }
     Ok(built)
 }
@@ -266,7 +257,7 @@ fn from_cargo_target(
         let explanation = explain_framework(framework, &program.to_string_lossy());
         let reason =
             format!("has a bench target '{target}' that cannot be measured: {explanation}");
-        return Err(CompileFailure::before_start(FailureCause::Invalid { reason }));
+        return Err(CompileFailure::before_start(invalid_cause(reason)));
     }
     let adapter = recognised.or_else(|| builtin_adapter("libtest"));
     let missing = || CompileFailure::start_failed("the adapter 'libtest' is missing".to_owned());
@@ -276,10 +267,6 @@ fn from_cargo_target(
         folder: folder.unwrap_or(Path::new("/")).to_owned(),
         target: Some(target),
     })
-}
-
-fn create_scratch() -> Result<ScratchFolder, CompileFailure> {
-    ScratchFolder::new().map_err(|error| CompileFailure::start_failed(format!("{error:#}")))
 }
 
 /// Copies the program to the cache folder, under a name that depends on its content.
@@ -292,9 +279,8 @@ fn copy_to_cache(program: &Path, name: &str) -> Result<PathBuf, CompileFailure> 
     let digest = Uuid::new_v5(&Uuid::NAMESPACE_OID, &content).simple().to_string();
     let cached = folder.join(format!("{name}-{digest}"));
     fs::create_dir_all(&folder).map_err(io_failure)?;
-    if let Ok(file) = fs::File::open(&cached) {
-        // Updates the time of last use, which decides when the cached program is removed.
-        let _ = file.set_modified(SystemTime::now());
+    if cached.exists() {
+        cache::mark_used(&cached);
         return Ok(cached);
     }
     remove_unused(&folder);

@@ -1,12 +1,24 @@
-//! Expands the placeholders of an adapter's commands, and reads what they write to stdout, to a
-//! pipe, or to a file. Other modules start the commands and interpret the results. Start at
-//! [`PlaceholderValues`] and [`ResultLocation`].
+//! Expands the placeholders of an adapter's commands, reads what they write to stdout, to a pipe, or
+//! to a file, and parses it: the cases that a framework lists, and the results of an executed case.
+//! Other modules start the commands. Start at [`PlaceholderValues`] and [`extract_observation`].
 
 use super::registry::files_matching;
-use speedwell_config::adapter::{AdapterKeys, SuiteAdapter};
+use crate::RunResult;
+use crate::run_outcome::invalid_cause;
+use anyhow::{Context as _, Result, ensure};
+use regex::Regex;
+use speedwell_config::adapter::{AdapterKeys, GoodDirection, ResultFormat, SuiteAdapter};
 use speedwell_config::fill_text;
+use speedwell_formats::foreign::suites::{
+    ReportedResult, catch2, configured, criterion, divan, google_benchmark, jmh, libtest,
+    pytest_benchmark, vitest,
+};
+use speedwell_formats::foreign::{diagnosis, require_utf8};
+use speedwell_formats::{go_bench, pyperf};
 use speedwell_machine::process::{ChannelKind, ChildConversation, NextStep, ScratchFolder};
-use speedwell_model::{Case, RequestedDivision, SampleDivision, SampleLength};
+use speedwell_model::{
+    Case, FailureCause, Metric, MetricDirection, RequestedDivision, SampleDivision, SampleLength,
+};
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -38,13 +50,6 @@ impl PlaceholderValues {
         self
     }
 
-    /// Merges the values of both; the values of `other` take precedence.
-    pub fn merged_with(mut self, other: &PlaceholderValues) -> PlaceholderValues {
-        self.strings.extend(other.strings.clone());
-        self.words.extend(other.words.clone());
-        self
-    }
-
     /// Adds the values that can select a case: its name, and patterns for the name and for each of
     /// its levels.
     pub fn with_case(
@@ -53,6 +58,9 @@ impl PlaceholderValues {
         case: Option<&Case>,
         keys: &AdapterKeys,
     ) -> PlaceholderValues {
+        // For POSIX extended, ECMAScript, RE2 and Java patterns: only characters that are special in
+        // all four syntaxes are escaped.
+        let escape_pattern = |text: &str| escape(text, |c| "\\^$.|?*+()[]{}".contains(c));
         let levels: Vec<String> =
             name.split('/').map(|part| format!("^{}$", escape_pattern(part))).collect();
         let values = case.map(|case| case.values.as_slice()).unwrap_or_default();
@@ -63,7 +71,9 @@ impl PlaceholderValues {
         });
         self.text("name", name)
             .text("pattern", escape_pattern(name))
-            .text("escaped", escape_punctuation(name))
+            // For tools that have special characters of their own, but accept a backslash before any
+            // character.
+            .text("escaped", escape(name, |c| c.is_ascii_punctuation()))
             .text("levels", levels.join("/"))
             .words("parameters", parameters.collect())
     }
@@ -99,30 +109,10 @@ pub fn with_placeholders(command: &[String], placeholders: &[&str]) -> Vec<Strin
     words
 }
 
-/// Escapes a name for POSIX extended, ECMAScript, RE2 and Java patterns: only characters that are
-/// special in all four syntaxes are escaped.
-fn escape_pattern(name: &str) -> String {
-    let mut pattern = String::new();
-    for character in name.chars() {
-        if "\\^$.|?*+()[]{}".contains(character) {
-            pattern.push('\\');
-        }
-        pattern.push(character);
-    }
-    pattern
-}
-
-/// Puts a backslash before all punctuation. This is for tools that have special characters of their
-/// own, but accept a backslash before any character.
-fn escape_punctuation(name: &str) -> String {
-    let mut text = String::new();
-    for character in name.chars() {
-        if character.is_ascii_punctuation() {
-            text.push('\\');
-        }
-        text.push(character);
-    }
-    text
+/// Puts a backslash before the special characters of a name.
+fn escape(name: &str, is_special: impl Fn(char) -> bool) -> String {
+    let escaped = |c: char| is_special(c).then_some('\\').into_iter().chain([c]);
+    name.chars().flat_map(escaped).collect()
 }
 
 /// Removes from `words` the options that are also in `given`, the user's own arguments, because
@@ -233,9 +223,19 @@ pub fn unsupported_option(
     found.map(|(name, ..)| name)
 }
 
-/// Returns the user's option that would execute several cases or write the results elsewhere, if
-/// any.
-pub fn find_refused_option<'a>(adapter: &SuiteAdapter, arguments: &'a [String]) -> Option<&'a str> {
+/// Explains why an option of the user is rejected, if one would execute several cases or write the
+/// results elsewhere.
+pub fn refuse_options(adapter: &SuiteAdapter, arguments: &[String]) -> Option<FailureCause> {
+    let option = find_refused_option(adapter, arguments)?;
+    let reason = format!(
+        "does not accept the option '{option}' of {}, because --filter and --set choose the cases, \
+         and Speedwell stores the results",
+        adapter.name
+    );
+    Some(invalid_cause(reason))
+}
+
+fn find_refused_option<'a>(adapter: &SuiteAdapter, arguments: &'a [String]) -> Option<&'a str> {
     let refuse = &adapter.keys.refuse;
     let is_refused = |word: &&String| refuse.iter().any(|refused| is_same_option(word, refused));
     arguments.iter().find(is_refused).map(|word| option_name(word))
@@ -304,6 +304,208 @@ impl ChildConversation for CollectedOutput {
         self.0.push(b'\n');
         NextStep::Wait
     }
+}
+
+/// A case listed by its framework.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListedCase {
+    /// Name that selects the case on the command line.
+    pub name: String,
+    /// The case as Speedwell names it.
+    pub case: Case,
+}
+
+/// Last lines of a framework's stdout, for failures without stderr.
+pub fn tail_lines(stdout: &str) -> String {
+    let lines: Vec<&str> = stdout.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}
+
+/// Parses the results in a framework's output.
+///
+/// # Errors
+/// Fails if the output does not match the adapter; the message gives the position of the first
+/// error.
+pub fn parse_results(adapter: &SuiteAdapter, bytes: &[u8]) -> Result<Vec<ReportedResult>> {
+    ensure!(!diagnosis::is_utf16(bytes), "it is UTF-16 text, not UTF-8");
+    let bytes = diagnosis::strip_bom(bytes)?;
+    let keys = &adapter.keys;
+    let unit = keys.unit.as_deref().unwrap_or("ns");
+    let better = keys.better.map(|direction| match direction {
+        GoodDirection::Less => MetricDirection::Lower,
+        GoodDirection::More => MetricDirection::Higher,
+    });
+    match keys.read {
+        ResultFormat::Json => {
+            let paths = configured::ResultPaths {
+                results: &keys.results,
+                name: keys.name.as_deref(),
+                samples: keys.samples.as_deref().unwrap_or_default(),
+                unit,
+                better,
+            };
+            paths.read(bytes)
+        }
+        ResultFormat::Lines => {
+            let pattern = Regex::new(keys.line.as_deref().unwrap_or_default())?;
+            configured::read_lines(bytes, &pattern, unit, better)
+        }
+        ResultFormat::GoogleBenchmark => google_benchmark::read(bytes),
+        ResultFormat::GoBench => go_bench::read_reported(bytes),
+        ResultFormat::Criterion => criterion::read(bytes),
+        ResultFormat::Divan => divan::read(bytes),
+        ResultFormat::Libtest => libtest::read(bytes),
+        ResultFormat::Jmh => jmh::read(bytes),
+        ResultFormat::PytestBenchmark => pytest_benchmark::read(bytes),
+        ResultFormat::Pyperf => pyperf::read_reported(bytes),
+        ResultFormat::Catch2 => catch2::read(bytes),
+        ResultFormat::Vitest => vitest::read(bytes),
+    }
+}
+
+/// Parses the listed cases from the lines that match the adapter's pattern. If the adapter has no
+/// pattern, takes the cases from the names of results.
+///
+/// # Errors
+/// Fails for the same reasons as [`parse_results`], or if the parameters of a case cannot be
+/// parsed.
+pub fn parse_cases(adapter: &SuiteAdapter, output: &[u8]) -> Result<Vec<ListedCase>> {
+    let Some(pattern) = &adapter.keys.case else {
+        return Ok(parse_results(adapter, output)?.into_iter().filter_map(to_listed).collect());
+    };
+    let pattern = Regex::new(pattern)?;
+    let mut found = Vec::new();
+    for groups in require_utf8(output)?.lines().filter_map(|line| pattern.captures(line)) {
+        let group = |name| groups.name(name).map(|group| group.as_str().to_owned());
+        let name = group("name").unwrap_or_default();
+        ensure!(!name.is_empty(), "a case has no name: '{}'", &groups[0]);
+        let case = match group("params") {
+            Some(words) => Case::with_values(&name, &words).with_context(|| {
+                format!("cannot parse the parameters of '{name}': expected k=v k=v")
+            })?,
+            None => Case::new(&name, Vec::new()),
+        };
+        found.push(ListedCase { name, case });
+    }
+    Ok(found)
+}
+
+/// Returns the case to which a result belongs; `None` if the result has no name.
+pub fn to_listed(reported: ReportedResult) -> Option<ListedCase> {
+    let name = reported.name?;
+    let case = reported.case.unwrap_or_else(|| Case::new(&name, Vec::new()));
+    Some(ListedCase { name, case })
+}
+
+/// Extracts the result of the case that the framework calls `name`.
+pub fn extract_observation(
+    adapter: &SuiteAdapter,
+    name: &str,
+    case: &Case,
+    written: &[u8],
+) -> (Option<RunResult>, Option<FailureCause>) {
+    let failure = |reason: String| (None, Some(invalid_cause(reason)));
+    if written.trim_ascii().is_empty() {
+        return failure(format!("wrote no results; does benchmark '{name}' exist?"));
+    }
+    let results = match parse_results(adapter, written) {
+        Ok(results) => results,
+        Err(error) => {
+            let reason = shorten_reason(&format!("{error:#}"));
+            return failure(format!("wrote unreadable results: {reason}"));
+        }
+    };
+    // Go appends the number of processors to a name if there are several, so the names may differ.
+    // However, a single result is always the requested one.
+    let is_only = results.len() == 1 && adapter.keys.read == ResultFormat::GoBench;
+    let is_requested = |reported: &ReportedResult| {
+        is_only || (reported.name.as_deref()).is_none_or(|reported| reported == name)
+    };
+    let (mut matching, others): (Vec<ReportedResult>, Vec<ReportedResult>) =
+        results.into_iter().partition(is_requested);
+    if matching.is_empty() {
+        let reason = format!("wrote no results for '{name}'");
+        return (None, Some(all_skipped(&others).unwrap_or_else(|| invalid_cause(reason))));
+    }
+    // One name may select several cases, such as the benchmarks of one test. Only the results of
+    // the requested case are kept.
+    if matching.iter().any(|reported| is_case(reported, case)) {
+        matching.retain(|reported| is_case(reported, case));
+    }
+    if let Some(count) = count_namesakes(adapter.keys.read, &matching) {
+        return failure(format!(
+            "wrote results of {count} benchmarks that are all called '{name}'; give each a unique \
+             name"
+        ));
+    }
+    let mut observation = RunResult::new(case.clone(), Vec::new());
+    let mut cause = None;
+    for reported in matching {
+        cause = cause.or(reported.cause);
+        for metric in reported.metrics {
+            if observation.metrics.iter().all(|other| other.name != metric.name) {
+                observation.metrics.push(metric);
+            }
+        }
+        observation.samples.extend(reported.samples);
+        observation.notes.extend(reported.notes);
+    }
+    if observation.samples.is_empty() && cause.is_none() {
+        return failure(format!("wrote no samples for '{name}'"));
+    }
+    (Some(observation), cause)
+}
+
+/// Returns how many benchmarks share one name, if several do. `results` are all results with this
+/// name. In most formats, a benchmark's name occurs once: the reader merges repetitions, or the
+/// framework writes one result for each name. Several results for one metric therefore mean several
+/// benchmarks. Pyperf's format and formats that an adapter describes are not checked, because a
+/// benchmark may repeat its name there.
+fn count_namesakes(read: ResultFormat, results: &[ReportedResult]) -> Option<usize> {
+    let may_repeat =
+        matches!(read, ResultFormat::Json | ResultFormat::Lines | ResultFormat::Pyperf);
+    let primary = || results.iter().filter_map(|reported| reported.metrics.first());
+    let count_with_metric =
+        |first: &Metric| primary().filter(|metric| metric.name == first.name).count();
+    let max_count = primary().map(count_with_metric).max()?;
+    (max_count > 1 && !may_repeat).then_some(max_count)
+}
+
+/// Returns why nothing was measured, if all benchmarks that make up a case were skipped.
+fn all_skipped(reported: &[ReportedResult]) -> Option<FailureCause> {
+    let is_skip =
+        |result: &ReportedResult| result.cause.as_ref().is_some_and(FailureCause::is_skip);
+    let first = reported.first()?.cause.clone();
+    first.filter(|_| reported.iter().all(is_skip))
+}
+
+/// Returns the reason if the output says that the benchmark was skipped.
+pub fn find_skip(adapter: &SuiteAdapter, printed: &str) -> Option<FailureCause> {
+    let pattern = Regex::new(adapter.keys.skipped.as_deref()?).ok()?;
+    let found = pattern.captures(printed)?;
+    let reason = found.name("reason").map_or_else(
+        || format!("{} skips it", adapter.name),
+        |reason| reason.as_str().trim().to_owned(),
+    );
+    Some(FailureCause::Skipped { reason })
+}
+
+/// Maximum length of a reason: libraries may quote the input that they could not parse.
+const MAX_REASON_LENGTH: usize = 400;
+
+fn shorten_reason(reason: &str) -> String {
+    match reason.char_indices().nth(MAX_REASON_LENGTH) {
+        Some((end, _)) => format!("{}...", &reason[..end]),
+        None => reason.to_owned(),
+    }
+}
+
+/// Whether a result belongs to the case. The name of the case may have the program's name as a
+/// prefix.
+fn is_case(reported: &ReportedResult, case: &Case) -> bool {
+    (reported.case.as_ref()).is_some_and(|reported_case| {
+        reported_case.values == case.values && case.benchmark.ends_with(&reported_case.benchmark)
+    })
 }
 
 #[cfg(test)]
@@ -407,3 +609,6 @@ mod tests {
         assert_eq!(find_refused_option(&go, &words(&["-test.benchtime=1s"])), None);
     }
 }
+
+#[cfg(test)]
+mod output_tests;

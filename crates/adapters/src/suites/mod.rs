@@ -1,65 +1,69 @@
 //! Measures benchmarks of other frameworks through adapters: lists the cases, executes each case in
 //! a fresh process, and parses the results.
 //!
-//! This file decides how one case is started and how its output is handled. The adapters in
+//! This file decides how cases are listed ([`CaseListing`]), how one case is started, and how its
+//! output is handled. Some frameworks list benchmarks without the cases within them; each selected
+//! benchmark is then executed once to find its cases. The adapters in
 //! `crates/adapters/suites/*.toml` declare the options of each framework, and
 //! `formats::foreign::suites` parses the output. [`KnownAdapters`] recognizes files, and `build.rs`
 //! builds packages first. Start at [`FrameworkHarness`].
 
 mod build;
 mod command;
-mod list;
-mod read;
 mod registry;
-pub mod serialization;
-mod without_adapter;
 
-pub use registry::{KnownAdapters, builtin_adapter, files_matching, is_elf, is_wrapper};
-pub use without_adapter::{explain_framework, framework_without_adapter};
+pub use registry::{
+    KnownAdapters, builtin_adapter, deserialize_adapter, explain_framework, files_matching,
+    framework_without_adapter, is_elf, is_wrapper, serialize_adapter,
+};
 
 use crate::compile::CompileFailure;
 use crate::job::{
-    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
+    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
+    RunContext, SuiteCase,
 };
+use crate::run_outcome::{description_failure, invalid_cause, start_reason};
 use crate::{LanguageHarness, ProgressReporter, RunOutcome, RunResult};
 use anyhow::{Result, anyhow, bail};
 use build::BuiltProgram;
-use command::{CollectedOutput, PlaceholderValues, RESULT_PIPE, ResultLocation, with_placeholders};
-use list::{CaseListing, collect_parameters, select_values};
-use read::tail_lines;
-use speedwell_config::adapter::SuiteAdapter;
-use speedwell_machine::process::{ProcessEnd, ProcessSpec, ScratchFolder, run_child};
-use speedwell_model::{Case, FailureCause, RequestedDivision, Variant};
+use command::{
+    CollectedOutput, ListedCase, PlaceholderValues, RESULT_PIPE, ResultLocation, refuse_options,
+    remove_decided, tail_lines, with_placeholders,
+};
+use regex::Regex;
+use speedwell_config::adapter::{ResultFormat, SuiteAdapter, VersionSource};
+use speedwell_formats::foreign::go_bench;
+use speedwell_machine::process::{
+    ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder, run_child, shell_line,
+};
+use speedwell_model::{Case, FailureCause, ParameterValue, RequestedDivision, Variant};
+use std::collections::{HashMap, HashSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Harness for all adapters.
 pub struct FrameworkHarness;
 
 impl LanguageHarness for FrameworkHarness {
-    fn describe_source(
-        &self,
-        source: &BenchmarkSource,
-        request: &DescribeRequest,
-    ) -> BenchmarkDescription {
+    fn describe_source(&self, request: &DescribeRequest) -> BenchmarkDescription {
+        let source = &request.source;
         let built = match target_programs(source, &request.program, &request.variant) {
             Ok(built) => built,
-            Err(error) => {
-                return BenchmarkDescription {
-                    failure: Some(error.into_failure(source, None)),
-                    ..BenchmarkDescription::default()
-                };
-            }
+            Err(error) => return error.into_description(source),
         };
         let mut description = BenchmarkDescription::default();
         for built in &built {
-            let described = CaseListing { source, request, built }.describe_cases();
+            let described = CaseListing { request, built }.describe_cases();
             description.jobs.extend(described.jobs);
             description.failure = description.failure.or(described.failure);
             description.suites.extend(described.suites);
             description.warnings.extend(described.warnings);
         }
-        description.parameters = collect_parameters(&description.jobs);
+        let cases = description.jobs.iter().filter_map(|job| job.case.as_ref());
+        let values = cases.flat_map(|case| case.values.iter().cloned());
+        description.parameters = DeclaredParameter::collect(values);
         select_values(&mut description, &request.sets);
         description
     }
@@ -69,13 +73,7 @@ impl LanguageHarness for FrameworkHarness {
         let wanted = job.in_suite.as_ref().and_then(|suite_case| suite_case.target.as_deref());
         let built = match target_programs(&job.source, &setting.program, setting.variant) {
             Ok(built) => built.into_iter().find(|built| built.target.as_deref() == wanted),
-            Err(error) => {
-                return RunOutcome {
-                    interrupted: error.interrupted,
-                    failure: Some(error.into_failure(&job.source, Some((job, setting)))),
-                    ..RunOutcome::default()
-                };
-            }
+            Err(error) => return error.into_outcome(job, setting),
         };
         let Some(built) = built else {
             let reason = format!("has no benchmark program '{}'", wanted.unwrap_or_default());
@@ -195,10 +193,10 @@ fn target_programs(
 ) -> Result<Vec<BuiltProgram>, CompileFailure> {
     let adapter = source.suite.clone().ok_or_else(|| {
         let reason = format!("'{}' belongs to no known suite", source.file.display());
-        CompileFailure::before_start(FailureCause::Invalid { reason })
+        CompileFailure::before_start(invalid_cause(reason))
     })?;
-    if let Some(option) = command::find_refused_option(&adapter, &variant.arguments) {
-        return Err(option_failure(&adapter, option));
+    if let Some(cause) = refuse_options(&adapter, &variant.arguments) {
+        return Err(CompileFailure::before_start(cause));
     }
     if adapter.keys.build.is_none() {
         return Ok(vec![BuiltProgram {
@@ -211,26 +209,11 @@ fn target_programs(
     let user_suites = &source.user_suites;
     let built =
         build::build_programs((&adapter, user_suites), &source.file, program, variant, &|_| ())?;
-    for built in &built {
-        if let Some(option) = command::find_refused_option(&built.adapter, &variant.arguments) {
-            return Err(option_failure(&built.adapter, option));
-        }
+    let refused = built.iter().find_map(|built| refuse_options(&built.adapter, &variant.arguments));
+    match refused {
+        Some(cause) => Err(CompileFailure::before_start(cause)),
+        None => Ok(built),
     }
-    Ok(built)
-}
-
-fn option_failure(adapter: &SuiteAdapter, option: &str) -> CompileFailure {
-    CompileFailure::before_start(refused_option(adapter, option))
-}
-
-/// Explains why an option of the user is rejected.
-fn refused_option(adapter: &SuiteAdapter, option: &str) -> FailureCause {
-    let reason = format!(
-        "does not accept the option '{option}' of {}, because --filter and --set choose the cases, \
-         and Speedwell stores the results",
-        adapter.name
-    );
-    FailureCause::Invalid { reason }
 }
 
 /// Performs one case in a fresh process.
@@ -256,7 +239,9 @@ fn perform_case(
         limit: setting.limit,
         ..built.build_process(&command, filling, setting.variant)
     };
-    let plain = spec_of(&read::for_terminal(common.clone()));
+    // The command that a user would type prints its results on the terminal.
+    let terminal = "/dev/stdout";
+    let plain = spec_of(&common.clone().text("pipe", terminal).text("output", terminal));
     let output = scratch.path("results");
     let filling =
         common.path("output", &output).path("scratch", scratch.folder()).text("pipe", RESULT_PIPE);
@@ -277,9 +262,9 @@ fn perform_case(
         ResultLocation::Stdout => String::from_utf8_lossy(&collected.0).into_owned(),
         _ => outcome.stdout.text(),
     };
-    let (mut run, mut fault) = read::extract_observation(adapter, name, &case, &written);
+    let (mut run, mut fault) = command::extract_observation(adapter, name, &case, &written);
     if run.is_none() && outcome.ended == ProcessEnd::Exit(0) {
-        let skip = read::find_skip(adapter, &printed).or(fault.take_if(|fault| fault.is_skip()));
+        let skip = command::find_skip(adapter, &printed).or(fault.take_if(|fault| fault.is_skip()));
         if job.test && keys.trial.is_some() && skip.is_none() {
             // Frameworks write no results when they only try a case.
             (run, fault) = (Some(RunResult::new(case, Vec::new())), None);
@@ -288,8 +273,8 @@ fn perform_case(
     }
     let has_no_samples = run.as_ref().is_some_and(|run| run.samples.is_empty());
     let reported = fault.clone().filter(|_| has_no_samples);
-    let observations = run.filter(|_| reported.is_none()).into_iter().collect();
-    let mut attempt = RunOutcome::from_process(&plain, &outcome, observations, fault, job, setting);
+    let result = run.filter(|_| reported.is_none());
+    let mut attempt = RunOutcome::from_process(&plain, &outcome, result, fault, job, setting);
     attempt.stdout = printed;
     if attempt.failure.is_some() {
         attempt.observations.retain(|run| !run.samples.is_empty());
@@ -311,4 +296,281 @@ fn explain_failure(attempt: &mut RunOutcome, reported: Option<FailureCause>) {
     if failure.stderr_tail.is_empty() {
         failure.stderr_tail = tail_lines(stdout);
     }
+}
+
+/// Time limit for listing: some frameworks execute all benchmarks once to list them.
+const LISTING_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Time limit for finding the cases within a benchmark. To find them, the benchmark is executed.
+const EXPANSION_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Pattern for the package path that Go embeds in a test binary, as `go version -m` shows it.
+const GO_PACKAGE_PATTERN: &str = r"path\t(\S+)\.test\n";
+
+/// A request for the cases of one program.
+struct CaseListing<'a> {
+    request: &'a DescribeRequest,
+    /// The program of the target.
+    built: &'a BuiltProgram,
+}
+
+impl CaseListing<'_> {
+    /// Describes the cases.
+    fn describe_cases(&self) -> BenchmarkDescription {
+        let keys = &self.built.adapter.keys;
+        let spec = self.listing_command(&keys.list, None, LISTING_TIMEOUT);
+        let adapter = &self.built.adapter;
+        if let Some(cause) = refuse_options(adapter, &self.request.variant.arguments) {
+            return description_failure(&self.request.source, cause, &spec, None);
+        }
+        let version = self.detect_version();
+        if let Some(cause) = version.as_deref().and_then(|version| self.check_minimum(version)) {
+            return description_failure(&self.request.source, cause, &spec, None);
+        }
+        let mut cases = match self.run_listing(&spec) {
+            Ok(cases) => cases,
+            Err(description) => return *description,
+        };
+        if !keys.expand.is_empty() {
+            cases = self.expand_selected(cases);
+        }
+        // A Catch2 test with a generator lists its benchmarks once per generated value.
+        let mut listed_keys = HashSet::new();
+        cases.retain(|listed| listed_keys.insert((listed.name.clone(), listed.case.id())));
+        if cases.is_empty() {
+            let command = shell_line(&ProcessSpec {
+                directory: None,
+                environment: Vec::new(),
+                ..spec.clone()
+            });
+            let reason = format!("lists no benchmarks; the command was: {command}");
+            return description_failure(&self.request.source, invalid_cause(reason), &spec, None);
+        }
+        let suite = version.map(|version| (self.built.adapter.name.clone(), version));
+        BenchmarkDescription {
+            warnings: self.shared_execution_warning(&cases).into_iter().collect(),
+            jobs: cases.into_iter().map(|case| self.build_job(case)).collect(),
+            suites: suite.into_iter().collect(),
+            ..BenchmarkDescription::default()
+        }
+    }
+
+    fn listing_command(
+        &self,
+        command: &[String],
+        expanded: Option<&ListedCase>,
+        limit: Duration,
+    ) -> ProcessSpec {
+        let variant = &self.request.variant;
+        let arguments = remove_decided(&variant.arguments, command);
+        let values = self.built.placeholder_values(&self.request.source, variant);
+        let mut filling = values.words("arguments", arguments);
+        if let Some(ListedCase { name, case }) = expanded {
+            filling = filling.with_case(name, Some(case), &self.built.adapter.keys);
+        }
+        ProcessSpec {
+            limit,
+            channel: ChannelKind::Stdout,
+            ..self.built.build_process(command, &filling, variant)
+        }
+    }
+
+    fn run_listing(
+        &self,
+        spec: &ProcessSpec,
+    ) -> Result<Vec<ListedCase>, Box<BenchmarkDescription>> {
+        let mut output = CollectedOutput::default();
+        let outcome = match run_child(spec, &mut output) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                let mut reason = start_reason(spec, &error);
+                if error.kind() == ErrorKind::NotFound {
+                    reason += &self.built.adapter.install_hint();
+                }
+                return Err(Box::new(description_failure(
+                    &self.request.source,
+                    FailureCause::Start { reason },
+                    spec,
+                    None,
+                )));
+            }
+        };
+        let read = command::parse_cases(&self.built.adapter, &output.0);
+        let unreadable = |error: &anyhow::Error| {
+            invalid_cause(format!("printed an unreadable list of benchmarks: {error:#}"))
+        };
+        let cause = outcome
+            .failure_cause(spec.limit)
+            .map(|cause| self.missing_framework(&outcome, &output).unwrap_or(cause))
+            .or_else(|| read.as_ref().err().map(unreadable));
+        match (cause, read) {
+            (None, Ok(cases)) => Ok(cases),
+            (cause, _) => {
+                let mut description = description_failure(
+                    &self.request.source,
+                    cause.unwrap_or(FailureCause::Silent),
+                    spec,
+                    Some(&outcome),
+                );
+                // pytest reports import errors on stdout.
+                if let Some(failure) = &mut description.failure
+                    && failure.stderr_tail.is_empty()
+                {
+                    failure.stderr_tail = tail_lines(&String::from_utf8_lossy(&output.0));
+                }
+                Err(Box::new(description))
+            }
+        }
+    }
+
+    /// If the output of the failed listing says that the framework itself is missing, returns that
+    /// as the cause.
+    fn missing_framework(
+        &self,
+        outcome: &ProcessOutcome,
+        output: &CollectedOutput,
+    ) -> Option<FailureCause> {
+        let adapter = &self.built.adapter;
+        let pattern = Regex::new(adapter.keys.missing.as_deref()?).ok()?;
+        let stdout = String::from_utf8_lossy(&output.0);
+        if !pattern.is_match(&stdout) && !pattern.is_match(&outcome.stderr.text()) {
+            return None;
+        }
+        let (suite, program) = (&adapter.name, self.built.program.display());
+        let hint = adapter.install_hint();
+        let reason = format!("needs {suite}, which is not installed for '{program}'{hint}");
+        Some(invalid_cause(reason))
+    }
+
+    /// Warns if several cases have the same command, so that the framework cannot execute them in
+    /// isolation.
+    fn shared_execution_warning(&self, cases: &[ListedCase]) -> Option<String> {
+        let keys = &self.built.adapter.keys;
+        let mut cases_per_command: HashMap<Vec<String>, usize> = HashMap::new();
+        for listed in cases {
+            let filling =
+                PlaceholderValues::default().with_case(&listed.name, Some(&listed.case), keys);
+            *cases_per_command.entry(filling.fill(&keys.run)).or_default() += 1;
+        }
+        let count: usize = cases_per_command.into_values().filter(|&count| count > 1).sum();
+        let (case_count, suite) = (cases.len(), &self.built.adapter.name);
+        (count > 0).then(|| {
+            format!(
+                "{suite} cannot execute {count} of the {case_count} benchmarks in '{}' in isolation: \
+                 each run also executes the other benchmarks of its process, and keeps only its \
+                 own results.",
+                self.request.source.name
+            )
+        })
+    }
+
+    /// Replaces each selected benchmark with the cases within it, and keeps the others as listed.
+    fn expand_selected(&self, listed: Vec<ListedCase>) -> Vec<ListedCase> {
+        let listed: Vec<ListedCase> =
+            listed.into_iter().map(|case| self.with_package(case)).collect();
+        let names: Vec<String> =
+            listed.iter().map(|case| self.benchmark_name(&case.case)).collect();
+        let selected = self.request.names.select_benchmarks(&names);
+        let expand = |(case, is_wanted)| {
+            if is_wanted { self.expand_case(case) } else { vec![case] }
+        };
+        listed.into_iter().zip(selected).flat_map(expand).collect()
+    }
+
+    /// Returns the name of a case's benchmark, prefixed with the target if cargo built the program.
+    fn benchmark_name(&self, case: &Case) -> String {
+        match &self.built.target {
+            Some(target) => format!("{target}/{}", case.benchmark),
+            None => case.benchmark.clone(),
+        }
+    }
+
+    /// Finds the cases within a listed benchmark by executing it. A benchmark that fails is kept as
+    /// listed, because measuring it will show the failure.
+    fn expand_case(&self, listed: ListedCase) -> Vec<ListedCase> {
+        let adapter = &self.built.adapter;
+        let spec = self.listing_command(&adapter.keys.expand, Some(&listed), EXPANSION_TIMEOUT);
+        let mut output = CollectedOutput::default();
+        let has_succeeded =
+            run_child(&spec, &mut output).is_ok_and(|outcome| outcome.ended == ProcessEnd::Exit(0));
+        let results = command::parse_results(adapter, &output.0).unwrap_or_default();
+        let inner: Vec<ListedCase> = results.into_iter().filter_map(command::to_listed).collect();
+        // Some results of a benchmark that panicked may be missing.
+        if inner.is_empty() || !has_succeeded {
+            vec![listed]
+        } else {
+            inner.into_iter().map(|case| self.with_package(case)).collect()
+        }
+    }
+
+    /// Names a Go benchmark as if its output contained the package. The output lacks the package if
+    /// the benchmark fails or is skipped early.
+    fn with_package(&self, listed: ListedCase) -> ListedCase {
+        if self.built.adapter.keys.read != ResultFormat::GoBench {
+            return listed;
+        }
+        let package = registry::search_program(&self.built.program, GO_PACKAGE_PATTERN);
+        let Some(package) = package.ok().flatten() else {
+            return listed;
+        };
+        let named = go_bench::case_from_name(Some(&package), &listed.name, None);
+        if listed.case.benchmark == named.benchmark {
+            return listed;
+        }
+        ListedCase { case: Case::new(named.benchmark, Vec::new()), ..listed }
+    }
+
+    fn detect_version(&self) -> Option<String> {
+        match self.built.adapter.keys.version.as_ref()? {
+            VersionSource::Content(pattern) => {
+                registry::search_program(&self.built.program, pattern).ok().flatten()
+            }
+            VersionSource::Command(command) => {
+                let mut output = CollectedOutput::default();
+                let spec = self.listing_command(command, None, self.request.limit);
+                run_child(&spec, &mut output).ok()?;
+                let text = String::from_utf8_lossy(&output.0).into_owned();
+                let version = Regex::new(r"\d+(?:\.\w+)+").ok()?;
+                version.find(&text).map(|found| found.as_str().to_owned())
+            }
+        }
+    }
+
+    /// Explains that the framework is too old, if it is.
+    fn check_minimum(&self, version: &str) -> Option<FailureCause> {
+        let (suite, minimum) =
+            (&self.built.adapter.name, self.built.adapter.keys.minimum.as_deref()?);
+        let numbers = |version: &str| -> Vec<u32> {
+            let numbers = version.split('.').map_while(|part| part.parse().ok());
+            numbers.collect()
+        };
+        let hint = self.built.adapter.install_hint();
+        (numbers(version) < numbers(minimum)).then(|| {
+            invalid_cause(format!(
+                "needs {suite} {minimum} or newer, but found {suite} {version}{hint}"
+            ))
+        })
+    }
+
+    fn build_job(&self, listed: ListedCase) -> BenchmarkJob {
+        let ListedCase { name, mut case } = listed;
+        case.benchmark = self.benchmark_name(&case);
+        BenchmarkJob {
+            in_suite: Some(SuiteCase { name, target: self.built.target.clone() }),
+            ..self.request.job_for_case(case)
+        }
+    }
+}
+
+/// Removes the cases in which a parameter does not have a requested value. New values cannot be
+/// set, because the framework decides which cases exist.
+fn select_values(description: &mut BenchmarkDescription, sets: &[(String, String)]) {
+    let fits = |name: &str, value: &ParameterValue| {
+        let mut wanted = sets.iter().filter(|(key, _)| key == name).peekable();
+        wanted.peek().is_none() || wanted.any(|(_, wanted)| *wanted == value.plain())
+    };
+    description.jobs.retain(|job| {
+        let values = job.case.iter().flat_map(|case| &case.values);
+        values.into_iter().all(|(name, value)| fits(name, value))
+    });
 }

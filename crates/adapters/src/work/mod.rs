@@ -8,8 +8,8 @@
 
 mod pool;
 mod source_items;
-mod tokens;
 
+use crate::cache::sorted_entries;
 use crate::suites::files_matching;
 use crate::{BenchmarkJob, BenchmarkSource, SourceKind};
 use pool::{BenchmarkNaming, SourcePool, has_word, named_files};
@@ -273,14 +273,7 @@ fn is_of_tests(path: &Path, root: &Path) -> bool {
 fn sources_below(folder: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
     let (mut found, mut pending, mut file_count) = (Vec::new(), vec![folder.to_owned()], 0);
     while let Some(folder) = pending.pop() {
-        let mut entries: Vec<PathBuf> = fs::read_dir(&folder)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path())
-            .collect();
-        entries.sort();
-        for path in entries {
+        for path in sorted_entries(&folder) {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let is_skipped = name.starts_with('.') || SKIPPED_FOLDERS.contains(&&*name);
             file_count += 1;
@@ -357,6 +350,7 @@ mod tests {
         ) -> Option<String> {
             let variant = Variant::plain("a");
             let request = DescribeRequest {
+                source,
                 program: "x".into(),
                 variant: variant.clone(),
                 sets: Vec::new(),
@@ -371,7 +365,7 @@ mod tests {
                     name: name.to_owned(),
                     target: target.map(str::to_owned),
                 }),
-                ..crate::protocol::draft_job(&source, &request)
+                ..request.draft_job()
             };
             fingerprint_benchmarks(&[job], &variant).into_values().next()
         }

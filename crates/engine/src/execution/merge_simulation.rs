@@ -70,6 +70,7 @@ fn test_plan(file: &Path) -> SessionPlan {
     };
     let variants = vec![Variant::plain("old"), Variant::plain("new")];
     let request = DescribeRequest {
+        source,
         program: "true".into(),
         variant: variants[0].clone(),
         sets: Vec::new(),
@@ -88,7 +89,7 @@ fn test_plan(file: &Path) -> SessionPlan {
         ..FakeSession::sequential(&["old", "new"], 1).build().design
     };
     SessionPlan {
-        jobs: harness_for(SourceKind::Fake).describe_source(&source, &request).jobs,
+        jobs: harness_for(SourceKind::Fake).describe_source(&request).jobs,
         variants,
         design,
         sampling: SamplingOptions {

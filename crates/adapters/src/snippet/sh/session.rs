@@ -4,12 +4,11 @@
 //! For `run`, workers execute a job's command repeatedly: during time windows, or a fixed number of
 //! times. Start at [`serve_protocol`].
 
-use crate::ProtocolMessage;
-use crate::snippet::sh::workers::{
-    ControlMessage, ExecutionTask, JobProgress, RecordedTimes, RunDivision, WorkerPool,
-    WorkerReport, WorkerSlot,
+use super::{
+    ControlMessage, ExecutionTask, JobProgress, RecordedTimes, RunDivision, ShellCommand,
+    ShellCost, WorkerPool, WorkerReport, WorkerSlot,
 };
-use crate::snippet::sh::{ShellCommand, ShellCost};
+use crate::ProtocolMessage;
 use speedwell_machine::process::ProcessStopwatch;
 use speedwell_model::Metric;
 use std::collections::BTreeMap;
@@ -23,24 +22,24 @@ use std::time::{Duration, Instant};
 const CHANNEL_PATHS: [&str; 2] = ["/proc/self/fd/3", "/proc/self/fd/4"];
 
 /// A loaded job: a shell command and its workers.
-pub(super) struct LoadedJob {
-    pub work: Arc<ExecutionTask>,
-    pub workers: Vec<Arc<ProcessStopwatch>>,
+struct LoadedJob {
+    work: Arc<ExecutionTask>,
+    workers: Vec<Arc<ProcessStopwatch>>,
     shell: String,
     init_worker: Option<String>,
     done: Option<String>,
 }
 
-pub struct ShellSession {
+struct ShellSession {
     events: File,
-    pub(super) messages: Receiver<ControlMessage>,
-    pub(super) message_sender: Sender<ControlMessage>,
-    pub(super) jobs: BTreeMap<String, LoadedJob>,
+    messages: Receiver<ControlMessage>,
+    message_sender: Sender<ControlMessage>,
+    jobs: BTreeMap<String, LoadedJob>,
     /// Commands that arrived during a run.
-    pub(super) queued_commands: Vec<ProtocolMessage>,
+    queued_commands: Vec<ProtocolMessage>,
     shell: String,
     force_shell: bool,
-    pub(super) is_over: bool,
+    is_over: bool,
 }
 
 /// Speaks the protocol until there are no more commands. `shell` executes the lines that need a
@@ -104,7 +103,7 @@ impl ShellSession {
         }
     }
 
-    pub(super) fn answer_command(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
+    fn answer_command(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
         match command.verb.as_str() {
             "hello" => self.answer_hello(command),
             "load" => self.load_job(command),
@@ -131,11 +130,11 @@ impl ShellSession {
         }
     }
 
-    pub(super) fn send_event(&mut self, message: ProtocolMessage) -> std::io::Result<()> {
+    fn send_event(&mut self, message: ProtocolMessage) -> std::io::Result<()> {
         self.events.write_all(message.to_string().as_bytes())
     }
 
-    pub(super) fn send_error(
+    fn send_error(
         &mut self,
         command: &ProtocolMessage,
         job: &str,
@@ -252,7 +251,7 @@ impl ShellSession {
     }
 
     /// Sets the number of workers of a job.
-    pub(super) fn set_workers(&mut self, name: &str, wanted: usize) -> Result<(), String> {
+    fn set_workers(&mut self, name: &str, wanted: usize) -> Result<(), String> {
         let Some(job) = self.jobs.get_mut(name) else {
             return Ok(());
         };
@@ -267,11 +266,7 @@ impl ShellSession {
         Ok(())
     }
 
-    pub(super) fn report_unknown(
-        &mut self,
-        command: &ProtocolMessage,
-        job: &str,
-    ) -> std::io::Result<()> {
+    fn report_unknown(&mut self, command: &ProtocolMessage, job: &str) -> std::io::Result<()> {
         let message = format!("no job '{job}'");
         self.send_error(command, "", "protocol", "UnknownJob", &message)
     }
@@ -288,44 +283,9 @@ impl ShellSession {
         }
         self.send_event(answer_event(command, "unloaded").with("job", name))
     }
-}
 
-/// Before measuring begins, executes a command `count` times, each time after its preparation.
-fn warm_up(order: &ShellCommand, prepare: Option<&ShellCommand>, count: u32) -> Result<(), String> {
-    let stopwatch = ProcessStopwatch::default();
-    for _ in 0..count {
-        if let Some(prepare) = prepare {
-            let result = prepare.execute_once(&stopwatch);
-            result.map_err(|error| format!("in the warm-up, the preparation {error}"))?;
-        }
-        let result = order.execute_once(&stopwatch);
-        result.map_err(|error| format!("in the warm-up, the command {error}"))?;
-    }
-    Ok(())
-}
-
-/// Builds an event that answers a command.
-pub(super) fn answer_event(command: &ProtocolMessage, verb: &str) -> ProtocolMessage {
-    let event = ProtocolMessage::new(verb);
-    match command.get("id") {
-        Some(id) => event.with("id", id),
-        None => event,
-    }
-}
-
-/// Checks the syntax of a line; on error, returns the shell's message.
-fn check_syntax(line: &str, shell: &str) -> Result<(), String> {
-    let output = std::process::Command::new(shell)
-        .args(["-n", "-c", line])
-        .output()
-        .map_err(|error| format!("'{shell}': {error}"))?;
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    if output.status.success() { Ok(()) } else { Err(stderr.trim().to_owned()) }
-}
-
-impl ShellSession {
     /// Answers `run`.
-    pub(super) fn answer_run(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
+    fn answer_run(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
         let jobs = command.list("jobs");
         if let Some(unknown) = jobs.iter().find(|job| !self.jobs.contains_key(*job)) {
             return self.report_unknown(command, &unknown.clone());
@@ -515,6 +475,39 @@ impl ShellSession {
         }
         slots
     }
+}
+
+/// Before measuring begins, executes a command `count` times, each time after its preparation.
+fn warm_up(order: &ShellCommand, prepare: Option<&ShellCommand>, count: u32) -> Result<(), String> {
+    let stopwatch = ProcessStopwatch::default();
+    for _ in 0..count {
+        if let Some(prepare) = prepare {
+            let result = prepare.execute_once(&stopwatch);
+            result.map_err(|error| format!("in the warm-up, the preparation {error}"))?;
+        }
+        let result = order.execute_once(&stopwatch);
+        result.map_err(|error| format!("in the warm-up, the command {error}"))?;
+    }
+    Ok(())
+}
+
+/// Builds an event that answers a command.
+fn answer_event(command: &ProtocolMessage, verb: &str) -> ProtocolMessage {
+    let event = ProtocolMessage::new(verb);
+    match command.get("id") {
+        Some(id) => event.with("id", id),
+        None => event,
+    }
+}
+
+/// Checks the syntax of a line; on error, returns the shell's message.
+fn check_syntax(line: &str, shell: &str) -> Result<(), String> {
+    let output = std::process::Command::new(shell)
+        .args(["-n", "-c", line])
+        .output()
+        .map_err(|error| format!("'{shell}': {error}"))?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(()) } else { Err(stderr.trim().to_owned()) }
 }
 
 fn sample_event(command: &ProtocolMessage, job: &str, progress: &JobProgress) -> ProtocolMessage {

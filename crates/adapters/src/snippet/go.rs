@@ -1,8 +1,7 @@
 //! Compiles Go snippets. All code of a snippet is in one function, where `:=` infers the types of
 //! variables.
 
-use super::parts::{SnippetPart, SnippetParts};
-use super::source_file::{GeneratedSource, LineMarkers};
+use super::parts::{GeneratedSource, LineMarkers, SnippetPart, SnippetParts};
 use crate::compile::{
     CompileFailure, GeneratedBuild, hash_folders, program_version, unpack_harness,
 };

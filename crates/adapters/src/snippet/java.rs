@@ -1,9 +1,9 @@
 //! Compiles Java snippets. The parts of a snippet are nested in lambda expressions, so that each
 //! part sees the types of the parts before it.
 
-use super::parts::{SnippetPart, SnippetParts};
-use super::source_file::{GeneratedSource, LineMarkers, TextPosition};
+use super::parts::{GeneratedSource, LineMarkers, SnippetPart, SnippetParts, TextPosition};
 use super::text::StatementKind;
+use crate::cache::sorted_entries;
 use crate::compile::{
     CompileFailure, GeneratedBuild, hash_folders, locate_program, program_version, unpack_harness,
 };
@@ -46,10 +46,7 @@ pub fn build_program(
     let compiler = if adjacent.is_file() { adjacent } else { PathBuf::from("javac") };
     let identity = jdk_identity(&compiler)? + &hash_folders(&snippet.paths);
     let harness = unpack_harness(&sources::JAVA)?.join("speedwell");
-    let mut sources: Vec<PathBuf> = fs::read_dir(&harness)
-        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
-        .unwrap_or_default();
-    sources.sort();
+    let sources = sorted_entries(&harness);
     let compilation = |stem, files: Vec<(String, String)>, arguments: Vec<String>| GeneratedBuild {
         stem,
         files,

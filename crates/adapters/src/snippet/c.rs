@@ -7,10 +7,9 @@
 //! calls `setjmp` does not contain the user's code, because compilers keep few variables in
 //! registers where `setjmp` may return twice.
 
-use super::parts::{SnippetPart, SnippetParts};
-use super::source_file::{GeneratedSource, LineMarkers};
+use super::parts::{GeneratedSource, LineMarkers, SnippetPart, SnippetParts};
 use crate::compile::{self, BuildRecipe, CompileFailure, unpack_harness, variable_words};
-use crate::layout::{LinkRecord, ObjectFiles, RunLayout};
+use crate::layout::{LinkRecord, ObjectFiles, RunLayout, write_failure};
 use crate::{cache_folder, sources};
 use speedwell_model::{FailureCause, Snippet, SnippetLanguage, Variant};
 use std::collections::hash_map::DefaultHasher;
@@ -130,10 +129,7 @@ fn write_source(text: &str, file: &Path) -> Result<(), CompileFailure> {
         fs::write(&draft, text)?;
         fs::rename(&draft, file)
     };
-    write().map_err(|error| {
-        let reason = format!("cannot write '{}': {error}", file.display());
-        CompileFailure::start_failed(reason)
-    })
+    write().map_err(|error| write_failure(file, &error))
 }
 
 /// Generates the C source.

@@ -1,23 +1,20 @@
-//! Divides a snippet into parts, and compiles it in the first interpretation that the compiler
-//! accepts.
+//! Divides a snippet into parts, writes them to a generated source file, and compiles it in the
+//! first interpretation that the compiler accepts.
 //!
 //! Only the compiler can tell whether the last statement of a part is an expression with a value.
 //! In the first interpretation, every part that may have a value has one. In each further
 //! interpretation, the parts with compiler errors are treated as statements without a value. If the
 //! program was compiled earlier, it is found without trying the interpretations again.
+//!
+//! A [`GeneratedSource`] tracks the positions of the user's code in it.
 
 use super::text::{SplitText, StatementKind};
 use crate::compile::CompileFailure;
 use speedwell_model::{FailureCause, Snippet};
 
-/// The parts of a snippet; missing ones are empty.
+/// The parts of a snippet in execution order; missing ones are empty.
 #[derive(Debug, Clone)]
-pub struct SnippetParts {
-    pub init: SnippetPart,
-    pub init_worker: SnippetPart,
-    pub runner: SnippetPart,
-    pub done: SnippetPart,
-}
+pub struct SnippetParts([SnippetPart; 4]);
 
 /// One part of a snippet.
 #[derive(Debug, Clone)]
@@ -66,23 +63,22 @@ impl SnippetParts {
             text: SplitText::split(text.unwrap_or_default(), snippet.language),
             is_plain: false,
         };
-        SnippetParts {
-            init: part("init", snippet.init.as_deref()),
-            init_worker: part("init-worker", snippet.init_worker.as_deref()),
-            runner: part("runner", Some(&snippet.runner)),
-            done: part("done", snippet.done.as_deref()),
-        }
+        SnippetParts([
+            part("init", snippet.init.as_deref()),
+            part("init-worker", snippet.init_worker.as_deref()),
+            part("runner", Some(&snippet.runner)),
+            part("done", snippet.done.as_deref()),
+        ])
     }
 
     /// Returns all parts in execution order.
-    pub fn all_parts(&self) -> [&SnippetPart; 4] {
-        [&self.init, &self.init_worker, &self.runner, &self.done]
+    pub fn all_parts(&self) -> &[SnippetPart; 4] {
+        &self.0
     }
 
     /// Returns the part of that name, or the runner for any other name.
     pub fn find_part(&self, name: &str) -> &SnippetPart {
-        let found = self.all_parts().into_iter().find(|part| part.name == name);
-        found.unwrap_or(&self.runner)
+        self.0.iter().find(|part| part.name == name).unwrap_or(&self.0[2])
     }
 
     /// Passes one interpretation after another to `compile` until one succeeds or none is left.
@@ -121,16 +117,10 @@ impl SnippetParts {
     /// without one.
     fn interpretations(&self) -> Vec<SnippetParts> {
         let mut interpretations = vec![self.clone()];
-        let selectors: [fn(&mut SnippetParts) -> &mut SnippetPart; 4] = [
-            |parts| &mut parts.init,
-            |parts| &mut parts.init_worker,
-            |parts| &mut parts.runner,
-            |parts| &mut parts.done,
-        ];
-        for select in selectors {
+        for index in 0..self.0.len() {
             let mut as_statements = interpretations.clone();
             as_statements.retain_mut(|parts| {
-                let part = select(parts);
+                let part = &mut parts.0[index];
                 let is_undecided = part.is_undecided();
                 part.is_plain = true;
                 is_undecided
@@ -143,7 +133,7 @@ impl SnippetParts {
     /// Treats parts with compiler errors as statements. Returns whether any changed.
     fn demote_to_statements(&mut self, output: &str) -> bool {
         let mut changed = false;
-        for part in [&mut self.init, &mut self.init_worker, &mut self.runner, &mut self.done] {
+        for part in &mut self.0 {
             let has_errors = output.lines().any(|line| part_of_line(line) == Some(part.name));
             if part.is_undecided() && has_errors {
                 part.is_plain = true;
@@ -222,6 +212,114 @@ fn has_position(line: &str) -> bool {
     has_number && !file.is_empty() && !file.starts_with(' ')
 }
 
+/// How a source file marks that the following line comes from another file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineMarkers {
+    /// `#line 3 "runner"`
+    Hash,
+    /// `//line runner:3`
+    Slashes,
+    /// The language has no such mark: [`GeneratedSource::positions`] holds the positions.
+    None,
+}
+
+/// Position of some lines of the user's code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextPosition {
+    /// The part of the snippet: `runner`, `init`, `init-worker` or `done`.
+    pub name: &'static str,
+    /// First line in the user's code.
+    pub line: usize,
+    /// First line in the generated file.
+    pub first: usize,
+    /// Last line in the generated file.
+    pub last: usize,
+}
+
+/// A generated source file that records the line numbers of the user's code in it.
+#[derive(Debug, Clone)]
+pub struct GeneratedSource {
+    pub text: String,
+    pub positions: Vec<TextPosition>,
+    name: &'static str,
+    marks: LineMarkers,
+}
+
+impl GeneratedSource {
+    pub fn new(name: &'static str, marks: LineMarkers) -> GeneratedSource {
+        GeneratedSource { text: String::new(), positions: Vec::new(), name, marks }
+    }
+
+    /// Fills a template. Lines are copied, except for directives, which begin with `@`. The
+    /// directive `@top` inserts the lines of the user's code that belong to the top of a file. Any
+    /// other directive, `@NAME PART WORDS`, calls `write` with NAME, the part named PART,
+    /// and WORDS.
+    pub fn fill_template(
+        &mut self,
+        template: &str,
+        parts: &SnippetParts,
+        write: impl Fn(&mut GeneratedSource, &str, &SnippetPart, &str),
+    ) {
+        for line in template.lines() {
+            let Some(directive) = line.strip_prefix('@') else {
+                self.add_generated(line);
+                continue;
+            };
+            if directive == "top" {
+                for part in parts.all_parts() {
+                    for (line, number) in &part.text.top {
+                        self.add_user_text(part.name, line, *number, "");
+                    }
+                }
+                continue;
+            }
+            let mut words = directive.splitn(3, ' ');
+            let mut word = || words.next().unwrap_or_default();
+            let (name, part) = (word(), parts.find_part(word()));
+            write(self, name, part, word());
+        }
+    }
+
+    /// Adds generated lines.
+    pub fn add_generated(&mut self, lines: &str) {
+        self.text.push_str(lines);
+        if !lines.ends_with('\n') {
+            self.text.push('\n');
+        }
+    }
+
+    /// Adds `text`, which begins at line `line` of the part `name`. `end` follows on a separate
+    /// line, because the code may end with a comment.
+    pub fn add_user_text(&mut self, name: &'static str, text: &str, line: usize, end: &str) {
+        self.add_marker(name, line);
+        let first = self.next_line();
+        self.add_generated(text);
+        let last = self.next_line() - 1;
+        self.positions.push(TextPosition { name, line, first, last });
+        // If the user's code breaks off, the compiler reports an error in the generated line after
+        // it. That line therefore gets the number of the last line of the code.
+        self.add_marker(name, line + last - first);
+        let (closing_line, following_lines) = end.split_once('\n').unwrap_or((end, ""));
+        self.add_generated(closing_line);
+        self.add_marker(self.name, self.next_line() + usize::from(self.marks != LineMarkers::None));
+        if !following_lines.is_empty() {
+            self.add_generated(following_lines);
+        }
+    }
+
+    fn next_line(&self) -> usize {
+        self.text.matches('\n').count() + 1
+    }
+
+    fn add_marker(&mut self, name: &str, line: usize) {
+        match self.marks {
+            LineMarkers::Hash => self.add_generated(&format!("#line {line} \"{name}\"")),
+            LineMarkers::Slashes => self.add_generated(&format!("//line {name}:{line}")),
+            LineMarkers::None => {}
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,10 +339,11 @@ mod tests {
         let snippet =
             Snippet { init: Some("1".to_owned()), ..Snippet::new(SnippetLanguage::Java, "f()") };
         let tried = RefCell::new(Vec::new());
-        let values = |parts: &SnippetParts| (parts.init.has_value(), parts.runner.has_value());
+        let has_value = |parts: &SnippetParts, name: &str| parts.find_part(name).has_value();
+        let values = |parts: &SnippetParts| (has_value(parts, "init"), has_value(parts, "runner"));
         let compile = |parts: &SnippetParts| {
             tried.borrow_mut().push(values(parts));
-            if parts.runner.has_value() {
+            if parts.find_part("runner").has_value() {
                 Err(test_failure("runner:1: error: 'void' type not allowed here"))
             } else {
                 Ok(())
@@ -265,7 +364,7 @@ mod tests {
         let snippet =
             Snippet { init: Some("x".to_owned()), ..Snippet::new(SnippetLanguage::Java, "f()") };
         let refuse = |parts: &SnippetParts| -> Result<(), CompileFailure> {
-            Err(test_failure(if parts.runner.has_value() {
+            Err(test_failure(if parts.find_part("runner").has_value() {
                 "runner:1: error: void\ninit:1: error: no x\n"
             } else {
                 "init:1: error: no x\ninit:1: error: no x\n"
@@ -292,5 +391,26 @@ mod tests {
         assert_eq!(part_of_line("  --> init-worker:3:1"), Some("init-worker"));
         assert_eq!(part_of_line("runner: In function 'f':"), None);
         assert_eq!(part_of_line("strunner:3: x"), None);
+    }
+}
+
+#[cfg(test)]
+mod source_tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_numbered_as_the_user_counts_them() {
+        let mut file = GeneratedSource::new("code.c", LineMarkers::Hash);
+        file.add_generated("int f() {");
+        file.add_user_text("runner", "a\n+ b", 3, "}");
+        assert_eq!(
+            file.text,
+            "int f() {\n#line 3 \"runner\"\na\n+ b\n#line 4 \"runner\"\n}\n#line 8 \"code.c\"\n"
+        );
+        let mut file = GeneratedSource::new("Main.java", LineMarkers::None);
+        file.add_generated("class Main {");
+        file.add_user_text("init", "a\nb", 2, "}");
+        let position = &file.positions[0];
+        assert_eq!((position.line, position.first, position.last), (2, 2, 3));
     }
 }

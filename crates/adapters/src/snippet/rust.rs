@@ -2,6 +2,7 @@
 //! these files.
 
 use super::parts::{SnippetPart, SnippetParts, rewrite_for_user};
+use crate::cache::sorted_entries;
 use crate::compile::{
     CompileFailure, GeneratedBuild, hash_folders, program_version, unpack_harness,
 };
@@ -11,7 +12,6 @@ use crate::layout::{
 };
 use crate::sources;
 use speedwell_model::{Snippet, Variant};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Default flags for both the harness and the code. Flags of the variant follow them and take
@@ -143,7 +143,7 @@ fn source_files(parts: &SnippetParts) -> Vec<(String, String)> {
     }
     // If the code does not use `shared`, the loop does not touch it: keeping the unused value in a
     // register would cost a move in every iteration.
-    let change = if parts.runner.text.contains_name("shared") {
+    let change = if parts.find_part("runner").text.contains_name("shared") {
         "let shared = speedwell::change_shared(shared);"
     } else {
         ""
@@ -166,11 +166,7 @@ fn write_block(part: &SnippetPart) -> String {
 /// Returns the options that add a folder to the search path and name each crate in it.
 fn crate_arguments(path: &Path) -> Vec<String> {
     let mut words = vec!["-L".to_owned(), path.to_string_lossy().into_owned()];
-    let mut files: Vec<PathBuf> = fs::read_dir(path)
-        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
-        .unwrap_or_default();
-    files.sort();
-    for file in files {
+    for file in sorted_entries(path) {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if let Some(name) = name.strip_prefix("lib").and_then(|name| name.strip_suffix(".rlib")) {
             words.extend(["--extern".to_owned(), format!("{name}={}", file.display())]);
