@@ -19,7 +19,7 @@ use serde_json::json;
 use speedwell_analysis::{ParameterStudy, StudyPoint, StudyStep};
 
 /// The machine-readable name of the table.
-pub const POINTS_TABLE: &str = "points";
+const POINTS_TABLE: &str = "points";
 
 /// The footnote for points whose mean is a poor summary.
 const SKEWED_NOTE: &str = "the runs of this point are skewed: the median says more than the mean";

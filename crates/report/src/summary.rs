@@ -26,7 +26,7 @@ const SUMMARY_NOTE: &str = "median over the runs with its interval; CV: standard
                            runs divided by their mean; time: how long one worker takes for one iteration.";
 
 /// The machine-readable name of the table.
-pub const SUMMARIES_TABLE: &str = "summaries";
+const SUMMARIES_TABLE: &str = "summaries";
 
 /// Reports the summaries, without the failures, warnings and charts that all reports share.
 pub fn report_summaries(summaries: &[CaseSummary], output: &OutputOptions) -> Document {
@@ -351,7 +351,7 @@ fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Opti
 
 /// Returns the answer for a single summary:
 /// `g/a.js: 1.234 M/s [1.221, 1.240], 810 ns per iteration (30 runs).`
-pub fn summary_sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
+fn summary_sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
     let (scale, place) = scale_and_place(summary, choice);
     let mut sentence =
         format!("{}: {}", summary.case.benchmark, scale.format_full(summary.center.value, place));

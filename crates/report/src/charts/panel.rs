@@ -6,8 +6,7 @@ use crate::figure::{better_direction, name_in_unit};
 use crate::unit::{FigureScale, UnitChoice};
 use speedwell_analysis::{CandidateComparison, CaseSummary};
 use speedwell_model::{Case, IntervalEstimate, Metric};
-use speedwell_plot as plot;
-use speedwell_plot::ChartAxis;
+use speedwell_plot::{self as plot, ChartAxis};
 use std::collections::HashMap;
 use std::sync::Arc;
 

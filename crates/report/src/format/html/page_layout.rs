@@ -4,8 +4,8 @@
 //! The server decides which pages exist, and describes a page's frame as plain data. This module
 //! escapes these data. Start with [`ServedFrame`].
 
-use super::chart_pages::ChartsLocation;
 use super::writer::{RowChoice, escape_html};
+use crate::format::html::writer::ChartsLocation;
 use std::fmt::Write as _;
 
 /// How a document becomes a page.
