@@ -30,7 +30,7 @@ pub struct ProjectLine {
 
 /// Adds the commands for first-time users.
 pub fn add_first_steps(document: &mut Document) {
-    document.push(ReportBlock::Headline("no sessions yet".into()));
+    document.push_headline("no sessions yet");
     document.push(ReportBlock::Paragraph("Sessions appear here as soon as they start.".into()));
     document.push(ReportBlock::Command {
         label: "measure the benchmarks of a file or folder".into(),
@@ -49,11 +49,11 @@ pub fn list_projects(projects: &[ProjectLine]) -> Document {
         add_first_steps(&mut document);
     } else {
         let week: usize = projects.iter().map(sessions_of_week).sum();
-        document.push(ReportBlock::Headline(format!(
+        document.push_headline(format!(
             "{}, {} in the last seven days",
             format_count(projects.len(), "project", "projects"),
             format_count(week, "session", "sessions")
-        )));
+        ));
     }
     let columns = column_set! { project: ProjectLine;
         label("project", "project") => &project.name,
@@ -64,7 +64,7 @@ pub fn list_projects(projects: &[ProjectLine]) -> Document {
         figure("sessions", "sessions") => capped_count_cell(project.sessions),
         figure("week", "last 7 days") => ReportCell::large_count(sessions_of_week(project)),
     };
-    document.push(ReportBlock::Table(columns.build_table("projects", projects)));
+    document.push_table(columns.build_table("projects", projects));
     for project in projects.iter().filter(|line| sessions_of_week(line) > 0) {
         document.push_charts([ReportChart::new(
             format!("Sessions of {} in the last seven days", project.name),
@@ -107,11 +107,11 @@ pub fn list_benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
         return document;
     }
     let cases = benchmarks.iter().map(|benchmark| benchmark.cases).sum();
-    document.push(ReportBlock::Headline(format!(
+    document.push_headline(format!(
         "{} with {}",
         format_count(benchmarks.len(), "benchmark", "benchmarks"),
         format_count(cases, "case", "cases")
-    )));
+    ));
     let columns = column_set! { benchmark: StoredBenchmark;
         label("benchmark", "benchmark") =>
             ReportCell::words(&benchmark.name).with_text(split_group(&benchmark.name).1),
@@ -131,7 +131,7 @@ pub fn list_benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
         }
         rows.push(columns.build_row(benchmark));
     }
-    document.push(ReportBlock::Table(columns.table_of_rows("benchmarks", rows)));
+    document.push_table(columns.table_of_rows("benchmarks", rows));
     document
 }
 
@@ -143,17 +143,14 @@ fn split_group(name: &str) -> (&str, &str) {
 /// Lists the cases of one benchmark.
 pub fn list_cases(benchmark: &str, cases: &[StoredCase]) -> Document {
     let mut document = Document::new("benchmark");
-    document.push(ReportBlock::Headline(format!(
-        "{benchmark}: {}",
-        format_count(cases.len(), "case", "cases")
-    )));
+    document.push_headline(format!("{benchmark}: {}", format_count(cases.len(), "case", "cases")));
     let columns = column_set! { case: StoredCase;
         label("case", "case") => &case.id,
         figure("sessions", "sessions") => capped_count_cell(case.sessions),
         figure("runs", "runs") => runs_cell(case),
         figure("newest", "newest session") => ReportCell::session(case.newest),
     };
-    document.push(ReportBlock::Table(columns.build_table("cases", cases)));
+    document.push_table(columns.build_table("cases", cases));
     document
 }
 
@@ -175,7 +172,7 @@ pub fn list_machines(
         0 => "no machines yet".to_owned(),
         count => format_count(count, "machine", "machines"),
     };
-    document.push(ReportBlock::Headline(headline));
+    document.push_headline(headline);
     if machines.is_empty() {
         document.push(ReportBlock::Paragraph(
             "A machine is listed after its first complete session.".into(),
@@ -194,7 +191,7 @@ pub fn list_machines(
         words("last_unix_ms", "last (UTC)") => ReportCell::moment(line.stored.last_unix_ms),
         words("calibration", "calibration") => calibration_cell(line.calibration.as_ref()),
     };
-    document.push(ReportBlock::Table(columns.build_table("machines", &lines)));
+    document.push_table(columns.build_table("machines", &lines));
     document
 }
 
@@ -224,11 +221,11 @@ fn calibration_cell(calibration: Option<&NoiseCalibration>) -> ReportCell {
 /// its newest session.
 pub fn describe_machine(machine: &StoredMachine) -> Document {
     let mut document = Document::new("machine");
-    document.push(ReportBlock::Headline(format!(
+    document.push_headline(format!(
         "{}: {}",
         machine.machine.title(),
         format_count(machine.sessions, "session", "sessions")
-    )));
+    ));
     let facts = [
         ("Host", machine.machine.name.clone()),
         ("Label", machine.machine.label.clone()),
@@ -275,7 +272,7 @@ pub fn list_environment_changes(changes: &[EnvironmentChange]) -> Document {
         words("before", "before") => &change.before,
         words("after", "after") => &change.after,
     };
-    document.push(ReportBlock::Table(columns.build_table("environment_facts", changes)));
+    document.push_table(columns.build_table("environment_facts", changes));
     document
 }
 
@@ -283,7 +280,7 @@ pub fn list_environment_changes(changes: &[EnvironmentChange]) -> Document {
 pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
     let mut document = Document::new("calibrations");
     if calibrations.is_empty() {
-        document.push(ReportBlock::Headline("no machine has been calibrated yet".into()));
+        document.push_headline("no machine has been calibrated yet");
         document.push(ReportBlock::Paragraph(
             "A calibration compares a program with itself many times. It shows how often this \
              machine finds a difference where there is none; at 95 % confidence, about 5 % \
@@ -298,7 +295,7 @@ pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
     }
     let unexpected =
         calibrations.iter().filter(|calibration| !calibration.found.is_in_range()).count();
-    document.push(ReportBlock::Headline(match unexpected {
+    document.push_headline(match unexpected {
         0 => format!(
             "{}, all with as many false alarms as expected",
             format_count(calibrations.len(), "calibration", "calibrations")
@@ -307,9 +304,9 @@ pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
             "{}, {count} with too many or too few false alarms",
             format_count(calibrations.len(), "calibration", "calibrations")
         ),
-    }));
+    });
     let table = calibration_columns().build_table("calibrations", calibrations);
-    document.push(ReportBlock::Table(table));
+    document.push_table(table);
     document
 }
 
@@ -374,12 +371,12 @@ pub fn report_settings(settings: &ServerSettings<'_>) -> Document {
     let mut document = Document::new("settings");
     let now = settings.now_unix_ms;
     let valid = settings.tokens.iter().filter(|token| token.is_valid(now));
-    document.push(ReportBlock::Headline(format!(
+    document.push_headline(format!(
         "{} and {}, on {}",
         format_count(settings.projects.len(), "project", "projects"),
         format_count(valid.count(), "valid token", "valid tokens"),
         settings.store
-    )));
+    ));
     document.push(ReportBlock::Paragraph(format!(
         "Speedwell {}. To manage tokens, projects and comments on pull requests, use 'speedwell \
          serve token', 'speedwell serve project' and 'speedwell serve forge' on the server's \
@@ -408,7 +405,7 @@ pub fn list_served_projects(projects: &[ServedProject]) -> Document {
             ReportCell::quantity(project.bytes.map(|bytes| bytes as f64), "B"),
         words("forge", "comments on") if has_forge => project.forge.as_deref().unwrap_or_default(),
     };
-    document.push(ReportBlock::Table(columns.build_table("projects", projects)));
+    document.push_table(columns.build_table("projects", projects));
     document
 }
 
@@ -434,7 +431,7 @@ pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
         words("used_unix_ms", "last used (UTC, by the hour)") =>
             token.used_unix_ms.map(|ms| ReportCell::moment(ms.max(token.created_unix_ms))),
     };
-    document.push(ReportBlock::Table(columns.build_table("tokens", tokens)));
+    document.push_table(columns.build_table("tokens", tokens));
     document
 }
 
@@ -475,7 +472,7 @@ pub fn list_audit(lines: &[AuditEntry]) -> Document {
         words("subject", "subject") => line.subject.as_ref(),
         words("result", "result") => &line.result,
     };
-    document.push(ReportBlock::Table(columns.build_table("audit", lines)));
+    document.push_table(columns.build_table("audit", lines));
     document
 }
 

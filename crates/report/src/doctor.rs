@@ -46,7 +46,7 @@ pub fn report_checks(checks: &[CheckLine]) -> Document {
         }
     }
     let mut document = Document::new("checks");
-    document.push(ReportBlock::Table(columns.table_of_rows("checks", rows)));
+    document.push_table(columns.table_of_rows("checks", rows));
     document
 }
 
@@ -65,7 +65,7 @@ pub fn report_layouts(findings: &AnalysisFindings) -> Document {
             () => "unclear whether layout matters",
         };
         let sentence = spread.to_sentence();
-        document.push(ReportBlock::Headline(format!("{}: {answer}. {sentence}", spread.case)));
+        document.push_headline(format!("{}: {answer}. {sentence}", spread.case));
     }
     let data = findings.layout.iter().map(|spread| {
         let components = &spread.components;
@@ -111,9 +111,9 @@ const CALIBRATE_COMMAND: &str = "speedwell doctor --calibrate FILE";
 pub fn report_calibration(found: &CalibrationFindings, output: &OutputOptions) -> Document {
     let mut document = Document::new("calibration");
     document.push_warnings(&found.warnings);
-    document.push(ReportBlock::Headline(calibration_headline(found)));
+    document.push_headline(calibration_headline(found));
     if !found.cases.is_empty() {
-        document.push(ReportBlock::Table(case_table(found)));
+        document.push_table(case_table(found));
         output.add_detail(&mut document, |_, document| {
             document.extend(calibration_notes(found).into_iter().map(ReportBlock::Note));
         });
@@ -152,24 +152,23 @@ pub fn report_tuned_calibration(
 ) -> Document {
     let mut document = Document::new("tuned_calibration");
     document.push_warnings(&before.warnings);
-    document.push(ReportBlock::Headline(tuned_headline(spreads)));
+    document.push_headline(tuned_headline(spreads));
     let mut table = ReportTable {
         caption: vec![format!("set: {knobs}")],
         ..spread_columns().build_table("spreads", spreads)
     };
     table.caption.extend(before.metric.iter().map(|metric| metric.name.clone()));
-    document.push(ReportBlock::Table(table));
+    document.push_table(table);
     output.add_detail(&mut document, |_, document| {
-        document.push(ReportBlock::Note(
+        document.push_note(
             "spread: the median difference between two runs of the same thing in one block. The \
              interval is computed by resampling blocks. Before and after were measured in \
-             sequence, so they also differ by other work that started or ended in between."
-                .into(),
-        ));
+             sequence, so they also differ by other work that started or ended in between.",
+        );
         let alarms = [("before", before), ("after", after)];
         let alarms =
             alarms.map(|(when, found)| format!("{when}: {}", expected_alarms_text(&found.counts)));
-        document.push(ReportBlock::Note(alarms.join("; ")));
+        document.push_note(alarms.join("; "));
     });
     document.attach_data("before", calibration_data(before));
     document.attach_data("after", calibration_data(after));
@@ -394,7 +393,7 @@ pub fn report_outbox(items: &[OutboxEntry]) -> Document {
         words("sent_unix_ms", "sent (UTC)") => item.sent_unix_ms.map(ReportCell::moment),
         words("reason", "reason").for_people() => ReportCell::text(reason_text(item)),
     };
-    document.push(ReportBlock::Table(columns.build_table("outbox", items)));
+    document.push_table(columns.build_table("outbox", items));
     document
 }
 
@@ -582,17 +581,17 @@ fn summarize_values<'a>(values: impl Iterator<Item = &'a String>) -> String {
 pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
     let mut document = Document::new("tuned");
     let Some(machine) = machine else {
-        document.push(ReportBlock::Headline("this machine is not tuned".into()));
+        document.push_headline("this machine is not tuned");
         return document;
     };
     let settings = format_count(machine.settings.len(), "setting is", "settings are");
     let time_left =
         machine.left_ms.map(|time_left| format!(", for at most {}", format_duration(time_left)));
-    document.push(ReportBlock::Headline(format!(
+    document.push_headline(format!(
         "{settings} changed by {}{}",
         machine.holder,
         time_left.unwrap_or_default()
-    )));
+    ));
     document.push(ReportBlock::Facts(vec![("knobs".to_owned(), machine.knobs.join(", "))]));
     let columns = column_set! { setting: SettingLine;
         identifier("path", "setting") => &setting.path,
@@ -600,7 +599,7 @@ pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
         label("now", "now") => &setting.after,
         words("state", "state") => &setting.state,
     };
-    document.push(ReportBlock::Table(columns.build_table("tuned_settings", &machine.settings)));
+    document.push_table(columns.build_table("tuned_settings", &machine.settings));
     document.attach_data(
         "tuned",
         json!({"holder": machine.holder, "left_ms": machine.left_ms, "knobs": machine.knobs}),
@@ -611,10 +610,7 @@ pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
 /// Reports the number of restored settings, `done`. Each setting in `others` was not restored.
 pub fn report_restored(done: usize, others: &[SettingLine]) -> Document {
     let mut document = Document::new("restored");
-    document.push(ReportBlock::Headline(format!(
-        "restored: {}",
-        format_count(done, "setting", "settings")
-    )));
+    document.push_headline(format!("restored: {}", format_count(done, "setting", "settings")));
     document.push_warnings(&others.iter().map(not_restored_sentence).collect::<Vec<_>>());
     let not_restored: Vec<_> = others
         .iter()

@@ -185,10 +185,10 @@ pub fn report_validity(findings: &[ValidityFinding]) -> Document {
             rows.push(ReportRow::Remark(format!("→ {}", finding.remedy)));
         }
     }
-    document.push(ReportBlock::Table(ReportTable {
+    document.push_table(ReportTable {
         caption: vec!["validity of the figures".into()],
         ..columns.table_of_rows(VALIDITY_TABLE, rows)
-    }));
+    });
     document
 }
 

@@ -2,7 +2,7 @@
 //! on them. Start at [`list_fleet_machines`] and [`list_fleet_shards`].
 
 use crate::columns::{ColumnSet, column_set};
-use crate::document::{Document, ReportBlock};
+use crate::document::Document;
 use crate::figure::{Uncertainty, format_quantity};
 use crate::table::{ReportCell, ReportRow, TextEmphasis};
 
@@ -53,7 +53,7 @@ pub fn list_fleet_machines(machines: &[FleetLine]) -> Document {
         rows.extend(machine.notes.iter().map(|remark| ReportRow::Remark(format!("→ {remark}"))));
     }
     let mut document = Document::new("machines");
-    document.push(ReportBlock::Table(columns.table_of_rows("machines", rows)));
+    document.push_table(columns.table_of_rows("machines", rows));
     document
 }
 
@@ -155,7 +155,7 @@ fn progress_cell(state: &str) -> ReportCell {
 /// Builds a document of one table. Both have the same name.
 fn list_rows<T>(name: &'static str, columns: ColumnSet<T>, rows: &[T]) -> Document {
     let mut document = Document::new(name);
-    document.push(ReportBlock::Table(columns.build_table(name, rows)));
+    document.push_table(columns.build_table(name, rows));
     document
 }
 

@@ -110,7 +110,7 @@ pub fn report_findings(
     document.push_warnings(&findings.warnings);
     document.append_document(report_validity(&findings.validity));
     if findings.summaries.is_empty() && findings.comparisons.is_empty() {
-        document.push(ReportBlock::Headline("nothing was measured".into()));
+        document.push_headline("nothing was measured");
     }
     // Build the summary only if it is shown: in large reports, it takes as much memory as the
     // comparison.

@@ -95,7 +95,7 @@ pub fn remaining_time(elapsed: Duration, done: usize, remaining: usize) -> Optio
 /// Builds the report of a running session.
 pub fn report_live(state: &LiveState) -> Document {
     let mut document = Document::new("live");
-    document.push(ReportBlock::Headline(state.live_headline()));
+    document.push_headline(state.live_headline());
     let limit = match state.timeout_ms {
         0 => String::new(),
         limit => format!("; a run is stopped after {}", format_duration(limit)),
@@ -110,12 +110,11 @@ pub fn report_live(state: &LiveState) -> Document {
         figure("runs", "runs so far") => case.runs,
         words("verdict", "verdict") => case.verdict.as_deref().unwrap_or_default(),
     };
-    document.push(ReportBlock::Table(columns.build_table("cases", &state.cases)));
-    document.push(ReportBlock::Note(
+    document.push_table(columns.build_table("cases", &state.cases));
+    document.push_note(
         "Verdicts are given only at the planned interim analyses: in between, false alarms would \
-         be more frequent than stated."
-            .into(),
-    ));
+         be more frequent than stated.",
+    );
     document.attach_data(
         "progress",
         json!({"session": state.number, "killed": state.is_killed, "done": state.done, "planned": state.planned}),
@@ -129,7 +128,7 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
     for load in loads {
         let progress = &load.progress;
         document.push_heading(2, load_title(load));
-        document.push(ReportBlock::Headline(load_headline(progress)));
+        document.push_headline(load_headline(progress));
         let silent_ms = now_unix_ms.saturating_sub(load.at_unix_ms).max(0) as u64;
         document.push(ReportBlock::Paragraph(format!(
             "Started {} ago; last update {} ago.",

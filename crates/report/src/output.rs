@@ -402,7 +402,7 @@ mod tests {
     fn an_unknown_sort_column_is_refused_with_the_supported_ones() {
         let mut document = Document::new("t");
         let columns = vec![ReportColumn::machine("q"), ReportColumn::machine("change")];
-        document.push(ReportBlock::Table(ReportTable { columns, ..ReportTable::new("changes") }));
+        document.push_table(ReportTable { columns, ..ReportTable::new("changes") });
         let output = OutputOptions { sort: Some("-p".into()), ..OutputOptions::default() };
         let error = print_document(&document, &output, &mut Vec::new()).unwrap_err();
         assert_eq!(error.to_string(), "unknown sort column 'p': supported columns are change q");
@@ -423,11 +423,7 @@ mod tests {
         let mut document = Document::new("t");
         document.push(table("change", [1.0, 3.0, 2.0]));
         document.push(table("other", [5.0, 6.0, 4.0]));
-        document.push(ReportBlock::Appendix {
-            title: "more".into(),
-            instead: None,
-            blocks: vec![table("change", [7.0, 9.0, 8.0])],
-        });
+        document.push(ReportBlock::appendix("more", vec![table("change", [7.0, 9.0, 8.0])]));
         let printed = |sort: &str| {
             let output = OutputOptions {
                 sort: Some(sort.into()),
@@ -453,10 +449,10 @@ mod tests {
         };
         let document_for = |output: &OutputOptions| {
             let mut document = Document::new("t");
-            document.push(ReportBlock::Headline("faster".into()));
+            document.push_headline("faster");
             output.add_detail(&mut document, |output, document| {
                 assert_ne!(output.verbosity, Verbosity::Quiet);
-                document.push(ReportBlock::Note("found by a test".into()));
+                document.push_note("found by a test");
             });
             document
         };

@@ -56,15 +56,11 @@ pub fn report_confirmation(
     let mut document = Document::new("confirmation");
     document.push_warnings(&findings.warnings);
     document.append_document(report_validity(&findings.validity));
-    document.push(ReportBlock::Headline(confirm_headline(&lines)));
-    document.push(ReportBlock::Table(confirm_columns().build_table("confirmations", &lines)));
+    document.push_headline(confirm_headline(&lines));
+    document.push_table(confirm_columns().build_table("confirmations", &lines));
     let mut compared = report_comparison(findings, output);
     compared.blocks.retain(|block| matches!(block, ReportBlock::Table(_) | ReportBlock::Note(_)));
-    document.push(ReportBlock::Appendix {
-        title: "The comparison".into(),
-        instead: None,
-        blocks: std::mem::take(&mut compared.blocks),
-    });
+    document.push(ReportBlock::appendix("The comparison", std::mem::take(&mut compared.blocks)));
     document.append_document(report_failures(&findings.failures, output.verbosity));
     document
 }
@@ -78,9 +74,9 @@ fn direction_word(metric: &Metric, is_more: bool) -> &'static str {
 /// Builds the report for two sides that are the same program.
 pub fn report_identical() -> Document {
     let mut document = Document::new("confirmation");
-    document.push(ReportBlock::Headline(
-        "refuted: both programs are the same file; check data, machine and environment".into(),
-    ));
+    document.push_headline(
+        "refuted: both programs are the same file; check data, machine and environment",
+    );
     document
 }
 
@@ -193,8 +189,8 @@ pub fn report_backfill(lines: &[BackfillLine], total: usize) -> Document {
     if failed > 0 {
         parts.push(format!("{failed} failed"));
     }
-    document.push(ReportBlock::Headline(parts.join(", ")));
-    document.push(ReportBlock::Table(backfill_columns().build_table("revisions", lines)));
+    document.push_headline(parts.join(", "));
+    document.push_table(backfill_columns().build_table("revisions", lines));
     document
 }
 
@@ -232,23 +228,20 @@ pub fn report_bisection(
     output: &OutputOptions,
 ) -> Document {
     let mut document = Document::new("bisection");
-    document.push(ReportBlock::Headline(bisection_headline(found)));
+    document.push_headline(bisection_headline(found));
     if let Some(answer) = &found.answer
         && !answer.parts.is_empty()
     {
-        document.push(ReportBlock::Table(changes_table(found, &answer.parts)));
+        document.push_table(changes_table(found, &answer.parts));
     }
     document.extend(remaining_candidates(found));
     output.add_detail(&mut document, |_, document| document.extend(ends_note(found)));
     let revisions = measured_revisions(found);
     if !revisions.is_empty() {
-        document.push(ReportBlock::Appendix {
-            title: format!("{} measured", format_count(revisions.len(), "revision", "revisions")),
-            instead: None,
-            blocks: vec![ReportBlock::Table(
-                measured_columns(found).build_table("measured", &revisions),
-            )],
-        });
+        document.push(ReportBlock::appendix(
+            format!("{} measured", format_count(revisions.len(), "revision", "revisions")),
+            vec![ReportBlock::Table(measured_columns(found).build_table("measured", &revisions))],
+        ));
     }
     document.attach_data("range", json!(found.bisection.range));
     document.attach_data("revisions", json!(found.bisection.line.len()));
@@ -470,11 +463,10 @@ fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
     if set.len() <= MAX_LISTED_REVISIONS {
         return vec![table];
     }
-    vec![ReportBlock::Appendix {
-        title: format!("{} left", format_count(set.len(), "revision", "revisions")),
-        instead: None,
-        blocks: vec![table],
-    }]
+    vec![ReportBlock::appendix(
+        format!("{} left", format_count(set.len(), "revision", "revisions")),
+        vec![table],
+    )]
 }
 
 /// Returns a note on the difference between the ends. Returns `None` if the ends do not clearly

@@ -253,20 +253,20 @@ pub fn list_sessions(page: &SessionsPage<'_>) -> Document {
         document.push(ReportBlock::Paragraph(message));
     }
     let table = session_columns().build_table("sessions", sessions);
-    document.push(ReportBlock::Table(table));
+    document.push_table(table);
     if sessions.len() < page.all && !sessions.is_empty() {
-        document.push(ReportBlock::Note(format!(
+        document.push_note(format!(
             "{} of {} sessions; earlier ones: --page {}, all: --limit 0",
             sessions.len(),
             format_number(page.all as f64, 0),
             page.number + 1
-        )));
+        ));
     }
     if let Some(killed) = sessions.iter().rev().find(|session| session.is_killed) {
-        document.push(ReportBlock::Note(format!(
+        document.push_note(format!(
             "killed: the measuring process is gone, but its results are kept; resume with --resume @{}",
             killed.number
-        )));
+        ));
     }
     document
 }
@@ -376,16 +376,16 @@ pub fn list_planned_cases(
     time: Option<Duration>,
 ) -> Document {
     let mut document = Document::new("cases");
-    document.push(ReportBlock::Table(case_columns().build_table("cases", cases)));
+    document.push_table(case_columns().build_table("cases", cases));
     let runs: u64 = cases.iter().map(|case| case.runs).sum();
     let runs = format_count(runs as usize, "run", "runs");
     let (up_to, precision) = if is_upper_bound { ("up to ", "up to") } else { ("", "about") };
     let duration = time.map(|time| format!(", {precision} {} of measuring", format_about(time)));
-    document.push(ReportBlock::Note(format!(
+    document.push_note(format!(
         "{}, {up_to}{runs}{}",
         format_count(cases.len(), "case", "cases"),
         duration.unwrap_or_default()
-    )));
+    ));
     document
 }
 
@@ -427,9 +427,9 @@ pub fn report_trial(trial: &TrialOutcome, output: &OutputOptions) -> Document {
             trial.working_files, trial.files, trial.cases
         )
     };
-    document.push(ReportBlock::Headline(text));
+    document.push_headline(text);
     let table = trial_columns(failed, skipped).build_table("trial", std::slice::from_ref(trial));
-    document.push(ReportBlock::Table(table));
+    document.push_table(table);
     document.append_document(report_failures(&trial.failures, output.verbosity));
     document
 }

@@ -78,7 +78,7 @@ pub fn report_snippets(
     }
     if has_times {
         output.add_detail(&mut document, |_, document| {
-            document.push(ReportBlock::Note(figures_note(figures)));
+            document.push_note(figures_note(figures));
         });
     }
     if findings.comparisons.is_empty() {
@@ -91,7 +91,7 @@ pub fn report_snippets(
 /// omit the appendix, but files contain it.
 fn quiet_appendix(blocks: Vec<ReportBlock>, is_quiet: bool) -> Vec<ReportBlock> {
     if is_quiet && !blocks.is_empty() {
-        vec![ReportBlock::Appendix { title: "Figures and warnings".into(), instead: None, blocks }]
+        vec![ReportBlock::appendix("Figures and warnings", blocks)]
     } else {
         blocks
     }
@@ -124,13 +124,9 @@ pub fn report_search(
     document.push_warnings(&findings.warnings);
     for level_series in levels {
         if let Some(scaling) = &level_series.scaling {
-            document.push(ReportBlock::Headline(scaling_headline(
-                &level_series.label,
-                scaling,
-                None,
-            )));
+            document.push_headline(scaling_headline(&level_series.label, scaling, None));
         }
-        document.push(ReportBlock::Table(levels_table(level_series)));
+        document.push_table(levels_table(level_series));
         output.add_detail(&mut document, |_, document| {
             let law = level_series.scaling.as_ref().map(law_sentence);
             document.extend(law.map(ReportBlock::Note));
@@ -141,7 +137,7 @@ pub fn report_search(
         });
     }
     output.add_detail(&mut document, |_, document| {
-        document.push(ReportBlock::Note(SEARCH_NOTE.into()));
+        document.push_note(SEARCH_NOTE);
     });
     document.append_document(report_failures(&findings.failures, output.verbosity));
     for level_series in levels {

@@ -5,7 +5,7 @@
 
 use crate::case_labels::{CaseLabels, LabelLine, labelled_rows, parameters_json};
 use crate::columns::{ColumnSet, column_set};
-use crate::document::{Document, ReportBlock};
+use crate::document::Document;
 use crate::figure::{
     Uncertainty, better_direction, format_count, format_number, format_signed, name_in_unit,
     uncertainty_of, uncertainty_of_median,
@@ -32,14 +32,14 @@ const SUMMARIES_TABLE: &str = "summaries";
 pub fn report_summaries(summaries: &[CaseSummary], output: &OutputOptions) -> Document {
     let mut document = Document::new("summary");
     if let [only] = summaries {
-        document.push(ReportBlock::Headline(summary_sentence(only, output.unit)));
+        document.push_headline(summary_sentence(only, output.unit));
     }
     for section in group_sections(summaries) {
-        document.push(ReportBlock::Table(section_table(&section, output)));
+        document.push_table(section_table(&section, output));
     }
     if !summaries.is_empty() {
         output.add_detail(&mut document, |_, document| {
-            document.push(ReportBlock::Note(SUMMARY_NOTE.into()));
+            document.push_note(SUMMARY_NOTE);
         });
     }
     document

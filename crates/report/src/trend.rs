@@ -31,21 +31,20 @@ pub fn report_trend(
 ) -> Document {
     let mut document = Document::new("trend");
     if history.series.is_empty() {
-        document.push(ReportBlock::Headline("no series has a point on this branch".into()));
+        document.push_headline("no series has a point on this branch");
     }
     document.extend(history.notes.iter().cloned().map(ReportBlock::Note));
     let gallery = TrendGallery { history, axis, output };
     document.extend(gallery.trend_blocks(&|_| true, &|_, _| true));
     for series in &history.series {
         document.push_heading(2, series_title(series));
-        document.push(ReportBlock::Headline(trend_headline(series)));
-        document.push(ReportBlock::Appendix {
-            title: "Points".into(),
-            instead: None,
-            blocks: vec![ReportBlock::Table(
+        document.push_headline(trend_headline(series));
+        document.push(ReportBlock::appendix(
+            "Points",
+            vec![ReportBlock::Table(
                 trend_columns().build_table("points", &point_lines(series, history, listed)),
             )],
-        });
+        ));
         document.extend(changes::changes_table(series, history).map(ReportBlock::Table));
         output.add_detail(&mut document, |_, document| {
             document.extend(trend_notes(series).into_iter().map(ReportBlock::Note));

@@ -38,24 +38,20 @@ pub fn report_warmup(
     let mut document = Document::new("warmup");
     document.push_warnings(&found.findings.warnings);
     let names = entry_names(found);
-    document.push(ReportBlock::Headline(warmup_headline(found)));
+    document.push_headline(warmup_headline(found));
     for sentence in comparison_sentences(found, &names) {
         document.push(ReportBlock::Paragraph(sentence));
     }
     output.add_detail(&mut document, |_, document| {
         document.push(ReportBlock::Paragraph(machine_sentence(found, machine)));
     });
-    document.push(ReportBlock::Table(cases_table(found, &names)));
+    document.push_table(cases_table(found, &names));
     output.add_detail(&mut document, |_, document| {
-        document.push(ReportBlock::Note(warmup_note(found)));
+        document.push_note(warmup_note(found));
     });
     if !found.findings.comparisons.is_empty() {
         let compared = comparison::report_comparison(&found.findings, output);
-        document.blocks.push(ReportBlock::Appendix {
-            title: "Comparison of the figures".into(),
-            instead: None,
-            blocks: compared.blocks,
-        });
+        document.blocks.push(ReportBlock::appendix("Comparison of the figures", compared.blocks));
         document.data.extend(compared.data);
     }
     document.push(ReportBlock::Appendix {
@@ -505,19 +501,18 @@ pub fn report_iterations(
     let mut document = Document::new("iterations");
     let is_steady = |file: &&IterationsOfFile| file.outcome == IterationsOutcome::Steady;
     let steady = files.iter().filter(is_steady).count();
-    document.push(ReportBlock::Headline(format!(
+    document.push_headline(format!(
         "sufficient {parameter} found for {steady} of {}",
         format_count(files.len(), "benchmark file", "benchmark files")
-    )));
+    ));
     let table = iterations_columns(parameter).build_table("iterations", files);
-    document.push(ReportBlock::Table(table));
+    document.push_table(table);
     output.add_detail(&mut document, |_, document| {
-        document.push(ReportBlock::Note(
+        document.push_note(
             "CV: standard deviation of the runs divided by their mean, averaged over the cases; \
              max CV: the CV of the case that varies most; shortest sample: duration of a sample of \
-             the quickest case. Where no number is enough, the steadiest number is shown."
-                .into(),
-        ));
+             the quickest case. Where no number is enough, the steadiest number is shown.",
+        );
     });
     document
 }

@@ -50,7 +50,7 @@ pub fn report_comparison(findings: &AnalysisFindings, output: &OutputOptions) ->
             };
             let (ended_after, failures) = (findings.ended_after, &findings.failures);
             let sentence = text::comparison_headline(comparison, change, ended_after, failures);
-            document.push(ReportBlock::Headline(subject + &sentence));
+            document.push_headline(subject + &sentence);
         }
         add_section(section, &findings.failures, output, &mut document);
     }
@@ -77,7 +77,7 @@ fn add_section(
         document.extend(highlight_blocks(section.first_comparison()));
     });
     if section.comparisons.iter().any(|comparison| !comparison.rows.is_empty()) {
-        document.push(ReportBlock::Table(section_table(section, output)));
+        document.push_table(section_table(section, output));
         let shared = rows::shared_remarks(&section.named_rows().cases);
         document.extend(shared.into_iter().map(ReportBlock::Note));
         let machine_notes =

@@ -39,7 +39,7 @@ pub fn report_experiment(
     let title = experiment.question.as_ref().unwrap_or(&experiment.name);
     document.push_heading(1, title.clone());
     if found.groups.is_empty() {
-        document.push(ReportBlock::Headline("nothing was measured".into()));
+        document.push_headline("nothing was measured");
     }
     document.extend(headline::answer_blocks(found, experiment));
     document.extend(headline::cells_table(found).map(ReportBlock::Table));
@@ -333,10 +333,10 @@ fn report_claims(found: &ExperimentFindings) -> Document {
         rows.push(columns.build_row(claim));
         rows.extend(claim.parts.iter().map(comparison_remark).map(ReportRow::Remark));
     }
-    document.push(ReportBlock::Table(ReportTable {
+    document.push_table(ReportTable {
         caption: vec!["claims".to_owned()],
         ..columns.table_of_rows("claims", rows)
-    }));
+    });
     document
 }
 

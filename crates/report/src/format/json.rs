@@ -272,8 +272,8 @@ mod tests {
             ..ReportTable::new("changes")
         };
         let mut document = Document::new("comparison");
-        document.push(ReportBlock::Headline("new is faster".into()));
-        document.push(ReportBlock::Table(table));
+        document.push_headline("new is faster");
+        document.push_table(table);
         document.attach_data("environments", json!([{"cpus": 4}]));
         document.attach_data("environments", json!([{"cpus": 8}]));
         let mut written = Vec::new();

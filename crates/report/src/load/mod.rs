@@ -45,8 +45,8 @@ const OPEN_NOTE: &str = "response: from the time a request was due to the last b
 pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Document {
     let mut document = Document::new("load");
     document.extend(load_warnings(loads).into_iter().map(ReportBlock::Warning));
-    document.push(ReportBlock::Headline(text::loads_headline(loads)));
-    document.push(ReportBlock::Table(tables::summary_table(loads)));
+    document.push_headline(text::loads_headline(loads));
+    document.push_table(tables::summary_table(loads));
     // The charts precede the details: a timeline shows at a glance whether the results mean
     // anything.
     document.push_charts(charts::draw_charts(loads));
@@ -115,7 +115,7 @@ fn add_details(load: &LoadFindings<'_>, load_count: usize, document: &mut Docume
             document.push_heading(2, load_name(load));
             document.extend(blocks);
         }
-        _ => document.push(ReportBlock::Appendix { title: load_name(load), instead: None, blocks }),
+        _ => document.push(ReportBlock::appendix(load_name(load), blocks)),
     }
 }
 

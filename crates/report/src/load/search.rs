@@ -33,22 +33,21 @@ pub fn report_search(
     let mut document = Document::new("load");
     document.extend(levels.iter().flat_map(levels_warnings).map(ReportBlock::Warning));
     for series in levels {
-        document.push(ReportBlock::Headline(levels_headline(series)));
-        document.push(ReportBlock::Table(levels_table(series)));
+        document.push_headline(levels_headline(series));
+        document.push_table(levels_table(series));
         output.add_detail(&mut document, |_, document| {
             let law = series.scaling.as_ref().map(law_sentence);
             document.extend(law.map(ReportBlock::Note));
-            document.push(ReportBlock::Note(levels_note(series)));
+            document.push_note(levels_note(series));
         });
     }
     for series in tried {
         add_rates(series, &mut document);
     }
-    document.push(ReportBlock::Appendix {
-        title: "Every load".into(),
-        instead: None,
-        blocks: vec![ReportBlock::Table(tables::summary_table(loads))],
-    });
+    document.push(ReportBlock::appendix(
+        "Every load",
+        vec![ReportBlock::Table(tables::summary_table(loads))],
+    ));
     let charts = levels.iter().flat_map(levels_charts);
     document.push_charts(charts);
     document.attach_data("scaling", levels.iter().map(levels_data).collect());
@@ -177,9 +176,9 @@ const KEPT_NOTE: &str = "A rate is kept when at least 98 % of the due requests w
 
 /// Adds the results of the rates tried on one address.
 fn add_rates(rates: &RateSeries, document: &mut Document) {
-    document.push(ReportBlock::Headline(rates_headline(rates)));
-    document.push(ReportBlock::Table(rates_table(rates)));
-    document.push(ReportBlock::Note(KEPT_NOTE.into()));
+    document.push_headline(rates_headline(rates));
+    document.push_table(rates_table(rates));
+    document.push_note(KEPT_NOTE);
     document.push_charts(rates_chart(rates));
     document.attach_data(
         "highest_rate",

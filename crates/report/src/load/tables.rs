@@ -5,7 +5,7 @@
 //! and [`times_table`].
 
 use crate::columns::{ColumnSet, column_set};
-use crate::document::{Fact, ReportBlock};
+use crate::document::{Fact, ReportBlock, new_fact};
 use crate::figure::{
     Uncertainty, decimal_place, format_count, format_duration, format_number, format_quantity,
     format_rate, format_share,
@@ -133,15 +133,7 @@ pub fn outcome_blocks(load: &LoadFindings<'_>) -> Vec<ReportBlock> {
         [outcome_table(load, counts), status_table(load, counts)].map(ReportBlock::Table).into();
     let is_plain =
         counts.succeeded() == counts.attempts() && counts.codes().nonzero_counts().count() == 1;
-    if is_plain {
-        vec![ReportBlock::Appendix {
-            title: "Outcomes and statuses".to_owned(),
-            instead: None,
-            blocks: tables,
-        }]
-    } else {
-        tables
-    }
+    if is_plain { vec![ReportBlock::appendix("Outcomes and statuses", tables)] } else { tables }
 }
 
 fn outcome_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable {
@@ -386,10 +378,6 @@ pub fn load_facts(load: &LoadFindings<'_>) -> Vec<Fact> {
     facts.extend(machines_fact(run));
     facts.extend(warmup_fact(run));
     facts
-}
-
-fn new_fact(name: &str, value: String) -> Fact {
-    (name.to_owned(), value)
 }
 
 fn format_length(ns: u64) -> String {

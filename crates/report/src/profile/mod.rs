@@ -32,20 +32,20 @@ pub fn report_profiles(
 ) -> Document {
     let mut document = Document::new("profiles");
     document.extend(profile_warnings(sides).into_iter().map(ReportBlock::Warning));
-    document.push(ReportBlock::Headline(profiles_headline(sides, &found.extra)));
+    document.push_headline(profiles_headline(sides, &found.extra));
     if let Some(entry) = &found.extra.entry
         && let Some(sentence) = callees_text(entry)
     {
         document.push(ReportBlock::Paragraph(sentence));
     }
     if found.extra.direction != CostDirection::Alike {
-        document.push(ReportBlock::Table(cost_table(sides, &found.extra)));
+        document.push_table(cost_table(sides, &found.extra));
     }
     output.add_detail(&mut document, |output, document| {
         let notes = profile_notes(sides, &found.extra);
         document.extend(notes.into_iter().map(ReportBlock::Note));
         if output.files.is_empty() && output.format.is_none() {
-            document.push(ReportBlock::Note(FLAMES_HINT.into()));
+            document.push_note(FLAMES_HINT);
         }
     });
     document.push_charts(flame_graphs(sides, found));
@@ -195,7 +195,7 @@ fn add_sections(
     document: &mut Document,
 ) {
     document.push_heading(2, "Where the time goes");
-    document.push(ReportBlock::Note(PROFILES_NOTE.to_owned()));
+    document.push_note(PROFILES_NOTE);
     let mut seen_notes = Vec::new();
     let mut data = Vec::new();
     for case_profile in profiles {
@@ -248,11 +248,9 @@ fn add_section(
             ReportBlock::Note(sentence) if seen_notes.contains(&sentence) => {}
             ReportBlock::Note(sentence) => {
                 seen_notes.push(sentence.clone());
-                document.push(ReportBlock::Note(sentence));
+                document.push_note(sentence);
             }
-            ReportBlock::Table(table) => {
-                document.push(ReportBlock::Table(add_case_columns(table, case_profile)))
-            }
+            ReportBlock::Table(table) => document.push_table(add_case_columns(table, case_profile)),
             ReportBlock::Chart(chart) if draws => {
                 document.push(ReportBlock::Chart(title_chart(*chart, case_profile)))
             }
