@@ -1,5 +1,6 @@
 //! Draws value axes at the left and the bottom: grid lines behind the data, tick labels and axis
-//! labels. Uses as many ticks as possible without overlapping labels.
+//! labels. Uses as many ticks as possible without overlapping labels. Also lays out the names of
+//! categories.
 
 use crate::ChartAxis;
 use crate::axis::{AxisExtent, AxisMapping, AxisTick};

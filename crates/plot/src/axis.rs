@@ -1,6 +1,5 @@
 //! Describes a chart axis: its label and scale, the extent that it shows, and the positions of its
-//! values in pixels. `ticks` chooses the ticks of an axis, and `axes` draws them. Start at
-//! [`ChartAxis`] and [`AxisMapping`].
+//! values in pixels, and its ticks. `axes` draws them. Start at [`ChartAxis`] and [`AxisMapping`].
 
 use crate::format::{even_labels, format_figure, log2_labels, log10_labels};
 

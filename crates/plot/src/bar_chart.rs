@@ -1,5 +1,5 @@
-//! Draws grouped bars with intervals. Bars start at zero, because their lengths are compared. A
-//! logarithmic axis has no zero, so its bars start at the lower end.
+//! Draws grouped bars with intervals, and groups of box plots. Bars start at zero, because their
+//! lengths are compared. A logarithmic axis has no zero, so its bars start at the lower end.
 
 use crate::axis::{AxisExtent, can_show};
 use crate::banded::{BandData, BandPlot};

@@ -29,9 +29,9 @@
 //! ```
 
 // Each kind of chart has a module of its own, which holds its data, its extents and the layers that
-// it draws. Charts share `sheet` and `header` for everything around the chart; `axis` and `axes` for
-// the axes; `banded` for plots with categories or rows; `style` and `svg` for the marks.
-// The small charts of a grid also use `point_chart` and `histogram_chart`.
+// it draws. Charts share `sheet` for everything around the chart; `axis` and `axes` for the axes;
+// `banded` for plots with categories or rows; `style` and `svg` for the marks. The small charts of a
+// grid also use `point_chart` and `histogram_chart`.
 mod axes;
 mod axis;
 mod banded;
@@ -70,8 +70,7 @@ pub use trend_chart::{TrendChart, TrendLevel};
 pub use trend_marks::{TrendChange, TrendNote, TrendNoteKind, TrendState};
 pub use trend_points::{TrendAxis, TrendDetail, TrendPoint};
 
-use crate::sheet::ChartHeader;
-use sheet::{SheetContent, draw_sheet, natural_size};
+use sheet::{ChartHeader, SheetContent, draw_sheet, natural_size};
 use svg::OutputMedium;
 
 /// A chart of any kind.
@@ -149,7 +148,7 @@ impl AnyChart {
     /// See [`AnyChart::png`].
     #[cfg(feature = "png")]
     pub fn png_zoomed(&self, size: ImageSize, zoom: u32) -> Result<Vec<u8>, PlotError> {
-        png::encode_png(&self.svg_outlined(size), size, zoom)
+        crate::png::encode_png(&self.svg_outlined(size), size, zoom)
     }
 
     /// A size with room for every label of this chart. The width is 960, or 1280 for many small

@@ -1,6 +1,7 @@
 //! Draws points in the plane: scatter charts with a marker per point, and line charts that connect
 //! the points of a series and show their intervals as error bars. [`PointData`] selects the points
 //! that the axes can show, finds axes that fit these points, and draws the layers of both charts.
+//! Also draws runs in order of execution.
 
 use crate::axes::{PlotArea, PointPlane};
 use crate::axis::{AxisExtent, can_show};

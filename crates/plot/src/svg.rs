@@ -1,5 +1,5 @@
 //! Writes SVG: the elements, attributes and text that the charts need. Numbers have at most two
-//! decimals, so a chart gives the same text on every machine.
+//! decimals, so a chart gives the same text on every machine. Also defines their colors.
 
 use crate::text::{FONT_FAMILIES, text_outline, text_width};
 use std::borrow::Cow;

@@ -3,8 +3,8 @@
 //! other events. A sparkline shows the same in a row of a table.
 //!
 //! This module chooses the range of values to show, and draws the levels. `trend_points` draws the
-//! points, `trend_marks` draws changes and notes, and `trend_axis` draws the area below the plot.
-//! Callers detect the changes.
+//! points and the area below the plot, and `trend_marks` draws changes and notes. Callers detect
+//! the changes.
 
 use crate::axes::{PlotArea, draw_left_axis, left_gutter_width, top_strip_height};
 use crate::axis::{AxisExtent, AxisMapping, can_show};

@@ -1,6 +1,6 @@
 //! Draws the points of a trend. Each point has a marker that shows the machine, a bar that shows
 //! the interval, and details: a tooltip, and attributes for programs. If there are too many points
-//! to be distinguished, they are combined into buckets.
+//! to be distinguished, they are combined into buckets. Also draws the axis below the plot.
 
 use crate::axes::{PlotArea, TICK_PX, bottom_label_height, draw_base_line, draw_bottom_label};
 use crate::axis::AxisMapping;

@@ -1,4 +1,5 @@
-//! Lists what a store holds: projects, benchmarks, cases, machines, calibrations.
+//! Lists what a store holds (projects, benchmarks, cases, machines, calibrations) and how a server
+//! is configured.
 //!
 //! This module chooses wording and columns; its callers choose the page that a row links to. Start
 //! with [`list_benchmarks`].

@@ -1,6 +1,7 @@
-//! Builds the reports of `doctor`. The report of the checks lists sources of noise on this machine
-//! with their remedies. The report of `doctor --calibrate` compares a program with itself. It says
-//! whether the rate of false alarms is as expected, and how noisy each case is.
+//! Builds the reports of `doctor`, and of `tune` and the outbox, whose state `doctor` checks. The
+//! report of the checks lists sources of noise on this machine with their remedies. The report of
+//! `doctor --calibrate` compares a program with itself. It says whether the rate of false alarms is
+//! as expected, and how noisy each case is.
 //!
 //! Start at [`report_checks`], [`report_calibration`] and [`report_tuned_calibration`].
 

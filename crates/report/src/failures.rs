@@ -1,6 +1,8 @@
 //! Reports failures, each with its cause, its stderr and a command that reproduces it. Also lists
-//! benchmarks that reported that they cannot run here.
+//! benchmarks that reported that they cannot run here, the result of a gate, and figures that are
+//! not valid.
 
+use crate::case_labels::distinct;
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::format_count;
@@ -123,13 +125,8 @@ fn skipped_blocks(skipped: &[&StepFailure]) -> Vec<ReportBlock> {
     if skipped.is_empty() {
         return Vec::new();
     }
-    let mut items: Vec<String> = Vec::new();
-    for failure in skipped {
-        let item = format!("{}: {}", failure_subject(failure), failure.cause);
-        if !items.contains(&item) {
-            items.push(item);
-        }
-    }
+    let item = |failure: &&StepFailure| format!("{}: {}", failure_subject(failure), failure.cause);
+    let items = distinct(skipped.iter().map(item));
     let number = format_count(items.len(), "benchmark", "benchmarks");
     vec![
         ReportBlock::Paragraph(format!("Not run, because they cannot run here ({number}):")),
@@ -138,8 +135,7 @@ fn skipped_blocks(skipped: &[&StepFailure]) -> Vec<ReportBlock> {
 }
 
 // Reports the result of a gate (a pass/fail check) in one line.
-//
-// `analysis::gate` computes the result. Start at [`report_gate`].
+// `analysis::gate` computes the result.
 
 /// Reports the result of a gate, for people and for programs.
 pub fn report_gate(outcome: &GateOutcome) -> Document {
@@ -161,8 +157,7 @@ pub fn report_gate(outcome: &GateOutcome) -> Document {
 // Reports figures that are not what their names say, or that mean less than they seem to. Each
 // figure gets an explanation and a remedy.
 //
-// This module only presents findings; `analysis/validity/` computes them. Start at
-// [`report_validity`].
+// The code below only presents findings; `analysis/validity/` computes them.
 
 /// The machine-readable name of the table.
 const VALIDITY_TABLE: &str = "validity";

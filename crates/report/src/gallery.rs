@@ -96,6 +96,7 @@ struct GatheredCases<'a> {
     indexes: HashMap<String, usize>,
 }
 
+#[derive(Default)]
 struct GatheredCase<'a> {
     id: String,
     answers: Vec<CaseAnswer>,
@@ -108,12 +109,7 @@ struct GatheredCase<'a> {
 impl<'a> GatheredCases<'a> {
     fn case_entry(&mut self, id: String) -> &mut GatheredCase<'a> {
         let index = *self.indexes.entry(id.clone()).or_insert_with(|| {
-            self.cases.push(GatheredCase {
-                id,
-                answers: Vec::new(),
-                panels: Vec::new(),
-                extra_charts: Vec::new(),
-            });
+            self.cases.push(GatheredCase { id, ..GatheredCase::default() });
             self.cases.len() - 1
         });
         &mut self.cases[index]

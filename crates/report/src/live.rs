@@ -1,4 +1,5 @@
-//! Reports the state of a running session: its progress and preliminary results.
+//! Reports the state of a running session: its progress and preliminary results, as a document or
+//! as lines.
 //!
 //! This module chooses the wording; callers decide which cases may already have a verdict. Start at
 //! [`report_live`].

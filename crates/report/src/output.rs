@@ -197,7 +197,7 @@ enum OutputFileKind {
 
 /// A file to write.
 #[derive(Debug)]
-pub struct PlannedFile {
+struct PlannedFile {
     path: PathBuf,
     kind: OutputFileKind,
 }
@@ -230,7 +230,7 @@ fn plan_files(document: &Document, paths: &[PathBuf]) -> anyhow::Result<Vec<Plan
 }
 
 /// Whether the file would be an HTML page.
-pub fn is_page(path: &Path) -> bool {
+fn is_page(path: &Path) -> bool {
     matches!(file_kind(path), Ok(OutputFileKind::Text(ReportFormat::Html)))
 }
 
@@ -314,7 +314,7 @@ pub struct WrittenFile {
 ///
 /// # Errors
 /// Reports the first file that cannot be drawn or written.
-pub fn write_files(document: &Document, plan: &[PlannedFile]) -> anyhow::Result<Vec<WrittenFile>> {
+fn write_files(document: &Document, plan: &[PlannedFile]) -> anyhow::Result<Vec<WrittenFile>> {
     let charts: Vec<&ReportChart> = document.charts().collect();
     for PlannedFile { path, kind } in plan {
         let bytes = match *kind {

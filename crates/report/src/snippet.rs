@@ -62,7 +62,10 @@ pub fn report_snippets(
             warning_blocks.extend(compared.blocks.extract_if(.., |block| is_warning(block)));
             document.blocks = quiet_appendix(warning_blocks, is_quiet);
             document.append_document(compared);
-            figures_blocks.insert(0, heading_block("Each snippet by itself"));
+            figures_blocks.insert(
+                0,
+                ReportBlock::Heading { level: 2, text: "Each snippet by itself".into() },
+            );
         }
         None => {
             warning_blocks.extend(findings.warnings.iter().cloned().map(ReportBlock::Warning));
@@ -95,10 +98,6 @@ fn quiet_appendix(blocks: Vec<ReportBlock>, is_quiet: bool) -> Vec<ReportBlock> 
     } else {
         blocks
     }
-}
-
-fn heading_block(text: &str) -> ReportBlock {
-    ReportBlock::Heading { level: 2, text: text.into() }
 }
 
 fn figures_note(figures: &[SnippetFigures]) -> String {
@@ -288,10 +287,8 @@ fn level_columns<'a>() -> ColumnSet<SnippetLevelRow<'a>> {
 }
 
 // Reports at which concurrency throughput stops growing: the answer in words, the figures of each
-// level, the fitted law, and the chart. A visit is one measurement at a level.
-//
-// Load tests and snippets share this module, so it knows nothing about the work of a worker. Start
-// at [`scaling_headline`].
+// level, the fitted law, and the chart. A visit is one measurement at a level. Load tests and
+// snippets share the code below, so it knows nothing about the work of a worker.
 
 /// Maximum relative standard deviation of the visits to a level. Larger differences hide where
 /// throughput stops growing: in the simulations of crates/stats/DERIVATIONS.md, this point is then

@@ -1,4 +1,4 @@
-//! Builds the report of `history trend`: series over revisions.
+//! Builds the report of `history trend`: series over revisions. Also exports them for other programs.
 //!
 //! This module chooses wording and columns. Start at [`report_trend`].
 
@@ -258,8 +258,7 @@ fn series_data(series: &SeriesTrend) -> Value {
 // Exports a history for other programs: a table of points over time for Otava, and the file
 // `data.js` for the pages of github-action-benchmark.
 //
-// This module chooses points, columns and keys. Speedwell's own tools read the JSON of `trend`
-// instead. Start at [`export_otava`] and [`export_data_js`].
+// Speedwell's own tools read the JSON of `trend` instead.
 
 /// A file for another program.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! Reports the findings of `speedwell warmup`: which processes reach a steady state, when, and at
-//! what cost.
+//! what cost. Also reports the numbers of iterations that `speedwell iterations` finds.
 //!
 //! This module chooses wording, tables and charts; `analysis::warmup` decides when a process is
 //! steady. Start at [`report_warmup`].

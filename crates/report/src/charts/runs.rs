@@ -1,5 +1,5 @@
 //! Draws charts of runs: boxes, bars, histograms, values in execution order, and every run of one
-//! case.
+//! case. Also draws the means of runs over a parameter.
 
 use crate::case_labels::distinct;
 use crate::charts::panel::{

@@ -354,19 +354,13 @@ fn unmatched_blocks(
     verbosity: Verbosity,
 ) -> Vec<ReportBlock> {
     let mut blocks = Vec::new();
-    let mut sides: Vec<(&String, &Vec<String>)> = Vec::new();
-    for comparison in comparisons {
-        let both_sides = [
+    let sides = comparisons.iter().flat_map(|comparison| {
+        [
             (&comparison.baseline, &comparison.only_baseline),
             (&comparison.candidate, &comparison.only_candidate),
-        ];
-        for side in both_sides {
-            if !side.1.is_empty() && !sides.contains(&side) {
-                sides.push(side);
-            }
-        }
-    }
-    for (variant, ids) in sides {
+        ]
+    });
+    for (variant, ids) in distinct(sides.filter(|(_, ids)| !ids.is_empty())) {
         let cases = format_count(ids.len(), "case", "cases");
         blocks.push(ReportBlock::Paragraph(format!("Not compared, only in {variant} ({cases}):")));
         let named = if verbosity == Verbosity::Verbose {

@@ -4,7 +4,7 @@
 //! row depend on: the common unit of both sides, the digits shown, and the footnote marks. The
 //! second decides what each column shows.
 
-use crate::case_labels::parameters_json;
+use crate::case_labels::{distinct, parameters_json};
 use crate::charts::{forest_row, threshold_band};
 use crate::columns::{ColumnSet, column_set};
 use crate::document::ReportChart;
@@ -393,9 +393,6 @@ pub fn add_disturbance(columns: &mut ColumnSet<VerdictLine<'_>>) {
 // Reports on cases that were measured on several machines: which machine measured a case, how much
 // the machines differ, and what to expect of other such machines. Start at [`withdrawal_remark`],
 // [`add_columns`] and [`machines_forest`]; `analysis/machines.rs` computes the findings.
-//
-// This file and `rows.rs` use each other on purpose: `rows.rs` adds the columns of this file to
-// its table, and these columns read the rows of that table.
 
 /// Says why a verdict was withdrawn. Names the two machines that differ most.
 fn withdrawal_remark(row: &CaseComparison) -> Option<String> {
@@ -453,13 +450,8 @@ fn add_machine_columns<'a>(
     columns: &mut ColumnSet<VerdictLine<'a>>,
     by_machine: &[&AcrossMachines],
 ) {
-    let mut names: Vec<String> = Vec::new();
-    for machine in by_machine.iter().flat_map(|by_machine| &by_machine.machines) {
-        if !names.contains(&machine.name) {
-            names.push(machine.name.clone());
-        }
-    }
-    for name in names {
+    let machines = by_machine.iter().flat_map(|by_machine| &by_machine.machines);
+    for name in distinct(machines.map(|machine| machine.name.clone())) {
         let column = ReportColumn::figure("change_on_machine", name.clone()).for_people();
         columns.add_column(column.expendable(7), move |line| {
             let effect = line_machines(line).find(|machine| machine.name == name);

@@ -1,5 +1,5 @@
 //! Puts the answer of an experiment into words. Sentences give the result of each comparison and of
-//! the control, which is a variant measured twice.
+//! the control, which is a variant measured twice. Tables and charts give an overview.
 
 use crate::case_labels::distinct;
 use crate::charts::{ComparedSides, forest_row, label_cases, threshold_band};
@@ -233,7 +233,7 @@ fn noise_floor_note(group: &GroupFindings, metric: &MetricFindings) -> Option<St
     ))
 }
 
-// Builds the overview of an experiment: grids of variants that differ in two factors, combinations
+// The overview of an experiment: grids of variants that differ in two factors, combinations
 // that failed, and forest charts of the changes of a group.
 
 /// The results in one case for every combination of two factors, in the main metric of the group.

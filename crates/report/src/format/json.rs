@@ -1,5 +1,5 @@
-//! Writes a document as one JSON object, for programs. Numbers have full precision and are in the
-//! stored unit.
+//! Writes documents for programs: as one JSON object, or the main table as CSV. Numbers have full
+//! precision and are in the stored unit.
 //!
 //! # Schema, version 1
 //!

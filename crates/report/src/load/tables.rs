@@ -1,5 +1,5 @@
 //! Builds the tables of a report of loads: a row per load, outcomes and statuses, percentiles,
-//! times.
+//! times. Also lists facts about a load.
 //!
 //! Each table has its own entry point: [`summary_table`], [`outcome_blocks`], [`percentiles_table`]
 //! and [`times_table`].

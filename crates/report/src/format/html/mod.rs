@@ -3,7 +3,7 @@
 //!
 //! Everything is readable without the script, which only adds conveniences such as sorting,
 //! filtering and copying. The page omits what would make it too large, and says so. Start at
-//! [`render_page`], which renders blocks with [`write_document`]. `gallery.rs` renders the charts of
+//! [`render_page`], which renders blocks with [`write_blocks`]. `gallery.rs` renders the charts of
 //! all cases, and `table.rs` tables. `page_layout.rs` has the frame that a server adds.
 
 use crate::document::{Document, Fact, ReportBlock, ReportChart, group_blocks};
@@ -73,7 +73,7 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
     };
     let blocks = document.answer_first().into_iter();
     let shown: Vec<&ReportBlock> = blocks.filter(|block| !is_above(block)).collect();
-    write_document(&shown, &mut writer);
+    write_blocks(&shown, true, &mut writer);
     let mut page = match frame {
         PageFrame::Alone => {
             write_raw_data(document, &mut writer)?;
@@ -297,10 +297,7 @@ fn write_raw_data(document: &Document, writer: &mut HtmlWriter) -> io::Result<()
 /// Maximum size of the raw data in bytes; larger data are left out.
 const MAX_DATA_BYTES: usize = 8 << 20;
 
-// Renders the blocks of a document as HTML.
-//
-// Start at [`write_document`]. `table.rs` renders tables, and `gallery.rs` the charts of all
-// cases.
+// The blocks of a document as HTML.
 
 /// Width of a chart in CSS pixels. At this width, the text of the chart has the size of the page's
 /// small print. On narrower screens, the chart scrolls inside its frame.
@@ -312,11 +309,7 @@ const WIDE_PX: u32 = 1180;
 /// Width of a chart next to another one.
 const NARROW_CHART_PX: u32 = 580;
 
-/// Renders the blocks of a document. Lists their headings in the table of contents.
-pub fn write_document(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
-    write_blocks(blocks, true, writer);
-}
-
+/// Renders blocks. Those at the `top` of the document list their headings in the table of contents.
 fn write_blocks(blocks: &[&ReportBlock], top: bool, writer: &mut HtmlWriter) {
     let is_gathered = |block: &ReportBlock| {
         matches!(block, ReportBlock::Note(_) | ReportBlock::Warning(_) | ReportBlock::Chart(_))

@@ -4,8 +4,7 @@
 //! The server decides which pages exist, and describes a page's frame as plain data. This module
 //! escapes these data. Start with [`ServedFrame`].
 
-use super::writer::{RowChoice, escape_html};
-use crate::format::html::writer::ChartsLocation;
+use crate::format::html::writer::{ChartsLocation, RowChoice, escape_html};
 use std::fmt::Write as _;
 
 /// How a document becomes a page.

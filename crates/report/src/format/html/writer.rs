@@ -1,5 +1,5 @@
 //! Holds a page while it is being written: the text so far, and the ids and anchors in use. Also
-//! escapes text for HTML.
+//! escapes text for HTML, and decides which charts go to separate pages.
 
 use crate::document::{CaseGallery, CaseView, Document, ReportBlock};
 use crate::figure::format_number;
@@ -150,7 +150,7 @@ pub fn escape_json(json: &str) -> String {
 // Puts the charts of many cases on separate pages. On one page, they would take megabytes that few
 // readers look at.
 //
-// This module decides which galleries are divided, and into which parts. A part is an ordinary
+// The code below decides which galleries are divided, and into which parts. A part is an ordinary
 // document, readable without scripts. On a page that links to a part, a script can fetch the part
 // and show its charts in place. Start at [`parts_of_charts`] and [`part_of_charts`].
 
