@@ -1,4 +1,5 @@
-//! Builds the report of `history trend`: series over revisions. Also exports them for other programs.
+//! Builds the report of `history trend`: series over revisions. Also exports them for other
+//! programs.
 //!
 //! This module chooses wording and columns. Start at [`report_trend`].
 
