@@ -8,15 +8,13 @@
 
 use crate::ChartAxis;
 use crate::axes::{
-    bottom_height, draw_base_line, draw_bottom_axis, draw_left_axis, left_gutter_width,
-    top_strip_height,
+    CategoryLabels, bottom_height, draw_base_line, draw_bottom_axis, draw_left_axis,
+    left_gutter_width, top_strip_height, wanted_height,
 };
 use crate::axis::{AxisExtent, AxisMapping};
-use crate::category_labels::{CategoryLabels, wanted_height};
-use crate::color::{GRID, MUTED};
-use crate::header::{LegendKey, LegendSwatch};
+use crate::sheet::{LegendKey, LegendSwatch};
 use crate::style::SeriesStyle;
-use crate::svg::{PixelRect, SvgWriter, TextAnchor, TextLine};
+use crate::svg::{GRID, MUTED, PixelRect, SvgWriter, TextAnchor, TextLine};
 use crate::text::CAP_HEIGHT;
 
 /// Fraction of a band that marks may fill. The rest separates neighboring bands.

@@ -3,12 +3,10 @@
 //! with another profile. [`FlameRows`] places the boxes, and `fit_name` shortens names that do not
 //! fit their boxes.
 
-use crate::color::{INK, MUTED, NEUTRAL, PAPER};
 use crate::format::format_count;
-use crate::header::{ChartHeader, LegendKey, LegendSwatch};
-use crate::sheet::{ImageSize, SheetContent};
+use crate::sheet::{ChartHeader, ImageSize, LegendKey, LegendSwatch, SheetContent};
 use crate::style::SeriesStyle;
-use crate::svg::{PixelRect, SvgWriter, TextLine};
+use crate::svg::{INK, MUTED, NEUTRAL, PAPER, PixelRect, SvgWriter, TextLine};
 use crate::text::{reserved_width, truncate_end};
 use std::borrow::Cow;
 

@@ -4,16 +4,16 @@
 //! A table can also embed the plot in pieces, with one small drawing per row. Other columns of the
 //! table hold the names and numbers.
 
-use crate::axes::{bottom_height, small_ticks};
+use crate::axes::{LABEL_PX, bottom_height, small_ticks, wanted_height};
 use crate::axis::{AxisExtent, AxisMapping};
 use crate::banded::{RowMargins, RowPlot};
-use crate::category_labels::{LABEL_PX, wanted_height};
-use crate::color::{AXIS, BAND, INK, MUTED};
 use crate::format::{format_count, format_fixed, format_range, join_names};
-use crate::header::{ChartHeader, LegendKey, LegendSwatch, omitted_note};
-use crate::sheet::SheetContent;
+use crate::sheet::{ChartHeader, LegendKey, LegendSwatch, SheetContent, omitted_note};
 use crate::style::VerdictMark;
-use crate::svg::{OutputMedium, PixelRect, SvgWriter, TextAnchor, TextLine, format_decimal};
+use crate::svg::{
+    AXIS, BAND, INK, MUTED, OutputMedium, PixelRect, SvgWriter, TextAnchor, TextLine,
+    format_decimal,
+};
 use crate::text::{CAP_HEIGHT, reserved_width};
 use crate::{AxisScale, ChartAxis};
 

@@ -3,14 +3,14 @@
 
 use crate::axes::{PlotArea, PointPlane, TOP_STRIP, draw_bottom_label, draw_left_label};
 use crate::axis::{AxisExtent, can_show};
-use crate::color::{BAND, INK, PAPER};
 use crate::format::{format_count, format_figure, join_names};
-use crate::header::{ChartHeader, LegendKey, LegendSwatch, omitted_note};
 use crate::histogram_chart::{LabelPlacement, ValueData};
 use crate::point_chart::{PointData, PointSeries};
-use crate::sheet::{ImageSize, SheetContent, draw_message};
+use crate::sheet::{
+    ChartHeader, ImageSize, LegendKey, LegendSwatch, SheetContent, draw_message, omitted_note,
+};
 use crate::style::SeriesStyle;
-use crate::svg::{PixelRect, SvgWriter, TextLine};
+use crate::svg::{BAND, INK, PAPER, PixelRect, SvgWriter, TextLine};
 use crate::text::wrap_text;
 use crate::{ChartAxis, HistogramSeries};
 use std::ops::Range;

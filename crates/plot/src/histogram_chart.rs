@@ -8,13 +8,11 @@
 use crate::axes::{PlotArea, PointPlane, draw_base_line, draw_left_label, top_strip_height};
 use crate::axis::{AxisExtent, AxisMapping, ScaleProjection, can_show};
 use crate::banded::{RowMargins, RowPlot};
-use crate::color::PAPER;
 use crate::distribution::{CountedValue, HistogramBins, TukeyStats, point_offsets, total_count};
 use crate::format::{format_count, format_figure, format_heading, format_range, summarize_series};
-use crate::header::{ChartHeader, LegendKey, LegendSwatch, omitted_note};
-use crate::sheet::SheetContent;
+use crate::sheet::{ChartHeader, LegendKey, LegendSwatch, SheetContent, omitted_note};
 use crate::style::SeriesStyle;
-use crate::svg::{PixelRect, SvgWriter};
+use crate::svg::{PAPER, PixelRect, SvgWriter};
 use crate::{AxisScale, ChartAxis};
 
 /// Maximum number of series whose bars share a plot.

@@ -24,7 +24,7 @@ pub enum PlotError {
 }
 
 /// Maximum number of pixels. 200 million pixels take 800 MB while rendering.
-pub(crate) const MAX_PIXELS: u64 = 200_000_000;
+const MAX_PIXELS: u64 = 200_000_000;
 
 impl fmt::Display for PlotError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,12 +1,12 @@
 //! Determines the style of a series from its index: color, marker, dash and hatching.
 //!
-//! There are seven colors (`color.rs`) and seven markers. After every seven series, the markers
+//! There are seven colors (`svg.rs`) and seven markers. After every seven series, the markers
 //! shift by one relative to the colors, so 49 series have different combinations.
 
-use crate::color::{
-    FULL_LINE, NEUTRAL, PALE_LINE, PAPER, RgbColor, SERIES_COLORS, blend_with_white, tint_color,
+use crate::svg::{
+    FULL_LINE, NEUTRAL, PALE_LINE, PAPER, RgbColor, SERIES_COLORS, SvgWriter, blend_with_white,
+    format_decimal, tint_color,
 };
-use crate::svg::{SvgWriter, format_decimal};
 use std::borrow::Cow;
 
 const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];

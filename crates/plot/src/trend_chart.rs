@@ -3,23 +3,20 @@
 //! other events. A sparkline shows the same in a row of a table.
 //!
 //! This module chooses the range of values to show, and draws the levels. `trend_points` draws the
-//! points, `trend_marks` draws changes and notes, and `trend_axis` draws the area below the plot.
-//! Callers detect the changes.
+//! points and the area below the plot, and `trend_marks` draws changes and notes. Callers detect
+//! the changes.
 
 use crate::axes::{PlotArea, draw_left_axis, left_gutter_width, top_strip_height};
 use crate::axis::{AxisExtent, AxisMapping, can_show};
-use crate::color::{INK, MUTED, tint_color};
 use crate::format::{format_count, format_figure, join_names};
-use crate::header::{ChartHeader, LegendKey, LegendSwatch, make_dotted, omitted_note};
 use crate::point_chart::{ChartPoint, PointSeries};
-use crate::sheet::SheetContent;
+use crate::sheet::{ChartHeader, LegendKey, LegendSwatch, SheetContent, make_dotted, omitted_note};
 use crate::style::SeriesStyle;
-use crate::svg::{OutputMedium, PixelRect, SvgWriter};
-use crate::trend_axis::{TrendAxis, TrendFoot};
+use crate::svg::{INK, MUTED, OutputMedium, PixelRect, SvgWriter, tint_color};
 use crate::trend_marks::{TrendChange, TrendMarks, TrendNote, TrendNoteKind};
 use crate::trend_points::{
-    MAX_SINGLE_POINTS, PointBucket, PointField, TrendDetail, TrendPoint, make_buckets,
-    style_of_machine,
+    MAX_SINGLE_POINTS, PointBucket, PointField, TrendAxis, TrendDetail, TrendFoot, TrendPoint,
+    make_buckets, style_of_machine,
 };
 use crate::{AxisScale, ChartAxis};
 

@@ -3,10 +3,9 @@
 
 use crate::axes::PlotArea;
 use crate::axis::AxisMapping;
-use crate::color::{AXIS, INK, MUTED, NEUTRAL, PAPER};
-use crate::header::draw_failure;
+use crate::sheet::draw_failure;
 use crate::style::VerdictMark;
-use crate::svg::{PixelRect, SvgWriter, TextLine};
+use crate::svg::{AXIS, INK, MUTED, NEUTRAL, PAPER, PixelRect, SvgWriter, TextLine};
 use crate::text::{reserved_width, truncate_end};
 
 /// Font size and lane height of the labels, for changes and for notes.

@@ -1,4 +1,5 @@
-//! Lists what a store holds: projects, benchmarks, cases, machines, calibrations.
+//! Lists what a store holds (projects, benchmarks, cases, machines, calibrations) and how a server
+//! is configured.
 //!
 //! This module chooses wording and columns; its callers choose the page that a row links to. Start
 //! with [`list_benchmarks`].
@@ -10,7 +11,8 @@ use crate::table::{ReportCell, ReportRow, RowName, TextEmphasis};
 use serde_json::json;
 use speedwell_model::NoiseCalibration;
 use speedwell_model::stored::{
-    SessionOverview, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine,
+    AuditEntry, SessionOverview, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine,
+    StoredToken,
 };
 use speedwell_plot::{BarCategory, BarChart, ChartBar};
 
@@ -29,7 +31,7 @@ pub struct ProjectLine {
 
 /// Adds the commands for first-time users.
 pub fn add_first_steps(document: &mut Document) {
-    document.push(ReportBlock::Headline("no sessions yet".into()));
+    document.push_headline("no sessions yet");
     document.push(ReportBlock::Paragraph("Sessions appear here as soon as they start.".into()));
     document.push(ReportBlock::Command {
         label: "measure the benchmarks of a file or folder".into(),
@@ -48,11 +50,11 @@ pub fn list_projects(projects: &[ProjectLine]) -> Document {
         add_first_steps(&mut document);
     } else {
         let week: usize = projects.iter().map(sessions_of_week).sum();
-        document.push(ReportBlock::Headline(format!(
+        document.push_headline(format!(
             "{}, {} in the last seven days",
             format_count(projects.len(), "project", "projects"),
             format_count(week, "session", "sessions")
-        )));
+        ));
     }
     let columns = column_set! { project: ProjectLine;
         label("project", "project") => &project.name,
@@ -63,7 +65,7 @@ pub fn list_projects(projects: &[ProjectLine]) -> Document {
         figure("sessions", "sessions") => capped_count_cell(project.sessions),
         figure("week", "last 7 days") => ReportCell::large_count(sessions_of_week(project)),
     };
-    document.push(ReportBlock::Table(columns.build_table("projects", projects)));
+    document.push_table(columns.build_table("projects", projects));
     for project in projects.iter().filter(|line| sessions_of_week(line) > 0) {
         document.push_charts([ReportChart::new(
             format!("Sessions of {} in the last seven days", project.name),
@@ -106,11 +108,11 @@ pub fn list_benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
         return document;
     }
     let cases = benchmarks.iter().map(|benchmark| benchmark.cases).sum();
-    document.push(ReportBlock::Headline(format!(
+    document.push_headline(format!(
         "{} with {}",
         format_count(benchmarks.len(), "benchmark", "benchmarks"),
         format_count(cases, "case", "cases")
-    )));
+    ));
     let columns = column_set! { benchmark: StoredBenchmark;
         label("benchmark", "benchmark") =>
             ReportCell::words(&benchmark.name).with_text(split_group(&benchmark.name).1),
@@ -130,7 +132,7 @@ pub fn list_benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
         }
         rows.push(columns.build_row(benchmark));
     }
-    document.push(ReportBlock::Table(columns.table_of_rows("benchmarks", rows)));
+    document.push_table(columns.table_of_rows("benchmarks", rows));
     document
 }
 
@@ -142,17 +144,14 @@ fn split_group(name: &str) -> (&str, &str) {
 /// Lists the cases of one benchmark.
 pub fn list_cases(benchmark: &str, cases: &[StoredCase]) -> Document {
     let mut document = Document::new("benchmark");
-    document.push(ReportBlock::Headline(format!(
-        "{benchmark}: {}",
-        format_count(cases.len(), "case", "cases")
-    )));
+    document.push_headline(format!("{benchmark}: {}", format_count(cases.len(), "case", "cases")));
     let columns = column_set! { case: StoredCase;
         label("case", "case") => &case.id,
         figure("sessions", "sessions") => capped_count_cell(case.sessions),
         figure("runs", "runs") => runs_cell(case),
         figure("newest", "newest session") => ReportCell::session(case.newest),
     };
-    document.push(ReportBlock::Table(columns.build_table("cases", cases)));
+    document.push_table(columns.build_table("cases", cases));
     document
 }
 
@@ -174,7 +173,7 @@ pub fn list_machines(
         0 => "no machines yet".to_owned(),
         count => format_count(count, "machine", "machines"),
     };
-    document.push(ReportBlock::Headline(headline));
+    document.push_headline(headline);
     if machines.is_empty() {
         document.push(ReportBlock::Paragraph(
             "A machine is listed after its first complete session.".into(),
@@ -193,7 +192,7 @@ pub fn list_machines(
         words("last_unix_ms", "last (UTC)") => ReportCell::moment(line.stored.last_unix_ms),
         words("calibration", "calibration") => calibration_cell(line.calibration.as_ref()),
     };
-    document.push(ReportBlock::Table(columns.build_table("machines", &lines)));
+    document.push_table(columns.build_table("machines", &lines));
     document
 }
 
@@ -223,11 +222,11 @@ fn calibration_cell(calibration: Option<&NoiseCalibration>) -> ReportCell {
 /// its newest session.
 pub fn describe_machine(machine: &StoredMachine) -> Document {
     let mut document = Document::new("machine");
-    document.push(ReportBlock::Headline(format!(
+    document.push_headline(format!(
         "{}: {}",
         machine.machine.title(),
         format_count(machine.sessions, "session", "sessions")
-    )));
+    ));
     let facts = [
         ("Host", machine.machine.name.clone()),
         ("Label", machine.machine.label.clone()),
@@ -274,7 +273,7 @@ pub fn list_environment_changes(changes: &[EnvironmentChange]) -> Document {
         words("before", "before") => &change.before,
         words("after", "after") => &change.after,
     };
-    document.push(ReportBlock::Table(columns.build_table("environment_facts", changes)));
+    document.push_table(columns.build_table("environment_facts", changes));
     document
 }
 
@@ -282,7 +281,7 @@ pub fn list_environment_changes(changes: &[EnvironmentChange]) -> Document {
 pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
     let mut document = Document::new("calibrations");
     if calibrations.is_empty() {
-        document.push(ReportBlock::Headline("no machine has been calibrated yet".into()));
+        document.push_headline("no machine has been calibrated yet");
         document.push(ReportBlock::Paragraph(
             "A calibration compares a program with itself many times. It shows how often this \
              machine finds a difference where there is none; at 95 % confidence, about 5 % \
@@ -297,7 +296,7 @@ pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
     }
     let unexpected =
         calibrations.iter().filter(|calibration| !calibration.found.is_in_range()).count();
-    document.push(ReportBlock::Headline(match unexpected {
+    document.push_headline(match unexpected {
         0 => format!(
             "{}, all with as many false alarms as expected",
             format_count(calibrations.len(), "calibration", "calibrations")
@@ -306,9 +305,9 @@ pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
             "{}, {count} with too many or too few false alarms",
             format_count(calibrations.len(), "calibration", "calibrations")
         ),
-    }));
+    });
     let table = calibration_columns().build_table("calibrations", calibrations);
-    document.push(ReportBlock::Table(table));
+    document.push_table(table);
     document
 }
 
@@ -331,4 +330,190 @@ fn false_alarms_cell(calibration: &NoiseCalibration) -> ReportCell {
     let NoiseCalibration { false_alarms, comparisons, .. } = *calibration;
     let share = f64::from(false_alarms) / f64::from(comparisons.max(1));
     ReportCell::value(false_alarms).with_text(format!("{false_alarms} ({})", format_share(share)))
+}
+
+// Reports the configuration of a server: its projects, its tokens and the audit log. The command
+// line and the server's settings page show the same report.
+
+/// A project of a server.
+#[derive(Debug, Clone)]
+pub struct ServedProject {
+    /// The project's name.
+    pub name: String,
+    /// Whether the project can be read without a token.
+    pub is_public: bool,
+    /// The number of sessions.
+    pub sessions: usize,
+    /// The size in bytes of the project's file, if there is one.
+    pub bytes: Option<u64>,
+    /// The repository on whose pull requests the server comments, if any.
+    pub forge: Option<String>,
+}
+
+/// The configuration of a server.
+#[derive(Debug, Clone, Copy)]
+pub struct ServerSettings<'a> {
+    /// The version of the program.
+    pub version: &'a str,
+    /// A description of the store.
+    pub store: &'a str,
+    /// The current time, in milliseconds since the Unix epoch.
+    pub now_unix_ms: i64,
+    /// The projects.
+    pub projects: &'a [ServedProject],
+    /// The tokens.
+    pub tokens: &'a [StoredToken],
+    /// The latest audit entries, newest first.
+    pub audit: &'a [AuditEntry],
+}
+
+/// Reports all settings.
+pub fn report_settings(settings: &ServerSettings<'_>) -> Document {
+    let mut document = Document::new("settings");
+    let now = settings.now_unix_ms;
+    let valid = settings.tokens.iter().filter(|token| token.is_valid(now));
+    document.push_headline(format!(
+        "{} and {}, on {}",
+        format_count(settings.projects.len(), "project", "projects"),
+        format_count(valid.count(), "valid token", "valid tokens"),
+        settings.store
+    ));
+    document.push(ReportBlock::Paragraph(format!(
+        "Speedwell {}. To manage tokens, projects and comments on pull requests, use 'speedwell \
+         serve token', 'speedwell serve project' and 'speedwell serve forge' on the server's \
+         machine.",
+        settings.version
+    )));
+    document.push_heading(2, "Projects");
+    document.append_document(list_served_projects(settings.projects));
+    document.push_heading(2, "Tokens");
+    document.append_document(list_tokens(settings.tokens, now));
+    document.push_heading(2, "Audit");
+    document.append_document(list_audit(settings.audit));
+    document
+}
+
+/// Lists the projects of a server.
+pub fn list_served_projects(projects: &[ServedProject]) -> Document {
+    let mut document = Document::new("projects");
+    let has_forge = projects.iter().any(|project| project.forge.is_some());
+    let columns = column_set! { project: ServedProject;
+        label("project", "project") =>
+            ReportCell::words(&project.name).with_link(format!("/{}/", project.name)),
+        words("read", "read by") => if project.is_public { "everybody" } else { "tokens" },
+        figure("sessions", "sessions") => ReportCell::large_count(project.sessions),
+        figure("bytes", "file") =>
+            ReportCell::quantity(project.bytes.map(|bytes| bytes as f64), "B"),
+        words("forge", "comments on") if has_forge => project.forge.as_deref().unwrap_or_default(),
+    };
+    document.push_table(columns.build_table("projects", projects));
+    document
+}
+
+/// Lists the tokens of a server, without their secrets.
+pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
+    let mut document = Document::new("tokens");
+    if tokens.is_empty() {
+        document.push(ReportBlock::Paragraph("No tokens yet.".into()));
+        return document;
+    }
+    let columns = column_set! { token: StoredToken;
+        label("id", "token") => &token.id,
+        words("name", "name") => &token.name,
+        words("scopes", "may") => scope_names(token),
+        words("project", "in") => token.project.as_deref().unwrap_or("all projects"),
+        words("branches", "branches") => name_list(token.branches.as_deref()),
+        words("machines", "machines") => name_list(token.machines.as_deref()),
+        words("state", "state") => token_state(token, now_unix_ms),
+        words("created_unix_ms", "made (UTC)") => ReportCell::moment(token.created_unix_ms),
+        words("expires_unix_ms", "expires (UTC)") => token.expires_unix_ms.map(ReportCell::moment),
+        // The time is stored as the beginning of an hour, so it may be earlier than the creation of
+        // the token.
+        words("used_unix_ms", "last used (UTC, by the hour)") =>
+            token.used_unix_ms.map(|ms| ReportCell::moment(ms.max(token.created_unix_ms))),
+    };
+    document.push_table(columns.build_table("tokens", tokens));
+    document
+}
+
+fn scope_names(token: &StoredToken) -> String {
+    let names: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
+    names.join(", ")
+}
+
+/// Joins names. `None` stands for all.
+fn name_list(names: Option<&[String]>) -> String {
+    names.map_or_else(|| "all".to_owned(), |names| names.join(", "))
+}
+
+fn token_state(token: &StoredToken, now_unix_ms: i64) -> &'static str {
+    if token.is_valid(now_unix_ms) {
+        "valid"
+    } else if token.revoked_unix_ms.is_some() {
+        "revoked"
+    } else {
+        "expired"
+    }
+}
+
+/// Lists the audit log: who did what.
+pub fn list_audit(lines: &[AuditEntry]) -> Document {
+    let mut document = Document::new("audit");
+    if lines.is_empty() {
+        document.push(ReportBlock::Paragraph("No changes yet.".into()));
+        return document;
+    }
+    let columns = column_set! { line: AuditEntry;
+        label("at_unix_ms", "when (UTC)") => ReportCell::moment(line.at_unix_ms),
+        words("actor", "actor") => &line.actor,
+        words("action", "action") => &line.action,
+        words("token", "token") => line.token.as_ref(),
+        words("address", "address") => line.address.as_ref(),
+        words("project", "project") => line.project.as_ref(),
+        words("subject", "subject") => line.subject.as_ref(),
+        words("result", "result") => &line.result,
+    };
+    document.push_table(columns.build_table("audit", lines));
+    document
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{RenderDocument as _, TextFormat};
+    use speedwell_model::stored::TokenScope;
+
+    /// Times of use are stored as the beginning of an hour. A time before the creation of the token
+    /// is not shown.
+    #[test]
+    fn a_token_is_never_shown_as_used_before_its_creation() {
+        const HOUR_MS: i64 = 3_600_000;
+        let token = |used: i64| StoredToken {
+            id: "ab12".into(),
+            digest: Vec::new(),
+            name: "ci".into(),
+            scopes: vec![TokenScope::Push],
+            project: None,
+            branches: None,
+            machines: None,
+            created_unix_ms: 20 * HOUR_MS + 1_800_000,
+            expires_unix_ms: None,
+            used_unix_ms: Some(used * HOUR_MS),
+            revoked_unix_ms: None,
+        };
+        let mut bytes = Vec::new();
+        let document = list_tokens(&[token(20), token(22)], 30 * HOUR_MS);
+        TextFormat::default().render(&document, &mut bytes).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let times: Vec<&str> = text
+            .lines()
+            .flat_map(|line| {
+                line.match_indices("1970-01-01 ")
+                    .map(|(at, day)| &line[at + day.len()..at + day.len() + 5])
+            })
+            .collect();
+        assert_eq!(times, ["20:30", "20:30", "20:30", "22:00"], "{text}");
+        // All times are in one zone. Each header names the zone.
+        assert_eq!(text.matches("(UTC").count(), 2, "{text}");
+    }
 }

@@ -119,58 +119,41 @@ impl<T> ColumnSet<T> {
     }
 }
 
-impl From<&str> for ReportCell {
-    /// Converts to the same words for people and programs.
-    fn from(words: &str) -> ReportCell {
-        ReportCell::words(words)
-    }
-}
-
-impl From<&String> for ReportCell {
-    /// Converts to the same words for people and programs.
-    fn from(words: &String) -> ReportCell {
-        ReportCell::words(words)
-    }
-}
-
-impl From<String> for ReportCell {
-    /// Converts to the same words for people and programs.
-    fn from(words: String) -> ReportCell {
-        ReportCell::words(words)
-    }
-}
-
-/// Converts whole numbers to cells that show every digit.
-macro_rules! convert_counts {
-    ($($Count:ty),+) => {
-        $(impl From<$Count> for ReportCell {
-            /// Converts to a number that shows every digit, without separators.
-            fn from(count: $Count) -> ReportCell {
-                ReportCell::value(count).with_text(count.to_string())
+/// Converts values to cells with the given functions.
+macro_rules! convert_with {
+    ($($Value:ty => $convert:expr),+ $(,)?) => {
+        $(impl From<$Value> for ReportCell {
+            fn from(value: $Value) -> ReportCell {
+                $convert(value)
             }
         })+
     };
 }
-convert_counts!(i64, u32, u64, usize);
+convert_with! {
+    // The same words for people and programs.
+    &str => ReportCell::words,
+    &String => ReportCell::words,
+    String => ReportCell::words,
+    // Counts show every digit.
+    i64 => count_cell,
+    u32 => count_cell,
+    u64 => count_cell,
+    usize => count_cell,
+    // Only for programs.
+    bool => ReportCell::value,
+    Value => ReportCell::value,
+}
+
+/// Creates a cell with a whole number, shown without separators.
+fn count_cell<Count: Into<Value> + ToString>(count: Count) -> ReportCell {
+    let text = count.to_string();
+    ReportCell::value(count).with_text(text)
+}
 
 impl From<f64> for ReportCell {
     /// Converts to a figure for programs only. Infinities and NaN become "not known".
     fn from(figure: f64) -> ReportCell {
         ReportCell::figure(Some(figure))
-    }
-}
-
-impl From<bool> for ReportCell {
-    /// Converts to a truth value for programs only.
-    fn from(is_true: bool) -> ReportCell {
-        ReportCell::value(is_true)
-    }
-}
-
-impl From<Value> for ReportCell {
-    /// Converts to a value for programs only.
-    fn from(value: Value) -> ReportCell {
-        ReportCell::value(value)
     }
 }
 

@@ -1,6 +1,7 @@
-//! Builds the reports of `doctor`. The report of the checks lists sources of noise on this machine
-//! with their remedies. The report of `doctor --calibrate` compares a program with itself. It says
-//! whether the rate of false alarms is as expected, and how noisy each case is.
+//! Builds the reports of `doctor`, and of `tune` and the outbox, whose state `doctor` checks. The
+//! report of the checks lists sources of noise on this machine with their remedies. The report of
+//! `doctor --calibrate` compares a program with itself. It says whether the rate of false alarms is
+//! as expected, and how noisy each case is.
 //!
 //! Start at [`report_checks`], [`report_calibration`] and [`report_tuned_calibration`].
 
@@ -9,7 +10,8 @@ use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::failures::report_failures;
 use crate::figure::{
-    format_change, format_count, format_interval, format_moment, format_setting, format_share,
+    format_change, format_count, format_duration, format_interval, format_moment, format_setting,
+    format_share,
 };
 use crate::output::{OutputOptions, Verbosity};
 use crate::table::{ReportCell, ReportRow, ReportTable, RowName, TextEmphasis};
@@ -17,7 +19,8 @@ use serde_json::json;
 use speedwell_analysis::{
     AnalysisFindings, CalibratedCase, CalibrationFindings, CalibrationOutcome, SpreadChange,
 };
-use speedwell_model::NoiseCalibration;
+use speedwell_model::stored::{OutboxEntry, UploadState};
+use speedwell_model::{NoiseCalibration, quote};
 use std::sync::Arc;
 
 /// One check and its result.
@@ -44,7 +47,7 @@ pub fn report_checks(checks: &[CheckLine]) -> Document {
         }
     }
     let mut document = Document::new("checks");
-    document.push(ReportBlock::Table(columns.table_of_rows("checks", rows)));
+    document.push_table(columns.table_of_rows("checks", rows));
     document
 }
 
@@ -63,7 +66,7 @@ pub fn report_layouts(findings: &AnalysisFindings) -> Document {
             () => "unclear whether layout matters",
         };
         let sentence = spread.to_sentence();
-        document.push(ReportBlock::Headline(format!("{}: {answer}. {sentence}", spread.case)));
+        document.push_headline(format!("{}: {answer}. {sentence}", spread.case));
     }
     let data = findings.layout.iter().map(|spread| {
         let components = &spread.components;
@@ -109,9 +112,9 @@ const CALIBRATE_COMMAND: &str = "speedwell doctor --calibrate FILE";
 pub fn report_calibration(found: &CalibrationFindings, output: &OutputOptions) -> Document {
     let mut document = Document::new("calibration");
     document.push_warnings(&found.warnings);
-    document.push(ReportBlock::Headline(calibration_headline(found)));
+    document.push_headline(calibration_headline(found));
     if !found.cases.is_empty() {
-        document.push(ReportBlock::Table(case_table(found)));
+        document.push_table(case_table(found));
         output.add_detail(&mut document, |_, document| {
             document.extend(calibration_notes(found).into_iter().map(ReportBlock::Note));
         });
@@ -150,24 +153,23 @@ pub fn report_tuned_calibration(
 ) -> Document {
     let mut document = Document::new("tuned_calibration");
     document.push_warnings(&before.warnings);
-    document.push(ReportBlock::Headline(tuned_headline(spreads)));
+    document.push_headline(tuned_headline(spreads));
     let mut table = ReportTable {
         caption: vec![format!("set: {knobs}")],
         ..spread_columns().build_table("spreads", spreads)
     };
     table.caption.extend(before.metric.iter().map(|metric| metric.name.clone()));
-    document.push(ReportBlock::Table(table));
+    document.push_table(table);
     output.add_detail(&mut document, |_, document| {
-        document.push(ReportBlock::Note(
+        document.push_note(
             "spread: the median difference between two runs of the same thing in one block. The \
              interval is computed by resampling blocks. Before and after were measured in \
-             sequence, so they also differ by other work that started or ended in between."
-                .into(),
-        ));
+             sequence, so they also differ by other work that started or ended in between.",
+        );
         let alarms = [("before", before), ("after", after)];
         let alarms =
             alarms.map(|(when, found)| format!("{when}: {}", expected_alarms_text(&found.counts)));
-        document.push(ReportBlock::Note(alarms.join("; ")));
+        document.push_note(alarms.join("; "));
     });
     document.attach_data("before", calibration_data(before));
     document.attach_data("after", calibration_data(after));
@@ -375,10 +377,280 @@ fn calibration_data(found: &CalibrationFindings) -> serde_json::Value {
     })
 }
 
+// Reports the outbox, which is the queue of sessions to upload, and the state of its entries.
+
+/// Lists the entries of the outbox.
+pub fn report_outbox(items: &[OutboxEntry]) -> Document {
+    let mut document = Document::new("outbox");
+    if items.is_empty() {
+        document.push(ReportBlock::Paragraph("the outbox is empty".to_owned()));
+    }
+    let columns = column_set! { item: OutboxEntry;
+        figure("number", "session") => ReportCell::session(item.session),
+        machine("id") => &item.id,
+        words("state", "state") => upload_state_cell(item.state),
+        words("url", "to").for_people() => ReportCell::text(&item.url),
+        figure("attempts", "attempts") => ReportCell::value(item.attempts),
+        words("sent_unix_ms", "sent (UTC)") => item.sent_unix_ms.map(ReportCell::moment),
+        words("reason", "reason").for_people() => ReportCell::text(reason_text(item)),
+    };
+    document.push_table(columns.build_table("outbox", items));
+    document
+}
+
+fn upload_state_cell(state: UploadState) -> ReportCell {
+    let emphasis = match state {
+        UploadState::Sent => TextEmphasis::None,
+        UploadState::Waiting => TextEmphasis::Caution,
+        UploadState::Refused => TextEmphasis::Bad,
+    };
+    ReportCell::words(state.name()).with_emphasis(emphasis)
+}
+
+/// Says why the last attempt failed, or why a session is not sent.
+fn reason_text(item: &OutboxEntry) -> String {
+    let is_over = ["complete", "imported"].contains(&item.ended.as_str());
+    match (&item.reason, is_over || item.state == UploadState::Sent) {
+        (Some(reason), _) => reason.clone(),
+        (None, true) => String::new(),
+        (None, false) => format!("{}: resume it first, or push it by its number", item.ended),
+    }
+}
+
+/// Returns the outbox check of `doctor`, or `None` if everything was sent.
+pub fn outbox_check(items: &[OutboxEntry]) -> Option<CheckLine> {
+    let count = |state: UploadState| items.iter().filter(|item| item.state == state).count();
+    let sentence = |count: usize, singular: &str, plural: &str| {
+        let verb = if count == 1 { singular } else { plural };
+        format!("{} {verb}", crate::format_count(count, "session", "sessions"))
+    };
+    let (waiting, refused) = (count(UploadState::Waiting), count(UploadState::Refused));
+    let found = match (waiting, refused) {
+        (0, 0) => return None,
+        (waiting, 0) => sentence(waiting, "waits", "wait"),
+        (0, refused) => sentence(refused, "is refused", "are refused"),
+        (waiting, refused) => format!(
+            "{}, {}",
+            sentence(waiting, "waits", "wait"),
+            sentence(refused, "is refused", "are refused")
+        ),
+    };
+    Some(CheckLine {
+        name: "outbox".to_owned(),
+        state: "warning".to_owned(),
+        found,
+        remedy: match refused {
+            0 => "speedwell push".to_owned(),
+            _ => "speedwell push --list shows why".to_owned(),
+        },
+    })
+}
+
+// Builds the reports of `tune`: the effect of each knob, the current changes, and the restored
+// settings. Start at [`report_knobs`], [`report_tuned`] and [`report_restored`].
+
+/// A knob, which is a group of settings.
+#[derive(Debug, Clone)]
+pub struct KnobLine {
+    /// The knob's name.
+    pub name: &'static str,
+    /// The knob's state.
+    pub state: &'static str,
+    /// The knob's benefit.
+    pub effect: &'static str,
+    /// A further remark; may be empty.
+    pub note: String,
+    /// The knob's settings.
+    pub settings: Vec<SettingLine>,
+}
+
+/// A setting of the machine.
+#[derive(Debug, Clone)]
+pub struct SettingLine {
+    /// The setting's file, or `service:` and a name for the state of a system service.
+    pub path: String,
+    /// The setting's state.
+    pub state: String,
+    /// The value before the change.
+    pub before: String,
+    /// The value after the change: the desired value in a plan, otherwise the current value.
+    pub after: String,
+}
+
+/// A machine with changed settings.
+#[derive(Debug, Clone)]
+pub struct TunedMachine {
+    /// Who changed the settings, in words.
+    pub holder: String,
+    /// Maximum time until the settings are restored, in milliseconds.
+    pub left_ms: Option<u64>,
+    /// The names of the knobs that are in their desired state.
+    pub knobs: Vec<String>,
+    /// The changed settings.
+    pub settings: Vec<SettingLine>,
+}
+
+/// Reports all knobs. A plan also explains the benefit of each knob.
+pub fn report_knobs(knobs: &[KnobLine], is_plan: bool, output: &OutputOptions) -> Document {
+    let table = |has_remarks: bool| {
+        let columns = knob_columns();
+        let mut rows = Vec::new();
+        for knob in knobs {
+            rows.push(columns.build_row(knob));
+            let remark = knob_remark(knob, is_plan);
+            if has_remarks && !remark.is_empty() {
+                rows.push(ReportRow::Remark(format!("→ {remark}")));
+            }
+        }
+        ReportBlock::Table(columns.table_of_rows("knobs", rows))
+    };
+    let mut document = Document::new("knobs");
+    output.add_shortened(
+        &mut document,
+        || vec![table(false)],
+        |_, document| document.push(table(true)),
+    );
+    let settings = knobs
+        .iter()
+        .flat_map(|knob| knob.settings.iter().map(move |setting| (knob, setting)))
+        .map(|(knob, setting)| {
+            json!({
+                "knob": knob.name, "path": setting.path, "state": setting.state,
+                "before": setting.before, "after": setting.after,
+            })
+        });
+    document.attach_data("settings", settings.collect());
+    document
+}
+
+fn knob_columns() -> ColumnSet<KnobLine> {
+    column_set! { knob: KnobLine;
+        words("state", "state") => knob_state_cell(knob.state),
+        identifier("knob", "knob") => knob.name,
+        label("before", "before") =>
+            summarize_values(knob.settings.iter().map(|setting| &setting.before)),
+        label("after", "after") =>
+            summarize_values(knob.settings.iter().map(|setting| &setting.after)),
+        machine("effect") => knob.effect,
+        machine("note") => &knob.note,
+    }
+}
+
+fn knob_state_cell(state: &str) -> ReportCell {
+    let (symbol, emphasis) = match state {
+        "set" | "already" => ('✓', TextEmphasis::Good),
+        "would set" => ('○', TextEmphasis::None),
+        "cannot" => ('✗', TextEmphasis::Caution),
+        _ => ('-', TextEmphasis::Muted),
+    };
+    ReportCell::marked(state, symbol, emphasis)
+}
+
+fn knob_remark(knob: &KnobLine, is_plan: bool) -> String {
+    if !is_plan {
+        return knob.note.clone();
+    }
+    let files = match &knob.settings[..] {
+        [] => String::new(),
+        [setting] => setting.path.clone(),
+        [first, others @ ..] => format!("{} and {} more", first.path, others.len()),
+    };
+    let parts = [files, knob.effect.to_owned(), knob.note.clone()];
+    let present: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    present.join("; ")
+}
+
+/// Summarizes the values of several files, as in `powersave` or `1 × performance, 3 × powersave`.
+fn summarize_values<'a>(values: impl Iterator<Item = &'a String>) -> String {
+    let mut counts: Vec<(&String, usize)> = Vec::new();
+    for value in values {
+        match counts.iter_mut().find(|(counted_value, _)| *counted_value == value) {
+            Some((_, times)) => *times += 1,
+            None => counts.push((value, 1)),
+        }
+    }
+    match &counts[..] {
+        [(value, _)] => (*value).clone(),
+        several => {
+            let phrases = several.iter().map(|(value, times)| format!("{times} × {value}"));
+            phrases.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// Reports the current state of a machine.
+pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
+    let mut document = Document::new("tuned");
+    let Some(machine) = machine else {
+        document.push_headline("this machine is not tuned");
+        return document;
+    };
+    let settings = format_count(machine.settings.len(), "setting is", "settings are");
+    let time_left =
+        machine.left_ms.map(|time_left| format!(", for at most {}", format_duration(time_left)));
+    document.push_headline(format!(
+        "{settings} changed by {}{}",
+        machine.holder,
+        time_left.unwrap_or_default()
+    ));
+    document.push(ReportBlock::Facts(vec![("knobs".to_owned(), machine.knobs.join(", "))]));
+    let columns = column_set! { setting: SettingLine;
+        identifier("path", "setting") => &setting.path,
+        label("before", "before") => &setting.before,
+        label("now", "now") => &setting.after,
+        words("state", "state") => &setting.state,
+    };
+    document.push_table(columns.build_table("tuned_settings", &machine.settings));
+    document.attach_data(
+        "tuned",
+        json!({"holder": machine.holder, "left_ms": machine.left_ms, "knobs": machine.knobs}),
+    );
+    document
+}
+
+/// Reports the number of restored settings, `done`. Each setting in `others` was not restored.
+pub fn report_restored(done: usize, others: &[SettingLine]) -> Document {
+    let mut document = Document::new("restored");
+    document.push_headline(format!("restored: {}", format_count(done, "setting", "settings")));
+    document.push_warnings(&others.iter().map(not_restored_sentence).collect::<Vec<_>>());
+    let not_restored: Vec<_> = others
+        .iter()
+        .map(|setting| {
+            json!({
+                "path": setting.path, "before": setting.before, "now": setting.after,
+                "state": setting.state,
+            })
+        })
+        .collect();
+    document.attach_data("restored", json!({"done": done, "not_restored": not_restored}));
+    document
+}
+
+/// Explains in a sentence why a setting was not restored.
+pub fn not_restored_sentence(setting: &SettingLine) -> String {
+    let SettingLine { path, before, after, state } = setting;
+    match state.as_str() {
+        "left alone" => format!("'{path}' is left alone: it has since been changed to '{after}'."),
+        "gone" => format!("'{path}' is gone; it held '{before}'."),
+        reason => format!(
+            "'{path}' could not be restored: {reason}. Restore it with: {}",
+            restore_command(path, before)
+        ),
+    }
+}
+
+/// Returns the shell command that restores a setting.
+fn restore_command(path: &str, before: &str) -> String {
+    match path.strip_prefix("service:") {
+        Some(service) => format!("sudo systemctl start {service}"),
+        None => format!("echo {} | sudo tee {path}", quote(before)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::{OutputOptions, print_document};
+    use crate::output::print_document;
 
     #[test]
     fn a_remedy_is_printed_below_its_check() {
@@ -402,5 +674,30 @@ mod tests {
              ! warning  cpu frequency  found\n  \
                → cpupower frequency-set -g performance\n"
         );
+    }
+
+    #[test]
+    fn values_of_many_files_are_counted() {
+        let shown = |values: &[&str]| {
+            let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
+            summarize_values(values.iter())
+        };
+        assert_eq!(shown(&["a", "a"]), "a");
+        assert_eq!(shown(&["a", "b", "a"]), "2 × a, 1 × b");
+        assert_eq!(shown(&[]), "");
+    }
+
+    #[test]
+    fn settings_that_cannot_be_restored_are_shown_with_a_restore_command() {
+        let line = |path: &str| {
+            not_restored_sentence(&SettingLine {
+                path: path.into(),
+                state: "the device cannot do it".into(),
+                before: "a b".into(),
+                after: String::new(),
+            })
+        };
+        assert!(line("/proc/x").ends_with("echo 'a b' | sudo tee /proc/x"));
+        assert!(line("service:irqbalance").ends_with("sudo systemctl start irqbalance"));
     }
 }

@@ -94,8 +94,20 @@ pub enum ReportBlock {
     },
 }
 
+impl ReportBlock {
+    /// Creates an appendix that leaves no trace where it is omitted.
+    pub fn appendix(title: impl Into<String>, blocks: Vec<ReportBlock>) -> ReportBlock {
+        ReportBlock::Appendix { title: title.into(), instead: None, blocks }
+    }
+}
+
 /// A name and its value.
 pub type Fact = (String, String);
+
+/// Creates a fact.
+pub fn new_fact(name: &str, value: impl Into<String>) -> Fact {
+    (name.to_owned(), value.into())
+}
 
 /// Individual cases.
 #[derive(Debug, Clone)]
@@ -164,6 +176,21 @@ impl Document {
     /// Adds a block at the end.
     pub fn push(&mut self, block: ReportBlock) {
         self.blocks.push(block);
+    }
+
+    /// Adds a headline.
+    pub fn push_headline(&mut self, text: impl Into<String>) {
+        self.push(ReportBlock::Headline(text.into()));
+    }
+
+    /// Adds a table.
+    pub fn push_table(&mut self, table: ReportTable) {
+        self.push(ReportBlock::Table(table));
+    }
+
+    /// Adds a note.
+    pub fn push_note(&mut self, text: impl Into<String>) {
+        self.push(ReportBlock::Note(text.into()));
     }
 
     /// Adds blocks at the end.

@@ -102,7 +102,7 @@ impl FigureScale {
 }
 
 /// Joins a number and its unit with a space, except for `/s`, which is not a unit on its own.
-pub fn with_unit(number: &str, symbol: &str) -> String {
+fn with_unit(number: &str, symbol: &str) -> String {
     match symbol {
         "" => number.to_owned(),
         _ if symbol.starts_with('/') => format!("{number}{symbol}"),
@@ -230,7 +230,7 @@ const EXACT_DIGITS: i32 = 4;
 
 /// Returns the last decimal place that an uncertainty of `half_width` supports. Negative places are
 /// left of the point. Returns `None` if the width is zero or not finite.
-pub fn supported_place(half_width: f64) -> Option<i32> {
+fn supported_place(half_width: f64) -> Option<i32> {
     if !half_width.is_finite() || half_width <= 0.0 {
         return None;
     }

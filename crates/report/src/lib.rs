@@ -6,40 +6,27 @@
 //! and `columns.rs` the declaration of columns. Start with [`report_findings`], then `comparison/`
 //! and `format/text/`.
 
-mod backfill;
-mod bisect;
 mod browse;
 mod case_labels;
 mod changes;
 mod charts;
 mod columns;
 mod comparison;
-mod confirm;
-mod datum;
 mod doctor;
 mod document;
 mod experiment;
 mod failures;
 mod figure;
-mod files;
 mod fleet;
-mod fleet_status;
 mod format;
 mod gallery;
-mod gate;
-mod history_export;
-mod iterations;
 mod live;
 pub mod load;
 mod measurement_details;
-mod outbox;
 mod output;
-mod plan;
 mod profile;
-mod scaling;
+mod revisions;
 pub mod session;
-mod sessions;
-mod settings;
 pub mod snippet;
 pub mod sources;
 mod study;
@@ -48,71 +35,61 @@ mod table;
 #[cfg(test)]
 mod table_keys_tests;
 mod trend;
-mod tune;
 mod unit;
-mod validity;
 mod warmup;
-mod watch;
 
-pub use backfill::{BackfillLine, BackfillOutcome, report_backfill};
-pub use bisect::report_bisection;
 pub use browse::{
-    EnvironmentChange, ProjectLine, add_first_steps, describe_machine, list_benchmarks,
-    list_calibrations, list_cases, list_environment_changes, list_machines, list_projects,
+    EnvironmentChange, ProjectLine, ServedProject, ServerSettings, add_first_steps,
+    describe_machine, list_audit, list_benchmarks, list_calibrations, list_cases,
+    list_environment_changes, list_machines, list_projects, list_served_projects, list_tokens,
+    report_settings,
 };
 pub use changes::{OpenChanges, report_changes};
 pub use charts::{ChartKind, TrendXAxis, UnknownChart};
-pub use confirm::{report_confirmation, report_identical};
-pub use datum::Datum;
 pub use doctor::{
-    CheckLine, calibration_check, report_calibration, report_checks, report_layouts,
-    report_tuned_calibration, tuned_check,
+    CheckLine, KnobLine, SettingLine, TunedMachine, calibration_check, not_restored_sentence,
+    outbox_check, report_calibration, report_checks, report_knobs, report_layouts, report_outbox,
+    report_restored, report_tuned, report_tuned_calibration, tuned_check,
 };
 pub use document::{CaseAnswer, CaseView, Document, ReportBlock, ReportChart};
 pub use experiment::report_experiment;
-pub use failures::report_failures;
+pub use failures::{report_failures, report_gate, report_validity};
 pub use figure::{
     Uncertainty, format_about, format_change, format_change_interval, format_count,
     format_duration, format_interval, format_moment, format_quantity, format_rate, format_share,
     parse_time,
 };
-pub use files::{WrittenFile, check_writable};
-pub use fleet::{FleetFacts, FleetLine, list_fleet_machines};
-pub use fleet_status::{
-    RoleRow, ShardRow, list_fleet_cleaned, list_fleet_roles, list_fleet_shards,
+pub use fleet::{
+    FleetFacts, FleetLine, RoleRow, ShardRow, list_fleet_cleaned, list_fleet_machines,
+    list_fleet_roles, list_fleet_shards,
 };
-pub use format::html;
 pub use format::{
     Csv, Html, Json, Markdown, RenderDocument, ReportFormat, TextFormat, UnknownFormat,
-    escape_controls, escape_line,
+    escape_controls, escape_line, html,
 };
-pub use gate::report_gate;
-pub use history_export::{ExportedHistory, export_data_js, export_otava};
-pub use iterations::{IterationsOfFile, IterationsOutcome, report_iterations};
-pub use live::{LiveCase, LiveState, remaining_time, report_live, report_live_loads};
+pub use live::{
+    LiveCase, LiveState, WatchLine, WatchLines, remaining_time, report_live, report_live_loads,
+};
 pub use measurement_details::{report_environment, report_measurement_details};
-pub use outbox::{outbox_check, report_outbox};
-pub use output::{OutputOptions, Verbosity, check_document, print_document};
-pub use plan::{CaseLine, TrialOutcome, list_planned_cases, report_trial};
+pub use output::{
+    OutputOptions, Verbosity, WrittenFile, check_document, check_writable, print_document,
+};
 pub use profile::{ProfileSide, profile_sections, report_profiles};
-pub use sessions::{SessionsPage, list_sessions};
-pub use settings::{
-    ServedProject, ServerSettings, list_audit, list_served_projects, list_tokens, report_settings,
+pub use revisions::{
+    BackfillLine, BackfillOutcome, report_backfill, report_bisection, report_confirmation,
+    report_identical,
+};
+pub use session::{
+    CaseLine, SessionsPage, TrialOutcome, list_planned_cases, list_sessions, report_trial,
 };
 pub use study::report_study;
 pub use table::{
-    ColumnAudience, ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, RowName,
+    ColumnAudience, ColumnKind, Datum, ReportCell, ReportColumn, ReportRow, ReportTable, RowName,
     TextEmphasis, superscript_number,
 };
-pub use trend::report_trend;
-pub use tune::{
-    KnobLine, SettingLine, TunedMachine, not_restored_sentence, report_knobs, report_restored,
-    report_tuned,
-};
+pub use trend::{ExportedHistory, export_data_js, export_otava, report_trend};
 pub use unit::{FigureScale, UnitChoice, UnknownUnit};
-pub use validity::report_validity;
-pub use warmup::report_warmup;
-pub use watch::{WatchLine, WatchLines};
+pub use warmup::{IterationsOfFile, IterationsOutcome, report_iterations, report_warmup};
 
 use anyhow::{bail, ensure};
 use charts::{MAX_DRAWN_RUNS, count_runs};
@@ -133,7 +110,7 @@ pub fn report_findings(
     document.push_warnings(&findings.warnings);
     document.append_document(report_validity(&findings.validity));
     if findings.summaries.is_empty() && findings.comparisons.is_empty() {
-        document.push(ReportBlock::Headline("nothing was measured".into()));
+        document.push_headline("nothing was measured");
     }
     // Build the summary only if it is shown: in large reports, it takes as much memory as the
     // comparison.
@@ -241,7 +218,7 @@ fn has_own_charts(measured: ReportSubject) -> bool {
 /// Fails if the sort column is unknown, if the chart does not suit the subject, or if a file cannot
 /// be written.
 pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::Result<()> {
-    files::check_files(&output.files)?;
+    output::check_files(&output.files)?;
     let is_course = matches!(measured, ReportSubject::Trend | ReportSubject::Changes);
     match output.chart {
         Some(kind) if is_course && kind != ChartKind::Trend => {
@@ -265,16 +242,18 @@ fn sort_keys(measured: ReportSubject) -> Vec<&'static str> {
         ReportSubject::Comparison => [comparison::sort_keys(), summary::sort_keys()].concat(),
         ReportSubject::Study => study::sort_keys(),
         ReportSubject::Snippets => [snippet::sort_keys(), comparison::sort_keys()].concat(),
-        ReportSubject::Iterations => iterations::sort_keys(),
+        ReportSubject::Iterations => warmup::iterations_sort_keys(),
         ReportSubject::SnippetSearch => snippet::search_sort_keys(),
         ReportSubject::Warmup => [warmup::sort_keys(), comparison::sort_keys()].concat(),
-        ReportSubject::Bisection => bisect::sort_keys(),
-        ReportSubject::Confirmation => [confirm::sort_keys(), comparison::sort_keys()].concat(),
+        ReportSubject::Bisection => revisions::bisect_sort_keys(),
+        ReportSubject::Confirmation => {
+            [revisions::confirm_sort_keys(), comparison::sort_keys()].concat()
+        }
         ReportSubject::Trend => [trend::sort_keys(), changes::sort_keys()].concat(),
         ReportSubject::Changes => changes::sort_keys(),
         ReportSubject::Loads => load::sort_keys(),
         ReportSubject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
         ReportSubject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),
-        ReportSubject::Backfill => backfill::sort_keys(),
+        ReportSubject::Backfill => revisions::backfill_sort_keys(),
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::case_labels::distinct;
 use crate::comparison::{correction_words, method_words};
-use crate::document::{Document, Fact, ReportBlock};
+use crate::document::{Document, Fact, ReportBlock, new_fact};
 use crate::figure::{
     Uncertainty, format_count, format_moment, format_number, format_quantity, format_setting,
 };
@@ -41,20 +41,12 @@ pub(crate) fn report_measurement_details_of(
         }
         blocks.push(ReportBlock::Facts(session_facts(session, *runs)));
     }
-    document.push(ReportBlock::Appendix {
-        title: "How it was measured".into(),
-        instead: None,
-        blocks,
-    });
+    document.push(ReportBlock::appendix("How it was measured", blocks));
     for (name, session, _) in sources {
         document.append_document(report_environment(&session.environment, *name));
     }
     document.attach_data("sources", sources.iter().map(source_data).collect());
     document
-}
-
-fn new_fact(name: &str, value: impl Into<String>) -> Fact {
-    (name.to_owned(), value.into())
 }
 
 /// Describes how the results were computed. All comparisons of a report use the same method, so one
@@ -220,11 +212,7 @@ pub fn report_environment(environment: &Environment, source: Option<&str>) -> Do
             Some(source) => format!("Measured on: {source}"),
             None => "Measured on".into(),
         };
-        document.push(ReportBlock::Appendix {
-            title,
-            instead: None,
-            blocks: vec![ReportBlock::Facts(facts)],
-        });
+        document.push(ReportBlock::appendix(title, vec![ReportBlock::Facts(facts)]));
     }
     // Serialization cannot fail, because the model contains no value that JSON cannot represent,
     // such as NaN.

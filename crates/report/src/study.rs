@@ -19,7 +19,7 @@ use serde_json::json;
 use speedwell_analysis::{ParameterStudy, StudyPoint, StudyStep};
 
 /// The machine-readable name of the table.
-pub const POINTS_TABLE: &str = "points";
+const POINTS_TABLE: &str = "points";
 
 /// The footnote for points whose mean is a poor summary.
 const SKEWED_NOTE: &str = "the runs of this point are skewed: the median says more than the mean";
@@ -35,12 +35,12 @@ pub fn report_study(
 ) -> anyhow::Result<Document> {
     let mut document = Document::new("study");
     document.push_warnings(&study.warnings);
-    document.push(ReportBlock::Table(study_table(study, output)));
+    document.push_table(study_table(study, output));
     if let Some(sentence) = aggregated_note(study) {
         document.push(ReportBlock::Paragraph(sentence));
     }
     output.add_detail(&mut document, |_, document| {
-        document.push(ReportBlock::Note(study_note(study)));
+        document.push_note(study_note(study));
     });
     let chart = charts::draw_study(study, output.chart, output.unit, log)?;
     document.push_charts([chart]);

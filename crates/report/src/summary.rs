@@ -5,7 +5,7 @@
 
 use crate::case_labels::{CaseLabels, LabelLine, labelled_rows, parameters_json};
 use crate::columns::{ColumnSet, column_set};
-use crate::document::{Document, ReportBlock};
+use crate::document::Document;
 use crate::figure::{
     Uncertainty, better_direction, format_count, format_number, format_signed, name_in_unit,
     uncertainty_of, uncertainty_of_median,
@@ -26,20 +26,20 @@ const SUMMARY_NOTE: &str = "median over the runs with its interval; CV: standard
                            runs divided by their mean; time: how long one worker takes for one iteration.";
 
 /// The machine-readable name of the table.
-pub const SUMMARIES_TABLE: &str = "summaries";
+const SUMMARIES_TABLE: &str = "summaries";
 
 /// Reports the summaries, without the failures, warnings and charts that all reports share.
 pub fn report_summaries(summaries: &[CaseSummary], output: &OutputOptions) -> Document {
     let mut document = Document::new("summary");
     if let [only] = summaries {
-        document.push(ReportBlock::Headline(summary_sentence(only, output.unit)));
+        document.push_headline(summary_sentence(only, output.unit));
     }
     for section in group_sections(summaries) {
-        document.push(ReportBlock::Table(section_table(&section, output)));
+        document.push_table(section_table(&section, output));
     }
     if !summaries.is_empty() {
         output.add_detail(&mut document, |_, document| {
-            document.push(ReportBlock::Note(SUMMARY_NOTE.into()));
+            document.push_note(SUMMARY_NOTE);
         });
     }
     document
@@ -351,7 +351,7 @@ fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Opti
 
 /// Returns the answer for a single summary:
 /// `g/a.js: 1.234 M/s [1.221, 1.240], 810 ns per iteration (30 runs).`
-pub fn summary_sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
+fn summary_sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
     let (scale, place) = scale_and_place(summary, choice);
     let mut sentence =
         format!("{}: {}", summary.case.benchmark, scale.format_full(summary.center.value, place));

@@ -40,7 +40,7 @@ pub fn report_changes(
     let (suspected, known): (Vec<SeriesChange<'_>>, Vec<SeriesChange<'_>>) =
         (lines.into_iter()).partition(|line| line.change.state == ChangeState::Suspected);
     let open = OpenChanges::count_open(known.iter().chain(&suspected));
-    document.push(ReportBlock::Headline(open.sentence(history)));
+    document.push_headline(open.sentence(history));
     // The table is added even if it is empty, so that programs find it.
     if !known.is_empty() || suspected.is_empty() {
         document.push(changes_block(&known, output));
@@ -162,11 +162,7 @@ fn changes_block(lines: &[SeriesChange<'_>], output: &OutputOptions) -> ReportBl
     if !is_markdown || lines.len() <= MAX_UNFOLDED_CHANGES {
         return table;
     }
-    ReportBlock::Appendix {
-        title: format_count(lines.len(), "change", "changes"),
-        instead: None,
-        blocks: vec![table],
-    }
+    ReportBlock::appendix(format_count(lines.len(), "change", "changes"), vec![table])
 }
 
 fn shown_changes(lines: &[SeriesChange<'_>]) -> Vec<ShownChange> {

@@ -4,13 +4,12 @@
 
 use crate::comparison::{verdict_emphasis, verdict_symbol};
 use crate::document::CaseAnswer;
-use crate::figure::{format_change, format_change_interval};
+use crate::figure::{format_change, format_change_interval, format_quantity, uncertainty_of};
 use crate::table::TextEmphasis;
-use crate::trend::format_figure;
 use speedwell_analysis::FactDifference;
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_model::{
-    ChangeState, ChangeTriage, IntervalEstimate, RecordedChange, Verdict, short_revision,
+    ChangeState, ChangeTriage, IntervalEstimate, Metric, RecordedChange, Verdict, short_revision,
 };
 
 /// Names the case, variant and metric of a series.
@@ -23,6 +22,11 @@ fn case_phrase(series: &SeriesTrend) -> String {
         "default" => series.key.case.clone(),
         variant => format!("{} [{variant}]", series.key.case),
     }
+}
+
+/// Formats a level with the digits that its interval supports.
+pub(crate) fn format_figure(value: &IntervalEstimate, metric: &Metric) -> String {
+    format_quantity(value.value, &metric.unit, uncertainty_of(value))
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -15,7 +15,6 @@
 
 mod panel;
 mod runs;
-mod study;
 mod trend;
 
 pub use panel::{ComparedSides, label_cases, metric_axis, point_series};
@@ -148,9 +147,9 @@ pub fn draw_study(
     log: bool,
 ) -> anyhow::Result<ReportChart> {
     match kind {
-        None | Some(ChartKind::Line) => Ok(study::draw_line(study, unit, log)),
-        Some(ChartKind::Scatter) => Ok(study::draw_scatter(study, unit, log)),
-        Some(ChartKind::Bar) => Ok(study::draw_bar(study, unit)),
+        None | Some(ChartKind::Line) => Ok(runs::draw_line(study, unit, log)),
+        Some(ChartKind::Scatter) => Ok(runs::draw_scatter(study, unit, log)),
+        Some(ChartKind::Bar) => Ok(runs::draw_bar(study, unit)),
         Some(_) => bail!(
             "this chart cannot show a parameter study: supported charts are line, scatter and bar"
         ),
@@ -158,7 +157,7 @@ pub fn draw_study(
 }
 
 /// Draws a forest chart for each comparison that has a change to show.
-pub fn draw_forests(comparisons: &[CandidateComparison]) -> Vec<ReportChart> {
+fn draw_forests(comparisons: &[CandidateComparison]) -> Vec<ReportChart> {
     let has_change =
         |comparison: &&CandidateComparison| comparison.rows.iter().any(|row| row.change.is_some());
     comparisons.iter().filter(has_change).map(draw_forest).collect()

@@ -4,10 +4,10 @@
 use crate::case_labels::{CaseLabels, LabelLine};
 use crate::figure::{better_direction, name_in_unit};
 use crate::unit::{FigureScale, UnitChoice};
+use indexmap::IndexMap;
 use speedwell_analysis::{CandidateComparison, CaseSummary};
 use speedwell_model::{Case, IntervalEstimate, Metric};
-use speedwell_plot as plot;
-use speedwell_plot::ChartAxis;
+use speedwell_plot::{self as plot, ChartAxis};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -51,19 +51,11 @@ fn metric_panel<'a>(
     summaries: &'a [CaseSummary],
     unit: Option<UnitChoice>,
 ) -> MetricPanel<'a> {
-    let metric_summaries: Vec<_> = summaries.iter().filter(|s| s.metric == *metric).collect();
-    let mut ids: Vec<String> = Vec::new();
-    let mut cases: Vec<Vec<&CaseSummary>> = Vec::new();
-    for summary in metric_summaries {
-        let id = summary.case.id();
-        match ids.iter().position(|other| *other == id) {
-            Some(index) => cases[index].push(summary),
-            None => {
-                ids.push(id);
-                cases.push(vec![summary]);
-            }
-        }
+    let mut by_id: IndexMap<String, Vec<&CaseSummary>> = IndexMap::new();
+    for summary in summaries.iter().filter(|summary| summary.metric == *metric) {
+        by_id.entry(summary.case.id()).or_default().push(summary);
     }
+    let mut cases: Vec<Vec<&CaseSummary>> = by_id.into_values().collect();
     let medians = cases.iter().flatten().map(|s| s.center.value);
     let scale = FigureScale::typical_scale(&metric.unit, medians, unit);
     let first_cases: Vec<_> = cases.iter().map(|variants| Arc::clone(&variants[0].case)).collect();

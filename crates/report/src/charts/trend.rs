@@ -3,6 +3,7 @@
 //! This module places revisions on the axis; `changes` puts the changes into words.
 
 use super::{panel, verdict_mark};
+use crate::case_labels::distinct;
 use crate::changes::text::{SeriesChange, cause_text, series_changes, series_title};
 use crate::document::ReportChart;
 use crate::unit::{FigureScale, UnitChoice};
@@ -64,19 +65,13 @@ impl<'a> TrendDrawing<'a> {
     ) -> TrendDrawing<'a> {
         let points = &series.trend.points;
         let values = points.iter().map(|point| point.point.value);
-        let mut machines = Vec::new();
-        for point in points {
-            if !machines.contains(&point.machine) {
-                machines.push(point.machine);
-            }
-        }
         TrendDrawing {
             scale: FigureScale::typical_scale(&series.key.metric.unit, values, unit),
             coordinates: axis_coordinates(&chart_positions(series, history), axis),
             series,
             history,
             axis,
-            machines,
+            machines: distinct(points.iter().map(|point| point.machine)),
         }
     }
 

@@ -8,7 +8,6 @@
 
 #[cfg(test)]
 mod agreement_tests;
-pub mod machines;
 mod rows;
 mod text;
 
@@ -16,8 +15,7 @@ pub use rows::{verdict_emphasis, verdict_symbol};
 pub use text::{correction_words, method_words, size};
 
 use crate::case_labels::{CaseLabels, LabelLine, distinct};
-use crate::charts::MAX_DRAWN_RUNS;
-use crate::charts::threshold_band;
+use crate::charts::{MAX_DRAWN_RUNS, threshold_band};
 use crate::comparison::rows::CaseInComparison;
 use crate::document::{Document, ReportBlock};
 use crate::figure::{better_direction, format_change_interval, format_count};
@@ -52,7 +50,7 @@ pub fn report_comparison(findings: &AnalysisFindings, output: &OutputOptions) ->
             };
             let (ended_after, failures) = (findings.ended_after, &findings.failures);
             let sentence = text::comparison_headline(comparison, change, ended_after, failures);
-            document.push(ReportBlock::Headline(subject + &sentence));
+            document.push_headline(subject + &sentence);
         }
         add_section(section, &findings.failures, output, &mut document);
     }
@@ -79,13 +77,11 @@ fn add_section(
         document.extend(highlight_blocks(section.first_comparison()));
     });
     if section.comparisons.iter().any(|comparison| !comparison.rows.is_empty()) {
-        document.push(ReportBlock::Table(section_table(section, output)));
+        document.push_table(section_table(section, output));
         let shared = rows::shared_remarks(&section.named_rows().cases);
         document.extend(shared.into_iter().map(ReportBlock::Note));
-        let machine_notes = section
-            .comparisons
-            .iter()
-            .flat_map(|comparison| machines::population_notes(comparison));
+        let machine_notes =
+            section.comparisons.iter().flat_map(|comparison| rows::population_notes(comparison));
         document.extend(distinct(machine_notes).into_iter().map(ReportBlock::Note));
     }
     document.extend(unmatched_blocks(&section.comparisons, failures, output.verbosity));
@@ -105,7 +101,7 @@ fn section_table(section: &ComparisonSection<'_>, output: &OutputOptions) -> Rep
         rows::add_disturbance(&mut columns);
     }
     let section_rows: Vec<&CaseComparison> = lines.iter().map(|line| line.row).collect();
-    machines::add_columns(&mut columns, &section_rows, output.verbosity);
+    rows::add_columns(&mut columns, &section_rows, output.verbosity);
     let count_runs = |row: &&CaseComparison| row.baseline.runs.len() + row.candidate.runs.len();
     if section_rows.iter().map(count_runs).sum::<usize>() > MAX_DRAWN_RUNS
         && let Some(audience) = output.only_audience()
@@ -317,7 +313,7 @@ const MAX_SHORT_TABLE: usize = 20;
 const MAX_NAMED_CHANGES: usize = 5;
 
 /// Lists up to five of the worst and five of the best cases. Empty for a short table.
-pub fn highlight_blocks(comparison: &CandidateComparison) -> Vec<ReportBlock> {
+fn highlight_blocks(comparison: &CandidateComparison) -> Vec<ReportBlock> {
     if comparison.rows.len() <= MAX_SHORT_TABLE {
         return Vec::new();
     }
@@ -352,25 +348,19 @@ fn highlight_text(row: &CaseComparison, verdict: Verdict) -> String {
 const MAX_NAMED_UNMATCHED: usize = 8;
 
 /// Lists the cases that only one side has, for each side.
-pub fn unmatched_blocks(
+fn unmatched_blocks(
     comparisons: &[&CandidateComparison],
     failures: &[StepFailure],
     verbosity: Verbosity,
 ) -> Vec<ReportBlock> {
     let mut blocks = Vec::new();
-    let mut sides: Vec<(&String, &Vec<String>)> = Vec::new();
-    for comparison in comparisons {
-        let both_sides = [
+    let sides = comparisons.iter().flat_map(|comparison| {
+        [
             (&comparison.baseline, &comparison.only_baseline),
             (&comparison.candidate, &comparison.only_candidate),
-        ];
-        for side in both_sides {
-            if !side.1.is_empty() && !sides.contains(&side) {
-                sides.push(side);
-            }
-        }
-    }
-    for (variant, ids) in sides {
+        ]
+    });
+    for (variant, ids) in distinct(sides.filter(|(_, ids)| !ids.is_empty())) {
         let cases = format_count(ids.len(), "case", "cases");
         blocks.push(ReportBlock::Paragraph(format!("Not compared, only in {variant} ({cases}):")));
         let named = if verbosity == Verbosity::Verbose {
@@ -418,7 +408,7 @@ fn failed_partner(
 }
 
 /// Returns one object per comparison.
-pub fn comparisons_data(comparisons: &[CandidateComparison]) -> Value {
+fn comparisons_data(comparisons: &[CandidateComparison]) -> Value {
     comparisons.iter().map(comparison_data).collect()
 }
 

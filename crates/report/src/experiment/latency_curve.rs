@@ -224,7 +224,7 @@ pub fn served_tables(group: &GroupFindings, experiment: &Experiment) -> Vec<Repo
 }
 
 /// Returns the curves of each case, in order of first appearance. Variants are in file order.
-pub fn curves_by_case<'a>(
+fn curves_by_case<'a>(
     group: &'a GroupFindings,
     experiment: &Experiment,
 ) -> Vec<(Arc<Case>, Vec<&'a LatencyCurve>)> {

@@ -284,7 +284,7 @@ fn format_cell(cell: &ReportCell, kind: ColumnKind) -> String {
 /// Formats a name as code. Consecutive spaces, which align names on fixed-width screens, become
 /// one. A bar is escaped even inside code, because Markdown splits a table row into cells before it
 /// looks for code.
-pub fn format_code(text: &str) -> String {
+fn format_code(text: &str) -> String {
     let text =
         escape_controls(text).split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
     if text.contains('`') { format!("`` {text} ``") } else { format!("`{text}`") }
@@ -297,7 +297,7 @@ const NO_MENTION: &str = "<!-- -->";
 /// Escapes everything in `text` that Markdown or HTML would take for markup. Brackets, and
 /// underscores inside words, are kept where they cannot be markup: intervals and names are full of
 /// them, and people also read the source.
-pub fn escape_markdown(text: &str) -> String {
+fn escape_markdown(text: &str) -> String {
     let text = escape_controls(text);
     let links = text.contains("](") || text.contains("][") || text.contains("]:");
     let mut escaped = String::with_capacity(text.len());
@@ -332,7 +332,7 @@ pub fn escape_markdown(text: &str) -> String {
 }
 
 /// Makes a code block of `text`. The fence is longer than any sequence of backticks in the text.
-pub fn fence_code(text: &str, language: &str) -> String {
+fn fence_code(text: &str, language: &str) -> String {
     let mut longest = 0;
     let mut run = 0;
     for character in text.chars() {

@@ -1,16 +1,14 @@
 //! Renders documents in the output formats. A new format needs a file here and a variant of
 //! [`ReportFormat`].
 
-mod csv;
 pub mod html;
 mod json;
 mod markdown;
 mod text;
 
-pub use csv::Csv;
-pub(crate) use csv::quote_field;
 pub use html::Html;
-pub use json::Json;
+pub(crate) use json::quote_field;
+pub use json::{Csv, Json};
 pub use markdown::Markdown;
 pub(crate) use text::is_bidi_control;
 pub use text::{TextFormat, escape_controls, escape_line};

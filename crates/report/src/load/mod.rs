@@ -6,24 +6,24 @@
 //! reports whether loads met their limits.
 
 mod charts;
-mod facts;
-mod gate;
 mod search;
 mod tables;
 mod text;
 
-pub use gate::add_gate;
-pub use search::{level_sort_keys, rate_sort_keys, report_search};
-pub use tables::sort_keys;
-
+use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
-use crate::figure::format_count;
-use crate::load::text::load_name;
+use crate::figure::{format_count, format_number, format_rate, format_share};
+use crate::load::text::{format_ns, format_ns_range, load_name, refusal_reason};
 use crate::output::OutputOptions;
+use crate::table::{ReportCell, ReportTable, TableFootnotes, TextEmphasis};
 use serde_json::{Value, json};
+use speedwell_analysis::load::gate::{ConditionAnswer, JudgedCondition, LoadFigure, UnknownReason};
 use speedwell_analysis::load::{
     DriftMetric, LoadFindings, LoadRemark, RemarkSeverity, TimedQuantity,
 };
+
+pub use search::{level_sort_keys, rate_sort_keys, report_search};
+pub use tables::sort_keys;
 
 /// Maximum number of loads whose details are shown open. With more loads, the details are
 /// collapsed: the table of loads suffices to compare them.
@@ -45,8 +45,8 @@ const OPEN_NOTE: &str = "response: from the time a request was due to the last b
 pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Document {
     let mut document = Document::new("load");
     document.extend(load_warnings(loads).into_iter().map(ReportBlock::Warning));
-    document.push(ReportBlock::Headline(text::loads_headline(loads)));
-    document.push(ReportBlock::Table(tables::summary_table(loads)));
+    document.push_headline(text::loads_headline(loads));
+    document.push_table(tables::summary_table(loads));
     // The charts precede the details: a timeline shows at a glance whether the results mean
     // anything.
     document.push_charts(charts::draw_charts(loads));
@@ -99,7 +99,7 @@ fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
 
 /// Adds the details of a load. `load_count` is the number of loads in the report.
 fn add_details(load: &LoadFindings<'_>, load_count: usize, document: &mut Document) {
-    let mut blocks = vec![ReportBlock::Facts(facts::load_facts(load))];
+    let mut blocks = vec![ReportBlock::Facts(tables::load_facts(load))];
     blocks.extend(tables::percentiles_table(load).map(ReportBlock::Table));
     blocks.push(ReportBlock::Table(tables::times_table(load)));
     blocks.extend(tables::outcome_blocks(load));
@@ -115,7 +115,7 @@ fn add_details(load: &LoadFindings<'_>, load_count: usize, document: &mut Docume
             document.push_heading(2, load_name(load));
             document.extend(blocks);
         }
-        _ => document.push(ReportBlock::Appendix { title: load_name(load), instead: None, blocks }),
+        _ => document.push(ReportBlock::appendix(load_name(load), blocks)),
     }
 }
 
@@ -164,5 +164,135 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
         })),
         "is_balanced": load.balance.is_ok(),
         "notes": remarks,
+    })
+}
+
+// Reports whether loads met the conditions of a gate, which decide the exit status.
+
+/// Adds the result of a gate to a report. A sentence precedes the headline, and a table with a row
+/// per condition follows it.
+pub fn add_gate(judged: &[JudgedCondition<'_>], document: &mut Document) {
+    if judged.is_empty() {
+        return;
+    }
+    let answer = gate_answer(judged);
+    let table = ReportBlock::Table(conditions_table(judged));
+    let is_headline = |block: &ReportBlock| matches!(block, ReportBlock::Headline(_));
+    let index = document.blocks.iter().position(is_headline);
+    match index.map(|index| (index, &mut document.blocks[index])) {
+        Some((index, ReportBlock::Headline(text))) => {
+            *text = format!("{answer} {text}");
+            document.blocks.insert(index + 1, table);
+        }
+        _ => document.extend([ReportBlock::Headline(answer), table]),
+    }
+}
+
+fn gate_answer(judged: &[JudgedCondition<'_>]) -> String {
+    let conditions = format_count(judged.len(), "condition", "conditions");
+    let count = |has_answer: fn(&ConditionAnswer) -> bool| {
+        judged.iter().filter(|row| has_answer(&row.answer)).count()
+    };
+    let failed = count(|answer| *answer == ConditionAnswer::Failed);
+    let unknown = count(|answer| matches!(answer, ConditionAnswer::Unknown(_)));
+    match (failed, unknown) {
+        (0, 0) if judged.len() == 1 => {
+            "gate passed: its condition for failure is not met.".to_owned()
+        }
+        (0, 0) => format!("gate passed: none of its {conditions} for failure is met."),
+        (0, unknown) => format!("gate cannot judge {unknown} of {conditions}."),
+        (failed, 0) => format!("gate failed: the loads met {failed} of {conditions} for failure."),
+        (failed, unknown) => {
+            format!(
+                "gate failed: the loads met {failed} of {conditions} for failure; {unknown} cannot \
+                 be judged."
+            )
+        }
+    }
+}
+
+fn conditions_table(judged: &[JudgedCondition<'_>]) -> ReportTable {
+    let mut footnotes = TableFootnotes::default();
+    let rows: Vec<ConditionLine<'_>> = judged
+        .iter()
+        .map(|judged| ConditionLine {
+            judged,
+            mark: unknown_reason(judged)
+                .map_or(String::new(), |reason| footnotes.footnote_mark(reason)),
+        })
+        .collect();
+    ReportTable {
+        footnotes: footnotes.into_texts(),
+        ..condition_columns().build_table("conditions", &rows)
+    }
+}
+
+/// A condition with the mark of its footnote.
+struct ConditionLine<'a> {
+    judged: &'a JudgedCondition<'a>,
+    mark: String,
+}
+
+fn condition_columns<'a>() -> ColumnSet<ConditionLine<'a>> {
+    column_set! { row: ConditionLine<'a>;
+        identifier("fails_if", "fails if") => &row.judged.condition.text,
+        label("load", "load") => row.judged.load,
+        machine("quantity") => row.judged.quantity.map(|quantity| quantity.name()),
+        figure("value", "found") =>
+            ReportCell::shown_figure(row.judged.value, |value| found_text(row.judged, value)),
+        machine("low") => row.judged.low,
+        machine("limit") => row.judged.condition.limit,
+        machine("is_lower_bound") => row.judged.is_lower_bound,
+        words("answer", "answer").facet() => answer_cell(row),
+    }
+}
+
+fn answer_cell(row: &ConditionLine<'_>) -> ReportCell {
+    let (name, words, emphasis) = match row.judged.answer {
+        ConditionAnswer::Passed => ("passed", "✓ passed", TextEmphasis::Good),
+        ConditionAnswer::Failed => ("failed", "✗ failed", TextEmphasis::Bad),
+        ConditionAnswer::Unknown(_) => ("unknown", "✗ cannot be judged", TextEmphasis::Caution),
+    };
+    ReportCell::words(name).with_text(format!("{words}{}", row.mark)).with_emphasis(emphasis)
+}
+
+fn found_text(row: &JudgedCondition<'_>, value: f64) -> String {
+    match row.condition.figure {
+        LoadFigure::Time(..) => {
+            let time = match row.low {
+                Some(low) => format_ns_range(low, value),
+                None => format_ns(value, row.is_lower_bound),
+            };
+            match row.quantity {
+                Some(quantity @ (TimedQuantity::Response | TimedQuantity::Service)) => {
+                    format!("{} {time}", quantity.name())
+                }
+                _ => time,
+            }
+        }
+        LoadFigure::Throughput => format_rate(value),
+        LoadFigure::ErrorShare | LoadFigure::OkShare => format_share(value),
+        LoadFigure::ErrorCount | LoadFigure::OkCount => format_number(value, 0),
+    }
+}
+
+/// Says why a condition could not be evaluated.
+fn unknown_reason(row: &JudgedCondition<'_>) -> Option<&'static str> {
+    let ConditionAnswer::Unknown(why) = row.answer else {
+        return None;
+    };
+    Some(match why {
+        UnknownReason::Refused(refusal) => refusal_reason(refusal),
+        UnknownReason::ClosedLoad => "this time is measured only for loads with --rate",
+        UnknownReason::NoRequests => "no request counts towards this figure",
+        UnknownReason::TooFewRequests => "too few requests: none lies beyond this percentile",
+        UnknownReason::MachineLost => {
+            "a machine that sent a part of the load was lost, so the load was smaller than requested"
+        }
+        UnknownReason::Range => {
+            "the limit lies within the range of possible values, which is due to the lateness of the \
+             generator itself"
+        }
+        UnknownReason::LowerBound => "unfinished requests may have taken longer",
     })
 }

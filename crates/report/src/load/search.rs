@@ -11,7 +11,10 @@ use crate::figure::{format_rate, format_share};
 use crate::load::text::format_failed;
 use crate::load::{findings_data, run_data, tables};
 use crate::output::OutputOptions;
-use crate::scaling::{self, throughput_chart};
+use crate::snippet::{
+    change_cell, format_throughput_error, law_sentence, noise_warning, scaling_data,
+    scaling_headline, standing_cell, throughput_chart,
+};
 use crate::table::{ReportCell, ReportTable};
 use serde_json::{Value, json};
 use speedwell_analysis::load::{
@@ -30,22 +33,21 @@ pub fn report_search(
     let mut document = Document::new("load");
     document.extend(levels.iter().flat_map(levels_warnings).map(ReportBlock::Warning));
     for series in levels {
-        document.push(ReportBlock::Headline(levels_headline(series)));
-        document.push(ReportBlock::Table(levels_table(series)));
+        document.push_headline(levels_headline(series));
+        document.push_table(levels_table(series));
         output.add_detail(&mut document, |_, document| {
-            let law = series.scaling.as_ref().map(scaling::law_sentence);
+            let law = series.scaling.as_ref().map(law_sentence);
             document.extend(law.map(ReportBlock::Note));
-            document.push(ReportBlock::Note(levels_note(series)));
+            document.push_note(levels_note(series));
         });
     }
     for series in tried {
         add_rates(series, &mut document);
     }
-    document.push(ReportBlock::Appendix {
-        title: "Every load".into(),
-        instead: None,
-        blocks: vec![ReportBlock::Table(tables::summary_table(loads))],
-    });
+    document.push(ReportBlock::appendix(
+        "Every load",
+        vec![ReportBlock::Table(tables::summary_table(loads))],
+    ));
     let charts = levels.iter().flat_map(levels_charts);
     document.push_charts(charts);
     document.attach_data("scaling", levels.iter().map(levels_data).collect());
@@ -60,15 +62,13 @@ fn levels_headline(levels: &ConcurrencySeries) -> String {
         return format!("{}: no level of concurrency succeeded.", levels.label);
     };
     let spoilt = levels.passes.iter().find(|pass| pass.is_spoilt);
-    scaling::scaling_headline(&levels.label, scaling, spoilt.map(|pass| pass.concurrency))
+    scaling_headline(&levels.label, scaling, spoilt.map(|pass| pass.concurrency))
 }
 
 fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
     let mut warnings = Vec::new();
-    let noise = levels
-        .scaling
-        .as_ref()
-        .and_then(|scaling| scaling::noise_warning(&levels.label, scaling, "loads"));
+    let noise =
+        levels.scaling.as_ref().and_then(|scaling| noise_warning(&levels.label, scaling, "loads"));
     warnings.extend(noise);
     if let Some(spoilt) = levels.passes.iter().find(|pass| pass.is_spoilt) {
         let (errors, attempts) = spoilt.failed;
@@ -138,9 +138,9 @@ fn level_columns<'a>(label: &str, knee: Option<u32>) -> ColumnSet<LevelRow<'a>> 
         figure("concurrency", "concurrency") => row.pass.concurrency,
         figure("visits", "visits").expendable(4) => row.pass.visits,
         figure("throughput", "throughput") => throughput_cell(row),
-        figure("change", "vs. best so far") => scaling::change_cell(row.standing),
+        figure("change", "vs. best so far") => change_cell(row.standing),
         words("verdict", "") =>
-            scaling::standing_cell(row.standing, knee == Some(row.pass.concurrency)),
+            standing_cell(row.standing, knee == Some(row.pass.concurrency)),
         figure("p50_ns", "p50").expendable(2) => ReportCell::time(row.pass.p50_ns),
         figure("p99_ns", "p99") => ReportCell::time(row.pass.p99_ns),
         figure("effective_concurrency", "in flight").expendable(3) =>
@@ -152,7 +152,7 @@ fn level_columns<'a>(label: &str, knee: Option<u32>) -> ColumnSet<LevelRow<'a>> 
 
 fn throughput_cell(row: &LevelRow<'_>) -> ReportCell {
     let per_s = row.pass.throughput_per_s;
-    let text = row.standing.map(scaling::format_throughput_error);
+    let text = row.standing.map(format_throughput_error);
     ReportCell::from(per_s).with_text(text.unwrap_or_else(|| format_rate(per_s)))
 }
 
@@ -164,7 +164,7 @@ fn busy_cell(pass: &LevelVisits) -> ReportCell {
 }
 
 fn levels_data(levels: &ConcurrencySeries) -> Value {
-    let mut data = scaling::scaling_data("load", &levels.label, levels.scaling.as_ref());
+    let mut data = scaling_data("load", &levels.label, levels.scaling.as_ref());
     data["is_windowed"] = levels.is_windowed.into();
     data
 }
@@ -176,9 +176,9 @@ const KEPT_NOTE: &str = "A rate is kept when at least 98 % of the due requests w
 
 /// Adds the results of the rates tried on one address.
 fn add_rates(rates: &RateSeries, document: &mut Document) {
-    document.push(ReportBlock::Headline(rates_headline(rates)));
-    document.push(ReportBlock::Table(rates_table(rates)));
-    document.push(ReportBlock::Note(KEPT_NOTE.into()));
+    document.push_headline(rates_headline(rates));
+    document.push_table(rates_table(rates));
+    document.push_note(KEPT_NOTE);
     document.push_charts(rates_chart(rates));
     document.attach_data(
         "highest_rate",

@@ -3,15 +3,14 @@
 //!
 //! [`prepare_gallery`] draws as many charts as the page has room for. It is called before tables
 //! are rendered, because table rows link to the charts. It does not draw charts that are on
-//! separate pages (`chart_pages.rs`).
+//! separate pages.
 
 use crate::document::{CaseGallery, CaseView, Document, GalleryKind, by_severity, severity};
 use crate::figure::format_count;
-use crate::format::html::chart_pages::{
-    MAX_UNFOLDED_CASES, cases_before, cases_of, chart_address, galleries, has_separate_charts,
-    list_parts,
+use crate::format::html::writer::{
+    HtmlWriter, MAX_UNFOLDED_CASES, cases_before, cases_of, chart_address, emphasis_class,
+    escape_html, galleries, has_separate_charts, list_parts,
 };
-use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html};
 use crate::table::TextEmphasis;
 use speedwell_plot::{AnyChart as Picture, TrendChart, TrendDetail};
 

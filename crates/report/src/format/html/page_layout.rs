@@ -4,8 +4,7 @@
 //! The server decides which pages exist, and describes a page's frame as plain data. This module
 //! escapes these data. Start with [`ServedFrame`].
 
-use super::chart_pages::ChartsLocation;
-use super::writer::{RowChoice, escape_html};
+use crate::format::html::writer::{ChartsLocation, RowChoice, escape_html};
 use std::fmt::Write as _;
 
 /// How a document becomes a page.
@@ -329,7 +328,7 @@ pub(super) const FOOTER: &str = concat!(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{Document, ReportBlock};
+    use crate::document::Document;
     use crate::format::html::render_page;
     use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable};
 
@@ -390,12 +389,12 @@ mod tests {
 
     fn document() -> Document {
         let mut document = Document::new("sessions");
-        document.push(ReportBlock::Headline(HOSTILE.into()));
-        document.push(ReportBlock::Table(ReportTable {
+        document.push_headline(HOSTILE);
+        document.push_table(ReportTable {
             columns: vec![ReportColumn::new("number", "session", ColumnKind::Figure)],
             rows: vec![ReportRow::Cells(vec![ReportCell::words("@1").with_link(HOSTILE)])],
             ..ReportTable::new("t")
-        }));
+        });
         document
     }
 

@@ -1,11 +1,10 @@
 //! Renders tables as HTML. Names link to the charts of their case, and drawings are placed in their
 //! column. Cells have the attributes that the script needs to sort and select rows.
 
-use crate::datum::Datum;
 use crate::document::{pick_most_severe, severity};
 use crate::figure::format_count;
 use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html};
-use crate::table::{ColumnKind, ReportCell, ReportRow, ReportTable, superscript_number};
+use crate::table::{ColumnKind, Datum, ReportCell, ReportRow, ReportTable, superscript_number};
 use speedwell_plot::{ForestChart, ForestRow, ForestStrips};
 use std::collections::HashSet;
 use std::fmt::Write as _;

@@ -1,21 +1,222 @@
-//! Builds the report of a bisection: the revision that introduced the change, or the revisions that
-//! may have introduced it.
+//! Builds the reports of commands that measure revisions: `confirm`, `backfill` and `bisect`. Start
+//! at [`report_confirmation`], [`report_backfill`] or [`report_bisection`].
 
-use super::output::OutputOptions;
 use crate::columns::{ColumnSet, column_set};
+use crate::comparison::{report_comparison, size};
 use crate::document::{Document, ReportBlock};
-use crate::failures::report_failures;
+use crate::failures::{report_failures, report_validity};
 use crate::figure::{
     Uncertainty, format_change_interval, format_count, format_moment, format_quantity,
     format_setting, quality_words,
 };
+use crate::output::OutputOptions;
 use crate::table::{ReportCell, ReportTable, TextEmphasis};
 use serde_json::json;
+use speedwell_analysis::AnalysisFindings;
 use speedwell_analysis::bisect::{
     BisectAnswer, BisectFindings, BisectOutcome, BisectedChange, ChangeConfirmation, EndsComparison,
 };
-use speedwell_analysis::confirm::ConfirmationResult;
-use speedwell_model::{IntervalEstimate, LineRevision, MetricDirection, StepFailure, median};
+use speedwell_analysis::confirm::{ConfirmationResult, IsMore, read_confirmations};
+use speedwell_model::{
+    IntervalEstimate, LineRevision, Metric, MetricDirection, Revision, StepFailure, median,
+    short_revision,
+};
+
+struct ConfirmLine {
+    case: String,
+    metric: String,
+    outcome: Option<ConfirmationResult>,
+    /// Size of the change: `+4.8 % [+4.1, +5.5]`, or `0 -> 1` for a change from zero.
+    size: String,
+    /// A word for the direction of the change, such as `slower`.
+    direction: &'static str,
+    runs: usize,
+}
+
+/// Builds the report. `is_more` returns the suspected direction of a case's change in a metric.
+pub fn report_confirmation(
+    findings: &AnalysisFindings,
+    is_more: IsMore<'_>,
+    output: &OutputOptions,
+) -> Document {
+    let lines: Vec<ConfirmLine> = read_confirmations(findings, is_more)
+        .into_iter()
+        .map(|(comparison, row, outcome)| ConfirmLine {
+            case: row.case.id(),
+            metric: comparison.metric.name.clone(),
+            direction: direction_word(
+                &comparison.metric,
+                outcome.is_some_and(|outcome| outcome.change().value > 0.0),
+            ),
+            size: outcome.and_then(|_| size(row, &comparison.metric)).unwrap_or_default(),
+            outcome,
+            runs: row.baseline.runs.len().min(row.candidate.runs.len()),
+        })
+        .collect();
+    let mut document = Document::new("confirmation");
+    document.push_warnings(&findings.warnings);
+    document.append_document(report_validity(&findings.validity));
+    document.push_headline(confirm_headline(&lines));
+    document.push_table(confirm_columns().build_table("confirmations", &lines));
+    let mut compared = report_comparison(findings, output);
+    compared.blocks.retain(|block| matches!(block, ReportBlock::Table(_) | ReportBlock::Note(_)));
+    document.push(ReportBlock::appendix("The comparison", std::mem::take(&mut compared.blocks)));
+    document.append_document(report_failures(&findings.failures, output.verbosity));
+    document
+}
+
+/// Returns a word for the direction of a metric's change, such as `slower`.
+fn direction_word(metric: &Metric, is_more: bool) -> &'static str {
+    let (good, bad) = quality_words(metric);
+    if is_more == (metric.better == MetricDirection::Higher) { good } else { bad }
+}
+
+/// Builds the report for two sides that are the same program.
+pub fn report_identical() -> Document {
+    let mut document = Document::new("confirmation");
+    document.push_headline(
+        "refuted: both programs are the same file; check data, machine and environment",
+    );
+    document
+}
+
+fn confirm_headline(lines: &[ConfirmLine]) -> String {
+    if let [only] = lines {
+        return match &only.outcome {
+            None => "neither confirmed nor refuted: measuring ended too soon".to_owned(),
+            Some(ConfirmationResult::Confirmed(_)) => {
+                format!("confirmed: {}, {}", only.size, only.direction)
+            }
+            Some(ConfirmationResult::Refuted(_)) => format!("refuted: {}", only.size),
+        };
+    }
+    let confirmed =
+        lines.iter().filter(|line| matches!(line.outcome, Some(ConfirmationResult::Confirmed(_))));
+    format!("confirmed in {} of {}", confirmed.count(), format_count(lines.len(), "case", "cases"))
+}
+
+/// The sort keys of the table of confirmations.
+pub fn confirm_sort_keys() -> Vec<&'static str> {
+    confirm_columns().sort_keys()
+}
+
+fn confirm_columns() -> ColumnSet<ConfirmLine> {
+    column_set! { line: ConfirmLine;
+        words("state", "state") => confirm_state_cell(line.outcome),
+        label("case", "case") => &line.case,
+        machine("metric") => &line.metric,
+        figure("change", "change") =>
+            ReportCell::from(line.outcome.map(|outcome| outcome.change().value))
+                .with_text(&line.size),
+        machine("change_low") => line.outcome.map(|outcome| outcome.change().low),
+        machine("change_high") => line.outcome.map(|outcome| outcome.change().high),
+        figure("runs", "runs per side") => line.runs,
+    }
+}
+
+fn confirm_state_cell(outcome: Option<ConfirmationResult>) -> ReportCell {
+    let (state, emphasis) = match outcome {
+        None => ("open", TextEmphasis::Caution),
+        Some(ConfirmationResult::Confirmed(_)) => ("confirmed", TextEmphasis::Strong),
+        Some(ConfirmationResult::Refuted(_)) => ("refuted", TextEmphasis::Muted),
+    };
+    ReportCell::words(state).with_emphasis(emphasis)
+}
+
+// The report of `backfill`: for which revisions the history now has data.
+
+/// A revision and its outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackfillLine {
+    /// The revision.
+    pub revision: Revision,
+    /// The outcome.
+    pub outcome: BackfillOutcome,
+    /// The number of the session that measured the revision or recorded its earlier failure.
+    pub session: Option<i64>,
+    /// The number of cases that failed.
+    pub failures: usize,
+}
+
+/// The outcome of backfilling a revision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackfillOutcome {
+    /// The revision was measured.
+    Measured,
+    /// The history already had data for the revision.
+    Known,
+    /// The revision could not be built, or its benchmarks could not be listed.
+    Failed,
+    /// The revision failed before and was not tried again.
+    FailedBefore,
+}
+
+impl BackfillOutcome {
+    fn outcome_text(self) -> &'static str {
+        match self {
+            BackfillOutcome::Measured => "measured",
+            BackfillOutcome::Known => "had data",
+            BackfillOutcome::Failed => "failed",
+            BackfillOutcome::FailedBefore => "failed before",
+        }
+    }
+
+    fn outcome_cell(self) -> ReportCell {
+        let emphasis = if self.has_point() { TextEmphasis::None } else { TextEmphasis::Caution };
+        ReportCell::words(self.outcome_text()).with_emphasis(emphasis)
+    }
+
+    fn has_point(self) -> bool {
+        matches!(self, BackfillOutcome::Measured | BackfillOutcome::Known)
+    }
+}
+
+/// Builds the report. It says how many of the `total` revisions in the requested range have data,
+/// and gives the outcome of each examined revision.
+pub fn report_backfill(lines: &[BackfillLine], total: usize) -> Document {
+    let mut document = Document::new("backfill");
+    let count = |is_wanted: &dyn Fn(BackfillOutcome) -> bool| {
+        lines.iter().filter(|line| is_wanted(line.outcome)).count()
+    };
+    let with_data = count(&BackfillOutcome::has_point);
+    let verb = if with_data == 1 { "has" } else { "have" };
+    let mut parts = vec![format!(
+        "{with_data} of {} {verb} data",
+        format_count(total, "revision", "revisions")
+    )];
+    parts.push(format!("{} measured now", count(&|outcome| outcome == BackfillOutcome::Measured)));
+    let failed = count(&|outcome| !outcome.has_point());
+    if failed > 0 {
+        parts.push(format!("{failed} failed"));
+    }
+    document.push_headline(parts.join(", "));
+    document.push_table(backfill_columns().build_table("revisions", lines));
+    document
+}
+
+/// The sort keys of the table of backfilled revisions.
+pub fn backfill_sort_keys() -> Vec<&'static str> {
+    backfill_columns().sort_keys()
+}
+
+fn backfill_columns() -> ColumnSet<BackfillLine> {
+    column_set! { line: BackfillLine;
+        words("revision", "revision") =>
+            ReportCell::words(&line.revision.id).with_text(short_revision(&line.revision.id)),
+        words("outcome", "outcome") => line.outcome.outcome_cell(),
+        figure("session", "session") => match line.session {
+            Some(number) => ReportCell::session(number),
+            None => ReportCell::words(""),
+        },
+        figure("failures", "failed cases") =>
+            ReportCell::from(line.failures).shown_if(line.failures > 0),
+        label("subject", "subject").expendable(1) =>
+            line.revision.subject.as_deref().unwrap_or_default(),
+    }
+}
+
+// The report of a bisection: the revision that introduced the change, or the revisions that
+// may have introduced it.
 
 /// A longer list of revisions is collapsed.
 const MAX_LISTED_REVISIONS: usize = 20;
@@ -27,23 +228,20 @@ pub fn report_bisection(
     output: &OutputOptions,
 ) -> Document {
     let mut document = Document::new("bisection");
-    document.push(ReportBlock::Headline(bisection_headline(found)));
+    document.push_headline(bisection_headline(found));
     if let Some(answer) = &found.answer
         && !answer.parts.is_empty()
     {
-        document.push(ReportBlock::Table(changes_table(found, &answer.parts)));
+        document.push_table(changes_table(found, &answer.parts));
     }
     document.extend(remaining_candidates(found));
     output.add_detail(&mut document, |_, document| document.extend(ends_note(found)));
     let revisions = measured_revisions(found);
     if !revisions.is_empty() {
-        document.push(ReportBlock::Appendix {
-            title: format!("{} measured", format_count(revisions.len(), "revision", "revisions")),
-            instead: None,
-            blocks: vec![ReportBlock::Table(
-                measured_columns(found).build_table("measured", &revisions),
-            )],
-        });
+        document.push(ReportBlock::appendix(
+            format!("{} measured", format_count(revisions.len(), "revision", "revisions")),
+            vec![ReportBlock::Table(measured_columns(found).build_table("measured", &revisions))],
+        ));
     }
     document.attach_data("range", json!(found.bisection.range));
     document.attach_data("revisions", json!(found.bisection.line.len()));
@@ -52,8 +250,8 @@ pub fn report_bisection(
     document
 }
 
-/// The sort keys: the columns that all tables of the report have.
-pub fn sort_keys() -> Vec<&'static str> {
+/// The sort keys of a bisection: the columns that all its tables have.
+pub fn bisect_sort_keys() -> Vec<&'static str> {
     vec!["revision", "date", "subject", "author"]
 }
 
@@ -123,7 +321,7 @@ fn effect_text(found: &BisectFindings, part: &BisectedChange, subject: &str) -> 
         ChangeConfirmation::Measured(confirmation) => {
             let change = confirmation.change();
             let size = change_text(found, [part.before, part.after], &change);
-            format!("{subject} made it {}: {size}", direction_word(found, &change))
+            format!("{subject} made it {}: {size}", found_direction(found, &change))
         }
     }
 }
@@ -142,14 +340,9 @@ fn change_text(found: &BisectFindings, revisions: [usize; 2], change: &IntervalE
     levels.join(" -> ")
 }
 
-/// Returns a word for the direction of the change, such as `slower`.
-fn direction_word(found: &BisectFindings, change: &IntervalEstimate) -> &'static str {
-    let Some(metric) = &found.metric else {
-        return "different";
-    };
-    let (good, bad) = quality_words(metric);
-    let is_better = (change.value > 0.0) == (metric.better == MetricDirection::Higher);
-    if is_better { good } else { bad }
+/// Returns a word for the direction of the change, if the metric is known.
+fn found_direction(found: &BisectFindings, change: &IntervalEstimate) -> &'static str {
+    found.metric.as_ref().map_or("different", |metric| direction_word(metric, change.value > 0.0))
 }
 
 /// Formats a change with its metric, as in `cpu_time +2.2 % [-1.0, +5.4] (lower is better)`.
@@ -270,11 +463,10 @@ fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
     if set.len() <= MAX_LISTED_REVISIONS {
         return vec![table];
     }
-    vec![ReportBlock::Appendix {
-        title: format!("{} left", format_count(set.len(), "revision", "revisions")),
-        instead: None,
-        blocks: vec![table],
-    }]
+    vec![ReportBlock::appendix(
+        format!("{} left", format_count(set.len(), "revision", "revisions")),
+        vec![table],
+    )]
 }
 
 /// Returns a note on the difference between the ends. Returns `None` if the ends do not clearly
@@ -288,7 +480,7 @@ fn ends_note(found: &BisectFindings) -> Option<ReportBlock> {
          before are measured again.",
         found.bisection.range,
         change_text(found, found.ends(), &change),
-        direction_word(found, &change)
+        found_direction(found, &change)
     )))
 }
 
