@@ -8,7 +8,7 @@
 
 #[cfg(test)]
 mod agreement_tests;
-mod rows;
+pub(crate) mod rows;
 mod text;
 
 pub use rows::{verdict_emphasis, verdict_symbol};

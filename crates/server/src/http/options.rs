@@ -193,7 +193,7 @@ impl ServerStopper {
             listener.on_stop();
         } else {
             listeners.retain(|listener| listener.strong_count() > 0);
-            let listener: Weak<dyn StopListener> = Arc::downgrade(listener);
+            let listener = Arc::downgrade(listener);
             listeners.push(listener);
         }
     }
