@@ -5,15 +5,13 @@
 //! store the result. Start at [`calibrate_session`].
 
 use super::findings::{CalibratedCase, CalibrationFindings, CalibrationOutcome, SpreadChange};
-use crate::disturbed::rejected_by_rules;
 use crate::evidence::{self, standard_error};
-use crate::grid::{CaseRuns, RunGrid, finite_values};
+use crate::grid::{CaseRuns, RunGrid, finite_values, rejected_by_rules};
 use crate::paired::{ComparedData, PairedRuns, exceeds_chance, noise_autocorrelation};
-use crate::policy::JudgingPolicy;
-use crate::power::AchievedPrecision;
+use crate::policy::{AchievedPrecision, JudgingPolicy};
+use crate::session::SessionTally;
 use crate::session::{requested_metrics, unknown_metric_message};
 use crate::summary::finite_or_none;
-use crate::tally::SessionTally;
 use crate::{AnalysisSettings, StatisticalMethod};
 use speedwell_model::{IntervalEstimate, Metric, NoiseCalibration, Session, median};
 use speedwell_stats::bootstrap;

@@ -10,10 +10,8 @@
 //! estimate (docs/why/statistics.md, "The figures of a row"): see [`fill_locations`].
 
 use crate::builds::{IndependentUnit, independent_values};
-use crate::case_row::{CaseRow, MatchedCase, describe_case};
-use crate::correction::{self, FamilyMember};
-use crate::disturbed::DisturbanceExposure;
-use crate::grid::{CaseRuns, finite_values};
+use crate::case_row::{CaseRow, FamilyMember, MatchedCase, correct_family, describe_case};
+use crate::grid::{CaseRuns, DisturbanceExposure, finite_values};
 use crate::paired::{PairedRuns, RunMatching};
 use crate::policy::JudgingPolicy;
 use crate::sequential::{ReplayMember, SequentialDecision, in_parallel};
@@ -185,7 +183,7 @@ pub(super) fn compare_matched(
         let (policy, better) = (&*matched.policy, matched.metric.better);
         family.extend(matched.rows.iter_mut().map(|row| FamilyMember { row, policy, better }));
     }
-    correction::correct_family(&mut family, settings.correction);
+    correct_family(&mut family, settings.correction);
     comparisons.into_iter().map(|matched| finish_comparison(matched, settings)).collect()
 }
 

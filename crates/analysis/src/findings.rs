@@ -2,7 +2,7 @@
 //! here is formatted.
 
 use crate::builds::LayoutSpread;
-use crate::disturbed::DisturbanceExposure;
+use crate::grid::DisturbanceExposure;
 use crate::machines::AcrossMachines;
 use crate::validity::ValidityFinding;
 use crate::withheld::WithheldReason;

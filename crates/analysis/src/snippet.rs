@@ -5,8 +5,9 @@
 
 use super::scaling::{self, ConcurrencyLevel, ScalingFindings};
 use super::{AnalysisFindings, AnalysisSettings};
-use crate::grid::distinct_items;
-use crate::snippet_runs::{SnippetGroup, is_folded, is_snippet, ordered_groups, snippet_groups};
+use crate::grid::{
+    SnippetGroup, distinct_items, is_folded, is_snippet, ordered_groups, snippet_groups,
+};
 use crate::summary::estimate_with_interval;
 use crate::warnings::quote_list;
 use speedwell_model::{Case, IntervalEstimate, Metric, Run, Session, Snippet, Verdict, median};

@@ -1,4 +1,4 @@
-//! Decides whether the data support a claim, and whether changes pass the gates.
+//! Decides whether the data support a claim.
 //!
 //! A claim concerns noisy figures, so the answer is yes, no or undecided. Student's interval over
 //! the runs decides each comparison in a claim. The k-th runs of two variants form a pair, because
@@ -10,13 +10,10 @@
 //! the error rate of one part (intersection-union test, Berger 1982). A conjunction fails if any
 //! part fails, so for the answer no, each of k parts gets 1/k of the error rate (Bonferroni).
 
-use crate::experiment::group::GroupFindings;
-use speedwell_config::experiment::{Experiment, ReportClaim, SelectedCase, is_repetition};
-use speedwell_config::expression::{
-    BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, MetricTerm,
-};
+use speedwell_config::experiment::{Experiment, ReportClaim, SelectedCase};
+use speedwell_config::expression::{BinaryOperator, ClaimExpression, MetricTerm};
 use speedwell_model::load::run::LoadRun;
-use speedwell_model::{Case, IntervalEstimate, Run, Session, median};
+use speedwell_model::{IntervalEstimate, Run, Session, median};
 use speedwell_stats::interval::mean_t;
 
 /// Minimum number of runs for a decision. Sequential designs do not analyze fewer runs either.
@@ -359,82 +356,6 @@ fn latency_percentile(run: &Run, metric: &str) -> Option<f64> {
     let ppm = (0.0..=1e6).contains(&ppm).then_some(ppm as u32)?;
     let time = load.measured.totals.latency.service_times().quantile(ppm)?;
     Some(time.ns as f64)
-}
-
-/// A gate, applied to one change.
-#[derive(Debug, Clone)]
-pub struct GateFound {
-    /// Source text of the gate.
-    pub text: String,
-    /// Group name.
-    pub group: String,
-    /// Case id.
-    pub case: String,
-    /// Name of the candidate.
-    pub candidate: String,
-    /// Change of the metric, with its interval.
-    pub change: Option<IntervalEstimate>,
-    /// Whether the whole interval is within the limit.
-    pub is_kept: bool,
-    /// Whether the whole interval is beyond the limit.
-    pub is_broken: bool,
-}
-
-/// Checks all changes against all gates.
-pub fn check_gates(groups: &[GroupFindings], experiment: &Experiment) -> Vec<GateFound> {
-    let mut gates = Vec::new();
-    for (name, gate) in &experiment.compare.gates {
-        for group in
-            groups.iter().filter(|group| name.as_ref().is_none_or(|name| *name == group.name))
-        {
-            gates.extend(gates_of_group(group, gate, experiment));
-        }
-    }
-    gates
-}
-
-fn gates_of_group(
-    group: &GroupFindings,
-    gate: &ChangeGate,
-    experiment: &Experiment,
-) -> Vec<GateFound> {
-    let Some(stored) =
-        experiment.find_group(&group.name).map(|group| group.stored_name(&gate.metric))
-    else {
-        return Vec::new();
-    };
-    let metric = group.metrics.iter().filter(|findings| findings.metric.name == stored);
-    let comparisons = metric.flat_map(|findings| &findings.findings.comparisons);
-    let compared = comparisons.filter(|comparison| !is_repetition(&comparison.candidate));
-    compared
-        .flat_map(|comparison| {
-            let rows = comparison
-                .rows
-                .iter()
-                .filter(|row| filter_matches(&gate.filter, &group.name, &row.case));
-            rows.map(|row| {
-                let is_in = |change: f64| gate.allows_change(change);
-                let ends = row.change.map(|change| (is_in(change.low), is_in(change.high)));
-                GateFound {
-                    text: gate.to_string(),
-                    group: group.name.clone(),
-                    case: row.case.id(),
-                    candidate: comparison.candidate.clone(),
-                    change: row.change,
-                    is_kept: ends == Some((true, true)),
-                    is_broken: ends == Some((false, false)),
-                }
-            })
-        })
-        .collect()
-}
-
-/// Whether a filter matches this case.
-pub fn filter_matches(filter: &CaseFilter, group: &str, case: &Case) -> bool {
-    let has = |(name, value): &(String, String)| {
-        case.value(name).is_some_and(|actual| actual.plain() == *value)
-    };
-    filter.group.as_ref().is_none_or(|name| name == group) && filter.values.iter().all(has)
 }
 
 #[cfg(test)]

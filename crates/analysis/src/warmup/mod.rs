@@ -7,9 +7,11 @@
 mod steady;
 #[cfg(test)]
 mod tests;
-pub mod warmup_stats;
 
-pub use steady::{ReferenceTimes, SteadyLevel, SteadySearch, WarmupClass, classify_series};
+pub use steady::{
+    ClassifiedSeries, ClassifierLimits, LevelDelta, ReferenceTimes, SteadyLevel, SteadySearch,
+    WarmupClass, classify_published, classify_series,
+};
 
 use crate::gate::{self, FailOn, GateOutcome};
 use crate::warnings::format_count;
@@ -108,7 +110,7 @@ pub struct ProcessWarmup {
     pub search: SteadySearch,
     /// Number of executions of the reference loop.
     pub reference: usize,
-    /// Class that the published classifier in [`warmup_stats`] assigns.
+    /// Class that the published classifier ([`classify_published`]) assigns.
     pub compat: WarmupClass,
     /// Total time of all points, in nanoseconds.
     pub total_ns: f64,
@@ -333,17 +335,14 @@ fn analyze_process(
         ReferenceTimes { times: &reference, every: SteadyRule::REFERENCE_EVERY as usize };
     let search = classify_series(&times_ns, rule, Some(reference));
     let seconds: Vec<f64> = times_ns.iter().map(|ns| ns * iterations / 1e9).collect();
-    let limits = warmup_stats::ClassifierLimits {
-        steady: times_ns.len() / 4,
-        ..warmup_stats::ClassifierLimits::default()
-    };
+    let limits = ClassifierLimits { steady: times_ns.len() / 4, ..ClassifierLimits::default() };
     let sum = |times: &[f64]| times.iter().sum::<f64>() * iterations;
     let first = search.first_steady_point();
     Some((
         ProcessWarmup {
             slot,
             reference: reference.times.len(),
-            compat: warmup_stats::classify_published(&seconds, &limits).class,
+            compat: classify_published(&seconds, &limits).class,
             total_ns: sum(&times_ns),
             steady_ns: first.map(|first| median(&times_ns[first..])),
             to_steady_ns: first.map(|first| sum(&times_ns[..=first])),
