@@ -232,11 +232,6 @@ impl SequentialLooks {
         Some(SequentialLooks { design, repeated })
     }
 
-    /// All looks, in order.
-    pub fn look_limits(&self) -> &[DesignLook] {
-        self.design.limits()
-    }
-
     /// The first look.
     pub fn first_look(&self) -> Option<DesignLook> {
         self.design.limits().first().copied()

@@ -267,7 +267,7 @@ impl MemberProgress {
         latest: Option<IntervalEstimate>,
     ) -> Option<IntervalEstimate> {
         let mut common = latest?;
-        let looks = member.policy.looks.iter().flat_map(|looks| looks.look_limits());
+        let looks = member.policy.looks.iter().flat_map(|looks| looks.design.limits());
         for look in looks.take(self.looks.saturating_sub(1)) {
             let data = member.pair.first_runs(look.n);
             let policy = member.policy;
@@ -592,7 +592,7 @@ impl ChangeQuestion {
     /// Whether a comparison with `runs` runs per side may have reached its next look.
     fn is_due(&self, index: usize, runs: usize) -> bool {
         let looks =
-            self.policy.looks.as_ref().map(SequentialLooks::look_limits).unwrap_or_default();
+            self.policy.looks.as_ref().map(|looks| looks.design.limits()).unwrap_or_default();
         let next = looks.get(self.decision.looks_taken(index));
         !self.decision.has_ended(index) && next.is_some_and(|look| look.n <= runs)
     }

@@ -7,9 +7,7 @@
 
 use crate::CandidateComparison;
 use crate::grid::{RunGrid, distinct_items};
-use crate::validity::finding::{
-    FindingSeverity, ValidityCheck, ValidityFinding, format_run_numbers,
-};
+use crate::validity::finding::{ValidityCheck, ValidityFinding, format_run_numbers};
 use speedwell_model::{Case, ParameterValue, Run, Session, SessionState, median};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -351,7 +349,7 @@ pub(super) fn check_single_runs(cells: &CheckedCells<'_>) -> Option<ValidityFind
          order, so the noise is unknown and any difference may be due to chance.",
         cells.cells.len()
     );
-    Some(ValidityFinding::new(ValidityCheck::SingleRuns, FindingSeverity::Amber, message, REMEDY))
+    Some(ValidityFinding::amber(ValidityCheck::SingleRuns, message, REMEDY))
 }
 
 /// Checks for requests without a response or with an error response.
@@ -376,12 +374,7 @@ pub(super) fn check_failed_requests(cells: &CheckedCells<'_>) -> Vec<ValidityFin
             format!("{count}{total_clause} requests failed ({}){runs_clause}.", counts.join(", "));
         Some(runs.to_finding(
             cells,
-            ValidityFinding::new(
-                ValidityCheck::FailedRequests,
-                FindingSeverity::Red,
-                message,
-                remedy,
-            ),
+            ValidityFinding::red(ValidityCheck::FailedRequests, message, remedy),
         ))
     };
     cells.cells.iter().filter_map(finding_of_cell).collect()
@@ -403,12 +396,7 @@ pub(super) fn check_length_failures(cells: &CheckedCells<'_>) -> Vec<ValidityFin
         );
         Some(runs.to_finding(
             cells,
-            ValidityFinding::new(
-                ValidityCheck::LengthFailures,
-                FindingSeverity::Amber,
-                message,
-                remedy,
-            ),
+            ValidityFinding::amber(ValidityCheck::LengthFailures, message, remedy),
         ))
     };
     cells.cells.iter().filter_map(finding_of_cell).collect()

@@ -12,7 +12,7 @@
 
 use crate::validity::cells::{CheckedCell, CheckedCells, RoundedFigure, median_over_runs};
 use crate::validity::finding::{
-    FindingSeverity, ValidityCheck, ValidityFinding, format_span, join_names, quote_names,
+    ValidityCheck, ValidityFinding, format_span, join_names, quote_names,
 };
 use crate::validity::loads::MIN_CONCURRENCY_SHARE;
 use speedwell_model::Run;
@@ -34,8 +34,11 @@ pub(super) fn check_unnamed(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
         );
         let remedy = "If they are variants, put each into a separate file: 'speedwell compare \
                       red=red.txt green=green.txt'.";
-        ValidityFinding::new(ValidityCheck::UnnamedRuns, FindingSeverity::Amber, message, remedy)
-            .in_cell(cells, cell, Vec::new())
+        ValidityFinding::amber(ValidityCheck::UnnamedRuns, message, remedy).in_cell(
+            cells,
+            cell,
+            Vec::new(),
+        )
     };
     found.map(finding).collect()
 }
@@ -106,12 +109,7 @@ pub(super) fn check_latency_restates_rate(cells: &CheckedCells<'_>) -> Option<Va
         cell_figures.len(),
         describe_known_generator(cells)
     );
-    Some(ValidityFinding::new(
-        ValidityCheck::LatencyIsThroughput,
-        FindingSeverity::Amber,
-        message,
-        remedy,
-    ))
+    Some(ValidityFinding::amber(ValidityCheck::LatencyIsThroughput, message, remedy))
 }
 
 /// A sentence about the load generator if it is known to report such latencies (autocannon before
@@ -184,12 +182,7 @@ pub(super) fn check_inherited_variables(cells: &CheckedCells<'_>) -> Option<Vali
     );
     (!cases.is_empty()).then(|| ValidityFinding {
         cases,
-        ..ValidityFinding::new(
-            ValidityCheck::InheritedVariable,
-            FindingSeverity::Amber,
-            message,
-            INHERITED_REMEDY,
-        )
+        ..ValidityFinding::amber(ValidityCheck::InheritedVariable, message, INHERITED_REMEDY)
     })
 }
 
@@ -288,9 +281,8 @@ fn same_finding(group: &[GroupMember], name: &dyn Fn(&str) -> String) -> Validit
     let first = &group[0];
     let is_one_cell = group.iter().all(|member| member.cell == first.cell);
     let figures = first.figures;
-    let mut finding = ValidityFinding::new(
+    let mut finding = ValidityFinding::amber(
         ValidityCheck::IdenticalRecords,
-        FindingSeverity::Amber,
         "",
         "Keep one of them: measurements do not repeat to the last digit, so one record was copied.",
     );

@@ -10,9 +10,7 @@
 //! sizes in another order. Start at [`check_sizes`].
 
 use crate::validity::cells::{CheckedCell, CheckedCells, RoundedFigure, median_over_runs};
-use crate::validity::finding::{
-    FindingSeverity, ValidityCheck, ValidityFinding, format_run_numbers, join_names,
-};
+use crate::validity::finding::{ValidityCheck, ValidityFinding, format_run_numbers, join_names};
 use speedwell_model::Run;
 use std::collections::BTreeMap;
 
@@ -56,8 +54,7 @@ fn cell_findings(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<Validi
     }
     let finding = |(_, (runs, message)): (&str, (Vec<usize>, String))| {
         let message = format!("{message}{}.", format_run_numbers(&runs, cell.runs.len()));
-        ValidityFinding::new(ValidityCheck::Impossible, FindingSeverity::Red, message, REMEDY)
-            .in_cell(cells, cell, runs)
+        ValidityFinding::red(ValidityCheck::Impossible, message, REMEDY).in_cell(cells, cell, runs)
     };
     contradictions.into_iter().map(finding).collect()
 }
@@ -231,12 +228,7 @@ fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Va
     Some(ValidityFinding {
         cases: vec![case[0].case.clone()],
         variants: variants.map(|(cell, _)| cell.variant.to_string()).collect(),
-        ..ValidityFinding::new(
-            ValidityCheck::BytesPerResponse,
-            FindingSeverity::Red,
-            message,
-            SIZES_REMEDY,
-        )
+        ..ValidityFinding::red(ValidityCheck::BytesPerResponse, message, SIZES_REMEDY)
     })
 }
 
@@ -308,12 +300,7 @@ fn check_alignment(
         cases: pairs.iter().map(|(row, _)| row.clone()).collect(),
         variants: vec![candidate.to_owned()],
         pairs,
-        ..ValidityFinding::new(
-            ValidityCheck::MisalignedRows,
-            FindingSeverity::Red,
-            message,
-            ALIGNMENT_REMEDY,
-        )
+        ..ValidityFinding::red(ValidityCheck::MisalignedRows, message, ALIGNMENT_REMEDY)
     })
 }
 
@@ -392,6 +379,7 @@ fn describe_sorted(cells: &CheckedCells<'_>, baseline: &str, candidate: &str) ->
 mod tests {
     use super::super::tests::{add_run, of_check, published};
     use super::*;
+    use crate::validity::finding::FindingSeverity;
     use crate::validity::{KnownFacts, check_session};
     use speedwell_model::{Metric, MetricDirection};
 

@@ -21,8 +21,7 @@ use crate::validity::cells::{
     CheckedCell, CheckedCells, KnownFacts, RoundedFigure, median_over_runs, requests_of,
 };
 use crate::validity::finding::{
-    FindingSeverity, ValidityCheck, ValidityFinding, format_run_numbers, format_span, join_names,
-    quote_names,
+    ValidityCheck, ValidityFinding, format_run_numbers, format_span, join_names, quote_names,
 };
 use crate::{CandidateComparison, CaseComparison, NoVerdict};
 use speedwell_model::{Run, Verdict};
@@ -95,12 +94,7 @@ impl WorkMeasure {
         Some(ValidityFinding {
             cases: better.iter().map(|(case, _)| (*case).to_owned()).collect(),
             variants: vec![candidate.to_owned()],
-            ..ValidityFinding::new(
-                ValidityCheck::BetterThanPossible,
-                FindingSeverity::Amber,
-                message,
-                remedy,
-            )
+            ..ValidityFinding::amber(ValidityCheck::BetterThanPossible, message, remedy)
         })
     }
 
@@ -162,12 +156,7 @@ pub(super) fn check_control(control: &CandidateComparison) -> Option<ValidityFin
     (!cases.is_empty()).then(|| ValidityFinding {
         cases,
         variants: vec![control.candidate.clone()],
-        ..ValidityFinding::new(
-            ValidityCheck::ControlDiffers,
-            FindingSeverity::Amber,
-            message,
-            remedy,
-        )
+        ..ValidityFinding::amber(ValidityCheck::ControlDiffers, message, remedy)
     })
 }
 
@@ -218,12 +207,7 @@ fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Va
     Some(ValidityFinding {
         cases: vec![case[0].case.clone()],
         pairs,
-        ..ValidityFinding::new(
-            ValidityCheck::LatencyRanking,
-            FindingSeverity::Amber,
-            message,
-            RANKING_REMEDY,
-        )
+        ..ValidityFinding::amber(ValidityCheck::LatencyRanking, message, RANKING_REMEDY)
     })
 }
 
@@ -274,9 +258,8 @@ pub(super) fn check_generators(generators: &[String]) -> Option<ValidityFinding>
         quote_names(generators.iter().map(String::as_str))
     );
     let remedy = "Compare only latencies from one version of one generator.";
-    (generators.len() > 1).then(|| {
-        ValidityFinding::new(ValidityCheck::Generators, FindingSeverity::Amber, message, remedy)
-    })
+    (generators.len() > 1)
+        .then(|| ValidityFinding::amber(ValidityCheck::Generators, message, remedy))
 }
 
 /// Withdraws verdicts on latencies that must not be ranked.
@@ -388,12 +371,7 @@ fn limit_finding(cells: &CheckedCells<'_>, limit: &PercentLimit) -> Option<Valid
         cases,
         variants: distinct_items(excesses.iter().flat_map(|excess| cells.variant_of(excess.cell))),
         runs,
-        ..ValidityFinding::new(
-            limit.check,
-            FindingSeverity::Amber,
-            message.replacen("{}", &location, 1),
-            limit.remedy,
-        )
+        ..ValidityFinding::amber(limit.check, message.replacen("{}", &location, 1), limit.remedy)
     })
 }
 
@@ -483,24 +461,22 @@ fn check_deviation(
         return None;
     }
     let (figures, runs_clause) = (format_span(&values), format_run_numbers(&runs, cell.runs.len()));
-    let (level, message, remedy) = match side {
+    let check = ValidityCheck::InFlight;
+    let finding = match side {
         LoadDeviation::Lighter => {
             let message = format!(
                 "Only {figures} of {requested} requests were in flight{runs_clause} (rate times mean latency)."
             );
-            (FindingSeverity::Amber, message, REMEDY)
+            ValidityFinding::amber(check, message, REMEDY)
         }
         LoadDeviation::Heavier => {
             let message = format!(
                 "Rate times mean latency gives {figures} requests in flight{runs_clause}, more than the {requested} that were configured."
             );
-            (FindingSeverity::Red, message, CONTRADICTION)
+            ValidityFinding::red(check, message, CONTRADICTION)
         }
     };
-    Some(
-        ValidityFinding::new(ValidityCheck::InFlight, level, message, remedy)
-            .in_cell(cells, cell, runs),
-    )
+    Some(finding.in_cell(cells, cell, runs))
 }
 
 fn too_few(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Option<ValidityFinding> {
@@ -515,7 +491,7 @@ fn too_few(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Option<ValidityF
     let runs_clause = format_run_numbers(&runs, cell.runs.len());
     let message = format!("{requests} requests cannot keep {requested} in flight{runs_clause}.");
     Some(
-        ValidityFinding::new(ValidityCheck::InFlight, FindingSeverity::Amber, message, TOO_FEW)
+        ValidityFinding::amber(ValidityCheck::InFlight, message, TOO_FEW)
             .in_cell(cells, cell, runs),
     )
 }

@@ -18,7 +18,6 @@ use crate::warnings::format_count;
 use crate::{AnalysisFindings, AnalysisSettings};
 use speedwell_model::{
     Case, ComparedClock, Metric, MetricDirection, Run, Sample, Session, SessionDesign, SteadyRule,
-    Verdict,
 };
 use speedwell_stats::describe::median;
 use std::fmt;
@@ -312,9 +311,8 @@ fn times_of(samples: &[Sample], clock: ComparedClock) -> Option<(Vec<f64>, f64)>
     };
     let points = samples_of(Metric::THROUGHPUT);
     let iterations = points.first()?.iterations?;
-    let wall = || points.iter().map(|point| 1e9 / point.value).collect::<Vec<f64>>();
     let times: Vec<f64> = match clock {
-        ComparedClock::Wall => wall(),
+        ComparedClock::Wall => points.iter().map(|point| 1e9 / point.value).collect(),
         ComparedClock::Cpu => {
             samples_of(Metric::CPU_TIME).iter().map(|sample| sample.value).collect()
         }
@@ -389,12 +387,6 @@ fn figures_session(session: &Session, cases: &[CaseWarmup]) -> Session {
 }
 
 impl WarmupFindings {
-    /// Verdict on one of the three figures of a case, for a candidate.
-    pub fn case_verdict(&self, metric: &str, case: &Case, candidate: &str) -> Option<Verdict> {
-        let row = self.case_comparison(metric, case, candidate)?;
-        Some(row.verdict)
-    }
-
     /// Comparison of one of the three figures of a case, for a candidate.
     pub fn case_comparison(
         &self,
