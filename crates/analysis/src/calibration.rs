@@ -204,16 +204,11 @@ pub fn compare_spreads(
         let counterpart = second.cases.iter().find(|other| other.case == case.case)?;
         let [old, new] = [case, counterpart].map(|case| block_differences(case, metric));
         let estimate = bootstrap::ratio_of_medians(&old, &new, &options);
-        let change = estimate.map(|estimate| IntervalEstimate {
-            value: estimate.ratio - 1.0,
-            low: estimate.interval.low - 1.0,
-            high: estimate.interval.high - 1.0,
-        });
         Some(SpreadChange {
             case: case.case.clone(),
             before: median(&mut old.concat())?,
             after: median(&mut new.concat())?,
-            change,
+            change: estimate.map(evidence::ratio_to_share),
         })
     };
     first.cases.iter().filter_map(compare).collect()

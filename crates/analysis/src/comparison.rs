@@ -227,8 +227,8 @@ fn finish_comparison(matched: MatchedCases<'_>, settings: &AnalysisSettings) -> 
     }
 }
 
-fn has_value(run: &Run, metric: &Metric) -> bool {
-    run.value_of(&metric.name).is_some_and(f64::is_finite)
+fn has_values(runs: &[&Run], metric: &Metric) -> bool {
+    runs.iter().any(|run| run.value_of(&metric.name).is_some_and(f64::is_finite))
 }
 
 /// The runs of one side by case id, for each case that has values of the metric.
@@ -238,8 +238,7 @@ fn runs_by_case<'a, 's>(
 ) -> HashMap<&'a str, (&'a [&'s Run], &'a DisturbanceExposure)> {
     let cases = side.cases.iter().filter_map(|case| {
         let runs = &case.by_variant[side.variant][..];
-        let has_values = runs.iter().any(|run| has_value(run, metric));
-        has_values.then(|| (&*case.id, (runs, &case.exposures[side.variant])))
+        has_values(runs, metric).then(|| (&*case.id, (runs, &case.exposures[side.variant])))
     });
     cases.collect()
 }
@@ -254,7 +253,6 @@ pub(super) fn match_cases<'r>(
     apart: bool,
     settings: &AnalysisSettings,
 ) -> MatchedCases<'r> {
-    let has_values = |runs: &[&Run]| runs.iter().any(|run| has_value(run, metric));
     let mut runs_of = runs_by_case(candidate, metric);
     let checkout_files = [baseline, candidate].map(SourceSide::checkout_files_by_benchmark);
     let mut matched = MatchedCases {
@@ -269,7 +267,7 @@ pub(super) fn match_cases<'r>(
     };
     for case in baseline.cases {
         let old = &case.by_variant[baseline.variant][..];
-        if !has_values(old) {
+        if !has_values(old, metric) {
             continue;
         }
         let Some((new, exposure)) = runs_of.remove(case.id.as_str()) else {
@@ -340,8 +338,7 @@ pub(super) fn overall_change(
     if rows.len() > 1 && rows.iter().all(|row| row.comparison.is_exact) {
         let logs: Vec<f64> = rows.iter().filter_map(|row| log_ratio(row)).collect();
         let value = mean(&logs).exp_m1();
-        let (low, high) = (value, value);
-        return Some(IntervalEstimate { value, low, high });
+        return Some(IntervalEstimate { value, low: value, high: value });
     }
     if cases.len() < 2 {
         return unbounded_mean(rows);

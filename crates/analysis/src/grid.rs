@@ -119,10 +119,6 @@ const UNEQUAL_P: f64 = 0.05;
 /// If more than this fraction of the runs was disturbed, the table shows the fraction.
 const NOTABLE_SHARE: f64 = 0.10;
 
-/// The machine is too busy if more than this fraction of the runs was rejected: the remaining runs
-/// may be a biased selection.
-const MAX_REJECTED_SHARE: f64 = 0.30;
-
 /// How often one side of a case was disturbed, with the kernel figures of its runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DisturbanceExposure {
@@ -251,23 +247,6 @@ fn first_runs_of_slots<'r>(side: &[&'r Run]) -> Vec<&'r Run> {
     let mut slots: HashSet<u32> = HashSet::new();
     let is_new = |run: &&&Run| slots.insert(run.slot);
     side.iter().filter(is_new).copied().collect()
-}
-
-/// Warns that the machine is too busy if many runs of a session were rejected.
-pub(super) fn warn_too_busy(
-    design: &SessionDesign,
-    rejected: usize,
-    runs: usize,
-) -> Option<String> {
-    let share = rejected as f64 / runs.max(1) as f64;
-    (share > MAX_REJECTED_SHARE).then(|| {
-        format!(
-            "{:.0} % of the runs broke the rule '{}': the machine is too busy, and the remaining \
-             runs may be a biased selection.",
-            100.0 * share,
-            design.reject
-        )
-    })
 }
 
 /// Rules worth trying, each with the fraction of a session's runs that it would reject. Empty if

@@ -254,7 +254,7 @@ fn default_alpha() -> f64 {
 }
 
 /// User settings that shape the findings. By default the session's design decides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AnalysisSettings {
     /// The test; `None` selects the test that matches the execution order of the runs.
     pub method: Option<StatisticalMethod>,
@@ -296,22 +296,6 @@ impl AnalysisSettings {
     /// Whether all metrics are requested.
     pub fn wants_all_metrics(&self) -> bool {
         self.metrics.iter().any(|name| name == "all")
-    }
-}
-
-impl Default for AnalysisSettings {
-    fn default() -> AnalysisSettings {
-        AnalysisSettings {
-            method: None,
-            confidence: None,
-            correction: TestingCorrection::BenjaminiHochberg,
-            threshold: None,
-            metrics: Vec::new(),
-            better: BTreeMap::new(),
-            baseline: None,
-            seed: 0,
-            with_own_benchmarks: false,
-        }
     }
 }
 

@@ -636,11 +636,16 @@ fn comparable_runs(old: &[&Run], new: &[&Run], matching: RunMatching) -> usize {
 }
 
 fn are_precise(runs: &[Run], metrics: &[String], goal: &PrecisionGoal) -> bool {
+    let is_precise = |runs: &[&Run], metric: &str| {
+        let values: Vec<f64> =
+            independent_values(runs, metric).iter().map(|run| run.value).collect();
+        values.len() >= MIN_PRECISION_RUNS
+            && summary::relative_half_width(&values, goal.confidence)
+                .is_some_and(|half| half <= goal.share)
+    };
     let sides = by_variant(runs, &goal.design);
     !sides.is_empty()
-        && metrics.iter().all(|metric| {
-            sides.iter().all(|(_, runs)| is_precise(runs, metric, goal.share, goal.confidence))
-        })
+        && metrics.iter().all(|metric| sides.iter().all(|(_, runs)| is_precise(runs, metric)))
 }
 
 /// Whether all variants have enough runs with equal instruction counts.
@@ -650,12 +655,6 @@ fn are_exact(runs: &[Run]) -> bool {
     let runs_of =
         |name: &&std::sync::Arc<str>| runs.iter().filter(|run| run.variant == **name).collect();
     !runs.is_empty() && variants.iter().all(|name| is_exact(runs_of(name)))
-}
-
-fn is_precise(runs: &[&Run], metric: &str, share: f64, confidence: f64) -> bool {
-    let values: Vec<f64> = (independent_values(runs, metric).iter()).map(|run| run.value).collect();
-    values.len() >= MIN_PRECISION_RUNS
-        && summary::relative_half_width(&values, confidence).is_some_and(|half| half <= share)
 }
 
 /// Runs that the analysis uses ([`select_counted_runs`]), by variant, in execution order.

@@ -15,7 +15,7 @@ use crate::builds::{LayoutSpread, spreads_of_grid};
 use crate::comparison::{
     MatchedCases, SourceSide, add_to_findings, compare_matched, describe_single_looks, match_cases,
 };
-use crate::grid::{RunGrid, is_folded, is_snippet, snippet_groups, variant_index, warn_too_busy};
+use crate::grid::{RunGrid, is_folded, is_snippet, snippet_groups, variant_index};
 use crate::machines::{self, MachineEffect};
 use crate::policy::JudgingPolicy;
 use crate::summary::summarize_grid;
@@ -41,10 +41,8 @@ pub fn analyze_session(session: &Session, settings: &AnalysisSettings) -> Analys
         add_part(session);
         Ok::<(), Infallible>(())
     };
-    match analyze_in_parts(session, settings, single_part) {
-        Ok(findings) => findings,
-        Err(never) => match never {},
-    }
+    let Ok(findings) = analyze_in_parts(session, settings, single_part);
+    findings
 }
 
 /// Like [`analyze_session`], for a session whose runs need not fit in memory. `header` is the
@@ -205,7 +203,7 @@ impl<'a> SessionCollector<'a> {
         };
         report_unknown_metrics(session, &self.unknown_metrics, &mut findings);
         for summary in &mut findings.summaries {
-            (summary.notes).retain(|note| !self.tally.is_shared(note, session));
+            (summary.notes).retain(|note| !self.tally.shared_by_all(session).contains(note));
         }
         let sentences = layout_sentences(&self.spreads);
         let layout_sentence = |case: &Case, metric: &Metric| {
@@ -377,6 +375,10 @@ fn warn_other_baseline(
     (!is_known).then(|| format!("Unknown variant '{requested}'; '{first}' is the baseline."))
 }
 
+/// The machine is too busy if more than this fraction of the runs was rejected: the remaining runs
+/// may be a biased selection.
+const MAX_REJECTED_SHARE: f64 = 0.30;
+
 /// If at least this fraction of the runs failed, a warning says that the other runs may be a biased
 /// selection.
 const MAX_FAILED_RUNS: f64 = 0.05;
@@ -421,13 +423,8 @@ impl SessionTally {
         self.runs += part.runs.len();
     }
 
-    /// Whether a note applies to every run and is therefore reported once.
-    pub fn is_shared(&self, note: &String, session: &Session) -> bool {
-        self.shared_by_all(session).contains(note)
-    }
-
-    /// Notes that all runs share. Empty if there are fewer than two runs. Also empty for an
-    /// imported session, because importers report such notes themselves.
+    /// Notes that all runs share, which are reported once. Empty if there are fewer than two runs.
+    /// Also empty for an imported session, because importers report such notes themselves.
     fn shared_by_all(&self, session: &Session) -> &[String] {
         if session.state == SessionState::Imported || self.runs < 2 {
             return &[];
@@ -437,7 +434,15 @@ impl SessionTally {
 
     /// Warns that the machine is too busy if many runs were rejected.
     pub fn warn_too_busy(&self, session: &Session) -> Option<String> {
-        warn_too_busy(&session.design, self.rejected, self.runs)
+        let share = self.rejected as f64 / self.runs.max(1) as f64;
+        (share > MAX_REJECTED_SHARE).then(|| {
+            format!(
+                "{:.0} % of the runs broke the rule '{}': the machine is too busy, and the remaining \
+                 runs may be a biased selection.",
+                100.0 * share,
+                session.design.reject
+            )
+        })
     }
 
     /// Why a gate (a pass/fail check) cannot judge the session; `None` if the session is complete or

@@ -86,7 +86,9 @@ pub fn snippet_levels(session: &Session, confidence: f64) -> Vec<SnippetLevels> 
         let mut levels: Vec<ConcurrencyLevel> = Vec::new();
         let mut language = String::new();
         for (label, case, runs) in groups_of_label {
-            language = language_of(case).to_owned();
+            // The benchmark of a snippet is `eval/LANGUAGE`.
+            let benchmark = case.benchmark.as_str();
+            language = benchmark.strip_prefix("eval/").unwrap_or(benchmark).to_owned();
             levels.push(ConcurrencyLevel {
                 concurrency: case.workers()?,
                 throughputs: runs.iter().filter_map(|run| per_s(run, case)).collect(),
@@ -103,12 +105,6 @@ pub fn snippet_levels(session: &Session, confidence: f64) -> Vec<SnippetLevels> 
         })
     };
     labels.iter().filter_map(levels_of_label).collect()
-}
-
-/// Language of a snippet, from the name of its benchmark (`eval/LANGUAGE`).
-fn language_of(case: &Case) -> &str {
-    let benchmark = &case.benchmark;
-    benchmark.strip_prefix("eval/").unwrap_or(benchmark)
 }
 
 /// Time windows of one snippet at one number of workers.

@@ -119,9 +119,7 @@ impl BisectAnswer {
         let mut parts = self.parts.iter().filter(is_of_code).peekable();
         parts.peek().is_some() && parts.all(is_confirmed)
     }
-}
 
-impl BisectAnswer {
     /// Whether any of the changes found is a change to the benchmark itself.
     pub fn has_changed_benchmark(&self) -> bool {
         let mut parts = self.parts.iter();

@@ -20,14 +20,17 @@ use speedwell_stats::interval::mean_t;
 const MIN_CLAIM_RUNS: usize = 8;
 
 /// Whether a claim holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+///
+/// The order is that of Kleene's logic: a conjunction has the smallest answer of its parts, and a
+/// disjunction the largest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClaimAnswer {
-    /// The data support the claim.
-    Yes,
     /// The data contradict the claim.
     No,
     /// The data leave the claim open.
     Undecided,
+    /// The data support the claim.
+    Yes,
 }
 
 /// A claim with its answer.
@@ -102,7 +105,7 @@ impl ClaimChecker<'_> {
             };
             let holds =
                 self.evaluate(&claim.expression, &figures, levels, case.as_ref(), &mut parts);
-            all_hold = kleene_and(all_hold, holds);
+            all_hold = all_hold.min(holds);
         }
         ClaimFound { sentence: claim.say.clone(), text: claim.text.clone(), holds: all_hold, parts }
     }
@@ -168,8 +171,8 @@ impl ClaimChecker<'_> {
                 let left = self.evaluate(left, figures, levels, case, parts);
                 let right = self.evaluate(right, figures, levels, case, parts);
                 match operator {
-                    BinaryOperator::And => kleene_and(left, right),
-                    _ => kleene_or(left, right),
+                    BinaryOperator::And => left.min(right),
+                    _ => left.max(right),
                 }
             }
             ClaimExpression::Pair(left, operator, right) => {
@@ -321,22 +324,6 @@ fn is_conjunction(expression: &ClaimExpression) -> bool {
     }
 }
 
-fn kleene_and(one: ClaimAnswer, other: ClaimAnswer) -> ClaimAnswer {
-    match (one, other) {
-        (ClaimAnswer::No, _) | (_, ClaimAnswer::No) => ClaimAnswer::No,
-        (ClaimAnswer::Yes, ClaimAnswer::Yes) => ClaimAnswer::Yes,
-        _ => ClaimAnswer::Undecided,
-    }
-}
-
-fn kleene_or(one: ClaimAnswer, other: ClaimAnswer) -> ClaimAnswer {
-    match (one, other) {
-        (ClaimAnswer::Yes, _) | (_, ClaimAnswer::Yes) => ClaimAnswer::Yes,
-        (ClaimAnswer::No, ClaimAnswer::No) => ClaimAnswer::No,
-        _ => ClaimAnswer::Undecided,
-    }
-}
-
 /// Value of a metric, in the unit in which runs store it.
 pub fn value_of(run: &Run, metric: &str) -> Option<f64> {
     run.value_of(metric).or_else(|| latency_percentile(run, metric))
@@ -399,9 +386,9 @@ mod tests {
     #[test]
     fn undecided_claims_follow_kleene_logic() {
         use ClaimAnswer::{No, Undecided, Yes};
-        assert_eq!(kleene_and(Undecided, No), No);
-        assert_eq!(kleene_and(Undecided, Yes), Undecided);
-        assert_eq!(kleene_or(Undecided, Yes), Yes);
-        assert_eq!(kleene_or(Undecided, No), Undecided);
+        assert_eq!(Undecided.min(No), No);
+        assert_eq!(Undecided.min(Yes), Undecided);
+        assert_eq!(Undecided.max(Yes), Yes);
+        assert_eq!(Undecided.max(No), Undecided);
     }
 }

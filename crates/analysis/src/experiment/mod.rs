@@ -17,7 +17,7 @@ use crate::grid::distinct_items;
 use crate::profile::{CaseProfile, case_profiles};
 use crate::session::SessionTally;
 use crate::validity::{self, KnownFacts, ValidityFinding};
-use crate::{AnalysisFindings, AnalysisSettings, CandidateComparison, warnings};
+use crate::{AnalysisFindings, AnalysisSettings, CandidateComparison, StatisticalMethod, warnings};
 use speedwell_config::experiment::{
     BenchmarkGroup, Experiment, GroupKind, ProfileCondition, ProfilePlan, is_repetition,
     repetition_of,
@@ -89,17 +89,13 @@ impl ExperimentFindings {
 fn add_gates(found: &[GateFound], texts: &[String], outcome: &mut GateOutcome) {
     let describe = |gate: &GateFound| format!("'{}' in {}", gate.text, gate.case);
     // A gate is listed once per case, even if it applies to several candidates.
-    let add = |list: &mut Vec<String>, message: String| {
-        if !list.contains(&message) {
-            list.push(message);
-        }
-    };
     for gate in found {
         if gate.is_broken {
-            add(&mut outcome.failing, format!("{} broken", describe(gate)));
+            let message = format!("{} broken", describe(gate));
+            warnings::add_distinct(&mut outcome.failing, [message]);
         } else if !gate.is_kept {
             let message = format!("{} is not decided by the data", describe(gate));
-            add(&mut outcome.obstacles, message);
+            warnings::add_distinct(&mut outcome.obstacles, [message]);
         }
     }
     let is_measured = |text: &&String| found.iter().any(|gate| gate.text == **text);
@@ -166,7 +162,6 @@ fn with_baseline(
 /// Completes the analysis settings: a setting that the user did not give is taken from the
 /// definition file.
 fn complete_settings(experiment: &Experiment, settings: &AnalysisSettings) -> AnalysisSettings {
-    use super::StatisticalMethod;
     let compare = &experiment.compare;
     let method = compare.method.as_deref().map(|name| match name {
         "welch" => StatisticalMethod::Welch,
@@ -471,11 +466,10 @@ pub struct GateFound {
 fn check_gates(groups: &[GroupFindings], experiment: &Experiment) -> Vec<GateFound> {
     let mut gates = Vec::new();
     for (name, gate) in &experiment.compare.gates {
-        for group in
-            groups.iter().filter(|group| name.as_ref().is_none_or(|name| *name == group.name))
-        {
-            gates.extend(gates_of_group(group, gate, experiment));
-        }
+        let is_gated =
+            |group: &&GroupFindings| name.as_ref().is_none_or(|name| *name == group.name);
+        let gated = groups.iter().filter(is_gated);
+        gates.extend(gated.flat_map(|group| gates_of_group(group, gate, experiment)));
     }
     gates
 }

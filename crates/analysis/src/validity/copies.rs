@@ -10,6 +10,7 @@
 //! The first pass keeps a 64-bit digest of each record, and the second pass keeps only the records
 //! whose digests repeat. Start at [`RecordDigests::add_cells`], then [`RecordGroups::add_cells`].
 
+use crate::grid::distinct_items;
 use crate::validity::cells::{CheckedCell, CheckedCells, RoundedFigure, median_over_runs};
 use crate::validity::finding::{
     ValidityCheck, ValidityFinding, format_span, join_names, quote_names,
@@ -167,12 +168,9 @@ pub(super) fn check_inherited_variables(cells: &CheckedCells<'_>) -> Option<Vali
         if !found.is_empty() && !cases.contains(&cell.case) {
             cases.push(cell.case.clone());
         }
-        for name in found {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
+        names.extend(found);
     }
+    let names = distinct_items(names);
     let message = format!(
         "The command sets {}, which every process that it starts inherits. Those processes may include a load generator or a test driver, which would be slowed down as well.",
         match names.len() {

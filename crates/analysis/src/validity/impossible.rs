@@ -61,12 +61,13 @@ fn cell_findings(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<Validi
 
 /// Contradictions in a run, as kind and message. Each kind occurs at most once.
 fn contradictions_of_run(cells: &CheckedCells<'_>, run: &Run) -> Vec<(&'static str, String)> {
-    let mut contradictions = Vec::new();
-    contradictions.extend(check_negative(run).map(|message| ("negative", message)));
-    contradictions.extend(check_order(cells, run).map(|message| ("disorder", message)));
-    contradictions.extend(check_mean(cells, run).map(|message| ("mean", message)));
-    contradictions.extend(check_precision(cells, run).map(|message| ("precision", message)));
-    contradictions
+    let checks = [
+        ("negative", check_negative(run)),
+        ("disorder", check_order(cells, run)),
+        ("mean", check_mean(cells, run)),
+        ("precision", check_precision(cells, run)),
+    ];
+    checks.into_iter().filter_map(|(kind, message)| Some((kind, message?))).collect()
 }
 
 fn check_negative(run: &Run) -> Option<String> {

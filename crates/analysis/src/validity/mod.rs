@@ -22,6 +22,7 @@ pub use cells::KnownFacts;
 pub use finding::{FindingSeverity, ValidityCheck, ValidityFinding, join_names};
 pub(super) use loads::withdraw_latency_verdicts;
 
+use crate::warnings::add_distinct;
 use cells::{CheckedCells, LOADS, check_single_runs, short_names};
 use copies::{RecordDigests, RecordGroups};
 use speedwell_model::{Case, Session, SessionState};
@@ -130,11 +131,7 @@ impl PartChecker {
         for (all, found) in self.found.iter_mut().zip(found) {
             all.extend(found);
         }
-        for name in cells.known_generators() {
-            if !self.generators.contains(&name) {
-                self.generators.push(name);
-            }
-        }
+        add_distinct(&mut self.generators, cells.known_generators());
         self.cases.extend(cells.first_cases());
         self.digests.add_cells(&cells);
     }

@@ -83,6 +83,26 @@ impl WarmupFindings {
         }
         Some(outcome)
     }
+
+    /// Comparison of one of the three figures of a case, for a candidate.
+    pub fn case_comparison(
+        &self,
+        metric: &str,
+        case: &Case,
+        candidate: &str,
+    ) -> Option<&crate::CaseComparison> {
+        let comparisons = self.findings.comparisons.iter().filter(|comparison| {
+            comparison.metric.name == metric && comparison.candidate == candidate
+        });
+        comparisons.flat_map(|comparison| &comparison.rows).find(|row| *row.case == *case)
+    }
+
+    /// Results of a case under a variant.
+    pub fn case_warmup(&self, case: &Case, variant: &str) -> Option<&CaseWarmup> {
+        let is_requested =
+            |warmup: &&CaseWarmup| *warmup.case == *case && *warmup.variant == *variant;
+        self.cases.iter().find(is_requested)
+    }
 }
 
 /// A case under one variant.
@@ -383,27 +403,5 @@ fn figures_session(session: &Session, cases: &[CaseWarmup]) -> Session {
         failures: session.failures.clone(),
         design: SessionDesign { steady: None, ..session.design.clone() },
         ..session.with_runs(|_| false)
-    }
-}
-
-impl WarmupFindings {
-    /// Comparison of one of the three figures of a case, for a candidate.
-    pub fn case_comparison(
-        &self,
-        metric: &str,
-        case: &Case,
-        candidate: &str,
-    ) -> Option<&crate::CaseComparison> {
-        let comparisons = self.findings.comparisons.iter().filter(|comparison| {
-            comparison.metric.name == metric && comparison.candidate == candidate
-        });
-        comparisons.flat_map(|comparison| &comparison.rows).find(|row| *row.case == *case)
-    }
-
-    /// Results of a case under a variant.
-    pub fn case_warmup(&self, case: &Case, variant: &str) -> Option<&CaseWarmup> {
-        let is_requested =
-            |warmup: &&CaseWarmup| *warmup.case == *case && *warmup.variant == *variant;
-        self.cases.iter().find(is_requested)
     }
 }
