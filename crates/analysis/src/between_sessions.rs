@@ -14,7 +14,7 @@ use crate::session::SessionTally;
 use crate::session::{report_unknown_metrics, requested_metrics};
 use crate::withheld::MeasuredVariant;
 use crate::{AnalysisFindings, AnalysisSettings, validity, warnings};
-use speedwell_model::{MeasuredProgram, Metric, Sample, Session, SessionState};
+use speedwell_model::{Environment, MeasuredProgram, Metric, Sample, Session, SessionState};
 use std::collections::HashSet;
 
 /// One side of a comparison between sources.
@@ -239,13 +239,8 @@ fn environment_warnings(sources: &[SelectedSource<'_>]) -> Vec<String> {
     };
     let mut warnings = Vec::new();
     for other in others.iter().filter(|other| other.session.id != first.session.id) {
-        let [a, b] = [first, other].map(|source| environment_facts(&source.session.environment));
-        let differences: Vec<String> = fact_differences(&a, &b)
-            .into_iter()
-            .map(|FactDifference { name, before, after }| {
-                format!("{name} '{before}' and '{after}'")
-            })
-            .collect();
+        let (a, b) = (&first.session.environment, &other.session.environment);
+        let differences = environment_differences(a, b);
         if !differences.is_empty() {
             warnings.push(format!(
                 "'{}' and '{}' were measured under different circumstances: {}.",
@@ -257,6 +252,16 @@ fn environment_warnings(sources: &[SelectedSource<'_>]) -> Vec<String> {
         warnings.extend(changed_program(first, other));
     }
     warnings
+}
+
+fn environment_differences(a: &Environment, b: &Environment) -> Vec<String> {
+    fact_differences(&environment_facts(a), &environment_facts(b))
+        .into_iter()
+        .map(|difference| {
+            let FactDifference { name, before, after } = difference;
+            format!("{name} '{before}' and '{after}'")
+        })
+        .collect()
 }
 
 /// Warns if both sources ran a program from the same path, but different builds of it.
@@ -283,7 +288,7 @@ fn measured_program<'a>(source: &'a SelectedSource<'_>) -> Option<&'a MeasuredPr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment_facts::TUNED_FACT;
+    use crate::points::TUNED_FACT;
 
     #[test]
     fn sessions_with_different_tuned_settings_differ() {
