@@ -1,9 +1,9 @@
 //! Describes one case of a comparison (its figures, and notes for the reader), and decides the
 //! verdicts of all cases together.
 //!
-//! A change is reported only if its p value survives a correction for all comparisons in the report,
-//! across metrics, candidates and cases. Also estimates how many more runs an undecided case needs.
-//! Does not compute p values. Start at [`describe_case`], then [`correct_family`].
+//! A change is reported only if its p value survives a correction for all comparisons in the
+//! report, across metrics, candidates and cases. Also estimates how many more runs an undecided
+//! case needs. Does not compute p values. Start at [`describe_case`], then [`correct_family`].
 
 use crate::evidence::ShiftDirection;
 use crate::exact::ExactCounts;

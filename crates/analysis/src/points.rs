@@ -1,8 +1,8 @@
 //! Turns each series of a session into one point of a trend, and extracts and compares the facts
 //! about the environment of sessions.
 //!
-//! Decides which series become points, and each point's revision, machine and environment, and which
-//! facts can affect figures. Does not look at other sessions. Start at [`session_points`] and
+//! Decides which series become points, and each point's revision, machine and environment, and
+//! which facts can affect figures. Does not look at other sessions. Start at [`session_points`] and
 //! [`environment_facts`].
 
 use crate::builds::independent_values;

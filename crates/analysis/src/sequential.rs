@@ -3,10 +3,10 @@
 //! different only if its p value survives the correction for all cases.
 //!
 //! Decides at which look a case ends and with which result, and when a case needs no more runs. The
-//! result is the smallest p value of the case's looks and the intersection of their intervals, because
-//! p values and intervals hold simultaneously over all looks. Measuring and reports take the same
-//! looks, so reports show the result that ended the measurement. Does not know which direction is
-//! good or what a run costs. Start at [`SequentialDecision::take_reached_looks`] and
+//! result is the smallest p value of the case's looks and the intersection of their intervals,
+//! because p values and intervals hold simultaneously over all looks. Measuring and reports take
+//! the same looks, so reports show the result that ended the measurement. Does not know which
+//! direction is good or what a run costs. Start at [`SequentialDecision::take_reached_looks`] and
 //! [`StopRule::settled_cases`].
 
 use crate::builds::independent_values;

@@ -1,15 +1,15 @@
 //! Computes the findings of one session: the summaries by case and variant, and the comparison of
-//! the baseline with every candidate. Also counts the runs of a session, and warns about problems of
-//! the whole session.
+//! the baseline with every candidate. Also counts the runs of a session, and warns about problems
+//! of the whole session.
 //!
 //! Decides which metrics and pairs of variants are analyzed, and which steps need all cases
 //! together. A session is read in parts, to keep few runs in memory. Each part holds all runs of
 //! its cases. A session in memory is a single part. Judges nothing. Start at [`analyze_session`]
 //! and [`SessionCollector::add_part`].
 //!
-//! For cases that a busy machine left unclear, [`pairs_hint`] suggests paired runs on one processor. It
-//! estimates the number of pairs from the processor time of the runs measured so far, because paired
-//! runs compare only processor time.
+//! For cases that a busy machine left unclear, [`pairs_hint`] suggests paired runs on one
+//! processor. It estimates the number of pairs from the processor time of the runs measured so far,
+//! because paired runs compare only processor time.
 
 use crate::builds::{LayoutSpread, spreads_of_grid};
 use crate::comparison::{

@@ -2,8 +2,8 @@
 //! change.
 //!
 //! Decides which points are searched, and which points belong to the same version of the benchmark.
-//! A change that an earlier search found keeps its number. The detector is in `speedwell_stats::trend`. Start at
-//! [`search_trend`].
+//! A change that an earlier search found keeps its number. The detector is in
+//! `speedwell_stats::trend`. Start at [`search_trend`].
 
 use crate::summary::estimate_with_interval;
 use speedwell_model::{

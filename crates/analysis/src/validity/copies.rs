@@ -6,9 +6,10 @@
 //! coincidence. Start at [`check_unnamed`], [`check_latency_restates_rate`] and
 //! [`check_inherited_variables`].
 //!
-//! A session may have more runs than fit in memory, so its cells are read twice to find equal records.
-//! The first pass keeps a 64-bit digest of each record, and the second pass keeps only the records
-//! whose digests repeat. Start at [`RecordDigests::add_cells`], then [`RecordGroups::add_cells`].
+//! A session may have more runs than fit in memory, so its cells are read twice to find equal
+//! records. The first pass keeps a 64-bit digest of each record, and the second pass keeps only the
+//! records whose digests repeat. Start at [`RecordDigests::add_cells`], then
+//! [`RecordGroups::add_cells`].
 
 use crate::grid::distinct_items;
 use crate::validity::cells::{CheckedCell, CheckedCells, RoundedFigure, median_over_runs};

@@ -1,13 +1,13 @@
-//! Checks for figures that contradict each other or are impossible, and for responses of a case that
-//! differ in size between variants, so that the variants returned different responses.
+//! Checks for figures that contradict each other or are impossible, and for responses of a case
+//! that differ in size between variants, so that the variants returned different responses.
 //!
 //! Decides which relations always hold: times and rates are not negative, a higher percentile is
 //! not below a lower one, a mean lies between minimum and maximum, and a single time is not known
 //! more precisely than to the nanosecond. Allows for rounding of published figures and for the
 //! width of histogram bins. Start at [`check_impossible`].
 //!
-//! Also decides when two sizes belong to different responses, and when a candidate has the baseline's
-//! sizes in another order. Start at [`check_sizes`].
+//! Also decides when two sizes belong to different responses, and when a candidate has the
+//! baseline's sizes in another order. Start at [`check_sizes`].
 
 use crate::validity::cells::{CheckedCell, CheckedCells, RoundedFigure, median_over_runs};
 use crate::validity::finding::{ValidityCheck, ValidityFinding, format_run_numbers, join_names};

@@ -1,19 +1,19 @@
 //! Checks the load under which figures were measured: whether the requested load was really in
-//! flight, whether other activity disturbed the machine, whether latencies may be ranked, and whether
-//! differences between variants are possible at all.
+//! flight, whether other activity disturbed the machine, whether latencies may be ranked, and
+//! whether differences between variants are possible at all.
 //!
-//! Latencies must not be ranked if they were measured at different numbers of requests in flight, or
-//! by generators that time requests differently. Rate times mean latency is the mean number of requests
-//! in flight (Little 1961, "A proof for the queuing formula L = lambda W"). Limits on the load say when
-//! it counts as lighter or heavier than requested.
+//! Latencies must not be ranked if they were measured at different numbers of requests in flight,
+//! or by generators that time requests differently. Rate times mean latency is the mean number of
+//! requests in flight (Little 1961, "A proof for the queuing formula L = lambda W"). Limits on the
+//! load say when it counts as lighter or heavier than requested.
 //!
-//! Limits on the machine say when figures may reflect the machine instead of the server, for instance
-//! because the generator was too busy to send on time. The limit on pressure is so low that `top` may
-//! not show the problem.
+//! Limits on the machine say when figures may reflect the machine instead of the server, for
+//! instance because the generator was too busy to send on time. The limit on pressure is so low
+//! that `top` may not show the problem.
 //!
 //! A difference is impossible if a candidate is better although it does more work, or if a program
-//! differs from itself. The control, which compares the baseline with itself, shows how large noise can
-//! be. Start at [`check_in_flight`], [`check_machine`], [`check_latencies`],
+//! differs from itself. The control, which compares the baseline with itself, shows how large noise
+//! can be. Start at [`check_in_flight`], [`check_machine`], [`check_latencies`],
 //! [`check_better_than_possible`] and [`check_control`].
 
 use crate::grid::distinct_items;

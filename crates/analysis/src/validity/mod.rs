@@ -7,8 +7,8 @@
 //! Start at [`check_session`].
 //!
 //! A session may be read in parts, each with all runs of its cases. HTTP loads and imported files
-//! cannot, because some of their checks compare cases with each other. Start at [`needs_all_cells`],
-//! then [`PartChecker::add_part`].
+//! cannot, because some of their checks compare cases with each other. Start at
+//! [`needs_all_cells`], then [`PartChecker::add_part`].
 
 mod cells;
 mod copies;

@@ -6,11 +6,12 @@
 //! are compared as ratios, single spikes are not levels, and oscillating series have their own
 //! class. Start at [`classify_series`].
 //!
-//! [`classify_published`] reimplements the classification of `warmup_stats` (softdevteam/warmup_stats,
-//! `mark_changepoints_in_json`), so that published Krun results get the same classes as in their
-//! authors' publications. Unlike [`classify_series`], it never treats the first 100 points as
-//! outliers, and compares times instead of their ratios. Two levels count as equal if the ranges "mean
-//! plus or minus variance" overlap, although a mean is a time and a variance is the square of a time.
+//! [`classify_published`] reimplements the classification of `warmup_stats`
+//! (softdevteam/warmup_stats, `mark_changepoints_in_json`), so that published Krun results get the
+//! same classes as in their authors' publications. Unlike [`classify_series`], it never treats the
+//! first 100 points as outliers, and compares times instead of their ratios. Two levels count as
+//! equal if the ranges "mean plus or minus variance" overlap, although a mean is a time and a
+//! variance is the square of a time.
 
 use crate::summary::finite_or_none;
 use speedwell_model::SteadyRule;
