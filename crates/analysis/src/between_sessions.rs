@@ -7,11 +7,11 @@
 //! not judge cases. Start at [`compare_sources`].
 
 use crate::comparison::{SourceSide, add_to_findings, compare_matched, match_cases};
-use crate::environment_facts::{self, FactDifference, environment_facts};
 use crate::grid::RunGrid;
+use crate::points::{FactDifference, environment_facts, fact_differences};
 use crate::policy::JudgingPolicy;
+use crate::session::SessionTally;
 use crate::session::{report_unknown_metrics, requested_metrics};
-use crate::tally::SessionTally;
 use crate::withheld::MeasuredVariant;
 use crate::{AnalysisFindings, AnalysisSettings, validity, warnings};
 use speedwell_model::{Environment, MeasuredProgram, Metric, Sample, Session, SessionState};
@@ -255,7 +255,7 @@ fn environment_warnings(sources: &[SelectedSource<'_>]) -> Vec<String> {
 }
 
 fn environment_differences(a: &Environment, b: &Environment) -> Vec<String> {
-    environment_facts::fact_differences(&environment_facts(a), &environment_facts(b))
+    fact_differences(&environment_facts(a), &environment_facts(b))
         .into_iter()
         .map(|difference| {
             let FactDifference { name, before, after } = difference;
@@ -288,7 +288,7 @@ fn measured_program<'a>(source: &'a SelectedSource<'_>) -> Option<&'a MeasuredPr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment_facts::TUNED_FACT;
+    use crate::points::TUNED_FACT;
 
     #[test]
     fn sessions_with_different_tuned_settings_differ() {

@@ -5,15 +5,13 @@
 //! store the result. Start at [`calibrate_session`].
 
 use super::findings::{CalibratedCase, CalibrationFindings, CalibrationOutcome, SpreadChange};
-use crate::disturbed::rejected_by_rules;
 use crate::evidence::{self, standard_error};
-use crate::grid::{CaseRuns, RunGrid, finite_values};
+use crate::grid::{CaseRuns, RunGrid, finite_values, rejected_by_rules};
 use crate::paired::{ComparedData, PairedRuns, exceeds_chance, noise_autocorrelation};
-use crate::policy::JudgingPolicy;
-use crate::power::AchievedPrecision;
+use crate::policy::{AchievedPrecision, JudgingPolicy};
+use crate::session::SessionTally;
 use crate::session::{requested_metrics, unknown_metric_message};
 use crate::summary::finite_or_none;
-use crate::tally::SessionTally;
 use crate::{AnalysisSettings, StatisticalMethod};
 use speedwell_model::{IntervalEstimate, Metric, NoiseCalibration, Session, median};
 use speedwell_stats::bootstrap;
@@ -206,16 +204,11 @@ pub fn compare_spreads(
         let counterpart = second.cases.iter().find(|other| other.case == case.case)?;
         let [old, new] = [case, counterpart].map(|case| block_differences(case, metric));
         let estimate = bootstrap::ratio_of_medians(&old, &new, &options);
-        let change = estimate.map(|estimate| IntervalEstimate {
-            value: estimate.ratio - 1.0,
-            low: estimate.interval.low - 1.0,
-            high: estimate.interval.high - 1.0,
-        });
         Some(SpreadChange {
             case: case.case.clone(),
             before: median(&mut old.concat())?,
             after: median(&mut new.concat())?,
-            change,
+            change: estimate.map(evidence::ratio_to_share),
         })
     };
     first.cases.iter().filter_map(compare).collect()

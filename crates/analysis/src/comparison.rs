@@ -10,10 +10,8 @@
 //! estimate (docs/why/statistics.md, "The figures of a row"): see [`fill_locations`].
 
 use crate::builds::{IndependentUnit, independent_values};
-use crate::case_row::{CaseRow, MatchedCase, describe_case};
-use crate::correction::{self, FamilyMember};
-use crate::disturbed::DisturbanceExposure;
-use crate::grid::{CaseRuns, finite_values};
+use crate::case_row::{CaseRow, FamilyMember, MatchedCase, correct_family, describe_case};
+use crate::grid::{CaseRuns, DisturbanceExposure, finite_values};
 use crate::paired::{PairedRuns, RunMatching};
 use crate::policy::JudgingPolicy;
 use crate::sequential::{ReplayMember, SequentialDecision, in_parallel};
@@ -185,7 +183,7 @@ pub(super) fn compare_matched(
         let (policy, better) = (&*matched.policy, matched.metric.better);
         family.extend(matched.rows.iter_mut().map(|row| FamilyMember { row, policy, better }));
     }
-    correction::correct_family(&mut family, settings.correction);
+    correct_family(&mut family, settings.correction);
     comparisons.into_iter().map(|matched| finish_comparison(matched, settings)).collect()
 }
 
@@ -229,8 +227,8 @@ fn finish_comparison(matched: MatchedCases<'_>, settings: &AnalysisSettings) -> 
     }
 }
 
-fn has_value(run: &Run, metric: &Metric) -> bool {
-    run.value_of(&metric.name).is_some_and(f64::is_finite)
+fn has_values(runs: &[&Run], metric: &Metric) -> bool {
+    runs.iter().any(|run| run.value_of(&metric.name).is_some_and(f64::is_finite))
 }
 
 /// The runs of one side by case id, for each case that has values of the metric.
@@ -240,8 +238,7 @@ fn runs_by_case<'a, 's>(
 ) -> HashMap<&'a str, (&'a [&'s Run], &'a DisturbanceExposure)> {
     let cases = side.cases.iter().filter_map(|case| {
         let runs = &case.by_variant[side.variant][..];
-        let has_values = runs.iter().any(|run| has_value(run, metric));
-        has_values.then(|| (&*case.id, (runs, &case.exposures[side.variant])))
+        has_values(runs, metric).then(|| (&*case.id, (runs, &case.exposures[side.variant])))
     });
     cases.collect()
 }
@@ -256,7 +253,6 @@ pub(super) fn match_cases<'r>(
     apart: bool,
     settings: &AnalysisSettings,
 ) -> MatchedCases<'r> {
-    let has_values = |runs: &[&Run]| runs.iter().any(|run| has_value(run, metric));
     let mut runs_of = runs_by_case(candidate, metric);
     let checkout_files = [baseline, candidate].map(SourceSide::checkout_files_by_benchmark);
     let mut matched = MatchedCases {
@@ -271,7 +267,7 @@ pub(super) fn match_cases<'r>(
     };
     for case in baseline.cases {
         let old = &case.by_variant[baseline.variant][..];
-        if !has_values(old) {
+        if !has_values(old, metric) {
             continue;
         }
         let Some((new, exposure)) = runs_of.remove(case.id.as_str()) else {
@@ -342,8 +338,7 @@ pub(super) fn overall_change(
     if rows.len() > 1 && rows.iter().all(|row| row.comparison.is_exact) {
         let logs: Vec<f64> = rows.iter().filter_map(|row| log_ratio(row)).collect();
         let value = mean(&logs).exp_m1();
-        let (low, high) = (value, value);
-        return Some(IntervalEstimate { value, low, high });
+        return Some(IntervalEstimate { value, low: value, high: value });
     }
     if cases.len() < 2 {
         return unbounded_mean(rows);

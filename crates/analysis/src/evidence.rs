@@ -63,7 +63,8 @@ fn estimate_shift(
     let confidence = 1.0 - limit.p;
     let estimate = match method {
         StatisticalMethod::Rank | StatisticalMethod::SignedRank => {
-            rank_ratio(method, data, limit.p)?
+            let test = rank_test(method, &*data.with_logs()?)?;
+            RatioEstimate { ratio: test.ratio(), interval: test.interval_at(limit.p) }
         }
         StatisticalMethod::MannWhitney => shift_of_logs(data, confidence)?,
         StatisticalMethod::Welch => fieller_interval(&data.baseline, &data.candidate, confidence)?,
@@ -121,15 +122,6 @@ pub fn mann_whitney_p(baseline: &[f64], candidate: &[f64]) -> f64 {
         true => Distribution::Asymptotic,
     };
     mann_whitney(baseline, candidate, distribution).p
-}
-
-fn rank_ratio(
-    method: StatisticalMethod,
-    data: &ComparedData,
-    p_limit: f64,
-) -> Option<RatioEstimate> {
-    let test = rank_test(method, &*data.with_logs()?)?;
-    Some(RatioEstimate { ratio: test.ratio(), interval: test.interval_at(p_limit) })
 }
 
 /// Exact test for runs that were measured in blocks or in pairs.
@@ -242,7 +234,7 @@ fn bootstrap_p(data: &ComparedData, ratio: f64, seed: u64) -> Option<f64> {
     Some(excluded)
 }
 
-fn ratio_to_share(estimate: RatioEstimate) -> IntervalEstimate {
+pub(super) fn ratio_to_share(estimate: RatioEstimate) -> IntervalEstimate {
     let Interval { low, high } = estimate.interval;
     IntervalEstimate { value: estimate.ratio - 1.0, low: low - 1.0, high: high - 1.0 }
 }

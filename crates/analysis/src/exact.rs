@@ -56,13 +56,12 @@ impl ExactCounts {
     /// The exact change as an interval of zero width. `None` if the change is not known exactly or
     /// is infinite.
     pub fn exact_change(self) -> Option<IntervalEstimate> {
-        let ExactCounts::Exact(value) = self else {
-            return None;
-        };
-        if value.is_infinite() {
-            return None;
+        match self {
+            ExactCounts::Exact(value) if !value.is_infinite() => {
+                Some(IntervalEstimate { value, low: value, high: value })
+            }
+            _ => None,
         }
-        Some(IntervalEstimate { value, low: value, high: value })
     }
 
     /// Verdict on an exact change.

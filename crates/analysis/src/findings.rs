@@ -2,13 +2,14 @@
 //! here is formatted.
 
 use crate::builds::LayoutSpread;
-use crate::disturbed::DisturbanceExposure;
+use crate::grid::DisturbanceExposure;
 use crate::machines::AcrossMachines;
 use crate::validity::ValidityFinding;
 use crate::withheld::WithheldReason;
 use serde::{Deserialize, Serialize};
 use speedwell_model::{
-    Case, IntervalEstimate, Metric, NoiseCalibration, RejectRule, RunValue, StepFailure, Verdict,
+    Case, IntervalEstimate, Metric, MetricDirection, NoiseCalibration, ParameterValue, RejectRule,
+    RunValue, StepFailure, Verdict,
 };
 use std::sync::Arc;
 
@@ -85,10 +86,11 @@ pub enum StatisticalMethod {
 }
 
 /// How p values of many cases are adjusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TestingCorrection {
     /// Benjamini-Hochberg: controls the false discovery rate.
+    #[default]
     BenjaminiHochberg,
     /// Holm: controls the family-wise error rate.
     Holm,
@@ -135,6 +137,22 @@ impl CandidateComparison {
     pub fn rows_with_verdict(&self, verdict: Verdict) -> impl Iterator<Item = &CaseComparison> {
         let rows = self.rows.iter().filter(|row| row.withheld.is_none());
         rows.filter(move |row| row.verdict == verdict)
+    }
+
+    /// The typical change, if there is one.
+    pub fn typical(&self) -> Option<IntervalEstimate> {
+        self.overall.filter(|_| self.is_typical)
+    }
+
+    /// The smallest and the largest change; `None` if there are fewer than two changes.
+    pub fn range(&self) -> Option<[IntervalEstimate; 2]> {
+        let judged = self.rows.iter().filter(|row| row.withheld.is_none());
+        let mut changes: Vec<IntervalEstimate> = judged.filter_map(|row| row.change).collect();
+        changes.sort_by(|one, other| one.value.total_cmp(&other.value));
+        match changes[..] {
+            [min, .., max] => Some([min, max]),
+            _ => None,
+        }
     }
 }
 
@@ -217,24 +235,6 @@ pub struct CaseComparison {
     pub notes: Vec<String>,
 }
 
-impl CandidateComparison {
-    /// The typical change, if there is one.
-    pub fn typical(&self) -> Option<IntervalEstimate> {
-        self.overall.filter(|_| self.is_typical)
-    }
-
-    /// The smallest and the largest change; `None` if there are fewer than two changes.
-    pub fn range(&self) -> Option<[IntervalEstimate; 2]> {
-        let judged = self.rows.iter().filter(|row| row.withheld.is_none());
-        let mut changes: Vec<IntervalEstimate> = judged.filter_map(|row| row.change).collect();
-        changes.sort_by(|one, other| one.value.total_cmp(&other.value));
-        match changes[..] {
-            [min, .., max] => Some([min, max]),
-            _ => None,
-        }
-    }
-}
-
 impl CaseComparison {
     /// Verdicts that a gate considers: the row's verdict, and the verdict on all machines of the
     /// session together. The two verdicts differ if the row's verdict was withdrawn because it
@@ -260,13 +260,13 @@ impl CaseComparison {
     pub fn improvement(&self, metric: &Metric) -> Option<IntervalEstimate> {
         let change = self.change?;
         match metric.better {
-            speedwell_model::MetricDirection::Higher => Some(change),
-            speedwell_model::MetricDirection::Lower => Some(IntervalEstimate {
+            MetricDirection::Higher => Some(change),
+            MetricDirection::Lower => Some(IntervalEstimate {
                 value: -change.value,
                 low: -change.high,
                 high: -change.low,
             }),
-            speedwell_model::MetricDirection::Unknown => None,
+            MetricDirection::Unknown => None,
         }
     }
 }
@@ -385,7 +385,7 @@ pub struct AggregatedParameter {
 #[derive(Debug, Clone)]
 pub struct StudyPoint {
     /// The x value: a number where possible, else text.
-    pub x: speedwell_model::ParameterValue,
+    pub x: ParameterValue,
     /// Line that the point belongs to; empty for a single line.
     pub line: String,
     /// Values of all runs, case by case.
@@ -406,9 +406,9 @@ pub struct StudyStep {
     /// The line.
     pub line: String,
     /// Start of the step.
-    pub from: speedwell_model::ParameterValue,
+    pub from: ParameterValue,
     /// End of the step.
-    pub to: speedwell_model::ParameterValue,
+    pub to: ParameterValue,
     /// Value at `to` divided by value at `from`.
     pub ratio: f64,
     /// Mann-Whitney p value between the runs of the two points.

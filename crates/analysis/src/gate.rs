@@ -5,7 +5,9 @@
 //! the same answer. Callers turn the answer into an exit status or a commit status.
 //! docs/reference/gates.md lists the rules. Start at [`judge_findings`].
 
+use crate::grid::distinct_items;
 use crate::validity::FindingSeverity;
+use crate::warnings::format_count;
 use crate::{AnalysisFindings, CandidateComparison, CaseComparison, NoVerdict};
 use speedwell_model::{Metric, MetricDirection, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
@@ -199,15 +201,24 @@ impl GateCounts {
         };
         cases.insert(id);
     }
+
+    /// Cases that fail the gate only if undecided cases do, by description; never empty.
+    fn undecided_groups(&self) -> impl Iterator<Item = (&BTreeSet<String>, &'static str)> {
+        let groups = [
+            (&self.unclear, "unclear"),
+            (&self.only_baseline, "only in the baseline"),
+            (&self.only_candidate, "only in the candidate"),
+        ];
+        groups.into_iter().filter(|(cases, _)| !cases.is_empty())
+    }
 }
 
 /// Describes the judged cases and metrics, as in `11 cases by time` or `no case`.
 fn describe_judged(gated: &[&CandidateComparison], counts: &GateCounts) -> String {
-    let cases = match counts.judged.len() {
-        0 => return "no case".to_owned(),
-        1 => "1 case".to_owned(),
-        count => format!("{count} cases"),
-    };
+    if counts.judged.is_empty() {
+        return "no case".to_owned();
+    }
+    let cases = count_cases(counts.judged.len());
     let is_judged = |comparison: &&&CandidateComparison| {
         comparison.metric.better != MetricDirection::Unknown
             && comparison.rows.iter().any(CaseComparison::is_judged)
@@ -224,16 +235,10 @@ fn failing_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
     if fail_on != FailOn::Unclear {
         return failing;
     }
-    let groups = [
-        (&counts.unclear, "unclear"),
-        (&counts.only_baseline, "only in the baseline"),
-        (&counts.only_candidate, "only in the candidate"),
-    ];
-    for (cases, description) in groups {
-        if !cases.is_empty() {
-            failing.push(format!("{} {description} ({})", cases.len(), quote_names(cases)));
-        }
-    }
+    let undecided = counts.undecided_groups();
+    failing.extend(undecided.map(|(cases, description)| {
+        format!("{} {description} ({})", cases.len(), quote_names(cases))
+    }));
     failing
 }
 
@@ -242,14 +247,9 @@ fn failing_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
 fn undecided_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
     let mut remarks = Vec::new();
     if fail_on != FailOn::Unclear {
-        let groups = [
-            (&counts.unclear, "unclear"),
-            (&counts.only_baseline, "only in the baseline"),
-            (&counts.only_candidate, "only in the candidate"),
-        ];
-        let nonempty = groups.iter().filter(|(cases, _)| !cases.is_empty());
+        let undecided = counts.undecided_groups();
         remarks
-            .extend(nonempty.map(|(cases, description)| format!("{} {description}", cases.len())));
+            .extend(undecided.map(|(cases, description)| format!("{} {description}", cases.len())));
     }
     if !counts.judged.is_empty() {
         let withheld = counts.withheld.iter();
@@ -312,8 +312,7 @@ pub(crate) fn finding_obstacles(findings: &AnalysisFindings) -> Vec<String> {
     let failures = findings.failures.iter();
     let failed_steps = failures.filter(|failure| !failure.cause.is_skip()).count();
     if failed_steps > 0 {
-        let steps = if failed_steps == 1 { "step" } else { "steps" };
-        obstacles.push(format!("{failed_steps} {steps} failed"));
+        obstacles.push(format_count(failed_steps, "step failed", "steps failed"));
     }
     let red = findings.validity.iter();
     let red: BTreeSet<&str> = red
@@ -338,18 +337,13 @@ fn ungated_differences(
             && !is_gated(&comparison.metric.name)
             && comparison.rows.iter().any(differs)
     });
-    let mut names: Vec<&str> = Vec::new();
-    for comparison in ungated {
-        if !names.contains(&comparison.metric.name.as_str()) {
-            names.push(&comparison.metric.name);
-        }
-    }
+    let names = distinct_items(ungated.map(|comparison| comparison.metric.name.as_str()));
     let verb = if names.len() == 1 { "differs but is" } else { "differ but are" };
     (!names.is_empty()).then(|| format!("{} {verb} not in the gate", list_names(names)))
 }
 
 fn count_cases(count: usize) -> String {
-    format!("{count} {}", if count == 1 { "case" } else { "cases" })
+    format_count(count, "case", "cases")
 }
 
 /// Number of names that are listed; any others are only counted. If there is just one other name,
@@ -364,12 +358,7 @@ fn quote_names(names: &BTreeSet<String>) -> String {
 
 /// Lists each name once, as in `a`, `a and b` or `a, b, c and 4 more`.
 fn list_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    let mut distinct: Vec<String> = Vec::new();
-    for name in names {
-        if distinct.iter().all(|listed| listed != name) {
-            distinct.push(name.to_owned());
-        }
-    }
+    let mut distinct = distinct_items(names.into_iter().map(str::to_owned));
     if distinct.len() > MAX_LISTED + 1 {
         let omitted = distinct.len() - MAX_LISTED;
         distinct.truncate(MAX_LISTED);

@@ -1,7 +1,7 @@
 //! Defines the history of a project for reports: its series over the revisions of one branch. Finds
 //! changes that several series have in common.
 
-use crate::environment_facts::FactDifference;
+use crate::points::FactDifference;
 use crate::trend::{MAX_BORDER_SHIFT, SearchedTrend, SeriesLevel, TrendPoint, verdict_of_change};
 use speedwell_model::{ChangeState, Machine, RecordedChange, RevisionMarker, SeriesKey, Verdict};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -160,6 +160,20 @@ impl ComparedData {
     fn all_values(&self) -> impl Iterator<Item = f64> {
         self.baseline.iter().chain(&self.candidate).copied()
     }
+
+    fn from_blocks(blocks: &[CompleteBlock]) -> ComparedData {
+        let mut data = ComparedData::default();
+        for (block, number) in blocks.iter().zip(0..) {
+            data.baseline.extend(&block.baseline);
+            data.candidate.extend(&block.candidate);
+            let baseline =
+                block.baseline.iter().map(|&value| BlockObservation::baseline(value, number));
+            let candidate =
+                block.candidate.iter().map(|&value| BlockObservation::candidate(value, number));
+            data.observations.extend(baseline.chain(candidate));
+        }
+        data
+    }
 }
 
 impl PairedRuns {
@@ -305,22 +319,6 @@ impl PairedRuns {
 
     fn first_blocks(&self, count: usize) -> ComparedData {
         ComparedData::from_blocks(&self.blocks[..count.min(self.blocks.len())])
-    }
-}
-
-impl ComparedData {
-    fn from_blocks(blocks: &[CompleteBlock]) -> ComparedData {
-        let mut data = ComparedData::default();
-        for (block, number) in blocks.iter().zip(0..) {
-            data.baseline.extend(&block.baseline);
-            data.candidate.extend(&block.candidate);
-            let baseline =
-                block.baseline.iter().map(|&value| BlockObservation::baseline(value, number));
-            let candidate =
-                block.candidate.iter().map(|&value| BlockObservation::candidate(value, number));
-            data.observations.extend(baseline.chain(candidate));
-        }
-        data
     }
 }
 

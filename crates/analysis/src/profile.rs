@@ -168,7 +168,7 @@ fn extra_cost(
     candidate: &StackProfile,
     renamed: Option<&RenamedThread>,
 ) -> ExtraCost {
-    let sides = SideWeights::new(baseline.total(), candidate.total());
+    let sides = SideWeights { baseline: baseline.total(), candidate: candidate.total() };
     let mut extra = ExtraCost {
         baseline: sides.baseline,
         candidate: sides.candidate,
@@ -191,16 +191,12 @@ fn extra_cost(
 }
 
 /// Weights of both sides.
-pub(super) struct SideWeights {
+struct SideWeights {
     baseline: u64,
     candidate: u64,
 }
 
 impl SideWeights {
-    fn new(baseline: u64, candidate: u64) -> SideWeights {
-        SideWeights { baseline, candidate }
-    }
-
     pub fn cost_direction(&self) -> CostDirection {
         let extra = self.extra_weight();
         let larger = self.baseline.max(self.candidate) as f64;

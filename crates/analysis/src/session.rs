@@ -1,31 +1,34 @@
 //! Computes the findings of one session: the summaries by case and variant, and the comparison of
-//! the baseline with every candidate.
+//! the baseline with every candidate. Also counts the runs of a session, and warns about problems
+//! of the whole session.
 //!
 //! Decides which metrics and pairs of variants are analyzed, and which steps need all cases
 //! together. A session is read in parts, to keep few runs in memory. Each part holds all runs of
 //! its cases. A session in memory is a single part. Judges nothing. Start at [`analyze_session`]
 //! and [`SessionCollector::add_part`].
+//!
+//! For cases that a busy machine left unclear, [`pairs_hint`] suggests paired runs on one
+//! processor. It estimates the number of pairs from the processor time of the runs measured so far,
+//! because paired runs compare only processor time.
 
 use crate::builds::{LayoutSpread, spreads_of_grid};
 use crate::comparison::{
     MatchedCases, SourceSide, add_to_findings, compare_matched, describe_single_looks, match_cases,
 };
-use crate::grid::RunGrid;
+use crate::grid::{RunGrid, is_folded, is_snippet, snippet_groups, variant_index};
 use crate::machines::{self, MachineEffect};
 use crate::policy::JudgingPolicy;
 use crate::summary::summarize_grid;
-use crate::tally::SessionTally;
 use crate::validity::{self, PartChecker};
-use crate::warnings::quote_list;
+use crate::warnings::{format_count, quote_list};
 use crate::withheld::MeasuredVariant;
-use crate::{
-    AnalysisFindings, AnalysisSettings, CandidateComparison, CaseSummary, snippet_runs, warnings,
-};
+use crate::{AnalysisFindings, AnalysisSettings, CandidateComparison, CaseSummary, warnings};
 use anyhow::bail;
 use speedwell_model::{
-    Case, Metric, RunValue, Session, SessionPurpose, SessionState, nearest_name,
+    Case, Environment, Metric, Run, RunOrder, RunValue, Session, SessionPurpose, SessionState,
+    SessionStep, Snippet, StepFailure, Verdict, nearest_name,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -38,10 +41,8 @@ pub fn analyze_session(session: &Session, settings: &AnalysisSettings) -> Analys
         add_part(session);
         Ok::<(), Infallible>(())
     };
-    match analyze_in_parts(session, settings, single_part) {
-        Ok(findings) => findings,
-        Err(never) => match never {},
-    }
+    let Ok(findings) = analyze_in_parts(session, settings, single_part);
+    findings
 }
 
 /// Like [`analyze_session`], for a session whose runs need not fit in memory. `header` is the
@@ -78,7 +79,7 @@ pub fn can_be_divided<'c>(header: &Session, cases: impl IntoIterator<Item = &'c 
     is_ordinary
         && !header.variants.is_empty()
         && !validity::needs_all_cells(header)
-        && !cases.into_iter().all(snippet_runs::is_snippet)
+        && !cases.into_iter().all(is_snippet)
 }
 
 /// Data kept from the parts of a session.
@@ -134,7 +135,7 @@ impl<'a> SessionCollector<'a> {
         self.checked.add_part(part);
         let summaries = summarize_grid(&grid, &self.metrics, self.policy.confidence(), order);
         self.spreads.extend(spreads_of_grid(&grid, &self.metrics));
-        self.folded.extend(snippet_runs::folded_sides(part));
+        self.folded.extend(folded_sides(part));
         if let Some(baseline) = baseline_index(self.session, &grid.variants, self.settings) {
             let mut matched = self.match_part(&grid, baseline);
             describe_single_looks(&mut matched, self.settings);
@@ -202,7 +203,7 @@ impl<'a> SessionCollector<'a> {
         };
         report_unknown_metrics(session, &self.unknown_metrics, &mut findings);
         for summary in &mut findings.summaries {
-            (summary.notes).retain(|note| !self.tally.is_shared(note, session));
+            (summary.notes).retain(|note| !self.tally.shared_by_all(session).contains(note));
         }
         let sentences = layout_sentences(&self.spreads);
         let layout_sentence = |case: &Case, metric: &Metric| {
@@ -224,7 +225,7 @@ impl<'a> SessionCollector<'a> {
         }
         let mut compared = compare_matched(self.matched, settings);
         for judged in &mut compared {
-            snippet_runs::note_folded(&self.folded, &mut judged.comparison);
+            note_folded(&self.folded, &mut judged.comparison);
             let CandidateComparison { metric, rows, .. } = &mut judged.comparison;
             for row in rows {
                 row.notes.extend(layout_sentence(&row.case, metric));
@@ -372,4 +373,323 @@ fn warn_other_baseline(
     };
     let is_known = variants.iter().any(|name| **name == *requested);
     (!is_known).then(|| format!("Unknown variant '{requested}'; '{first}' is the baseline."))
+}
+
+/// The machine is too busy if more than this fraction of the runs was rejected: the remaining runs
+/// may be a biased selection.
+const MAX_REJECTED_SHARE: f64 = 0.30;
+
+/// If at least this fraction of the runs failed, a warning says that the other runs may be a biased
+/// selection.
+const MAX_FAILED_RUNS: f64 = 0.05;
+
+/// Counts over the runs that were added so far.
+#[derive(Debug, Default)]
+pub(super) struct SessionTally {
+    /// Number of runs.
+    pub runs: usize,
+    /// Number of runs rejected by a rule.
+    rejected: usize,
+    /// Notes shared by all runs.
+    shared: Vec<String>,
+    /// Snippets that the compiler has probably optimized away.
+    folded: Vec<FoldedGroup>,
+}
+
+impl SessionTally {
+    /// Counts a whole session at once.
+    pub fn from_session(session: &Session) -> SessionTally {
+        let mut tally = SessionTally::default();
+        tally.add_part(session);
+        tally
+    }
+
+    /// Adds a part of a session. The first part must begin with the first run of the session.
+    pub fn add_part(&mut self, part: &Session) {
+        let is_rejected = |run: &&Run| run.rejected_by.is_some();
+        self.rejected += part.runs.iter().filter(is_rejected).count();
+        let mut runs = part.runs.iter();
+        if self.runs == 0 {
+            let notes = runs.next().into_iter().flat_map(|first| &first.notes);
+            // The note about an optimized-away snippet is left out, because it is reported with the
+            // name of the snippet.
+            let reported = notes.filter(|note| *note != Snippet::FOLDED);
+            self.shared = reported.cloned().collect();
+        }
+        for run in runs {
+            self.shared.retain(|note| run.notes.contains(note));
+        }
+        self.folded.extend(folded_groups(part));
+        self.runs += part.runs.len();
+    }
+
+    /// Notes that all runs share, which are reported once. Empty if there are fewer than two runs.
+    /// Also empty for an imported session, because importers report such notes themselves.
+    fn shared_by_all(&self, session: &Session) -> &[String] {
+        if session.state == SessionState::Imported || self.runs < 2 {
+            return &[];
+        }
+        &self.shared
+    }
+
+    /// Warns that the machine is too busy if many runs were rejected.
+    pub fn warn_too_busy(&self, session: &Session) -> Option<String> {
+        let share = self.rejected as f64 / self.runs.max(1) as f64;
+        (share > MAX_REJECTED_SHARE).then(|| {
+            format!(
+                "{:.0} % of the runs broke the rule '{}': the machine is too busy, and the remaining \
+                 runs may be a biased selection.",
+                100.0 * share,
+                session.design.reject
+            )
+        })
+    }
+
+    /// Why a gate (a pass/fail check) cannot judge the session; `None` if the session is complete or
+    /// imported.
+    pub fn gate_obstacle(&self, session: &Session, label: Option<&str>) -> Option<String> {
+        let name = label.map_or("the session".to_owned(), |label| format!("'{label}'"));
+        match session.state {
+            SessionState::Interrupted => {
+                let run_count = format_count(self.runs, "run", "runs");
+                Some(format!("{name} was interrupted after {run_count}"))
+            }
+            SessionState::Running => Some(format!("{name} did not end, or is still measuring")),
+            SessionState::Complete | SessionState::Imported => None,
+        }
+    }
+
+    /// Warnings about the figures of the session. Call this after all runs have been added. `label`
+    /// names the session if there are several.
+    pub fn warnings(&self, session: &Session, label: Option<&str>) -> Vec<String> {
+        let name = label.map_or("The session".to_owned(), |label| format!("'{label}'"));
+        let mut warnings = Vec::new();
+        match session.state {
+            SessionState::Interrupted => {
+                let run_count = format_count(self.runs, "run", "runs");
+                warnings.push(format!("{name} was interrupted after {run_count}."));
+            }
+            SessionState::Running => {
+                warnings.push(format!("{name} did not end, or is still measuring."))
+            }
+            SessionState::Complete | SessionState::Imported => {}
+        }
+        warnings.extend(warn_failures(&session.failures, self.runs, &name));
+        warnings.extend(self.warn_too_busy(session));
+        warnings.extend(self.shared_by_all(session).iter().cloned());
+        warnings.extend(warn_folded(&self.folded));
+        warnings.extend(warn_machine(&session.environment, &name));
+        warnings
+    }
+}
+
+fn warn_machine(environment: &Environment, name: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if environment.governors.iter().any(|governor| governor != "performance") {
+        let governors = quote_list(environment.governors.iter().map(String::as_str));
+        warnings.push(format!(
+            "{name} ran with a governor that may change the clock frequency ({governors})."
+        ));
+    }
+    if environment.aslr == Some(false) {
+        warnings.push(format!(
+            "{name} ran with a fixed memory layout, which favours one variant by chance."
+        ));
+    }
+    warnings
+}
+
+fn warn_failures(failures: &[StepFailure], succeeded: usize, name: &str) -> Option<String> {
+    let is_lost_run =
+        |failure: &&StepFailure| failure.step == SessionStep::Run && !failure.cause.is_skip();
+    let failed = failures.iter().filter(is_lost_run).count();
+    let total = succeeded + failed;
+    if failed == 0 || (failed as f64) < MAX_FAILED_RUNS * total as f64 {
+        return None;
+    }
+    let share = 100.0 * failed as f64 / total as f64;
+    let runs = format_count(total, "run", "runs");
+    if failed == total {
+        return Some(format!("{name}: {failed} of {runs} failed."));
+    }
+    Some(format!(
+        "{name}: {failed} of {runs} failed ({share:.0} %); the others may be a biased selection."
+    ))
+}
+
+/// A snippet, at one number of workers, that the compiler has probably optimized away.
+#[derive(Debug)]
+struct FoldedGroup {
+    label: String,
+    /// Sort key: index of the variant, then position of the first run in the plan. Positions alone
+    /// do not tell the order of snippets on the command line, because blocks are shuffled.
+    order: (Option<usize>, u32),
+}
+
+/// Finds the snippets in a part of a session that were probably optimized away.
+fn folded_groups(part: &Session) -> Vec<FoldedGroup> {
+    let is_marked = |run: &Run| run.notes.iter().any(|note| note == Snippet::FOLDED);
+    if !part.runs.iter().any(is_marked) {
+        return Vec::new();
+    }
+    let groups = snippet_groups(part).into_iter();
+    let folded = groups.filter(|(.., runs)| is_folded(runs.iter().copied()));
+    folded
+        .map(|(label, _, runs)| FoldedGroup {
+            label,
+            order: (
+                variant_index(part, &runs[0].variant),
+                runs.iter().map(|run| run.slot).min().unwrap_or_default(),
+            ),
+        })
+        .collect()
+}
+
+/// Warning that names the snippets that were probably optimized away, if any.
+fn warn_folded(groups: &[FoldedGroup]) -> Option<String> {
+    let mut groups: Vec<&FoldedGroup> = groups.iter().collect();
+    groups.sort_by_key(|group| group.order);
+    let mut labels: Vec<&str> = groups.iter().map(|group| group.label.as_str()).collect();
+    labels.dedup();
+    let subject = if labels.len() > 1 { "iterations of these take" } else { "an iteration takes" };
+    (!labels.is_empty()).then(|| {
+        format!(
+            "{}: {subject} less than three times as long as an empty one, so the compiler may have optimized the code \
+             away, and comparisons with it mean nothing.",
+            quote_list(labels.into_iter())
+        )
+    })
+}
+
+/// Cases and variants of a part whose code was probably optimized away.
+fn folded_sides(part: &Session) -> Vec<(Arc<Case>, Arc<str>)> {
+    let is_marked = |run: &&Run| run.notes.iter().any(|note| note == Snippet::FOLDED);
+    let mut found: Vec<(Arc<Case>, Arc<str>)> = Vec::new();
+    for run in part.runs.iter().filter(is_marked) {
+        let is_same = |other: &Run| other.variant == run.variant && other.case == run.case;
+        let is_known =
+            |(case, variant): &(Arc<Case>, Arc<str>)| *variant == run.variant && *case == run.case;
+        if !found.iter().any(is_known) && is_folded(part.runs.iter().filter(|run| is_same(run))) {
+            found.push((run.case.clone(), run.variant.clone()));
+        }
+    }
+    found
+}
+
+/// Adds a note to the rows of a comparison in which one side was probably optimized away.
+fn note_folded(folded: &[(Arc<Case>, Arc<str>)], comparison: &mut CandidateComparison) {
+    if folded.is_empty() {
+        return;
+    }
+    for row in &mut comparison.rows {
+        let of_side = |side: &&str| {
+            let is_it =
+                |(case, variant): &(Arc<Case>, Arc<str>)| **variant == **side && *case == row.case;
+            folded.iter().any(is_it)
+        };
+        let sides = [comparison.baseline.as_str(), comparison.candidate.as_str()];
+        let folded: Vec<&str> = sides.into_iter().filter(|side| of_side(side)).collect();
+        if !folded.is_empty() {
+            row.notes.push(format!(
+                "The compiler may have optimized {} away: the change says nothing about the code.",
+                quote_list(folded.into_iter())
+            ));
+        }
+    }
+}
+
+/// Suggests `--order paired` with the number of pairs that the unclear cases would need. `None` if
+/// the machine was quiet, if every case with one worker has a verdict, or if the session lacks
+/// blocks or processor times.
+pub fn pairs_hint(
+    session: &Session,
+    findings: &AnalysisFindings,
+    settings: &AnalysisSettings,
+) -> Option<String> {
+    let unclear: BTreeSet<String> = findings
+        .comparisons
+        .iter()
+        .flat_map(|comparison| &comparison.rows)
+        .filter(|row| row.withheld.is_none())
+        .filter(|row| row.verdict == Verdict::Unclear && row.case.workers().unwrap_or(1) == 1)
+        .map(|row| row.case.id())
+        .collect();
+    let measured_apart = session.design.order == RunOrder::Blocks && session.environment.was_busy();
+    session.metric(Metric::CPU_TIME)?;
+    if unclear.is_empty() || !measured_apart {
+        return None;
+    }
+    let by_processor_time =
+        AnalysisSettings { metrics: vec![Metric::CPU_TIME.to_owned()], ..settings.clone() };
+    let as_they_are = runs_for_verdicts(findings, &unclear).unwrap_or(usize::MAX);
+    // The estimate is an upper limit, because pairs also cancel the noise that both sides share.
+    let estimate = runs_for_verdicts(&analyze_session(session, &by_processor_time), &unclear)
+        .filter(|pairs| *pairs < as_they_are)
+        .map_or_else(String::new, |pairs| {
+            format!(
+                "; judging by the processor time of these runs, {pairs} pairs or fewer would suffice"
+            )
+        });
+    Some(format!(
+        "--order paired compares processor time while both sides share a processor{estimate}"
+    ))
+}
+
+/// Number of runs per side that would give all these cases a verdict, if known.
+fn runs_for_verdicts(findings: &AnalysisFindings, cases: &BTreeSet<String>) -> Option<usize> {
+    let rows = findings.comparisons.iter().flat_map(|comparison| &comparison.rows);
+    let run_counts = rows.filter(|row| cases.contains(&row.case.id())).map(|row| {
+        let runs = row.baseline.runs.len().min(row.candidate.runs.len());
+        match row.verdict {
+            Verdict::Unclear => Some(runs + row.more_runs? as usize),
+            _ => Some(runs),
+        }
+    });
+    let run_counts: Option<Vec<usize>> = run_counts.collect();
+    run_counts?.into_iter().max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_fixtures::FakeSession;
+    use speedwell_model::Sample;
+    use std::sync::Arc;
+
+    /// A session whose wall time is too noisy to decide, and whose processor time differs by 5 %.
+    fn noisy(pressure: &str) -> Session {
+        let mut session =
+            FakeSession::sequential(&["old", "new"], 16).add_noisy_case("b", 0.4, |_| 1.0).build();
+        session.metrics.push(Metric::cpu_time());
+        let fact = ("now_cpu_pressure_percent".to_owned(), pressure.to_owned());
+        session.environment.facts = [fact].into();
+        for (number, run) in session.runs.iter_mut().enumerate() {
+            let factor = if &*run.variant == "new" { 1.05 } else { 1.0 };
+            run.samples.push(Sample {
+                metric: Arc::from(Metric::CPU_TIME),
+                value: factor * (1000.0 + (number * 7919 % 11) as f64),
+                elapsed_ns: None,
+                iterations: None,
+            });
+        }
+        session
+    }
+
+    fn hint_for(session: &Session) -> Option<String> {
+        let settings = AnalysisSettings::default();
+        pairs_hint(session, &analyze_session(session, &settings), &settings)
+    }
+
+    #[test]
+    fn unclear_results_of_a_busy_machine_get_a_hint_to_measure_pairs() {
+        let hint = hint_for(&noisy("80")).unwrap();
+        assert!(hint.ends_with("32 pairs or fewer would suffice"), "{hint}");
+        assert_eq!(hint_for(&noisy("3")), None, "the machine was quiet");
+        let mut session = noisy("80");
+        session.metrics.pop();
+        assert_eq!(hint_for(&session), None, "no processor time");
+        let mut session = noisy("80");
+        session.runs.retain(|run| run.case.id() != "b");
+        assert_eq!(hint_for(&session), None, "nothing is unclear");
+    }
 }

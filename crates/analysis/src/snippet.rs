@@ -5,8 +5,9 @@
 
 use super::scaling::{self, ConcurrencyLevel, ScalingFindings};
 use super::{AnalysisFindings, AnalysisSettings};
-use crate::grid::distinct_items;
-use crate::snippet_runs::{SnippetGroup, is_folded, is_snippet, ordered_groups, snippet_groups};
+use crate::grid::{
+    SnippetGroup, distinct_items, is_folded, is_snippet, ordered_groups, snippet_groups,
+};
 use crate::summary::estimate_with_interval;
 use crate::warnings::quote_list;
 use speedwell_model::{Case, IntervalEstimate, Metric, Run, Session, Snippet, Verdict, median};
@@ -85,7 +86,9 @@ pub fn snippet_levels(session: &Session, confidence: f64) -> Vec<SnippetLevels> 
         let mut levels: Vec<ConcurrencyLevel> = Vec::new();
         let mut language = String::new();
         for (label, case, runs) in groups_of_label {
-            language = language_of(case).to_owned();
+            // The benchmark of a snippet is `eval/LANGUAGE`.
+            let benchmark = case.benchmark.as_str();
+            language = benchmark.strip_prefix("eval/").unwrap_or(benchmark).to_owned();
             levels.push(ConcurrencyLevel {
                 concurrency: case.workers()?,
                 throughputs: runs.iter().filter_map(|run| per_s(run, case)).collect(),
@@ -102,12 +105,6 @@ pub fn snippet_levels(session: &Session, confidence: f64) -> Vec<SnippetLevels> 
         })
     };
     labels.iter().filter_map(levels_of_label).collect()
-}
-
-/// Language of a snippet, from the name of its benchmark (`eval/LANGUAGE`).
-fn language_of(case: &Case) -> &str {
-    let benchmark = &case.benchmark;
-    benchmark.strip_prefix("eval/").unwrap_or(benchmark)
 }
 
 /// Time windows of one snippet at one number of workers.

@@ -8,8 +8,7 @@
 use crate::evidence::mann_whitney_p;
 use crate::grid::{RunGrid, distinct_items, finite_values};
 use crate::session::{requested_metrics, unknown_metric_message};
-use crate::summary::estimate_with_interval;
-use crate::summary::finite_or_none;
+use crate::summary::{estimate_with_interval, finite_or_none};
 use crate::warnings::{format_count, quote_list};
 use crate::{AggregatedParameter, AnalysisSettings, ParameterStudy, StudyPoint, StudyStep};
 use anyhow::bail;
@@ -20,7 +19,7 @@ use speedwell_stats::describe::{mean, median, quantile, skewness};
 use speedwell_stats::effect::{cliffs_delta, eta_squared};
 use speedwell_stats::test::mann_whitney::smallest_p;
 use speedwell_stats::usl::fit_power_law;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Cases should not be averaged over a parameter that explains more than this fraction of the
@@ -86,7 +85,9 @@ fn aggregated_parameters(
     let mut aggregated = Vec::new();
     for key in study_keys(grid) {
         let value_of = |cell: &StudyCell| key.value_in(cell);
-        if axes.is_axis(&key) || key_values(points, &value_of).len() < 2 {
+        let cells = points.iter().flat_map(|point| &point.cells);
+        let values: BTreeSet<String> = cells.map(|cell| value_of(cell)).collect();
+        if axes.is_axis(&key) || values.len() < 2 {
             continue;
         }
         let explained = explained_share(points, &value_of);
@@ -104,7 +105,7 @@ fn aggregated_parameters(
 }
 
 /// Slope of log mean over log x, per line.
-fn scaling_exponents(points: &[super::StudyPoint]) -> Vec<(String, Option<f64>)> {
+fn scaling_exponents(points: &[StudyPoint]) -> Vec<(String, Option<f64>)> {
     let by_line = points.chunk_by(|a, b| a.line == b.line);
     by_line
         .map(|line| {
@@ -130,17 +131,9 @@ fn unknown_parameter(name: &str, keys: &[StudyKey]) -> anyhow::Error {
     }
 }
 
-/// Warning about cases that lack a parameter.
-fn warn_without(cases: usize, name: &str) -> String {
-    format!(
-        "{} left out for lack of the parameter '{name}'.",
-        format_count(cases, "case is", "cases are")
-    )
-}
-
 /// A property by which cells differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum StudyKey {
+enum StudyKey {
     /// Parameter of the case.
     Parameter(String),
     /// Benchmark name.
@@ -172,7 +165,7 @@ impl StudyKey {
 }
 
 /// The x axis and the property that separates lines.
-pub(super) struct StudyAxes {
+struct StudyAxes {
     pub x: String,
     pub by: Option<StudyKey>,
 }
@@ -206,7 +199,7 @@ impl StudyAxes {
 
 /// Properties by which the cells of a session may differ: parameters by first appearance, then
 /// benchmark and variant.
-pub(super) fn study_keys(grid: &RunGrid<'_>) -> Vec<StudyKey> {
+fn study_keys(grid: &RunGrid<'_>) -> Vec<StudyKey> {
     let values = grid.cases.iter().flat_map(|case| &case.case.values);
     let mut keys = distinct_items(values.map(|(name, _)| StudyKey::Parameter(name.clone())));
     keys.extend([StudyKey::Benchmark, StudyKey::Variant]);
@@ -214,7 +207,7 @@ pub(super) fn study_keys(grid: &RunGrid<'_>) -> Vec<StudyKey> {
 }
 
 /// The runs of one case under one variant.
-pub(super) struct StudyCell {
+struct StudyCell {
     pub case: Arc<Case>,
     pub variant: Arc<str>,
     pub x: ParameterValue,
@@ -222,7 +215,7 @@ pub(super) struct StudyCell {
 }
 
 /// Cells with the same x value in the same line.
-pub(super) struct PointCells<'a> {
+struct PointCells<'a> {
     pub x: ParameterValue,
     pub line: String,
     pub cells: Vec<&'a StudyCell>,
@@ -236,7 +229,7 @@ impl PointCells<'_> {
 }
 
 /// Cells with an x value and at least one value of the metric.
-pub(super) fn study_cells(
+fn study_cells(
     grid: &RunGrid<'_>,
     axes: &StudyAxes,
     metric: &str,
@@ -258,13 +251,17 @@ pub(super) fn study_cells(
         }
     }
     if lacking > 0 {
-        warnings.push(warn_without(lacking, &axes.x));
+        warnings.push(format!(
+            "{} left out for lack of the parameter '{}'.",
+            format_count(lacking, "case is", "cases are"),
+            axes.x
+        ));
     }
     cells
 }
 
 /// Groups cells into points, line by line.
-pub(super) fn group_points<'a>(cells: &'a [StudyCell], axes: &StudyAxes) -> Vec<PointCells<'a>> {
+fn group_points<'a>(cells: &'a [StudyCell], axes: &StudyAxes) -> Vec<PointCells<'a>> {
     let lines = distinct_items(cells.iter().map(|cell| axes.line_of_cell(cell)));
     let mut points: Vec<PointCells<'a>> = Vec::new();
     for cell in cells {
@@ -282,21 +279,9 @@ pub(super) fn group_points<'a>(cells: &'a [StudyCell], axes: &StudyAxes) -> Vec<
     points
 }
 
-/// Distinct values of a key.
-pub(super) fn key_values(
-    points: &[PointCells<'_>],
-    value_of: &impl Fn(&StudyCell) -> String,
-) -> Vec<String> {
-    let mut levels: Vec<String> =
-        points.iter().flat_map(|point| &point.cells).map(|cell| value_of(cell)).collect();
-    levels.sort();
-    levels.dedup();
-    levels
-}
-
 /// Fraction of the variance within points that a key explains (eta squared); `None` if the values
 /// of every point are equal.
-pub(super) fn explained_share(
+fn explained_share(
     points: &[PointCells<'_>],
     value_of: &impl Fn(&StudyCell) -> String,
 ) -> Option<f64> {
@@ -320,7 +305,7 @@ const MAX_SKEWNESS: f64 = 1.0;
 /// Summarizes a point. Its mean is the mean of the cases' means, with a percentile interval from
 /// resampling the runs of each case. If no case has two runs, there is no interval, and `low` and
 /// `high` equal the mean.
-pub(super) fn summarize_point(point: &PointCells<'_>, confidence: f64, seed: u64) -> StudyPoint {
+fn summarize_point(point: &PointCells<'_>, confidence: f64, seed: u64) -> StudyPoint {
     let pooled = point.pooled_values();
     let mean = mean_interval(point, confidence, seed);
     let middle = median(&pooled);
@@ -374,7 +359,7 @@ const POINTLESS_P: f64 = 0.05;
 const TIGHT_P: f64 = 0.005;
 
 /// Steps between neighboring points of each line.
-pub(super) fn line_steps(points: &[PointCells<'_>], summaries: &[StudyPoint]) -> Vec<StudyStep> {
+fn line_steps(points: &[PointCells<'_>], summaries: &[StudyPoint]) -> Vec<StudyStep> {
     let neighbours = points.windows(2).zip(summaries.windows(2));
     let same_line = |(pair, _): &(&[PointCells<'_>], &[StudyPoint])| pair[0].line == pair[1].line;
     neighbours.filter(same_line).map(|(pair, summaries)| line_step(pair, summaries)).collect()
@@ -397,7 +382,7 @@ fn line_step(points: &[PointCells<'_>], summaries: &[StudyPoint]) -> StudyStep {
 }
 
 /// Warns if the steps with the fewest runs cannot reach a small p value.
-pub(super) fn warn_reachable_p(points: &[PointCells<'_>]) -> Option<String> {
+fn warn_reachable_p(points: &[PointCells<'_>]) -> Option<String> {
     let runs = |point: &PointCells<'_>| point.pooled_values().len();
     let steps = points.windows(2).filter(|pair| pair[0].line == pair[1].line);
     warn_smallest_p(steps.map(|pair| (runs(&pair[0]), runs(&pair[1]))))

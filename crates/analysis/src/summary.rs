@@ -4,8 +4,7 @@
 
 use crate::CaseSummary;
 use crate::builds::independent_values;
-use crate::disturbed::DisturbanceExposure;
-use crate::grid::{RunGrid, finite_values};
+use crate::grid::{DisturbanceExposure, RunGrid, finite_values};
 use crate::paired::{exceeds_chance, series_autocorrelation};
 use crate::warnings::{add_distinct, format_count};
 use speedwell_model::{Case, IntervalEstimate, Metric, Run, RunOrder};

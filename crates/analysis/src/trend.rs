@@ -2,9 +2,10 @@
 //! change.
 //!
 //! Decides which points are searched, and which points belong to the same version of the benchmark.
-//! A change that an earlier search found keeps its number. The detector is in `speedwell_stats::trend`. Start at
-//! [`search_trend`].
+//! A change that an earlier search found keeps its number. The detector is in
+//! `speedwell_stats::trend`. Start at [`search_trend`].
 
+use crate::summary::estimate_with_interval;
 use speedwell_model::{
     ChangeState, ChangeTriage, HistoryPoint, IntervalEstimate, MetricDirection, RecordedChange,
     Revision, Verdict,
@@ -237,20 +238,8 @@ impl SearchedTrend {
         if self.changes.iter().any(is_known) {
             return None;
         }
-        Some(RecordedChange {
-            number: 0,
-            before: before.revision.id.clone(),
-            after: newest.revision.id.clone(),
-            is_drift: false,
-            evidence: 0.0,
-            ratio: IntervalEstimate { value: ratio, low: ratio, high: ratio },
-            state: ChangeState::Suspected,
-            confirmed_by: None,
-            triage: ChangeTriage::Open,
-            note: None,
-            triaged_by: None,
-            triaged_unix_ms: None,
-        })
+        let ratio = IntervalEstimate { value: ratio, low: ratio, high: ratio };
+        Some(suspected_change(&before.revision, &newest.revision, ratio))
     }
 
     /// Whether the search was possible.
@@ -301,24 +290,17 @@ impl SearchedTrend {
     }
 
     fn describe_change(&self, group: &[usize], change: &search::DetectedChange) -> RecordedChange {
-        let id = |index: usize| self.points[group[index]].revision.id.clone();
+        let revision = |index: usize| &self.points[group[index]].revision;
         let Interval { low, high } = change.size.interval;
+        let ratio = IntervalEstimate { value: change.size.ratio, low, high };
         RecordedChange {
-            number: 0,
-            before: id(change.before),
-            after: id(change.after),
             is_drift: change.shape == ChangeShape::Drift,
             evidence: change.z,
-            ratio: IntervalEstimate { value: change.size.ratio, low, high },
             state: match change.evidence {
                 ChangeEvidence::Suspected => ChangeState::Suspected,
                 ChangeEvidence::Found { .. } => ChangeState::Found,
             },
-            confirmed_by: None,
-            triage: ChangeTriage::Open,
-            note: None,
-            triaged_by: None,
-            triaged_unix_ms: None,
+            ..suspected_change(revision(change.before), revision(change.after), ratio)
         }
     }
 
@@ -358,7 +340,8 @@ impl SearchedTrend {
         let values = stretch.iter().map(|&index| self.points[index].point.value);
         let values: Vec<f64> = values.filter(|value| *value >= 0.0 && value.is_finite()).collect();
         if values.contains(&0.0) {
-            return Some(median_level(&values));
+            let band = median_binomial(&values, CONFIDENCE);
+            return Some(estimate_with_interval(median(&values), band));
         }
         let measured = stretch.iter().filter_map(|&index| self.measured_point(index));
         let measured: Vec<LogMeasurement> = measured.collect();
@@ -366,7 +349,7 @@ impl SearchedTrend {
         // If all values are equal, or if there is only one, the level has no band.
         let Some(level) = level else {
             let value = measured.first()?.log.exp();
-            return Some(IntervalEstimate { value, low: value, high: value });
+            return Some(estimate_with_interval(value, None));
         };
         Some(IntervalEstimate {
             value: level.estimate.exp(),
@@ -416,12 +399,26 @@ impl SearchedTrend {
     }
 }
 
-/// The median of these values, with its band. The band has no width if there are too few values.
-fn median_level(values: &[f64]) -> IntervalEstimate {
-    let value = median(values);
-    let band = median_binomial(values, CONFIDENCE);
-    let Interval { low, high } = band.unwrap_or(Interval { low: value, high: value });
-    IntervalEstimate { value, low, high }
+/// A change without number, evidence or triage.
+fn suspected_change(
+    before: &Revision,
+    after: &Revision,
+    ratio: IntervalEstimate,
+) -> RecordedChange {
+    RecordedChange {
+        number: 0,
+        before: before.id.clone(),
+        after: after.id.clone(),
+        is_drift: false,
+        evidence: 0.0,
+        ratio,
+        state: ChangeState::Suspected,
+        confirmed_by: None,
+        triage: ChangeTriage::Open,
+        note: None,
+        triaged_by: None,
+        triaged_unix_ms: None,
+    }
 }
 
 /// Merges the changes found now with the recorded changes of earlier searches. A recorded change

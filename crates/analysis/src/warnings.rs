@@ -4,7 +4,7 @@
 //! Changes no figure and no verdict.
 
 use crate::AnalysisSettings;
-use crate::policy::JudgingPolicy;
+use crate::policy::{JudgingPolicy, to_percent};
 use speedwell_model::{
     Environment, Metric, MetricDirection, NoiseCalibration, RunOrder, SessionDesign, StoppingDesign,
 };
@@ -112,11 +112,6 @@ pub(super) fn add_distinct(
 /// Names in quotes, joined by commas.
 pub(super) fn quote_list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
-}
-
-/// Converts a fraction to percent, without binary rounding noise.
-pub(super) fn to_percent(share: f64) -> f64 {
-    (share * 1e8).round() / 1e6
 }
 
 /// Formats a number with the singular or plural noun.

@@ -5,13 +5,11 @@
 //! the search over the measured runs, and returns the first step that is not done yet. Start at
 //! [`BisectObservations`] and [`next_step`]; the replay is in `search.rs`.
 
-mod read;
 mod search;
 #[cfg(test)]
 mod tests;
 
-pub use read::analyze_bisection;
-pub use search::{bisect_state, next_step};
+pub use search::{analyze_bisection, bisect_state, next_step};
 
 use crate::confirm::ConfirmationResult;
 use speedwell_model::{BisectionRange, IntervalEstimate, Metric, MetricDirection};
@@ -121,9 +119,7 @@ impl BisectAnswer {
         let mut parts = self.parts.iter().filter(is_of_code).peekable();
         parts.peek().is_some() && parts.all(is_confirmed)
     }
-}
 
-impl BisectAnswer {
     /// Whether any of the changes found is a change to the benchmark itself.
     pub fn has_changed_benchmark(&self) -> bool {
         let mut parts = self.parts.iter();

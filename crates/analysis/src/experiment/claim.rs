@@ -1,4 +1,4 @@
-//! Decides whether the data support a claim, and whether changes pass the gates.
+//! Decides whether the data support a claim.
 //!
 //! A claim concerns noisy figures, so the answer is yes, no or undecided. Student's interval over
 //! the runs decides each comparison in a claim. The k-th runs of two variants form a pair, because
@@ -10,27 +10,27 @@
 //! the error rate of one part (intersection-union test, Berger 1982). A conjunction fails if any
 //! part fails, so for the answer no, each of k parts gets 1/k of the error rate (Bonferroni).
 
-use crate::experiment::group::GroupFindings;
-use speedwell_config::experiment::{Experiment, ReportClaim, SelectedCase, is_repetition};
-use speedwell_config::expression::{
-    BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, MetricTerm,
-};
+use speedwell_config::experiment::{Experiment, ReportClaim, SelectedCase};
+use speedwell_config::expression::{BinaryOperator, ClaimExpression, MetricTerm};
 use speedwell_model::load::run::LoadRun;
-use speedwell_model::{Case, IntervalEstimate, Run, Session, median};
+use speedwell_model::{IntervalEstimate, Run, Session, median};
 use speedwell_stats::interval::mean_t;
 
 /// Minimum number of runs for a decision. Sequential designs do not analyze fewer runs either.
 const MIN_CLAIM_RUNS: usize = 8;
 
 /// Whether a claim holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+///
+/// The order is that of Kleene's logic: a conjunction has the smallest answer of its parts, and a
+/// disjunction the largest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClaimAnswer {
-    /// The data support the claim.
-    Yes,
     /// The data contradict the claim.
     No,
     /// The data leave the claim open.
     Undecided,
+    /// The data support the claim.
+    Yes,
 }
 
 /// A claim with its answer.
@@ -105,7 +105,7 @@ impl ClaimChecker<'_> {
             };
             let holds =
                 self.evaluate(&claim.expression, &figures, levels, case.as_ref(), &mut parts);
-            all_hold = kleene_and(all_hold, holds);
+            all_hold = all_hold.min(holds);
         }
         ClaimFound { sentence: claim.say.clone(), text: claim.text.clone(), holds: all_hold, parts }
     }
@@ -171,8 +171,8 @@ impl ClaimChecker<'_> {
                 let left = self.evaluate(left, figures, levels, case, parts);
                 let right = self.evaluate(right, figures, levels, case, parts);
                 match operator {
-                    BinaryOperator::And => kleene_and(left, right),
-                    _ => kleene_or(left, right),
+                    BinaryOperator::And => left.min(right),
+                    _ => left.max(right),
                 }
             }
             ClaimExpression::Pair(left, operator, right) => {
@@ -324,22 +324,6 @@ fn is_conjunction(expression: &ClaimExpression) -> bool {
     }
 }
 
-fn kleene_and(one: ClaimAnswer, other: ClaimAnswer) -> ClaimAnswer {
-    match (one, other) {
-        (ClaimAnswer::No, _) | (_, ClaimAnswer::No) => ClaimAnswer::No,
-        (ClaimAnswer::Yes, ClaimAnswer::Yes) => ClaimAnswer::Yes,
-        _ => ClaimAnswer::Undecided,
-    }
-}
-
-fn kleene_or(one: ClaimAnswer, other: ClaimAnswer) -> ClaimAnswer {
-    match (one, other) {
-        (ClaimAnswer::Yes, _) | (_, ClaimAnswer::Yes) => ClaimAnswer::Yes,
-        (ClaimAnswer::No, ClaimAnswer::No) => ClaimAnswer::No,
-        _ => ClaimAnswer::Undecided,
-    }
-}
-
 /// Value of a metric, in the unit in which runs store it.
 pub fn value_of(run: &Run, metric: &str) -> Option<f64> {
     run.value_of(metric).or_else(|| latency_percentile(run, metric))
@@ -359,82 +343,6 @@ fn latency_percentile(run: &Run, metric: &str) -> Option<f64> {
     let ppm = (0.0..=1e6).contains(&ppm).then_some(ppm as u32)?;
     let time = load.measured.totals.latency.service_times().quantile(ppm)?;
     Some(time.ns as f64)
-}
-
-/// A gate, applied to one change.
-#[derive(Debug, Clone)]
-pub struct GateFound {
-    /// Source text of the gate.
-    pub text: String,
-    /// Group name.
-    pub group: String,
-    /// Case id.
-    pub case: String,
-    /// Name of the candidate.
-    pub candidate: String,
-    /// Change of the metric, with its interval.
-    pub change: Option<IntervalEstimate>,
-    /// Whether the whole interval is within the limit.
-    pub is_kept: bool,
-    /// Whether the whole interval is beyond the limit.
-    pub is_broken: bool,
-}
-
-/// Checks all changes against all gates.
-pub fn check_gates(groups: &[GroupFindings], experiment: &Experiment) -> Vec<GateFound> {
-    let mut gates = Vec::new();
-    for (name, gate) in &experiment.compare.gates {
-        for group in
-            groups.iter().filter(|group| name.as_ref().is_none_or(|name| *name == group.name))
-        {
-            gates.extend(gates_of_group(group, gate, experiment));
-        }
-    }
-    gates
-}
-
-fn gates_of_group(
-    group: &GroupFindings,
-    gate: &ChangeGate,
-    experiment: &Experiment,
-) -> Vec<GateFound> {
-    let Some(stored) =
-        experiment.find_group(&group.name).map(|group| group.stored_name(&gate.metric))
-    else {
-        return Vec::new();
-    };
-    let metric = group.metrics.iter().filter(|findings| findings.metric.name == stored);
-    let comparisons = metric.flat_map(|findings| &findings.findings.comparisons);
-    let compared = comparisons.filter(|comparison| !is_repetition(&comparison.candidate));
-    compared
-        .flat_map(|comparison| {
-            let rows = comparison
-                .rows
-                .iter()
-                .filter(|row| filter_matches(&gate.filter, &group.name, &row.case));
-            rows.map(|row| {
-                let is_in = |change: f64| gate.allows_change(change);
-                let ends = row.change.map(|change| (is_in(change.low), is_in(change.high)));
-                GateFound {
-                    text: gate.to_string(),
-                    group: group.name.clone(),
-                    case: row.case.id(),
-                    candidate: comparison.candidate.clone(),
-                    change: row.change,
-                    is_kept: ends == Some((true, true)),
-                    is_broken: ends == Some((false, false)),
-                }
-            })
-        })
-        .collect()
-}
-
-/// Whether a filter matches this case.
-pub fn filter_matches(filter: &CaseFilter, group: &str, case: &Case) -> bool {
-    let has = |(name, value): &(String, String)| {
-        case.value(name).is_some_and(|actual| actual.plain() == *value)
-    };
-    filter.group.as_ref().is_none_or(|name| name == group) && filter.values.iter().all(has)
 }
 
 #[cfg(test)]
@@ -478,9 +386,9 @@ mod tests {
     #[test]
     fn undecided_claims_follow_kleene_logic() {
         use ClaimAnswer::{No, Undecided, Yes};
-        assert_eq!(kleene_and(Undecided, No), No);
-        assert_eq!(kleene_and(Undecided, Yes), Undecided);
-        assert_eq!(kleene_or(Undecided, Yes), Yes);
-        assert_eq!(kleene_or(Undecided, No), Undecided);
+        assert_eq!(Undecided.min(No), No);
+        assert_eq!(Undecided.min(Yes), Undecided);
+        assert_eq!(Undecided.max(Yes), Yes);
+        assert_eq!(Undecided.max(No), Undecided);
     }
 }

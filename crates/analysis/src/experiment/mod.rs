@@ -3,27 +3,34 @@
 //!
 //! Decides which variants are compared and which runs belong to which group. Pairs are judged by
 //! the ordinary analysis. Start at [`analyze_experiment`].
+//!
+//! Latency curves ([`latency_curves`]) show the time within which each percentage of requests was
+//! served. Runs count as independent, requests do not: a curve is the median over its runs, and the
+//! band around it spans their minimum and maximum.
 
 mod claim;
-mod group;
-mod latency_curve;
 
-pub use claim::{ClaimAnswer, ClaimComparison, ClaimFound, GateFound};
-pub use group::{GroupFindings, MetricFindings, compared_pairs};
-pub use latency_curve::{LatencyCurve, PERCENTS, latency_curves};
+pub use claim::{ClaimAnswer, ClaimComparison, ClaimFound};
 
 use crate::gate::{self, FailOn, GateOutcome};
+use crate::grid::distinct_items;
 use crate::profile::{CaseProfile, case_profiles};
-use crate::tally::SessionTally;
+use crate::session::SessionTally;
 use crate::validity::{self, KnownFacts, ValidityFinding};
-use crate::{AnalysisFindings, AnalysisSettings, CandidateComparison, warnings};
-use claim::filter_matches;
-use group::analyze_group;
+use crate::{AnalysisFindings, AnalysisSettings, CandidateComparison, StatisticalMethod, warnings};
 use speedwell_config::experiment::{
     BenchmarkGroup, Experiment, GroupKind, ProfileCondition, ProfilePlan, is_repetition,
+    repetition_of,
 };
+use speedwell_config::expression::{CaseFilter, ChangeGate};
 use speedwell_model::assignment::{ServerWork, TargetWork};
-use speedwell_model::{Case, Session, StepFailure, Verdict, median};
+use speedwell_model::load::latency::{AB_PERCENTS, percent_rows};
+use speedwell_model::load::run::LoadRun;
+use speedwell_model::{
+    Case, IntervalEstimate, Metric, ParameterValue, Run, Session, StepFailure, Verdict, median,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Findings of an experiment.
 #[derive(Debug, Clone, Default)]
@@ -82,17 +89,13 @@ impl ExperimentFindings {
 fn add_gates(found: &[GateFound], texts: &[String], outcome: &mut GateOutcome) {
     let describe = |gate: &GateFound| format!("'{}' in {}", gate.text, gate.case);
     // A gate is listed once per case, even if it applies to several candidates.
-    let add = |list: &mut Vec<String>, message: String| {
-        if !list.contains(&message) {
-            list.push(message);
-        }
-    };
     for gate in found {
         if gate.is_broken {
-            add(&mut outcome.failing, format!("{} broken", describe(gate)));
+            let message = format!("{} broken", describe(gate));
+            warnings::add_distinct(&mut outcome.failing, [message]);
         } else if !gate.is_kept {
             let message = format!("{} is not decided by the data", describe(gate));
-            add(&mut outcome.obstacles, message);
+            warnings::add_distinct(&mut outcome.obstacles, [message]);
         }
     }
     let is_measured = |text: &&String| found.iter().any(|gate| gate.text == **text);
@@ -129,7 +132,7 @@ pub fn analyze_experiment(
     }
     let confidence = settings.confidence.unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE);
     findings.claims = claim::check_claims(session, experiment, confidence);
-    findings.gates = claim::check_gates(&findings.groups, experiment);
+    findings.gates = check_gates(&findings.groups, experiment);
     let profiled = match &experiment.profile {
         Some(profile) => profile.pairs.clone(),
         None => experiment.compare.all_pairs(),
@@ -159,7 +162,6 @@ fn with_baseline(
 /// Completes the analysis settings: a setting that the user did not give is taken from the
 /// definition file.
 fn complete_settings(experiment: &Experiment, settings: &AnalysisSettings) -> AnalysisSettings {
-    use super::StatisticalMethod;
     let compare = &experiment.compare;
     let method = compare.method.as_deref().map(|name| match name {
         "welch" => StatisticalMethod::Welch,
@@ -176,7 +178,7 @@ fn complete_settings(experiment: &Experiment, settings: &AnalysisSettings) -> An
 }
 
 /// Checks the validity of the figures of an experiment and returns the findings, most severe first.
-pub fn check_validity(
+fn check_validity(
     session: &Session,
     experiment: &Experiment,
     groups: &[GroupFindings],
@@ -222,7 +224,7 @@ fn service_cases(experiment: &Experiment) -> Vec<(String, ServerWork)> {
 /// Approximate duration in seconds of a load whose profile is recorded. The number of requests is
 /// this duration times the rate of the baseline's timed runs. This gives about two thousand samples
 /// per busy processor.
-pub const RECORDED_LOAD_SECONDS: f64 = 2.0;
+const RECORDED_LOAD_SECONDS: f64 = 2.0;
 
 /// A case and two variants whose profiles are to be compared.
 #[derive(Debug, Clone, PartialEq)]
@@ -308,10 +310,346 @@ pub fn recorded_requests(session: &Session, case: &Case, baseline: &str) -> Opti
     Some((rate * RECORDED_LOAD_SECONDS).ceil() as u64)
 }
 
+/// Findings of one group.
+#[derive(Debug, Clone)]
+pub struct GroupFindings {
+    /// Name of the group.
+    pub name: String,
+    /// Metrics, the headline metric first.
+    pub metrics: Vec<MetricFindings>,
+    /// Latency by percentile: one curve per case and variant.
+    pub curves: Vec<LatencyCurve>,
+}
+
+/// Findings on one metric.
+#[derive(Debug, Clone)]
+pub struct MetricFindings {
+    /// The metric as stored in runs.
+    pub metric: Metric,
+    /// Summaries of each case and variant, and one comparison per pair. The comparison of the
+    /// control with itself comes last.
+    pub findings: AnalysisFindings,
+    /// Change over all cases when the control is compared with itself; smaller changes are noise.
+    pub floor: Option<IntervalEstimate>,
+}
+
+/// Analyzes a group; `None` if it has no runs.
+fn analyze_group(
+    session: &Session,
+    experiment: &Experiment,
+    group: &BenchmarkGroup,
+    settings: &AnalysisSettings,
+) -> Option<GroupFindings> {
+    let part = group_session(session, experiment, group);
+    if part.runs.is_empty() {
+        return None;
+    }
+    let metrics = group_metrics(group, &part).into_iter();
+    Some(GroupFindings {
+        name: group.name.clone(),
+        metrics: metrics
+            .map(|metric| analyze_metric(&part, experiment, metric, settings))
+            .collect(),
+        curves: latency_curves(&part),
+    })
+}
+
+/// The part of a session that belongs to a group.
+fn group_session(session: &Session, experiment: &Experiment, group: &BenchmarkGroup) -> Session {
+    let belongs = |case: &Case| {
+        if group.files.is_empty() {
+            group.cases.contains(case)
+        } else {
+            // The cases of benchmark files are not known in advance. Groups of files get the cases
+            // that belong to no other group.
+            experiment.group_of(case).is_none()
+        }
+    };
+    session.with_runs(|run| belongs(&run.case))
+}
+
+/// Metrics of a group that its runs report. If the runs report none of them, returns the first
+/// metric of the first run.
+fn group_metrics(group: &BenchmarkGroup, part: &Session) -> Vec<Metric> {
+    let reported = group.metrics.iter().filter_map(|metric| {
+        let name = group.stored_name(&metric.name);
+        let is_reported = part.runs.iter().any(|run| run.value_of(name).is_some());
+        part.metric(name).filter(|_| is_reported).cloned()
+    });
+    let mut metrics: Vec<Metric> = distinct_items(reported);
+    if metrics.is_empty() {
+        // Benchmark files declare their own metrics.
+        let first = part.runs.first().and_then(|run| run.samples.first());
+        metrics.extend(first.and_then(|sample| part.metric(&sample.metric)).cloned());
+    }
+    metrics
+}
+
+/// Pairs of variants to compare. The pair of the control and its repetition comes last.
+fn compared_pairs(experiment: &Experiment) -> Vec<(String, String)> {
+    let mut pairs = experiment.compare.all_pairs();
+    if let Some(name) = &experiment.plan.control {
+        pairs.push((name.clone(), repetition_of(name)));
+    }
+    pairs
+}
+
+fn analyze_metric(
+    part: &Session,
+    experiment: &Experiment,
+    metric: Metric,
+    settings: &AnalysisSettings,
+) -> MetricFindings {
+    let mut findings = AnalysisFindings::default();
+    let mut findings_by_baseline: HashMap<String, AnalysisFindings> = HashMap::new();
+    let analysed = |baseline: Option<String>| {
+        let settings = AnalysisSettings {
+            metrics: vec![metric.name.clone()],
+            baseline: baseline.or_else(|| settings.baseline.clone()),
+            ..settings.clone()
+        };
+        crate::analyze_session(part, &settings)
+    };
+    let pairs = compared_pairs(experiment);
+    if pairs.is_empty() {
+        findings = analysed(None);
+    }
+    for (baseline, candidate) in pairs {
+        let baseline_findings = findings_by_baseline
+            .entry(baseline.clone())
+            .or_insert_with(|| analysed(Some(baseline)));
+        if findings.summaries.is_empty() {
+            findings.summaries.clone_from(&baseline_findings.summaries);
+            findings.warnings.clone_from(&baseline_findings.warnings);
+        }
+        let is_pair = |comparison: &&CandidateComparison| comparison.candidate == candidate;
+        let pair_comparison = baseline_findings.comparisons.iter().find(is_pair);
+        findings.comparisons.extend(pair_comparison.cloned());
+    }
+    let control_repetition = experiment.plan.control.as_deref().map(repetition_of);
+    let floor = findings
+        .comparisons
+        .iter()
+        .find(|comparison| Some(&comparison.candidate) == control_repetition.as_ref())
+        .and_then(noise_floor);
+    MetricFindings { metric, findings, floor }
+}
+
+/// Change of a comparison's only case. If there are several cases, returns the overall change.
+fn noise_floor(comparison: &CandidateComparison) -> Option<IntervalEstimate> {
+    match &comparison.rows[..] {
+        [only] => only.change,
+        _ => comparison.overall,
+    }
+}
+
+/// A gate, applied to one change.
+#[derive(Debug, Clone)]
+pub struct GateFound {
+    /// Source text of the gate.
+    pub text: String,
+    /// Group name.
+    pub group: String,
+    /// Case id.
+    pub case: String,
+    /// Name of the candidate.
+    pub candidate: String,
+    /// Change of the metric, with its interval.
+    pub change: Option<IntervalEstimate>,
+    /// Whether the whole interval is within the limit.
+    pub is_kept: bool,
+    /// Whether the whole interval is beyond the limit.
+    pub is_broken: bool,
+}
+
+/// Checks all changes against all gates.
+fn check_gates(groups: &[GroupFindings], experiment: &Experiment) -> Vec<GateFound> {
+    let mut gates = Vec::new();
+    for (name, gate) in &experiment.compare.gates {
+        let is_gated =
+            |group: &&GroupFindings| name.as_ref().is_none_or(|name| *name == group.name);
+        let gated = groups.iter().filter(is_gated);
+        gates.extend(gated.flat_map(|group| gates_of_group(group, gate, experiment)));
+    }
+    gates
+}
+
+fn gates_of_group(
+    group: &GroupFindings,
+    gate: &ChangeGate,
+    experiment: &Experiment,
+) -> Vec<GateFound> {
+    let Some(stored) =
+        experiment.find_group(&group.name).map(|group| group.stored_name(&gate.metric))
+    else {
+        return Vec::new();
+    };
+    let metric = group.metrics.iter().filter(|findings| findings.metric.name == stored);
+    let comparisons = metric.flat_map(|findings| &findings.findings.comparisons);
+    let compared = comparisons.filter(|comparison| !is_repetition(&comparison.candidate));
+    compared
+        .flat_map(|comparison| {
+            let rows = comparison
+                .rows
+                .iter()
+                .filter(|row| filter_matches(&gate.filter, &group.name, &row.case));
+            rows.map(|row| {
+                let is_in = |change: f64| gate.allows_change(change);
+                let ends = row.change.map(|change| (is_in(change.low), is_in(change.high)));
+                GateFound {
+                    text: gate.to_string(),
+                    group: group.name.clone(),
+                    case: row.case.id(),
+                    candidate: comparison.candidate.clone(),
+                    change: row.change,
+                    is_kept: ends == Some((true, true)),
+                    is_broken: ends == Some((false, false)),
+                }
+            })
+        })
+        .collect()
+}
+
+/// Whether a filter matches this case.
+fn filter_matches(filter: &CaseFilter, group: &str, case: &Case) -> bool {
+    let has = |(name, value): &(String, String)| {
+        case.value(name).is_some_and(|actual| actual.plain() == *value)
+    };
+    filter.group.as_ref().is_none_or(|name| name == group) && filter.values.iter().all(has)
+}
+
+/// Percentages in the latency table: the list that ab (ApacheBench) uses.
+pub const PERCENTS: [u32; 9] = AB_PERCENTS;
+
+/// Minimum number of points of a curve.
+const MIN_CURVE_POINTS: usize = 3;
+
+/// Time in nanoseconds within which each percentage of a run's requests was served; NaN if unknown.
+type PercentTimes = [f64; 101];
+
+/// A latency curve. Times are in nanoseconds.
+#[derive(Debug, Clone)]
+pub struct LatencyCurve {
+    /// The case.
+    pub case: Arc<Case>,
+    /// Name of the variant.
+    pub variant: Arc<str>,
+    /// Each percentage with its time: the median, minimum and maximum over the runs.
+    pub points: Vec<(u32, [f64; 3])>,
+    /// Number of requests in flight by Little's law: the median over the runs.
+    pub effective_concurrency: Option<f64>,
+    /// Requested number of requests in flight.
+    pub requested_concurrency: Option<f64>,
+    /// Number of runs.
+    pub runs: usize,
+}
+
+impl LatencyCurve {
+    /// Median time of a percentage.
+    pub fn median_at(&self, percent: u32) -> Option<f64> {
+        let point = self.points.iter().find(|(listed, _)| *listed == percent);
+        point.map(|(_, [middle, ..])| *middle)
+    }
+}
+
+/// Latency curves of a session's loads, in the order in which case and variant first appear.
+pub fn latency_curves(session: &Session) -> Vec<LatencyCurve> {
+    let mut curves: Vec<(LatencyCurve, Vec<PercentTimes>)> = Vec::new();
+    for run in &session.runs {
+        let load = run.load.as_deref().and_then(|text| serde_json::from_str::<LoadRun>(text).ok());
+        let row = match &load {
+            Some(load) => times_of_histogram(load),
+            None => times_of_percentiles(run),
+        };
+        let Some(row) = row else {
+            continue;
+        };
+        let is_of_run = |(curve, _): &&mut (LatencyCurve, Vec<PercentTimes>)| {
+            curve.case == run.case && curve.variant == run.variant
+        };
+        match curves.iter_mut().find(is_of_run) {
+            Some((_, rows)) => rows.push(row),
+            None => {
+                let curve = LatencyCurve {
+                    case: run.case.clone(),
+                    variant: run.variant.clone(),
+                    points: Vec::new(),
+                    effective_concurrency: None,
+                    requested_concurrency: requested_concurrency(load.as_ref(), run),
+                    runs: 0,
+                };
+                curves.push((curve, vec![row]));
+            }
+        }
+    }
+    curves.into_iter().map(|(curve, rows)| complete_curve(curve, &rows, session)).collect()
+}
+
+/// Times of all percentages, from a load by Speedwell's own generator.
+fn times_of_histogram(load: &LoadRun) -> Option<PercentTimes> {
+    let mut row = [f64::NAN; 101];
+    for served in percent_rows(load.measured.totals.latency.service_times()) {
+        row[served.percent.min(100) as usize] = served.within.ns as f64;
+    }
+    Some(row)
+}
+
+/// Times of the percentiles that another tool printed. `None` if there are too few for a curve.
+fn times_of_percentiles(run: &Run) -> Option<PercentTimes> {
+    let mut row = [f64::NAN; 101];
+    for sample in &run.samples {
+        let percent = match sample.metric.strip_prefix("latency_") {
+            Some("min") => Some(0),
+            Some("max") => Some(100),
+            Some(name) => name.strip_prefix('p').and_then(|digits| digits.parse::<usize>().ok()),
+            None => None,
+        };
+        if let Some(time) = percent.and_then(|percent| row.get_mut(percent)) {
+            *time = sample.value;
+        }
+    }
+    let finite_count = row.iter().filter(|ns| ns.is_finite()).count();
+    (finite_count >= MIN_CURVE_POINTS).then_some(row)
+}
+
+/// Requested number of requests in flight. Runs of other tools store it only as a parameter.
+fn requested_concurrency(load: Option<&LoadRun>, run: &Run) -> Option<f64> {
+    let number = |name: &str| run.case.value(name).and_then(ParameterValue::as_number);
+    match load {
+        Some(load) => load.requested.concurrency().map(f64::from),
+        None => number("concurrency").or_else(|| number("connections")),
+    }
+}
+
+fn complete_curve(
+    mut curve: LatencyCurve,
+    rows: &[PercentTimes],
+    session: &Session,
+) -> LatencyCurve {
+    curve.runs = rows.len();
+    curve.points = (0..=100u32)
+        .filter_map(|percent| {
+            let mut values: Vec<f64> =
+                rows.iter().map(|row| row[percent as usize]).filter(|ns| ns.is_finite()).collect();
+            let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let max = values.iter().copied().fold(0.0, f64::max);
+            Some((percent, [median(&mut values)?, min, max]))
+        })
+        .collect();
+    let runs =
+        session.runs.iter().filter(|run| run.case == curve.case && run.variant == curve.variant);
+    let mut in_flight: Vec<f64> =
+        runs.filter_map(|run| run.value_of("effective_concurrency")).collect();
+    curve.effective_concurrency = median(&mut in_flight);
+    curve
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::gate::GateAnswer;
+    use speedwell_fixtures::FakeSession;
+    use speedwell_model::Sample;
 
     const TEXT: &str = "latency_p99 < +10%";
 
@@ -346,5 +684,32 @@ mod tests {
         );
         let none = outcome(&[]);
         assert_eq!(none.obstacles, ["nothing was measured for 'latency_p99 < +10%'"]);
+    }
+
+    #[test]
+    fn percentiles_that_another_tool_printed_make_a_curve() {
+        let mut session = FakeSession::with_fixed_blocks(&["old", "new"], 1)
+            .add_case("web connections=7", |_, _| 1.0)
+            .build();
+        for (run, slower) in session.runs.iter_mut().zip([0.0, 1e6, 2e6, 3e6]) {
+            let times = [("latency_p50", 5e6), ("latency_p98", 9e6), ("latency_max", 2e7)];
+            run.samples.extend(times.map(|(name, ns)| Sample {
+                metric: Arc::from(name),
+                value: ns + slower,
+                elapsed_ns: None,
+                iterations: None,
+            }));
+        }
+        let found = latency_curves(&session);
+        assert_eq!(found.len(), 2);
+        for curve in &found {
+            let percents: Vec<u32> = curve.points.iter().map(|(percent, _)| *percent).collect();
+            assert_eq!(percents, [50, 98, 100]);
+            assert_eq!((curve.runs, curve.requested_concurrency), (2, Some(7.0)));
+        }
+        for run in &mut session.runs {
+            run.samples.retain(|sample| &*sample.metric != "latency_max");
+        }
+        assert!(latency_curves(&session).is_empty(), "two points are no curve");
     }
 }

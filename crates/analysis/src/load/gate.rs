@@ -8,6 +8,7 @@
 
 use crate::gate::GateOutcome;
 use crate::load::{LoadFindings, ReportedTime, RequestGroup, TimeRefusal, TimedQuantity};
+use crate::warnings::format_count;
 use speedwell_model::load::latency::TimeQuantile;
 use speedwell_model::{ParameterValue, ValueKind, parse_duration};
 use std::fmt;
@@ -89,9 +90,8 @@ pub fn gate_outcome(judged: &[JudgedCondition<'_>]) -> Option<GateOutcome> {
     };
     let failed = rows_with(|answer| *answer == ConditionAnswer::Failed);
     let unknown = rows_with(|answer| matches!(answer, ConditionAnswer::Unknown(_)));
-    let conditions = if judged.len() == 1 { "condition" } else { "conditions" };
     (!judged.is_empty()).then(|| GateOutcome {
-        judged: format!("{} {conditions}", judged.len()),
+        judged: format_count(judged.len(), "condition", "conditions"),
         failing: failed.map(|row| format!("met {}", describe(row))).collect(),
         obstacles: unknown.map(|row| format!("{} cannot be judged", describe(row))).collect(),
         remarks: Vec::new(),
@@ -329,7 +329,28 @@ impl FromStr for LoadCondition {
     type Err = ConditionError;
 
     fn from_str(text: &str) -> Result<LoadCondition, ConditionError> {
-        parse_condition(text)
+        let condition_error = |position: usize, message: String| ConditionError {
+            text: text.to_owned(),
+            position: text[..position].chars().count(),
+            message,
+        };
+        let Some(position) = text.find(['<', '>', '=']) else {
+            let message = "expected <, <=, > or >=".to_owned();
+            return Err(condition_error(text.len(), message));
+        };
+        let entry = OPERATORS.iter().find(|(sign, _)| text[position..].starts_with(sign));
+        let Some((sign, operator)) = entry else {
+            let message = "unsupported operator '='; use <=, >=, < or >".to_owned();
+            return Err(condition_error(position, message));
+        };
+        let (name, limit) = (&text[..position], &text[position + sign.len()..]);
+        let limit_at = text.len() - limit.trim_start().len();
+        let limit = limit.trim();
+        let figure = parse_figure(name, limit.ends_with('%'))
+            .map_err(|(position, message)| condition_error(position, message))?;
+        let limit =
+            parse_limit(figure, limit).map_err(|message| condition_error(limit_at, message))?;
+        Ok(LoadCondition { figure, operator: *operator, limit, text: text.trim().to_owned() })
     }
 }
 
@@ -361,31 +382,6 @@ const OPERATORS: [(&str, LimitOperator); 4] = [
 ];
 
 const FIGURE_NAMES: &str = "throughput, errors, ok, mean, max, p50 ... p99.99";
-
-/// Parses a condition.
-pub(super) fn parse_condition(text: &str) -> Result<LoadCondition, ConditionError> {
-    let condition_error = |position: usize, message: String| ConditionError {
-        text: text.to_owned(),
-        position: text[..position].chars().count(),
-        message,
-    };
-    let Some(position) = text.find(['<', '>', '=']) else {
-        let message = "expected <, <=, > or >=".to_owned();
-        return Err(condition_error(text.len(), message));
-    };
-    let entry = OPERATORS.iter().find(|(sign, _)| text[position..].starts_with(sign));
-    let Some((sign, operator)) = entry else {
-        let message = "unsupported operator '='; use <=, >=, < or >".to_owned();
-        return Err(condition_error(position, message));
-    };
-    let (name, limit) = (&text[..position], &text[position + sign.len()..]);
-    let limit_at = text.len() - limit.trim_start().len();
-    let limit = limit.trim();
-    let figure = parse_figure(name, limit.ends_with('%'))
-        .map_err(|(position, message)| condition_error(position, message))?;
-    let limit = parse_limit(figure, limit).map_err(|message| condition_error(limit_at, message))?;
-    Ok(LoadCondition { figure, operator: *operator, limit, text: text.trim().to_owned() })
-}
 
 /// Parses the figure; an error carries its position in bytes.
 fn parse_figure(name: &str, is_share: bool) -> Result<LoadFigure, (usize, String)> {
@@ -419,16 +415,12 @@ fn parse_figure(name: &str, is_share: bool) -> Result<LoadFigure, (usize, String
             None => format!(
                 "unknown figure '{word}' (supported: {FIGURE_NAMES}; for other quantities {}-p99 and \
                  so on)",
-                quantity_names().join("-p99, ")
+                TimedQuantity::ALL.map(TimedQuantity::name).join("-p99, ")
             ),
         };
         (position, message)
     })?;
     Ok(LoadFigure::Time(quantity, statistic))
-}
-
-fn quantity_names() -> Vec<&'static str> {
-    TimedQuantity::ALL.map(TimedQuantity::name).to_vec()
 }
 
 /// Parses a statistic: `mean`, `max`, or `p` followed by a percentage above 0 and at most 100 with
@@ -491,7 +483,7 @@ mod tests {
 
     #[track_caller]
     fn assert_read(text: &str, figure: LoadFigure, operator: LimitOperator, limit: f64) {
-        let read = parse_condition(text).unwrap_or_else(|error| panic!("{error}"));
+        let read = text.parse::<LoadCondition>().unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((read.figure, read.operator), (figure, operator), "{text}");
         let error = (read.limit - limit).abs();
         assert!(error <= limit * 1e-12, "{text}: {}", read.limit);
@@ -535,7 +527,7 @@ mod tests {
 
     #[test]
     fn a_percentile_needs_a_request_beyond_it() {
-        let fewest = |text: &str| parse_condition(text).unwrap().fewest_requests();
+        let fewest = |text: &str| text.parse::<LoadCondition>().unwrap().fewest_requests();
         assert_eq!(fewest("p99.99>1s"), 10_000);
         assert_eq!((fewest("p99>1s"), fewest("p50>1s")), (100, 2));
         assert_eq!((fewest("max>1s"), fewest("errors>0")), (1, 1));
@@ -561,7 +553,7 @@ mod tests {
             ("throughput<fast/s", 11, "expected a rate"),
             ("µ>1", 0, "unknown figure 'µ'"),
         ] {
-            let words = parse_condition(text).map(|_| "read").unwrap_err().to_string();
+            let words = text.parse::<LoadCondition>().map(|_| "read").unwrap_err().to_string();
             let lines: Vec<&str> = words.lines().collect();
             assert!(lines[0].contains(word), "{text}: {words}");
             assert_eq!(lines[2].find('^'), Some(2 + place), "{words}");

@@ -103,15 +103,25 @@ pub struct ValidityFinding {
 }
 
 impl ValidityFinding {
-    pub(super) fn new(
+    /// A finding about figures that are not what their names say.
+    pub(super) fn red(
         check: ValidityCheck,
-        level: FindingSeverity,
+        says: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> ValidityFinding {
+        let level = FindingSeverity::Red;
+        ValidityFinding { level, ..ValidityFinding::amber(check, says, remedy) }
+    }
+
+    /// A finding about figures that mean less than they seem to.
+    pub(super) fn amber(
+        check: ValidityCheck,
         says: impl Into<String>,
         remedy: impl Into<String>,
     ) -> ValidityFinding {
         ValidityFinding {
             check,
-            level,
+            level: FindingSeverity::Amber,
             cases: Vec::new(),
             names: Vec::new(),
             variants: Vec::new(),

@@ -5,36 +5,37 @@
 //! decide which problems are reported, with which advice. They change no figure and do not depend
 //! on file formats. Related checks share a file; the cells that they all examine are in `cells.rs`.
 //! Start at [`check_session`].
+//!
+//! A session may be read in parts, each with all runs of its cases. HTTP loads and imported files
+//! cannot, because some of their checks compare cases with each other. Start at
+//! [`needs_all_cells`], then [`PartChecker::add_part`].
 
 mod cells;
-mod direction;
+mod copies;
 mod finding;
-mod identical;
 mod impossible;
-mod load_conditions;
-mod parts;
-mod records;
-mod rounding;
-mod sizes;
+mod loads;
 #[cfg(test)]
 mod tests;
 
 pub use cells::KnownFacts;
-pub(super) use direction::withdraw_latency_verdicts;
 pub use finding::{FindingSeverity, ValidityCheck, ValidityFinding, join_names};
-pub(super) use parts::{PartChecker, needs_all_cells};
+pub(super) use loads::withdraw_latency_verdicts;
 
-use cells::CheckedCells;
-use records::{RecordDigests, RecordGroups};
-use speedwell_model::Session;
+use crate::warnings::add_distinct;
+use cells::{CheckedCells, LOADS, check_single_runs, short_names};
+use copies::{RecordDigests, RecordGroups};
+use speedwell_model::{Case, Session, SessionState};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 /// Checks the figures of a session; returns findings, most severe first.
 pub fn check_session(session: &Session, facts: &KnownFacts<'_>) -> Vec<ValidityFinding> {
     let cells = CheckedCells::of_session(session, facts);
     let mut groups = check_cells(&cells);
-    groups.push(cells::check_single_runs(&cells).into_iter().collect());
-    groups.push(direction::check_better_than_possible(&cells, facts));
-    groups.push(Vec::from_iter(facts.control.and_then(direction::check_control)));
+    groups.push(check_single_runs(&cells).into_iter().collect());
+    groups.push(loads::check_better_than_possible(&cells, facts));
+    groups.push(Vec::from_iter(facts.control.and_then(loads::check_control)));
     in_order(groups, &cells)
 }
 
@@ -80,23 +81,82 @@ const RECORDS_INDEX: usize = 8;
 /// check, in a fixed order. The list of findings about identical records is left empty, because the
 /// callers search for identical records across all cells.
 fn check_cells(cells: &CheckedCells<'_>) -> Vec<Vec<ValidityFinding>> {
-    let restated_latency = identical::check_latency_restates_rate(cells);
+    let restated_latency = copies::check_latency_restates_rate(cells);
     let in_flight = match restated_latency {
-        None => load_conditions::check_in_flight(cells),
+        None => loads::check_in_flight(cells),
         Some(_) => Vec::new(),
     };
     vec![
-        sizes::check_sizes(cells),
+        impossible::check_sizes(cells),
         impossible::check_impossible(cells),
         cells::check_failed_requests(cells),
         in_flight,
         Vec::from_iter(restated_latency),
-        direction::check_latencies(cells),
-        Vec::from_iter(direction::check_generators(&cells.known_generators())),
+        loads::check_latencies(cells),
+        Vec::from_iter(loads::check_generators(&cells.known_generators())),
         cells::check_length_failures(cells),
         Vec::new(),
-        identical::check_unnamed(cells),
-        Vec::from_iter(identical::check_inherited_variables(cells)),
-        load_conditions::check_machine(cells),
+        copies::check_unnamed(cells),
+        Vec::from_iter(copies::check_inherited_variables(cells)),
+        loads::check_machine(cells),
     ]
+}
+
+/// Whether some check compares the cases of this session with each other. If so, the session must
+/// be read as a whole. Does not look at runs.
+pub(crate) fn needs_all_cells(session: &Session) -> bool {
+    let loads = LOADS.iter().copied().chain(loads::limited_metrics());
+    let mut names = loads.chain(["http_errors"]);
+    session.state == SessionState::Imported || names.any(|name| session.metric(name).is_some())
+}
+
+/// What the checks found in the parts that were added so far.
+#[derive(Debug, Default)]
+pub(crate) struct PartChecker {
+    found: Vec<Vec<ValidityFinding>>,
+    cases: Vec<Arc<Case>>,
+    generators: Vec<String>,
+    digests: RecordDigests,
+    records: RecordGroups,
+}
+
+impl PartChecker {
+    /// Checks a part.
+    pub fn add_part(&mut self, part: &Session) {
+        let cells = CheckedCells::of_session(part, &KnownFacts::default());
+        let mut found = check_cells(&cells);
+        // This check applies only to imported files, which always come in one part.
+        found.push(Vec::from_iter(check_single_runs(&cells)));
+        self.found.resize_with(found.len(), Vec::new);
+        for (all, found) in self.found.iter_mut().zip(found) {
+            all.extend(found);
+        }
+        add_distinct(&mut self.generators, cells.known_generators());
+        self.cases.extend(cells.first_cases());
+        self.digests.add_cells(&cells);
+    }
+
+    /// Digests that several runs share. If there are such digests, all parts must be read again and
+    /// passed to [`PartChecker::add_records`].
+    pub fn repeated_digests(&mut self) -> HashSet<u64> {
+        self.digests.take_repeated()
+    }
+
+    /// Checks a part for the second time, for repeated records only.
+    pub fn add_records(&mut self, part: &Session, repeated: &HashSet<u64>) {
+        let cells = CheckedCells::of_session(part, &KnownFacts::default());
+        self.records.add_cells(&cells, repeated);
+    }
+
+    /// All findings, most severe first.
+    pub fn into_findings(mut self) -> Vec<ValidityFinding> {
+        let names = short_names(&self.cases);
+        let name = |id: &str| names.get(id).map_or(id, String::as_str).to_owned();
+        if !self.found.is_empty() {
+            self.found[RECORDS_INDEX] = self.records.group_findings(&name);
+            self.found[GENERATORS_INDEX] =
+                Vec::from_iter(loads::check_generators(&self.generators));
+        }
+        sort_findings(self.found, &name)
+    }
 }

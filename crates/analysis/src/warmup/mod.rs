@@ -7,16 +7,17 @@
 mod steady;
 #[cfg(test)]
 mod tests;
-pub mod warmup_stats;
 
-pub use steady::{ReferenceTimes, SteadyLevel, SteadySearch, WarmupClass, classify_series};
+pub use steady::{
+    ClassifiedSeries, ClassifierLimits, LevelDelta, ReferenceTimes, SteadyLevel, SteadySearch,
+    WarmupClass, classify_published, classify_series,
+};
 
 use crate::gate::{self, FailOn, GateOutcome};
 use crate::warnings::format_count;
 use crate::{AnalysisFindings, AnalysisSettings};
 use speedwell_model::{
     Case, ComparedClock, Metric, MetricDirection, Run, Sample, Session, SessionDesign, SteadyRule,
-    Verdict,
 };
 use speedwell_stats::describe::median;
 use std::fmt;
@@ -82,6 +83,26 @@ impl WarmupFindings {
         }
         Some(outcome)
     }
+
+    /// Comparison of one of the three figures of a case, for a candidate.
+    pub fn case_comparison(
+        &self,
+        metric: &str,
+        case: &Case,
+        candidate: &str,
+    ) -> Option<&crate::CaseComparison> {
+        let comparisons = self.findings.comparisons.iter().filter(|comparison| {
+            comparison.metric.name == metric && comparison.candidate == candidate
+        });
+        comparisons.flat_map(|comparison| &comparison.rows).find(|row| *row.case == *case)
+    }
+
+    /// Results of a case under a variant.
+    pub fn case_warmup(&self, case: &Case, variant: &str) -> Option<&CaseWarmup> {
+        let is_requested =
+            |warmup: &&CaseWarmup| *warmup.case == *case && *warmup.variant == *variant;
+        self.cases.iter().find(is_requested)
+    }
 }
 
 /// A case under one variant.
@@ -108,7 +129,7 @@ pub struct ProcessWarmup {
     pub search: SteadySearch,
     /// Number of executions of the reference loop.
     pub reference: usize,
-    /// Class that the published classifier in [`warmup_stats`] assigns.
+    /// Class that the published classifier ([`classify_published`]) assigns.
     pub compat: WarmupClass,
     /// Total time of all points, in nanoseconds.
     pub total_ns: f64,
@@ -310,9 +331,8 @@ fn times_of(samples: &[Sample], clock: ComparedClock) -> Option<(Vec<f64>, f64)>
     };
     let points = samples_of(Metric::THROUGHPUT);
     let iterations = points.first()?.iterations?;
-    let wall = || points.iter().map(|point| 1e9 / point.value).collect::<Vec<f64>>();
     let times: Vec<f64> = match clock {
-        ComparedClock::Wall => wall(),
+        ComparedClock::Wall => points.iter().map(|point| 1e9 / point.value).collect(),
         ComparedClock::Cpu => {
             samples_of(Metric::CPU_TIME).iter().map(|sample| sample.value).collect()
         }
@@ -333,17 +353,14 @@ fn analyze_process(
         ReferenceTimes { times: &reference, every: SteadyRule::REFERENCE_EVERY as usize };
     let search = classify_series(&times_ns, rule, Some(reference));
     let seconds: Vec<f64> = times_ns.iter().map(|ns| ns * iterations / 1e9).collect();
-    let limits = warmup_stats::ClassifierLimits {
-        steady: times_ns.len() / 4,
-        ..warmup_stats::ClassifierLimits::default()
-    };
+    let limits = ClassifierLimits { steady: times_ns.len() / 4, ..ClassifierLimits::default() };
     let sum = |times: &[f64]| times.iter().sum::<f64>() * iterations;
     let first = search.first_steady_point();
     Some((
         ProcessWarmup {
             slot,
             reference: reference.times.len(),
-            compat: warmup_stats::classify_published(&seconds, &limits).class,
+            compat: classify_published(&seconds, &limits).class,
             total_ns: sum(&times_ns),
             steady_ns: first.map(|first| median(&times_ns[first..])),
             to_steady_ns: first.map(|first| sum(&times_ns[..=first])),
@@ -386,33 +403,5 @@ fn figures_session(session: &Session, cases: &[CaseWarmup]) -> Session {
         failures: session.failures.clone(),
         design: SessionDesign { steady: None, ..session.design.clone() },
         ..session.with_runs(|_| false)
-    }
-}
-
-impl WarmupFindings {
-    /// Verdict on one of the three figures of a case, for a candidate.
-    pub fn case_verdict(&self, metric: &str, case: &Case, candidate: &str) -> Option<Verdict> {
-        let row = self.case_comparison(metric, case, candidate)?;
-        Some(row.verdict)
-    }
-
-    /// Comparison of one of the three figures of a case, for a candidate.
-    pub fn case_comparison(
-        &self,
-        metric: &str,
-        case: &Case,
-        candidate: &str,
-    ) -> Option<&crate::CaseComparison> {
-        let comparisons = self.findings.comparisons.iter().filter(|comparison| {
-            comparison.metric.name == metric && comparison.candidate == candidate
-        });
-        comparisons.flat_map(|comparison| &comparison.rows).find(|row| *row.case == *case)
-    }
-
-    /// Results of a case under a variant.
-    pub fn case_warmup(&self, case: &Case, variant: &str) -> Option<&CaseWarmup> {
-        let is_requested =
-            |warmup: &&CaseWarmup| *warmup.case == *case && *warmup.variant == *variant;
-        self.cases.iter().find(is_requested)
     }
 }

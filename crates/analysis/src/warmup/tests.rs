@@ -1,7 +1,8 @@
 //! Tests the classes against a second implementation and on synthetic series of known class.
 
-use super::steady::{ReferenceTimes, WarmupClass, classify_series};
-use super::warmup_stats::{self, ClassifierLimits, LevelDelta};
+use super::{
+    ClassifierLimits, LevelDelta, ReferenceTimes, WarmupClass, classify_published, classify_series,
+};
 use serde_json::Value;
 use speedwell_model::SteadyRule;
 
@@ -60,7 +61,7 @@ fn published_classes_match_warmup_stats() {
             None => LevelDelta::Share(row["delta"]["share"].as_f64().unwrap()),
         };
         let steady = times.len() / 4;
-        let found = warmup_stats::classify_published(&times, &ClassifierLimits { delta, steady });
+        let found = classify_published(&times, &ClassifierLimits { delta, steady });
         assert_eq!(found.class.to_string(), wanted["class"], "{name}");
         assert_eq!(found.outliers, parse_positions(&wanted["outliers"]), "{name}");
         assert_eq!(found.change_points, parse_positions(&wanted["change_points"]), "{name}");
