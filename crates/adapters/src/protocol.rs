@@ -329,6 +329,9 @@ pub fn check_countable(kind: SourceKind) -> Result<(), &'static str> {
     }
 }
 
+/// The result that a harness reported for a case, if any, and what is wrong with its events.
+pub(super) type HarnessObservation = (Option<RunResult>, Option<FailureCause>);
+
 pub(super) struct CountingInputs<'a> {
     pub job: &'a BenchmarkJob,
     pub setting: &'a RunContext<'a>,
@@ -340,7 +343,7 @@ pub(super) struct CountingInputs<'a> {
     /// Builds the commands for the harness.
     pub commands: &'a dyn Fn(&SampleDivision) -> EventLog,
     /// Interprets the events of the harness: the result of the case, and what is wrong with it.
-    pub observe: &'a dyn Fn(&EventLog) -> (Option<RunResult>, Option<FailureCause>),
+    pub observe: &'a dyn Fn(&EventLog) -> HarnessObservation,
 }
 
 /// Performs one case and counts its instructions; if requested, also measures its times.

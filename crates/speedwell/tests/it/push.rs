@@ -1,8 +1,6 @@
 //! Sessions pushed to a team's server: despite cuts, repetitions, kills and full disks, each
 //! acknowledged session is stored once and complete.
 
-#![expect(clippy::too_many_lines, reason = "a story is told in one piece")]
-
 use super::arbitrary;
 use super::back_ends::{StorePlace, on_both};
 use super::by_hand::{blank_session, run_of};
