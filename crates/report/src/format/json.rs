@@ -1,20 +1,9 @@
 //! Writes documents for programs: as one JSON object, or the main table as CSV. Numbers have full
 //! precision and are in the stored unit.
 //!
-//! # Schema, version 1
-//!
-//! | member | content |
-//! |---|---|
-//! | `speedwell` | `{"report": KIND, "schema": 1}`; KIND is `comparison`, `summary`, `study`, `sessions` ... |
-//! | `headlines` | the answers, as sentences |
-//! | `warnings` | caveats about the results, as sentences |
-//! | `notes` | explanations |
-//! | one member per table name | a list with one object per row, all with the same members in the same order |
-//! | others | further data, mostly lists such as `comparisons`, `failures`, `sources`, `environments` and `exponents` |
-//!
-//! The tables include `changes` (one row per case, candidate and metric), `summaries` (one per
-//! case, variant and metric), `validity` (one per finding), `points` of a study, `sessions`,
-//! `checks` and `cases`. Ratios (`change`, `variation`, `q` ...) are fractions (0.05), not
+//! `docs/reference/report.schema.json` describes the members of JSON: headlines, warnings and notes
+//! as sentences; one list per table name, with one object per row, all with the same members in the
+//! same order; and further data. Ratios (`change`, `variation`, `q` ...) are fractions (0.05), not
 //! percentages (5). `null` means "not known". A version may gain members, but no member is removed
 //! or changes its meaning.
 

@@ -131,6 +131,7 @@ mod python_code;
 mod recorder;
 mod report;
 mod report_page;
+mod report_schema;
 mod repository;
 mod resume;
 mod revision_sides;
