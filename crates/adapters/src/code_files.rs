@@ -24,8 +24,8 @@ use std::sync::LazyLock;
 /// Maximum size of a file that is searched for modules. Larger files are data or generated code.
 const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 
-/// Maximum number of files per benchmark. If a project has more files, a change usually affects at
-/// least some of the files that were found.
+/// Maximum number of files per benchmark. If there are more, a change to the code usually still
+/// affects some of the files that were found.
 const MAX_FILES: usize = 2_000;
 
 /// Extensions of scripts that are searched for modules.
@@ -106,8 +106,8 @@ struct ModuleSearch {
 }
 
 impl ModuleSearch {
-    /// Adds a file by its canonical path and by its path through symlinks: a symlink may get a new
-    /// target.
+    /// Adds the canonical path of a file and also the path as given, which may contain symlinks: a
+    /// symlink may get a new target.
     fn add_file(&mut self, file: &Path) {
         let Ok(path) = fs::canonicalize(file) else {
             return;
@@ -315,7 +315,8 @@ fn resolve_javascript_module(base: &Path) -> Option<PathBuf> {
     files.into_iter().find(|file| file.is_file())
 }
 
-/// Resolves a package that a workspace links to a folder of the project.
+/// Resolves a package that is a symlink from `node_modules` to a folder of the project, as in a
+/// workspace. Returns `None` for installed packages.
 fn resolve_linked_package(name: &str, folder: &Path) -> Option<PathBuf> {
     let mut candidates =
         folder.ancestors().map(|ancestor| ancestor.join("node_modules").join(name));

@@ -21,7 +21,7 @@ use speedwell_model::{
 };
 use std::collections::{BTreeSet, HashSet};
 
-/// Draws the order inside blocks.
+/// Draws the random order of the runs inside blocks.
 #[derive(Debug)]
 pub struct BlockShuffle(Xoshiro256PlusPlus);
 
@@ -185,8 +185,8 @@ impl SessionPlan {
     }
 
     /// Returns the slots in `done` whose block is incomplete. If disturbed runs are rejected, the
-    /// block of the last slot in `done` also counts as incomplete, because its retries may be
-    /// missing.
+    /// block of the last slot in `done` is also treated as incomplete, because retries of its runs
+    /// may be missing.
     pub fn begun_slots(&self, done: &BTreeSet<u32>) -> BTreeSet<u32> {
         let slots = self.slots();
         let is_done = |slot: &&PlanSlot| done.contains(&slot.index);

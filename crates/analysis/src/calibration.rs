@@ -37,8 +37,8 @@ struct CalibrationTrial {
 /// are the same program. Their runs are split into comparisons of `runs` runs per side, rounded up
 /// to whole blocks.
 ///
-/// Only the first metric counts: the metrics of a run rise and fall together, so their false alarms
-/// are not independent.
+/// Only the first metric is evaluated: the metrics of a run rise and fall together, so their false
+/// alarms are not independent.
 pub fn calibrate_session(
     session: &Session,
     runs: usize,
@@ -185,7 +185,8 @@ fn needed_comparisons(level: f64, tail: f64) -> Option<u32> {
 }
 
 /// Compares the spread of each case's runs in two sessions that measured the same program against
-/// itself. Drift between blocks does not count, because it does not affect comparisons.
+/// itself. Only runs of the same block are compared with each other, because drift between blocks
+/// does not affect comparisons.
 pub fn compare_spreads(
     before: &Session,
     after: &Session,

@@ -32,15 +32,16 @@ use std::sync::Arc;
 pub(super) struct MatchedCase {
     pub case: Arc<Case>,
     pub id: String,
-    /// Values of all runs of baseline and candidate, if these are not the compared values.
+    /// Values of all runs of baseline and candidate; `None` if `pair` has the same values.
     pub sides: Option<[Vec<RunValue>; 2]>,
     /// Compared values.
     pub pair: PairedRuns,
-    /// Pairs in which each side had the processor to itself.
+    /// Values of baseline and candidate in the pairs whose sides ran one after the other, each with
+    /// the processor to itself.
     pub alone: Vec<(f64, f64)>,
     /// Whether the sides come from different sessions.
     pub apart: bool,
-    /// Why no answer is given for the case; `None` if one is given.
+    /// Reason why the verdict on the case is withheld; `None` if it is not withheld.
     pub withheld: Option<WithheldReason>,
     /// How often baseline and candidate were disturbed.
     pub exposures: [DisturbanceExposure; 2],
@@ -55,13 +56,13 @@ pub(super) struct CaseRow {
     pub runs: usize,
     /// Smallest p value that a single test of this many units can give.
     pub smallest_p: f64,
-    /// Standard error of the log ratio, with the number of units behind it.
+    /// Standard error of the log ratio, with the number of units from which it was computed.
     pub precision: Option<AchievedPrecision>,
     /// Whether the sides were measured one after the other.
     pub one_after_the_other: bool,
     /// Whether the sides affected each other, so that their ratio is biased.
     pub disturb_each_other: bool,
-    /// Result for count metrics.
+    /// Exact comparison of the values, if the metric is a count.
     pub counts: ExactCounts,
 }
 
@@ -270,7 +271,7 @@ fn note_dependence(policy: &JudgingPolicy, one_after_the_other: bool) -> Option<
     Some(text.into())
 }
 
-/// A row, and what its verdict depends on.
+/// A row, with the policy and the metric's direction that its verdict depends on.
 pub(super) struct FamilyMember<'a> {
     pub row: &'a mut CaseRow,
     pub policy: &'a JudgingPolicy,

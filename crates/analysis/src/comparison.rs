@@ -325,10 +325,10 @@ const MAX_RESAMPLED_CASES: usize = 500;
 /// The interval has no width if every case is exact.
 ///
 /// Cases without a bounded interval are excluded. If fewer than two cases have a bounded interval,
-/// all cases count instead, and the mean is unbounded. When a case is resampled, a normal deviate
-/// represents the noise of its blocks. The standard deviation of this noise is the standard error
-/// of the case, which follows from the case's interval. To first order, this gives the same result
-/// as resampling the blocks, at a thousandth of the cost.
+/// the mean is taken over all cases instead, and its interval is unbounded. When a case is
+/// resampled, a normal deviate represents the noise of its blocks. The standard deviation of this
+/// noise is the standard error of the case, which follows from the case's interval. To first order,
+/// this gives the same result as resampling the blocks, at a thousandth of the cost.
 pub(super) fn overall_change(
     rows: &[&CaseRow],
     confidence: f64,
@@ -407,8 +407,8 @@ const UNLIKE: f64 = 0.05;
 /// the runs of such a case do not scatter.
 const LEAST_ERROR: f64 = 1e-9;
 
-/// Whether there are enough cases, and standard errors can explain the differences between their
-/// changes.
+/// Whether there are enough cases, and their changes differ so little that the standard errors can
+/// explain the differences.
 ///
 /// Uses Cochran's Q, the weighted sum of squares about the weighted mean. Q is chi-squared if all
 /// cases have the same change (Biometrics 10, 1954).
@@ -451,13 +451,13 @@ fn log_ratio(row: &CaseRow) -> Option<f64> {
     log_ratio.is_finite().then_some(log_ratio)
 }
 
-/// Metric, baseline and case. Rows with the same key have the same baseline runs, so they form one
-/// level: the baseline has the same location in all of them.
+/// Metric, baseline and case. Rows with the same key have the same baseline runs. They form a
+/// group, called a level, in which the baseline has the same location in all rows.
 type RowLevelKey = (String, String, String);
 
-/// Fills in the location of each side, level by level ([`RowLevelKey`]). The baseline gets the same
-/// location in all rows of a level. If no side of a level varies, every side keeps its exact value:
-/// computing it from a ratio would turn 9304 bytes into 9303.999999999998.
+/// Fills in the location (the mean or median) of each side, level by level ([`RowLevelKey`]). The
+/// baseline gets the same location in all rows of a level. If no side of a level varies, every side
+/// keeps its exact value: computing it from a ratio would turn 9304 bytes into 9303.999999999998.
 fn fill_locations(comparisons: &mut [CandidateComparison]) {
     let mut levels: HashMap<RowLevelKey, Vec<[usize; 2]>> = HashMap::new();
     for (comparison_index, comparison) in comparisons.iter().enumerate() {

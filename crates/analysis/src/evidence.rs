@@ -1,5 +1,6 @@
 //! Compares baseline and candidate in one case. Computes the change with its interval, the p value
-//! of a single test, and the result of one look (an interim analysis). Other cases play no role.
+//! of a single test, and the result of one look (an interim analysis). Does not look at other
+//! cases.
 //!
 //! Decides how each method computes these results; `sequential.rs` decides whether a p value is
 //! small enough, given the number of cases tested. Start at [`evaluate_look`], [`estimate_change`]
@@ -97,7 +98,7 @@ pub(super) fn p_value(
 }
 
 /// Relative change of the arithmetic means, by bootstrap over blocks, or by Fieller's method if the
-/// data have no blocks. `None` if the blocks hold fewer than [`MINIMUM_PER_SIDE`] runs per side,
+/// data have no blocks. `None` if the blocks contain fewer than [`MINIMUM_PER_SIDE`] runs per side,
 /// because resamples of so few blocks vary too little.
 pub(super) fn mean_change(
     data: &ComparedData,
@@ -310,9 +311,9 @@ fn look_by_ranks(
         return LookResult::default();
     };
     let (p, direction) = test_beyond(&test, policy.threshold);
-    // Two tests show that the change lies between two limits and so is "same". Before the last
-    // look, the limits are symmetric around zero as logarithms of the ratio. At the last look, they
-    // are symmetric around zero as relative changes.
+    // The change is "same" if two tests show that it lies between two limits. Before the last look,
+    // the limits are symmetric around zero as logarithms of the ratio. At the last look, they are
+    // symmetric around zero as relative changes.
     let highest = policy.delta.ln_1p();
     let lowest = if is_last { (-policy.delta).ln_1p() } else { -highest };
     let level = 0.5 * limit.p;
@@ -372,8 +373,8 @@ fn look_by_interval(
     }
 }
 
-/// Range of changes that count as no change. It reaches from minus to plus the threshold, and is
-/// widened by the variation that repetitions within one process can explain
+/// Range of changes that are treated as no change. It reaches from minus to plus the threshold, and
+/// is widened by the variation that repetitions within one process can explain
 /// (docs/why/statistics.md, "Repetitions within one process").
 fn tolerated_interval(threshold: f64, data: &ComparedData) -> Interval {
     Interval {

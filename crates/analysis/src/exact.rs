@@ -17,10 +17,11 @@ const MIN_EXACT_RUNS: usize = 2;
 /// Comparison of the counts of both sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum ExactCounts {
-    /// All runs of each side agree. Holds the relative change, which is infinite for a change from
-    /// zero.
+    /// On each side, all runs have the same count. The value is the relative change, which is
+    /// infinite for a change from zero.
     Exact(f64),
-    /// Runs of a side differ. Holds the largest difference as a fraction of the smallest count.
+    /// The runs of at least one side have different counts. The value is the largest difference
+    /// within a side, as a fraction of that side's smallest count.
     Vary(f64),
     /// Too few runs.
     TooFew,

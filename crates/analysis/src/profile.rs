@@ -14,9 +14,9 @@ use std::sync::Arc;
 /// Comparison of two profiles of equal work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostExplanation {
-    /// Where the difference lies, as a table.
+    /// Table of the functions in which the difference lies.
     pub extra: ExtraCost,
-    /// Both sides as one call tree; its root stands for everything.
+    /// Both sides as one call tree. Its root represents the whole profiles.
     pub tree: CallNode,
 }
 
@@ -303,7 +303,7 @@ fn find_innermost_entry(rows: &[CostRow]) -> Option<&CostRow> {
         .max_by_key(|row| row.depth)
 }
 
-/// Direct and indirect callees of a function. Only the cost of calls below this function counts.
+/// Direct and indirect callees of a function. Their cost includes only calls below this function.
 fn callees_of(
     frame: &str,
     sides: &SideWeights,
@@ -329,14 +329,15 @@ fn frames_below<'a>(frame: &str, mut frames: Vec<&'a str>) -> Vec<&'a str> {
 /// Cost of a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FunctionCost {
-    /// Weight of the stacks that contain the function; recursion counts once.
+    /// Weight of the stacks that contain the function. If a function occurs in a stack several
+    /// times, the weight of the stack is added only once.
     pub inclusive: u64,
     /// Smallest number of frames above the function in a stack.
     pub depth: usize,
 }
 
-/// Cost of each function in the profile's stacks. `select_frames` takes the frames of a stack,
-/// outermost first, and returns those that count.
+/// Cost of each function in the profile's stacks. `select_frames` receives the frames of a stack,
+/// outermost first, and returns the frames to include.
 pub fn function_costs<'a>(
     profile: &'a StackProfile,
     renamed: Option<&'a RenamedThread>,
@@ -365,7 +366,7 @@ const MAX_DEPTH: usize = 400;
 /// A function called from one place, with the costs of both sides.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallNode {
-    /// Name of the function; empty for the root, which stands for everything.
+    /// Name of the function; empty for the root, which represents the whole profiles.
     pub name: String,
     /// Inclusive cost in the baseline.
     pub baseline: u64,

@@ -383,7 +383,7 @@ const MAX_REJECTED_SHARE: f64 = 0.30;
 /// selection.
 const MAX_FAILED_RUNS: f64 = 0.05;
 
-/// Counts over the runs that were added so far.
+/// Numbers of runs and shared notes, collected from the parts that were added so far.
 #[derive(Debug, Default)]
 pub(super) struct SessionTally {
     /// Number of runs.

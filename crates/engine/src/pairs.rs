@@ -2,8 +2,9 @@
 //! instructions. A trial before the first stored run shows whether the work waits. The trial runs
 //! only the baseline, so that it favors no side.
 //!
-//! Pairs are compared by processor time. This time says nothing about work that waits (sleeps or
-//! waits for I/O), and little about work that uses several processors. Start at [`check_paired`].
+//! Pairs are compared by processor time. Processor time does not measure work that waits (sleeps or
+//! waits for I/O), and is misleading for work that uses several processors. Start at
+//! [`check_paired`].
 //!
 //! If instructions are counted, all variants run the same number of iterations. By default, the
 //! number is a power of ten that the trial finds. The trial runs at full speed, because a program is
@@ -29,7 +30,7 @@ use std::time::Duration;
 /// A process must use the processor or wait for one during at least this fraction of its lifetime.
 const MIN_BUSY_SHARE: f64 = 0.5;
 
-/// Maximum number of trials. Work that waits does so in every trial.
+/// Maximum number of trials. A case is rejected only if it seems to wait in every trial.
 const MAX_TRIALS: usize = 3;
 
 /// Interval between checks of whether the process is running or waiting for a processor.
@@ -169,8 +170,7 @@ pub fn run_trials(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
     Ok(trials)
 }
 
-/// Compiles the snippets in a short run, so that the time to compile does not count as part of
-/// their trial.
+/// Compiles the snippets in a short run, so that their trial does not include the time to compile.
 fn compile_snippets(plan: &SessionPlan) -> anyhow::Result<()> {
     let is_compiled = |job: &BenchmarkJob| matches!(job.source.kind, SourceKind::Snippet(language) if language.is_compiled());
     if plan.jobs.iter().any(is_compiled) {

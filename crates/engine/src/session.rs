@@ -2,7 +2,7 @@
 //! no more runs.
 //!
 //! This module decides what to reject and what to warn about before measuring, and which programs
-//! cannot be laid out anew for every run. Start at [`PreparedPlan::read`], [`check_plan`],
+//! have a memory layout that cannot be varied. Start at [`PreparedPlan::read`], [`check_plan`],
 //! [`prepare_measurement`] and [`session_header`].
 
 use crate::execution::{SessionEnd, StoppingRule};
@@ -244,7 +244,7 @@ fn check_rules(plan: &SessionPlan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Rejects plans whose programs cannot be laid out as requested.
+/// Rejects plans with programs whose memory layout cannot be varied as requested.
 ///
 /// # Errors
 /// Fails with a message that explains the reason, and what can be varied instead.
@@ -426,8 +426,8 @@ pub fn session_header(
 }
 
 /// Returns, for each benchmark, a digest of the file that defines it. Programs and snippets have no
-/// digest, because they are what is compared. Made-up results ([`SourceKind::Fake`]) have none
-/// either.
+/// digest, because they are the compared code themselves. Made-up results ([`SourceKind::Fake`])
+/// have none either.
 fn benchmark_digests(plan: &SessionPlan) -> BTreeMap<String, String> {
     let is_benchmark = |source: &BenchmarkSource| {
         !source.is_program() && !matches!(source.kind, SourceKind::Snippet(_) | SourceKind::Fake)

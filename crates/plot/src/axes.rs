@@ -13,7 +13,7 @@ const AXIS_LABEL_PX: f64 = 13.0;
 const TICK_GAP: f64 = 8.0;
 /// Height of the strip above the plot, which contains the label of the left axis.
 pub(crate) const TOP_STRIP: f64 = 26.0;
-/// Distance from the top of the sheet to the baseline of this label.
+/// Distance from the top of the sheet to the text baseline of the left axis's label.
 const TOP_BASELINE: f64 = 13.0;
 /// A plot taller than this repeats its bottom tick labels at the top.
 const TALL_PLOT_PX: f64 = 1000.0;
@@ -171,7 +171,7 @@ pub(crate) fn draw_bottom_label(svg: &mut SvgWriter, plot: PixelRect, bottom: f6
     });
 }
 
-/// Draws the line on which the data stand.
+/// Draws the base line of a plot, for example the line at which bars start.
 pub(crate) fn draw_base_line(svg: &mut SvgWriter, from: (f64, f64), to: (f64, f64)) {
     svg.start_line(from, to).set_text("class", "base").set_text("stroke", AXIS).end_empty();
 }

@@ -1,4 +1,4 @@
-//! Describes a chart axis: its label and scale, the extent that it shows, and the positions of its
+//! Describes a chart axis: its label and scale, the extent that it shows, the positions of its
 //! values in pixels, and its ticks. `axes` draws them. Start at [`ChartAxis`] and [`AxisMapping`].
 
 use crate::format::{even_labels, format_figure, log2_labels, log10_labels};
@@ -57,7 +57,7 @@ impl ChartAxis {
         }
     }
 
-    /// This axis for values; see [`ChartAxis::value_scale`].
+    /// A copy of this axis with the scale of a value axis; see [`ChartAxis::value_scale`].
     pub(crate) fn to_value_axis(&self) -> Self {
         Self { label: self.label.clone(), scale: self.value_scale().clone() }
     }

@@ -105,8 +105,8 @@ pub(crate) fn point_offsets(sorted: &[f64]) -> Vec<f64> {
     densities.iter().enumerate().map(spread).collect()
 }
 
-/// Returns, for each value, how many values differ from it by at most a tenth of the range. The
-/// value itself counts.
+/// Returns, for each value, how many values differ from it by at most a tenth of the range,
+/// including the value itself.
 fn densities(sorted: &[f64]) -> Vec<f64> {
     let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else {
         return Vec::new();

@@ -44,9 +44,9 @@ pub struct TrendChart {
     pub title: String,
     /// Subtitle.
     pub subtitle: Option<String>,
-    /// Meaning of the positions.
+    /// Whether positions are revisions or times.
     pub x: TrendAxis,
-    /// Label below the positions; may be empty.
+    /// Label of the horizontal axis; may be empty.
     pub x_label: String,
     /// Value axis.
     pub y: ChartAxis,

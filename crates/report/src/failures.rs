@@ -154,8 +154,8 @@ pub fn report_gate(outcome: &GateOutcome) -> Document {
     document
 }
 
-// Reports figures that are not what their names say, or that mean less than they seem to. Each
-// figure gets an explanation and a remedy.
+// Reports figures that do not measure what their names promise, or that are less meaningful than
+// they seem. Each figure gets an explanation and a remedy.
 //
 // The code below only presents findings; `analysis/validity/` computes them.
 

@@ -1,5 +1,6 @@
-//! Lists the commands, parses the command line and reports parse errors. Also prints what follows
-//! from the grammar: the short help, completion scripts and manual pages.
+//! Lists the commands, parses the command line and reports parse errors. Also prints the texts that
+//! are generated from the definitions of the commands: the short help, completion scripts and
+//! manual pages.
 //!
 //! The module replaces three outputs of clap: the short help, suggestions for short names, and
 //! suggestions of hidden items. `-h` shows the most useful options of a command, on one screen;
@@ -85,7 +86,7 @@ pub enum InternalCommand {
     TuneGuard {
         /// Root folder of the machine.
         root: PathBuf,
-        /// Restore the settings after this time in any case.
+        /// Restore the settings after this many milliseconds, even if the tuner has not ended.
         limit_ms: Option<u64>,
     },
     /// The harness for shell commands.

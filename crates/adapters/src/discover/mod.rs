@@ -73,9 +73,10 @@ impl BenchmarkPart {
     }
 }
 
-/// Returns the common replacement for the texts that the programs' patterns match in benchmark
-/// names. Returns `None` if a program has no pattern, or if all patterns are equal: the names then
-/// agree without a replacement.
+/// Returns the word that replaces whatever the programs' patterns match in benchmark names, such as
+/// `[jemalloc|mimalloc]`. After the replacement, benchmarks of different programs have equal names.
+/// Returns `None` if a program has no pattern, or if all patterns are equal: the names then agree
+/// without a replacement.
 pub fn shared_word(parts: &[Option<&BenchmarkPart>]) -> Option<String> {
     let patterns: Vec<&str> = parts.iter().flatten().map(|part| part.pattern()).collect();
     let differ = patterns.windows(2).any(|pair| pair[0] != pair[1]);
@@ -89,7 +90,8 @@ pub struct BenchmarkSelection {
     pub filters: Vec<Regex>,
     /// Drops a benchmark if any of these patterns matches its name.
     pub excludes: Vec<Regex>,
-    /// Parameter values in the given order. If a name has several values, all of them are measured.
+    /// Parameters with their values, in the given order. A parameter with several values is
+    /// measured with each of them.
     pub sets: Vec<(String, String)>,
     /// Values for single benchmarks, by file name (`group/name.js`). For the same parameter, they
     /// take precedence over the values for all benchmarks.
@@ -126,7 +128,8 @@ impl BenchmarkSelection {
         values.filter(move |(key, _)| key == name).map(|(_, set)| set)
     }
 
-    /// Whether a measured case is selected. Its benchmark's name and its parameter values decide.
+    /// Whether a measured case is selected, judging by the name of its benchmark and by its
+    /// parameter values.
     pub fn selects_case(&self, case: &Case) -> bool {
         let has = |name: &str, wanted: &str| case.value(name).is_some_and(|v| v.plain() == wanted);
         let allowed = |name: &str| self.sets.iter().any(|(n, wanted)| n == name && has(n, wanted));
@@ -154,7 +157,7 @@ impl BenchmarkSelection {
     /// Ignores empty lines and lines that begin with `#`.
     ///
     /// # Errors
-    /// Fails if a line has no value; the message gives its number.
+    /// Fails if a line has no value; the message gives the number of the line.
     pub fn add_lines(&mut self, text: &str) -> anyhow::Result<()> {
         for (index, line) in text.lines().enumerate() {
             let line = line.trim();
@@ -212,7 +215,7 @@ pub struct DiscoveredBenchmarks {
     pub files: usize,
     /// Versions of the baseline's program and its components, if files reported them.
     pub versions: BTreeMap<String, String>,
-    /// Versions of the other frameworks, by framework name.
+    /// Versions of benchmark frameworks other than Speedwell, by name.
     pub suites: BTreeMap<String, String>,
 }
 
@@ -220,8 +223,9 @@ pub struct DiscoveredBenchmarks {
 /// and the numbers of described files and of all files.
 ///
 /// # Errors
-/// Fails if no benchmark is left after filtering, if no benchmark accepts one of the user's values,
-/// or if two files have a benchmark of the same name.
+/// Fails if no benchmark is left after filtering, if one of the user's values is for a parameter
+/// that no benchmark declares or is not of the declared type, or if two files have a benchmark of
+/// the same name.
 pub fn discover_benchmarks(
     mut sources: Vec<BenchmarkSource>,
     selection: &BenchmarkSelection,

@@ -34,8 +34,9 @@ impl SessionPlan {
     /// Extracts the part `shard` of the plan. Its slots keep the numbers, blocks, order and
     /// random choices of the whole plan.
     ///
-    /// A stratum number beyond the plan's strata adds another execution. Cases that move to another
-    /// machine are measured in this way: again from the start, with new slot numbers.
+    /// If the stratum of `shard` is not one of the plan's strata, the part is an additional
+    /// execution. Cases that are reassigned to another machine are measured in this way: again from
+    /// the start, with new slot numbers.
     ///
     /// # Errors
     /// Fails if the shard is empty, if its cases are not in ascending order or not in the plan, or

@@ -296,8 +296,8 @@ impl GeneratedSource {
         self.add_generated(text);
         let last = self.next_line() - 1;
         self.positions.push(TextPosition { name, line, first, last });
-        // If the user's code breaks off, the compiler reports an error in the generated line after
-        // it. That line therefore gets the number of the last line of the code.
+        // If the user's code is incomplete, the compiler reports an error in the generated line
+        // after it. That line therefore gets the number of the last line of the code.
         self.add_marker(name, line + last - first);
         let (closing_line, following_lines) = end.split_once('\n').unwrap_or((end, ""));
         self.add_generated(closing_line);

@@ -1,7 +1,7 @@
 //! Collects the known adapters, and finds the adapter of a file. Adapters come from
-//! `crates/adapters/suites/`, from the project's file, and from definition files among the targets.
-//! Also recognizes frameworks without an adapter, for messages. Files are read, never executed. Start
-//! at [`KnownAdapters`].
+//! `crates/adapters/suites/`, from the project file, and from definition files among the targets.
+//! Also recognizes frameworks without an adapter, for messages. Files are read, never executed.
+//! Start at [`KnownAdapters`].
 
 use anyhow::{Context, Result};
 use include_dir::{Dir, include_dir};
@@ -241,7 +241,8 @@ fn glob_pattern(glob: &str) -> Option<Regex> {
     Regex::new(&(pattern + "$")).ok()
 }
 
-/// Searches a program for a pattern; returns the first group, or the whole match.
+/// Searches a program for a pattern. Returns the text of the pattern's first group, or the whole
+/// match if there is no group.
 pub(super) fn search_program(program: &Path, pattern: &str) -> Result<Option<String>> {
     let bytes =
         fs::read(program).with_context(|| format!("cannot read '{}'", program.display()))?;
@@ -252,8 +253,8 @@ pub(super) fn search_program(program: &Path, pattern: &str) -> Result<Option<Str
     Ok(found.flatten())
 }
 
-/// An adapter in a plan: a built-in adapter by its name, any other adapter in full. A resumed session
-/// thus uses the same adapters.
+/// An adapter as a plan stores it: a built-in adapter by its name, any other adapter in full, so
+/// that a resumed session does not depend on the user's files.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum StoredAdapter {

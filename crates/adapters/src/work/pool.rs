@@ -31,7 +31,8 @@ pub enum BenchmarkNaming {
 pub struct SourcePool {
     items: Vec<(SourceItem, PathBuf)>,
     files: HashSet<PathBuf>,
-    /// Base folder for paths in literals, in addition to the folder of the literal's file.
+    /// Folder to which a path in a string literal may be relative. Such a path may also be relative
+    /// to the folder of its source file.
     folder: PathBuf,
 }
 
@@ -80,8 +81,8 @@ impl SourcePool {
         (!roots.is_empty()).then(|| self.hash_items(self.used_items(roots)))
     }
 
-    /// Finds the declarations whose name is a part of `name`. If several parts match, the last one
-    /// counts.
+    /// Finds the declarations whose name is a part of `name`. If several parts match, only the last
+    /// of them is used.
     fn find_declared(&self, name: &str) -> Vec<usize> {
         let parts = name.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
         let items_named = |part: &str| -> Vec<usize> {

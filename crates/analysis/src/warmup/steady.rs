@@ -71,7 +71,7 @@ impl fmt::Display for WarmupClass {
 /// A part of a series between two changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SteadyLevel {
-    /// Its points.
+    /// Indexes of its points.
     pub points: Range<usize>,
     /// Median of its times.
     pub time: f64,
@@ -84,7 +84,7 @@ pub struct SteadySearch {
     pub class: WarmupClass,
     /// Its levels, in order; never empty.
     pub levels: Vec<SteadyLevel>,
-    /// Single points far from their neighbors. They count in totals, but not in levels.
+    /// Single points far from their neighbors. They are included in totals, but not in levels.
     pub spikes: Vec<usize>,
     /// Standard deviation of the noise from point to point, as a fraction of the time. Spikes are
     /// excluded.

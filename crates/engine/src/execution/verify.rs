@@ -33,8 +33,8 @@ pub struct ProbeResult {
     pub redirected_from: Vec<String>,
 }
 
-/// Sends the first request of a job once, following redirects if the load says so. Returns the job
-/// with the final URL, and the response from that URL.
+/// Sends the first request of a job once. Follows redirects if the load's specification allows it.
+/// Returns the job with the final URL, and the response from that URL.
 ///
 /// # Errors
 /// Fails if there is no complete response, or if the response is not a success.

@@ -223,8 +223,8 @@ pub fn release_worktree(worktree: &VariantWorktree) {
     }
 }
 
-/// Replaces the contents of files of the worktree, and restores files that an earlier session
-/// replaced.
+/// Replaces the contents of files of the worktree, and restores all other files that an earlier
+/// session replaced.
 ///
 /// # Errors
 /// Fails if a file cannot be written, or if another process is measuring the worktree with

@@ -41,7 +41,8 @@ pub struct ShardStatus {
     pub shard: StoredShard,
     /// Number of blocks of the shard in the store.
     pub blocks: usize,
-    /// What the engine says about the job of the shard, or why the latest attempt ended early.
+    /// Status that the engine reports for the job of the shard, or the reason why the latest
+    /// attempt ended early.
     pub engine_status: Option<String>,
 }
 

@@ -83,8 +83,8 @@ impl ContentStore {
         missing
     }
 
-    /// Adds hard links to programs that [`send_program`] sent earlier. Their content is
-    /// verified before they become part of a bundle.
+    /// Adds objects that are hard links to the programs that [`send_program`] sent earlier. The
+    /// content of these objects is verified before they become part of a bundle.
     fn adopt_programs(&self, entries: &[BundleEntry]) {
         for entry in entries.iter().filter(|entry| entry.is_program) {
             let (sent_program, object) =
@@ -92,7 +92,7 @@ impl ContentStore {
             if sent_program.is_file()
                 && create_private_folder(object.parent().unwrap_or(&self.folder)).is_ok()
             {
-                // On failure, the program counts as missing and is sent.
+                // If the link cannot be created, the program is treated as missing and is sent.
                 let _ = fs::hard_link(sent_program, object);
             }
         }

@@ -2,7 +2,7 @@
 //! `~/.ssh/config` decides user, port, key and jump host. ssh verifies the host key.
 //!
 //! The connection is the lease of a worker that is not detached: the worker reads its instructions
-//! from stdin and exits when stdin is closed. It therefore does not outlive its coordinator. The
+//! from stdin and exits when stdin is closed. Such a worker does not outlive its coordinator. The
 //! remote shell sees only fixed words and quoted folders that [`speedwell_config::fleet`] has
 //! validated. All other data goes through stdin. Start at [`SshEngine::submit`].
 

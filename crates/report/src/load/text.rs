@@ -1,5 +1,5 @@
-//! Describes load tests in words: the headline, formatted times and rates, and a sentence per
-//! remark on what the remark means for the results.
+//! Describes load tests in words: the headline, formatted times and rates, and for each remark a
+//! sentence that explains what the remark means for the results.
 //!
 //! Start at [`loads_headline`] and [`remark_sentence`].
 

@@ -34,7 +34,7 @@ const NAVIGATION_PAGES: [(&str, &str); 8] = [
     ("live", "Live"),
 ];
 
-/// What the layout of a page depends on, besides the page itself.
+/// The inputs from which the layout around a page is built.
 pub struct PageLayout<'a> {
     pub site: &'a SiteState,
     pub project: &'a HostedProject,

@@ -204,7 +204,8 @@ fn set_security_headers(headers: &mut HeaderMap) {
     }
 }
 
-/// Adds to the rendered refusal those header fields of the handler's response that it lacks.
+/// Adds to `rendered` the header fields that only the handler's `response` has, except
+/// `Content-Length`.
 fn merge_headers(response: Response, mut rendered: Response) -> Response {
     let rendered_headers = rendered.headers().clone();
     let is_missing =
@@ -283,7 +284,7 @@ async fn catch_panic<F: Future>(future: F) -> Option<F::Output> {
     .await
 }
 
-/// Returns the reason to reject this request, if there is one.
+/// Returns an error if the request was sent by a page of another site and must be rejected.
 fn cross_site_error(
     method: &Method,
     headers: &HeaderMap,
@@ -330,7 +331,7 @@ fn fetch_site(headers: &HeaderMap) -> FetchSite {
     }
 }
 
-/// Returns the `Origin` field; repeated fields count as a wrong origin.
+/// Returns the `Origin` field. If the field is repeated, returns an invalid origin.
 fn origin_header(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(ORIGIN).iter();
     let first = values.next()?;

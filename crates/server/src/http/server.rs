@@ -108,7 +108,7 @@ impl HttpServer {
                     .map_err(Error::Socket)?;
             }
             stopper.wait_until_stopped().await;
-            // Open connections are then cut off.
+            // Connections that are still open after this timeout are cut off.
             let _ = tokio::time::timeout(limits.stop_timeout, limiter.wait_until_empty()).await;
             Ok(())
         });

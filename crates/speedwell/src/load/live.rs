@@ -21,7 +21,7 @@ const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
 /// Number of throughput samples in the sparkline.
 const SPARKLINE_LENGTH: usize = 24;
 
-/// Heights of the sparkline, lowest first.
+/// Characters of the sparkline, from the lowest bar to the highest.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// The status line of a load; dropping it clears the line.

@@ -138,8 +138,9 @@ fn write_files(starter_files: &StarterFiles, force: bool) -> Result<()> {
     Ok(())
 }
 
-/// Returns the line of this definition file that runs commands in the current folder; `None` if
-/// the file lies there, because commands run in its folder by default.
+/// Returns the line with which the definition file `file` makes commands run in the current folder.
+/// Returns `None` if `file` is in the current folder: by default, commands run in the folder of
+/// their definition file.
 fn cwd_line(file: &Path) -> std::io::Result<Option<String>> {
     let current_folder = std::env::current_dir()?;
     let folder = current_folder.join(file.parent().unwrap_or(Path::new("")));

@@ -9,8 +9,8 @@ use speedwell_model::Variant;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Stands for the merge base of the checkout and the branch into which it will be merged.
-/// `@base:BRANCH` stands for the merge base with another branch.
+/// Name of the merge base of the current branch and the branch into which it will be merged.
+/// `@base:BRANCH` is the merge base with another branch.
 const BASE_REVISION: &str = "@base";
 
 /// Variant options.

@@ -1,9 +1,10 @@
 //! Starts the dashboard: decides where it listens and who may access it. A background thread
 //! computes missing history points of sessions, so that no page has to wait for them.
 //!
-//! A dashboard can also be served while a command measures (`--dashboard`), and then until a minute
-//! has passed without a viewer ([`DashboardThread`]). `server::dashboard` builds the pages, and
-//! `server::http` enforces limits on requests. Start at [`run`].
+//! A dashboard can also be served while a command measures (`--dashboard`). It then stays up after
+//! the command until a minute has passed without a viewer ([`DashboardThread`]).
+//! `server::dashboard` builds the pages, and `server::http` enforces limits on requests. Start at
+//! [`run`].
 
 use crate::history::project::summarize_sessions;
 use crate::options::{DashboardArgs, DatabaseArgs, LogFormat};
@@ -101,7 +102,8 @@ struct ReadyServer {
     stopper: ServerStopper,
     path: PathBuf,
     url: String,
-    /// What messages add about the address on which the server listens; empty if `url` contains it.
+    /// Note that messages append to `url`, such as `, listening on 0.0.0.0:443,`. Empty if `url`
+    /// already contains the listening address.
     behind: String,
 }
 
@@ -301,8 +303,8 @@ impl ListenPlan {
 }
 
 /// Rejects a public URL that names another machine. The server treats everyone who connects as a
-/// user of this machine. If a proxy made it reachable under that name, every visitor would count as
-/// such a user.
+/// user of this machine. If a proxy made it reachable under that name, every visitor would be
+/// treated as such a user.
 fn reject_public_name(url: &str, listen: &ListenAddress) -> anyhow::Result<()> {
     let hosts = AllowedHosts::public(url)?;
     let Some(name) = hosts.public_name() else {

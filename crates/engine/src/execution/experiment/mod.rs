@@ -74,7 +74,7 @@ fn run_with_services(
 /// Runs a target at this site. The services that the target needs must be ready already.
 ///
 /// # Errors
-/// Returns the stage that failed. `report` then holds what was measured before.
+/// The error names the stage that failed. `report` then contains the results up to that stage.
 pub fn run_target(
     assignment: &RunAssignment,
     site: &RunSite<'_>,

@@ -46,7 +46,7 @@ const SERVER_START_TIMEOUT: Duration = Duration::from_secs(30);
 pub enum LoadNotice<'a> {
     /// The server accepts connections.
     Served,
-    /// The probe request was answered. Holds the URL of the request, the facts that the response
+    /// The probe request was answered. Contains the URL of the request, the facts that the response
     /// revealed, and the name of the protocol.
     Probed(&'a TargetUrl, &'a ProbeFacts, &'static str),
     /// Progress snapshot.
@@ -58,7 +58,7 @@ pub enum LoadNotice<'a> {
 /// A load that is ready to send: its server is running and has passed verification.
 #[derive(Debug)]
 struct PreparedLoad {
-    /// What to send, with the URL to which redirects led.
+    /// The load to send. If the server redirected the probe request, its URL is the final URL.
     pub job: LoadJob,
     /// Result of the probe request.
     pub probe: Option<ProbeFacts>,

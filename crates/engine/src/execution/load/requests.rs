@@ -60,7 +60,7 @@ fn one() -> u32 {
 /// paths of body files are relative to the request file.
 ///
 /// # Errors
-/// Fails if the file is unreadable or invalid, or holds no request.
+/// Fails if the file is unreadable or invalid, or contains no request.
 fn read_kinds(
     file: &Path,
     command_line_request: &RequestKind,

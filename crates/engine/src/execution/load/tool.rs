@@ -51,7 +51,7 @@ const MAX_AB_RATE: u64 = 250_000;
 struct ToolSupport {
     name: &'static str,
     options: &'static [&'static str],
-    /// Statuses that the tool counts as success, without a finer distinction.
+    /// Statuses that the tool counts as success. The tool does not tell them apart.
     success_statuses: RangeInclusive<u16>,
     /// Whether the tool counts responses with other statuses separately from errors.
     counts_others: bool,
@@ -145,7 +145,7 @@ fn tool_support(client: LoadClient) -> anyhow::Result<ToolSupport> {
     }
 }
 
-/// Says which of a tool's two counts is the number of expected responses.
+/// One of the two counts of responses that a tool reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExpectedCount {
     /// Responses that the tool counts as success.
@@ -193,9 +193,9 @@ fn select_expected(
     )
 }
 
-/// Makes `http_non2xx` the number of unexpected responses. As the tool reports it, it is the number
-/// of responses that the tool does not count as success. If these responses are the expected ones,
-/// all others are unexpected.
+/// Makes `http_non2xx` the number of unexpected responses. The tool reports the number of responses
+/// that it does not count as success. If these are the expected responses, their number is replaced
+/// by the number of all other responses.
 fn count_unexpected(samples: &mut [Sample], expected: ExpectedCount) {
     if expected == ExpectedCount::Good {
         return;

@@ -309,7 +309,8 @@ const WIDE_PX: u32 = 1180;
 /// Width of a chart next to another one.
 const NARROW_CHART_PX: u32 = 580;
 
-/// Renders blocks. Those at the `top` of the document list their headings in the table of contents.
+/// Renders blocks. If `top` is true, they are not nested in other blocks, and the table of contents
+/// lists their headings.
 fn write_blocks(blocks: &[&ReportBlock], top: bool, writer: &mut HtmlWriter) {
     let is_gathered = |block: &ReportBlock| {
         matches!(block, ReportBlock::Note(_) | ReportBlock::Warning(_) | ReportBlock::Chart(_))

@@ -168,7 +168,7 @@ pub enum ChartsLocation {
     Here,
     /// On separate pages. A page's address is this text followed by the number of its part.
     Apart(String),
-    /// On this page, which is itself one of the separate pages. The number counts the cases on
+    /// On this page, which is itself one of the separate pages. The value is the number of cases on
     /// earlier pages.
     From(usize),
 }

@@ -38,7 +38,7 @@ use serde_json::{Value, json};
 use std::cmp::Ordering;
 use ureq::http::Method;
 
-/// What a pull request should show.
+/// New contents of a pull request: its comment, the status of its commit, or both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PullUpdate {
     /// The comment. `None` leaves the existing comment unchanged.
@@ -294,7 +294,7 @@ impl ForgeClient {
 
 const WRITE_COMMENT: &str = "write a comment";
 
-/// Names of the users that jobs post comments as, on forges that do not mark bots.
+/// Names of the users under which jobs post comments, on forges that do not mark bots.
 const BOT_USERS: [&str; 2] = ["gitea-actions", "forgejo-actions"];
 
 /// Parses a comment of any forge. Returns `None` for a comment by the forge itself.

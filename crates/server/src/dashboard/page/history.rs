@@ -1,6 +1,6 @@
 //! Builds `/PROJECT/trend`, the page that corresponds to `speedwell history trend`, and
-//! `/PROJECT/alerts`, which corresponds to `speedwell history changes --open` and triages changes
-//! with its form. The audit log records triage.
+//! `/PROJECT/alerts`, which corresponds to `speedwell history changes --open` and has a form for
+//! triaging changes. Every triage is recorded in the audit log.
 
 use crate::dashboard::access::RequiredPermission;
 use crate::dashboard::link::{PageFormat, encode_segment, link_by, link_column, nearest_names};
@@ -100,7 +100,7 @@ fn triage_form(action: String, changes: Vec<(String, String)>, branch: Option<&s
     }
 }
 
-/// Triages a change as the form says, and redirects to the page.
+/// Triages a change as requested in the form, and redirects to the page.
 ///
 /// # Errors
 /// Fails if the caller lacks the permission, the form is invalid, or there is no such change.
@@ -246,7 +246,7 @@ fn link_tables(document: &mut Document, context: PageContext<'_>) {
 #[derive(Debug, Default)]
 struct PointFilter {
     machine: Option<u32>,
-    /// In milliseconds since the Unix epoch.
+    /// Earliest time to show, in milliseconds since the Unix epoch; `to` is the latest.
     from: Option<i64>,
     to: Option<i64>,
 }

@@ -1,5 +1,5 @@
-//! Builds the web pages. A page is a document with links and forms: [`PageContext`] is what it is
-//! made from, [`PageContent`] what it consists of.
+//! Builds the web pages. A page is a document with links and forms. A [`PageContext`] contains the
+//! inputs from which a page is built, and a [`PageContent`] is the result.
 //!
 //! A page calls the same functions as the corresponding command and computes nothing itself. The
 //! table in `routes.rs` lists all pages.
@@ -82,7 +82,8 @@ impl From<PageContent> for PageOutcome {
     }
 }
 
-/// What a page is made from. A live page has no request of its own: it is sent to all viewers.
+/// The inputs from which a page is built. A live page is sent to all viewers, so it is built for an
+/// anonymous caller and an empty query.
 #[derive(Clone, Copy)]
 pub struct PageContext<'v> {
     pub site: &'v SiteState,
@@ -215,7 +216,7 @@ impl PageContext<'_> {
         Ok(options)
     }
 
-    /// Returns a link for each of these keys of the query, to the page without it.
+    /// For each of `keys` that the query contains, returns a link to the page without this key.
     pub fn set_filters(&self, page: &str, keys: &[&str]) -> Vec<PageLink> {
         let links = keys.iter().filter_map(|name| {
             let value = self.query.get(name)?;
@@ -226,7 +227,7 @@ impl PageContext<'_> {
     }
 }
 
-/// Returns the options of a field: these names, after no choice with the label `none`.
+/// Returns the options of a field: first an empty value with the label `none`, then `names`.
 pub fn named_options<S: Into<String>>(
     none: &str,
     names: impl IntoIterator<Item = S>,

@@ -76,7 +76,7 @@ pub struct BackfillArgs {
     build: BuildArgs,
     /// Start no further revision once this much time has passed
     ///
-    /// The time for builds also counts.
+    /// The time includes builds.
     #[arg(long, value_name = "DUR", value_parser = parse::duration, help_heading = "Search")]
     budget: Option<Duration>,
     /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
@@ -192,11 +192,11 @@ struct BackfillResult {
     points: usize,
     /// Number of revisions in the range.
     line: usize,
-    /// Why there are fewer points than requested.
+    /// Reason why there are fewer points than requested; `None` if there are enough.
     early: Option<EarlyStop>,
 }
 
-/// Why there are fewer points than requested.
+/// Reason why a backfill ended with fewer points than requested.
 #[derive(Clone, Copy)]
 enum EarlyStop {
     /// The user interrupted.
@@ -345,8 +345,8 @@ fn plan_revision(
 }
 
 /// Returns the IDs of revisions for which a case of the plan has a point from this machine. Skips
-/// points that change detection ignores. If the plan counts instructions, only points of
-/// instruction counts matter; otherwise, only points of other metrics.
+/// points that change detection ignores. If the plan counts instructions, considers only points of
+/// instruction counts; otherwise, only points of other metrics.
 fn measured_revisions(
     plan: &SessionPlan,
     session: &SessionRequest,

@@ -53,16 +53,16 @@ pub struct IterationsArgs {
     /// Parameter for the number of iterations
     #[arg(long, value_name = "NAME", default_value = "n", help_heading = "Search")]
     parameter: String,
-    /// First number to try
+    /// First number of iterations to try
     #[arg(long, value_name = "N", default_value = "10", value_parser = parse::count, help_heading = "Search")]
     start: u32,
-    /// Factor from one number to the next, 2 or more
+    /// Factor from one number of iterations to the next, 2 or more
     #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u64).range(2..), help_heading = "Search")]
     factor: u64,
-    /// Largest number to try
+    /// Largest number of iterations to try
     #[arg(long, value_name = "N", default_value = "1G", value_parser = parse::count, help_heading = "Search")]
     most: u32,
-    /// Give up after N numbers with long enough but unsteady samples
+    /// Give up after N numbers of iterations with long enough but unsteady samples
     #[arg(long, value_name = "N", default_value = "6", value_parser = parse::count, help_heading = "Search")]
     tries: u32,
     /// Coefficient of variation below which a file is steady
@@ -184,7 +184,7 @@ impl IterationsArgs {
     }
 }
 
-/// Rejects `--set` for the parameter that counts the iterations.
+/// Rejects `--set` for the parameter with the number of iterations.
 fn reject_set(args: &IterationsArgs) -> anyhow::Result<()> {
     let mut arguments = args.selection.set.iter().chain(&args.targets);
     let is_parameter = |argument: &&String| {
@@ -268,7 +268,7 @@ struct SearchRounds<'a, 'l> {
     /// Number of runs per case, variant and number of iterations. The variation is computed from
     /// these runs.
     runs: u32,
-    /// The parameter that counts the iterations.
+    /// Name of the parameter with the number of iterations.
     parameter: &'a str,
     /// Initial state of each file's search.
     search: IterationSearch,
