@@ -159,7 +159,7 @@ pub(super) struct DescriptionInputs {
     pub volatile: bool,
 }
 
-/// Origin of a complete description.
+/// The program and the dependencies of a complete description.
 pub(super) struct DescriptionOrigin {
     /// Path of the program that executed the file, as reported by the program itself.
     pub program: PathBuf,
@@ -176,7 +176,7 @@ struct CachedDescription {
 
 /// If the cache contains the conversation, replays it and returns `None`. Otherwise, holds the
 /// conversation with the process of `spec` and returns the outcome of the process. `origin`
-/// extracts the dependencies from the line that completes a successful description.
+/// extracts the program and the dependencies from the line that completes a successful description.
 pub(super) fn ask_cached<C: ChildConversation>(
     spec: &ProcessSpec,
     conversation: &mut C,
@@ -268,8 +268,9 @@ impl CacheSlot {
         is_unchanged.then_some(entry)
     }
 
-    /// Stores the description. Does nothing if dependencies are untraceable, or if a wrapper
-    /// executed another program: its criteria for choosing the program are unknown.
+    /// Stores the description. Does nothing if dependencies are untraceable, or if the program is a
+    /// wrapper that executed another program: it is not known how the wrapper chose that program,
+    /// so a later choice may differ.
     fn store_entry(&self, spec: &ProcessSpec, origin: &DescriptionOrigin, lines: Vec<String>) {
         let is_same_program =
             fs::canonicalize(&origin.program).is_ok_and(|program| program == self.program);

@@ -66,7 +66,7 @@ pub struct BenchmarkSource {
     pub name: String,
     /// Absolute path of the file.
     pub file: PathBuf,
-    /// Folder that holds the groups.
+    /// Folder to which `name` is relative. Its subfolders are the groups.
     pub root: PathBuf,
     /// Working directory of the benchmark's processes.
     pub directory: PathBuf,
@@ -274,7 +274,8 @@ pub enum TrialMode {
     No,
     /// Perform only the case that the file itself selects for trials.
     Own,
-    /// Perform every combination of non-numeric values, with the file's small numbers.
+    /// Perform every combination of non-numeric values, with the small numbers that the file uses
+    /// for trials.
     EveryWord,
 }
 
@@ -299,10 +300,10 @@ pub struct BenchmarkJob {
     pub route: StartMode,
     /// Flags for the program.
     pub flags: Vec<String>,
-    /// `name=value` for every parameter, in recorded order.
+    /// `name=value` for every parameter, in the order in which the case records the values.
     pub arguments: Vec<String>,
-    /// Each variant under which the case has another name, with that name. A comparison may pair
-    /// benchmarks of different names.
+    /// Pairs of variant and case name, for the variants under which the case has another name than
+    /// [`BenchmarkJob::own_name`]. A comparison may pair benchmarks with different names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<(String, String)>,
     /// How the framework identifies the case, if the case belongs to a framework.

@@ -41,11 +41,11 @@ const GAP_UNIT_BYTES: u64 = 16;
 pub struct RunLayout {
     /// The build, if there are several.
     pub build: Option<LinkedBuild>,
-    /// Whether functions begin at multiples of 64 bytes.
+    /// Whether the addresses of functions are multiples of 64.
     pub align: bool,
-    /// Bytes that an additional variable adds to the environment.
+    /// Number of bytes that an additional variable adds to the environment.
     pub pad_bytes: Option<u32>,
-    /// Bytes added to the path under which the program is started.
+    /// Number of bytes by which the path of the started program is lengthened.
     pub path_bytes: Option<u32>,
 }
 
@@ -175,7 +175,7 @@ impl LinkRecord {
     }
 }
 
-/// A way to make a linker shuffle.
+/// A way to make a linker shuffle code and data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ShuffleMethod {
     /// lld shuffles sections by name. Since version 20, it can also add gaps between sections.
@@ -194,7 +194,7 @@ impl ShuffleMethod {
         ShuffleMethod::Coarse,
     ];
 
-    /// Returns the arguments that the compiler passes to its linker. `has_linker` says whether the
+    /// Returns the arguments that the compiler passes to its linker. `has_linker` is true if the
     /// user has named a linker.
     pub fn linker_arguments(self, build: LinkedBuild, has_linker: bool) -> Vec<String> {
         let seed = build.seed;

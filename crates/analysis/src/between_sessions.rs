@@ -3,8 +3,8 @@
 //!
 //! Decides what the runs of two sources have in common. Different sessions share nothing, so
 //! comparing them gives only a hint. Two variants of one session share its blocks. If the sources
-//! are two sets of cases from one session, their runs took turns in its blocks. This module does
-//! not judge cases. Start at [`compare_sources`].
+//! are two sets of cases from one session, their runs took turns in its blocks. Other modules
+//! decide the verdicts. Start at [`compare_sources`].
 
 use crate::comparison::{SourceSide, add_to_findings, compare_matched, match_cases};
 use crate::grid::RunGrid;
@@ -36,8 +36,8 @@ impl SelectedSource<'_> {
 /// the variant to compare. Without a variant, the session's baseline is compared. The baseline
 /// named in the settings is ignored.
 ///
-/// Sessions are identified by their ids, because a source may hold only part of its session. Two
-/// variants of one session are compared according to that session's design.
+/// Sessions are identified by their ids, because a source may contain only some runs of its
+/// session. Two variants of one session are compared according to that session's design.
 pub fn compare_sources(
     sources: &[(String, &Session, Option<String>)],
     settings: &AnalysisSettings,
@@ -152,7 +152,7 @@ fn same_results(one: &SelectedSource<'_>, other: &SelectedSource<'_>) -> bool {
     is_copy && (is_same_variant || one.session.id != other.session.id) && varies(&a) && a == b
 }
 
-/// What the runs of two sources have in common.
+/// How the runs of two sources are related.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SourceRelation {
     /// Runs from different sessions.

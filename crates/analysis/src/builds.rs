@@ -11,7 +11,7 @@ use speedwell_stats::describe::{mean, median};
 use speedwell_stats::variance::{VarianceComponents, variance_components};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What counts as one independent observation in a comparison.
+/// The unit that is treated as one independent observation in a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndependentUnit {
     /// A run.
@@ -29,7 +29,7 @@ pub(super) enum IndependentUnit {
 }
 
 impl IndependentUnit {
-    /// Returns what counts as one independent observation in a session of this design.
+    /// Returns the independent unit of a session with this design.
     pub fn new(design: &SessionDesign) -> IndependentUnit {
         if !design.shares_builds() {
             return IndependentUnit::Run;
@@ -67,8 +67,8 @@ impl IndependentUnit {
     }
 
     /// Values of two sides, one per unit. A build's value is the geometric mean of its runs, or the
-    /// arithmetic mean if some value is not positive. Only blocks that are complete on both sides
-    /// count.
+    /// arithmetic mean if some value is not positive. If the unit is a build, only blocks in which
+    /// both sides have values of the same builds are used.
     pub fn paired_values(self, sides: [&[&Run]; 2], metric: &str) -> [Vec<RunValue>; 2] {
         let IndependentUnit::Build { runs, is_whole, per_block } = self else {
             return sides.map(|side| finite_values(side, metric));

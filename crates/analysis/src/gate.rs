@@ -114,7 +114,7 @@ impl GateOutcome {
     }
 }
 
-/// Judges findings; `None` if `fail_on` is `Never`. `all_findings` holds the findings on every
+/// Judges findings; `None` if `fail_on` is `Never`. `all_findings` contains the findings for every
 /// metric, if known. The outcome then mentions metrics that differ but are not part of the gate.
 pub fn judge_findings(
     findings: &AnalysisFindings,
@@ -144,8 +144,8 @@ pub fn judge_findings(
 /// Why a gate cannot judge results without a comparison.
 pub(crate) const NOTHING_TO_COMPARE: &str = "there is nothing to compare";
 
-/// Whether a metric counts for the gate. Only the number of cycles estimated by the cache model
-/// does not count.
+/// Whether the gate uses this metric. The gate uses all metrics except the number of cycles
+/// estimated by the cache model.
 fn is_decisive(metric: &Metric) -> bool {
     metric.name != Metric::CYCLES_ESTIMATE
 }
@@ -202,7 +202,8 @@ impl GateCounts {
         cases.insert(id);
     }
 
-    /// Cases that fail the gate only if undecided cases do, by description; never empty.
+    /// Groups of cases that fail the gate only under [`FailOn::Unclear`], each with a description.
+    /// Empty groups are left out.
     fn undecided_groups(&self) -> impl Iterator<Item = (&BTreeSet<String>, &'static str)> {
         let groups = [
             (&self.unclear, "unclear"),
@@ -305,8 +306,8 @@ fn comparison_obstacles(gated: &[&CandidateComparison], counts: &GateCounts) -> 
     obstacles
 }
 
-/// Reasons why findings cannot be judged: gaps in sessions and sides, failures, and unusable
-/// figures.
+/// Reasons why findings cannot be judged: obstacles that the analysis recorded, failed steps, and
+/// figures that must not be used.
 pub(crate) fn finding_obstacles(findings: &AnalysisFindings) -> Vec<String> {
     let mut obstacles = findings.gate_obstacles.clone();
     let failures = findings.failures.iter();

@@ -1,9 +1,9 @@
 //! Draws conclusions about a case measured on several machines.
 //!
-//! Answers three questions in this order. What holds on these machines? (The test of all blocks
-//! decides this elsewhere.) Is the change the same on all of them? What is to be expected on
-//! similar machines? Runs are compared only within their machine, and machines of different classes
-//! are not pooled. Start at [`add_machine_results`]; crates/stats/DERIVATIONS.md, "Several
+//! Answers three questions in this order. What holds on these machines? (Another module decides
+//! this, with a test of all blocks.) Is the change the same on all of them? What is to be expected
+//! on similar machines? Runs are compared only within their machine, and machines of different
+//! classes are not pooled. Start at [`add_machine_results`]; crates/stats/DERIVATIONS.md, "Several
 //! machines", lists the error rates.
 
 use crate::CandidateComparison;
@@ -26,7 +26,7 @@ const MIN_BLOCKS: usize = 4;
 const MIN_MACHINES: usize = 3;
 /// Level of the test of whether machines differ.
 const EQUALITY_LEVEL: f64 = 0.05;
-/// Block effects count as equal if they differ by less than this: such a difference comes from
+/// Block effects that differ by less than this are treated as equal: such a difference comes from
 /// rounding of logarithms.
 const ROUNDING: f64 = 1e-9;
 
@@ -174,8 +174,8 @@ fn machine_effect(
     }
 }
 
-/// Difference of the mean logs of candidate and baseline, per block; empty without logarithms or
-/// blocks.
+/// Difference of the mean logs of candidate and baseline, per block; empty if there are no blocks,
+/// or if a value is not positive and so has no logarithm.
 fn block_effects(data: &ComparedData) -> Vec<f64> {
     if !data.is_positive() {
         return Vec::new();

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Variant name of series that measure the project itself. Sessions with one variant and
-/// comparisons of revisions thus contribute to the same series.
+/// comparisons of revisions both use this name, so their points belong to the same series.
 const ONLY_VARIANT: &str = "default";
 
 /// Confidence level of a point's interval.
@@ -155,8 +155,8 @@ fn variant_revision(session: &Session, variant: Option<&Variant>) -> Option<Revi
 }
 
 /// Identifies the machine: by its user-given name, else by host and processors. The host of a CI
-/// job is ignored, because it is ephemeral. Named environments on one machine count as separate
-/// machines, because the levels of their series differ.
+/// job is ignored, because it is ephemeral. Named environments on one machine are treated as
+/// separate machines, because the levels of their series differ.
 pub fn identify_machine(environment: &Environment, origin: Option<&CodeOrigin>) -> Machine {
     let is_job =
         origin.is_some_and(|origin| origin.source == OriginSource::Ci || origin.job_url.is_some());

@@ -23,10 +23,11 @@ use std::sync::Arc;
 /// Confidence level of a level's band.
 const CONFIDENCE: f64 = 0.95;
 
-/// A change keeps its number if it moves by at most this many positions.
+/// A change gets the number of a change that an earlier search found if their positions on the
+/// branch differ by at most this many revisions.
 pub(crate) const MAX_BORDER_SHIFT: u32 = 3;
 
-/// A change counts as visible if the search would suspect it within this many points after the
+/// A change is called visible if the search would suspect it within this many points after the
 /// change.
 const VISIBLE_AFTER_POINTS: usize = 20;
 
@@ -64,8 +65,8 @@ pub struct SeriesLevel {
     /// Geometric mean (or median, if a value is zero) with a band, based on the points and their
     /// runs.
     pub value: IntervalEstimate,
-    /// The estimate for each machine, with the machine's number. Empty if only one machine
-    /// measured.
+    /// The estimate for each machine, with the machine's number. Empty if all points are from one
+    /// machine.
     pub by_machine: Vec<(u32, IntervalEstimate)>,
     /// Whether the level may be drawn. A drawn level tells readers that nothing changed between its
     /// ends. False if there were too few points to search for changes.

@@ -1,5 +1,5 @@
-//! Writes the warnings about the plan of a session. They say how the order of runs, the test, the
-//! user's settings and the machine affect all verdicts.
+//! Writes the warnings about the plan of a session. They explain how the order of runs, the test,
+//! the user's settings and the machine affect all verdicts.
 //!
 //! Changes no figure and no verdict.
 

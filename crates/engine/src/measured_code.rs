@@ -27,8 +27,8 @@ const INSTALLERS: [(&str, &str); 5] = [
     ("package.json", "npm install"),
 ];
 
-/// Records with every variant what its benchmarks do, and which files its revision loads from the
-/// checkout instead of from its worktree.
+/// Records with every variant fingerprints of the code that its benchmarks run, and which files its
+/// revision loads from the checkout instead of from its worktree.
 ///
 /// # Errors
 /// Fails if the benchmarks of a revision need packages that are not installed in its worktree.
@@ -50,8 +50,8 @@ pub fn record_benchmarks(
 }
 
 /// Finds project files that the benchmarks load from the checkout. Listing the cases shows which
-/// files are loaded. Files that are named in JavaScript sources also count, because some are loaded
-/// only while measuring.
+/// files are loaded. Files that are named in JavaScript sources are included too, because some are
+/// loaded only while measuring.
 fn find_strays(
     variant: &Variant,
     worktree: &VariantWorktree,

@@ -350,7 +350,7 @@ fn built_source(
 }
 
 /// Marks artifacts, which each revision must build itself: files that git ignores in the checkout,
-/// and files in no commit that the build of a worktree has produced.
+/// and files that the build of a worktree has produced and that are in no commit.
 fn mark_artifacts(sources: &mut [BenchmarkSource], variants: &[Variant]) {
     let files: Vec<PathBuf> = sources.iter().map(|source| source.file.clone()).collect();
     for worktree in variants.iter().filter_map(|variant| variant.worktree.as_ref()) {
@@ -408,8 +408,7 @@ pub fn discover_benchmarks(
     Ok(suite)
 }
 
-/// Drops benchmarks of a program that are missing from it in at least one revision, and warns about
-/// them.
+/// Drops benchmarks that a program lacks in at least one revision, and warns about them.
 fn keep_common(
     suite: &mut DiscoveredBenchmarks,
     variants: &[Variant],

@@ -60,8 +60,8 @@ pub enum TrendDetail {
     Nothing,
 }
 
-/// What determines the look of a mark: the machine, and whether the points belong to no level. In
-/// that case, the mark is hollow.
+/// Properties of points that determine the look of their mark: the machine, and whether the points
+/// belong to no level. The mark of points without a level is hollow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PointKind {
     machine: usize,
@@ -101,7 +101,7 @@ pub(crate) fn style_of_machine(machine: usize) -> SeriesStyle {
 }
 
 /// The points that one mark represents: a single point, or neighbors of the same kind between two
-/// borders. There is at least one.
+/// borders. A bucket contains at least one point.
 pub(crate) struct PointBucket<'a> {
     pub kind: PointKind,
     pub points: Vec<&'a TrendPoint>,

@@ -59,7 +59,7 @@ pub enum ReportBlock {
     },
     /// A shell line to copy, never wrapped.
     Command {
-        /// What the line does.
+        /// A description of the line.
         label: String,
         /// The line.
         line: String,
@@ -95,7 +95,7 @@ pub enum ReportBlock {
 }
 
 impl ReportBlock {
-    /// Creates an appendix that leaves no trace where it is omitted.
+    /// Creates an appendix without a replacement text: where it is omitted, nothing is shown.
     pub fn appendix(title: impl Into<String>, blocks: Vec<ReportBlock>) -> ReportBlock {
         ReportBlock::Appendix { title: title.into(), instead: None, blocks }
     }

@@ -225,7 +225,7 @@ const DEFAULT_DIGITS: i32 = 3;
 /// no maximum.
 const MAX_DIGITS: i32 = 6;
 /// Maximum number of significant digits of an exact figure with a fraction. Four are enough: exact
-/// figures count as different only if they differ by more than 0.1 % (`analysis::exact`).
+/// figures are treated as different only if they differ by more than 0.1 % (`analysis::exact`).
 const EXACT_DIGITS: i32 = 4;
 
 /// Returns the last decimal place that an uncertainty of `half_width` supports. Negative places are

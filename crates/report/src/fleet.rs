@@ -11,12 +11,12 @@ use crate::table::{ReportCell, ReportRow, TextEmphasis};
 pub struct FleetLine {
     /// The machine's name.
     pub name: String,
-    /// The machine's state. The list of machines says `free`, `busy` or `unfit`; a check says
-    /// `fit`, `warning` or `unfit`.
+    /// The machine's state: `free`, `busy` or `unfit` in a list of machines, and `fit`, `warning`
+    /// or `unfit` after a check.
     pub state: String,
     /// The machine's labels. Other machines may have the same labels.
     pub labels: Vec<String>,
-    /// What the machine reported about itself. `None` if it was not asked.
+    /// Facts that the machine reported about itself. `None` if it was not asked.
     pub known: Option<FleetFacts>,
     /// Remarks below the row, one per line.
     pub notes: Vec<String>,
@@ -152,7 +152,7 @@ fn progress_cell(state: &str) -> ReportCell {
     ReportCell::words(state).with_emphasis(emphasis)
 }
 
-/// Builds a document of one table. Both have the same name.
+/// Builds a document that consists of one table. The document and the table have the same name.
 fn list_rows<T>(name: &'static str, columns: ColumnSet<T>, rows: &[T]) -> Document {
     let mut document = Document::new(name);
     document.push_table(columns.build_table(name, rows));

@@ -30,7 +30,7 @@ pub struct LiveState {
     /// The number of completed slots. A slot is a place for a run in the plan.
     pub done: usize,
     /// The number of planned slots, including completed ones; 0 if unknown. Slots that are no
-    /// longer needed, because their case has its verdict, do not count. Further verdicts can
+    /// longer needed, because their case has its verdict, are not included. Further verdicts can
     /// therefore reduce the number.
     pub planned: usize,
     /// When the session started, in milliseconds since the Unix epoch.

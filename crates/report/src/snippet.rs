@@ -156,8 +156,8 @@ pub fn report_search(
 pub const ERLANG_LOCKS: &str = "lcnt names the lock that they wait for (with a lock-counting \
     emulator: erl -emu_type lcnt, then lcnt:collect() and lcnt:conflicts())";
 
-/// Says that workers hinder each other, and which tool finds the cause. Returns `None` if they do
-/// not.
+/// Says that workers hinder each other, and which tool finds the cause. Returns `None` if the
+/// workers do not hinder each other.
 pub fn hindrance_note(language: &str, scaling: &ScalingFindings) -> Option<String> {
     let hindered = scaling.hindered_level()?;
     let tool = match language {
@@ -320,8 +320,8 @@ pub fn format_throughput_error(standing: &LevelState) -> String {
     }
 }
 
-/// Returns the answer in a sentence. `spoilt` is the level at which the work failed, if there is
-/// one.
+/// Returns the answer in a sentence. `spoilt` is the concurrency at which the work failed, if there
+/// is one.
 pub fn scaling_headline(label: &str, scaling: &ScalingFindings, spoilt: Option<u32>) -> String {
     let SaturationAnswer { standings, is_open, .. } = &scaling.answer;
     let (knee, best) = (scaling.answer.at_knee(), scaling.answer.at_best());

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 /// Records the profiles that the definition file requests, and stores them with the session. With
 /// `--profile`, ignores the file's conditions and profiles all cases except those of benchmark
-/// files. Stores the reason for each profile that cannot be recorded.
+/// files. For each profile that cannot be recorded, stores the reason.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed.

@@ -23,8 +23,8 @@ pub struct ComparisonSide {
     pub file: PathBuf,
     /// Adapter for the benchmark framework of the program, if it uses one.
     pub suite: Option<Arc<SuiteAdapter>>,
-    /// The package from which the program is built. The package is also the working directory.
-    /// `None` if the program runs in the user's working directory.
+    /// Folder of the package from which the program is built; also the working directory. `None` if
+    /// the program runs in the user's working directory.
     pub directory: Option<PathBuf>,
     /// The benchmarks of this program to compare; all of them if `None`.
     pub part: Option<BenchmarkPart>,

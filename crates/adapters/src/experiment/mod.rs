@@ -92,7 +92,8 @@ impl LanguageHarness for ExperimentHarness {
 }
 
 /// Evaluates the definition file with the user's values. A load file may be measured together with
-/// other benchmarks, so values for names that the file does not declare are ignored.
+/// other benchmarks, for which some of the values may be meant. For a load file, values of
+/// undeclared parameters are therefore ignored.
 fn read_experiment<'a>(
     definition: &'a LazyDefinition,
     request: &DescribeRequest,

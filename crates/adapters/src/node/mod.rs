@@ -194,15 +194,15 @@ fn perform_file(job: &BenchmarkJob, setting: &RunContext<'_>, spec: &ProcessSpec
 /// A JavaScript runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JsRuntime {
-    /// Node.js. Programs with an unknown name count as Node.js, because builds of Node.js have
-    /// arbitrary names.
+    /// Node.js. Programs with an unknown name are treated as Node.js, because builds of Node.js
+    /// have arbitrary names.
     Node,
     Bun,
     Deno,
 }
 
 impl JsRuntime {
-    /// Recognizes `bun`, `bun-1.2`, `deno`, `deno2`; everything else counts as Node.js.
+    /// Recognizes `bun`, `bun-1.2`, `deno`, `deno2`; every other name is treated as Node.js.
     pub(crate) fn from_program(program: &Path) -> JsRuntime {
         let name = program.file_stem().unwrap_or_default().to_string_lossy();
         let has_name = |expected: &str| {
@@ -268,7 +268,8 @@ pub struct ReportCollector {
     /// Number of expected reports. Unless it is known from the start, the `config` message gives
     /// it.
     pub expected: Option<usize>,
-    /// Shim of the process's HTTP tool, which has more details than the report.
+    /// Shim that saves the output of the process's HTTP tool. This output has more details than the
+    /// report.
     pub shim: Option<ToolShim>,
     test: bool,
     /// Metrics and checksums that arrived before the report of their case.

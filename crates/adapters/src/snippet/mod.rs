@@ -118,8 +118,8 @@ fn shell_process(shell: &Path) -> ProcessSpec {
     ProcessSpec::new(own_program()).args([sh::HARNESS_COMMAND.to_owned(), path])
 }
 
-/// Emulator options: no shell, no user files, and no distribution daemon, which only several nodes
-/// need.
+/// Emulator options: no shell, no user files, and no distribution daemon, which is needed only to
+/// connect several nodes.
 const EMULATOR_OPTIONS: [&str; 8] = [
     "-noshell",
     "-noinput",
@@ -209,7 +209,8 @@ fn missing_language(program: &Path, name: &str, package: &str) -> CompileFailure
 }
 
 /// Compiles a snippet in a compiled language to a program that speaks the protocol: the user's code
-/// in a generated loop, and a harness that is compiled once per compiler and set of flags. Returns the command that starts the program.
+/// in a generated loop, and a harness that is compiled once for each compiler and set of flags.
+/// Returns the command that starts the program.
 ///
 /// # Errors
 /// Fails if the compiler is missing or rejects the code.

@@ -1,10 +1,10 @@
 //! Converts the reports of a snippet's workers to rates and times.
 //!
 //! Each worker ends its windows at the end of a batch, so no two workers end a window at the same
-//! instant. If many workers share few processors, each worker misses the intended ends of different
-//! windows, so the workers' windows differ in length and position. At the start of its first window
-//! and at the end of each window, a worker records a point: the time, and its count of iterations.
-//! The counters of all workers are interpolated linearly between these points, and evaluated at the
+//! instant. If many workers share few processors, a worker may not be running when a window should
+//! end, so the workers' windows differ in length and position. At the start of its first window and
+//! at the end of each window, a worker records a point: the time, and its count of iterations. The
+//! counters of all workers are interpolated linearly between these points, and evaluated at the
 //! same instants ([`interpolate_windows`]). No iteration or time is lost or counted twice, and the
 //! mean of the windows is the overall rate.
 

@@ -50,8 +50,8 @@ impl PlaceholderValues {
         self
     }
 
-    /// Adds the values that can select a case: its name, and patterns for the name and for each of
-    /// its levels.
+    /// Adds the values that can select a case: its name, a pattern for the name, and patterns for
+    /// the parts of the name between slashes.
     pub fn with_case(
         self,
         name: &str,
@@ -153,7 +153,8 @@ pub fn remove_decided(arguments: &[String], command: &[String]) -> Vec<String> {
     kept
 }
 
-/// Whether the user's word is the same option as ours. Go accepts one hyphen or two.
+/// Whether `word`, which the user typed, is the same option as `option`, which the adapter defines.
+/// Go accepts one hyphen or two.
 fn is_same_option(word: &str, option: &str) -> bool {
     let (word, option) = (option_name(word), option_name(option));
     word == option || word.strip_prefix('-') == Some(option)
@@ -223,8 +224,8 @@ pub fn unsupported_option(
     found.map(|(name, ..)| name)
 }
 
-/// Explains why an option of the user is rejected, if one would execute several cases or write the
-/// results elsewhere.
+/// If the user gave an option that would execute several cases or write the results elsewhere,
+/// returns the reason why it is rejected.
 pub fn refuse_options(adapter: &SuiteAdapter, arguments: &[String]) -> Option<FailureCause> {
     let option = find_refused_option(adapter, arguments)?;
     let reason = format!(

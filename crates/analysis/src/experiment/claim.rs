@@ -3,8 +3,8 @@
 //! A claim concerns noisy figures, so the answer is yes, no or undecided. Student's interval over
 //! the runs decides each comparison in a claim. The k-th runs of two variants form a pair, because
 //! they took place in the same block. The interval covers the mean log ratio (the mean difference
-//! if a side is not positive). An interval that excludes zero decides the comparison; otherwise it
-//! stays open. Kleene's three-valued logic combines the comparisons of a claim.
+//! if a side is not positive). An interval that excludes zero decides the comparison; otherwise the
+//! comparison is undecided. Kleene's three-valued logic combines the comparisons of a claim.
 //!
 //! A conjunction holds only if all its parts hold, so the error rate of the answer yes is at most
 //! the error rate of one part (intersection-union test, Berger 1982). A conjunction fails if any
@@ -27,7 +27,7 @@ const MIN_CLAIM_RUNS: usize = 8;
 pub enum ClaimAnswer {
     /// The data contradict the claim.
     No,
-    /// The data leave the claim open.
+    /// The data neither support nor contradict the claim.
     Undecided,
     /// The data support the claim.
     Yes,
@@ -38,7 +38,7 @@ pub enum ClaimAnswer {
 pub struct ClaimFound {
     /// The claim as a sentence.
     pub sentence: String,
-    /// The expression.
+    /// The claim's expression as text.
     pub text: String,
     /// The answer.
     pub holds: ClaimAnswer,
@@ -50,7 +50,7 @@ pub struct ClaimFound {
 /// A comparison within a claim.
 #[derive(Debug, Clone)]
 pub struct ClaimComparison {
-    /// Case that the comparison is about, if there are several.
+    /// Case that the comparison is about, if the claim is about several cases.
     pub about: Option<String>,
     /// Source text.
     pub text: String,

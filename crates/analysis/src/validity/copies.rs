@@ -2,7 +2,7 @@
 //! agree in every digit, runs that cannot be distinguished, latencies that merely restate the
 //! throughput, and environment variables that every started process inherits.
 //!
-//! Decides how close figures must be to count as the same, and how many equal digits rule out
+//! Decides how close figures must be to be treated as equal, and how many equal digits rule out
 //! coincidence. Start at [`check_unnamed`], [`check_latency_restates_rate`] and
 //! [`check_inherited_variables`].
 //!
@@ -49,8 +49,8 @@ pub(super) fn check_unnamed(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
 /// requests in flight may agree by chance.
 const MIN_CELLS: usize = 4;
 
-/// Numbers of requests in flight count as equal if the largest is at most this multiple of the
-/// smallest.
+/// Numbers of requests in flight are treated as equal if the largest is at most this multiple of
+/// the smallest.
 const MAX_SAME_RATIO: f64 = 1.05;
 
 /// The highest rate must be at least this multiple of the lowest. If all rates are equal, equal

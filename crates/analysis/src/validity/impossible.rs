@@ -1,5 +1,6 @@
 //! Checks for figures that contradict each other or are impossible, and for responses of a case
-//! that differ in size between variants, so that the variants returned different responses.
+//! that differ in size between variants, which shows that the variants returned different
+//! responses.
 //!
 //! Decides which relations always hold: times and rates are not negative, a higher percentile is
 //! not below a lower one, a mean lies between minimum and maximum, and a single time is not known
@@ -80,8 +81,8 @@ fn check_negative(run: &Run) -> Option<String> {
     (!names.is_empty()).then(|| format!("{} is below zero", join_names(&names)))
 }
 
-/// Latencies of a run as (percentage, metric, time), sorted by percentage. The percentage says how
-/// many of the requests took no longer than the time.
+/// Latencies of a run as (percentage, metric, time), sorted by percentage. The percentage is the
+/// share of requests that took no longer than the time.
 fn times_by_share(run: &Run) -> Vec<(f64, &str, f64)> {
     let share = |name: &str| -> Option<f64> {
         match name.strip_prefix(LATENCY_PREFIX)? {

@@ -4,12 +4,12 @@
 //!
 //! Latencies must not be ranked if they were measured at different numbers of requests in flight,
 //! or by generators that time requests differently. Rate times mean latency is the mean number of
-//! requests in flight (Little 1961, "A proof for the queuing formula L = lambda W"). Limits on the
-//! load say when it counts as lighter or heavier than requested.
+//! requests in flight (Little 1961, "A proof for the queuing formula L = lambda W"). Limits decide
+//! when a load is reported as lighter or heavier than requested.
 //!
-//! Limits on the machine say when figures may reflect the machine instead of the server, for
-//! instance because the generator was too busy to send on time. The limit on pressure is so low
-//! that `top` may not show the problem.
+//! Other limits decide when figures may reflect the machine instead of the server, for instance
+//! because the generator was too busy to send on time. The limit on pressure is so low that `top`
+//! may not show the problem.
 //!
 //! A difference is impossible if a candidate is better although it does more work, or if a program
 //! differs from itself. The control, which compares the baseline with itself, shows how large noise
@@ -160,7 +160,8 @@ pub(super) fn check_control(control: &CandidateComparison) -> Option<ValidityFin
     })
 }
 
-/// Loads count as different if the ratio of their numbers of requests in flight is above this.
+/// Loads are treated as different if the ratio of their numbers of requests in flight is above
+/// this.
 const MAX_SAME_LOAD_RATIO: f64 = 1.05;
 
 const RANKING_REMEDY: &str = "Compare throughput, or measure the latencies again with the same \

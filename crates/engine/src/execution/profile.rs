@@ -6,9 +6,9 @@
 //! [`ProfileRecorder::record`] records a program that runs to its end; [`ProfileRecorder::prepare`]
 //! and [`ProfileRecorder::attach`] record part of a server's lifetime.
 //!
-//! A recording is attached to a running program by controlling perf through two named pipes, for
-//! commands and acknowledgments (perf-record(1), `--control`), so this module knows when recording
-//! has really begun.
+//! To record a running program, this module controls perf through two named pipes, one for commands
+//! and one for acknowledgments (perf-record(1), `--control`). An acknowledgment shows that the
+//! recording has really begun.
 //!
 //! perf takes samples by the CPU clock (`cpu-clock`), not by the cycle counter: many virtual
 //! machines hide the counter, and time is the same unit on every machine. Stacks are unwound by

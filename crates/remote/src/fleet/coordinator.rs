@@ -53,7 +53,8 @@ pub(super) struct FleetCoordinator<'a, 's, 'l> {
     pub jobs: BTreeSet<JobId>,
     /// Number of the next task.
     pub next_task: u32,
-    /// Failed attempts at each shard on its current machine, since this coordinator started.
+    /// Number of failed attempts at each shard on its current machine, since this coordinator
+    /// started.
     pub failed_attempts: Vec<u32>,
     /// How the workers are attached to this process.
     pub attachment: Attachment,
@@ -80,7 +81,7 @@ pub(super) struct WorkerMachine {
     pub bundle: PathBuf,
     /// Whether the coordinator can access the folder directly.
     pub is_shared: bool,
-    /// Consecutive attempts that ended without a block.
+    /// Number of consecutive attempts that ended without delivering a block.
     pub failures: u32,
 }
 
@@ -97,8 +98,8 @@ pub(super) struct ShardAttempt {
     /// about the machine.
     pub is_resumed: bool,
     pub blocks: u32,
-    /// Early-stopping decisions based on blocks that another attempt delivered. These decisions
-    /// count only if this attempt completes its shard.
+    /// Early-stopping decisions based on blocks that another attempt delivered. These decisions are
+    /// recorded only if this attempt completes its shard.
     pub decisions: Vec<(u32, usize)>,
     /// How the attempt ended; `None` before its end.
     pub end: Option<AttemptOutcome>,
@@ -149,7 +150,7 @@ impl FleetCoordinator<'_, '_, '_> {
 
     /// If the engine has a queue, waits briefly for the jobs to exit and cancels the rest. A job
     /// exits by itself unless the daemon that supervises it (slurmstepd) has died. Without its
-    /// daemon, the job holds its machine until it is canceled.
+    /// daemon, the job occupies its machine until it is canceled.
     fn free_machines(&mut self) {
         let mut jobs: Vec<JobId> = std::mem::take(&mut self.jobs).into_iter().collect();
         let begin = Instant::now();
@@ -656,7 +657,8 @@ impl PollBackoff {
     }
 }
 
-/// Work that the engine had not started at the last query.
+/// Describes work that the engine has not started: as of the last query, and as last reported to
+/// the user.
 #[derive(Debug, Default)]
 struct WaitingReport {
     latest: String,

@@ -24,7 +24,7 @@ impl FleetCoordinator<'_, '_, '_> {
             .into_iter()
             .partition(|attempt: &ShardAttempt| attempt.end.is_some());
         self.attempts = open;
-        // All attempts of one worker end together and count as one failure.
+        // All attempts of one worker end together and are counted as one failure.
         let mut counted: BTreeSet<JobId> = BTreeSet::new();
         for attempt in ended {
             let shard = attempt.shard;
@@ -73,7 +73,8 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Tells an attempt's worker to stop after its current block. The engine may have reported a
-    /// live worker dead. Such a worker's results no longer count, but it still holds the machine.
+    /// live worker dead. Such a worker's results are no longer used, but it still occupies the
+    /// machine.
     pub fn notify_replaced(&self, origin: BlockOrigin) {
         let machine = &self.machines[origin.machine as usize];
         if machine.is_shared {
@@ -125,7 +126,7 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Restarts the unfinished cases of a shard on another machine, with new slots (positions in
-    /// the plan). Sets the existing runs of these cases aside.
+    /// the plan). Marks the existing runs of these cases as superseded.
     fn move_shard(&mut self, shard: u32, to: u32, from: &str, reason: &str) -> anyhow::Result<()> {
         let stored = self.shards[shard as usize].clone();
         let part = self.plan.extract_shard(&to_shard(&stored))?;

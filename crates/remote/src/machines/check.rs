@@ -41,7 +41,7 @@ pub struct MachineCheck {
     pub is_problem: bool,
     /// Whether the user should know about the finding.
     pub is_warning: bool,
-    /// What the check found.
+    /// The finding in words.
     pub found: String,
     /// How to fix the problem; empty if there is nothing to do.
     pub remedy: String,

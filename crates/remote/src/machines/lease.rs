@@ -31,7 +31,7 @@ wait "$job"
 code=$?
 kill "$guard" 2>/dev/null
 exit "$code""#;
-/// Command that holds the machines while nothing runs on them.
+/// Command that keeps the machines allocated while nothing runs on them.
 const HOLD_COMMAND: [&str; 2] = ["sleep", "2147483647"];
 /// Initial and maximum interval between queries of the queue.
 const POLL_INTERVALS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
@@ -59,7 +59,7 @@ pub struct AllocationLease {
     _guard: SallocGuard,
 }
 
-/// The process that holds the job.
+/// The guard shell, which cancels the job when its input ends.
 #[derive(Debug)]
 struct SallocGuard {
     _companion: CompanionProcess,

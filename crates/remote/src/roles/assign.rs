@@ -55,9 +55,9 @@ pub(super) fn assign_machines(
 }
 
 /// Builds the components of a job that gives each role suitable machines. Normally, the scheduler
-/// chooses the machines of a role. The components name the machines in `assignment` if a choice
-/// could take a machine that another role needs, or if the list of machines to avoid would be too
-/// long.
+/// chooses the machines of a role. The components name the machines in `assignment` if the
+/// scheduler's choice could take a machine that another role needs, or if the list of machines to
+/// avoid would be too long.
 pub(super) fn lease_components(
     roles: &[PlacedRole],
     machines: &[FleetMachine],

@@ -36,7 +36,8 @@ const MIN_REPORTED_WAIT: Duration = Duration::from_secs(2);
 /// How long to wait for an exclusive measurement on the machine to end.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Performs the request of the coordinator. If a role fails, its outcome tells the coordinator.
+/// Performs the request of the coordinator. The failure of a role is not an error: the role's
+/// outcome reports it to the coordinator.
 ///
 /// # Errors
 /// Fails if the connection is lost or the request is malformed.
@@ -77,8 +78,8 @@ fn report_probe() -> ProbeReport {
     }
 }
 
-/// Holds the lock of this machine until the connection ends. The roles of the experiment therefore
-/// need not queue.
+/// Holds the lock of this machine until the connection ends. Meanwhile, the roles of the experiment
+/// can share the lock without waiting in the queue.
 fn hold_lock(folder: &Path, link: &WorkerLink) -> StageResult<()> {
     let lock_failure = |error: anyhow::Error| stage_failure(RunStage::Start, format!("{error:#}"));
     let mut ticket = LockTicket::shared(folder).map_err(lock_failure)?;

@@ -289,7 +289,7 @@ pub struct VariantLane<'a> {
     /// The variant's runs, in order of execution.
     pub runs: &'a [RunValue],
     /// The compared value or, without a comparison, the median. A line is drawn at this value, and
-    /// the unit suits it.
+    /// the unit of the axis is chosen to suit it.
     pub center: f64,
 }
 

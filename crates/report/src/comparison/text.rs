@@ -15,8 +15,8 @@ use speedwell_analysis::{
 use speedwell_model::{Metric, StepFailure, Verdict};
 
 /// Returns the answer of one comparison, in one or two sentences. For a single case, `changed`
-/// names what changed, such as the metric. `ended_after` is the number of runs if measuring was cut
-/// short.
+/// names what changed, such as the metric. `ended_after` is the number of completed runs if
+/// measuring was cut short.
 pub fn comparison_headline(
     comparison: &CandidateComparison,
     changed: &str,

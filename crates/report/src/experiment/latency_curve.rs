@@ -28,7 +28,7 @@ const MAX_LINES_WITH_RUNS: usize = 2;
 
 /// The curves of one picture.
 struct ServedPicture<'a> {
-    /// What the curves have in common: a case or a variant.
+    /// The case or variant that all curves share.
     subject: String,
     /// The curves with the names of their lines.
     curves: Vec<(String, &'a LatencyCurve)>,

@@ -41,7 +41,7 @@ pub fn identify_caller(context: &RequestContext) -> Result<CallerIdentity, HttpE
     })
 }
 
-/// Returns what everyone may read.
+/// Returns the projects that everyone may read, even without a login.
 fn public_access(context: &RequestContext) -> Result<PublicAccess, HttpError> {
     if context.site.access.rules.allows_anonymous_reads {
         return Ok(PublicAccess::Everything);
@@ -104,8 +104,8 @@ fn caller_by_token(
 }
 
 /// Rejects a token that was revoked or has expired. A caller that knows the secret is not guessing,
-/// so the attempt does not count as a failure: a forgotten job must not lock out everyone else at
-/// its address.
+/// so the attempt is not counted as a failed login: a forgotten job must not lock out everyone else
+/// at its address.
 fn expired_token_error(context: &RequestContext, token: &StoredToken) -> HttpError {
     let (expired_tokens, now) = (&context.site.access.expired_tokens, Instant::now());
     // Limit the audit entries: otherwise, each attempt would add one.

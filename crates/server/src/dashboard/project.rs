@@ -126,7 +126,7 @@ impl HostedProject {
     }
 
     /// Runs `work` with a read-only connection. If no store exists, `work` gets an empty store in
-    /// memory. Reading thus creates no file.
+    /// memory, so that reading does not create a file.
     ///
     /// # Errors
     /// Fails if the store cannot be read, or `work` fails.
@@ -265,8 +265,9 @@ impl HostedProject {
         Ok(missing)
     }
 
-    /// Returns results over time. Stores the points of trends and numbers the changes that it finds,
-    /// as `speedwell history` does, so a change has the same number on pages and in that command.
+    /// Returns results over time. Stores the points of trends, and assigns numbers to the changes
+    /// that it finds, as `speedwell history` does, so a change has the same number on pages and in
+    /// that command.
     ///
     /// # Errors
     /// Fails if the store cannot be read, or there is no such branch.

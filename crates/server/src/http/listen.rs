@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// Connections that the kernel queues until they are accepted.
+/// Maximum number of connections that the kernel queues until they are accepted.
 const BACKLOG: i32 = 128;
 /// Number of attempts to bind port 0. The kernel picks a port for IPv4; the attempt fails if this
 /// port is in use for IPv6.

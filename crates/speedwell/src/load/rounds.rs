@@ -30,12 +30,12 @@ pub struct LoadRequest {
     /// One load per address. A search or a list of levels overrides the concurrency or the rate of
     /// every load.
     pub specs: Vec<LoadSpec>,
-    /// What to search for.
+    /// How the loads are chosen: as given, at given levels, or by a search.
     pub mode: LoadMode,
     /// Number of loads per address or, with several levels, number of loads per level.
     pub runs: Option<u32>,
-    /// Conditions under which a load counts as failed. A search for a rate rejects rates that meet
-    /// any condition.
+    /// Conditions under which a load is treated as failed. A search for a rate rejects each rate at
+    /// which a load meets any of them.
     pub conditions: Vec<LoadCondition>,
     /// Seed of every random choice.
     pub seed: u64,
@@ -43,16 +43,16 @@ pub struct LoadRequest {
     pub generators: Option<FleetRequest>,
 }
 
-/// What to search for.
+/// How the loads are chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoadMode {
-    /// Nothing: send the given loads.
+    /// No search: send the given loads.
     AsSpecified,
-    /// Nothing: visit the given levels.
+    /// No search: send loads at the given levels of concurrency.
     Levels(Vec<u32>),
-    /// The concurrency at which throughput stops growing.
+    /// Search for the concurrency at which throughput stops growing.
     Concurrency(SearchRequest),
-    /// The highest sustainable rate.
+    /// Search for the highest sustainable rate.
     Rate,
 }
 

@@ -2,7 +2,7 @@
 //! `[benchmark.NAME]` table. The load of a table does the same as `speedwell load`, and starts its
 //! own server if the table names one.
 //!
-//! Decides which metrics of a load become metrics of the run, and when a load counts as failed.
+//! Decides which metrics of a load become metrics of the run, and when a load is treated as failed.
 //! Start at [`send_load`] for a `[benchmark.NAME]` table, and at [`ServerLifecycle::warm_up`] for a
 //! server.
 

@@ -23,7 +23,7 @@ use std::time::Duration;
 pub struct LoadJob {
     /// URL of the specification.
     pub url: TargetUrl,
-    /// What the generator executes.
+    /// Configuration that the generator executes.
     pub load: LoadConfig,
     /// The specification from which the load was built.
     pub spec: LoadSpec,
@@ -172,8 +172,8 @@ pub fn stop_condition(spec: &LoadSpec) -> StopCondition {
     StopCondition { after_requests: spec.count, after_ns: time.map(saturating_nanos) }
 }
 
-/// Returns the stop condition with times that count from the start of the warm-up, for the live
-/// view.
+/// Returns the stop condition with its time limit measured from the start of the warm-up, for the
+/// live view.
 pub fn stop_condition_with_warmup(spec: &LoadSpec) -> StopCondition {
     let stop = stop_condition(spec);
     let warmup_ns = spec.warmup.map_or(0, saturating_nanos);

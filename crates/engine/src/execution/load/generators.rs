@@ -106,7 +106,7 @@ pub enum GeneratorEvent {
     Measured(Box<GeneratorReport>),
 }
 
-/// What a generator on another machine reports before a load.
+/// Report of a generator on another machine before a load.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct GeneratorReady {
     /// Identity of the machine.
@@ -115,7 +115,7 @@ pub struct GeneratorReady {
     pub connect_ns: Option<u64>,
 }
 
-/// What a generator reports after a load.
+/// Report of a generator after a load.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct GeneratorReport {
     /// Results of the generator's part of the load.

@@ -51,7 +51,7 @@ fn create_unnamed_file() -> anyhow::Result<File> {
 fn announce_session(context: &RequestContext, part: &[u8]) -> Result<(), HttpError> {
     let id = context.session_id()?;
     let Some(end) = part.iter().position(|byte| *byte == b'\n') else {
-        // A header as long as that is checked with the other lines.
+        // A header that is longer than the first part is checked later, with the other lines.
         return Ok(());
     };
     check_line(&part[..=end], 0)?;

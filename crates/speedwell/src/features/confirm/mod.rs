@@ -291,7 +291,7 @@ impl SuspectChange {
 struct SuspectGroup {
     /// The changes.
     pub suspects: Vec<SuspectChange>,
-    /// What to measure for these changes.
+    /// The request that measures these changes.
     pub request: MeasureRequest,
 }
 
