@@ -1,9 +1,10 @@
 //! Compiles a C or C++ file once for each combination of content, compiler and flags.
 //!
 //! The name of a program in the cache folder depends on all inputs, so a program that is being
-//! measured is never replaced. The compiler lists the headers (`-MMD`), so they are known from the
-//! last compilation. Start at [`build_program`]; for languages other than C and C++, start at
-//! [`GeneratedBuild`], which compiles generated sources in a folder.
+//! measured is never replaced. Each compilation also writes a list of the headers that it read
+//! (`-MMD`). With this list, the next call can tell whether a header has changed. Start at
+//! [`build_program`]; for languages other than C and C++, start at [`GeneratedBuild`], which
+//! compiles generated sources in a folder.
 
 use crate::cache::{self, cache_folder, find_in_path, mark_used, sorted_entries};
 use crate::sources::HarnessSources;
@@ -78,7 +79,7 @@ pub(super) fn variable_words(name: &str, environment: &[(String, String)]) -> Ve
     text.and_then(|text| shell_words::split(&text).ok()).unwrap_or_default()
 }
 
-/// A build of this process; empty until it is finished.
+/// Result of a build in this process; empty until the build is finished.
 type BuildSlot = Arc<OnceLock<Result<PathBuf, CompileFailure>>>;
 
 fn build_slot(recipe: &BuildRecipe) -> BuildSlot {

@@ -58,7 +58,8 @@ impl LanguageHarness for FakeHarness {
                 Ok(case) => case,
                 Err(error) => return description_fault(source, error.to_string()),
             };
-            // If a name has several values, all of them are measured.
+            // If the request sets several values for a parameter, cases with any of them are
+            // measured.
             let is_wanted = |(name, declared): &(String, ParameterValue)| {
                 let mut values = request.sets.iter().filter(|(set, _)| set == name).peekable();
                 values.peek().is_none() || values.any(|(_, value)| declared.plain() == *value)

@@ -30,12 +30,11 @@ pub struct AnalysisFindings {
     pub layout: Vec<LayoutSpread>,
     /// Whether the sides come from different sessions, so that their runs have no common order.
     pub is_cross_session: bool,
-    /// Number of runs after which measuring was cut short, if it was.
+    /// Number of finished runs if measuring ended early; `None` if it was completed.
     pub ended_after: Option<usize>,
     /// Whether so many runs were rejected as disturbed that the rest may be a biased selection.
     pub is_too_busy: bool,
-    /// Reasons why a gate cannot be evaluated, as parts of a sentence. For instance, something is
-    /// missing from a session or a side.
+    /// Reasons why a gate cannot be evaluated, as parts of a sentence, such as `'old' has no runs`.
     pub gate_obstacles: Vec<String>,
     /// Variants of the sources that were left out, as parts of a sentence.
     pub excluded: Vec<String>,
@@ -250,7 +249,7 @@ impl CaseComparison {
         self.change.is_none() && self.baseline.location == 0.0 && self.candidate.location > 0.0
     }
 
-    /// Whether the case was judged, even if the data leave it open.
+    /// Whether the case has a verdict, which may be `unclear` because the data do not decide it.
     pub fn is_judged(&self) -> bool {
         self.withheld.is_none() && self.no_verdict.is_none()
     }
@@ -278,7 +277,7 @@ pub struct CalibrationFindings {
     pub metric: Option<Metric>,
     /// Runs per side in one comparison.
     pub runs: usize,
-    /// Counts over all cases.
+    /// Number of comparisons and of false alarms over all cases, with the expected range.
     pub counts: NoiseCalibration,
     /// Conclusion.
     pub outcome: CalibrationOutcome,

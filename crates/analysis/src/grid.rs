@@ -4,7 +4,7 @@
 //! without a finite value as lost. Start at [`RunGrid`] and [`snippet_groups`].
 //!
 //! Also counts the runs of each side that were disturbed according to kernel figures. If rules
-//! reject disturbed runs, selects the runs that count. A run is never rejected by its value, only
+//! reject disturbed runs, selects the runs to analyze. A run is never rejected by its value, only
 //! by rules fixed before the first run. The rules are not applied if one side is disturbed more
 //! often than another: the side itself may be the cause, and rejecting its runs would hide that.
 //! Start at [`DisturbanceExposure::count_runs`].

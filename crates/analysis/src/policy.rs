@@ -1,5 +1,5 @@
 //! Defines the user settings of an analysis and the policy by which all cases of one comparison are
-//! judged, and computes what a number of runs can show under this policy.
+//! judged, and computes which changes a given number of runs can show under this policy.
 //!
 //! Derives the test, the error rate, the looks (interim analyses) and the limits of "same" from the
 //! session's design and the user's [`AnalysisSettings`]. Where the user gives no setting, the
@@ -31,7 +31,8 @@ pub(super) struct JudgingPolicy {
     pub method: StatisticalMethod,
     /// How runs are matched.
     pub matching: RunMatching,
-    /// The independent unit. Sample sizes are counted in these units.
+    /// What counts as one independent observation, a run or a build. Sample sizes are numbers of
+    /// these units.
     pub unit: IndependentUnit,
     /// Whether the order of the runs was not random, so that the result is only a hint.
     pub indicative: bool,

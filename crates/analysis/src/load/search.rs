@@ -23,7 +23,7 @@ const MAX_LATE_ATTEMPTS: usize = 4;
 pub struct RateSeries {
     /// Label of the target.
     pub label: String,
-    /// Attempts by rate, then in execution order.
+    /// Attempts in ascending order of rate. Attempts at the same rate are in execution order.
     pub tries: Vec<RateAttempt>,
     /// Highest rate sustained and lowest rate missed, ignoring attempts with a late generator.
     pub answer: RateAnswer,
@@ -105,7 +105,8 @@ pub fn next_rate(
     }
 }
 
-/// Attempts that say something about the server. Attempts with a late generator are left out.
+/// Attempts that test the server. Leaves out attempts in which the generator was late, because they
+/// only show the limit of the generator.
 fn server_trials(tries: &[RateAttempt]) -> Vec<RateTrial> {
     let trial =
         |attempt: &RateAttempt| RateTrial { rate: attempt.rate, is_kept: attempt.missed.is_none() };
