@@ -18,8 +18,8 @@
 //! - `30x80/10x520`: the run is a series of 80 points with 30 ns per iteration, then 520 points
 //!   with 10 ns, where times vary by a few thousandths. If no series is recorded, an iteration
 //!   takes as long as in the last point.
-//! - `110~80`: the run takes one second and has 80 involuntary context switches, on an otherwise
-//!   idle machine.
+//! - `110~80`: the run takes one second and has 80 involuntary context switches. All other kernel
+//!   figures are 0, as on an idle machine.
 //! - `100~80|101`: the run gives 100 and has 80 switches; if it is retried, it gives 101 and has
 //!   none.
 //!

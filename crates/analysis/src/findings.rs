@@ -30,9 +30,10 @@ pub struct AnalysisFindings {
     pub layout: Vec<LayoutSpread>,
     /// Whether the sides come from different sessions, so that their runs have no common order.
     pub is_cross_session: bool,
-    /// Number of finished runs if measuring ended early; `None` if it was completed.
+    /// Number of runs so far, if the session was interrupted or is still running.
     pub ended_after: Option<usize>,
-    /// Whether so many runs were rejected as disturbed that the rest may be a biased selection.
+    /// Whether so many runs were rejected as disturbed that the remaining runs may be a biased
+    /// selection.
     pub is_too_busy: bool,
     /// Reasons why a gate cannot be evaluated, as parts of a sentence, such as `'old' has no runs`.
     pub gate_obstacles: Vec<String>,
@@ -112,7 +113,8 @@ pub struct CandidateComparison {
     pub confidence: f64,
     /// Largest change that still counts as "same", as a fraction.
     pub delta: f64,
-    /// Threshold that a change must exceed, as a fraction; `None` if any change counts.
+    /// Threshold that a change must exceed to be better or worse, as a fraction; `None` if there is
+    /// no threshold.
     pub threshold: Option<f64>,
     /// Correction that turns `p` into `q` in each row.
     pub correction: TestingCorrection,

@@ -122,7 +122,7 @@ const NOTABLE_SHARE: f64 = 0.10;
 /// How often one side of a case was disturbed, with the kernel figures of its runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DisturbanceExposure {
-    /// Number of runs. A run that repeats a disturbed run does not count.
+    /// Number of runs, without the repetitions of disturbed runs.
     pub runs: u32,
     /// Number of disturbed runs.
     pub disturbed: u32,

@@ -40,7 +40,8 @@ pub(super) struct JudgingPolicy {
     pub alpha: f64,
     /// Largest change that still counts as "same", as a fraction.
     pub delta: f64,
-    /// Threshold that a change must exceed to be reported, as a fraction; 0 if any change counts.
+    /// Threshold that a change must exceed to be reported, as a fraction; 0 if there is no
+    /// threshold.
     pub threshold: f64,
     /// Looks of a session that was measured sequentially.
     pub looks: Option<SequentialLooks>,
@@ -201,7 +202,8 @@ impl JudgingPolicy {
         }
     }
 
-    /// Seed for one case, which does not depend on the other cases.
+    /// Returns the seed of bootstraps for one case. It does not depend on which other cases there
+    /// are.
     pub fn seed_for(&self, case_id: &str) -> u64 {
         // FNV-1a (Fowler, Noll and Vo), 64 bits.
         let prime = 0x0100_0000_01b3;

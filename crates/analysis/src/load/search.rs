@@ -58,7 +58,7 @@ pub struct RateAttempt {
 /// Why a rate counts as missed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MissedReason {
-    /// The generator itself was late, which says nothing about the server.
+    /// The generator itself was late, so it is unknown whether the server sustains the rate.
     Generator,
     /// Fewer than 98 % of the due requests were sent.
     Unsent,
@@ -257,7 +257,8 @@ pub struct LevelVisits {
     /// Whether, in most of these loads, threads of the generator were so busy that they may have
     /// limited the load.
     pub is_generator_bound: bool,
-    /// Whether so many requests failed that the level is invalid. The search then went no higher.
+    /// Whether so many requests failed that the level is invalid. The search then tried no higher
+    /// level.
     pub is_spoilt: bool,
 }
 
@@ -289,7 +290,7 @@ pub fn next_level(runs: &[&LoadRun], rules: &SaturationRules) -> NextLevel {
     scaling::next_level(&throughputs_by_level(runs), rules)
 }
 
-/// Whether a load ran to its end; otherwise it says nothing about its level.
+/// Whether a load ran to its end. If it did not, its throughput is not used.
 fn is_complete(run: &LoadRun) -> bool {
     !run.is_partial && !run.measured.is_interrupted
 }

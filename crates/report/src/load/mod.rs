@@ -62,8 +62,8 @@ pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Docum
 }
 
 /// Returns warnings about threats to the validity of the results, and about problems outside the
-/// measurement. A warning that several loads share is given once: under the name of the first of
-/// these loads, with the number of the others.
+/// measurement. A warning that applies to several loads is given once, with the name of the first
+/// of these loads and the number of the others.
 fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     let mut warnings: Vec<(String, String, usize)> = Vec::new();
     let mut add = |load: &LoadFindings<'_>, kind: String, text: String| {
@@ -131,8 +131,8 @@ fn load_notes(loads: &[LoadFindings<'_>]) -> Vec<ReportBlock> {
 /// Returns the options and the measurements of a load, without loss: `speedwell report FILE.json`
 /// reads them back.
 pub fn run_data(load: &LoadFindings<'_>) -> Value {
-    // A load is plain data with string keys, which always converts to JSON. Otherwise, the reader
-    // of the JSON would report the null.
+    // A load is plain data with string keys, which always converts to JSON. If the conversion
+    // failed, the result would be null, and the reader of the JSON would report it.
     serde_json::to_value(load.run).unwrap_or(Value::Null)
 }
 

@@ -30,7 +30,7 @@ pub struct ServerOptions {
     pub tls: Option<TlsIdentity>,
     /// Proxy in front of the server. The server trusts its forwarded header fields.
     pub proxy: Option<TrustedProxy>,
-    /// Whether a token exists and the application requires one; see
+    /// Whether the application requires a token, and at least one token exists; see
     /// [`crate::http::listen::exposure_error`].
     pub has_token: bool,
     /// Destination of the request log.

@@ -59,7 +59,7 @@ pub fn is_not_started(cause: &FailureCause) -> bool {
     matches!(cause, FailureCause::Invalid { reason } if has_remark(reason))
 }
 
-/// How a line is executed.
+/// A command line, and how it is executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellCommand {
     /// A program and its arguments; never empty.
@@ -236,7 +236,7 @@ struct ExecutionTask {
     shell: Option<ShellCost>,
 }
 
-/// How a run is divided.
+/// How a run is divided into samples.
 #[derive(Debug, Clone, Copy)]
 enum RunDivision {
     /// Windows of time.
