@@ -306,7 +306,8 @@ impl SearchedTrend {
         successions
     }
 
-    /// Searched points just before and just after a change, up to [`AROUND_CHANGE`] on each side.
+    /// Points just before and just after a change that were included in the search, up to
+    /// [`AROUND_CHANGE`] on each side.
     pub fn points_around(&self, change: &RecordedChange) -> Option<[Vec<&TrendPoint>; 2]> {
         let border = self.revision_position(&change.after)?;
         let is_of_side = |is_after: bool| {

@@ -25,8 +25,9 @@ use std::time::Duration;
 /// bound a 95 % interval of the median (1 - 2 / 2^6 = 96.9 %).
 const RUNS_OF_ONE_VARIANT: u32 = 6;
 
-/// Numbers of pairs after which the sequential test looks at the results. Eight pairs are too few:
-/// the smallest p-value that they can give, 2/2^8, is above the limit of the first look.
+/// Numbers of pairs after which the sequential test evaluates the results (its looks). Eight pairs
+/// are too few: the smallest p-value that they can give, 2/2^8, is above the limit of the first
+/// look.
 const LOOKS_AT_PAIRS: [u32; 5] = [10, 14, 20, 26, 32];
 
 /// Minimum number of runs per side to decide a comparison: the number at the first default look.

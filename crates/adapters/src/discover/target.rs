@@ -71,7 +71,7 @@ pub fn find_sources(
             _ => {}
         }
         let source = if crate::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh") {
-            // A script may start anything; usually, it starts a program with google/benchmark.
+            // A wrapper script may start any program. Most such programs use google/benchmark.
             let suite = adapters.recognize(&path).or_else(|| builtin_adapter("google-benchmark"));
             Ok(source_of_program(&path, suite, context))
         } else {

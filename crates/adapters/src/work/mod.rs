@@ -202,7 +202,7 @@ fn manifest_path(manifest: &Path, target: &str) -> Option<String> {
     path.as_str().map(str::to_owned)
 }
 
-/// Collects the declarations of a file, and of the test and benchmark files that it names.
+/// Collects the declarations of a file, and of the test and benchmark files to which it refers.
 fn file_pool(file: &Path) -> SourcePool {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let root = project::project_root(folder).unwrap_or(folder).to_owned();

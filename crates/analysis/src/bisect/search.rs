@@ -25,11 +25,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// Together, they contain 16 runs of each end.
 const END_BLOCKS: u32 = 8;
 
-/// Minimum number of blocks before the second of two revisions counts as hanging
+/// Minimum number of blocks before the second of two revisions is regarded as hanging
 /// ([`RevisionPair::second_hangs`]).
 const HANG_BLOCKS: u32 = 2;
 
-/// Minimum probability at which a change counts as located.
+/// Minimum probability with which the search must have located a change before it is confirmed.
 const FOUND_PROBABILITY: f64 = 0.95;
 
 /// Number of runs after which the search gives up.

@@ -47,8 +47,8 @@ pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Docum
     document.extend(load_warnings(loads).into_iter().map(ReportBlock::Warning));
     document.push_headline(text::loads_headline(loads));
     document.push_table(tables::summary_table(loads));
-    // The charts precede the details: a timeline shows at a glance whether the results mean
-    // anything.
+    // The charts precede the details: a timeline shows at a glance whether the load was steady
+    // enough for meaningful results.
     document.push_charts(charts::draw_charts(loads));
     output.add_detail(&mut document, |_, document| {
         for load in loads {

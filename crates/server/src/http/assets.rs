@@ -1,6 +1,6 @@
 //! Avoids sending content that a browser already has. Serves static files that are compiled into
-//! the program and that browsers may cache forever. Sends the body of any other response only if
-//! the browser does not have it yet ([`with_etag`]).
+//! the program. Sends the body of any other response only if the browser does not have it yet
+//! ([`with_etag`]).
 //!
 //! The name of a file contains a digest of its content. A name therefore always refers to the same
 //! content, and browsers may cache a file forever. Request paths are only looked up in the table,

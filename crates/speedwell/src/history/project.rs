@@ -254,8 +254,8 @@ fn revision_labels(store: &Store, git: &GitRepository) -> Result<HashMap<String,
     Ok(labels)
 }
 
-/// Returns the requested series under their current names, in order of first storage. Each comes
-/// with the stored series that belong to it.
+/// Returns the requested series under their current names, in the order in which they were first
+/// stored. Each comes with the stored series that belong to it.
 fn select_series(
     store: &Store,
     request: &HistoryRequest,

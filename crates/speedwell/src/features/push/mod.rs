@@ -199,7 +199,7 @@ struct NamedSessions {
     finished: Vec<i64>,
     /// Sessions that are running or were killed.
     unfinished: Vec<i64>,
-    /// Whether an unfinished session was named individually rather than as part of a range.
+    /// Whether an unfinished session was named individually instead of as part of a range.
     misses_named_session: bool,
 }
 
