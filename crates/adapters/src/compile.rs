@@ -1,9 +1,10 @@
 //! Compiles a C or C++ file once for each combination of content, compiler and flags.
 //!
-//! The name of a program in the cache folder depends on all inputs, so a program that is being
-//! measured is never replaced. The compiler lists the headers (`-MMD`), so they are known from the
-//! last compilation. Start at [`build_program`]; for languages other than C and C++, start at
-//! [`GeneratedBuild`], which compiles generated sources in a folder.
+//! The name of a program in the cache folder depends on all inputs, so a compilation never replaces
+//! a program that is being measured. Each compilation also writes a list of the headers that it
+//! read (`-MMD`). With this list, the next call can tell whether a header has changed. Start at
+//! [`build_program`]; for languages other than C and C++, start at [`GeneratedBuild`], which
+//! compiles generated sources in a folder.
 
 use crate::cache::{self, cache_folder, find_in_path, mark_used, sorted_entries};
 use crate::sources::HarnessSources;
@@ -22,7 +23,8 @@ use std::time::Duration;
 /// Time limit of a compiler.
 pub(super) const COMPILER_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Number of lines of compiler errors that are kept. The first error matters most.
+/// Maximum number of lines of compiler output to keep, from its beginning, because the first error
+/// matters most.
 const MAX_ERROR_LINES: usize = 20;
 
 /// Programs that have not been used for this long are removed.
@@ -78,7 +80,7 @@ pub(super) fn variable_words(name: &str, environment: &[(String, String)]) -> Ve
     text.and_then(|text| shell_words::split(&text).ok()).unwrap_or_default()
 }
 
-/// A build of this process; empty until it is finished.
+/// Result of a build in this process; empty until the build is finished.
 type BuildSlot = Arc<OnceLock<Result<PathBuf, CompileFailure>>>;
 
 fn build_slot(recipe: &BuildRecipe) -> BuildSlot {
@@ -308,14 +310,14 @@ pub(super) fn locate_program(program: &Path) -> PathBuf {
 /// Generated sources and a compiler command. The command runs in the folder of the sources.
 #[derive(Debug, Clone)]
 pub struct GeneratedBuild {
-    /// Prefix of the folder name.
+    /// Prefix of the name of the folder in which the sources are compiled.
     pub stem: &'static str,
     /// Name and content of each file.
     pub files: Vec<(String, String)>,
     pub compiler: PathBuf,
     pub arguments: Vec<String>,
     pub environment: Vec<(String, String)>,
-    /// Further inputs that determine the result, mainly versions.
+    /// Further inputs that determine the result, such as the version of the compiler.
     pub identity: String,
 }
 

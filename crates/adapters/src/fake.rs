@@ -18,8 +18,8 @@
 //! - `30x80/10x520`: the run is a series of 80 points with 30 ns per iteration, then 520 points
 //!   with 10 ns, where times vary by a few thousandths. If no series is recorded, an iteration
 //!   takes as long as in the last point.
-//! - `110~80`: the run takes one second and has 80 involuntary context switches, on an otherwise
-//!   idle machine.
+//! - `110~80`: the run takes one second and has 80 involuntary context switches. All other kernel
+//!   figures are 0, as on an idle machine.
 //! - `100~80|101`: the run gives 100 and has 80 switches; if it is retried, it gives 101 and has
 //!   none.
 //!
@@ -58,7 +58,8 @@ impl LanguageHarness for FakeHarness {
                 Ok(case) => case,
                 Err(error) => return description_fault(source, error.to_string()),
             };
-            // If a name has several values, all of them are measured.
+            // If the request sets several values for a parameter, cases with any of them are
+            // measured.
             let is_wanted = |(name, declared): &(String, ParameterValue)| {
                 let mut values = request.sets.iter().filter(|(set, _)| set == name).peekable();
                 values.peek().is_none() || values.any(|(_, value)| declared.plain() == *value)

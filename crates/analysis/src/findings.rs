@@ -30,12 +30,12 @@ pub struct AnalysisFindings {
     pub layout: Vec<LayoutSpread>,
     /// Whether the sides come from different sessions, so that their runs have no common order.
     pub is_cross_session: bool,
-    /// Number of runs after which measuring was cut short, if it was.
+    /// Number of runs so far, if the session was interrupted or is still running.
     pub ended_after: Option<usize>,
-    /// Whether so many runs were rejected as disturbed that the rest may be a biased selection.
+    /// Whether so many runs were rejected as disturbed that the remaining runs may be a biased
+    /// selection.
     pub is_too_busy: bool,
-    /// Reasons why a gate cannot be evaluated, as parts of a sentence. For instance, something is
-    /// missing from a session or a side.
+    /// Reasons why a gate cannot be evaluated, as parts of a sentence, such as `'old' has no runs`.
     pub gate_obstacles: Vec<String>,
     /// Variants of the sources that were left out, as parts of a sentence.
     pub excluded: Vec<String>,
@@ -113,7 +113,8 @@ pub struct CandidateComparison {
     pub confidence: f64,
     /// Largest change that still counts as "same", as a fraction.
     pub delta: f64,
-    /// Threshold that a change must exceed, as a fraction; `None` if any change counts.
+    /// Threshold that a change must exceed to be better or worse, as a fraction; `None` if there is
+    /// no threshold.
     pub threshold: Option<f64>,
     /// Correction that turns `p` into `q` in each row.
     pub correction: TestingCorrection,
@@ -250,7 +251,7 @@ impl CaseComparison {
         self.change.is_none() && self.baseline.location == 0.0 && self.candidate.location > 0.0
     }
 
-    /// Whether the case was judged, even if the data leave it open.
+    /// Whether the case has a verdict, which may be `unclear` because the data do not decide it.
     pub fn is_judged(&self) -> bool {
         self.withheld.is_none() && self.no_verdict.is_none()
     }
@@ -278,7 +279,7 @@ pub struct CalibrationFindings {
     pub metric: Option<Metric>,
     /// Runs per side in one comparison.
     pub runs: usize,
-    /// Counts over all cases.
+    /// Number of comparisons and of false alarms over all cases, with the expected range.
     pub counts: NoiseCalibration,
     /// Conclusion.
     pub outcome: CalibrationOutcome,

@@ -4,7 +4,7 @@
 //! without a finite value as lost. Start at [`RunGrid`] and [`snippet_groups`].
 //!
 //! Also counts the runs of each side that were disturbed according to kernel figures. If rules
-//! reject disturbed runs, selects the runs that count. A run is never rejected by its value, only
+//! reject disturbed runs, selects the runs to analyze. A run is never rejected by its value, only
 //! by rules fixed before the first run. The rules are not applied if one side is disturbed more
 //! often than another: the side itself may be the cause, and rejecting its runs would hide that.
 //! Start at [`DisturbanceExposure::count_runs`].
@@ -122,7 +122,7 @@ const NOTABLE_SHARE: f64 = 0.10;
 /// How often one side of a case was disturbed, with the kernel figures of its runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DisturbanceExposure {
-    /// Number of runs. A run that repeats a disturbed run does not count.
+    /// Number of runs, without the repetitions of disturbed runs.
     pub runs: u32,
     /// Number of disturbed runs.
     pub disturbed: u32,

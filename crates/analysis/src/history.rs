@@ -38,7 +38,7 @@ pub struct SeriesTrend {
     pub key: SeriesKey,
     /// The trend of the series.
     pub trend: SearchedTrend,
-    /// Environment facts that changed near each change, in order of the changes.
+    /// For each change of the trend, the environment facts that changed near it.
     pub causes: Vec<Vec<FactDifference>>,
     /// Environment facts that changed between successive points of one machine, by index of the
     /// later point. Empty unless the whole trend is shown.
@@ -70,7 +70,7 @@ pub struct CommonChange<'a> {
     pub metric: &'a str,
     /// Number of cases that changed.
     pub changed: usize,
-    /// Number of cases searched.
+    /// Number of cases that were searched for changes.
     pub searched: usize,
     /// Smallest and largest ratio of a case's new level to its old level.
     pub ratios: [f64; 2],
@@ -306,7 +306,8 @@ impl SearchedTrend {
         successions
     }
 
-    /// Searched points just before and just after a change, up to [`AROUND_CHANGE`] on each side.
+    /// Points just before and just after a change that were included in the search, up to
+    /// [`AROUND_CHANGE`] on each side.
     pub fn points_around(&self, change: &RecordedChange) -> Option<[Vec<&TrendPoint>; 2]> {
         let border = self.revision_position(&change.after)?;
         let is_of_side = |is_after: bool| {

@@ -69,8 +69,8 @@ pub(super) struct PairedRuns {
     blocks: Vec<CompleteBlock>,
     /// Number of blocks that lack a run on either side.
     pub incomplete: usize,
-    /// Whether a side holds repetitions within one process. Such runs share the properties of the
-    /// process.
+    /// Whether the runs of a side are repetitions within one process, and so share the properties
+    /// of that process.
     pub repeats_process: bool,
 }
 
@@ -202,7 +202,7 @@ impl PairedRuns {
         pair
     }
 
-    /// Sets whether a side holds repetitions within one process.
+    /// Sets [`PairedRuns::repeats_process`].
     pub fn with_repetitions(self, repeats_process: bool) -> PairedRuns {
         PairedRuns { repeats_process, ..self }
     }

@@ -1,5 +1,5 @@
 //! Defines the user settings of an analysis and the policy by which all cases of one comparison are
-//! judged, and computes what a number of runs can show under this policy.
+//! judged, and computes which changes a given number of runs can show under this policy.
 //!
 //! Derives the test, the error rate, the looks (interim analyses) and the limits of "same" from the
 //! session's design and the user's [`AnalysisSettings`]. Where the user gives no setting, the
@@ -31,7 +31,8 @@ pub(super) struct JudgingPolicy {
     pub method: StatisticalMethod,
     /// How runs are matched.
     pub matching: RunMatching,
-    /// The independent unit. Sample sizes are counted in these units.
+    /// What counts as one independent observation, a run or a build. Sample sizes are numbers of
+    /// these units.
     pub unit: IndependentUnit,
     /// Whether the order of the runs was not random, so that the result is only a hint.
     pub indicative: bool,
@@ -39,7 +40,8 @@ pub(super) struct JudgingPolicy {
     pub alpha: f64,
     /// Largest change that still counts as "same", as a fraction.
     pub delta: f64,
-    /// Threshold that a change must exceed to be reported, as a fraction; 0 if any change counts.
+    /// Threshold that a change must exceed to be reported, as a fraction; 0 if there is no
+    /// threshold.
     pub threshold: f64,
     /// Looks of a session that was measured sequentially.
     pub looks: Option<SequentialLooks>,
@@ -49,7 +51,8 @@ pub(super) struct JudgingPolicy {
     pub counts: bool,
 }
 
-/// Looks of a sequential design, with repeated p values.
+/// Looks of a sequential design, with the function that computes p values valid after several looks
+/// (repeated p values).
 #[derive(Debug, Clone)]
 pub(super) struct SequentialLooks {
     pub design: sequential::SequentialDesign,
@@ -136,7 +139,8 @@ impl JudgingPolicy {
         Cow::Owned(JudgingPolicy { counts: false, delta, ..self.clone() })
     }
 
-    /// Creates the policy for runs of different sessions, which share neither blocks nor time.
+    /// Creates the policy for runs of different sessions, which have no common blocks and did not
+    /// run at the same time.
     pub fn for_unmatched(settings: &AnalysisSettings) -> JudgingPolicy {
         let method = match settings.method {
             None | Some(StatisticalMethod::Rank | StatisticalMethod::SignedRank) => {
@@ -189,7 +193,7 @@ impl JudgingPolicy {
         }
     }
 
-    /// The rule that gives, for a number of runs, the smallest p value possible at a single look.
+    /// Returns how the smallest possible p value at a single look depends on the number of runs.
     pub fn smallest_p(&self) -> SmallestP {
         match self.method {
             StatisticalMethod::Rank | StatisticalMethod::SignedRank => {
@@ -200,7 +204,8 @@ impl JudgingPolicy {
         }
     }
 
-    /// Seed for one case, which does not depend on the other cases.
+    /// Returns the seed of bootstraps for one case. It does not depend on which other cases there
+    /// are.
     pub fn seed_for(&self, case_id: &str) -> u64 {
         // FNV-1a (Fowler, Noll and Vo), 64 bits.
         let prime = 0x0100_0000_01b3;
@@ -305,7 +310,7 @@ const DETECTION_POWER: f64 = 0.8;
 /// Maximum number of runs per side to suggest. If a case needs more, no number is suggested.
 const MAX_PLANNED_RUNS: f64 = 10_000.0;
 
-/// Precision that the runs of one case achieved, from which further runs are planned.
+/// Precision that the runs of one case achieved. The number of further runs is derived from it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AchievedPrecision {
     /// Runs per side used.
@@ -321,9 +326,9 @@ impl AchievedPrecision {
         (self.error * power_quantiles(alpha)).exp_m1()
     }
 
-    /// Approximate number of runs per side needed to show that the log ratio differs from a limit
-    /// `distance` away, at the error rate `alpha`. `None` if that takes hopelessly many runs, or if
-    /// `distance` is not positive.
+    /// Approximate number of runs per side needed to show, at the error rate `alpha`, that the log
+    /// ratio differs from a limit. `distance` is the distance between the log ratio and this limit.
+    /// `None` if that takes hopelessly many runs, or if `distance` is not positive.
     pub fn runs_for(&self, distance: f64, alpha: f64) -> Option<usize> {
         let growth = (self.error * power_quantiles(alpha) / distance).powi(2);
         let required_runs = self.runs as f64 * growth;
@@ -402,14 +407,14 @@ fn label_assignments(baseline: usize, candidate: usize) -> f64 {
     factors.product::<f64>()
 }
 
-/// Maximum number of comparisons that Holm's correction may cover if at least one of them is to be
-/// decidable by tests whose smallest possible p value is `smallest_p`.
+/// Maximum number of comparisons that can be corrected together by Holm's method with at least one
+/// of them still decidable, if the tests cannot give p values below `smallest_p`.
 pub(super) fn most_comparisons(smallest_p: f64, alpha: f64) -> usize {
     (alpha / smallest_p * (1.0 + 1e-9)).floor() as usize
 }
 
-/// Explains how many runs a test needs to give a small enough p value for `tests` comparisons that
-/// are corrected together.
+/// Explains how many comparisons `runs` runs per side can decide, and how many runs are enough to
+/// decide `tests` comparisons that are corrected together.
 pub(super) fn explain_too_few(
     policy: &JudgingPolicy,
     runs: usize,

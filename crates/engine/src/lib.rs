@@ -35,7 +35,7 @@ pub use trial::{TrialResult, try_cases};
 use speedwell_model::{SessionEvent, SessionObserver};
 use std::sync::{Mutex, PoisonError};
 
-/// Observes a measurement, and the reading of benchmarks before it.
+/// Receives the events of a measurement, including those from reading the benchmarks before it.
 pub type EventListener<'a> = dyn SessionObserver + Send + 'a;
 
 /// Lets several threads send events before the first run. Errors are ignored, because a listener

@@ -2,8 +2,9 @@
 //! metrics exist.
 //!
 //! This module decides what to start for these checks. Benchmark files have already been listed
-//! under the first variant, so each of the other variants lists files only until one succeeds.
-//! Snippets run once under every variant. No result is kept. Start at [`rehearse_plan`].
+//! under the first variant, so under each of the other variants, files are listed only until one
+//! listing succeeds. Snippets run once under every variant. No result is kept. Start at
+//! [`rehearse_plan`].
 
 use crate::execution::{perform_slot, prefer_processor_time, run_context};
 use anyhow::{Context, Result, anyhow};
@@ -26,7 +27,7 @@ use std::thread;
 /// reasons of its own.
 const MAX_LISTED_FILES: usize = 3;
 
-/// Maximum number of different failures to report; others are only counted.
+/// Maximum number of different failures to report. The message only gives the number of the others.
 const MAX_REPORTED_FAILURES: usize = 5;
 
 /// Exit statuses of a shell for a program that cannot be executed or found (POSIX, 2.8.2).
@@ -282,7 +283,7 @@ fn check_defined_metrics(definitions: &[&Experiment], settings: &AnalysisSetting
     check_metrics(settings, names.iter().map(String::as_str)).context("in --metric")
 }
 
-/// Whether the program could not be started at all, whatever it was to measure.
+/// Whether the failure means that the program cannot be started at all, for any benchmark.
 fn is_not_started(failure: &StepFailure) -> bool {
     match &failure.cause {
         FailureCause::Start { .. } => true,

@@ -25,8 +25,9 @@ use std::time::Duration;
 /// bound a 95 % interval of the median (1 - 2 / 2^6 = 96.9 %).
 const RUNS_OF_ONE_VARIANT: u32 = 6;
 
-/// Numbers of pairs after which the sequential test looks at the results. Eight pairs are too few:
-/// the smallest p-value that they can give, 2/2^8, is above the limit of the first look.
+/// Numbers of pairs after which the sequential test evaluates the results (its looks). Eight pairs
+/// are too few: the smallest p-value that they can give, 2/2^8, is above the limit of the first
+/// look.
 const LOOKS_AT_PAIRS: [u32; 5] = [10, 14, 20, 26, 32];
 
 /// Minimum number of runs per side to decide a comparison: the number at the first default look.
@@ -51,7 +52,8 @@ pub struct MeasureRequest {
     pub plan: PlanRequest,
     /// Whether to only list the cases. Nothing has to be installed for that.
     pub only_lists: bool,
-    /// Acquires machines, for files whose roles run on different machines.
+    /// Acquires the machines for an experiment whose roles (target, services and load) run on
+    /// different machines.
     pub place_roles: Option<PlaceRoles>,
 }
 
@@ -106,7 +108,7 @@ pub struct BuildRequest {
     pub limit: Duration,
 }
 
-/// How to plan runs, whatever is measured.
+/// Options for planning runs, for benchmarks as well as snippets.
 #[derive(Debug, Clone, Default)]
 pub struct PlanRequest {
     /// How much to measure.
@@ -136,7 +138,7 @@ pub struct PlanRequest {
     pub purpose: SessionPurpose,
 }
 
-/// How much to measure: options of every command that measures.
+/// How much to measure: options that all measuring commands have.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Sampling")]
 pub struct SamplingRequest {
@@ -202,10 +204,10 @@ pub struct SamplingRequest {
 /// A search for the concurrency at which throughput stops growing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SearchRequest {
-    /// Levels are multiples of this number. By default, each level is twice the level before, and
-    /// the search then refines around the best level.
+    /// The levels of concurrency are multiples of this number. By default, each level is twice the
+    /// level before, and the search then refines around the best level.
     pub step: Option<u32>,
-    /// The highest level.
+    /// The highest level of concurrency to try.
     pub limit: Option<u32>,
     /// Number of levels without growth after which to stop.
     pub patience: Option<u32>,
@@ -222,7 +224,8 @@ pub struct SessionRequest {
     pub tags: Vec<String>,
     /// The command line, stored with the session.
     pub command: Vec<String>,
-    /// What the user says about the measured code. If `None`, the code is not looked up.
+    /// The revision and branch that the user gave for the measured code. If `None`, revision and
+    /// branch are not looked up either.
     pub origin: Option<OriginRequest>,
     /// The user's name for the machine.
     pub machine: Option<String>,
@@ -233,7 +236,7 @@ pub struct SessionRequest {
     pub has_given_order: bool,
     /// Whether to stop at the first failure.
     pub fail_fast: bool,
-    /// Whether options divide runs into samples.
+    /// Whether the user gave options that divide runs into samples.
     pub divides_runs: bool,
 }
 
@@ -540,7 +543,7 @@ pub struct ResumedSession {
     /// Runs of the session, if it is measured on this machine. For a large session, only the runs
     /// that are still needed.
     pub runs: Vec<Run>,
-    /// Finished slots without results, if runs are omitted.
+    /// Finished slots without results. `None` unless `runs` omits runs of a large session.
     pub empty_slots: Option<BTreeSet<u32>>,
 }
 

@@ -74,7 +74,7 @@ pub struct ValueSequence {
     pub spikes: Vec<usize>,
     /// Ranges of indices, each with the level of its values.
     pub levels: Vec<(Range<usize>, f64)>,
-    /// Start of the shaded part, which extends to the end.
+    /// Index of the first value in the shaded part, which extends to the end.
     pub shaded_from: Option<usize>,
 }
 
@@ -336,7 +336,7 @@ impl SequenceData<'_> {
         Some((x.with_padding(0.01), y))
     }
 
-    /// Pixels of a value. Values beyond the plot are drawn at its edge.
+    /// Position of a value in pixels. Values beyond the plot are drawn at its edge.
     fn place_value(&self, area: &PlotArea, index: usize, value: f64) -> (f64, f64) {
         let (x, y) = area.point_at(index as f64 * self.sequence.step, value);
         (x, y.clamp(area.rect.top, area.rect.bottom))

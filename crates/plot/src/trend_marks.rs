@@ -1,5 +1,6 @@
-//! Draws the events of a trend. A change of the level is a labeled mark above the plot, which is
-//! reachable by keyboard. A note is a thin line. Marks and labels do not overlap.
+//! Draws the events of a trend. A change of the level is drawn as a labeled mark above the plot,
+//! and the mark is reachable by keyboard. A note is drawn as a thin line. Marks and labels do not
+//! overlap.
 
 use crate::axes::PlotArea;
 use crate::axis::AxisMapping;

@@ -480,7 +480,7 @@ pub struct SettingLine {
 /// A machine with changed settings.
 #[derive(Debug, Clone)]
 pub struct TunedMachine {
-    /// Who changed the settings, in words.
+    /// Description of the process that changed the settings.
     pub holder: String,
     /// Maximum time until the settings are restored, in milliseconds.
     pub left_ms: Option<u64>,

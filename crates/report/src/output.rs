@@ -20,7 +20,7 @@ pub struct OutputOptions {
     pub format: Option<ReportFormat>,
     /// The preferred unit, used where it applies. By default, the unit that keeps figures short.
     pub unit: Option<UnitChoice>,
-    /// Whether standard output is colored.
+    /// Whether to color standard output.
     pub color: bool,
     /// Columns of the terminal; `None` gives tables their natural width.
     pub width: Option<usize>,

@@ -1,7 +1,7 @@
 //! Builds the report of one session of any kind, for `speedwell report @N` and a server's page.
 //!
-//! This module chooses the kind of report that suits a session. It also lists stored sessions and
-//! the cases of a session to come. Start at [`report_session`].
+//! This module chooses the kind of report that suits a session. It also lists stored sessions, and
+//! the cases that a planned session would measure. Start at [`report_session`].
 
 #[cfg(test)]
 mod by_cases_tests;

@@ -1,4 +1,4 @@
-//! Holds tables of numbers and words, for both people and programs.
+//! Defines tables of numbers and words, for both people and programs.
 //!
 //! A cell has text, rounded to what the data support, and a value with every digit. A column has an
 //! audience: people see `+8.2 % [+6.9, +9.6]` in two columns where programs get `change`,
@@ -16,7 +16,7 @@ pub struct ReportTable {
     /// A plural noun for the rows, as an identifier, such as `changes` or `summaries`. Tables of
     /// the same name have the same machine-readable columns.
     pub name: &'static str,
-    /// Lines above the table: what all rows share.
+    /// Lines above the table, with the facts that apply to all rows, such as the metric.
     pub caption: Vec<String>,
     /// The columns.
     pub columns: Vec<ReportColumn>,
@@ -102,7 +102,7 @@ impl RowName {
     }
 }
 
-/// The emphasis of text. Meaning never rests on emphasis alone.
+/// The emphasis of text. The text must be understandable without it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TextEmphasis {
     /// Ordinary text.
@@ -123,8 +123,8 @@ pub enum TextEmphasis {
 /// A cell of a table.
 #[derive(Debug, Clone, Default)]
 pub struct ReportCell {
-    /// The text for people. A number is rounded. It has its unit unless a caption or another column
-    /// states the unit.
+    /// The text for people. A number is rounded, and its unit follows it unless a caption or
+    /// another column states the unit.
     pub text: String,
     /// The value for programs. A number has every digit. `None` means "not known".
     pub value: Option<Datum>,
@@ -338,7 +338,7 @@ impl ReportTable {
         ReportTable { name, ..ReportTable::default() }
     }
 
-    /// Returns the rows that hold cells.
+    /// Returns the rows with cells, without headings and remarks.
     pub fn cell_rows(&self) -> impl Iterator<Item = &Vec<ReportCell>> {
         self.rows.iter().filter_map(|row| match row {
             ReportRow::Cells(cells) => Some(cells),

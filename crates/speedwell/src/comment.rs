@@ -97,8 +97,8 @@ pub struct CommentArgs {
 /// Posts the comment, and the commit status if requested.
 ///
 /// # Errors
-/// Fails if there is no pull request, no token, or nothing to compare. If there is nothing to
-/// compare, the comment is posted and gives the reason.
+/// Fails if there is no pull request, no token, or nothing to compare. In the last case, a comment
+/// that gives the reason is posted nevertheless.
 pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
     let origin = environment::find_origin(Path::new("."), &OriginRequest::default());
     let link =

@@ -90,7 +90,7 @@ pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
     }
 }
 
-/// What the operands name.
+/// Kind of the operands.
 enum ComparedOperands {
     Profiles(Vec<StackProfile>),
     /// Programs to measure.

@@ -56,8 +56,8 @@ pub fn read_sources(
     read_with_name(operands, operand::common_name(operands).as_deref(), selection, store)
 }
 
-/// Reads some of several operands. In the names of cases, `common_name` replaces the text that an
-/// operand's pattern matches. A file may hold several sessions.
+/// Reads some of the operands of a command. In the names of cases, `common_name` replaces the text
+/// that an operand's pattern matches. A file may hold several sessions.
 ///
 /// # Errors
 /// Fails under the same conditions as [`read_sources`].

@@ -33,7 +33,8 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct ResolvedSession {
     /// Number of the session.
     pub number: i64,
-    /// What the reference means, if that is not obvious.
+    /// Explanation of how the reference was resolved, as in `@base is @7, 3f2a1b0c4d, the merge
+    /// base with 'main'`; `None` if it is obvious.
     pub note: Option<String>,
 }
 
@@ -133,7 +134,7 @@ fn find_base(
 pub struct SessionSelection<'a> {
     /// The selection by options.
     pub selection: Option<&'a BenchmarkSelection>,
-    /// The pattern after the session's name.
+    /// The pattern after the session's reference, as in `@12::REGEX`.
     pub part: Option<&'a BenchmarkPart>,
 }
 
@@ -323,8 +324,8 @@ pub fn load_interrupted_plan(
 /// of the session needs.
 fn finished_work(store: &Store, number: i64, plan: &SessionPlan) -> anyhow::Result<ResumedSession> {
     let finished = store.finished_slots(number)?;
-    // In a distributed session, the runs are not needed, because the workers know their settled
-    // cases.
+    // In a distributed session, the runs are not needed, because each worker knows which of its
+    // cases need no more runs.
     let is_elsewhere = !store.list_shards(number)?.is_empty();
     let is_large = store.count_runs(number)? > LARGE_SESSION && !needs_earlier_runs(plan);
     let session = if is_elsewhere || is_large {

@@ -20,7 +20,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where targets are looked up, and the adapters of other frameworks.
+/// The folder to which targets are relative, and the known adapters for other frameworks.
 #[derive(Clone, Copy)]
 struct TargetContext<'a> {
     cwd: &'a Path,
@@ -41,11 +41,10 @@ pub fn find_all_sources(targets: &[String], cwd: &Path) -> anyhow::Result<Vec<Be
 
 /// Finds every benchmark file that `target` denotes. The target is a file, a folder, `FOLDER/...`
 /// for Go packages, `SUITE:PATH` with a framework in `adapters`, or the name of a group in the
-/// current folder or its `benchmark` folder. A file that defines adapters denotes no benchmark
-/// files.
+/// current folder or its `benchmark` folder. For a file that defines adapters, the result is empty.
 ///
 /// # Errors
-/// Fails if `target` denotes nothing, or something without benchmarks.
+/// Fails if `target` does not exist, or has no benchmarks.
 pub fn find_sources(
     target: &str,
     cwd: &Path,
@@ -72,7 +71,7 @@ pub fn find_sources(
             _ => {}
         }
         let source = if crate::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh") {
-            // A script may start anything; usually, it starts a program with google/benchmark.
+            // A wrapper script may start any program. Most such programs use google/benchmark.
             let suite = adapters.recognize(&path).or_else(|| builtin_adapter("google-benchmark"));
             Ok(source_of_program(&path, suite, context))
         } else {

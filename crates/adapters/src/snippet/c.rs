@@ -23,8 +23,8 @@ const DEFAULT_FLAGS: [&str; 2] = ["-O2", "-pthread"];
 /// would leave the loop.
 const C_FLAGS: [&str; 2] = ["-Werror=implicit-function-declaration", "-Werror=return-type"];
 
-/// Headers that the code need not include itself. Each line names a header and words. Code that
-/// uses one of the words requires the header. A header without words is always included.
+/// Headers that the code need not include itself. Each line has the form `HEADER: WORD WORD`. The
+/// header is included if the code uses one of the words, or if the line has no words.
 const HEADERS: &str = include_str!("languages/cpp-headers.txt");
 
 /// Builds the program of a C or C++ snippet.
@@ -86,7 +86,8 @@ pub fn build_program(
     objects.program_of(layout.build, built)
 }
 
-/// Compiles the snippet in the first interpretation that the compiler accepts.
+/// Compiles the snippet. Tries to read the last statement of each part as an expression whose value
+/// is kept; if the compiler rejects that, as a statement without a value.
 fn compile_first_accepted(
     parts: SnippetParts,
     is_c: bool,

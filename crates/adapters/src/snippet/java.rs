@@ -134,8 +134,8 @@ fn java_source(parts: &SnippetParts) -> GeneratedSource {
         "batch" => write_loop(file, part),
         _ => file.add_user_text(part.name, &part.text.body, 1, statement_end(part)),
     });
-    // Positions of the user's code are known once all of it is written. The program therefore
-    // passes them to the harness on one line at the end.
+    // The positions of the user's code are known only after all of it has been written, so the line
+    // that passes them to the harness comes last.
     let positions = file
         .positions
         .iter()

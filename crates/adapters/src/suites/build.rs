@@ -1,9 +1,9 @@
 //! Builds benchmark programs from a package folder with the tool of its language.
 //!
 //! The tool, such as cargo, decides for itself what to rebuild. Each Speedwell process calls it
-//! once per package and variant. Built programs are copied to the cache folder under a name that
-//! depends on their content. A program that is being measured is thus never replaced. Start at
-//! [`build_programs`].
+//! once per package and variant. Built programs are copied to the cache folder under names that
+//! depend on their content, so that a rebuild never replaces a program that is being measured.
+//! Start at [`build_programs`].
 
 use super::command::{CollectedOutput, PlaceholderValues};
 use super::registry::{

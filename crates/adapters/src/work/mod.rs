@@ -1,6 +1,6 @@
-//! Fingerprints what benchmarks do, according to their source text. If the fingerprints of two
-//! revisions differ, the benchmark itself changed, and its values say nothing about the code under
-//! test.
+//! Computes a fingerprint of each benchmark from its source text. If the fingerprints of two
+//! revisions differ, the benchmark itself changed, so its values cannot show a change in the code
+//! under test.
 //!
 //! This file decides which sources make up a benchmark: only files of tests and benchmarks.
 //! `source_items.rs` decides how source code is split, and `pool.rs` decides which parts one
@@ -202,7 +202,7 @@ fn manifest_path(manifest: &Path, target: &str) -> Option<String> {
     path.as_str().map(str::to_owned)
 }
 
-/// Collects the declarations of a file, and of the test and benchmark files that it names.
+/// Collects the declarations of a file, and of the test and benchmark files to which it refers.
 fn file_pool(file: &Path) -> SourcePool {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let root = project::project_root(folder).unwrap_or(folder).to_owned();
@@ -269,7 +269,8 @@ fn is_of_tests(path: &Path, root: &Path) -> bool {
     is_named || folders.any(|folder| TEST_FOLDERS.contains(&&*folder))
 }
 
-/// Returns matching files below a folder, skipping hidden folders and folders of tools.
+/// Returns the files below a folder for which `is_wanted` is true. Skips hidden folders and
+/// [`SKIPPED_FOLDERS`].
 fn sources_below(folder: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
     let (mut found, mut pending, mut file_count) = (Vec::new(), vec![folder.to_owned()], 0);
     while let Some(folder) = pending.pop() {

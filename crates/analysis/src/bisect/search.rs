@@ -1,9 +1,9 @@
 //! Replays a search from its start over the runs measured so far, until a build or a run is
 //! missing. Also reads the state of a search from a stored session.
 //!
-//! Decides which revisions a block holds and when a phase ends: comparing the ends, searching
-//! between them, and confirming the result. Start at [`replay_search`], then
-//! [`BisectReplay::search_range`].
+//! Decides which revisions to measure in a block, and when to begin the next phase. The phases
+//! compare the first and the last revision (the ends), search between them, and confirm the result.
+//! Start at [`replay_search`], then [`BisectReplay::search_range`].
 
 use super::{
     BisectAnswer, BisectBlock, BisectFindings, BisectObservations, BisectOutcome, BisectPhase,
@@ -21,14 +21,15 @@ use speedwell_stats::test::mann_whitney::{PValueMethod, mann_whitney};
 use speedwell_stats::test::stratified::stratified_rank;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Number of blocks that compare the ends before the search. They hold 16 runs of each end.
+/// Number of blocks that compare the ends (the first and the last revision) before the search.
+/// Together, they contain 16 runs of each end.
 const END_BLOCKS: u32 = 8;
 
-/// Minimum number of blocks before the second of two revisions counts as hanging
+/// Minimum number of blocks before the second of two revisions is regarded as hanging
 /// ([`RevisionPair::second_hangs`]).
 const HANG_BLOCKS: u32 = 2;
 
-/// Minimum probability at which a change counts as located.
+/// Minimum probability with which the search must have located a change before it is confirmed.
 const FOUND_PROBABILITY: f64 = 0.95;
 
 /// Number of runs after which the search gives up.
@@ -335,8 +336,8 @@ impl BisectReplay<'_> {
         matters && mann_whitney(old, new, PValueMethod::Auto).p <= CONFIRMATION_ALPHA
     }
 
-    /// Returns the outcomes of the next block, which holds these revisions. If outcomes are
-    /// missing, the error holds the step needed first: to build a revision or to measure the block.
+    /// Returns the outcomes of the next block, in which these revisions are measured. If outcomes
+    /// are missing, the error is the next step: to build a revision or to measure the block.
     fn block_outcomes(
         &mut self,
         phase: BisectPhase,
@@ -473,7 +474,7 @@ fn work_digests(
     digests.collect()
 }
 
-/// Metric that a search follows.
+/// Metric in which the search looks for a change.
 fn followed_metric<'s>(session: &'s Session, bisection: &BisectionRange) -> Option<&'s Metric> {
     match &bisection.metric {
         Some(name) => session.metric(name),

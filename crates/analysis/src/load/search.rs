@@ -23,7 +23,7 @@ const MAX_LATE_ATTEMPTS: usize = 4;
 pub struct RateSeries {
     /// Label of the target.
     pub label: String,
-    /// Attempts by rate, then in execution order.
+    /// Attempts in ascending order of rate. Attempts at the same rate are in execution order.
     pub tries: Vec<RateAttempt>,
     /// Highest rate sustained and lowest rate missed, ignoring attempts with a late generator.
     pub answer: RateAnswer,
@@ -58,7 +58,7 @@ pub struct RateAttempt {
 /// Why a rate counts as missed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MissedReason {
-    /// The generator itself was late, which says nothing about the server.
+    /// The generator itself was late, so it is unknown whether the server sustains the rate.
     Generator,
     /// Fewer than 98 % of the due requests were sent.
     Unsent,
@@ -105,7 +105,8 @@ pub fn next_rate(
     }
 }
 
-/// Attempts that say something about the server. Attempts with a late generator are left out.
+/// Attempts that test the server. Leaves out attempts in which the generator was late, because they
+/// only show the limit of the generator.
 fn server_trials(tries: &[RateAttempt]) -> Vec<RateTrial> {
     let trial =
         |attempt: &RateAttempt| RateTrial { rate: attempt.rate, is_kept: attempt.missed.is_none() };
@@ -256,7 +257,8 @@ pub struct LevelVisits {
     /// Whether, in most of these loads, threads of the generator were so busy that they may have
     /// limited the load.
     pub is_generator_bound: bool,
-    /// Whether so many requests failed that the level is invalid. The search then went no higher.
+    /// Whether so many requests failed that the level is invalid. The search then tried no higher
+    /// level.
     pub is_spoilt: bool,
 }
 
@@ -288,7 +290,7 @@ pub fn next_level(runs: &[&LoadRun], rules: &SaturationRules) -> NextLevel {
     scaling::next_level(&throughputs_by_level(runs), rules)
 }
 
-/// Whether a load ran to its end; otherwise it says nothing about its level.
+/// Whether a load ran to its end. If it did not, its throughput is not used.
 fn is_complete(run: &LoadRun) -> bool {
     !run.is_partial && !run.measured.is_interrupted
 }

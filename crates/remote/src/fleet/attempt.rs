@@ -1,7 +1,8 @@
-//! An attempt at a shard: the request that a coordinator sends to a worker (one line of JSON; the
-//! plan itself is in the bundle), the files of an attempt, and how its spool is read. The lines of
-//! spools come from growing files in a directly accessible folder, or from the output of a remote
-//! worker, which sends one spool after the other.
+//! An attempt to measure a shard, which is a part of a session's plan. This module defines the
+//! request that a coordinator sends to a worker (one line of JSON; the plan itself is in the
+//! bundle) and the paths of an attempt's files, and reads the spool, which is the file with the
+//! attempt's results. The lines of spools come from growing files in a directly accessible folder,
+//! or from the output of a remote worker, which sends one spool after the other.
 //!
 //! [`StaleAttempts`] handles workers that the engine has reported dead and whose shards have been
 //! given to new attempts. Such a worker may still be alive. It notices after its current block that

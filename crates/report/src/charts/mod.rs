@@ -11,7 +11,8 @@
 //! | line | a study: points with their intervals, joined, plus single runs |
 //! | trend | a series over revisions, with its changes |
 //!
-//! The gallery of a page has its own chart per case, [`draw_every_run`], which cannot be requested.
+//! The gallery of a page has its own chart per case, [`draw_every_run`], which no option can
+//! request.
 
 mod panel;
 mod runs;

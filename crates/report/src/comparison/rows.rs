@@ -29,7 +29,7 @@ use std::borrow::Cow;
 /// A case in its comparison.
 pub type CaseInComparison<'a> = (&'a CandidateComparison, &'a CaseComparison);
 
-/// The footnote for verdicts that rest on runs in fixed or unknown order.
+/// The footnote for verdicts that are based on runs in fixed or unknown order.
 const INDICATIVE_NOTE: &str = "only a hint: the order of these runs is fixed or unknown, so \
     machine drift may look like a change";
 
@@ -173,8 +173,8 @@ const MIN_SIGNIFICANT_DIGITS: i32 = 3;
 const MAX_SIMILAR_RATIO: f64 = 10.0;
 
 /// Returns the last decimal places of both sides. They follow from the interval of the change, so
-/// that the printed figures agree with the printed change. The spread of one side is unsuitable:
-/// that side's figure may be less certain than the ratio of both figures.
+/// that the printed figures agree with the printed change. The spread of one side is unsuitable for
+/// this, because the figure of one side may be less certain than the ratio of both figures.
 fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
     let last_place = |(location, uncertainty): (f64, Uncertainty)| {
         let last_place = scale.rounding_place(location, uncertainty);
@@ -192,8 +192,8 @@ fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
     }
 }
 
-/// Returns both sides with their uncertainty. It follows from the interval of the change or,
-/// without one, from the runs of each side.
+/// Returns the figure of each side with its uncertainty. The uncertainty follows from the interval
+/// of the change or, without one, from the runs of that side.
 fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
     let half_width = row.change.and_then(|change| log_half_width(&change));
     [&row.baseline, &row.candidate].map(|side| {
@@ -353,8 +353,8 @@ fn figure_columns<'a>() -> ColumnSet<VerdictLine<'a>> {
     }
 }
 
-/// The figures that the kernel reports. For each, the keys of the columns with the medians of both
-/// sides.
+/// For each figure that the kernel reports: the keys of the columns with the medians of both sides,
+/// and the figure.
 const KERNEL_COLUMNS: [(&str, &str, Recorded); 12] = [
     ("baseline_steal", "candidate_steal", Recorded::Steal),
     ("baseline_pressure", "candidate_pressure", Recorded::Pressure),

@@ -252,7 +252,7 @@ struct GridCell<'a> {
     center: IntervalEstimate,
 }
 
-/// Builds a table per case. There is none unless all variants declare the same two factors.
+/// Builds a table per case. Returns no tables unless all variants declare the same two factors.
 pub fn factor_tables(group: &GroupFindings, experiment: &Experiment) -> Vec<ReportTable> {
     factor_grids(group, experiment).iter().map(grid_table).collect()
 }

@@ -47,8 +47,8 @@ pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Docum
     document.extend(load_warnings(loads).into_iter().map(ReportBlock::Warning));
     document.push_headline(text::loads_headline(loads));
     document.push_table(tables::summary_table(loads));
-    // The charts precede the details: a timeline shows at a glance whether the results mean
-    // anything.
+    // The charts precede the details: a timeline shows at a glance whether the load was steady
+    // enough for meaningful results.
     document.push_charts(charts::draw_charts(loads));
     output.add_detail(&mut document, |_, document| {
         for load in loads {
@@ -62,8 +62,8 @@ pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Docum
 }
 
 /// Returns warnings about threats to the validity of the results, and about problems outside the
-/// measurement. A warning that several loads share is given once: under the name of the first of
-/// these loads, with the number of the others.
+/// measurement. A warning that applies to several loads is given once, with the name of the first
+/// of these loads and the number of the others.
 fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     let mut warnings: Vec<(String, String, usize)> = Vec::new();
     let mut add = |load: &LoadFindings<'_>, kind: String, text: String| {
@@ -131,8 +131,8 @@ fn load_notes(loads: &[LoadFindings<'_>]) -> Vec<ReportBlock> {
 /// Returns the options and the measurements of a load, without loss: `speedwell report FILE.json`
 /// reads them back.
 pub fn run_data(load: &LoadFindings<'_>) -> Value {
-    // A load is plain data with string keys, which always converts to JSON. Otherwise, the reader
-    // of the JSON would report the null.
+    // A load is plain data with string keys, which always converts to JSON. If the conversion
+    // failed, the result would be null, and the reader of the JSON would report it.
     serde_json::to_value(load.run).unwrap_or(Value::Null)
 }
 

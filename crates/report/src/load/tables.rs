@@ -106,7 +106,7 @@ fn concurrency_cell(load: &LoadFindings<'_>) -> ReportCell {
     ReportCell::figure(load.concurrency.effective).with_text(text.unwrap_or_default())
 }
 
-/// Returns the mean of the times that the load is judged by, unless it is withheld.
+/// Returns the mean of the load's principal times, unless this mean is withheld.
 fn principal_mean_ns(load: &LoadFindings<'_>) -> Option<f64> {
     let (quantity, group) = load.principal_quantity();
     let times = load.times_of(quantity, group)?;

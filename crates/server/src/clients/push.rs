@@ -336,15 +336,15 @@ fn refusal_message(status: StatusCode, body: &Value) -> String {
     message
 }
 
-/// Returns text compressed with gzip, unless it is better sent as it is.
+/// Compresses text with gzip. Returns `None` if the text should be sent uncompressed.
 fn compress_text(text: &[u8]) -> Option<Vec<u8>> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let compressed = encoder.write_all(text).and_then(|()| encoder.finish()).ok()?;
     is_worth_sending(compressed.len() as u64, text.len() as u64).then_some(compressed)
 }
 
-/// Compresses the text of a file with gzip to an empty file. Returns whether that is better sent
-/// than the text.
+/// Compresses `text` with gzip into the empty file `compressed`. Returns whether to send the
+/// compressed file instead of the text.
 fn compress_file(mut text: &File, compressed: &File) -> io::Result<bool> {
     text.rewind()?;
     let out = BufWriter::new(compressed);

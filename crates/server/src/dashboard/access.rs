@@ -38,7 +38,7 @@ pub enum RequiredPermission {
     Admin,
 }
 
-/// Logins and failed attempts.
+/// The access rules and startup key of a server, its current logins, and recent failed attempts.
 #[derive(Debug)]
 pub struct SiteAccess {
     pub(super) rules: AccessRules,

@@ -1,9 +1,10 @@
-//! Lets browsers keep what they have: serves static files that are compiled into the program, and
-//! sends the body of another response only if the client does not have it yet ([`with_etag`]).
+//! Avoids sending content that a browser already has. Serves static files that are compiled into
+//! the program. Sends the body of any other response only if the browser does not have it yet
+//! ([`with_etag`]).
 //!
-//! The name of a file contains a digest of its content. A name always stands for the same content,
-//! so browsers may cache a file forever. Request paths are only looked up in the table, and never
-//! reach the file system.
+//! The name of a file contains a digest of its content. A name therefore always refers to the same
+//! content, and browsers may cache a file forever. Request paths are only looked up in the table,
+//! and never reach the file system.
 //!
 //! The tags of other responses (RFC 9110, 8.8.3 and 13.1.2) are weak, because the same response may
 //! be sent compressed or not. They are computed from the body: pages are rendered for each caller

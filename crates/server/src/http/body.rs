@@ -2,8 +2,8 @@
 //! body is read.
 //!
 //! When a body breaks a limit, its reader gets an error, and a [`BodyErrorSlot`] keeps the refusal.
-//! The request pipeline sends the refusal as the response, whatever the handler returns. The rate
-//! counts only the time spent waiting for the client.
+//! The request pipeline sends the refusal as the response, whatever the handler returns. Only the
+//! time spent waiting for the client counts when the rate is computed.
 //!
 //! tower-http limits the size of a body and the time until its next part. A client that sends a
 //! byte per second would pass both.

@@ -30,7 +30,7 @@ pub struct ServerOptions {
     pub tls: Option<TlsIdentity>,
     /// Proxy in front of the server. The server trusts its forwarded header fields.
     pub proxy: Option<TrustedProxy>,
-    /// Whether a token exists and the application requires one; see
+    /// Whether the application requires a token, and at least one token exists; see
     /// [`crate::http::listen::exposure_error`].
     pub has_token: bool,
     /// Destination of the request log.
@@ -205,7 +205,8 @@ impl ServerStopper {
     /// Waits until the server stops.
     pub(crate) fn wait_until_stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut stop_signal = self.0.stop_signal.subscribe();
-        // The sender outlives this future, because the waiting task also holds a stopper.
+        // The sender outlives this future, because the waiting task also has a clone of the
+        // stopper.
         async move { drop(stop_signal.wait_for(|is_stopped| *is_stopped).await) }
     }
 }

@@ -215,8 +215,8 @@ fn random_bytes<const BYTES: usize>() -> Result<[u8; BYTES], Error> {
 }
 
 const FAILURE_WINDOW: Duration = Duration::from_secs(60);
-/// Maximum number of tracked addresses. Beyond it, the address whose most recent failure is the
-/// oldest is dropped.
+/// Maximum number of tracked addresses. When another address would exceed it, the address that has
+/// gone longest without a failure is dropped.
 const MAX_ADDRESSES: usize = 4096;
 
 /// Counts failures per address.

@@ -18,7 +18,8 @@ const RECENT_REVISIONS: u32 = 50;
 /// first measurement. No branch name starts with this prefix.
 const MEASURED_ORDER_PREFIX: char = '/';
 
-/// Determines the line and brings the store up to date with it as far as possible.
+/// Determines the line to show. If the repository contains this line, also adds its new revisions
+/// to the store.
 ///
 /// # Errors
 /// Fails if the store or the project file cannot be accessed, or there is no such line.

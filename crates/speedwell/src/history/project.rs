@@ -41,8 +41,8 @@ pub struct HistoryRequest {
     pub relative: Option<String>,
     /// The smallest change that matters, as a fraction.
     pub threshold: f64,
-    /// Number of sessions whose points are still being computed, if the caller takes care of them.
-    /// If `None`, missing points are computed first.
+    /// Number of sessions without points, if the caller computes the missing points itself. If
+    /// `None`, missing points are computed first.
     pub sessions_without_points: Option<usize>,
     /// Reads only this many of the newest points of each series. Changes in a truncated series are
     /// not stored, because earlier changes are not visible.
@@ -50,7 +50,7 @@ pub struct HistoryRequest {
     /// Joins the results before and after a change to the benchmark itself.
     pub ignores_benchmark_changes: bool,
     /// Adds details of the whole series: environment changes, revision names, failures, and the
-    /// continuation of the parent branch.
+    /// points of the parent branch after the fork.
     pub includes_details: bool,
 }
 
@@ -254,8 +254,8 @@ fn revision_labels(store: &Store, git: &GitRepository) -> Result<HashMap<String,
     Ok(labels)
 }
 
-/// Returns the requested series under their current names, in order of first storage. Each comes
-/// with the stored series that belong to it.
+/// Returns the requested series under their current names, in the order in which they were first
+/// stored. Each comes with the stored series that belong to it.
 fn select_series(
     store: &Store,
     request: &HistoryRequest,
@@ -491,7 +491,7 @@ impl<'a> HistoryReader<'a> {
     }
 
     /// Finds possible causes near a change: environment changes between consecutive sessions, and
-    /// other load.
+    /// large differences in the load of the machine.
     fn find_causes(
         &mut self,
         store: &Store,

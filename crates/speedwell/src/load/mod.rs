@@ -410,7 +410,7 @@ fn report_subject(args: &LoadArgs) -> ReportSubject {
     }
 }
 
-/// Rejects options that conflict with a search.
+/// Rejects options that conflict with a search, or with several levels of concurrency.
 ///
 /// # Errors
 /// Fails if there are such options.

@@ -59,7 +59,7 @@ pub struct OutputArgs {
     pub no_progress: bool,
 }
 
-/// When to use a terminal feature.
+/// When to use colors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum ColorChoice {
     /// On a terminal.

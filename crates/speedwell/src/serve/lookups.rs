@@ -1,5 +1,5 @@
-//! Lets dashboard pages call functions of the command line. References to sessions and default
-//! options therefore mean the same in both.
+//! Lets dashboard pages call functions of the command line, so that references to sessions and
+//! default options have the same meaning on pages as on the command line.
 
 use crate::comment::PullAnswer;
 use crate::history::project::{HistoryRequest, load_history, summarize_sessions};

@@ -9,7 +9,7 @@
 //!
 //! A [`WorkerPool`] starts the workers of one run together, observes them, and stops them together.
 //! Each worker executes the command repeatedly, and records the time and the number of executions
-//! at every deadline.
+//! at every deadline: at the end of the warm-up and of each time window.
 
 mod session;
 
@@ -59,7 +59,7 @@ pub fn is_not_started(cause: &FailureCause) -> bool {
     matches!(cause, FailureCause::Invalid { reason } if has_remark(reason))
 }
 
-/// How a line is executed.
+/// A command line, and how it is executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellCommand {
     /// A program and its arguments; never empty.
@@ -218,9 +218,10 @@ enum ControlMessage {
     Command(ProtocolMessage),
     /// Speedwell has closed the channel.
     End,
-    /// A worker has passed a deadline: time and count.
+    /// The worker with this index has passed a deadline. Contains the time, and the number of
+    /// executions until then.
     Point(usize, (u64, u64)),
-    /// A worker has finished.
+    /// The worker with this index has finished.
     Back(usize, Box<WorkerReport>),
 }
 
@@ -235,7 +236,7 @@ struct ExecutionTask {
     shell: Option<ShellCost>,
 }
 
-/// How a run is divided.
+/// How a run is divided into samples.
 #[derive(Debug, Clone, Copy)]
 enum RunDivision {
     /// Windows of time.
@@ -257,7 +258,8 @@ struct SharedRun {
     /// Common start.
     epoch: Instant,
     division: RunDivision,
-    /// Number of workers that still need points. All workers continue until this number is zero.
+    /// Number of workers that have not recorded all their points. All workers continue until this
+    /// number is zero.
     unfinished: AtomicUsize,
     /// Set to stop all workers.
     is_over: AtomicBool,
@@ -279,12 +281,13 @@ struct WorkerReport {
     max_rss_bytes: u64,
     /// Greatest delay of a point after its deadline.
     late_ns: u64,
-    /// How a command failed.
+    /// How the measured command or its preparation failed.
     failure: Option<String>,
 }
 
-/// Takes part in a run. Returns when all workers have enough points, when the run is stopped, or
-/// when this worker's command fails. `on_point` receives every point.
+/// Executes the command repeatedly, as one of the workers of a run. Returns when all workers have
+/// enough points, when the run is stopped, or when this worker's command fails. `on_point` receives
+/// every point.
 fn run_worker(
     work: &ExecutionTask,
     shared: &SharedRun,

@@ -33,7 +33,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// Performs the run of a server.
 ///
 /// # Errors
-/// Returns the stage that failed. `report` then holds what was measured before.
+/// Returns the stage that failed. `report` then contains what was measured before the failure.
 pub fn run_server(
     assignment: &RunAssignment,
     serving: &Serving,

@@ -21,7 +21,7 @@ pub struct TextFormat {
     pub width: Option<usize>,
     /// Whether to color with ANSI escape sequences.
     pub color: bool,
-    /// Whether to omit reference material.
+    /// Whether to omit appendices, which contain reference material.
     pub brief: bool,
 }
 

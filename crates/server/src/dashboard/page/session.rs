@@ -82,7 +82,7 @@ pub fn redirect_to_session(context: PageContext<'_>, reference: &str) -> PageRes
     Ok(PageOutcome::Redirect(context.session_href(&overview.id)))
 }
 
-/// Returns a reference without its variant and filter.
+/// Returns a reference without its variant and filter: `@12` for `@12[old]::parse`.
 pub fn bare_reference(reference: &str) -> &str {
     let without_filter = reference.split("::").next().unwrap_or_default();
     without_filter.split('[').next().unwrap_or_default()

@@ -199,7 +199,7 @@ struct NamedSessions {
     finished: Vec<i64>,
     /// Sessions that are running or were killed.
     unfinished: Vec<i64>,
-    /// Whether an unfinished session was named individually rather than as part of a range.
+    /// Whether an unfinished session was named individually instead of as part of a range.
     misses_named_session: bool,
 }
 
@@ -445,7 +445,8 @@ struct SessionUpload {
 /// Where the lines of a session are stored.
 enum UploadText {
     Here(Vec<u8>),
-    /// In a file, to save memory, beside an empty one. Dropping `_folder` removes both.
+    /// In `file`, to save memory. `scratch` is an empty file for the compressed text. Dropping
+    /// `_folder` removes both files.
     Filed {
         file: File,
         scratch: File,

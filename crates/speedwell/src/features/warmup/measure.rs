@@ -1,9 +1,9 @@
 //! Changes plans so that they record each run as a time series from its first iteration on. The
 //! command `speedwell warmup` and the option `--steady` use this.
 //!
-//! A discarded run of every case shows how long an iteration takes. The module then decides how
-//! many iterations make one point of a series, and how many points a process records.
-//! `analysis::warmup` decides when a series is steady. Start at [`plan_series`].
+//! First, every case is run once to find out how long an iteration takes; this run is discarded.
+//! The module then decides how many iterations make one point of a series, and how many points a
+//! process records. `analysis::warmup` decides when a series is steady. Start at [`plan_series`].
 
 use anyhow::{Context, bail, ensure};
 use speedwell_adapters::{self as adapters, BenchmarkJob, SourceKind};
@@ -24,7 +24,7 @@ pub enum SeriesLength {
     Usual,
     /// This many iterations.
     Iterations(u64),
-    /// About this long.
+    /// As many iterations as take about this long.
     Time(Duration),
 }
 
