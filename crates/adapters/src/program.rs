@@ -97,7 +97,8 @@ fn with_channel(plain: ProcessSpec) -> ProcessSpec {
     ProcessSpec { channel: ChannelKind::Harness, ..plain }
 }
 
-/// Arguments by which a user selects the case: the benchmark's own name and its values.
+/// Arguments by which a user selects the case: the benchmark's name without its folders, and the
+/// case's parameter values.
 fn case_arguments(job: &BenchmarkJob) -> Vec<String> {
     let name = job.case.iter().filter_map(|case| case.benchmark.rsplit('/').next());
     name.map(str::to_owned).chain(job.arguments.iter().cloned()).collect()

@@ -37,8 +37,9 @@ pub(super) enum LoopOwner {
     Harness,
 }
 
-/// Asks the process of `spec` for the cases of a file. Each case becomes a copy of `draft`. `plain`
-/// is the command with which a user can repeat a failure.
+/// Asks the process of `spec` for the cases of a file. Each case becomes a job, which takes
+/// everything that the file does not report from `draft`. `plain` is the command with which a user
+/// can repeat a failure.
 pub(super) fn describe_file(
     request: &DescribeRequest,
     spec: &ProcessSpec,
@@ -366,7 +367,8 @@ pub(super) fn perform_counted(inputs: &CountingInputs<'_>) -> RunOutcome {
     let mut attempt = perform_process(inputs, &spec, &samples);
     let read_counts =
         |name: &str| EventCounts::parse(&fs::read_to_string(folder.folder().join(name)).ok()?);
-    // `counts.1` is for an empty section. Its counts are the cost of counting, which is subtracted.
+    // `counts.1` has the counts of an empty section. These counts are the cost of counting itself,
+    // and are subtracted.
     let counts = read_counts("counts.2").zip(read_counts("counts.1"));
     match counts {
         Some((counted, empty)) => {

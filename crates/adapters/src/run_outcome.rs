@@ -130,7 +130,7 @@ impl RunResult {
     }
 }
 
-/// Builds a cause from a sentence fragment.
+/// Builds a failure cause. `reason` is a sentence fragment, such as "reported no finite rate".
 pub(crate) fn invalid_cause(reason: impl Into<String>) -> FailureCause {
     FailureCause::Invalid { reason: reason.into() }
 }

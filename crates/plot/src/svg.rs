@@ -1,5 +1,6 @@
 //! Writes SVG: the elements, attributes and text that the charts need. Numbers have at most two
-//! decimals, so a chart gives the same text on every machine. Also defines their colors.
+//! decimals, so a chart gives the same text on every machine. Also defines the colors of the
+//! charts.
 
 use crate::text::{FONT_FAMILIES, text_outline, text_width};
 use std::borrow::Cow;

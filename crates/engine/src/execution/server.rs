@@ -98,7 +98,7 @@ pub enum ListenerOwner {
     Nobody,
     /// The server, or a process that it started.
     Own,
-    /// These other processes.
+    /// Other processes; contains their names.
     Stranger(String),
 }
 

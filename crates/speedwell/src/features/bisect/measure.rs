@@ -53,7 +53,7 @@ pub struct BisectRequest {
     pub program: Option<PathBuf>,
     /// The metric to follow. The default is the first reported metric.
     pub metric: Option<String>,
-    /// Whether a result counts even if its revision changed the benchmark itself.
+    /// Whether a result is used even if its revision changed the benchmark itself.
     pub with_own_benchmarks: bool,
     /// What to measure. The bisection sets the variants itself.
     pub measuring: MeasureRequest,
