@@ -118,7 +118,7 @@ const PT_NOTE: u32 = 4;
 /// corrupt file may claim more.
 const MAX_TABLE_BYTES: u64 = 1 << 20;
 
-/// Whether the file at `path` is a 64-bit ELF file with a note of this owner.
+/// Whether the file at `path` is a 64-bit ELF file with a note whose owner is `owner`.
 fn has_note(path: &Path, owner: &str) -> bool {
     find_note(path, owner).unwrap_or(false)
 }

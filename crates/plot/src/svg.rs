@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-/// Target of a drawing.
+/// The medium for which a drawing is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OutputMedium {
     /// A separate file. Text can be selected, searched and read aloud.

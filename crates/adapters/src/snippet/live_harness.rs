@@ -47,7 +47,7 @@ pub struct LiveHarness {
     clock: WaitClock,
 }
 
-/// A command that failed, or a harness that has ended.
+/// The failure of a command, or the end of a harness before it answered a command.
 #[derive(Debug, Clone)]
 pub struct HarnessFailure {
     /// Cause of the failure.
@@ -105,7 +105,7 @@ impl CommandAnswer {
         parse_timing(job, self.events.iter(), samples)
     }
 
-    /// Returns the first event of that verb.
+    /// Returns the first event whose verb is `verb`.
     pub fn first(&self, verb: &str) -> Option<&ProtocolMessage> {
         self.events.iter().find(|event| event.verb == verb)
     }
@@ -209,7 +209,7 @@ impl LiveHarness {
     /// run. `on_event` receives every event as it arrives.
     ///
     /// # Errors
-    /// Fails if the process died, or took far longer than it should.
+    /// Fails if the process died, or took far longer than `expected`.
     pub fn run_jobs(
         &mut self,
         jobs: &[String],

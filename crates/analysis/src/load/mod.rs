@@ -452,7 +452,7 @@ pub struct LoadHalves {
 
 /// Compares the halves of a load; returns them if they differ. `course` is the quantity to compare.
 /// For an open load, the caller passes the median time, because the schedule determines the
-/// throughput. For a load with a varying schedule, this is not called.
+/// throughput. The caller does not compare the halves of a load with a varying schedule.
 fn compare_halves(measured: &LoadMeasurement, course: DriftMetric) -> Option<LoadHalves> {
     let interval_ns = measured.timeline.interval_ns;
     let per_second = 1e9 / interval_ns as f64;

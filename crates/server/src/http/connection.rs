@@ -398,7 +398,7 @@ impl LimiterState {
     /// Counts a connection towards the other quota of its address from now on. `is_within` is true
     /// for the general quota.
     fn move_to_quota(&mut self, slot: &ConnectionSlot, is_within: bool) {
-        // An evicted connection no longer counts.
+        // An evicted connection was already removed from the counts.
         if lock(&slot.permit).is_none() {
             return;
         }
@@ -457,7 +457,7 @@ impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut state = lock(&self.limiter.state);
         state.silent.remove(&self.number);
-        // An evicted connection no longer counts.
+        // An evicted connection was already removed from the counts.
         if let Some(permit) = lock(&self.slot.permit).take() {
             state.remove_slot(&self.slot);
             drop(permit);
