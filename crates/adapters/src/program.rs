@@ -97,7 +97,8 @@ fn with_channel(plain: ProcessSpec) -> ProcessSpec {
     ProcessSpec { channel: ChannelKind::Harness, ..plain }
 }
 
-/// Arguments by which a user selects the case: the benchmark's own name and its values.
+/// Arguments by which a user selects the case: the benchmark's name without its folders, and the
+/// case's parameter values.
 fn case_arguments(job: &BenchmarkJob) -> Vec<String> {
     let name = job.case.iter().filter_map(|case| case.benchmark.rsplit('/').next());
     name.map(str::to_owned).chain(job.arguments.iter().cloned()).collect()
@@ -117,7 +118,7 @@ const PT_NOTE: u32 = 4;
 /// corrupt file may claim more.
 const MAX_TABLE_BYTES: u64 = 1 << 20;
 
-/// Whether the file at `path` is a 64-bit ELF file with a note of this owner.
+/// Whether the file at `path` is a 64-bit ELF file with a note whose owner is `owner`.
 fn has_note(path: &Path, owner: &str) -> bool {
     find_note(path, owner).unwrap_or(false)
 }

@@ -3,7 +3,8 @@
 //! This module decides, for all languages, which commands are sent and what the events mean. The
 //! harness of a language decides how its process is started, and which command a user would type to
 //! repeat the execution. All commands are known before the process starts, so they are all sent up
-//! front and the process never waits for us. Start with [`describe_file`] and [`perform_case`].
+//! front and the process never waits for a command. Start with [`describe_file`] and
+//! [`perform_case`].
 //!
 //! Instructions of a case are counted with valgrind's callgrind ([`perform_counted`]). Equal work at
 //! equal addresses has the same count. The count ignores waiting, the kernel, caches and branches.
@@ -37,8 +38,9 @@ pub(super) enum LoopOwner {
     Harness,
 }
 
-/// Asks the process of `spec` for the cases of a file. Each case becomes a copy of `draft`. `plain`
-/// is the command with which a user can repeat a failure.
+/// Asks the process of `spec` for the cases of a file. Each case becomes a job: a copy of `draft`,
+/// completed with what the file reports about the case. `plain` is the command with which a user
+/// can repeat a failure.
 pub(super) fn describe_file(
     request: &DescribeRequest,
     spec: &ProcessSpec,
@@ -329,7 +331,7 @@ pub fn check_countable(kind: SourceKind) -> Result<(), &'static str> {
     }
 }
 
-/// The result that a harness reported for a case, if any, and what is wrong with its events.
+/// The result that a harness reported for a case, if any, and the fault in its events, if any.
 pub(super) type HarnessObservation = (Option<RunResult>, Option<FailureCause>);
 
 pub(super) struct CountingInputs<'a> {
@@ -342,7 +344,7 @@ pub(super) struct CountingInputs<'a> {
     pub plain: &'a ProcessSpec,
     /// Builds the commands for the harness.
     pub commands: &'a dyn Fn(&SampleDivision) -> EventLog,
-    /// Interprets the events of the harness: the result of the case, and what is wrong with it.
+    /// Extracts the result of the case, and any fault, from the events of the harness.
     pub observe: &'a dyn Fn(&EventLog) -> HarnessObservation,
 }
 
@@ -366,7 +368,8 @@ pub(super) fn perform_counted(inputs: &CountingInputs<'_>) -> RunOutcome {
     let mut attempt = perform_process(inputs, &spec, &samples);
     let read_counts =
         |name: &str| EventCounts::parse(&fs::read_to_string(folder.folder().join(name)).ok()?);
-    // `counts.1` is for an empty section. Its counts are the cost of counting, which is subtracted.
+    // `counts.1` has the counts of an empty section. These counts are the cost of counting itself,
+    // and are subtracted.
     let counts = read_counts("counts.2").zip(read_counts("counts.1"));
     match counts {
         Some((counted, empty)) => {

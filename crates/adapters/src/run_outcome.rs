@@ -32,7 +32,7 @@ pub trait LanguageHarness: Sync {
     /// performed.
     fn prepare_job(&self, _job: &BenchmarkJob, _setting: &RunContext<'_>) {}
 
-    /// Returns the program of variants that do not name a program.
+    /// Returns the program to start for variants that do not name one.
     fn default_program(&self, source: &BenchmarkSource) -> PathBuf;
 
     /// Whether a variant's program may be queried for its version. A benchmark program might
@@ -41,7 +41,8 @@ pub trait LanguageHarness: Sync {
         true
     }
 
-    /// Whether the harness decides the length and number of samples.
+    /// Whether the harness divides a run into samples as `--samples`, `--time`, `--iterations` and
+    /// `--warmup` request.
     fn divides_runs(&self) -> bool {
         false
     }
@@ -61,14 +62,16 @@ const MAX_VALUE: f64 = 1e150;
 /// Outcome of one execution: the report and the resource usage of the process, if it was started,
 /// and the reason for a failure.
 ///
-/// If a process both reports and fails, its measurements are kept together with the failure.
+/// If a process reports results but then fails, its measurements are kept together with the
+/// failure.
 #[derive(Debug, Clone, Default)]
 pub struct RunOutcome {
     /// Reported results in order.
     pub observations: Vec<RunResult>,
-    /// Why the execution counts as failed.
+    /// The reason, if the execution failed.
     pub failure: Option<StepFailure>,
-    /// Whether the user interrupted the process. If so, the run counts as not executed.
+    /// Whether the user interrupted the process. If so, the run is treated as if it had not been
+    /// executed.
     pub interrupted: bool,
     /// Start in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,
@@ -130,7 +133,7 @@ impl RunResult {
     }
 }
 
-/// Builds a cause from a sentence fragment.
+/// Builds a failure cause. `reason` is a sentence fragment, such as "reported no finite rate".
 pub(crate) fn invalid_cause(reason: impl Into<String>) -> FailureCause {
     FailureCause::Invalid { reason: reason.into() }
 }

@@ -45,9 +45,10 @@ impl ConfirmationResult {
     }
 }
 
-/// Evaluates these runs. Returns `None` if no analysis is due after this number of runs, or if the
-/// analysis leaves the question open. `delta` is the smallest change that matters, as a fraction.
-/// `is_more` says whether the candidate's values were larger when the change was suspected.
+/// Evaluates the runs of a confirmation so far. Returns `None` if no analysis is due after this
+/// number of runs, or if the analysis leaves the question open. `delta` is the smallest change that
+/// matters, as a fraction. `is_more` says whether the candidate's values were larger when the
+/// change was suspected.
 ///
 /// # Errors
 /// Returns an error if a value has no logarithm or no block has both sides.

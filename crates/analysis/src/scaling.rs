@@ -2,8 +2,8 @@
 //! it follows.
 //!
 //! Combines two parts of `speedwell_stats`: one decides where throughput stops growing, and the
-//! other fits a curve to the means of the accepted levels. Loads and snippets share this module,
-//! because it does not know what a worker does. Start at [`evaluate_scaling`].
+//! other fits a curve to the means of the accepted levels. This module does not depend on what a
+//! worker does, so it serves both loads and snippets. Start at [`evaluate_scaling`].
 
 use speedwell_stats::usl::{self, UslPoint};
 
@@ -23,7 +23,7 @@ pub struct ScalingFindings {
     pub answer: SaturationAnswer,
     /// Fit of the Universal Scalability Law, or why there is none.
     pub curve: Result<UslFit, UslError>,
-    /// Concurrency at which the law peaks, if known.
+    /// Concurrency at which the fitted law predicts the highest throughput, if known.
     pub peak: Option<f64>,
     /// Data behind the answer: concurrency and throughput of each measurement ("visit") of a level.
     pub visits: Vec<(u32, f64)>,

@@ -39,7 +39,8 @@ pub(super) enum DataEnd {
 pub(super) struct SequentialOutcome {
     /// Data used.
     pub data: ComparedData,
-    /// Direction of the change if its p value survives the correction.
+    /// Direction of the change, if a look found one. The caller accepts it only if `p` survives the
+    /// correction.
     pub direction: Option<ShiftDirection>,
     /// Whether the change is shown to be within delta.
     pub is_same: bool,

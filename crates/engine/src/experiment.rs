@@ -360,8 +360,9 @@ pub fn estimate_loads(plan: &SessionPlan) -> anyhow::Result<Option<ExperimentEst
 
 /// Estimates the time and requests of all runs from a trial; `None` if the estimate is empty or the
 /// plan is not an experiment. `lived_ns` are the lifetimes of the trial runs in the order of
-/// [`try_cases`](crate::try_cases): all variants of a job, then the next job. The time of the load
-/// is added to each. `None` stands for runs that do not count.
+/// [`try_cases`](crate::try_cases): all variants of a job, then the next job. The planned time of
+/// the run's load is added to each lifetime. If an entry is `None`, the runs of that job and
+/// variant are left out of the estimate.
 ///
 /// # Errors
 /// Fails if the definition was stored by a version of this program with a different grammar.

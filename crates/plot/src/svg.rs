@@ -1,5 +1,6 @@
 //! Writes SVG: the elements, attributes and text that the charts need. Numbers have at most two
-//! decimals, so a chart gives the same text on every machine. Also defines their colors.
+//! decimals, so a chart gives the same text on every machine. Also defines the colors of the
+//! charts.
 
 use crate::text::{FONT_FAMILIES, text_outline, text_width};
 use std::borrow::Cow;
@@ -7,7 +8,7 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-/// Target of a drawing.
+/// The medium for which a drawing is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OutputMedium {
     /// A separate file. Text can be selected, searched and read aloud.

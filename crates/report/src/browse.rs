@@ -249,7 +249,7 @@ pub fn describe_machine(machine: &StoredMachine) -> Document {
 pub struct EnvironmentChange {
     /// The first session with the new value.
     pub session: i64,
-    /// What changed.
+    /// The name of the changed property.
     pub name: String,
     /// The old value; empty if unknown.
     pub before: String,
@@ -441,7 +441,7 @@ fn scope_names(token: &StoredToken) -> String {
     names.join(", ")
 }
 
-/// Joins names. `None` stands for all.
+/// Joins names. `None` becomes "all".
 fn name_list(names: Option<&[String]>) -> String {
     names.map_or_else(|| "all".to_owned(), |names| names.join(", "))
 }

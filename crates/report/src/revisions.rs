@@ -470,7 +470,7 @@ fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
 }
 
 /// Returns a note on the difference between the ends. Returns `None` if the ends do not clearly
-/// differ, because the headline then says so.
+/// differ, because the headline already states that.
 fn ends_note(found: &BisectFindings) -> Option<ReportBlock> {
     let Some(EndsComparison::Differ(change)) = found.standing.ends else {
         return None;

@@ -114,7 +114,8 @@ fn label_by_metric(section: &SummarySection<'_>) -> (String, Vec<LabelLine>) {
     (section[0].case.id(), section.iter().enumerate().map(label).collect())
 }
 
-/// Returns the caption: what all rows share.
+/// Returns the caption, which names the metric, the unit, the number of runs and the variant, if
+/// all rows share them.
 fn caption_line(
     metric: Option<&Metric>,
     unit: Option<String>,
@@ -267,8 +268,8 @@ impl SummaryLine<'_> {
     }
 }
 
-/// Prepares the rows of one table, in the order of `section`. Rows that are `alike` (about one
-/// metric) get a common unit where possible.
+/// Prepares the rows of one table, in the order of `section`. If the rows are `alike` (all about
+/// one metric), they get a common unit where possible.
 pub fn prepare_lines<'a>(
     section: &[&'a CaseSummary],
     alike: bool,

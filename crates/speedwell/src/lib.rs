@@ -35,7 +35,7 @@ mod stored_session;
 mod worker;
 
 pub use arguments::build_grammar;
-// For a benchmark and a test of the history.
+// Public for a benchmark and a test of the history.
 pub use history::project as project_history;
 pub use status::CommandStatus;
 

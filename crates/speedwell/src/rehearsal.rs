@@ -1,5 +1,6 @@
-//! What happens before the first run: `--list` shows what would be measured, `--test` finds out
-//! whether every case works, and the requested report is checked by building it from made-up values.
+//! Performs the steps before the first run: `--list` shows what would be measured, `--test` finds
+//! out whether every case works, and the requested report is checked by building it from made-up
+//! values.
 //!
 //! A nonexistent sort column, x-axis parameter or chart is thus rejected early. The module cannot
 //! check the names of metrics, because only a run reveals them (see `engine::rehearsal`). Start at

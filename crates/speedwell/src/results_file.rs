@@ -287,7 +287,7 @@ impl AsvResults {
     }
 }
 
-/// Lists the visible entries of a folder, by name.
+/// Lists the visible entries of a folder, sorted by name.
 fn visible_entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder)
         .with_context(|| format!("cannot read the folder '{}'", folder.display()))?

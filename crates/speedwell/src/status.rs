@@ -44,7 +44,8 @@ impl CommandStatus {
         decisive.into_iter().find(outranks).unwrap_or(self.worse_of(other))
     }
 
-    /// Converts the exit code of a drop-in replacement.
+    /// Converts an exit code for which there is no constant here, such as that of a command which
+    /// `speedwell tune` executed.
     pub fn from_code(code: i32) -> CommandStatus {
         CommandStatus(code.clamp(0, 255) as u8)
     }
@@ -118,7 +119,7 @@ pub fn print_hint(message: &str) {
     print_stderr("hint", message);
 }
 
-/// Returns the status for a list of failures; skipped benchmarks do not count.
+/// Returns the status for a list of failures. Skipped benchmarks are not failures.
 pub fn status_of_failures(failures: &[StepFailure]) -> CommandStatus {
     if failures.iter().any(|failure| !failure.cause.is_skip()) {
         CommandStatus::FAILED

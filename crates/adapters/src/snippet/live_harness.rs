@@ -47,7 +47,7 @@ pub struct LiveHarness {
     clock: WaitClock,
 }
 
-/// A command that failed, or a harness that has ended.
+/// The failure of a command, or the end of a harness before it answered a command.
 #[derive(Debug, Clone)]
 pub struct HarnessFailure {
     /// Cause of the failure.
@@ -99,12 +99,13 @@ impl CommandAnswer {
         }
     }
 
-    /// Returns the timing of `job` with these samples.
+    /// Returns the timing of `job`. `samples` is the division into samples that was requested for
+    /// the run.
     pub fn timing(&self, job: &str, samples: &SampleDivision) -> Option<SnippetTiming> {
         parse_timing(job, self.events.iter(), samples)
     }
 
-    /// Returns the first event of that verb.
+    /// Returns the first event whose verb is `verb`.
     pub fn first(&self, verb: &str) -> Option<&ProtocolMessage> {
         self.events.iter().find(|event| event.verb == verb)
     }
@@ -193,8 +194,8 @@ impl LiveHarness {
         self.send_command(workers_command(job, count), START_TIMEOUT, &mut |_| {})
     }
 
-    /// Makes the language's runtime report its gauges at this interval. The answer holds the first
-    /// values.
+    /// Makes the language's runtime report its gauges at this interval. The answer contains the
+    /// first values.
     ///
     /// # Errors
     /// Fails if the process has ended or does not answer in time.
@@ -208,7 +209,7 @@ impl LiveHarness {
     /// run. `on_event` receives every event as it arrives.
     ///
     /// # Errors
-    /// Fails if the process died, or took far longer than it should.
+    /// Fails if the process died, or took far longer than `expected`.
     pub fn run_jobs(
         &mut self,
         jobs: &[String],
@@ -227,8 +228,8 @@ impl LiveHarness {
     /// Lets the process clean up, and waits for it to exit.
     ///
     /// # Errors
-    /// Fails if the process did not end successfully. A failure of 'done' is an event of the answer
-    /// instead.
+    /// Fails if the process did not end successfully. If only the snippet's cleanup code ('done')
+    /// fails, the answer contains an error event instead.
     pub fn shut_down(mut self) -> Result<CommandAnswer, HarnessFailure> {
         self.commands = None;
         let deadline = self.clock.now() + EXIT_TIMEOUT;
@@ -395,7 +396,8 @@ impl ChildConversation for CommandRelay {
             return NextStep::Wait;
         }
         let complete = self.pending.is_some_and(|final_verb| is_last(&message, final_verb));
-        // Without a receiver of events, no command follows, and the process quits.
+        // Sending fails if nobody receives events any more. No command follows then, and the
+        // process is told to quit.
         let _ = self.messages.send(message);
         if !complete {
             return NextStep::Wait;
@@ -430,7 +432,8 @@ fn stop_message() -> Vec<u8> {
 }
 
 /// Returns how long a run is expected to take; `None` for other commands, and for runs without a
-/// planned duration. If an iteration is longer than a window, the run takes longer.
+/// planned duration. If a single iteration takes longer than the planned duration of a sample, the
+/// run takes longer than expected.
 fn expected_length(command: &ProtocolMessage) -> Option<Duration> {
     let number = |key| command.parse_number::<u64>(key);
     let interval_ns = number("interval_ns").filter(|_| command.verb == "run")?;

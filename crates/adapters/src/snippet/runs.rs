@@ -475,8 +475,9 @@ impl SharedProcess {
     }
 }
 
-/// Returns how long a run is expected to take, at most `timeout`. If an iteration is longer than a
-/// window, the run takes longer; if the number of iterations is fixed, returns `timeout`.
+/// Returns how long a run is expected to take, at most `timeout`. If the number of iterations is
+/// fixed, returns `timeout`. If a single iteration takes longer than the planned duration of a
+/// sample, the run takes longer than expected.
 pub fn expected_duration(samples: &SampleDivision, timeout: Duration) -> Duration {
     samples.planned_time().map_or(timeout, |time| time.min(timeout))
 }

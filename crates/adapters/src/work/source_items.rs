@@ -22,7 +22,7 @@ pub struct SourceItem {
     pub belongs_to: Vec<String>,
     /// Whether the declaration takes effect even if nothing names it.
     pub is_always: bool,
-    /// Whether it only imports names of other files.
+    /// Whether the declaration only imports names of other files.
     pub is_import: bool,
 }
 

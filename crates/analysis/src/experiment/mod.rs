@@ -5,8 +5,9 @@
 //! the ordinary analysis. Start at [`analyze_experiment`].
 //!
 //! Latency curves ([`latency_curves`]) show the time within which each percentage of requests was
-//! served. Runs count as independent, requests do not: a curve is the median over its runs, and the
-//! band around it spans their minimum and maximum.
+//! served. Runs are treated as independent of each other; requests of one run are not. A curve
+//! therefore shows the median over its runs, and the band around it spans their minimum and
+//! maximum.
 
 mod claim;
 
@@ -294,8 +295,8 @@ fn headline_verdict(
     row.map_or(Verdict::Unclear, |row| row.verdict)
 }
 
-/// Number of requests in a recorded load of this case. It follows from the timed runs of the
-/// baseline, or of all variants if the baseline has none.
+/// Number of requests to send while a profile of this case is recorded. It is computed from the
+/// timed runs of the baseline, or of all variants if the baseline has none.
 pub fn recorded_requests(session: &Session, case: &Case, baseline: &str) -> Option<u64> {
     let rates = |is_selected: &dyn Fn(&str) -> bool| -> Option<f64> {
         let runs = session.runs.iter();
@@ -545,7 +546,7 @@ pub struct LatencyCurve {
 }
 
 impl LatencyCurve {
-    /// Median time of a percentage.
+    /// Time within which `percent` percent of the requests were served: the median over the runs.
     pub fn median_at(&self, percent: u32) -> Option<f64> {
         let point = self.points.iter().find(|(listed, _)| *listed == percent);
         point.map(|(_, [middle, ..])| *middle)
@@ -585,7 +586,8 @@ pub fn latency_curves(session: &Session) -> Vec<LatencyCurve> {
     curves.into_iter().map(|(curve, rows)| complete_curve(curve, &rows, session)).collect()
 }
 
-/// Times of all percentages, from a load by Speedwell's own generator.
+/// Times within which each percentage of requests was served, in a load by Speedwell's own
+/// generator.
 fn times_of_histogram(load: &LoadRun) -> Option<PercentTimes> {
     let mut row = [f64::NAN; 101];
     for served in percent_rows(load.measured.totals.latency.service_times()) {

@@ -383,7 +383,7 @@ const OPERATORS: [(&str, LimitOperator); 4] = [
 
 const FIGURE_NAMES: &str = "throughput, errors, ok, mean, max, p50 ... p99.99";
 
-/// Parses the figure; an error carries its position in bytes.
+/// Parses the figure. An error contains its position in `name`, in bytes.
 fn parse_figure(name: &str, is_share: bool) -> Result<LoadFigure, (usize, String)> {
     let start = name.len() - name.trim_start().len();
     let name = name.trim();

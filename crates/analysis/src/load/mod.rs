@@ -208,8 +208,8 @@ fn generator_stats(run: &LoadRun) -> GeneratorStats {
     }
 }
 
-/// Fewest and most requests on one connection. A minimum of 0, from a connection that carried no
-/// request, does not count.
+/// Fewest and most requests on one connection. A thread's minimum of 0 comes from a connection that
+/// carried no request, and is ignored.
 fn requests_per_connection(threads: &[ThreadReport]) -> Option<(u64, u64)> {
     let max_requests = threads.iter().map(|thread| thread.most_requests).max()?;
     let has_minimum = |thread: &&ThreadReport| (1..=max_requests).contains(&thread.fewest_requests);
@@ -452,7 +452,7 @@ pub struct LoadHalves {
 
 /// Compares the halves of a load; returns them if they differ. `course` is the quantity to compare.
 /// For an open load, the caller passes the median time, because the schedule determines the
-/// throughput. For a load with a varying schedule, this is not called.
+/// throughput. The caller does not compare the halves of a load with a varying schedule.
 fn compare_halves(measured: &LoadMeasurement, course: DriftMetric) -> Option<LoadHalves> {
     let interval_ns = measured.timeline.interval_ns;
     let per_second = 1e9 / interval_ns as f64;
@@ -509,8 +509,8 @@ fn machine_remarks(run: &LoadRun) -> Vec<LoadRemark<'_>> {
     remarks
 }
 
-/// Verdict on the whole load. If the whole load seems punctual but some machine was late, the
-/// verdict on the latest machine counts: punctual machines must not hide a late one.
+/// Verdict on the whole load. If the whole load seems punctual but some machine was late, returns
+/// the verdict on the machine with the greatest lateness, so that punctual machines do not hide it.
 fn combined_verdict(load_verdict: OpenVerdict, parts: &[LoadPart]) -> OpenVerdict {
     let verdict_of_part = |part: &LoadPart| {
         let (own_lag_p99_ns, own_lag_limit_ns) = part.own_lag_p99_ns?;

@@ -71,7 +71,7 @@ impl ValidityCheck {
 /// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FindingSeverity {
-    /// The figures are not what their names say.
+    /// The figures do not measure what their names suggest.
     Red,
     /// The figures mean less than they seem to.
     Amber,
@@ -103,7 +103,7 @@ pub struct ValidityFinding {
 }
 
 impl ValidityFinding {
-    /// A finding about figures that are not what their names say.
+    /// A finding about figures that do not measure what their names suggest.
     pub(super) fn red(
         check: ValidityCheck,
         says: impl Into<String>,

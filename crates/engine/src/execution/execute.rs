@@ -715,7 +715,7 @@ fn draw_processor(plan: &SessionPlan, block: u32) -> Option<CpuSet> {
     usable.cpus().get(index).map(|&cpu| CpuSet::from_iter([cpu]))
 }
 
-/// Performs all slots at the same time, and starts them in order.
+/// Starts the slots in order, and performs all of them at the same time.
 fn run_concurrently(
     slots: &[PlanSlot],
     perform: impl Fn(&PlanSlot) -> RunOutcome + Sync,

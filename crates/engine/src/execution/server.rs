@@ -98,7 +98,7 @@ pub enum ListenerOwner {
     Nobody,
     /// The server, or a process that it started.
     Own,
-    /// These other processes.
+    /// Other processes; contains their names.
     Stranger(String),
 }
 
@@ -241,8 +241,8 @@ fn listening_sockets(address: &ServerAddress) -> BTreeSet<u64> {
     }
 }
 
-/// Whether an address belongs to this machine. Only then does our kernel know which process listens
-/// at it.
+/// Whether an address belongs to this machine. Only then does the kernel of this machine know which
+/// process listens there.
 fn is_local(address: &ServerAddress) -> bool {
     match address {
         ServerAddress::Internet(socket) => TcpListener::bind((socket.ip(), 0)).is_ok(),

@@ -120,7 +120,8 @@ struct PlanFolders {
     /// Folders to send: projects, and folders of files that belong to no project.
     sent: BTreeSet<PathBuf>,
     /// All folders named in the plan, whose paths are rewritten for the machine. Some of these
-    /// folders, such as the folder that holds the groups, also contain files that are not sent.
+    /// folders, such as the folder that contains all groups of benchmarks, also contain files that
+    /// are not sent.
     named: BTreeSet<PathBuf>,
 }
 

@@ -31,7 +31,7 @@ const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 const MIN_REPORTED_WAIT: Duration = Duration::from_secs(60);
 
 /// Performs the tasks with these numbers. If `tasks` is a single `-`, performs requests of the
-/// coordinator instead, until it ends the connection.
+/// coordinator instead, until the coordinator ends the connection.
 ///
 /// # Errors
 /// Fails if a request cannot be read or a spool cannot be written. Failures while measuring are

@@ -249,11 +249,13 @@ pub fn bundle_id(entries: &[BundleEntry]) -> String {
     encode_hex(context.finish().as_ref())
 }
 
-/// Checks that a list of entries from any source is valid: all paths must stay within one folder.
+/// Checks a list of entries, which may come from another machine: all paths must stay within one
+/// folder.
 ///
 /// # Errors
 /// Fails if the list is not sorted or a digest is malformed. Also fails if a path is absolute, is
-/// not normalized, leaves the folder, occurs twice or goes through a file.
+/// not normalized, leaves the folder or occurs twice, or if one of its parent folders is listed as
+/// a file.
 pub fn validate_entries(entries: &[BundleEntry]) -> anyhow::Result<()> {
     for pair in entries.windows(2) {
         ensure!(pair[0].path < pair[1].path, "the bundle has two files named '{}'", pair[1].path);

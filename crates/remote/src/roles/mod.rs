@@ -6,8 +6,8 @@
 //! machine. Start at [`prepare_machines`].
 //!
 //! An experiment holds the scheduler's job, if there is one, and a lock on each machine from its
-//! first run to its last ([`MachineLease`]). Therefore, no run blocks halfway, and users who wait
-//! for exclusive use of a machine are not starved.
+//! first run to its last ([`MachineLease`]). Runs therefore never wait for a machine halfway. Other
+//! users who wait for exclusive use of a machine get it when the experiment ends.
 
 mod assign;
 mod connection;

@@ -21,7 +21,8 @@ pub struct MetricPanel<'a> {
     pub metric: &'a Metric,
     /// How the metric's values are shown.
     pub scale: FigureScale,
-    /// What all cases share; may be empty.
+    /// The benchmark, folder or parameters that all cases share, as text for the subtitle; may be
+    /// empty.
     pub shared: String,
     /// Cases in the order of the tables.
     pub categories: Vec<CaseCategory<'a>>,
@@ -112,7 +113,8 @@ impl ComparedSides {
     }
 }
 
-/// Returns what all cases share, and the name of each case with its index in `cases`.
+/// Returns a text that names the benchmark, folder or parameters that all cases share, and the name
+/// of each case with its index in `cases`.
 pub fn label_cases(cases: &[Arc<Case>]) -> (String, Vec<(usize, String)>) {
     let labels = CaseLabels::new(cases);
     let mut heading = String::new();
@@ -136,7 +138,7 @@ impl MetricPanel<'_> {
         metric_axis(self.metric, &self.scale, values)
     }
 
-    /// Returns what all cases share, if anything.
+    /// Returns the subtitle: the benchmark, folder or parameters that all cases share, if any.
     pub fn subtitle(&self) -> Option<String> {
         Some(self.shared.clone()).filter(|shared| !shared.is_empty())
     }

@@ -266,7 +266,7 @@ impl<'a> TrendDrawing<'a> {
         notes
     }
 
-    /// Returns a coordinate between a point and the position before it.
+    /// Returns a coordinate between the point at `index` and the position before it.
     fn place_before(&self, index: usize) -> Option<f64> {
         let position = self.series.trend.points[index].position;
         let coordinate = *self.coordinates.get(&position)?;

@@ -131,7 +131,7 @@ fn section_table(section: &ComparisonSection<'_>, output: &OutputOptions) -> Rep
 /// Comparisons that share a table; never empty.
 #[derive(Debug)]
 pub struct ComparisonSection<'a> {
-    /// What a row stands for.
+    /// The kind of rows in the section's table.
     pub rows: SectionRows,
     /// The section's comparisons. All have the same baseline, unless the rows are pairs.
     pub comparisons: Vec<&'a CandidateComparison>,
@@ -152,7 +152,8 @@ pub enum SectionRows {
 
 /// The rows of a table with their names.
 pub struct NamedRows<'a> {
-    /// What all rows share; may be empty.
+    /// The case, or the benchmark, folder or parameters, that all rows share, as text for the
+    /// caption; may be empty.
     pub shared: String,
     /// Headings and rows in the order of the table.
     pub lines: Vec<LabelLine>,
@@ -207,7 +208,8 @@ impl<'a> ComparisonSection<'a> {
         true
     }
 
-    /// Returns the section's title, given all comparisons.
+    /// Returns the section's title. `all` are the comparisons of all sections: the title names only
+    /// what differs between them.
     pub fn section_title(&self, all: &[CandidateComparison]) -> String {
         let first = self.first_comparison();
         if self.rows == SectionRows::Pairs {
@@ -382,7 +384,7 @@ fn unmatched_blocks(
     blocks
 }
 
-/// Says that the other side of a case failed, and how.
+/// Describes how the other side of a case failed; `None` if it did not fail.
 fn failed_partner(
     id: &str,
     variant: &str,

@@ -334,8 +334,8 @@ fn percent_cell(share: f64, digits: usize) -> ReportCell {
 // Draws four flame graphs of two profiles: one of each side, and two of the difference between the
 // sides. One difference has the boxes of the baseline, the other the boxes of the candidate.
 //
-// All four share one scale: a box twice as wide stands for twice the cost. Only the difference
-// with the boxes of the baseline shows what disappeared from the baseline.
+// All four share one scale: a box twice as wide stands for twice the cost. Of the two differences,
+// only the one with the boxes of the baseline shows functions that only the baseline has.
 
 /// Kinds of code, in the order of their colors.
 const CODE_KINDS: [&str; 2] = ["script", "native code"];
@@ -506,7 +506,7 @@ fn code_kind(name: &str) -> usize {
 pub struct ProfileSide<'a> {
     /// The side's name.
     pub label: &'a str,
-    /// Where the side's time went.
+    /// The side's profile, which shows where its time went.
     pub profile: &'a StackProfile,
 }
 

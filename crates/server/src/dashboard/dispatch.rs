@@ -332,7 +332,7 @@ fn session_lines(store: &Store, page: &PageContent) -> Result<Vec<u8>, HttpError
 
 /// Runs the handler of a form.
 fn apply_form(context: &mut RequestContext) -> Result<Response<Body>, HttpError> {
-    // A form that cannot be read is rejected first, whatever its page is.
+    // A form that cannot be read is rejected first, whichever page it was sent to.
     context.parse_form()?;
     if let Some(handler) = routes::find_fixed("POST", context.uri.path()) {
         return handler(context);

@@ -49,7 +49,8 @@ pub fn decode_segment(text: &str) -> Option<String> {
     (!text.contains('\0')).then_some(text)
 }
 
-/// Links a column of all tables named `table`. `href_for` maps a cell's raw value to its target.
+/// Adds links to a column of all tables named `table`. `href_for` maps a cell's raw value to the
+/// address of its link.
 pub fn link_column(
     document: &mut Document,
     table: &str,
@@ -59,7 +60,8 @@ pub fn link_column(
     link_by(document, table, [key, key], href_for);
 }
 
-/// Links the column `shown`. `href_for` maps the same row's raw value in column `by` to the target.
+/// Adds links to the column `shown`. `href_for` maps the same row's raw value in column `by` to the
+/// address of the link.
 pub fn link_by(
     document: &mut Document,
     table: &str,

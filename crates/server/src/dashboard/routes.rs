@@ -33,7 +33,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// All routes. If several match a path, the first one counts.
+/// All routes. If several match a path, the first one is used.
 const ROUTES: &[Route] = &[
     // Routes for operators and for logins. The handlers check permissions themselves.
     get("/health/ready", Nothing, Response(api::check_ready)),
@@ -313,7 +313,7 @@ pub struct Route {
     pub is_heavy: bool,
     /// Entry of the navigation bar that leads to the page; empty if there is none.
     pub section: &'static str,
-    /// What an endpoint of the API does. This field and the following ones are only for the API.
+    /// Summary of an API endpoint. This field and the following ones are only used for the API.
     pub summary: &'static str,
     /// Query keys with their descriptions.
     pub query: &'static [(&'static str, &'static str)],

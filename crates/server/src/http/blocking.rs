@@ -187,7 +187,8 @@ pub struct ClientPermit {
     _place: QueuePlace,
 }
 
-/// Place of one request in its client's queue. The request counts until the place is dropped.
+/// Place of one request in its client's queue. Until the place is dropped, the request counts
+/// towards the client's limit.
 #[derive(Debug)]
 struct QueuePlace {
     client: String,

@@ -395,9 +395,10 @@ impl LimiterState {
         }
     }
 
-    /// Moves a connection to the other quota of its address.
+    /// Counts a connection towards the other quota of its address from now on. `is_within` is true
+    /// for the general quota.
     fn move_to_quota(&mut self, slot: &ConnectionSlot, is_within: bool) {
-        // An evicted connection no longer counts.
+        // An evicted connection was already removed from the counts.
         if lock(&slot.permit).is_none() {
             return;
         }
@@ -417,8 +418,9 @@ impl ConnectionPermit {
         lock(&self.limiter.state).silent.remove(&self.number);
     }
 
-    /// Whether the connection counts towards the general quota. If that quota has room again, first
-    /// moves the connection to it.
+    /// Whether the connection counts towards the general quota. If the connection counts towards
+    /// the login quota but the general quota has room again, it counts towards the general quota
+    /// from now on.
     fn is_within_quota(&self) -> bool {
         if self.slot.is_within.load(Ordering::Relaxed) {
             return true;
@@ -433,7 +435,8 @@ impl ConnectionPermit {
         true
     }
 
-    /// Moves the connection, which is now authenticated, to the login quota if that has room.
+    /// Records that the connection is authenticated. If the login quota of its address has room,
+    /// the connection counts towards the login quota from now on.
     pub(crate) fn record_login(&self) {
         let mut state = lock(&self.limiter.state);
         let address = self.slot.address;
@@ -454,7 +457,7 @@ impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut state = lock(&self.limiter.state);
         state.silent.remove(&self.number);
-        // An evicted connection no longer counts.
+        // An evicted connection was already removed from the counts.
         if let Some(permit) = lock(&self.slot.permit).take() {
             state.remove_slot(&self.slot);
             drop(permit);

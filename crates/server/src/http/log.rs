@@ -90,7 +90,7 @@ impl RequestLog {
     }
 }
 
-/// What is known about a request before its response is sent.
+/// Facts about a request that are known before its response is sent.
 #[derive(Debug)]
 pub(crate) struct LogEntry {
     pub received_at: jiff::Timestamp,

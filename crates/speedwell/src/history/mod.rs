@@ -123,7 +123,8 @@ fn list_sessions(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
 /// Timeout of the git queries that `--since REVISION` needs, which read the history.
 const GIT_HISTORY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Translates the options for the store. `--filter` matches the current names of cases.
+/// Translates the options into a filter for the store. `--filter` matches the current names of
+/// cases.
 fn build_filter(store: &Store, args: &HistoryArgs) -> Result<SessionFilter> {
     let mut filter = SessionFilter { branch: args.branch.clone(), ..SessionFilter::default() };
     if let Some(word) = &args.since {

@@ -192,7 +192,7 @@ impl ExecutionArgs {
     }
 }
 
-/// How a measuring command executes plans, and what happens to the results.
+/// The task of a measuring command: how it executes plans, and what it does with the results.
 #[derive(Debug, Default)]
 pub struct MeasureTask {
     pub settings: AnalysisSettings,

@@ -64,7 +64,7 @@ pub struct LoadResult {
     pub recording: Option<FinishedRecording>,
 }
 
-/// Adds the metrics of a load, and what the load cost the server.
+/// Adds the metrics of a load, and the resources that the server used for it.
 pub fn add_server_metrics(result: &LoadResult, ready: &ServerReady, report: &mut RunReport) {
     let run = result.session.runs.first();
     for sample in run.into_iter().flat_map(|run| &run.samples) {
@@ -80,7 +80,8 @@ pub fn add_server_metrics(result: &LoadResult, ready: &ServerReady, report: &mut
     }
 }
 
-/// Adds what the load cost the target, and the CPU pressure and steal of the machine.
+/// Adds the resources that the target used for the load, such as processor time per request, and
+/// the CPU pressure and steal of the machine.
 fn add_target_cost(result: &LoadResult, ready: &ServerReady, report: &mut RunReport) {
     let sample_value = |name: &str| {
         let samples = result.session.runs.first().map(|run| &run.samples);

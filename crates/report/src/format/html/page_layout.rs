@@ -92,8 +92,8 @@ pub enum LoginState {
     },
 }
 
-/// A form. The values become the query of an address. If the form changes something, they are
-/// posted instead.
+/// A form. Submitting it opens its address with the values of the fields as the query. A form that
+/// changes something posts the values instead.
 #[derive(Debug, Clone, Default)]
 pub struct PageForm {
     /// The address to which the form sends its values.

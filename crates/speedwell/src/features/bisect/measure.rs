@@ -53,7 +53,7 @@ pub struct BisectRequest {
     pub program: Option<PathBuf>,
     /// The metric to follow. The default is the first reported metric.
     pub metric: Option<String>,
-    /// Whether a result counts even if its revision changed the benchmark itself.
+    /// Whether a result is used even if its revision changed the benchmark itself.
     pub with_own_benchmarks: bool,
     /// What to measure. The bisection sets the variants itself.
     pub measuring: MeasureRequest,
@@ -64,7 +64,8 @@ pub struct BisectRequest {
 /// Plans a search: lists the revisions, builds both ends, and selects the case to measure.
 ///
 /// # Errors
-/// Fails if the range is invalid, an end cannot be built, or the targets are not exactly one case.
+/// Fails if the range is invalid, an end cannot be built, or the targets do not select exactly one
+/// case.
 pub fn plan_bisection(
     request: &BisectRequest,
     listener: &mut EventListener<'_>,
@@ -489,7 +490,8 @@ impl BisectRun<'_, '_> {
     }
 }
 
-/// Describes that a revision could not be built. `replay` is a command that repeats the attempt.
+/// Builds the failure for a revision that could not be built. `replay` is a command that repeats
+/// the attempt.
 pub fn build_failure(
     plan: &SessionPlan,
     variant: &str,

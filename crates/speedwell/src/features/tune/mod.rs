@@ -82,7 +82,7 @@ struct ActionArgs {
     output: OutputArgs,
 }
 
-/// Where the settings are.
+/// The machine whose settings are changed: this machine or, in tests, a folder that stands for it.
 #[derive(Debug, Args)]
 pub struct TunePlace {
     /// A folder that stands for the machine, for tests
