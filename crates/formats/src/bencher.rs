@@ -6,8 +6,8 @@
 //! measure, so the user must state it; BMF does not either, except for the measures that bencher
 //! defines. Does not fetch responses. Start at [`read`] or [`read_metrics`].
 
+use super::InputFile;
 use super::duplicate_names::{ListedResult, distinguish_results};
-use super::input::InputFile;
 use super::points::{FileSessions, PointKey, revision_origin};
 use super::session_builder::{DroppedEntries, ImportedProcess, SessionBuilder, value_sample};
 use crate::foreign::json::{self, JsonContent, JsonNode};

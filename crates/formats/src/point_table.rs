@@ -5,8 +5,8 @@
 //! `benchmark` is the name of the benchmark, and every other numeric column is a metric. The user
 //! must state the direction of each metric, because such files do not. Start at [`read`].
 
+use super::InputFile;
 use super::duplicate_names::{ListedResult, add_distinguishing_parameters};
-use super::input::InputFile;
 use super::points::{FileSessions, PointKey, revision_origin};
 use super::session_builder::{DroppedEntries, ImportedProcess, value_sample};
 use crate::foreign::require_utf8;
@@ -530,8 +530,8 @@ fn parse_quoted(text: &str) -> Option<(String, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::input::MetricDirections;
     use super::*;
+    use crate::MetricDirections;
     use speedwell_model::MetricDirection;
 
     fn read_text(text: &str) -> (Result<Vec<Session>>, Vec<String>) {

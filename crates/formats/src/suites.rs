@@ -5,8 +5,8 @@
 //! `foreign::suites`, which also reads what frameworks write during a measurement. Start at
 //! [`read_with`].
 
+use super::InputFile;
 use super::duplicate_names::{ListedResult, distinguish_results};
-use super::input::InputFile;
 use super::session_builder::{DroppedEntries, ImportedProcess, SessionBuilder};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::suites::{ReportedResult, criterion, divan, jmh, libtest, pytest_benchmark};
