@@ -15,7 +15,6 @@ use std::{env, fs};
 #[cfg(test)]
 mod back_end_tests;
 mod backup;
-mod benchmarks;
 mod browse;
 mod cases;
 mod changes;
@@ -32,7 +31,6 @@ mod projects;
 mod read;
 mod read_only;
 mod recorder;
-mod reference;
 mod samples;
 mod schema;
 mod selection;
