@@ -8,8 +8,9 @@
 
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::points::{FileSessions, PointKey, commit_subject, revision_origin};
-use super::session_builder::{DroppedEntries, ImportedProcess, value_sample};
-use super::{InputFile, MetricDirections};
+use super::session_builder::{
+    DroppedEntries, ImportedProcess, InputFile, MetricDirections, value_sample,
+};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::unit::MetricConversion;
 use anyhow::{Context, Result, ensure};

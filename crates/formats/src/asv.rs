@@ -8,10 +8,9 @@
 
 use super::points::{FileSessions, PointKey, revision_origin};
 use super::session_builder::{
-    DroppedEntries, ImportedProcess, ONLY_VARIANT, SessionBuilder, unknown_directions_warning,
-    value_sample,
+    DroppedEntries, ImportedProcess, InputFile, MetricDirections, ONLY_VARIANT, SessionBuilder,
+    unknown_directions_warning, value_sample,
 };
-use super::{InputFile, MetricDirections};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::unit::MetricConversion;
 use anyhow::{Context, Result, ensure};

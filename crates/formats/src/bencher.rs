@@ -6,10 +6,11 @@
 //! measure, so the user must state it; BMF does not either, except for the measures that bencher
 //! defines. Does not fetch responses. Start at [`read`] or [`read_metrics`].
 
-use super::InputFile;
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::points::{FileSessions, PointKey, revision_origin};
-use super::session_builder::{DroppedEntries, ImportedProcess, SessionBuilder, value_sample};
+use super::session_builder::{
+    DroppedEntries, ImportedProcess, InputFile, SessionBuilder, value_sample,
+};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::unit::MetricConversion;
 use anyhow::{Result, ensure};

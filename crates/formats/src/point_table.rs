@@ -5,10 +5,9 @@
 //! `benchmark` is the name of the benchmark, and every other numeric column is a metric. The user
 //! must state the direction of each metric, because such files do not. Start at [`read`].
 
-use super::InputFile;
 use super::duplicate_names::{ListedResult, add_distinguishing_parameters};
 use super::points::{FileSessions, PointKey, revision_origin};
-use super::session_builder::{DroppedEntries, ImportedProcess, value_sample};
+use super::session_builder::{DroppedEntries, ImportedProcess, InputFile, value_sample};
 use crate::foreign::require_utf8;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use jiff::fmt::strtime;
@@ -531,7 +530,7 @@ fn parse_quoted(text: &str) -> Option<(String, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MetricDirections;
+    use crate::session_builder::MetricDirections;
     use speedwell_model::MetricDirection;
 
     fn read_text(text: &str) -> (Result<Vec<Session>>, Vec<String>) {

@@ -5,9 +5,8 @@
 //! `foreign::suites`, which also reads what frameworks write during a measurement. Start at
 //! [`read_with`].
 
-use super::InputFile;
 use super::duplicate_names::{ListedResult, distinguish_results};
-use super::session_builder::{DroppedEntries, ImportedProcess, SessionBuilder};
+use super::session_builder::{DroppedEntries, ImportedProcess, InputFile, SessionBuilder};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::suites::{ReportedResult, criterion, divan, jmh, libtest, pytest_benchmark};
 use anyhow::Result;
