@@ -7,9 +7,10 @@
 //! [`read`].
 
 use super::duplicate_names::{ListedResult, distinguish_results};
-use super::input::{InputFile, MetricDirections};
 use super::points::{FileSessions, PointKey, commit_subject, revision_origin};
-use super::session_builder::{DroppedEntries, ImportedProcess, value_sample};
+use super::session_builder::{
+    DroppedEntries, ImportedProcess, InputFile, MetricDirections, value_sample,
+};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::unit::MetricConversion;
 use anyhow::{Context, Result, ensure};

@@ -7,9 +7,10 @@
 //! defines. Does not fetch responses. Start at [`read`] or [`read_metrics`].
 
 use super::duplicate_names::{ListedResult, distinguish_results};
-use super::input::InputFile;
 use super::points::{FileSessions, PointKey, revision_origin};
-use super::session_builder::{DroppedEntries, ImportedProcess, SessionBuilder, value_sample};
+use super::session_builder::{
+    DroppedEntries, ImportedProcess, InputFile, SessionBuilder, value_sample,
+};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::unit::MetricConversion;
 use anyhow::{Result, ensure};

@@ -19,7 +19,6 @@ pub mod google_benchmark;
 pub mod hdr_log;
 pub mod http_tools;
 pub mod hyperfine;
-mod input;
 pub mod json_lines;
 pub mod krun;
 mod load_report;
@@ -39,9 +38,10 @@ use crate::foreign::diagnosis::UnreadableFile;
 pub use crate::foreign::json::JsonContent;
 use crate::foreign::suites::{catch2, vitest};
 use crate::foreign::{file_beginning, require_utf8};
-pub use input::{InputFile, MetricDirections};
 pub use points::part_id;
-pub use session_builder::{SkippedLines, merge_sessions, set_parameters};
+pub use session_builder::{
+    InputFile, MetricDirections, SkippedLines, merge_sessions, set_parameters,
+};
 pub use suites::{CRITERION_JSON, name_criterion_benchmark};
 
 use anyhow::{Context, Result, bail};

@@ -6,9 +6,8 @@
 //! must state the direction of each metric, because such files do not. Start at [`read`].
 
 use super::duplicate_names::{ListedResult, add_distinguishing_parameters};
-use super::input::InputFile;
 use super::points::{FileSessions, PointKey, revision_origin};
-use super::session_builder::{DroppedEntries, ImportedProcess, value_sample};
+use super::session_builder::{DroppedEntries, ImportedProcess, InputFile, value_sample};
 use crate::foreign::require_utf8;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use jiff::fmt::strtime;
@@ -530,8 +529,8 @@ fn parse_quoted(text: &str) -> Option<(String, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::input::MetricDirections;
     use super::*;
+    use crate::session_builder::MetricDirections;
     use speedwell_model::MetricDirection;
 
     fn read_text(text: &str) -> (Result<Vec<Session>>, Vec<String>) {

@@ -6,8 +6,7 @@
 //! [`read_with`].
 
 use super::duplicate_names::{ListedResult, distinguish_results};
-use super::input::InputFile;
-use super::session_builder::{DroppedEntries, ImportedProcess, SessionBuilder};
+use super::session_builder::{DroppedEntries, ImportedProcess, InputFile, SessionBuilder};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::suites::{ReportedResult, criterion, divan, jmh, libtest, pytest_benchmark};
 use anyhow::Result;

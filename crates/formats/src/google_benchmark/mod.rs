@@ -6,7 +6,8 @@
 
 use crate::duplicate_names::{ListedResult, distinguish_results};
 use crate::foreign::google_benchmark::{
-    self, GoogleBenchmarkFile, GoogleBenchmarkRow, RowKind, context,
+    self, GoogleBenchmarkFile, GoogleBenchmarkRow, RowKind, context_warnings, read_environment,
+    started_unix_ms,
 };
 use crate::foreign::json::{JsonContent, JsonNode};
 use crate::session_builder::{
@@ -64,11 +65,11 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         reading.add_benchmark(result.case, &result.content);
     }
     remarks.extend(reading.warnings());
-    remarks.extend(context.as_ref().map_or_else(Vec::new, context::warnings));
+    remarks.extend(context.as_ref().map_or_else(Vec::new, context_warnings));
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
     let environment =
-        context.as_ref().map(|node| context::read_environment(node, ONLY_VARIANT)).transpose()?;
-    let started = context.as_ref().and_then(context::started_unix_ms);
+        context.as_ref().map(|node| read_environment(node, ONLY_VARIANT)).transpose()?;
+    let started = context.as_ref().and_then(started_unix_ms);
     reading.imported.into_session(label, environment.unwrap_or_default(), started)
 }
 

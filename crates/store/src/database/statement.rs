@@ -1,4 +1,5 @@
-//! Translates statements, so that one SQL text serves all back ends.
+//! Translates statements, so that one SQL text serves all back ends, and converts Rust values into
+//! their parameters.
 //!
 //! Statements use the common subset of SQLite and PostgreSQL: placeholders `$1 $2 ...` numbered in
 //! order of first use, `ON CONFLICT (...)`, `RETURNING`, `coalesce`, `CASE` instead of `min(a, b)`,
@@ -14,7 +15,7 @@
 //! | `FROM run {{by:run_by_case}}` | `INDEXED BY run_by_case`: otherwise the planner would search all runs of the session | nothing: row statistics keep the planner from doing so |
 //! | `{{rows:3}}` | `VALUES ($1, $2, $3)`, executed per row | the same for many rows in one round trip |
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// A statement in the shared dialect. Only [`sql!`] creates statements, so that a test can find all
 /// of them in the source.
@@ -128,6 +129,84 @@ fn expand_rows(text: &str, rows: usize) -> String {
     };
     let rows: Vec<String> = (0..rows).map(row).collect();
     format!("{before}VALUES {}{after}", rows.join(", "))
+}
+
+/// A parameter of a statement.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum SqlParam<'a> {
+    Null,
+    /// An integer or a boolean (1 or 0).
+    Integer(i64),
+    Real(f64),
+    Text(&'a str),
+    Bytes(&'a [u8]),
+}
+
+/// Builds the parameters of a statement, in the order of its placeholders.
+macro_rules! sql_params {
+    ($($value:expr),* $(,)?) => {
+        &[$($crate::database::SqlParam::from($value)),*]
+    };
+}
+pub(crate) use sql_params;
+
+macro_rules! integers {
+    ($($kind:ty)*) => {
+        $(impl From<$kind> for SqlParam<'_> {
+            fn from(value: $kind) -> Self {
+                SqlParam::Integer(i64::from(value))
+            }
+        })*
+    };
+}
+integers!(i64 i32 u32 bool);
+
+impl From<f64> for SqlParam<'_> {
+    fn from(value: f64) -> Self {
+        SqlParam::Real(value)
+    }
+}
+
+impl<'a> From<&'a str> for SqlParam<'a> {
+    fn from(value: &'a str) -> Self {
+        SqlParam::Text(value)
+    }
+}
+
+impl<'a> From<&'a String> for SqlParam<'a> {
+    fn from(value: &'a String) -> Self {
+        SqlParam::Text(value)
+    }
+}
+
+impl<'a> From<&'a Arc<str>> for SqlParam<'a> {
+    fn from(value: &'a Arc<str>) -> Self {
+        SqlParam::Text(value)
+    }
+}
+
+impl<'a> From<&'a Vec<u8>> for SqlParam<'a> {
+    fn from(value: &'a Vec<u8>) -> Self {
+        SqlParam::Bytes(value)
+    }
+}
+
+impl<'a, T: Into<SqlParam<'a>>> From<Option<T>> for SqlParam<'a> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(SqlParam::Null, T::into)
+    }
+}
+
+impl<'a> From<&'a Option<String>> for SqlParam<'a> {
+    fn from(value: &'a Option<String>) -> Self {
+        value.as_deref().into()
+    }
+}
+
+impl<'a> From<&'a Option<Vec<u8>>> for SqlParam<'a> {
+    fn from(value: &'a Option<Vec<u8>>) -> Self {
+        value.as_ref().into()
+    }
 }
 
 #[cfg(test)]

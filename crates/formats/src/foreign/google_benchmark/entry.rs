@@ -5,7 +5,7 @@
 //! the file, so that a large file needs little memory. The meaning of an entry is decided by
 //! [`GoogleBenchmarkRow`](super::GoogleBenchmarkRow). Start at [`ResultFile`].
 
-use super::context;
+use super::context_warnings;
 use crate::foreign::google_benchmark::check_version;
 use crate::foreign::google_benchmark::row::BorrowedText as Borrowed;
 use crate::foreign::json::{JsonNode, JsonText};
@@ -65,7 +65,7 @@ impl ResultFile {
 impl FileEntries<'_> {
     /// Returns problems that affect all figures, as sentence fragments.
     pub fn remarks(&self) -> Vec<String> {
-        context::warnings(&JsonNode::from_root(&self.context))
+        context_warnings(&JsonNode::from_root(&self.context))
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::ReportedResult;
 use crate::foreign::google_benchmark::{
-    GoogleBenchmarkFile, GoogleBenchmarkRow, context, metric_for_name,
+    GoogleBenchmarkFile, GoogleBenchmarkRow, debug_build_warning, metric_for_name,
 };
 use crate::foreign::json::JsonNode;
 use anyhow::Result;
@@ -25,7 +25,7 @@ const SAME_NAME_REASON: &str = "several benchmarks of the program have this name
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let file = GoogleBenchmarkFile::read(bytes)?;
     let context = JsonNode::at_location("context".to_owned(), &file.context);
-    let remark = context::debug_build_warning(&context).map(|remark| to_sentence(&remark));
+    let remark = debug_build_warning(&context).map(|remark| to_sentence(&remark));
     let mut names: Vec<&str> = Vec::new();
     for row in &file.rows {
         if !names.contains(&row.name.as_str()) {

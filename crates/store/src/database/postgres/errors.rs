@@ -6,7 +6,7 @@ use postgres::error::SqlState;
 use std::error::Error as _;
 
 /// Converts an error into a message, with a hint where the user can act.
-pub(super) fn explain_error(error: &Error) -> anyhow::Error {
+pub(in crate::database) fn explain_error(error: &Error) -> anyhow::Error {
     let (message, hint) = match error.code() {
         Some(state) => match explain_state(state) {
             Some(explanation) => explanation,

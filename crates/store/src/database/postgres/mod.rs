@@ -1,17 +1,18 @@
 //! Connects to a PostgreSQL server, and executes statements on it.
 //!
 //! Decides how to connect and reconnect, and serializes writers, as SQLite does. Addresses and
-//! passwords are in `address.rs`, the tables in `tables.rs`, errors in `errors.rs`.
+//! passwords are in `address.rs`, errors in `errors.rs`.
 
 mod address;
 mod errors;
-mod listen;
-mod tables;
+
+pub(super) use errors::{error_kind, explain_error};
 
 use super::row::SqlValue;
-use super::{Error, SqlParam, SqlStatement, StoreErrorKind, TransactionPurpose};
-use crate::schema::STEPS;
+use super::{Error, SqlParam, SqlStatement, TransactionPurpose};
+use crate::schema::{DatabaseOwner, STEPS, SchemaStep, applied_steps, version_after};
 use bytes::BytesMut;
+use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use postgres::{Client, Config, NoTls, Row};
 use std::cell::{Cell, RefCell};
@@ -38,6 +39,18 @@ const LOCK_TABLES: &str =
     "SELECT pg_advisory_xact_lock(1397774156, hashtext(current_schema()::text))";
 const BEGIN_WRITING: &str =
     "BEGIN; SELECT pg_advisory_xact_lock(1397774156, hashtext(current_schema()::text))";
+
+/// All schemas share one channel; the payload names the changed schema.
+const LISTEN: &str = "LISTEN speedwell";
+
+/// Commits a transaction that has written, and notifies listeners.
+const COMMIT_AND_NOTIFY: &str = "SELECT pg_notify('speedwell', current_schema()::text); COMMIT";
+
+/// Poll interval when notifications do not work.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// How long to wait for a notification that this connection sends to itself.
+const ECHO_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A connected server.
 pub(crate) struct PostgresConnection {
@@ -193,7 +206,7 @@ impl PostgresConnection {
 
     pub(super) fn commit_transaction(&self) -> Result<(), Error> {
         let mut line = self.line.borrow_mut();
-        let end = if line.is_writing { listen::COMMIT_AND_NOTIFY } else { "COMMIT" };
+        let end = if line.is_writing { COMMIT_AND_NOTIFY } else { "COMMIT" };
         line.client.batch_execute(end)?;
         line.is_in_transaction = false;
         Ok(())
@@ -237,7 +250,7 @@ impl PostgresConnection {
                 }
                 if self.listens_to.borrow().is_some() {
                     // Notifications may have been missed in the meantime, so report a change.
-                    line.client.batch_execute(listen::LISTEN)?;
+                    line.client.batch_execute(LISTEN)?;
                     self.heard.set(self.heard.get() + 1);
                 }
                 work(&mut line)
@@ -245,6 +258,179 @@ impl PostgresConnection {
             result => result,
         }
     }
+}
+
+/// The tables and the schemas of projects.
+impl PostgresConnection {
+    /// Determines the owner of the tables in the schema of the connection.
+    ///
+    /// # Errors
+    /// Fails if the database does not use UTF-8, or on database errors.
+    pub(in crate::database) fn database_owner(&self) -> Result<DatabaseOwner, Error> {
+        self.with_client(read_owner)
+    }
+
+    /// Returns the name of the schema of a project: the name of the connection's schema (truncated,
+    /// with special characters replaced), followed by the number of the project.
+    pub(in crate::database) fn schema_name(&self, project: i64) -> Result<String, Error> {
+        let sql = "SELECT left(current_schema()::text, 40)";
+        let schema: String =
+            self.with_client(|client| Ok(client.query_one(sql, &[])?.try_get(0)?))?;
+        let characters = schema.chars().map(|character| {
+            if character.is_ascii_lowercase() || character.is_ascii_digit() {
+                character
+            } else {
+                '_'
+            }
+        });
+        Ok(format!("{}_{project}", characters.collect::<String>()))
+    }
+
+    /// Creates the schema of a project unless it exists.
+    pub(in crate::database) fn make_schema(&self, project: i64) -> Result<(), Error> {
+        let schema = self.schema_name(project)?;
+        // The name is safe to quote, because it consists of letters, digits and underscores only.
+        let statement = format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\"");
+        self.with_client(|client| Ok(client.batch_execute(&statement)?))
+    }
+
+    /// Applies all missing steps in one transaction. If several programs start at once, only one
+    /// applies them.
+    pub(in crate::database) fn migrate(&self, steps: &[SchemaStep]) -> Result<(), Error> {
+        self.with_client(|client| {
+            let mut change = client.transaction()?;
+            // A step may copy a table, which takes long.
+            change.batch_execute("SET LOCAL statement_timeout = 0")?;
+            change.batch_execute(LOCK_TABLES)?;
+            change.batch_execute(
+                "CREATE TABLE IF NOT EXISTS speedwell_schema (version BIGINT NOT NULL)",
+            )?;
+            let stored = change.query_opt("SELECT version FROM speedwell_schema", &[])?;
+            let version = stored.map_or(0, |row| row.get(0));
+            let missing = steps.iter().skip(applied_steps(version));
+            if missing.len() > 0 {
+                for step in missing {
+                    change.batch_execute(step.postgres)?;
+                }
+                change.batch_execute("DELETE FROM speedwell_schema")?;
+                change.execute(
+                    "INSERT INTO speedwell_schema (version) VALUES ($1)",
+                    &[&version_after(steps.len())],
+                )?;
+            }
+            Ok(change.commit()?)
+        })
+    }
+}
+
+fn read_owner(client: &mut Client) -> Result<DatabaseOwner, Error> {
+    let facts = client.query_one(
+        "SELECT to_regclass('speedwell_schema') IS NOT NULL,
+                EXISTS (SELECT 1 FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm')
+                        AND relnamespace = to_regnamespace(current_schema()::text)),
+                current_setting('server_encoding')",
+        &[],
+    )?;
+    let (is_ours, has_tables): (bool, bool) = (facts.get(0), facts.get(1));
+    if !is_ours && has_tables {
+        return Ok(DatabaseOwner::Foreign);
+    }
+    let encoding: String = facts.get(2);
+    if encoding != "UTF8" {
+        return Err(Error::Encoding(encoding));
+    }
+    if !is_ours {
+        return Ok(DatabaseOwner::Ours(0));
+    }
+    let stored = client.query_opt("SELECT version FROM speedwell_schema", &[])?;
+    Ok(DatabaseOwner::of_version(stored.map_or(0, |row| row.get(0))))
+}
+
+/// Change notifications (LISTEN and NOTIFY). A writer sends a notification when it commits, and the
+/// server forwards it to all listeners.
+///
+/// Notifications do not work on a standby or behind some connection pools. There, the server's
+/// transaction number is polled instead.
+impl PostgresConnection {
+    /// Subscribes to notifications, if the server delivers them.
+    ///
+    /// # Errors
+    /// Fails if the server cannot be reached.
+    pub(in crate::database) fn subscribe(&self) -> Result<(), Error> {
+        let sql = "SELECT current_schema()::text";
+        let schema: String =
+            self.with_client(|client| Ok(client.query_one(sql, &[])?.try_get(0)?))?;
+        let has_notifications = match self.with_client(receives_notifications) {
+            // A standby rejects LISTEN.
+            Err(Error::Postgres(error)) if error.code().is_some() => false,
+            other => other?,
+        };
+        *self.listens_to.borrow_mut() = has_notifications.then_some(schema);
+        Ok(())
+    }
+
+    /// Returns a number that changes whenever another connection changes these tables. Without
+    /// notifications, changes of other tables on the server change the number as well.
+    pub(in crate::database) fn data_version(&self) -> Result<i64, Error> {
+        let Some(schema) = self.listens_to.borrow().clone() else {
+            let sql = "SELECT txid_snapshot_xmax(txid_current_snapshot())";
+            return self.with_client(|client| Ok(client.query_one(sql, &[])?.try_get(0)?));
+        };
+        let has_changes = self.with_client(|client| {
+            // An empty request makes the server deliver pending notifications. The notifications of
+            // earlier commits arrive before the reply.
+            client.batch_execute("")?;
+            let mut notifications = client.notifications();
+            let mut messages = notifications.iter();
+            let mut has_changes = false;
+            while let Some(message) = messages.next()? {
+                has_changes |= message.payload() == schema;
+            }
+            Ok(has_changes)
+        })?;
+        self.heard.set(self.heard.get() + i64::from(has_changes));
+        Ok(self.heard.get())
+    }
+
+    /// Waits up to `timeout` for a change; without notifications, for one poll interval.
+    pub(in crate::database) fn wait_for_change(&self, timeout: Duration) -> Result<(), Error> {
+        let Some(schema) = self.listens_to.borrow().clone() else {
+            std::thread::sleep(timeout.min(POLL_INTERVAL));
+            return Ok(());
+        };
+        let end = Instant::now() + timeout;
+        let has_changes = self.with_client(|client| {
+            let left = end.saturating_duration_since(Instant::now());
+            let mut notifications = client.notifications();
+            let mut messages = notifications.timeout_iter(left);
+            while let Some(message) = messages.next()? {
+                if message.payload() == schema {
+                    return Ok(true);
+                }
+                if Instant::now() >= end {
+                    break;
+                }
+            }
+            Ok(false)
+        })?;
+        self.heard.set(self.heard.get() + i64::from(has_changes));
+        Ok(())
+    }
+}
+
+/// Subscribes, and checks whether this connection receives a notification that it sends itself.
+fn receives_notifications(client: &mut Client) -> Result<bool, Error> {
+    client.batch_execute(LISTEN)?;
+    let sql = "SELECT 'of ' || pg_backend_pid(), pg_notify('speedwell', 'of ' || pg_backend_pid())";
+    let sent_payload: String = client.query_one(sql, &[])?.try_get(0)?;
+    let mut notifications = client.notifications();
+    let mut messages = notifications.timeout_iter(ECHO_TIMEOUT);
+    while let Some(message) = messages.next()? {
+        if message.payload() == sent_payload {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn sql_params<'a>(params: &'a [SqlParam<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
@@ -299,15 +485,6 @@ pub(super) fn raw_value(row: &Row, column: usize) -> Result<SqlValue<'_>, postgr
         }
         _ => row.try_get::<_, Option<i64>>(column)?.map_or(SqlValue::Null, SqlValue::Integer),
     })
-}
-
-/// Classifies the error by whether a retry may help.
-pub(super) fn error_kind(error: &postgres::Error) -> StoreErrorKind {
-    errors::error_kind(error)
-}
-
-pub(super) fn explain_error(error: &postgres::Error) -> anyhow::Error {
-    errors::explain_error(error)
 }
 
 impl ToSql for SqlParam<'_> {
