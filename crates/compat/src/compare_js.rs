@@ -5,19 +5,14 @@
 //! which is also the order of the rows. `compare.R` does not depend on this order. Start at
 //! [`run`].
 
-use super::band_chart::{ChartBand, band_chart};
-use super::compare_r::CompareTable;
-use super::console::DropInConsole;
-use crate::arguments::ParsedArguments;
-use crate::compare_r::WelchOutcome;
+use crate::compare_r::{CompareTable, WelchOutcome};
+use crate::console::{DropInConsole, ParsedArguments};
 use crate::node::driver::{self, NodeDriver};
 use crate::node::{self, CommandLine, NodeRefusal};
-use crate::r::collation::TextCollation;
+use crate::r::{ChartBand, TextCollation, band_chart};
 use anyhow::Result;
 use speedwell_engine::ScriptsRequest;
-use speedwell_formats::node_csv::javascript;
-use speedwell_formats::node_csv::rows;
-use speedwell_formats::node_csv::{CompareRates, CompareSide};
+use speedwell_formats::node_csv::{CompareRates, CompareSide, javascript, rows};
 use speedwell_model::{Run, SessionEvent, SessionObserver, Variant};
 use std::path::PathBuf;
 
@@ -176,7 +171,7 @@ fn full_name(name: &str, run: &Run) -> String {
 
 /// Draws every improvement with its 95 % interval, in percent, and a line at 0.
 fn improvement_chart(table: &CompareTable) -> String {
-    let band = |row: &super::compare_r::NamedRow| {
+    let band = |row: &crate::compare_r::NamedRow| {
         let value = row.row.improvement_percent;
         let interval = match row.row.test {
             WelchOutcome::Done { accuracy_percent: [half, ..], .. } => {

@@ -1,7 +1,7 @@
 //! Emulates `compare.R` and `bar.R`: reads the CSV of `compare.js`, prints the table of
 //! comparisons, and draws the charts.
 //!
-//! This file decides the text, the order and the figures of the table; `r/plot.rs` draws the
+//! This file decides the text, the order and the figures of the table; `r/mod.rs` draws the
 //! charts. The reference of a comparison is the program `old`, the candidate is `new`. The table
 //! states an accuracy: half the width of the confidence interval of the difference, divided by the
 //! mean of the reference. The accuracy ignores the uncertainty of this mean, so it gives no
@@ -9,12 +9,9 @@
 //! stops at the first case whose values do not vary. Here, such a case has no p value, and the
 //! table continues. Start at [`run`].
 
-use crate::arguments::ParsedArguments;
-use crate::console::DropInConsole;
-use crate::r::RScript;
-use crate::r::collation::TextCollation;
-use crate::r::plot::{self, ChartFile};
+use crate::console::{DropInConsole, ParsedArguments};
 use crate::r::print::{self, FrameColumn};
+use crate::r::{self, ChartFile, RScript, TextCollation};
 use anyhow::Result;
 use speedwell_formats::node_csv::CompareRates;
 use speedwell_formats::node_csv::groups::CaseRates;
@@ -64,9 +61,9 @@ pub fn read_groups(tool: &str, console: &mut DropInConsole<'_>) -> Result<Compar
     Ok(groups)
 }
 
-fn box_plot(groups: &CompareRates, table: &CompareTable) -> plot::AnyChart {
+fn box_plot(groups: &CompareRates, table: &CompareTable) -> r::AnyChart {
     let rates: Vec<_> = groups.iter().map(|(_, rates)| rates).collect();
-    plot::box_chart(table.rows.iter().map(|row| {
+    r::box_chart(table.rows.iter().map(|row| {
         let CaseRates { old, new } = rates[row.index];
         (row.name.as_str(), &old[..], &new[..])
     }))
@@ -220,7 +217,7 @@ fn draw_bars(options: &ParsedArguments<'_>, console: &mut DropInConsole<'_>) -> 
         );
         let rows = table.rows.iter();
         let means = rows.map(|row| (row.name.as_str(), row.row.mean_old, row.row.mean_new));
-        writeln!(console.stderr, "{}", picture.save_chart(&plot::bar_chart(means))?)?;
+        writeln!(console.stderr, "{}", picture.save_chart(&r::bar_chart(means))?)?;
     }
     Ok(0)
 }

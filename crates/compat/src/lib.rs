@@ -9,8 +9,6 @@
 //! one and a line in `TOOLS`. Start at [`run_tool`].
 
 pub mod ab;
-pub mod arguments;
-pub mod band_chart;
 pub mod benchstat;
 pub mod calibrate_n;
 pub mod compare_js;
@@ -19,7 +17,6 @@ pub mod compare_r;
 pub mod console;
 pub mod erlperf;
 pub mod hyperfine;
-pub mod local_time;
 pub mod node;
 pub mod r;
 pub mod run_js;

@@ -3,8 +3,7 @@
 //! Parses the options of `run.js`, and writes its output. `node/driver.rs` follows the session.
 //! Start at [`run`].
 
-use crate::arguments::ParsedArguments;
-use crate::console::DropInConsole;
+use crate::console::{DropInConsole, ParsedArguments};
 use crate::node::driver::{self, NodeDriver};
 use crate::node::{self, CommandLine, NodeRefusal};
 use anyhow::Result;

@@ -6,21 +6,18 @@
 //! along the x axis, and a chart of the means. This file decides the text and the order of the
 //! analysis; `scatter_r.rs` computes the figures. Start at [`run`].
 
-use crate::arguments::ParsedArguments;
-use crate::band_chart::{ChartBand, band_chart};
-use crate::console::DropInConsole;
+use crate::console::{DropInConsole, ParsedArguments};
 use crate::node::driver::{self, NodeDriver};
 use crate::node::{self, CommandLine, NodeRefusal};
-use crate::r::collation::TextCollation;
 use crate::r::print::{self, FrameColumn};
+use crate::r::{ChartBand, TextCollation, band_chart};
 use crate::scatter_r::{
     EffectMagnitude, ScatterPoint, ScatterStep, ScatterStudy, reachable_p_warning,
 };
 use anyhow::Result;
 use speedwell_analysis::{AggregatedParameter, MAX_AGGREGATED_SHARE};
 use speedwell_engine::ScriptsRequest;
-use speedwell_formats::node_csv::frame;
-use speedwell_formats::node_csv::{ScatterFrame, rows};
+use speedwell_formats::node_csv::{ScatterFrame, frame, rows};
 use speedwell_model::{ParameterValue, Run, SessionEvent, SessionObserver, Variant};
 
 const COMMAND_LINE: CommandLine = CommandLine {

@@ -4,24 +4,21 @@
 //! computes the steps from one x value to the next ([`neighbor_steps`]). A point of the table pools
 //! all rows that have its x value and its category, even if they belong to different cases. The
 //! interval of a point therefore mixes effects of other parameters with noise, unlike the intervals
-//! of `analysis`. `r/plot.rs` draws the chart. Start at [`run`].
+//! of `analysis`. `r/mod.rs` draws the chart. Start at [`run`].
 
-use crate::arguments::ParsedArguments;
-use crate::console::DropInConsole;
-use crate::r::RScript;
-use crate::r::collation::TextCollation;
-use crate::r::plot::{self, AnyChart, ChartFile};
+use crate::console::{DropInConsole, ParsedArguments};
 use crate::r::print::{self, FrameColumn, RTexts};
+use crate::r::{self, AnyChart, ChartFile, RScript, TextCollation};
 use anyhow::Result;
 use indexmap::IndexMap;
 use speedwell_analysis::{
     AggregatedParameter, finite_or_none, is_skewed, mann_whitney_p, warn_smallest_p,
 };
-use speedwell_formats::node_csv::ScatterFrame;
-use speedwell_formats::node_csv::frame;
+use speedwell_formats::node_csv::{ScatterFrame, frame};
 use speedwell_plot::{ChartAxis, ChartPoint, PointSeries};
 use speedwell_stats::Interval;
 use speedwell_stats::describe::{mean, median};
+pub use speedwell_stats::effect::EffectMagnitude;
 use speedwell_stats::effect::{cliffs_delta, eta_squared};
 use speedwell_stats::interval::{mean_t, median_binomial};
 
@@ -195,7 +192,7 @@ impl ScatterStudy {
             points,
             colour: None,
         });
-        plot::line_chart(title.to_owned(), axis, series.collect())
+        r::line_chart(title.to_owned(), axis, series.collect())
     }
 }
 
@@ -314,8 +311,6 @@ fn explained_variance(
     let groups = points.into_values().map(|groups| groups.into_values().collect());
     eta_squared(&groups.collect::<Vec<_>>())
 }
-
-pub use speedwell_stats::effect::EffectMagnitude;
 
 /// The step between two points that have the same category and neighboring x values.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,7 +4,7 @@
 //! Unlike in ab itself, options may also follow the URL. Does not know what an option does. Start
 //! at [`AbCommand::parse`].
 
-use crate::arguments::{self, ArgumentError};
+use crate::console::{self, ArgumentError};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -201,7 +201,7 @@ impl AbCommand {
     /// # Errors
     /// Fails if the command line is invalid; a sentence fragment says why.
     pub fn parse(arguments: &[String]) -> Result<AbCommand, String> {
-        let parsed = arguments::parse_getopt(arguments, find_option).map_err(explain_error)?;
+        let parsed = console::parse_getopt(arguments, find_option).map_err(explain_error)?;
         let mut request = AbRequest::with_defaults();
         for (name, value) in parsed.options {
             match (name, value) {

@@ -10,7 +10,7 @@ use crate::DropInConsole;
 use crate::ab::arguments::{AbRequest, TOOL, TlsVersion};
 use crate::ab::figures::{AbFigures, aborts_test, always_aborts_test};
 use crate::ab::load::AbUrl;
-use crate::ab::report::{AbReportContent, CutShort, layout};
+use crate::ab::report::{self, AbReportContent, CutShort};
 use anyhow::{Result, bail};
 use speedwell_load::generator::{self, ProbeError, ProbeResponse};
 use speedwell_load::http1;
@@ -125,9 +125,9 @@ impl<'a> AbTest<'a> {
 
     fn print_start(&self, progress: &AbProgress, out: &mut dyn Write) -> io::Result<()> {
         if self.request.shown.html.is_some() {
-            return layout::write_html_banner(out);
+            return report::write_html_banner(out);
         }
-        for line in layout::banner_lines() {
+        for line in report::banner_lines() {
             writeln!(out, "{line}")?;
         }
         write!(out, "\nBenchmarking {} ", self.url.host.name)?;

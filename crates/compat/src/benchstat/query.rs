@@ -1,5 +1,5 @@
 //! Parses the two expression languages of benchstat's options: filters (`key:value`, AND, OR, `-`,
-//! parentheses, patterns between slashes) and projections (`key@order,...`). `keys.rs` applies the
+//! parentheses, patterns between slashes) and projections (`key@order,...`). `tables.rs` applies the
 //! parsed expressions to results. Start at [`parse_filter`] and [`parse_projection`].
 
 use regex::Regex;

@@ -8,9 +8,8 @@
 //! [`CommandMeasurement::measure_all`].
 
 use crate::hyperfine::arguments::{
-    CommandExecutor, HyperfineRequest, IgnoredStatuses, OutputTarget,
+    CommandExecutor, HyperfineRequest, IgnoredStatuses, MeasuredCommand, OutputTarget,
 };
-use crate::hyperfine::commands::MeasuredCommand;
 use crate::hyperfine::figures::{CommandFigures, RunTiming, mean};
 use anyhow::{Context, Result, bail};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -5,19 +5,17 @@
 //! `docs/reference/hyperfine.md` lists the differences from hyperfine. Start at [`run`].
 
 mod arguments;
-mod commands;
-mod export;
 mod figures;
 mod measuring;
 mod report;
 
-use self::arguments::{
+use crate::console::DropInConsole;
+use crate::hyperfine::arguments::{
     ExportKind, HyperfineRequest, OutputStyle, OutputTarget, ResultOrder, exit_status,
 };
-use self::figures::CommandFigures;
-use self::measuring::{CommandMeasurement, MeasureObserver};
-use self::report::ReportLook;
-use crate::console::DropInConsole;
+use crate::hyperfine::figures::CommandFigures;
+use crate::hyperfine::measuring::{CommandMeasurement, MeasureObserver};
+use crate::hyperfine::report::ReportLook;
 use anyhow::{Context, Result};
 use speedwell_adapters::plan::BlockShuffle;
 use speedwell_engine::draw_seed;
@@ -163,7 +161,7 @@ struct ConsoleObserver<'a, 'c> {
 impl ConsoleObserver<'_, '_> {
     fn format_export(&self, export: ExportKind, figures: &[CommandFigures]) -> Result<String> {
         let by_time = self.request.options.sort == ResultOrder::MeanTime;
-        export::format_export(export, figures, self.request.options.unit, by_time)
+        report::format_export(export, figures, self.request.options.unit, by_time)
     }
 }
 
@@ -215,7 +213,7 @@ impl MeasureObserver for ConsoleObserver<'_, '_> {
                 continue;
             }
             let text = self.format_export(export, figures)?;
-            export::replace_file(file, &text).with_context(|| format!("cannot write '{file}'"))?;
+            report::replace_file(file, &text).with_context(|| format!("cannot write '{file}'"))?;
         }
         Ok(())
     }

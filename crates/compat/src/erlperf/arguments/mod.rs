@@ -6,7 +6,7 @@
 //! applies to the remaining snippets. Messages name options as the user types them. Start at
 //! [`ErlperfCommand::parse`].
 
-use crate::arguments::{self, ArgumentError, ParsedArguments};
+use crate::console::{self, ArgumentError, ParsedArguments};
 use crate::erlperf::table::ReportDetail;
 use speedwell_report::ReportFormat;
 use std::str::FromStr;
@@ -169,7 +169,7 @@ impl ErlperfCommand {
     /// Returns a message for the user about what cannot be parsed or is not supported.
     pub fn parse(arguments: &[String]) -> Result<ErlperfCommand, String> {
         let parsed =
-            TypedArguments(arguments::parse_getopt(arguments, find_option).map_err(explain_error)?);
+            TypedArguments(console::parse_getopt(arguments, find_option).map_err(explain_error)?);
         if parsed.0.has("--help") {
             return Ok(ErlperfCommand::Help);
         }
