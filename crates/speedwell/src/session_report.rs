@@ -7,7 +7,7 @@ use super::options::{FailOn, MeasureTask};
 use super::{CommandStatus, experiment, status};
 use anyhow::Context;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, warmup};
-use speedwell_compat::erlperf::table;
+use speedwell_compat::erlperf;
 use speedwell_config::experiment::Experiment;
 use speedwell_model::{Session, SteadyRule};
 use speedwell_report as report;
@@ -45,7 +45,7 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
     });
     if let Some(style) = task.style {
         let mut text = Vec::new();
-        table::write_session(session, style, &mut text)?;
+        erlperf::write_session(session, style, &mut text)?;
         status::write_stdout(text)?;
         gate.print_line();
         return Ok(gate.exit_status());

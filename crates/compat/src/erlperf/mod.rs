@@ -9,13 +9,14 @@
 //! disturbed measurements, code that the compiler has optimized away, and samples that never became
 //! steady.
 
+pub use crate::erlperf::table::{ReportDetail, write_session};
+
 use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
 use crate::erlperf::arguments::{ErlperfCommand, ErlperfRequest, SampleDefinition};
 use crate::erlperf::sampling::{SampledSnippets, SnippetSamples, SqueezeOutcome, SqueezePass};
 use crate::erlperf::snippet::ErlangSnippet;
 use crate::erlperf::table::{
-    ReportDetail, SnippetLine, SnippetTable, SystemDescription, format_duration, format_number,
-    to_single_line,
+    SnippetLine, SnippetTable, SystemDescription, format_duration, format_number, to_single_line,
 };
 use crate::erlperf::vms::{ErlangMachines, SnippetJob};
 use anyhow::{Context, Result, ensure};
@@ -32,7 +33,7 @@ use std::path::{Path, PathBuf};
 mod arguments;
 mod sampling;
 mod snippet;
-pub mod table;
+mod table;
 mod vms;
 
 const TOOL: &str = "erlperf";

@@ -417,19 +417,17 @@ pub fn format_export(
     unit: Option<TimeUnit>,
     by_time: bool,
 ) -> anyhow::Result<String> {
-    let markup = match export {
+    match export {
         ExportKind::Json => return format_json(commands),
         ExportKind::Csv => return Ok(format_csv(commands)),
-        ExportKind::Markdown => TableMarkup::Markdown,
-        ExportKind::AsciiDoc => TableMarkup::AsciiDoc,
-        ExportKind::Org => TableMarkup::Org,
-    };
+        ExportKind::Markdown | ExportKind::AsciiDoc | ExportKind::Org => {}
+    }
     let natural_unit = || {
         let first = commands.first();
         first.map_or(TimeUnit::Second, |first| TimeUnit::for_seconds(first.mean))
     };
     let rows = relative_to(commands, fastest_index(commands), by_time);
-    Ok(markup.format_table(&rows, unit.unwrap_or_else(natural_unit)))
+    Ok(export.format_table(&rows, unit.unwrap_or_else(natural_unit)))
 }
 
 /// Writes a file. An existing regular file is replaced atomically if its folder permits new files:
@@ -530,14 +528,8 @@ fn quote_csv(text: &str) -> String {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TableMarkup {
-    Markdown,
-    AsciiDoc,
-    Org,
-}
-
-impl TableMarkup {
+/// The tables.
+impl ExportKind {
     fn format_table(self, rows: &[RelativeFigures<'_>], unit: TimeUnit) -> String {
         let symbol = unit.symbol();
         let header = [
@@ -548,9 +540,9 @@ impl TableMarkup {
             "Relative".to_owned(),
         ];
         let (before, below, after) = match self {
-            TableMarkup::Markdown => ("", "|:---|---:|---:|---:|---:|\n", ""),
-            TableMarkup::AsciiDoc => ("[cols=\"<,>,>,>,>\"]\n|===", "", "|===\n"),
-            TableMarkup::Org => ("", "|--+--+--+--+--|\n", ""),
+            ExportKind::AsciiDoc => ("[cols=\"<,>,>,>,>\"]\n|===", "", "|===\n"),
+            ExportKind::Org => ("", "|--+--+--+--+--|\n", ""),
+            _ => ("", "|:---|---:|---:|---:|---:|\n", ""),
         };
         let rows: String =
             rows.iter().map(|row| self.format_row(&self.format_cells(row, unit))).collect();
@@ -566,7 +558,7 @@ impl TableMarkup {
             .filter(|_| !row.is_reference)
             .map(|deviation| format!(" ± {deviation:.2}"));
         let command = figures.title.replace('|', "\\|");
-        let mark = if self == TableMarkup::Org { '=' } else { '`' };
+        let mark = if self == ExportKind::Org { '=' } else { '`' };
         [
             format!("{mark}{command}{mark}"),
             format!("{}{}", unit.format_digits(figures.mean), spread.unwrap_or_default()),
@@ -578,9 +570,9 @@ impl TableMarkup {
 
     fn format_row(self, cells: &[String; 5]) -> String {
         match self {
-            TableMarkup::Markdown => format!("| {} |\n", cells.join(" | ")),
-            TableMarkup::AsciiDoc => format!("\n| {} \n", cells.join(" \n| ")),
-            TableMarkup::Org => format!("| {}  |  {} |\n", cells[0], cells[1..].join(" |  ")),
+            ExportKind::AsciiDoc => format!("\n| {} \n", cells.join(" \n| ")),
+            ExportKind::Org => format!("| {}  |  {} |\n", cells[0], cells[1..].join(" |  ")),
+            _ => format!("| {} |\n", cells.join(" | ")),
         }
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use regex::Regex;
 use speedwell_adapters::discover::BenchmarkSelection;
-use speedwell_compat::erlperf::table::ReportDetail as Style;
+use speedwell_compat::erlperf::ReportDetail as Style;
 use speedwell_engine::SamplingRequest;
 use speedwell_engine::eval::parameters::{infer_values, parse_list, parse_range};
 use speedwell_engine::eval::{EvalRequest, NamedSnippet};

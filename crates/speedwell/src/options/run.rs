@@ -9,7 +9,7 @@ use crate::progress::ProgressDisplay;
 use anyhow::Context;
 use clap::Args;
 use speedwell_analysis::AnalysisSettings;
-use speedwell_compat::erlperf::table::ReportDetail as Style;
+use speedwell_compat::erlperf::ReportDetail as Style;
 use speedwell_engine::{MeasureRequest, PlanRequest, SamplingRequest, SessionRequest};
 use speedwell_model::{LayoutVariation, SessionPurpose, SteadyRule};
 use speedwell_store::Store;
