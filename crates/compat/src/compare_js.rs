@@ -181,7 +181,7 @@ fn improvement_chart(table: &CompareTable) -> String {
         };
         ChartBand { label: row.name.clone(), value, interval }
     };
-    let bands: Vec<ChartBand> = table.rows().iter().map(band).collect();
+    let bands: Vec<ChartBand> = table.rows.iter().map(band).collect();
     let chart = band_chart(&bands, 0.0, |percent| format!("{percent:.2} %"));
     if chart.is_empty() {
         return chart;
@@ -197,7 +197,7 @@ fn regression_messages(table: &CompareTable, limit_percent: Option<f64>) -> Vec<
         return Vec::new();
     };
     table
-        .rows()
+        .rows
         .iter()
         .filter(|row| row.row.star_count() > 0 && row.row.improvement_percent < -limit)
         .map(|row| {

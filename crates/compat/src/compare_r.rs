@@ -71,7 +71,8 @@ fn box_plot(groups: &CompareRates, table: &CompareTable) -> r::AnyChart {
 
 /// Comparisons, sorted by name.
 pub struct CompareTable {
-    rows: Vec<NamedRow>,
+    /// Comparisons in order.
+    pub rows: Vec<NamedRow>,
 }
 
 /// One comparison.
@@ -95,11 +96,6 @@ impl CompareTable {
         let mut rows: Vec<NamedRow> = groups.iter().enumerate().map(named_row).collect();
         collation.sort_by_text(&mut rows, |row| &row.name);
         CompareTable { rows }
-    }
-
-    /// Returns the comparisons in order.
-    pub fn rows(&self) -> &[NamedRow] {
-        &self.rows
     }
 
     /// Returns a warning if some comparisons have no p value because their rates do not vary, or if

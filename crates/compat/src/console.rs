@@ -12,8 +12,8 @@
 //! as lexopt would suit only ab. The messages of erlperf name whole clusters of letters, and erlperf
 //! has the option `-pa`. In the R and Node.js scripts, one dash means the same as two.
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
 use rustix::termios::tcgetwinsize;
 use speedwell_engine::ScriptsRequest;
 use speedwell_model::SessionObserver;
@@ -171,12 +171,9 @@ pub fn iso_time(epoch_s: u64) -> String {
 }
 
 fn format_local(epoch_s: u64, format: &str) -> String {
-    to_local(epoch_s).map(|time| time.strftime(format).to_string()).unwrap_or_default()
-}
-
-fn to_local(epoch_s: u64) -> Option<Zoned> {
-    let time = Timestamp::from_second(i64::try_from(epoch_s).ok()?).ok()?;
-    Some(time.to_zoned(TimeZone::system()))
+    let time = i64::try_from(epoch_s).ok().and_then(|second| Timestamp::from_second(second).ok());
+    let local = time.map(|time| time.to_zoned(TimeZone::system()));
+    local.map(|local| local.strftime(format).to_string()).unwrap_or_default()
 }
 
 /// Command line split into options and other arguments.

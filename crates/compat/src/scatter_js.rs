@@ -11,14 +11,14 @@ use crate::node::driver::{self, NodeDriver};
 use crate::node::{self, CommandLine, NodeRefusal};
 use crate::r::print::{self, FrameColumn};
 use crate::r::{ChartBand, TextCollation, band_chart};
-use crate::scatter_r::{
-    EffectMagnitude, ScatterPoint, ScatterStep, ScatterStudy, reachable_p_warning,
-};
+use crate::scatter_r::{ScatterPoint, ScatterStep, ScatterStudy};
 use anyhow::Result;
-use speedwell_analysis::{AggregatedParameter, MAX_AGGREGATED_SHARE};
+use speedwell_analysis::{AggregatedParameter, MAX_AGGREGATED_SHARE, warn_smallest_p};
 use speedwell_engine::ScriptsRequest;
 use speedwell_formats::node_csv::{ScatterFrame, frame, rows};
 use speedwell_model::{ParameterValue, Run, SessionEvent, SessionObserver, Variant};
+use speedwell_stats::describe::median;
+use speedwell_stats::effect::EffectMagnitude;
 
 const COMMAND_LINE: CommandLine = CommandLine {
     tool: "scatter.js",
@@ -198,12 +198,13 @@ const MISSING_TEXT: &str = "NA";
 /// Formats the whole analysis.
 fn analysis_text(study: &ScatterStudy, chart: bool) -> String {
     let steps = study.steps();
-    let mut text = format_aggregated(study.aggregated());
+    let mut text = format_aggregated(&study.table.aggregated);
     text.push_str(&summary_table(study));
     if !steps.is_empty() {
         text.push_str(&changes_table(study, &steps));
     }
-    if let Some(warning) = reachable_p_warning(&steps) {
+    let row_counts = steps.iter().map(|step| (step.from.rates.len(), step.to.rates.len()));
+    if let Some(warning) = warn_smallest_p(row_counts) {
         text.push_str(&format!("\n{warning}\n"));
     }
     if chart {
@@ -235,7 +236,7 @@ fn format_aggregated(pooled: &[AggregatedParameter]) -> String {
 }
 
 fn summary_table(study: &ScatterStudy) -> String {
-    let points = study.points();
+    let points = &study.table.points;
     let cells = |format: fn(&ScatterPoint) -> String| points.iter().map(format).collect::<Vec<_>>();
     let mut columns = study.place_columns();
     columns.push(FrameColumn::new("samples", cells(|p| p.rates.len().to_string())));
@@ -245,7 +246,7 @@ fn summary_table(study: &ScatterStudy) -> String {
         "+/- %",
         cells(|p| format_optional(p.half_width, |half| format!("{:.2}", 100.0 * half / p.mean))),
     ));
-    columns.push(FrameColumn::new("median", cells(|p| format_rate(p.median()))));
+    columns.push(FrameColumn::new("median", cells(|p| format_rate(median(&p.rates)))));
     columns.push(FrameColumn::new(
         "median's 95 % interval",
         cells(|p| {
@@ -270,14 +271,14 @@ fn changes_table(study: &ScatterStudy, steps: &[ScatterStep<'_>]) -> String {
     let cells =
         |format: &dyn Fn(&ScatterStep<'_>) -> String| steps.iter().map(format).collect::<Vec<_>>();
     let mut columns = Vec::new();
-    if let Some(category) = study.category() {
+    if let Some(category) = &study.category {
         let name = cells(&|step| study.category_text(step.from).to_owned());
         columns.push(FrameColumn::new(category, name));
     }
     let interval_text = |step: &ScatterStep<'_>| {
         format!("{} -> {}", study.x_text(step.from), study.x_text(step.to))
     };
-    columns.push(FrameColumn::new(study.x_axis(), cells(&interval_text)));
+    columns.push(FrameColumn::new(&study.x_axis, cells(&interval_text)));
     columns.push(FrameColumn::new("ratio", cells(&|step| format!("{:.3}", step.ratio))));
     let exponent =
         |step: &ScatterStep<'_>| format_optional(step.exponent, |value| format!("{value:.2}"));
@@ -288,13 +289,11 @@ fn changes_table(study: &ScatterStudy, steps: &[ScatterStep<'_>]) -> String {
     columns.push(FrameColumn::new("Cliff's delta", cells(&delta)));
     columns.push(FrameColumn::new(
         "effect",
-        cells(&|step| {
-            format_optional(step.delta_magnitude(), |size| magnitude_word(size).to_owned())
-        }),
+        cells(&|step| format_optional(step.cliffs_delta, |delta| magnitude_word(delta).to_owned())),
     ));
     format!(
         "\nFrom one value of {} to the next, by the Mann-Whitney test:\n\n{}",
-        study.x_axis(),
+        study.x_axis,
         print::format_data_frame(&[], &columns, usize::MAX)
     )
 }
@@ -306,7 +305,7 @@ fn means_chart(study: &ScatterStudy) -> String {
         value: point.mean,
         interval: point.half_width.map(|half| (point.mean - half, point.mean + half)),
     };
-    let bands: Vec<ChartBand> = study.points().iter().map(band).collect();
+    let bands: Vec<ChartBand> = study.table.points.iter().map(band).collect();
     let chart = band_chart(&bands, 0.0, |rate| format!("{rate:.0}/s"));
     if chart.is_empty() {
         return chart;
@@ -328,8 +327,8 @@ fn format_p_value(p: f64) -> String {
     if p < 0.0001 { "<0.0001".to_owned() } else { format!("{p:.4}") }
 }
 
-fn magnitude_word(size: EffectMagnitude) -> &'static str {
-    match size {
+fn magnitude_word(cliffs_delta: f64) -> &'static str {
+    match EffectMagnitude::of_delta(cliffs_delta) {
         EffectMagnitude::Negligible => "negligible",
         EffectMagnitude::Small => "small",
         EffectMagnitude::Medium => "medium",

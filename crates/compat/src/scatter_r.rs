@@ -9,16 +9,13 @@
 use crate::console::{DropInConsole, ParsedArguments};
 use crate::r::print::{self, FrameColumn, RTexts};
 use crate::r::{self, AnyChart, ChartFile, RScript, TextCollation};
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use indexmap::IndexMap;
-use speedwell_analysis::{
-    AggregatedParameter, finite_or_none, is_skewed, mann_whitney_p, warn_smallest_p,
-};
+use speedwell_analysis::{AggregatedParameter, finite_or_none, is_skewed, mann_whitney_p};
 use speedwell_formats::node_csv::{ScatterFrame, frame};
 use speedwell_plot::{ChartAxis, ChartPoint, PointSeries};
 use speedwell_stats::Interval;
-use speedwell_stats::describe::{mean, median};
-pub use speedwell_stats::effect::EffectMagnitude;
+use speedwell_stats::describe::mean;
 use speedwell_stats::effect::{cliffs_delta, eta_squared};
 use speedwell_stats::interval::{mean_t, median_binomial};
 
@@ -62,9 +59,12 @@ fn print_scatter(options: &ParsedArguments<'_>, console: &mut DropInConsole<'_>)
 
 /// A table whose points are in the order in which they are printed.
 pub struct ScatterStudy {
-    x_axis: String,
-    category: Option<String>,
-    table: ScatterTable,
+    /// Name of the x axis.
+    pub x_axis: String,
+    /// Name of the category, if there is one.
+    pub category: Option<String>,
+    /// The points in order, and the pooled parameters.
+    pub table: ScatterTable,
     x: RTexts,
     categories: RTexts,
 }
@@ -96,16 +96,6 @@ impl ScatterStudy {
         })
     }
 
-    /// Returns the points in order.
-    pub fn points(&self) -> &[ScatterPoint] {
-        &self.table.points
-    }
-
-    /// Returns the pooled parameters.
-    pub fn aggregated(&self) -> &[AggregatedParameter] {
-        &self.table.aggregated
-    }
-
     /// Returns the steps between neighbors on the x axis.
     pub fn steps(&self) -> Vec<ScatterStep<'_>> {
         neighbor_steps(&self.table.points, self.x.as_numbers())
@@ -121,16 +111,6 @@ impl ScatterStudy {
             columns.push(FrameColumn::new(category, self.categories.format_cells(&categories)));
         }
         columns
-    }
-
-    /// Returns the name of the x axis.
-    pub fn x_axis(&self) -> &str {
-        &self.x_axis
-    }
-
-    /// Returns the name of the category, if there is one.
-    pub fn category(&self) -> Option<&str> {
-        self.category.as_deref()
     }
 
     /// Returns the x value of a point as text.
@@ -231,16 +211,6 @@ pub struct ScatterPoint {
     pub half_width: Option<f64>,
 }
 
-/// The file lacks a requested column.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown column '{name}'; the file has {}", present.join(", "))]
-pub struct NoSuchColumn {
-    /// Requested name.
-    pub name: String,
-    /// Existing names.
-    pub present: Vec<String>,
-}
-
 /// Pools the rows of `frame` by the columns `x` and `category`.
 ///
 /// # Errors
@@ -249,7 +219,7 @@ pub fn scatter_table(
     frame: &ScatterFrame,
     x: &str,
     category: Option<&str>,
-) -> Result<ScatterTable, NoSuchColumn> {
+) -> Result<ScatterTable> {
     let x = find_column(frame, x)?;
     let category = category.map(|name| find_column(frame, name)).transpose()?;
     let point_codes: Vec<PointCodes> = (0..frame.rates.len())
@@ -277,13 +247,10 @@ pub fn scatter_table(
     })
 }
 
-fn find_column<'a>(
-    frame: &'a ScatterFrame,
-    name: &str,
-) -> Result<&'a frame::TextColumn, NoSuchColumn> {
-    frame.find_column(name).ok_or_else(|| NoSuchColumn {
-        name: name.to_owned(),
-        present: frame.columns.iter().map(|column| column.name.clone()).collect(),
+fn find_column<'a>(frame: &'a ScatterFrame, name: &str) -> Result<&'a frame::TextColumn> {
+    frame.find_column(name).ok_or_else(|| {
+        let present: Vec<&str> = frame.columns.iter().map(|column| &*column.name).collect();
+        anyhow!("unknown column '{name}'; the file has {}", present.join(", "))
     })
 }
 
@@ -330,19 +297,7 @@ pub struct ScatterStep<'a> {
     pub exponent: Option<f64>,
 }
 
-impl ScatterStep<'_> {
-    /// Returns the magnitude of Cliff's delta.
-    pub fn delta_magnitude(&self) -> Option<EffectMagnitude> {
-        self.cliffs_delta.map(EffectMagnitude::of_delta)
-    }
-}
-
 impl ScatterPoint {
-    /// Returns the median rate.
-    pub fn median(&self) -> f64 {
-        median(&self.rates)
-    }
-
     /// Returns the 95 % interval of the median; its limits are two of the rates. Returns `None` if
     /// there are fewer than 6 rates.
     pub fn median_interval(&self) -> Option<Interval> {
@@ -395,11 +350,6 @@ fn build_step<'a>(
         cliffs_delta: finite_or_none(cliffs_delta(&from.rates, &to.rates)),
         exponent: growth.map(|growth| ratio.ln() / growth).and_then(finite_or_none),
     }
-}
-
-/// Returns a warning if the steps with the fewest rows cannot reach a small p value.
-pub fn reachable_p_warning(steps: &[ScatterStep<'_>]) -> Option<String> {
-    warn_smallest_p(steps.iter().map(|step| (step.from.rates.len(), step.to.rates.len())))
 }
 
 #[cfg(test)]

@@ -38,15 +38,6 @@ pub enum TsvOrder {
     Total,
 }
 
-/// TLS version that `-f` can require.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TlsVersion {
-    /// TLS 1.2 only.
-    V12,
-    /// TLS 1.3 only.
-    V13,
-}
-
 /// HTML attributes of the table and its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HtmlAttributes {
@@ -74,8 +65,8 @@ pub struct TlsSettings {
     pub trusts_anyone: bool,
     /// `-E`.
     pub identity: Option<PathBuf>,
-    /// `-f`.
-    pub version: Option<TlsVersion>,
+    /// `-f`: the only accepted version, in the words of the TLS library.
+    pub version: Option<&'static str>,
 }
 
 /// Options of the report.
@@ -369,11 +360,11 @@ fn set_upload(request: &mut AbRequest, method: &'static str, file: &str) -> Resu
     Ok(())
 }
 
-fn parse_tls_version(value: &str) -> Result<Option<TlsVersion>, String> {
+fn parse_tls_version(value: &str) -> Result<Option<&'static str>, String> {
     match value {
         "ALL" => Ok(None),
-        "TLS1.2" => Ok(Some(TlsVersion::V12)),
-        "TLS1.3" => Ok(Some(TlsVersion::V13)),
+        "TLS1.2" => Ok(Some("TLSv1.2")),
+        "TLS1.3" => Ok(Some("TLSv1.3")),
         "SSL2" | "SSL3" | "TLS1" | "TLS1.1" => Err(format!(
             "'-f {value}' is not supported: use TLS 1.2 or 1.3, older versions are insecure"
         )),

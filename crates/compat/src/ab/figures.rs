@@ -197,7 +197,9 @@ impl FailureCounts {
     fn counter_of(&mut self, class: ErrorClass) -> &mut u64 {
         match class.phase() {
             // These TLS errors occur in a response, after the connection was established.
-            _ if is_response_tls_error(class) => &mut self.receive,
+            _ if matches!(class, ErrorClass::TlsRecord | ErrorClass::TlsTruncated) => {
+                &mut self.receive
+            }
             "dns" | "connect" | "tls" => &mut self.connect,
             "send" => &mut self.write,
             _ if class == ErrorClass::TimeoutConnect => &mut self.connect,
@@ -218,10 +220,6 @@ impl FailureCounts {
 pub fn aborts_test(class: ErrorClass) -> bool {
     let phases = ["dns", "connect", "tls", "send", "reset", "timeout"];
     phases.contains(&class.phase()) && class != ErrorClass::TlsTruncated
-}
-
-fn is_response_tls_error(class: ErrorClass) -> bool {
-    matches!(class, ErrorClass::TlsRecord | ErrorClass::TlsTruncated)
 }
 
 /// Whether an error ends the test even with `-r`, because every further request would fail as well.

@@ -54,8 +54,7 @@ fn run_test(request: &AbRequest, console: &mut DropInConsole<'_>) -> Result<i32>
         console.warn(TOOL, sentence)?;
     }
     speedwell_machine::process::install_handlers()?;
-    let test = AbTest::new(request, &url, load);
-    let tested = test.run_test(console)?;
+    let tested = AbTest { request, url: &url, load }.run_test(console)?;
     let report = tested.build_report(request, &url);
     match &request.shown.html {
         Some(attributes) => report::write_html(&report, attributes, console.stdout)?,

@@ -37,12 +37,12 @@ fn table_headings(tables: &BenchstatTables, index: usize) -> Vec<String> {
     lines
 }
 
-/// Returns where the cells of column `index` start. The first column takes `first_cells` cells, and
-/// each further column takes `change_cells` more than the first.
-fn column_start(index: usize, first_cells: usize, change_cells: usize) -> usize {
+/// Returns where the cells of column `index` start. The first column takes `cells` cells, and each
+/// further column takes twice as many.
+fn column_start(index: usize, cells: usize) -> usize {
     match index {
         0 => 1,
-        index => 1 + first_cells + (index - 1) * (first_cells + change_cells),
+        index => 1 + (2 * index - 1) * cells,
     }
 }
 
@@ -88,7 +88,7 @@ fn table_text(tables: &BenchstatTables, table: &BenchstatTable) -> String {
         let scale = UnitScale::for_values(&centres, has_binary_unit);
         for (index, cell) in cells.iter().enumerate() {
             let Some(cell) = cell else { continue };
-            layout.move_to_column(column_start(index, 3, 3));
+            layout.column = column_start(index, 3);
             layout.add_cell(&scale.format_value(cell.summary.centre), CellAlignment::Right);
             layout.add_span(1, &cell.summary.relative_reach(), CellAlignment::Right, " ± ");
             let marks = remarks.remark_marks(&[&cell.warnings, &cell.summary.warnings]);
@@ -115,7 +115,7 @@ fn table_text(tables: &BenchstatTables, table: &BenchstatTable) -> String {
 /// Adds the column names, level by level, and the units.
 fn add_column_names(tables: &BenchstatTables, table: &BenchstatTable, layout: &mut TextLayout) {
     let count = table.columns.len();
-    let edge = column_start(count, 3, 3);
+    let edge = column_start(count, 3);
     let fields = tables.rules.column.field_order();
     for level in 0..fields.len() {
         layout.start_row();
@@ -124,9 +124,8 @@ fn add_column_names(tables: &BenchstatTables, table: &BenchstatTable, layout: &m
         };
         let mut first = 0;
         for group in table.columns.chunk_by(alike) {
-            let (left, right) =
-                (column_start(first, 3, 3), column_start(first + group.len(), 3, 3));
-            layout.move_to_column(left);
+            let (left, right) = (column_start(first, 3), column_start(first + group.len(), 3));
+            layout.column = left;
             layout.add_span(
                 right - left,
                 field_value(&group[0], fields[level]),
@@ -135,22 +134,22 @@ fn add_column_names(tables: &BenchstatTables, table: &BenchstatTable, layout: &m
             );
             first += group.len();
         }
-        layout.move_to_column(edge);
+        layout.column = edge;
         layout.add_span(1, "", CellAlignment::Left, " │");
     }
     layout.start_row();
     for column in 0..count {
-        let left = column_start(column, 3, 3);
-        layout.move_to_column(left);
+        let left = column_start(column, 3);
+        layout.column = left;
         layout.add_span(3, &table.unit, CellAlignment::Centre, " │ ");
         if column > 0 {
             layout.add_span(3, "vs base", CellAlignment::Left, "  ");
         }
-        for further in left + 1..layout.next_column() {
-            layout.keep_narrow(further);
+        for further in left + 1..layout.column {
+            layout.narrow.push(further);
         }
     }
-    layout.move_to_column(edge);
+    layout.column = edge;
     layout.add_span(1, "", CellAlignment::Left, " │");
 }
 
@@ -164,14 +163,14 @@ fn add_geomeans(
     layout.add_cell("geomean", CellAlignment::Left);
     for (column, geomean) in table.geomeans.iter().enumerate() {
         if let Some(mean) = geomean.mean {
-            layout.move_to_column(column_start(column, 3, 3));
+            layout.column = column_start(column, 3);
             layout.add_cell(
                 &UnitScale::for_values(&[mean], is_binary).format_value(mean),
                 CellAlignment::Right,
             );
         }
         if column > 0 {
-            layout.move_to_column(column_start(column, 3, 3) + 3);
+            layout.column = column_start(column, 3) + 3;
             match geomean.ratio {
                 Some(ratio) => {
                     layout.add_cell(&format_percentage((ratio - 1.0) * 100.0), CellAlignment::Right)
@@ -179,7 +178,7 @@ fn add_geomeans(
                 None => layout.add_cell("?", CellAlignment::Left),
             }
         }
-        layout.move_to_column(column_start(column + 1, 3, 3) - 1);
+        layout.column = column_start(column + 1, 3) - 1;
         let marks = remarks.remark_marks(&[&geomean.warnings]);
         layout.add_cell(&marks, CellAlignment::Left);
     }
@@ -242,14 +241,14 @@ impl CsvSheet {
         let count = table.columns.len();
         for field in tables.rules.column.field_order() {
             for (column, key) in table.columns.iter().enumerate() {
-                self.pad_to(column_start(column, 2, 2));
+                self.pad_to(column_start(column, 2));
                 self.add_cell(field_value(key, field));
             }
-            self.pad_to(column_start(count, 2, 2));
+            self.pad_to(column_start(count, 2));
             self.end_row();
         }
         for column in 0..count {
-            self.pad_to(column_start(column, 2, 2));
+            self.pad_to(column_start(column, 2));
             self.add_cell(&table.unit);
             self.add_cell("CI");
             if column > 0 {
@@ -262,7 +261,7 @@ impl CsvSheet {
             self.add_cell(name);
             for (column, cell) in cells.iter().enumerate() {
                 if let Some(cell) = cell {
-                    self.pad_to(column_start(column, 2, 2));
+                    self.pad_to(column_start(column, 2));
                     self.add_figures(cell);
                 }
             }
@@ -270,18 +269,18 @@ impl CsvSheet {
         }
         self.add_cell("geomean");
         for (column, geomean) in table.geomeans.iter().enumerate() {
-            self.pad_to(column_start(column, 2, 2));
+            self.pad_to(column_start(column, 2));
             self.add_remarks(&geomean.warnings);
             if let Some(mean) = geomean.mean {
                 self.add_cell(format_shortest(mean));
             }
             if column > 0 {
-                self.pad_to(column_start(column, 2, 2) + 2);
+                self.pad_to(column_start(column, 2) + 2);
                 let ratio = geomean.ratio.map(|ratio| format_percentage((ratio - 1.0) * 100.0));
                 self.add_cell(ratio.unwrap_or_else(|| "?".to_owned()));
             }
         }
-        self.pad_to(column_start(count, 2, 2));
+        self.pad_to(column_start(count, 2));
         self.end_row();
     }
 
@@ -343,16 +342,6 @@ impl TextLayout {
         self.column = 0;
     }
 
-    /// Moves to a column.
-    pub fn move_to_column(&mut self, column: usize) {
-        self.column = column;
-    }
-
-    /// Returns the column of the next cell.
-    pub fn next_column(&self) -> usize {
-        self.column
-    }
-
     /// Adds a cell. A space precedes it, unless the cell is empty or in the first column.
     pub fn add_cell(&mut self, text: &str, align: CellAlignment) {
         let has_margin = self.column > 0 && !text.is_empty();
@@ -371,11 +360,6 @@ impl TextLayout {
         });
         self.column += span;
         self.columns = self.columns.max(self.column);
-    }
-
-    /// Keeps a column as narrow as its own cells allow.
-    pub fn keep_narrow(&mut self, column: usize) {
-        self.narrow.push(column);
     }
 
     /// Returns the laid-out text.
@@ -479,9 +463,9 @@ mod tests {
     fn a_wide_text_over_several_columns_makes_them_wider() {
         let mut layout = TextLayout::default();
         layout.start_row();
-        layout.move_to_column(1);
+        layout.column = 1;
         layout.add_span(2, "wide text", CellAlignment::Centre, " | ");
-        layout.move_to_column(3);
+        layout.column = 3;
         layout.add_span(1, "", CellAlignment::Left, " |");
         layout.start_row();
         layout.add_cell("name", CellAlignment::Left);

@@ -209,16 +209,9 @@ struct ProjectionField {
     name: String,
     /// Index of the field's part in the projection.
     part: usize,
-    order: FieldOrder,
-}
-
-#[derive(Debug, Clone)]
-enum FieldOrder {
-    /// In the order of first appearance. Holds the position of each value.
-    First(HashMap<String, usize>),
-    Alpha,
-    Number,
-    Fixed(Vec<String>),
+    order: PartOrder,
+    /// For the order of first appearance: the position of each value.
+    positions: HashMap<String, usize>,
 }
 
 /// Derives a key from a result.
@@ -331,13 +324,8 @@ fn key_value(key: &str, record: &BenchmarkRecord) -> String {
 
 impl KeyProjection {
     fn add_field(&mut self, name: &str, part: usize, order: &PartOrder) -> usize {
-        let order = match order {
-            PartOrder::First => FieldOrder::First(HashMap::new()),
-            PartOrder::Alpha => FieldOrder::Alpha,
-            PartOrder::Number => FieldOrder::Number,
-            PartOrder::Fixed(values) => FieldOrder::Fixed(values.clone()),
-        };
-        self.fields.push(ProjectionField { name: name.to_owned(), part, order });
+        let (name, order) = (name.to_owned(), order.clone());
+        self.fields.push(ProjectionField { name, part, order, positions: HashMap::new() });
         self.fields.len() - 1
     }
 
@@ -392,11 +380,9 @@ impl KeyProjection {
         let parts = &self.parts;
         for (field, value) in self.fields.iter_mut().zip(row) {
             let is_config = parts.get(field.part).is_some_and(|part| part.key == ".config");
-            if let FieldOrder::First(positions) = &mut field.order
-                && !is_config
-            {
-                let next = positions.len();
-                positions.entry(value.clone()).or_insert(next);
+            if field.order == PartOrder::First && !is_config {
+                let next = field.positions.len();
+                field.positions.entry(value.clone()).or_insert(next);
             }
         }
     }
@@ -435,7 +421,7 @@ impl KeyProjection {
             let mut differing = fields.filter(|(_, a, b)| a != b);
             let first = differing.next();
             first.map_or(Ordering::Equal, |(field, a, b)| {
-                field.order.compare_values(a, b).then_with(|| a.cmp(b))
+                field.compare_values(a, b).then_with(|| a.cmp(b))
             })
         });
     }
@@ -465,24 +451,24 @@ pub fn field_value(key: &KeyValues, field: usize) -> &str {
     key.get(field).map_or("", String::as_str)
 }
 
-impl FieldOrder {
+impl ProjectionField {
     fn compare_values(&self, a: &str, b: &str) -> Ordering {
         let listed_position =
             |values: &[String], value: &str| values.iter().rposition(|listed| listed == value);
-        match self {
-            FieldOrder::First(positions) => {
-                let first_position = |value: &str| positions.get(value).copied().unwrap_or(0);
+        match &self.order {
+            PartOrder::First => {
+                let first_position = |value: &str| self.positions.get(value).copied().unwrap_or(0);
                 first_position(a).cmp(&first_position(b))
             }
-            FieldOrder::Alpha => a.cmp(b),
-            FieldOrder::Number => match (parse_number(a), parse_number(b)) {
+            PartOrder::Alpha => a.cmp(b),
+            PartOrder::Number => match (parse_number(a), parse_number(b)) {
                 (Some(a), Some(b)) if a.is_nan() || b.is_nan() => a.is_nan().cmp(&b.is_nan()),
                 (Some(a), Some(b)) => a.total_cmp(&b),
                 (None, None) => Ordering::Equal,
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
             },
-            FieldOrder::Fixed(values) => listed_position(values, a)
+            PartOrder::Fixed(values) => listed_position(values, a)
                 .unwrap_or(0)
                 .cmp(&listed_position(values, b).unwrap_or(0)),
         }
@@ -657,7 +643,12 @@ mod tests {
 
     #[test]
     fn numbers_are_ordered_as_numbers_and_before_words() {
-        let order = FieldOrder::Number;
+        let order = ProjectionField {
+            name: String::new(),
+            part: 0,
+            order: PartOrder::Number,
+            positions: HashMap::new(),
+        };
         for (less, more) in
             [("2", "10"), ("999", "1k"), ("1000", "1Ki"), ("5MB", "1GiB"), ("9", "x")]
         {

@@ -16,7 +16,7 @@ use crate::compare_py::figures::{
     ComparedSide, ComparisonRules, EntryChoice, NameFilter, UTestTable, compare_entries,
 };
 use crate::compare_py::sources::{ComparedSources, FILTER_FLAG};
-use crate::compare_py::table::{ComparisonRemarks, ComparisonTable};
+use crate::compare_py::table::ComparisonTable;
 use crate::console::{DropInConsole, EXIT_FAILED};
 use anyhow::{Context, Result};
 use speedwell_formats::foreign::google_benchmark::FileEntries;
@@ -180,11 +180,8 @@ impl<'q> ComparePyRun<'q> {
         sources: &ComparedSources,
         console: &mut DropInConsole<'_>,
     ) -> Result<()> {
-        let remarks = ComparisonRemarks {
-            labels: sources.labels.each_ref().map(String::as_str),
-            table: figures,
-        };
-        for line in remarks.resultless_lines() {
+        let labels = sources.labels.each_ref().map(String::as_str);
+        for line in table::resultless_lines(labels, figures) {
             writeln!(console.stdout, "{line}")?;
         }
         console.stdout.flush()?;
@@ -198,7 +195,7 @@ impl<'q> ComparePyRun<'q> {
         // If a side has no entries, `explain_empty` reports this as the reason why nothing was
         // compared.
         if sides.iter().all(|side| !side.entries.is_empty()) {
-            for message in remarks.warning_sentences() {
+            for message in table::warning_sentences(labels, figures) {
                 console.warn(TOOL, &message)?;
             }
         }

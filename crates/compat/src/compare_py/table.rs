@@ -3,7 +3,7 @@
 //!
 //! Decides the widths, order and colors of the table's parts. Does not know where the figures come
 //! from. Start at [`ComparisonTable::write`]. [`write_json`] writes the comparison as JSON, and
-//! [`ComparisonRemarks`] the messages that `compare.py` itself does not have.
+//! [`warning_sentences`] and its neighbors the messages that `compare.py` itself does not have.
 
 use crate::compare_py::figures::{
     ComparedPair, ComparedRow, ComparedSide, ComparisonRules, RELIABLE_TEST_ENTRIES, TimePair,
@@ -350,59 +350,49 @@ const ENVIRONMENT_KEYS: [&str; 6] = [
     "library_build_type",
 ];
 
-/// Facts about a comparison, from which the messages are written.
-pub struct ComparisonRemarks<'r> {
-    /// Names of the sides as typed by the user.
-    pub labels: [&'r str; 2],
-    pub table: &'r UTestTable<'r>,
+/// Returns sentences about what the table omits.
+pub fn warning_sentences(labels: [&str; 2], table: &UTestTable<'_>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (label, names) in labels.iter().zip(&table.unmatched) {
+        if !names.is_empty() {
+            warnings.push(format!("only in '{label}': {}", format_names(names)));
+        }
+    }
+    if !table.odd_units.is_empty() {
+        let names = format_names(&table.odd_units);
+        warnings.push(format!("not compared, because their units are incompatible: {names}"));
+    }
+    if table.not_in_geomean > 0 && table.geomean.is_some() {
+        warnings.push(format!(
+            "OVERALL_GEOMEAN leaves out {} without a counterpart or a time",
+            format_count(table.not_in_geomean, "repetition")
+        ));
+    }
+    warnings
 }
 
-impl ComparisonRemarks<'_> {
-    /// Returns sentences about what the table omits.
-    pub fn warning_sentences(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        for (label, names) in self.labels.iter().zip(&self.table.unmatched) {
-            if !names.is_empty() {
-                warnings.push(format!("only in '{label}': {}", format_names(names)));
-            }
+/// Returns lines about failed or skipped entries. Each line has the name, the reason, and how
+/// often this happened on each side.
+pub fn resultless_lines(labels: [&str; 2], table: &UTestTable<'_>) -> Vec<String> {
+    let mut counts_by_reason: IndexMap<(&str, String), [usize; 2]> = IndexMap::new();
+    for (side, entries) in table.without_result.iter().enumerate() {
+        for entry in entries {
+            counts_by_reason.entry((&entry.name, resultless_reason(entry))).or_default()[side] += 1;
         }
-        if !self.table.odd_units.is_empty() {
-            let names = format_names(&self.table.odd_units);
-            warnings.push(format!("not compared, because their units are incompatible: {names}"));
-        }
-        if self.table.not_in_geomean > 0 && self.table.geomean.is_some() {
-            warnings.push(format!(
-                "OVERALL_GEOMEAN leaves out {} without a counterpart or a time",
-                format_count(self.table.not_in_geomean, "repetition")
-            ));
-        }
-        warnings
     }
-
-    /// Returns lines about failed or skipped entries. Each line has the name, the reason, and how
-    /// often this happened on each side.
-    pub fn resultless_lines(&self) -> Vec<String> {
-        let mut counts_by_reason: IndexMap<(&str, String), [usize; 2]> = IndexMap::new();
-        for (side, entries) in self.table.without_result.iter().enumerate() {
-            for entry in entries {
-                counts_by_reason.entry((&entry.name, resultless_reason(entry))).or_default()
-                    [side] += 1;
-            }
-        }
-        let lines = counts_by_reason.iter().map(|((name, reason), counts)| {
-            let sides = self.labels.iter().zip(counts).filter(|(_, count)| **count > 0);
-            let sides: Vec<String> = if self.labels[0] == self.labels[1] {
-                vec![format_count(counts.iter().sum(), "time")]
-            } else {
-                sides
-                    .map(|(label, count)| format!("{} in '{label}'", format_count(*count, "time")))
-                    .collect()
-            };
-            let line = format!("not compared: {name} {reason} ({})", sides.join(", "));
-            escape_line(&line).into_owned()
-        });
-        lines.collect()
-    }
+    let lines = counts_by_reason.iter().map(|((name, reason), counts)| {
+        let sides = labels.iter().zip(counts).filter(|(_, count)| **count > 0);
+        let sides: Vec<String> = if labels[0] == labels[1] {
+            vec![format_count(counts.iter().sum(), "time")]
+        } else {
+            sides
+                .map(|(label, count)| format!("{} in '{label}'", format_count(*count, "time")))
+                .collect()
+        };
+        let line = format!("not compared: {name} {reason} ({})", sides.join(", "));
+        escape_line(&line).into_owned()
+    });
+    lines.collect()
 }
 
 /// Warns about a filter that makes different names equal.

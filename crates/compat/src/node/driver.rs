@@ -151,7 +151,7 @@ impl<'a> NodeDriver<'a> {
     }
 
     fn finish_session(&mut self, interrupted: bool) -> Result<()> {
-        self.failures.record_end(interrupted);
+        self.failures.interrupted = interrupted;
         if let Some(line) = self.progress.take()
             && !interrupted
         {
@@ -271,11 +271,6 @@ impl ChildFailures {
     /// Records an error other than a failed process.
     pub fn record_other_error(&mut self) {
         self.first.get_or_insert(1);
-    }
-
-    /// Records the end of the session.
-    pub fn record_end(&mut self, interrupted: bool) {
-        self.interrupted = interrupted;
     }
 
     /// Returns the exit status of the drop-in.

@@ -6,9 +6,7 @@
 //! OpenSSL terms that ab prints. Start at [`write_text`] and [`write_html`].
 
 use crate::ab::arguments::{AbRequest, HtmlAttributes};
-use crate::ab::figures::{
-    AbFigures, PERCENTS, RequestTiming, RequestTimings, TimeSelector, TimeStatistics,
-};
+use crate::ab::figures::{AbFigures, PERCENTS, RequestTiming, RequestTimings, TimeSelector};
 use crate::ab::load::AbUrl;
 use speedwell_load::generator::TlsFacts;
 use speedwell_model::load::latency::MIN_CONCURRENCY_SHARE;
@@ -385,7 +383,7 @@ fn write_times_table(
         let spread = times.spread(kind);
         let name = format!("{name}:");
         let min = format_ms(spread.least_ns);
-        let (mean, max) = (format_mean(&spread), format_ms(spread.greatest_ns));
+        let (mean, max) = (format_ms(spread.mean_ns.round() as u64), format_ms(spread.greatest_ns));
         if has_spread {
             writeln!(
                 out,
@@ -398,10 +396,6 @@ fn write_times_table(
         }
     }
     Ok(())
-}
-
-fn format_mean(spread: &TimeStatistics) -> String {
-    format_ms(spread.mean_ns.round() as u64)
 }
 
 fn write_percentages(times: &RequestTimings, out: &mut dyn Write) -> io::Result<()> {
