@@ -237,28 +237,27 @@ fn format_aggregated(pooled: &[AggregatedParameter]) -> String {
 
 fn summary_table(study: &ScatterStudy) -> String {
     let points = &study.table.points;
-    let cells = |format: fn(&ScatterPoint) -> String| points.iter().map(format).collect::<Vec<_>>();
+    let column = |name: &str, cell: fn(&ScatterPoint) -> String| {
+        FrameColumn::new(name, points.iter().map(cell).collect())
+    };
     let mut columns = study.place_columns();
-    columns.push(FrameColumn::new("samples", cells(|p| p.rates.len().to_string())));
-    columns.push(FrameColumn::new("mean", cells(|p| format_rate(p.mean))));
-    columns.push(FrameColumn::new("+/-", cells(|p| format_optional(p.half_width, format_rate))));
-    columns.push(FrameColumn::new(
-        "+/- %",
-        cells(|p| format_optional(p.half_width, |half| format!("{:.2}", 100.0 * half / p.mean))),
-    ));
-    columns.push(FrameColumn::new("median", cells(|p| format_rate(median(&p.rates)))));
-    columns.push(FrameColumn::new(
-        "median's 95 % interval",
-        cells(|p| {
+    columns.extend([
+        column("samples", |p| p.rates.len().to_string()),
+        column("mean", |p| format_rate(p.mean)),
+        column("+/-", |p| format_optional(p.half_width, format_rate)),
+        column("+/- %", |p| {
+            format_optional(p.half_width, |half| format!("{:.2}", 100.0 * half / p.mean))
+        }),
+        column("median", |p| format_rate(median(&p.rates))),
+        column("median's 95 % interval", |p| {
             format_optional(p.median_interval(), |interval| {
                 format!("{} to {}", format_rate(interval.low), format_rate(interval.high))
             })
         }),
-    ));
+    ]);
     let skewed = points.iter().any(ScatterPoint::is_skewed);
     if skewed {
-        let mark = |p: &ScatterPoint| if p.is_skewed() { "(!)" } else { "" }.to_owned();
-        columns.push(FrameColumn::new("", cells(mark)));
+        columns.push(column("", |p| if p.is_skewed() { "(!)" } else { "" }.to_owned()));
     }
     let mut text = print::format_data_frame(&[], &columns, usize::MAX);
     if skewed {
@@ -268,29 +267,26 @@ fn summary_table(study: &ScatterStudy) -> String {
 }
 
 fn changes_table(study: &ScatterStudy, steps: &[ScatterStep<'_>]) -> String {
-    let cells =
-        |format: &dyn Fn(&ScatterStep<'_>) -> String| steps.iter().map(format).collect::<Vec<_>>();
+    let column = |name: &str, cell: &dyn Fn(&ScatterStep<'_>) -> String| {
+        FrameColumn::new(name, steps.iter().map(cell).collect())
+    };
+    let two_decimals = |value: f64| format!("{value:.2}");
     let mut columns = Vec::new();
     if let Some(category) = &study.category {
-        let name = cells(&|step| study.category_text(step.from).to_owned());
-        columns.push(FrameColumn::new(category, name));
+        columns.push(column(category, &|step| study.category_text(step.from).to_owned()));
     }
-    let interval_text = |step: &ScatterStep<'_>| {
-        format!("{} -> {}", study.x_text(step.from), study.x_text(step.to))
-    };
-    columns.push(FrameColumn::new(&study.x_axis, cells(&interval_text)));
-    columns.push(FrameColumn::new("ratio", cells(&|step| format!("{:.3}", step.ratio))));
-    let exponent =
-        |step: &ScatterStep<'_>| format_optional(step.exponent, |value| format!("{value:.2}"));
-    columns.push(FrameColumn::new("exponent", cells(&exponent)));
-    columns.push(FrameColumn::new("p", cells(&|step| format_optional(step.p, format_p_value))));
-    let delta =
-        |step: &ScatterStep<'_>| format_optional(step.cliffs_delta, |value| format!("{value:.2}"));
-    columns.push(FrameColumn::new("Cliff's delta", cells(&delta)));
-    columns.push(FrameColumn::new(
-        "effect",
-        cells(&|step| format_optional(step.cliffs_delta, |delta| magnitude_word(delta).to_owned())),
-    ));
+    columns.extend([
+        column(&study.x_axis, &|step| {
+            format!("{} -> {}", study.x_text(step.from), study.x_text(step.to))
+        }),
+        column("ratio", &|step| format!("{:.3}", step.ratio)),
+        column("exponent", &|step| format_optional(step.exponent, two_decimals)),
+        column("p", &|step| format_optional(step.p, format_p_value)),
+        column("Cliff's delta", &|step| format_optional(step.cliffs_delta, two_decimals)),
+        column("effect", &|step| {
+            format_optional(step.cliffs_delta, |delta| magnitude_word(delta).to_owned())
+        }),
+    ]);
     format!(
         "\nFrom one value of {} to the next, by the Mann-Whitney test:\n\n{}",
         study.x_axis,

@@ -150,11 +150,6 @@ impl AbRequest {
         }
     }
 
-    /// Whether requests have a body. If so, the report counts the bytes sent.
-    pub fn is_upload(&self) -> bool {
-        self.upload.is_some()
-    }
-
     /// Returns the method of every request.
     pub fn method(&self) -> &str {
         let uploaded = self.upload.as_ref().map(|upload| upload.method);

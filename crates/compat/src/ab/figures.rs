@@ -73,7 +73,7 @@ impl AbFigures {
             non2xx: counts.codes().total() - counts.codes().class_count(2),
             kept_alive: measured.totals.responses.reusable,
             received_bytes: rows.iter().map(|row| row.wire_bytes).sum(),
-            sent_bytes: request.is_upload().then_some(sent_bytes),
+            sent_bytes: request.upload.is_some().then_some(sent_bytes),
             body_bytes: rows.iter().map(|row| row.body_bytes).sum(),
             lengths: body_lengths(rows),
             times: RequestTimings::of_requests(rows),

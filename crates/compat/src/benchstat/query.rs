@@ -348,14 +348,10 @@ fn parse_part(tokens: QueryLexer<'_>) -> Result<(ProjectionPart, QueryLexer<'_>)
         (QueryToken::Sign('('), remaining) => parse_fixed_order(remaining)?,
         _ => return order_tokens.fail("expected named sort order or parenthesized list"),
     };
-    if is_fixed_order(&order) && key == ".config" {
+    if matches!(order, PartOrder::Fixed(_)) && key == ".config" {
         return order_tokens.fail("fixed order not allowed for .config");
     }
     Ok((ProjectionPart { key, order }, remaining))
-}
-
-fn is_fixed_order(order: &PartOrder) -> bool {
-    matches!(order, PartOrder::Fixed(_))
 }
 
 fn parse_fixed_order(mut tokens: QueryLexer<'_>) -> Result<(PartOrder, QueryLexer<'_>), String> {

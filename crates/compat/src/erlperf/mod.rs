@@ -189,7 +189,12 @@ impl ErlperfResults {
                     passes.filter_map(|pass| pass_line(pass, request)).collect();
                 let warnings = [&system.warnings[..], &messages[..]].concat();
                 let document = table::build_document(&table, &passes, &warnings);
-                print_document(&document, &output_options(format), console.stdout)?;
+                let output = OutputOptions {
+                    format: Some(format),
+                    verbosity: Verbosity::Verbose,
+                    ..OutputOptions::default()
+                };
+                print_document(&document, &output, console.stdout)?;
             }
         }
         console.stdout.flush()?;
@@ -197,14 +202,6 @@ impl ErlperfResults {
             console.warn(TOOL, &message)?;
         }
         Ok(())
-    }
-}
-
-fn output_options(format: ReportFormat) -> OutputOptions {
-    OutputOptions {
-        format: Some(format),
-        verbosity: Verbosity::Verbose,
-        ..OutputOptions::default()
     }
 }
 

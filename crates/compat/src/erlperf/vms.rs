@@ -287,7 +287,11 @@ impl ErlangMachines {
     }
 
     fn record_exit(&mut self, machine: usize, failure: &HarnessFailure, is_afterwards: bool) {
-        let fault = SnippetFault { is_afterwards, ..SnippetFault::from_exit(failure) };
+        let fault = SnippetFault {
+            reason: failure.cause.to_string(),
+            calls: failure.stderr_tail.lines().map(str::to_owned).collect(),
+            is_afterwards,
+        };
         let affected = self.jobs.iter_mut().filter(|job| job.machine == machine);
         for job in affected.filter(|job| job.is_measurable()) {
             job.faults.push(fault.clone());
@@ -357,15 +361,6 @@ impl SnippetFault {
                      too long for a processor; increase -d"
                 .to_owned(),
             calls: Vec::new(),
-            is_afterwards: false,
-        }
-    }
-
-    /// Creates the fault of a VM that has ended.
-    pub fn from_exit(failure: &HarnessFailure) -> SnippetFault {
-        SnippetFault {
-            reason: failure.cause.to_string(),
-            calls: failure.stderr_tail.lines().map(str::to_owned).collect(),
             is_afterwards: false,
         }
     }

@@ -195,13 +195,8 @@ const RATE_LABEL: &str = "rate of operations (higher is better)";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChartFile {
     path: PathBuf,
-    kind: ImageFormat,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ImageFormat {
-    Svg,
-    Png,
+    /// Whether the format is PNG; otherwise, it is SVG.
+    is_png: bool,
 }
 
 impl ChartFile {
@@ -212,12 +207,12 @@ impl ChartFile {
     pub fn from_path(path: &str) -> Result<ChartFile> {
         let path = PathBuf::from(path);
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-        let kind = match extension.as_str() {
-            "svg" => ImageFormat::Svg,
-            "png" => ImageFormat::Png,
+        let is_png = match extension.as_str() {
+            "svg" => false,
+            "png" => true,
             _ => bail!("cannot draw '{}': its name must end in .svg or .png", path.display()),
         };
-        Ok(ChartFile { path, kind })
+        Ok(ChartFile { path, is_png })
     }
 
     /// Draws `chart` and writes the file; returns the message that R prints.
@@ -229,12 +224,11 @@ impl ChartFile {
         let side = (SIDE_INCHES * PX_PER_INCH) as u32;
         let square = ImageSize { width_px: side, height_px: side };
         let size = if natural_size.height_px <= side { square } else { natural_size };
-        let bytes = match self.kind {
-            ImageFormat::Svg => chart.svg(size).into_bytes(),
-            ImageFormat::Png => chart
-                .png_zoomed(size, PNG_ZOOM)
-                .or_else(|_| chart.png_zoomed(size, 1))
-                .with_context(|| format!("cannot draw '{}'", self.path.display()))?,
+        let bytes = if self.is_png {
+            let png = chart.png_zoomed(size, PNG_ZOOM).or_else(|_| chart.png_zoomed(size, 1));
+            png.with_context(|| format!("cannot draw '{}'", self.path.display()))?
+        } else {
+            chart.svg(size).into_bytes()
         };
         std::fs::write(&self.path, bytes)
             .with_context(|| format!("cannot write '{}'", self.path.display()))?;

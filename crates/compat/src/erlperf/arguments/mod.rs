@@ -216,7 +216,8 @@ impl ErlperfCommand {
             paths: parsed.0.values("-pa").map(str::to_owned).collect(),
             order,
             subtracts_empty: parsed.0.has("--subtract-empty"),
-            format: parsed.parse_format()?,
+            format: ReportFormat::from_str(parsed.0.value("--format").unwrap_or("text"))
+                .map_err(|unknown| format!("--format: {unknown}"))?,
         })))
     }
 }
@@ -403,11 +404,6 @@ impl TypedArguments<'_> {
             max_samples: max_samples.map_or(default_max_samples, |count| count as u32).max(samples),
             max_time,
         }))
-    }
-
-    fn parse_format(&self) -> Result<ReportFormat, String> {
-        let text = self.0.value("--format").unwrap_or("text");
-        ReportFormat::from_str(text).map_err(|unknown| format!("--format: {unknown}"))
     }
 }
 

@@ -12,7 +12,7 @@ use speedwell_adapters::ProtocolMessage;
 use speedwell_analysis::snippet::snippet_windows;
 use speedwell_model::Session;
 use speedwell_report::{
-    self as report, ColumnKind, Document, ReportBlock, ReportCell, ReportColumn, ReportRow,
+    self as report, Document, ReportBlock, ReportCell, ReportColumn, ReportRow,
 };
 use std::io::{self, IsTerminal, Write};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -159,10 +159,6 @@ impl SnippetTable {
             cells.resize(EXTENDED_HEADERS.len(), "-".to_owned());
             return cells;
         };
-        let format_value = |value: f64| match self.unit {
-            SampleUnit::Iterations => format_number(value),
-            SampleUnit::Nanoseconds => format_duration(value),
-        };
         let deviation = match statistics.deviation {
             None => "-".to_owned(),
             Some(_) if statistics.average <= 0.0 => "inf".to_owned(),
@@ -171,10 +167,10 @@ impl SnippetTable {
         vec![
             workers,
             statistics.count.to_string(),
-            format_value(statistics.average),
+            self.unit.format_value(statistics.average),
             deviation,
-            format_value(statistics.median),
-            format_value(statistics.p99),
+            self.unit.format_value(statistics.median),
+            self.unit.format_value(statistics.p99),
             format_duration(figures.iteration_ns),
         ]
     }
@@ -203,6 +199,13 @@ impl SampleUnit {
         match self {
             SampleUnit::Iterations => average,
             SampleUnit::Nanoseconds => 1.0 / average,
+        }
+    }
+
+    fn format_value(self, value: f64) -> String {
+        match self {
+            SampleUnit::Iterations => format_number(value),
+            SampleUnit::Nanoseconds => format_duration(value),
         }
     }
 }
@@ -257,21 +260,14 @@ pub fn build_document(
 }
 
 fn report_table(name: &'static str, rows: Vec<Vec<ReportCell>>) -> report::ReportTable {
-    let figure = |key, header| ReportColumn::new(key, header, ColumnKind::Figure);
+    let figures =
+        ["workers", "samples", "average", "deviation", "median", "p99", "least", "greatest"];
+    let mut columns = vec![ReportColumn::label("code", "code")];
+    columns.extend(figures.map(|key| ReportColumn::figure(key, key)));
+    columns.push(ReportColumn::figure("iteration_ns", "iteration"));
+    columns.push(ReportColumn::figure("relative", "relative"));
     report::ReportTable {
-        columns: vec![
-            ReportColumn::new("code", "code", ColumnKind::Label),
-            figure("workers", "workers"),
-            figure("samples", "samples"),
-            figure("average", "average"),
-            figure("deviation", "deviation"),
-            figure("median", "median"),
-            figure("p99", "p99"),
-            figure("least", "least"),
-            figure("greatest", "greatest"),
-            figure("iteration_ns", "iteration"),
-            figure("relative", "relative"),
-        ],
+        columns,
         rows: rows.into_iter().map(ReportRow::Cells).collect(),
         ..report::ReportTable::new(name)
     }
@@ -287,13 +283,8 @@ fn document_cells(rows: &SnippetTable, line: &SnippetLine) -> Vec<ReportCell> {
         cells.resize_with(11, || ReportCell::figure(None).with_text(""));
         return cells;
     };
-    let value_cell = |value: f64| {
-        let text = match rows.unit {
-            SampleUnit::Iterations => format_number(value),
-            SampleUnit::Nanoseconds => format_duration(value),
-        };
-        ReportCell::figure(Some(value)).with_text(text)
-    };
+    let value_cell =
+        |value: f64| ReportCell::figure(Some(value)).with_text(rows.unit.format_value(value));
     let deviation =
         statistics.deviation.map_or_else(|| ReportCell::figure(None).with_text("-"), value_cell);
     cells.push(ReportCell::value(statistics.count).with_text(statistics.count.to_string()));
