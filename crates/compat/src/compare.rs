@@ -2,13 +2,13 @@
 //! and `bar.R`, which read these rows, print the table of comparisons, and draw the charts.
 //!
 //! The crate `engine` decides the order of execution, which is also the order of the rows.
-//! `compare.R` does not depend on this order. This file decides the text, the order and the figures of the table; `r/mod.rs` draws the
-//! charts. The reference of a comparison is the program `old`, the candidate is `new`. The table
-//! states an accuracy: half the width of the confidence interval of the difference, divided by the
-//! mean of the reference. The accuracy ignores the uncertainty of this mean, so it gives no
-//! confidence interval of the ratio. `analysis` computes such an interval. The original `compare.R`
-//! stops at the first case whose values do not vary. Here, such a case has no p value, and the
-//! table continues. Start at [`run_js`] and [`run`].
+//! `compare.R` does not depend on this order. This file decides the text, the order and the figures
+//! of the table; `r/mod.rs` draws the charts. The reference of a comparison is the program `old`,
+//! the candidate is `new`. The table states an accuracy: half the width of the confidence interval
+//! of the difference, divided by the mean of the reference. The accuracy ignores the uncertainty of
+//! this mean, so it gives no confidence interval of the ratio. `analysis` computes such an
+//! interval. The original `compare.R` stops at the first case whose values do not vary. Here, such
+//! a case has no p value, and the table continues. Start at [`run_js`] and [`run`].
 
 use crate::console::{DropInConsole, ParsedArguments};
 use crate::node::driver::{self, NodeDriver};

@@ -4,10 +4,10 @@
 //! Decides the text, the order and the figures of the table. With the additional option
 //! `--analyze`, `scatter.js` prints an analysis instead of the rows. The analysis shows the pooled
 //! parameters with the fraction of the variance that each explains, a table of means and medians,
-//! the steps along the x axis ([`neighbor_steps`]), and a chart of the means. A point of the table pools
-//! all rows that have its x value and its category, even if they belong to different cases. The
-//! interval of a point therefore mixes effects of other parameters with noise, unlike the intervals
-//! of `analysis`. `r/mod.rs` draws the chart. Start at [`run_js`] and [`run`].
+//! the steps along the x axis ([`ScatterStudy::steps`]), and a chart of the means. A point of the
+//! table pools all rows that have its x value and its category, even if they belong to different
+//! cases. The interval of a point therefore mixes effects of other parameters with noise, unlike
+//! the intervals of `analysis`. `r/mod.rs` draws the chart. Start at [`run_js`] and [`run`].
 
 use crate::console::{DropInConsole, ParsedArguments};
 use crate::node::driver::{self, NodeDriver};
@@ -106,9 +106,16 @@ impl ScatterStudy {
         })
     }
 
-    /// Returns the steps between neighbors on the x axis.
-    pub fn steps(&self) -> Vec<ScatterStep<'_>> {
-        neighbor_steps(&self.table.points, self.x.as_numbers())
+    /// Returns the steps between neighbors on the x axis within each category. The categories are in
+    /// the order in which they first appear.
+    fn steps(&self) -> Vec<ScatterStep<'_>> {
+        let mut lines: IndexMap<usize, Vec<&ScatterPoint>> = IndexMap::new();
+        for point in &self.table.points {
+            lines.entry(point.category).or_default().push(point);
+        }
+        let numbers = self.x.as_numbers();
+        let pairs = lines.values().flat_map(|line| line.windows(2));
+        pairs.map(|pair| build_step(pair[0], pair[1], numbers)).collect()
     }
 
     /// Returns the columns on the left of the table: x axis, and category if there is one.
@@ -319,30 +326,6 @@ impl ScatterPoint {
         let half = self.half_width.unwrap_or(0.0);
         is_skewed(&self.rates, self.mean - half, self.mean + half)
     }
-}
-
-/// Returns the steps between neighboring points of each category. The categories are in the order
-/// in which they first appear in `points`. `numbers` are the x values, if they are numbers.
-pub fn neighbor_steps<'a>(
-    points: &'a [ScatterPoint],
-    numbers: Option<&[f64]>,
-) -> Vec<ScatterStep<'a>> {
-    let mut categories: Vec<usize> = Vec::new();
-    for point in points {
-        if !categories.contains(&point.category) {
-            categories.push(point.category);
-        }
-    }
-    let line = |category: usize| -> Vec<&'a ScatterPoint> {
-        let on_it = points.iter().filter(|point| point.category == category);
-        on_it.collect()
-    };
-    let mut steps = Vec::new();
-    for line in categories.into_iter().map(line) {
-        let pairs = line.windows(2);
-        steps.extend(pairs.map(|pair| build_step(pair[0], pair[1], numbers)));
-    }
-    steps
 }
 
 fn build_step<'a>(

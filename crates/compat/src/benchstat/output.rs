@@ -1,5 +1,5 @@
-//! Writes tables as benchstat does, as text and as CSV. [`TextLayout`] lays out cells as
-//! text: they may span several columns, and each column is as wide as its widest cell. Start at
+//! Writes tables as benchstat does, as text and as CSV. [`TextLayout`] lays out cells as text: they
+//! may span several columns, and each column is as wide as its widest cell. Start at
 //! [`format_text`] and [`format_csv`].
 
 use crate::benchstat::samples::{UnitScale, format_percentage, format_shortest, is_binary};

@@ -116,13 +116,9 @@ impl TableRules {
         records: &BenchmarkRecords,
     ) -> BenchstatTable {
         let unit = self.table.unit_field().map_or("", |unit| field_value(&key, unit)).to_owned();
-        let distinct =
-            |coordinate: &dyn Fn(&(KeyValues, KeyValues)) -> KeyValues| -> Vec<KeyValues> {
-                let keys: BTreeSet<KeyValues> = cells.keys().map(coordinate).collect();
-                keys.into_iter().collect()
-            };
-        let mut rows = distinct(&|coordinates| coordinates.0.clone());
-        let mut columns = distinct(&|coordinates| coordinates.1.clone());
+        let (rows, columns): (BTreeSet<KeyValues>, BTreeSet<KeyValues>) =
+            cells.keys().cloned().unzip();
+        let (mut rows, mut columns) = (Vec::from_iter(rows), Vec::from_iter(columns));
         self.row.sort_keys(&mut rows);
         self.column.sort_keys(&mut columns);
         for cell in cells.values_mut() {

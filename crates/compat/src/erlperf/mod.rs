@@ -327,8 +327,7 @@ fn lateness(samples: &SnippetSamples, request: &ErlperfRequest) -> Option<String
     let SampleDefinition::Window(length) = request.sample else {
         return None;
     };
-    let unadjusted = ErlperfRequest { subtracts_empty: false, ..request.clone() };
-    let iteration_ns = samples.net_figures(&unadjusted, None)?.iteration_ns;
+    let iteration_ns = samples.net_figures(request, None)?.iteration_ns;
     let is_late = samples.late_ns - iteration_ns >= length.as_nanos() as f64;
     (is_late && iteration_ns.is_finite()).then(|| {
         format!(
@@ -365,8 +364,7 @@ fn disturbance_warning(samples: &SnippetSamples, request: &ErlperfRequest) -> Op
     let batches = samples.visits.iter().filter_map(|visit| visit.batches);
     let mut medians: Vec<f64> = batches.map(|batches| batches.median_ns).collect();
     let typical_ns = median(&mut medians)?;
-    let unadjusted = ErlperfRequest { subtracts_empty: false, ..request.clone() };
-    let ratio = samples.net_figures(&unadjusted, None)?.iteration_ns / typical_ns;
+    let ratio = samples.net_figures(request, None)?.iteration_ns / typical_ns;
     (ratio > MAX_DISTURBANCE && ratio.is_finite()).then(|| {
         format!(
             "The mean iteration takes {ratio:.1} times as long as one in the median batch ({}): the \

@@ -423,29 +423,20 @@ pub fn to_single_line(text: &str) -> String {
 /// Fits labels into `room` columns. A truncated label keeps its beginning and its end, because
 /// labels often differ only there. If distinct labels would look the same, they get numbers.
 pub fn fit_labels(labels: &[String], room: usize) -> Vec<String> {
-    let mut cells: Vec<String> = labels.iter().map(|label| truncate_label(label, room)).collect();
-    for index in 0..cells.len() {
-        if cells[index] == labels[index] {
-            continue;
-        }
-        let alike = (0..index).filter(|other| cells_alike(labels, room, *other, index));
-        let alike_before = alike.count();
-        let is_first = !(0..labels.len()).any(|other| {
-            other != index
-                && labels[other] != labels[index]
-                && cells_alike(labels, room, other, index)
-        });
-        if alike_before > 0 || !is_first {
+    let cut: Vec<String> = labels.iter().map(|label| truncate_label(label, room)).collect();
+    let mut cells = cut.clone();
+    for (index, label) in labels.iter().enumerate().filter(|(index, label)| cut[*index] != **label)
+    {
+        let alike_before = cut[..index].iter().filter(|other| **other == cut[index]).count();
+        let mut others = cut.iter().zip(labels);
+        let is_ambiguous = others.any(|(cell, other)| *cell == cut[index] && other != label);
+        if alike_before > 0 || is_ambiguous {
             let mark = format!("#{}", alike_before + 1);
             let remaining = room.saturating_sub(mark.len());
-            cells[index] = format!("{}{mark}", truncate_label(&labels[index], remaining));
+            cells[index] = format!("{}{mark}", truncate_label(label, remaining));
         }
     }
     cells
-}
-
-fn cells_alike(labels: &[String], room: usize, one: usize, other: usize) -> bool {
-    truncate_label(&labels[one], room) == truncate_label(&labels[other], room)
 }
 
 fn truncate_label(label: &str, room: usize) -> String {
