@@ -92,7 +92,7 @@ fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -
     results.print_results(
         request,
         &machines,
-        &SystemDescription::from_ready(ready.as_ref(), None),
+        SystemDescription::from_ready(ready.as_ref(), None),
         console,
     )?;
     let failed = report_faults(&machines, console)?;
@@ -155,31 +155,28 @@ impl ErlperfResults {
         &self,
         request: &ErlperfRequest,
         machines: &ErlangMachines,
-        system: &SystemDescription,
+        mut system: SystemDescription,
         console: &mut DropInConsole<'_>,
     ) -> Result<()> {
+        let is_search = !self.passes.is_empty();
         let measured = machines.jobs.iter().zip(&self.sampled.by_snippet);
         let lines = measured.map(|(job, samples)| SnippetLine {
             label: job.parsed.label.clone(),
-            workers: job.workers.max(samples.workers * u32::from(!self.passes.is_empty())),
-            // A snippet that failed midway shows no figures, because its samples are incomplete.
-            figures: samples.net_figures(request, job.empty_ns).filter(|_| job.is_measurable()),
+            workers: if is_search { samples.workers } else { job.workers },
+            // A snippet that failed midway shows no figures, because its samples are incomplete. The
+            // passes that a search completed before an error stay valid.
+            figures: samples
+                .net_figures(request, job.empty_ns)
+                .filter(|_| is_search || job.is_measurable()),
         });
-        let mut lines: Vec<SnippetLine> = lines.collect();
-        if let (Some(line), false) = (lines.first_mut(), self.passes.is_empty()) {
-            line.workers = self.sampled.by_snippet[0].workers;
-            // The passes that a search completed before an error stay valid.
-            let samples = &self.sampled.by_snippet[0];
-            line.figures = samples.net_figures(request, machines.jobs[0].empty_ns);
-        }
-        let table = SnippetTable::from_unsorted(sampling::sample_unit(request), lines);
+        let unit = sampling::sample_unit(request);
+        let table = SnippetTable::from_unsorted(unit, lines.collect());
         let mut messages = sample_warnings(&machines.jobs, &self.sampled, request);
         messages.extend(self.hindrance.clone());
         messages.extend(table_warnings(&table, request));
         if table.lines.iter().all(|line| line.figures.is_none()) {
             return Ok(());
         }
-        let mut system = system.clone();
         system.warnings.extend(timer_warning(&self.sampled, request));
         match request.format {
             ReportFormat::Text => write_text(&table, request.report_detail(), &system, console)?,

@@ -2,8 +2,8 @@
 //!
 //! [`HyperfineOptions`] is the grammar, from which clap also makes the help. Errors of the kind
 //! [`ErrorKind::ValueValidation`] are about values that make no sense, alone or together; hyperfine
-//! checks them after it has read all options. [`expand_commands`] turns commands with parameters into one
-//! command for each combination of values, in hyperfine's order. Start at
+//! checks them after it has read all options. [`expand_commands`] turns commands with parameters
+//! into one command for each combination of values, in hyperfine's order. Start at
 //! [`HyperfineRequest::parse`].
 
 use crate::console::EXIT_REJECTED;
