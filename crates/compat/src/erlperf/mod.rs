@@ -12,8 +12,8 @@
 pub use crate::erlperf::table::{ReportDetail, write_session};
 
 use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
-use crate::erlperf::arguments::{ErlperfCommand, ErlperfRequest, SampleDefinition};
-use crate::erlperf::sampling::{SampledSnippets, SnippetSamples, SqueezeOutcome, SqueezePass};
+use crate::erlperf::arguments::{ErlperfRequest, SampleDefinition};
+use crate::erlperf::sampling::{ErlperfResults, SampledSnippets, SnippetSamples, SqueezePass};
 use crate::erlperf::snippet::ErlangSnippet;
 use crate::erlperf::table::{
     SnippetLine, SnippetTable, SystemDescription, format_duration, format_number, to_single_line,
@@ -44,9 +44,9 @@ const USAGE: &str = include_str!("../usage/erlperf.txt");
 /// # Errors
 /// Fails if standard output or standard error is closed.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
-    let result = match ErlperfCommand::parse(arguments) {
-        Ok(ErlperfCommand::Help) => return Ok(console.print_help(USAGE)?),
-        Ok(ErlperfCommand::Measure(request)) => measure_snippets(&request, console),
+    let result = match ErlperfRequest::parse(arguments) {
+        Ok(None) => return Ok(console.print_help(USAGE)?),
+        Ok(Some(request)) => measure_snippets(&request, console),
         Err(reason) => return Ok(console.reject_with_hint(TOOL, &reason, "--help")?),
     };
     console.report_failure(TOOL, result)
@@ -82,9 +82,7 @@ fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -
                 Some(line) => writeln!(stderr, "{TOOL}: {line}"),
                 None => Ok(()),
             };
-            let squeezed =
-                sampling::search_workers(&mut machines, request, search, out, &mut report)?;
-            ErlperfResults::from_squeeze(&machines, squeezed)
+            sampling::search_workers(&mut machines, request, search, out, &mut report)?
         }
     };
     machines.stop_all();
@@ -113,15 +111,6 @@ fn resolve_folder(path: &str, directory: &Path) -> Result<PathBuf> {
     Ok(absolute)
 }
 
-/// Results of all snippets.
-struct ErlperfResults {
-    sampled: SampledSnippets,
-    /// Passes of a search for the best number of workers; empty without `-q`.
-    passes: Vec<SqueezePass>,
-    /// Hint that the workers of a search block each other, if they do.
-    hindrance: Option<String>,
-}
-
 impl ErlperfResults {
     fn from_samples(
         machines: &mut ErlangMachines,
@@ -135,19 +124,8 @@ impl ErlperfResults {
         Ok(ErlperfResults {
             sampled: sampling::take_samples(machines, &jobs, request, out)?,
             passes: Vec::new(),
-            hindrance: None,
+            scaling: None,
         })
-    }
-
-    fn from_squeeze(machines: &ErlangMachines, squeezed: SqueezeOutcome) -> ErlperfResults {
-        let best = squeezed.best.map(|index| squeezed.passes[index].samples.clone());
-        let mut by_snippet = vec![SnippetSamples::default(); machines.jobs.len()];
-        by_snippet[0] = best.unwrap_or_default();
-        ErlperfResults {
-            sampled: SampledSnippets { by_snippet, is_steady: true },
-            passes: squeezed.passes,
-            hindrance: squeezed.scaling.and_then(|scaling| hindrance_note("erlang", &scaling)),
-        }
     }
 
     /// Prints the table, and warnings about it; prints nothing if no snippet has figures.
@@ -172,7 +150,8 @@ impl ErlperfResults {
         let unit = sampling::sample_unit(request);
         let table = SnippetTable::from_unsorted(unit, lines.collect());
         let mut messages = sample_warnings(&machines.jobs, &self.sampled, request);
-        messages.extend(self.hindrance.clone());
+        messages
+            .extend(self.scaling.as_ref().and_then(|scaling| hindrance_note("erlang", scaling)));
         messages.extend(table_warnings(&table, request));
         if table.lines.iter().all(|line| line.figures.is_none()) {
             return Ok(());
@@ -401,7 +380,6 @@ pub fn table_warnings(table: &SnippetTable, request: &ErlperfRequest) -> Vec<Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::erlperf::arguments::ErlperfCommand;
     use speedwell_model::{BatchQuantiles, SnippetTiming, TimingWindow};
 
     /// Returns one visit with one window, in which the mean is ten times the median batch.
@@ -426,8 +404,8 @@ mod tests {
     }
 
     fn request() -> ErlperfRequest {
-        match ErlperfCommand::parse(&["ok.".to_owned()]) {
-            Ok(ErlperfCommand::Measure(request)) => *request,
+        match ErlperfRequest::parse(&["ok.".to_owned()]) {
+            Ok(Some(request)) => request,
             _ => panic!("'ok.' is a snippet"),
         }
     }

@@ -4,20 +4,13 @@
 //! snippet. The n-th hook of a kind, such as `--init`, belongs to the n-th snippet, wherever the
 //! two stand on the command line. A hook whose option has the suffix `_all`, such as `--init_all`,
 //! applies to the remaining snippets. Messages name options as the user types them. Start at
-//! [`ErlperfCommand::parse`].
+//! [`ErlperfRequest::parse`].
 
 use crate::console::{self, ArgumentError, ParsedArguments};
 use crate::erlperf::table::ReportDetail;
 use speedwell_report::ReportFormat;
 use std::str::FromStr;
 use std::time::Duration;
-
-/// Parsed command line.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ErlperfCommand {
-    Help,
-    Measure(Box<ErlperfRequest>),
-}
 
 /// Options of a measurement.
 #[derive(Debug, Clone, PartialEq)]
@@ -162,16 +155,16 @@ const OPTION_NAMES: &[(&[&str], bool)] = &[
     (&["-pa"], true),
 ];
 
-impl ErlperfCommand {
-    /// Parses a command line.
+impl ErlperfRequest {
+    /// Parses a command line; returns `None` if help is requested.
     ///
     /// # Errors
     /// Returns a message for the user about what cannot be parsed or is not supported.
-    pub fn parse(arguments: &[String]) -> Result<ErlperfCommand, String> {
+    pub fn parse(arguments: &[String]) -> Result<Option<ErlperfRequest>, String> {
         let parsed =
             TypedArguments(console::parse_getopt(arguments, find_option).map_err(explain_error)?);
         if parsed.0.has("--help") {
-            return Ok(ErlperfCommand::Help);
+            return Ok(None);
         }
         if parsed.0.others.is_empty() {
             return Err("required argument missing: code".to_owned());
@@ -202,7 +195,7 @@ impl ErlperfCommand {
                     .to_owned(),
             );
         }
-        Ok(ErlperfCommand::Measure(Box::new(ErlperfRequest {
+        Ok(Some(ErlperfRequest {
             snippets,
             sample,
             samples,
@@ -218,7 +211,7 @@ impl ErlperfCommand {
             subtracts_empty: parsed.0.has("--subtract-empty"),
             format: ReportFormat::from_str(parsed.0.value("--format").unwrap_or("text"))
                 .map_err(|unknown| format!("--format: {unknown}"))?,
-        })))
+        }))
     }
 }
 
