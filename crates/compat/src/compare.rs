@@ -323,7 +323,10 @@ fn run_comparison(
         collected: analysis.map(|_| CompareRates::default()),
     };
     printer.driver.warn_about_test(arguments)?;
-    printer.print_header()?;
+    if printer.collected.is_none() {
+        printer.driver.out.write_all(rows::COMPARE_HEADER.as_bytes())?;
+    }
+    printer.driver.out.flush()?;
     measure(&request, &mut printer)?;
     match analysis {
         Some(analysis) => printer.print_analysis(analysis, collation),
@@ -374,13 +377,6 @@ struct ComparePrinter<'a> {
 }
 
 impl ComparePrinter<'_> {
-    fn print_header(&mut self) -> Result<()> {
-        if self.collected.is_none() {
-            self.driver.out.write_all(rows::COMPARE_HEADER.as_bytes())?;
-        }
-        Ok(self.driver.out.flush()?)
-    }
-
     fn print_run(&mut self, run: &Run) -> Result<()> {
         let name = self.driver.scripts.script_of_run(run).to_owned();
         for measured in driver::throughput_samples(run) {

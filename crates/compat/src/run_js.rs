@@ -47,7 +47,10 @@ fn run_scripts(
         entered: 0,
         current: None,
     };
-    printer.print_header()?;
+    if printer.format == RunFormat::Csv {
+        printer.driver.out.write_all(rows::RUN_HEADER.as_bytes())?;
+    }
+    printer.driver.out.flush()?;
     measure(&request, &mut printer)?;
     Ok(printer.driver.failures.exit_status())
 }
@@ -84,13 +87,6 @@ struct RunPrinter<'a> {
 }
 
 impl RunPrinter<'_> {
-    fn print_header(&mut self) -> Result<()> {
-        if self.format == RunFormat::Csv {
-            self.driver.out.write_all(rows::RUN_HEADER.as_bytes())?;
-        }
-        Ok(self.driver.out.flush()?)
-    }
-
     /// Writes the headings of all scripts up to `script`. As in `run.js` itself, scripts without
     /// results also have headings.
     fn enter_script(&mut self, script: &str) -> Result<()> {

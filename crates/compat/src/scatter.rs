@@ -108,7 +108,7 @@ impl ScatterStudy {
 
     /// Returns the steps between neighbors on the x axis within each category. The categories are in
     /// the order in which they first appear.
-    fn steps(&self) -> Vec<ScatterStep<'_>> {
+    pub fn steps(&self) -> Vec<ScatterStep<'_>> {
         let mut lines: IndexMap<usize, Vec<&ScatterPoint>> = IndexMap::new();
         for point in &self.table.points {
             lines.entry(point.category).or_default().push(point);
@@ -260,7 +260,16 @@ pub fn scatter_table(
             .collect(),
         x_texts: texts_of(x),
         category_texts: category.map_or_else(|| vec![String::new()], texts_of),
-        points: rates.into_iter().map(|(codes, rates)| build_point(codes, rates)).collect(),
+        points: rates
+            .into_iter()
+            .map(|((x, category), rates)| ScatterPoint {
+                x,
+                category,
+                mean: mean(&rates),
+                half_width: mean_t(&rates, CONFIDENCE).map(|interval| interval.half_width()),
+                rates,
+            })
+            .collect(),
     })
 }
 
@@ -269,16 +278,6 @@ fn find_column<'a>(frame: &'a ScatterFrame, name: &str) -> Result<&'a frame::Tex
         let present: Vec<&str> = frame.columns.iter().map(|column| &*column.name).collect();
         anyhow!("unknown column '{name}'; the file has {}", present.join(", "))
     })
-}
-
-fn build_point((x, category): PointCodes, rates: Vec<f64>) -> ScatterPoint {
-    ScatterPoint {
-        x,
-        category,
-        mean: mean(&rates),
-        half_width: mean_t(&rates, CONFIDENCE).map(|interval| interval.half_width()),
-        rates,
-    }
 }
 
 /// Computes the fraction of the variance within points that `column` explains (eta squared).

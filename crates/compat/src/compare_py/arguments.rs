@@ -19,7 +19,7 @@ pub enum ComparePyCommand {
 }
 
 /// Options of a comparison.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ComparePyRequest {
     /// Baseline and contender. In the mode `filters`, both are the same argument.
     pub inputs: [String; 2],
@@ -46,9 +46,10 @@ pub struct ComparePyRequest {
 }
 
 /// When to use colors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ColorMode {
     /// Default, as in `compare.py`: always, unless `NO_COLOR` is set.
+    #[default]
     Unsaid,
     /// On a terminal, unless `NO_COLOR` is set.
     Auto,
@@ -120,19 +121,7 @@ impl<'a> ArgumentReader<'a> {
             is_literal: false,
             mode: None,
             operands: Vec::new(),
-            request: ComparePyRequest {
-                inputs: Default::default(),
-                filters: None,
-                is_one_input: false,
-                aggregates_only: false,
-                dump: None,
-                tests: true,
-                alpha: 0.05,
-                color: ColorMode::Unsaid,
-                strict: false,
-                passed: Vec::new(),
-                is_separated: false,
-            },
+            request: ComparePyRequest { tests: true, alpha: 0.05, ..ComparePyRequest::default() },
         }
     }
 
