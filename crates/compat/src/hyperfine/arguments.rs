@@ -262,30 +262,19 @@ pub enum ExportKind {
     Org,
 }
 
-impl ExportKind {
-    /// Returns the option that asks for this format, without hyphens.
-    pub fn option(self) -> &'static str {
-        match self {
-            ExportKind::AsciiDoc => "export-asciidoc",
-            ExportKind::Csv => "export-csv",
-            ExportKind::Json => "export-json",
-            ExportKind::Markdown => "export-markdown",
-            ExportKind::Org => "export-orgmode",
-        }
-    }
-}
-
 impl HyperfineOptions {
-    /// Returns the formats and files of exports, in the order in which they are written.
-    pub fn exports(&self) -> impl Iterator<Item = (ExportKind, &str)> {
+    /// Returns the formats, options (without hyphens) and files of exports, in the order in which
+    /// they are written.
+    pub fn exports(&self) -> impl Iterator<Item = (ExportKind, &'static str, &str)> {
         let exports = [
-            (ExportKind::AsciiDoc, &self.export_asciidoc),
-            (ExportKind::Json, &self.export_json),
-            (ExportKind::Csv, &self.export_csv),
-            (ExportKind::Markdown, &self.export_markdown),
-            (ExportKind::Org, &self.export_orgmode),
+            (ExportKind::AsciiDoc, "export-asciidoc", &self.export_asciidoc),
+            (ExportKind::Json, "export-json", &self.export_json),
+            (ExportKind::Csv, "export-csv", &self.export_csv),
+            (ExportKind::Markdown, "export-markdown", &self.export_markdown),
+            (ExportKind::Org, "export-orgmode", &self.export_orgmode),
         ];
-        exports.into_iter().filter_map(|(export, file)| Some((export, file.as_deref()?)))
+        let exports = exports.into_iter();
+        exports.filter_map(|(export, option, file)| Some((export, option, file.as_deref()?)))
     }
 
     /// Returns the minimum and the maximum number of runs. By default, the minimum is ten, or the

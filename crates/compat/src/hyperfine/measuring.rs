@@ -102,7 +102,7 @@ impl ConsoleObserver<'_, '_> {
     /// Saves the completed runs of each command. If `is_part` is set, more runs of these commands
     /// will follow. Called repeatedly, so that little is lost if the process is killed.
     fn save_results(&mut self, figures: &[CommandFigures], is_part: bool) -> Result<()> {
-        for (export, file) in self.request.options.exports().filter(|(_, file)| *file != "-") {
+        for (export, _, file) in self.request.options.exports().filter(|(.., file)| *file != "-") {
             // Output to a pipe cannot be replaced, so a pipe gets only the results of commands that
             // have ended.
             if is_part && !Path::new(file).is_file() {

@@ -49,7 +49,7 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
         unit: request.options.unit,
     };
     check_files(request)?;
-    for (_, file) in request.options.exports().filter(|(_, file)| *file != "-") {
+    for (.., file) in request.options.exports().filter(|(.., file)| *file != "-") {
         fs::File::create(file).with_context(|| format!("cannot write '{file}'"))?;
     }
     let seed = request.options.seed.unwrap_or_else(draw_seed);
@@ -85,7 +85,7 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
             Err(note) => writeln!(observer.console.stderr, "{note}")?,
         }
     }
-    for (export, _) in request.options.exports().filter(|(_, file)| *file == "-") {
+    for (export, ..) in request.options.exports().filter(|(.., file)| *file == "-") {
         let text = observer.format_export(export, &results)?;
         write!(observer.console.stdout, "\n{text}\n")?;
     }
@@ -96,10 +96,10 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
 /// reads.
 fn check_files(request: &HyperfineRequest) -> Result<()> {
     let options = &request.options;
-    let exports = options.exports().filter(|(_, file)| *file != "-");
+    let exports = options.exports().filter(|(.., file)| *file != "-");
     let mut outputs: Vec<OutputFile> = exports
-        .filter_map(|(export, file)| {
-            OutputFile::new(format!("--{} {file}", export.option()), Path::new(file))
+        .filter_map(|(_, option, file)| {
+            OutputFile::new(format!("--{option} {file}"), Path::new(file))
         })
         .collect();
     // Several commands may write into the same file, one run after the other.
