@@ -445,13 +445,8 @@ fn improvement_chart(table: &CompareTable) -> String {
         ChartBand { label: row.name.clone(), value, interval }
     };
     let bands: Vec<ChartBand> = table.rows.iter().map(band).collect();
-    let chart = band_chart(&bands, 0.0, |percent| format!("{percent:.2} %"));
-    if chart.is_empty() {
-        return chart;
-    }
-    format!(
-        "\nImprovement (o) with its 95 % interval ([---]); the line (|) means no change:\n\n{chart}"
-    )
+    let heading = "Improvement (o) with its 95 % interval ([---]); the line (|) means no change";
+    band_chart(heading, &bands, |percent| format!("{percent:.2} %"))
 }
 
 /// Returns a message for each case that became significantly slower by more than the limit.

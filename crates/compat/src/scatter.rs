@@ -626,11 +626,8 @@ fn means_chart(study: &ScatterStudy) -> String {
         interval: point.half_width.map(|half| (point.mean - half, point.mean + half)),
     };
     let bands: Vec<ChartBand> = study.table.points.iter().map(band).collect();
-    let chart = band_chart(&bands, 0.0, |rate| format!("{rate:.0}/s"));
-    if chart.is_empty() {
-        return chart;
-    }
-    format!("\nRate (o) with its 95 % interval ([---]):\n\n{chart}")
+    let heading = "Rate (o) with its 95 % interval ([---])";
+    band_chart(heading, &bands, |rate| format!("{rate:.0}/s"))
 }
 
 fn format_optional<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {

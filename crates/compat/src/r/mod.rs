@@ -303,6 +303,9 @@ fn case_label(name: &str) -> String {
 /// Width of the scale in columns.
 const SCALE_COLUMNS: usize = 60;
 
+/// Value of the reference line in text charts.
+const REFERENCE: f64 = 0.0;
+
 /// One line of the chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartBand {
@@ -318,11 +321,11 @@ pub struct ChartBand {
 /// reference (`+` within an interval).
 ///
 /// Draws one line for each band, and a last line with the two ends of the scale. `number` formats
-/// these ends. The scale includes `reference`.
+/// these ends. The scale includes 0, the reference.
 ///
 /// Bands without a finite value are omitted. The chart is empty if no band is left, or if all
-/// values and bounds equal `reference`.
-pub fn band_chart(bands: &[ChartBand], reference: f64, number: impl Fn(f64) -> String) -> String {
+/// values and bounds are 0.
+pub fn band_chart(heading: &str, bands: &[ChartBand], number: impl Fn(f64) -> String) -> String {
     let bands: Vec<&ChartBand> = bands.iter().filter(|band| band.value.is_finite()).collect();
     let values = bands.iter().flat_map(|band| {
         let (low, high) = band.interval.unwrap_or((band.value, band.value));
@@ -330,16 +333,16 @@ pub fn band_chart(bands: &[ChartBand], reference: f64, number: impl Fn(f64) -> S
     });
     let (low, high) = values
         .filter(|value| value.is_finite())
-        .fold((reference, reference), |(low, high), value| (low.min(value), high.max(value)));
+        .fold((REFERENCE, REFERENCE), |(low, high), value| (low.min(value), high.max(value)));
     if bands.is_empty() || low == high {
         return String::new();
     }
     let scale = ChartScale { low, high };
     let label_width = bands.iter().map(|band| band.label.width()).max().unwrap_or(0);
-    let mut chart = String::new();
+    let mut chart = format!("\n{heading}:\n\n");
     for band in &bands {
         let padding = " ".repeat(label_width - band.label.width());
-        let line = format!("{}{padding}  {}", band.label, scale.draw_line(band, reference));
+        let line = format!("{}{padding}  {}", band.label, scale.draw_line(band));
         chart.push_str(line.trim_end());
         chart.push('\n');
     }
@@ -360,9 +363,9 @@ impl ChartScale {
         (fraction.clamp(0.0, 1.0) * (SCALE_COLUMNS - 1) as f64).round() as usize
     }
 
-    fn draw_line(&self, band: &ChartBand, reference: f64) -> String {
+    fn draw_line(&self, band: &ChartBand) -> String {
         let mut marks = [b' '; SCALE_COLUMNS];
-        marks[self.column(reference)] = b'|';
+        marks[self.column(REFERENCE)] = b'|';
         if let Some((low, high)) = band.interval {
             let (low, high) = (self.column(low), self.column(high));
             for mark in &mut marks[low..=high] {
@@ -506,11 +509,11 @@ mod tests {
             sample_band("é", 39.0, None),
             sample_band("unknown", f64::NAN, None),
         ];
-        let chart = band_chart(&bands, 0.0, |number| format!("{number} %"));
+        let chart = band_chart("Slowdown", &bands, |number| format!("{number} %"));
         // One column per percent, from -20 to 39: the reference, 0 %, is in column 20.
         assert_eq!(
             chart,
-            "slower  [----o----]         |\n\
+            "\nSlowdown:\n\nslower  [----o----]         |\n\
              same                   [----+o-----]\n\
              é                           |                                      o\n        \
              -20 %                                                   39 %\n"
@@ -519,10 +522,7 @@ mod tests {
 
     #[test]
     fn a_chart_without_a_range_is_empty() {
-        assert_eq!(band_chart(&[], 0.0, |number| number.to_string()), "");
-        assert_eq!(
-            band_chart(&[sample_band("a", 0.0, None)], 0.0, |number| number.to_string()),
-            ""
-        );
+        assert_eq!(band_chart("", &[], |number| number.to_string()), "");
+        assert_eq!(band_chart("", &[sample_band("a", 0.0, None)], |number| number.to_string()), "");
     }
 }
