@@ -302,7 +302,8 @@ impl TimeStatistics {
 /// Times of all requests with a complete response; never empty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestTimings {
-    timings: Vec<RequestTiming>,
+    /// The requests in the order in which they began.
+    pub timings: Vec<RequestTiming>,
     sorted_totals_ns: Vec<u64>,
 }
 
@@ -322,11 +323,6 @@ impl RequestTimings {
     /// Returns the number of requests.
     pub fn count(&self) -> usize {
         self.timings.len()
-    }
-
-    /// Returns the requests in the order in which they began.
-    pub fn timings(&self) -> &[RequestTiming] {
-        &self.timings
     }
 
     /// Returns the statistics of one kind of time.

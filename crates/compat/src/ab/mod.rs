@@ -185,8 +185,7 @@ fn write_requests(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "starttime\tseconds\tctime\tdtime\tttime\twait")?;
-    let mut timings: Vec<RequestTiming> =
-        times.map_or(Vec::new(), |times| times.timings().to_vec());
+    let mut timings: Vec<RequestTiming> = times.map_or(Vec::new(), |times| times.timings.clone());
     if sort == TsvOrder::Total {
         timings.sort_by_key(|timing| timing.total_ns());
     }

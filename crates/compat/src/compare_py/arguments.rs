@@ -86,7 +86,13 @@ impl ComparePyCommand {
     /// # Errors
     /// Fails if the command line is invalid; a sentence fragment says why.
     pub fn parse(arguments: &[String]) -> Result<ComparePyCommand, String> {
-        let mut reader = ArgumentReader::new(arguments);
+        let mut reader = ArgumentReader {
+            remaining: arguments.iter(),
+            is_literal: false,
+            mode: None,
+            operands: Vec::new(),
+            request: ComparePyRequest { tests: true, alpha: 0.05, ..ComparePyRequest::default() },
+        };
         while let Some(argument) = reader.remaining.next() {
             if argument == "--" && !reader.is_literal {
                 reader.is_literal = true;
@@ -115,16 +121,6 @@ struct ArgumentReader<'a> {
 }
 
 impl<'a> ArgumentReader<'a> {
-    fn new(arguments: &'a [String]) -> ArgumentReader<'a> {
-        ArgumentReader {
-            remaining: arguments.iter(),
-            is_literal: false,
-            mode: None,
-            operands: Vec::new(),
-            request: ComparePyRequest { tests: true, alpha: 0.05, ..ComparePyRequest::default() },
-        }
-    }
-
     fn is_complete(&self) -> bool {
         self.mode.is_some_and(|(_, operand_names)| self.operands.len() == operand_names.len())
     }

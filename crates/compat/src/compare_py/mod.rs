@@ -187,7 +187,7 @@ impl<'q> ComparePyRun<'q> {
         console.stdout.flush()?;
         if let Some((filters, _)) = &self.filters {
             for (side, filter) in sides.iter().zip(filters) {
-                if let Some(message) = table::merge_warning(side, filter.pattern()) {
+                if let Some(message) = table::merge_warning(side, &filter.text) {
                     console.warn(TOOL, &message)?;
                 }
             }

@@ -392,7 +392,9 @@ fn sort_key(entry: &GoogleBenchmarkEntry<'_>) -> (f64, f64, bool, f64) {
 /// A filter for names.
 #[derive(Debug, Clone)]
 pub struct NameFilter {
-    text: String,
+    /// The pattern, without the `-` of an inverted filter. The option value `all` gives an empty
+    /// pattern.
+    pub text: String,
     regex: Regex,
     is_negated: bool,
 }
@@ -423,12 +425,6 @@ impl NameFilter {
         };
         let pattern = if pattern == "all" { "" } else { pattern };
         Ok(NameFilter { is_negated, ..NameFilter::new(pattern)? })
-    }
-
-    /// Returns the pattern, without the `-` of an inverted filter. The option value `all` gives an
-    /// empty pattern.
-    pub fn pattern(&self) -> &str {
-        &self.text
     }
 
     /// Explains that the filter keeps no entry of the side with this label.
