@@ -67,7 +67,7 @@ fn run_calibration(
     mut request: ScriptsRequest,
     console: &mut DropInConsole<'_>,
 ) -> Result<i32> {
-    print_heading(console.stdout, options)?;
+    options.print_heading(console.stdout)?;
     let mut search = IterationSearch::new(options.required, 0, options.steps);
     while let Some(n) = search.next_number() {
         writeln!(console.stdout, "\nTesting with n={n}:")?;
@@ -79,16 +79,18 @@ fn run_calibration(
             return Ok(console::EXIT_REJECTED);
         }
         let level = IterationLevel::new(n, rates);
-        print_cases(console.stdout, &level, options)?;
-        print_overall(console.stdout, &level.spread, options)?;
+        options.print_cases(console.stdout, &level)?;
+        options.print_overall(console.stdout, &level.spread)?;
         let is_best = search.record_level(level);
         if let Some(best) = search.steadiest_level() {
-            print_best(console.stdout, is_best, best)?;
+            let begin = if is_best { "New best n:" } else { "Current best n remains:" };
+            let variation = format_percent(best.spread.mean);
+            writeln!(console.stdout, "  → {begin} {} with average CV: {variation}%", best.n)?;
         }
     }
     match (search.sufficient_level(), search.steadiest_level()) {
-        (Some(level), _) => print_found(console.stdout, level, options)?,
-        (None, Some(best)) => print_given_up(console.stdout, best, options)?,
+        (Some(level), _) => options.print_found(console.stdout, level)?,
+        (None, Some(best)) => options.print_given_up(console.stdout, best)?,
         (None, None) => {}
     }
     Ok(0)
@@ -221,113 +223,93 @@ fn invalid_value_message(name: &str, value: &str) -> String {
     format!("the value of '{name}' must be a number above 0, not '{value}'")
 }
 
-/// Prints what will be done.
-fn print_heading(out: &mut dyn Write, options: &CalibrateOptions) -> io::Result<()> {
-    let rule = "-".repeat(56);
-    writeln!(out, "\n{rule}\nBenchmark: {}\n{rule}", options.path)?;
-    writeln!(
-        out,
-        "Finds the smallest number of iterations (n) with steady results. They are steady if the\n\
-         mean coefficient of variation (CV) is below {}% and no single CV is above {}%.\n",
-        format_percent(options.required.mean),
-        options.required.single * 100.0
-    )?;
-    writeln!(
-        out,
-        "Configuration:\n- Starting n: {} iterations\n- Runs per n value: {}\n- Target CV threshold: {}%\n\
-         - Max increases: {}\n- Increase factor: {}x",
-        options.steps.start,
-        options.runs,
-        format_percent(options.required.mean),
-        options.steps.tries,
-        options.steps.factor
-    )
-}
-
-/// Prints each configuration with its coefficient of variation.
-fn print_cases(
-    out: &mut dyn Write,
-    level: &IterationLevel,
-    options: &CalibrateOptions,
-) -> io::Result<()> {
-    for (name, variation) in level.cases() {
-        let mark = if variation <= options.required.mean { "✓ Stable" } else { "✗ Unstable" };
-        writeln!(out, "\nConfiguration: {name}")?;
-        writeln!(out, "  CV: {}% (the lower, the steadier)", format_percent(variation))?;
-        writeln!(out, "  Stability: {mark}")?;
-    }
-    Ok(())
-}
-
-/// Prints the result of all configurations together.
-fn print_overall(
-    out: &mut dyn Write,
-    spread: &VariationSpread,
-    options: &CalibrateOptions,
-) -> io::Result<()> {
-    let (mean, target) = (format_percent(spread.mean), format_percent(options.required.mean));
-    let single = options.required.single * 100.0;
-    let unsteady = spread.count_unsteady(options.required);
-    writeln!(out, "\nOverall average CV: {mean}%")?;
-    if spread.is_steady(options.required) {
-        return writeln!(
+impl CalibrateOptions {
+    /// Prints what will be done.
+    fn print_heading(&self, out: &mut dyn Write) -> io::Result<()> {
+        let rule = "-".repeat(56);
+        writeln!(out, "\n{rule}\nBenchmark: {}\n{rule}", self.path)?;
+        writeln!(
             out,
-            "  ✓ Overall CV is below {target}%, no configuration exceeds {single}%"
-        );
+            "Finds the smallest number of iterations (n) with steady results. They are steady if the\n\
+             mean coefficient of variation (CV) is below {}% and no single CV is above {}%.\n",
+            format_percent(self.required.mean),
+            self.required.single * 100.0
+        )?;
+        writeln!(
+            out,
+            "Configuration:\n- Starting n: {} iterations\n- Runs per n value: {}\n- Target CV threshold: {}%\n\
+             - Max increases: {}\n- Increase factor: {}x",
+            self.steps.start,
+            self.runs,
+            format_percent(self.required.mean),
+            self.steps.tries,
+            self.steps.factor
+        )
     }
-    if spread.mean.is_nan() || spread.mean >= options.required.mean {
-        writeln!(out, "  ✗ Overall CV ({mean}%) is not below {target}%")?;
+
+    /// Prints each configuration with its coefficient of variation.
+    fn print_cases(&self, out: &mut dyn Write, level: &IterationLevel) -> io::Result<()> {
+        for (name, variation) in level.cases() {
+            let mark = if variation <= self.required.mean { "✓ Stable" } else { "✗ Unstable" };
+            writeln!(out, "\nConfiguration: {name}")?;
+            writeln!(out, "  CV: {}% (the lower, the steadier)", format_percent(variation))?;
+            writeln!(out, "  Stability: {mark}")?;
+        }
+        Ok(())
     }
-    if unsteady > 0 {
-        writeln!(out, "  ✗ {unsteady} configuration(s) have CV above {single}%")?;
+
+    /// Prints the result of all configurations together.
+    fn print_overall(&self, out: &mut dyn Write, spread: &VariationSpread) -> io::Result<()> {
+        let (mean, target) = (format_percent(spread.mean), format_percent(self.required.mean));
+        let single = self.required.single * 100.0;
+        let unsteady = spread.count_unsteady(self.required);
+        writeln!(out, "\nOverall average CV: {mean}%")?;
+        if spread.is_steady(self.required) {
+            return writeln!(
+                out,
+                "  ✓ Overall CV is below {target}%, no configuration exceeds {single}%"
+            );
+        }
+        if spread.mean.is_nan() || spread.mean >= self.required.mean {
+            writeln!(out, "  ✗ Overall CV ({mean}%) is not below {target}%")?;
+        }
+        if unsteady > 0 {
+            writeln!(out, "  ✗ {unsteady} configuration(s) have CV above {single}%")?;
+        }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Prints the best number of iterations so far.
-fn print_best(out: &mut dyn Write, is_new: bool, level: &IterationLevel) -> io::Result<()> {
-    let begin = if is_new { "New best n:" } else { "Current best n remains:" };
-    writeln!(out, "  → {begin} {} with average CV: {}%", level.n, format_percent(level.spread.mean))
-}
+    /// Prints the number of iterations that suffices.
+    fn print_found(&self, out: &mut dyn Write, level: &IterationLevel) -> io::Result<()> {
+        writeln!(
+            out,
+            "\n✓ Found optimal n={} (Overall CV={}% < {}% and no configuration has CV > {}%)",
+            level.n,
+            format_percent(level.spread.mean),
+            format_percent(self.required.mean),
+            self.required.single * 100.0
+        )?;
+        writeln!(out, "\nFinal CV for each configuration:")?;
+        print_variations(out, level, None)
+    }
 
-/// Prints the number of iterations that suffices.
-fn print_found(
-    out: &mut dyn Write,
-    level: &IterationLevel,
-    options: &CalibrateOptions,
-) -> io::Result<()> {
-    writeln!(
-        out,
-        "\n✓ Found optimal n={} (Overall CV={}% < {}% and no configuration has CV > {}%)",
-        level.n,
-        format_percent(level.spread.mean),
-        format_percent(options.required.mean),
-        options.required.single * 100.0
-    )?;
-    writeln!(out, "\nFinal CV for each configuration:")?;
-    print_variations(out, level, None)
-}
-
-/// Prints the best number of iterations if no number sufficed.
-fn print_given_up(
-    out: &mut dyn Write,
-    level: &IterationLevel,
-    options: &CalibrateOptions,
-) -> io::Result<()> {
-    writeln!(out, "Maximum number of increases ({}) reached", options.steps.tries)?;
-    writeln!(
-        out,
-        "Best n found: {} with average CV={}%",
-        level.n,
-        format_percent(level.spread.mean)
-    )?;
-    writeln!(out, "\nCV by configuration at best n:")?;
-    print_variations(out, level, Some(options.required.mean))?;
-    writeln!(
-        out,
-        "\nRecommendation: try a larger n with --max-increases, accept more variation with --cv-threshold, or\n\
-         inspect the configurations that vary most. On a busy machine, results vary for any n."
-    )
+    /// Prints the best number of iterations if no number sufficed.
+    fn print_given_up(&self, out: &mut dyn Write, level: &IterationLevel) -> io::Result<()> {
+        writeln!(out, "Maximum number of increases ({}) reached", self.steps.tries)?;
+        writeln!(
+            out,
+            "Best n found: {} with average CV={}%",
+            level.n,
+            format_percent(level.spread.mean)
+        )?;
+        writeln!(out, "\nCV by configuration at best n:")?;
+        print_variations(out, level, Some(self.required.mean))?;
+        writeln!(
+            out,
+            "\nRecommendation: try a larger n with --max-increases, accept more variation with --cv-threshold, or\n\
+             inspect the configurations that vary most. On a busy machine, results vary for any n."
+        )
+    }
 }
 
 /// Prints the variation of every configuration, and marks configurations whose variation is above

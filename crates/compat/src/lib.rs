@@ -9,22 +9,17 @@
 //! one and a line in `TOOLS`. Start at [`run_tool`].
 
 pub mod ab;
-pub mod arguments;
-pub mod band_chart;
 pub mod benchstat;
 pub mod calibrate_n;
-pub mod compare_js;
+pub mod compare;
 pub mod compare_py;
-pub mod compare_r;
 pub mod console;
 pub mod erlperf;
 pub mod hyperfine;
-pub mod local_time;
 pub mod node;
 pub mod r;
 pub mod run_js;
-pub mod scatter_js;
-pub mod scatter_r;
+pub mod scatter;
 
 pub use console::DropInConsole;
 
@@ -36,17 +31,17 @@ type RunTool = fn(&[String], &mut DropInConsole<'_>) -> Result<i32>;
 /// The emulated tools, each under the name of the original tool.
 const TOOLS: &[(&str, RunTool)] = &[
     ("run.js", run_js::run),
-    ("compare.js", compare_js::run),
-    ("scatter.js", scatter_js::run),
+    ("compare.js", compare::run_js),
+    ("scatter.js", scatter::run_js),
     ("calibrate-n.js", calibrate_n::run),
     ("compare.py", compare_py::run),
     ("ab", ab::run),
     ("erlperf", erlperf::run),
     ("hyperfine", hyperfine::run),
     ("benchstat", benchstat::run),
-    ("compare.R", compare_r::run),
-    ("scatter.R", scatter_r::run),
-    ("bar.R", compare_r::run_bars),
+    ("compare.R", compare::run),
+    ("scatter.R", scatter::run),
+    ("bar.R", compare::run_bars),
 ];
 
 /// Returns the names of all emulated tools.

@@ -3,8 +3,7 @@
 //! Parses the options of `run.js`, and writes its output. `node/driver.rs` follows the session.
 //! Start at [`run`].
 
-use crate::arguments::ParsedArguments;
-use crate::console::DropInConsole;
+use crate::console::{DropInConsole, ParsedArguments};
 use crate::node::driver::{self, NodeDriver};
 use crate::node::{self, CommandLine, NodeRefusal};
 use anyhow::Result;
@@ -48,7 +47,10 @@ fn run_scripts(
         entered: 0,
         current: None,
     };
-    printer.print_header()?;
+    if printer.format == RunFormat::Csv {
+        printer.driver.out.write_all(rows::RUN_HEADER.as_bytes())?;
+    }
+    printer.driver.out.flush()?;
     measure(&request, &mut printer)?;
     Ok(printer.driver.failures.exit_status())
 }
@@ -85,13 +87,6 @@ struct RunPrinter<'a> {
 }
 
 impl RunPrinter<'_> {
-    fn print_header(&mut self) -> Result<()> {
-        if self.format == RunFormat::Csv {
-            self.driver.out.write_all(rows::RUN_HEADER.as_bytes())?;
-        }
-        Ok(self.driver.out.flush()?)
-    }
-
     /// Writes the headings of all scripts up to `script`. As in `run.js` itself, scripts without
     /// results also have headings.
     fn enter_script(&mut self, script: &str) -> Result<()> {

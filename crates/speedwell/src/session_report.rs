@@ -8,7 +8,7 @@ use crate::{CommandStatus, status, stored_session};
 use anyhow::Context;
 use speedwell_analysis::experiment::analyze_experiment;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, warmup};
-use speedwell_compat::erlperf::style;
+use speedwell_compat::erlperf;
 use speedwell_config::experiment::{Experiment, ReportOutput as Wanted};
 use speedwell_model::{DefinitionFile, Session, SteadyRule};
 use speedwell_report::session::report_requested;
@@ -47,7 +47,7 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
     });
     if let Some(style) = task.style {
         let mut text = Vec::new();
-        style::write_session(session, style, &mut text)?;
+        erlperf::write_session(session, style, &mut text)?;
         status::write_stdout(text)?;
         gate.print_line();
         return Ok(gate.exit_status());

@@ -4,7 +4,7 @@
 //! Unlike in ab itself, options may also follow the URL. Does not know what an option does. Start
 //! at [`AbCommand::parse`].
 
-use crate::arguments::{self, ArgumentError};
+use crate::console::{self, ArgumentError};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -38,15 +38,6 @@ pub enum TsvOrder {
     Total,
 }
 
-/// TLS version that `-f` can require.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TlsVersion {
-    /// TLS 1.2 only.
-    V12,
-    /// TLS 1.3 only.
-    V13,
-}
-
 /// HTML attributes of the table and its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HtmlAttributes {
@@ -74,8 +65,8 @@ pub struct TlsSettings {
     pub trusts_anyone: bool,
     /// `-E`.
     pub identity: Option<PathBuf>,
-    /// `-f`.
-    pub version: Option<TlsVersion>,
+    /// `-f`: the only accepted version, in the words of the TLS library.
+    pub version: Option<&'static str>,
 }
 
 /// Options of the report.
@@ -159,11 +150,6 @@ impl AbRequest {
         }
     }
 
-    /// Whether requests have a body. If so, the report counts the bytes sent.
-    pub fn is_upload(&self) -> bool {
-        self.upload.is_some()
-    }
-
     /// Returns the method of every request.
     pub fn method(&self) -> &str {
         let uploaded = self.upload.as_ref().map(|upload| upload.method);
@@ -201,7 +187,7 @@ impl AbCommand {
     /// # Errors
     /// Fails if the command line is invalid; a sentence fragment says why.
     pub fn parse(arguments: &[String]) -> Result<AbCommand, String> {
-        let parsed = arguments::parse_getopt(arguments, find_option).map_err(explain_error)?;
+        let parsed = console::parse_getopt(arguments, find_option).map_err(explain_error)?;
         let mut request = AbRequest::with_defaults();
         for (name, value) in parsed.options {
             match (name, value) {
@@ -369,11 +355,11 @@ fn set_upload(request: &mut AbRequest, method: &'static str, file: &str) -> Resu
     Ok(())
 }
 
-fn parse_tls_version(value: &str) -> Result<Option<TlsVersion>, String> {
+fn parse_tls_version(value: &str) -> Result<Option<&'static str>, String> {
     match value {
         "ALL" => Ok(None),
-        "TLS1.2" => Ok(Some(TlsVersion::V12)),
-        "TLS1.3" => Ok(Some(TlsVersion::V13)),
+        "TLS1.2" => Ok(Some("TLSv1.2")),
+        "TLS1.3" => Ok(Some("TLSv1.3")),
         "SSL2" | "SSL3" | "TLS1" | "TLS1.1" => Err(format!(
             "'-f {value}' is not supported: use TLS 1.2 or 1.3, older versions are insecure"
         )),

@@ -73,7 +73,7 @@ impl AbFigures {
             non2xx: counts.codes().total() - counts.codes().class_count(2),
             kept_alive: measured.totals.responses.reusable,
             received_bytes: rows.iter().map(|row| row.wire_bytes).sum(),
-            sent_bytes: request.is_upload().then_some(sent_bytes),
+            sent_bytes: request.upload.is_some().then_some(sent_bytes),
             body_bytes: rows.iter().map(|row| row.body_bytes).sum(),
             lengths: body_lengths(rows),
             times: RequestTimings::of_requests(rows),
@@ -197,7 +197,9 @@ impl FailureCounts {
     fn counter_of(&mut self, class: ErrorClass) -> &mut u64 {
         match class.phase() {
             // These TLS errors occur in a response, after the connection was established.
-            _ if is_response_tls_error(class) => &mut self.receive,
+            _ if matches!(class, ErrorClass::TlsRecord | ErrorClass::TlsTruncated) => {
+                &mut self.receive
+            }
             "dns" | "connect" | "tls" => &mut self.connect,
             "send" => &mut self.write,
             _ if class == ErrorClass::TimeoutConnect => &mut self.connect,
@@ -218,10 +220,6 @@ impl FailureCounts {
 pub fn aborts_test(class: ErrorClass) -> bool {
     let phases = ["dns", "connect", "tls", "send", "reset", "timeout"];
     phases.contains(&class.phase()) && class != ErrorClass::TlsTruncated
-}
-
-fn is_response_tls_error(class: ErrorClass) -> bool {
-    matches!(class, ErrorClass::TlsRecord | ErrorClass::TlsTruncated)
 }
 
 /// Whether an error ends the test even with `-r`, because every further request would fail as well.
@@ -304,7 +302,8 @@ impl TimeStatistics {
 /// Times of all requests with a complete response; never empty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestTimings {
-    timings: Vec<RequestTiming>,
+    /// The requests in the order in which they began.
+    pub timings: Vec<RequestTiming>,
     sorted_totals_ns: Vec<u64>,
 }
 
@@ -324,11 +323,6 @@ impl RequestTimings {
     /// Returns the number of requests.
     pub fn count(&self) -> usize {
         self.timings.len()
-    }
-
-    /// Returns the requests in the order in which they began.
-    pub fn timings(&self) -> &[RequestTiming] {
-        &self.timings
     }
 
     /// Returns the statistics of one kind of time.

@@ -7,10 +7,9 @@
 use crate::ab::arguments::{AbCommand, AbRequest, TOOL, TsvOrder};
 use crate::ab::figures::{RequestTiming, RequestTimings, always_aborts_test};
 use crate::ab::load::AbUrl;
-use crate::ab::report::{AbReportContent, CutShort, format_ms, layout};
+use crate::ab::report::{AbReportContent, CutShort, format_ms};
 use crate::ab::run::{AbOutcome, AbTest};
-use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
-use crate::local_time::local_time;
+use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED, local_time};
 use anyhow::{Context, Result};
 use speedwell_formats::output_files::{OutputFile, refuse_file, refuse_same};
 use speedwell_model::load::outcomes::ErrorClass;
@@ -36,7 +35,7 @@ pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32>
     let result = match AbCommand::parse(arguments) {
         Ok(AbCommand::Help) => return Ok(console.print_help(USAGE)?),
         Ok(AbCommand::Version) => {
-            let lines = layout::banner_lines().join("\n");
+            let lines = report::banner_lines().join("\n");
             return Ok(console.print_help(&format!("{lines}\n"))?);
         }
         Ok(AbCommand::Test(request)) => run_test(&request, console),
@@ -55,12 +54,11 @@ fn run_test(request: &AbRequest, console: &mut DropInConsole<'_>) -> Result<i32>
         console.warn(TOOL, sentence)?;
     }
     speedwell_machine::process::install_handlers()?;
-    let test = AbTest::new(request, &url, load);
-    let tested = test.run_test(console)?;
+    let tested = AbTest { request, url: &url, load }.run_test(console)?;
     let report = tested.build_report(request, &url);
     match &request.shown.html {
-        Some(attributes) => layout::write_html(&report, attributes, console.stdout)?,
-        None => layout::write_text(&report, console.stdout)?,
+        Some(attributes) => report::write_html(&report, attributes, console.stdout)?,
+        None => report::write_text(&report, console.stdout)?,
     }
     if let Some(reason) = report.cut_short.map(CutShort::reason) {
         writeln!(console.stderr, "{TOOL}: test aborted: {reason}")?;
@@ -187,8 +185,7 @@ fn write_requests(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "starttime\tseconds\tctime\tdtime\tttime\twait")?;
-    let mut timings: Vec<RequestTiming> =
-        times.map_or(Vec::new(), |times| times.timings().to_vec());
+    let mut timings: Vec<RequestTiming> = times.map_or(Vec::new(), |times| times.timings.clone());
     if sort == TsvOrder::Total {
         timings.sort_by_key(|timing| timing.total_ns());
     }

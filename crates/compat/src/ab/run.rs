@@ -7,10 +7,10 @@
 //! [`AbTest::run_test`].
 
 use crate::DropInConsole;
-use crate::ab::arguments::{AbRequest, TOOL, TlsVersion};
+use crate::ab::arguments::{AbRequest, TOOL};
 use crate::ab::figures::{AbFigures, aborts_test, always_aborts_test};
 use crate::ab::load::AbUrl;
-use crate::ab::report::{AbReportContent, CutShort, layout};
+use crate::ab::report::{self, AbReportContent, CutShort};
 use anyhow::{Result, bail};
 use speedwell_load::generator::{self, ProbeError, ProbeResponse};
 use speedwell_load::http1;
@@ -27,9 +27,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Test that is ready to run.
 pub struct AbTest<'a> {
-    request: &'a AbRequest,
-    url: &'a AbUrl,
-    load: LoadConfig,
+    pub request: &'a AbRequest,
+    pub url: &'a AbUrl,
+    pub load: LoadConfig,
 }
 
 /// Results of a test.
@@ -57,12 +57,7 @@ impl AbOutcome {
     }
 }
 
-impl<'a> AbTest<'a> {
-    /// Creates a test of a URL.
-    pub fn new(request: &'a AbRequest, url: &'a AbUrl, load: LoadConfig) -> AbTest<'a> {
-        AbTest { request, url, load }
-    }
-
+impl AbTest<'_> {
     /// Sends all requests and prints what ab prints during a test.
     ///
     /// # Errors
@@ -125,9 +120,9 @@ impl<'a> AbTest<'a> {
 
     fn print_start(&self, progress: &AbProgress, out: &mut dyn Write) -> io::Result<()> {
         if self.request.shown.html.is_some() {
-            return layout::write_html_banner(out);
+            return report::write_html_banner(out);
         }
-        for line in layout::banner_lines() {
+        for line in report::banner_lines() {
             writeln!(out, "{line}")?;
         }
         write!(out, "\nBenchmarking {} ", self.url.host.name)?;
@@ -145,16 +140,21 @@ impl<'a> AbTest<'a> {
         ends_test.then_some(CutShort::Failed(class))
     }
 
+    /// Returns the reason why a test with these results so far ends early, if it does.
+    fn find_cut_short(&self, counts: &OutcomeCounts) -> Option<CutShort> {
+        if process::is_interrupt_requested() {
+            return Some(CutShort::Interrupted);
+        }
+        let mut failed = ErrorClass::all_classes().filter(|class| counts.errors(*class) > 0);
+        failed.find_map(|class| self.abort_reason(class))
+    }
+
     /// Fails if the negotiated TLS version is not the version that `-f` requires. The handshake
     /// itself cannot be restricted to one version.
     fn check_version(&self, probe: Option<&ProbeResponse>) -> Result<()> {
         let negotiated = probe.and_then(|probe| probe.tls.as_ref());
         let (Some(tls), Some(required)) = (negotiated, self.request.security.version) else {
             return Ok(());
-        };
-        let required = match required {
-            TlsVersion::V12 => "TLSv1.2",
-            TlsVersion::V13 => "TLSv1.3",
         };
         if tls.version != required {
             bail!("'-f' requires {required}, but the server negotiated {}", tls.version);
@@ -173,12 +173,7 @@ impl<'a> AbTest<'a> {
         let measured = generator::run(&self.load, &stop, &mut |progress_event| {
             let counts = &progress_event.so_far.outcomes;
             progress.show_completed(completed_requests(counts), console.stderr);
-            let failed = ErrorClass::all_classes().filter(|class| counts.errors(*class) > 0);
-            cut_short = if process::is_interrupt_requested() {
-                Some(CutShort::Interrupted)
-            } else {
-                failed.filter_map(|class| self.abort_reason(class)).next()
-            };
+            cut_short = self.find_cut_short(counts);
             // With -n and -t, the load waits for its last responses, but no longer than the time
             // limit of -t.
             let is_over = self
@@ -189,12 +184,10 @@ impl<'a> AbTest<'a> {
         })?;
         // The last failures may be more recent than the last progress callback.
         let counts = &measured.totals.outcomes;
-        let failed = ErrorClass::all_classes().filter(|class| counts.errors(*class) > 0);
-        outcome.cut_short =
-            cut_short.or(failed.filter_map(|class| self.abort_reason(class)).next());
-        if process::is_interrupt_requested() {
-            outcome.cut_short = Some(CutShort::Interrupted);
-        }
+        outcome.cut_short = match self.find_cut_short(counts) {
+            Some(CutShort::Interrupted) => Some(CutShort::Interrupted),
+            last => cut_short.or(last),
+        };
         if let Err(unbalanced) = counts.check_balance() {
             for equation in unbalanced {
                 let message = format!("The request counts are inconsistent: {equation}.");

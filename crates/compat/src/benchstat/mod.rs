@@ -6,18 +6,16 @@
 //! command line. `docs/reference/benchstat.md` lists the differences from Go's benchstat. Start at
 //! [`run`].
 
-mod keys;
-mod layout;
 mod output;
 mod query;
 mod records;
 mod samples;
 mod tables;
-mod units;
 
-use self::keys::{UsedKeys, check_filter, filter_record};
-use self::records::{BenchmarkRecord, BenchmarkRecords};
-use self::tables::{BenchstatTables, TableRules};
+use crate::benchstat::records::{BenchmarkRecord, BenchmarkRecords};
+use crate::benchstat::tables::{
+    BenchstatTables, TableRules, UsedKeys, check_filter, filter_record,
+};
 use crate::console::{DropInConsole, EXIT_REJECTED};
 use anyhow::{Context, Result, anyhow};
 use speedwell_formats::foreign::diagnosis::{self, UnreadableFile};

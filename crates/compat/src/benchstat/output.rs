@@ -1,10 +1,11 @@
-//! Writes tables as benchstat does, as text and as CSV. Start at [`format_text`] and
-//! [`format_csv`].
+//! Writes tables as benchstat does, as text and as CSV. [`TextLayout`] lays out cells as text: they
+//! may span several columns, and each column is as wide as its widest cell. Start at
+//! [`format_text`] and [`format_csv`].
 
-use crate::benchstat::keys::{KeyValues, field_value};
-use crate::benchstat::layout::{CellAlignment, TextLayout};
-use crate::benchstat::tables::{BenchstatTable, BenchstatTables, TableCell};
-use crate::benchstat::units::{UnitScale, format_percentage, format_shortest, is_binary};
+use crate::benchstat::samples::{UnitScale, format_percentage, format_shortest, is_binary};
+use crate::benchstat::tables::{
+    BenchstatTable, BenchstatTables, KeyValues, TableCell, field_value,
+};
 
 /// Formats tables as text.
 pub fn format_text(tables: &BenchstatTables) -> String {
@@ -36,12 +37,12 @@ fn table_headings(tables: &BenchstatTables, index: usize) -> Vec<String> {
     lines
 }
 
-/// Returns where the cells of column `index` start. The first column takes `first_cells` cells, and
-/// each further column takes `change_cells` more than the first.
-fn column_start(index: usize, first_cells: usize, change_cells: usize) -> usize {
+/// Returns where the cells of column `index` start. The first column takes `cells` cells, and each
+/// further column takes twice as many.
+fn column_start(index: usize, cells: usize) -> usize {
     match index {
         0 => 1,
-        index => 1 + first_cells + (index - 1) * (first_cells + change_cells),
+        index => 1 + (2 * index - 1) * cells,
     }
 }
 
@@ -87,7 +88,7 @@ fn table_text(tables: &BenchstatTables, table: &BenchstatTable) -> String {
         let scale = UnitScale::for_values(&centres, has_binary_unit);
         for (index, cell) in cells.iter().enumerate() {
             let Some(cell) = cell else { continue };
-            layout.move_to_column(column_start(index, 3, 3));
+            layout.column = column_start(index, 3);
             layout.add_cell(&scale.format_value(cell.summary.centre), CellAlignment::Right);
             layout.add_span(1, &cell.summary.relative_reach(), CellAlignment::Right, " ± ");
             let marks = remarks.remark_marks(&[&cell.warnings, &cell.summary.warnings]);
@@ -114,7 +115,7 @@ fn table_text(tables: &BenchstatTables, table: &BenchstatTable) -> String {
 /// Adds the column names, level by level, and the units.
 fn add_column_names(tables: &BenchstatTables, table: &BenchstatTable, layout: &mut TextLayout) {
     let count = table.columns.len();
-    let edge = column_start(count, 3, 3);
+    let edge = column_start(count, 3);
     let fields = tables.rules.column.field_order();
     for level in 0..fields.len() {
         layout.start_row();
@@ -123,9 +124,8 @@ fn add_column_names(tables: &BenchstatTables, table: &BenchstatTable, layout: &m
         };
         let mut first = 0;
         for group in table.columns.chunk_by(alike) {
-            let (left, right) =
-                (column_start(first, 3, 3), column_start(first + group.len(), 3, 3));
-            layout.move_to_column(left);
+            let (left, right) = (column_start(first, 3), column_start(first + group.len(), 3));
+            layout.column = left;
             layout.add_span(
                 right - left,
                 field_value(&group[0], fields[level]),
@@ -134,22 +134,22 @@ fn add_column_names(tables: &BenchstatTables, table: &BenchstatTable, layout: &m
             );
             first += group.len();
         }
-        layout.move_to_column(edge);
+        layout.column = edge;
         layout.add_span(1, "", CellAlignment::Left, " │");
     }
     layout.start_row();
     for column in 0..count {
-        let left = column_start(column, 3, 3);
-        layout.move_to_column(left);
+        let left = column_start(column, 3);
+        layout.column = left;
         layout.add_span(3, &table.unit, CellAlignment::Centre, " │ ");
         if column > 0 {
             layout.add_span(3, "vs base", CellAlignment::Left, "  ");
         }
-        for further in left + 1..layout.next_column() {
-            layout.keep_narrow(further);
+        for further in left + 1..layout.column {
+            layout.narrow.push(further);
         }
     }
-    layout.move_to_column(edge);
+    layout.column = edge;
     layout.add_span(1, "", CellAlignment::Left, " │");
 }
 
@@ -163,14 +163,14 @@ fn add_geomeans(
     layout.add_cell("geomean", CellAlignment::Left);
     for (column, geomean) in table.geomeans.iter().enumerate() {
         if let Some(mean) = geomean.mean {
-            layout.move_to_column(column_start(column, 3, 3));
+            layout.column = column_start(column, 3);
             layout.add_cell(
                 &UnitScale::for_values(&[mean], is_binary).format_value(mean),
                 CellAlignment::Right,
             );
         }
         if column > 0 {
-            layout.move_to_column(column_start(column, 3, 3) + 3);
+            layout.column = column_start(column, 3) + 3;
             match geomean.ratio {
                 Some(ratio) => {
                     layout.add_cell(&format_percentage((ratio - 1.0) * 100.0), CellAlignment::Right)
@@ -178,7 +178,7 @@ fn add_geomeans(
                 None => layout.add_cell("?", CellAlignment::Left),
             }
         }
-        layout.move_to_column(column_start(column + 1, 3, 3) - 1);
+        layout.column = column_start(column + 1, 3) - 1;
         let marks = remarks.remark_marks(&[&geomean.warnings]);
         layout.add_cell(&marks, CellAlignment::Left);
     }
@@ -241,14 +241,14 @@ impl CsvSheet {
         let count = table.columns.len();
         for field in tables.rules.column.field_order() {
             for (column, key) in table.columns.iter().enumerate() {
-                self.pad_to(column_start(column, 2, 2));
+                self.pad_to(column_start(column, 2));
                 self.add_cell(field_value(key, field));
             }
-            self.pad_to(column_start(count, 2, 2));
+            self.pad_to(column_start(count, 2));
             self.end_row();
         }
         for column in 0..count {
-            self.pad_to(column_start(column, 2, 2));
+            self.pad_to(column_start(column, 2));
             self.add_cell(&table.unit);
             self.add_cell("CI");
             if column > 0 {
@@ -261,7 +261,7 @@ impl CsvSheet {
             self.add_cell(name);
             for (column, cell) in cells.iter().enumerate() {
                 if let Some(cell) = cell {
-                    self.pad_to(column_start(column, 2, 2));
+                    self.pad_to(column_start(column, 2));
                     self.add_figures(cell);
                 }
             }
@@ -269,18 +269,18 @@ impl CsvSheet {
         }
         self.add_cell("geomean");
         for (column, geomean) in table.geomeans.iter().enumerate() {
-            self.pad_to(column_start(column, 2, 2));
+            self.pad_to(column_start(column, 2));
             self.add_remarks(&geomean.warnings);
             if let Some(mean) = geomean.mean {
                 self.add_cell(format_shortest(mean));
             }
             if column > 0 {
-                self.pad_to(column_start(column, 2, 2) + 2);
+                self.pad_to(column_start(column, 2) + 2);
                 let ratio = geomean.ratio.map(|ratio| format_percentage((ratio - 1.0) * 100.0));
                 self.add_cell(ratio.unwrap_or_else(|| "?".to_owned()));
             }
         }
-        self.pad_to(column_start(count, 2, 2));
+        self.pad_to(column_start(count, 2));
         self.end_row();
     }
 
@@ -303,4 +303,174 @@ fn quote_csv(text: &str) -> String {
         || text.contains([',', '"', '\r', '\n'])
         || text.starts_with(char::is_whitespace);
     if needs_quotes { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}
+
+/// Alignment of text within a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellAlignment {
+    Left,
+    Centre,
+    Right,
+}
+
+#[derive(Debug, Clone)]
+struct LayoutCell {
+    row: usize,
+    column: usize,
+    span: usize,
+    text: String,
+    margin: String,
+    align: CellAlignment,
+}
+
+/// Grid of cells, filled from left to right and from top to bottom.
+#[derive(Debug, Default)]
+pub struct TextLayout {
+    cells: Vec<LayoutCell>,
+    columns: usize,
+    /// Columns that are not widened for cells that span several columns.
+    narrow: Vec<usize>,
+    row: usize,
+    column: usize,
+}
+
+impl TextLayout {
+    pub fn start_row(&mut self) {
+        if !self.cells.is_empty() {
+            self.row += 1;
+        }
+        self.column = 0;
+    }
+
+    /// Adds a cell. A space precedes it, unless the cell is empty or in the first column.
+    pub fn add_cell(&mut self, text: &str, align: CellAlignment) {
+        let has_margin = self.column > 0 && !text.is_empty();
+        self.add_span(1, text, align, if has_margin { " " } else { "" });
+    }
+
+    /// Adds a cell that spans several columns, with `margin` before it.
+    pub fn add_span(&mut self, span: usize, text: &str, align: CellAlignment, margin: &str) {
+        self.cells.push(LayoutCell {
+            row: self.row,
+            column: self.column,
+            span,
+            text: text.to_owned(),
+            margin: margin.to_owned(),
+            align,
+        });
+        self.column += span;
+        self.columns = self.columns.max(self.column);
+    }
+
+    /// Returns the laid-out text.
+    pub fn render_text(mut self) -> String {
+        let mut margins = vec![0; self.columns];
+        for cell in &self.cells {
+            margins[cell.column] = char_count(&cell.margin).max(margins[cell.column]);
+        }
+        self.cells.sort_by_key(|cell| cell.span);
+        let widths = self.column_widths(&margins);
+        let mut begins = vec![0];
+        begins.extend(widths.iter().scan(0, |end, width| {
+            *end += width;
+            Some(*end)
+        }));
+        self.cells.sort_by_key(|cell| (cell.row, cell.column));
+        let (mut text, mut row, mut end_column) = (String::new(), 0, 0i64);
+        for cell in &self.cells {
+            if cell.text.trim().is_empty() && cell.margin.trim().is_empty() {
+                continue;
+            }
+            while cell.row > row {
+                text.push('\n');
+                row += 1;
+                end_column = 0;
+            }
+            let margin = margins[cell.column];
+            let begin = begins[cell.column];
+            // After a cell that is too wide, `blanks` is negative. Go's benchstat then moves
+            // forward by as many columns as it would have to move back.
+            let blanks = begin as i64 - end_column;
+            text.push_str(&repeat_blank(blanks));
+            text.push_str(&format!("{:>margin$}", cell.margin));
+            let space = begins[cell.column + cell.span] as i64 - (begin + margin) as i64;
+            let padded = cell.align.pad_text(&cell.text, space);
+            end_column += blanks + (margin + char_count(&padded)) as i64;
+            text.push_str(&padded);
+        }
+        if !self.cells.is_empty() {
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Computes the width of each column. A column is as wide as its widest cell. If a cell spans
+    /// several columns and needs more width than these have, the missing width is distributed
+    /// evenly.
+    fn column_widths(&self, margins: &[usize]) -> Vec<usize> {
+        let mut widths = vec![0; self.columns];
+        for cell in &self.cells {
+            let mut missing_width = char_count(&cell.text) + margins[cell.column];
+            if cell.span == 1 {
+                widths[cell.column] = missing_width.max(widths[cell.column]);
+                continue;
+            }
+            let columns = cell.column..cell.column + cell.span;
+            if widths[columns.clone()].iter().sum::<usize>() >= missing_width {
+                continue;
+            }
+            let (fixed, mut growing): (Vec<usize>, Vec<usize>) =
+                columns.partition(|column| self.narrow.contains(column));
+            let fixed_width: usize = fixed.iter().map(|column| widths[*column]).sum();
+            missing_width = missing_width.saturating_sub(fixed_width);
+            growing.sort_by_key(|column| std::cmp::Reverse(widths[*column]));
+            for (index, column) in growing.iter().enumerate() {
+                let equal_share = missing_width.div_ceil(growing.len() - index);
+                widths[*column] = widths[*column].max(equal_share);
+                missing_width = missing_width.saturating_sub(widths[*column]);
+            }
+        }
+        widths
+    }
+}
+
+impl CellAlignment {
+    /// Pads a string on the left.
+    fn pad_text(self, text: &str, space: i64) -> String {
+        let padding = space - char_count(text) as i64;
+        match self {
+            CellAlignment::Left => text.to_owned(),
+            CellAlignment::Centre => repeat_blank(padding / 2) + text,
+            CellAlignment::Right => repeat_blank(padding.max(0)) + text,
+        }
+    }
+}
+
+/// Returns as many spaces as the absolute value of `count`.
+fn repeat_blank(count: i64) -> String {
+    " ".repeat(count.unsigned_abs() as usize)
+}
+
+fn char_count(text: &str) -> usize {
+    text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wide_text_over_several_columns_makes_them_wider() {
+        let mut layout = TextLayout::default();
+        layout.start_row();
+        layout.column = 1;
+        layout.add_span(2, "wide text", CellAlignment::Centre, " | ");
+        layout.column = 3;
+        layout.add_span(1, "", CellAlignment::Left, " |");
+        layout.start_row();
+        layout.add_cell("name", CellAlignment::Left);
+        layout.add_cell("1", CellAlignment::Right);
+        layout.add_cell("x", CellAlignment::Left);
+        assert_eq!(layout.render_text(), "     | wide text |\nname     1 x\n");
+    }
 }

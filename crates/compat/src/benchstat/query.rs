@@ -1,6 +1,6 @@
 //! Parses the two expression languages of benchstat's options: filters (`key:value`, AND, OR, `-`,
-//! parentheses, patterns between slashes) and projections (`key@order,...`). `keys.rs` applies the
-//! parsed expressions to results. Start at [`parse_filter`] and [`parse_projection`].
+//! parentheses, patterns between slashes) and projections (`key@order,...`). `tables.rs` applies
+//! the parsed expressions to results. Start at [`parse_filter`] and [`parse_projection`].
 
 use regex::Regex;
 
@@ -56,12 +56,6 @@ pub enum PartOrder {
     Fixed(Vec<String>),
 }
 
-/// Formats a syntax error with a mark below its position.
-fn syntax_error(text: &str, position: usize, reason: &str) -> String {
-    let mark_column = text.char_indices().take_while(|(byte, _)| *byte < position).count();
-    format!("{reason}\n\t{text}\n\t{:mark_column$}^", "")
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum QueryToken {
     End,
@@ -84,8 +78,11 @@ impl<'a> QueryLexer<'a> {
         QueryLexer { text, position: 0 }
     }
 
+    /// Returns a syntax error with a mark below its position.
     fn fail<T>(&self, reason: &str) -> Result<T, String> {
-        Err(syntax_error(self.text, self.position, reason))
+        let before = self.text.char_indices().take_while(|(byte, _)| *byte < self.position);
+        let mark_column = before.count();
+        Err(format!("{reason}\n\t{}\n\t{:mark_column$}^", self.text, ""))
     }
 
     fn skip_blanks(&mut self) {
@@ -348,14 +345,10 @@ fn parse_part(tokens: QueryLexer<'_>) -> Result<(ProjectionPart, QueryLexer<'_>)
         (QueryToken::Sign('('), remaining) => parse_fixed_order(remaining)?,
         _ => return order_tokens.fail("expected named sort order or parenthesized list"),
     };
-    if is_fixed_order(&order) && key == ".config" {
+    if matches!(order, PartOrder::Fixed(_)) && key == ".config" {
         return order_tokens.fail("fixed order not allowed for .config");
     }
     Ok((ProjectionPart { key, order }, remaining))
-}
-
-fn is_fixed_order(order: &PartOrder) -> bool {
-    matches!(order, PartOrder::Fixed(_))
 }
 
 fn parse_fixed_order(mut tokens: QueryLexer<'_>) -> Result<(PartOrder, QueryLexer<'_>), String> {

@@ -4,8 +4,7 @@
 //! sessions. Our benchstat needs the lines as written and every configuration key, and must make
 //! the same complaints as Go's benchstat. Start at [`BenchmarkRecords::read_file`].
 
-use crate::benchstat::samples::ValueAssumption;
-use crate::benchstat::units::tidy_unit;
+use crate::benchstat::samples::{ValueAssumption, tidy_unit};
 use speedwell_report::escape_controls;
 use std::collections::HashMap;
 

@@ -1,10 +1,14 @@
 //! Groups results into tables. By default, there is one table per unit and configuration, with a
 //! row for each benchmark and a column for each file. Start at [`BenchstatTables::new`].
+//!
+//! [`KeyProjection`] maps results to keys, which decide the table, row and column of a result, and
+//! the order of these. [`filter_record`] decides which results are kept.
 
-use crate::benchstat::keys::{KeyProjection, KeyValues, UsedKeys, field_value};
+use crate::benchstat::query::{BenchstatFilter, PartOrder, ProjectionPart, ValuePattern};
 use crate::benchstat::records::{BenchmarkRecord, BenchmarkRecords};
 use crate::benchstat::samples::{SampleComparison, SampleSummary, geometric_mean};
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How results are split and judged.
 #[derive(Debug, Clone)]
@@ -112,13 +116,9 @@ impl TableRules {
         records: &BenchmarkRecords,
     ) -> BenchstatTable {
         let unit = self.table.unit_field().map_or("", |unit| field_value(&key, unit)).to_owned();
-        let distinct =
-            |coordinate: &dyn Fn(&(KeyValues, KeyValues)) -> KeyValues| -> Vec<KeyValues> {
-                let keys: BTreeSet<KeyValues> = cells.keys().map(coordinate).collect();
-                keys.into_iter().collect()
-            };
-        let mut rows = distinct(&|coordinates| coordinates.0.clone());
-        let mut columns = distinct(&|coordinates| coordinates.1.clone());
+        let (rows, columns): (BTreeSet<KeyValues>, BTreeSet<KeyValues>) =
+            cells.keys().cloned().unzip();
+        let (mut rows, mut columns) = (Vec::from_iter(rows), Vec::from_iter(columns));
         self.row.sort_keys(&mut rows);
         self.column.sort_keys(&mut columns);
         for cell in cells.values_mut() {
@@ -194,4 +194,463 @@ fn column_geomean(cells: &[Vec<Option<TableCell>>], column: usize) -> ColumnGeom
         }
     }
     ColumnGeomean { mean, ratio, warnings }
+}
+
+/// Values of a key, indexed by field; trailing empty values are omitted.
+pub type KeyValues = Vec<String>;
+
+/// Field of a key.
+#[derive(Debug, Clone)]
+struct ProjectionField {
+    name: String,
+    /// Index of the field's part in the projection.
+    part: usize,
+    order: PartOrder,
+    /// For the order of first appearance: the position of each value.
+    positions: HashMap<String, usize>,
+}
+
+/// Derives a key from a result.
+#[derive(Debug, Clone, Default)]
+pub struct KeyProjection {
+    parts: Vec<ProjectionPart>,
+    fields: Vec<ProjectionField>,
+    has_unit: bool,
+}
+
+/// Settings and name parts that the projections on the command line use. The projection of
+/// everything else excludes them.
+#[derive(Debug, Clone, Default)]
+pub struct UsedKeys {
+    settings: Vec<String>,
+    name_keys: Vec<String>,
+    has_config: bool,
+    has_name: bool,
+}
+
+impl UsedKeys {
+    /// Creates a projection of these parts, and marks the names in them as used. `has_unit` is true
+    /// for the projection into tables, where the unit becomes the last field.
+    pub fn add_projection(
+        &mut self,
+        parts: Vec<ProjectionPart>,
+        has_unit: bool,
+    ) -> Result<KeyProjection, String> {
+        let mut projection = KeyProjection { has_unit, ..KeyProjection::default() };
+        for (index, part) in parts.iter().enumerate() {
+            match part.key.as_str() {
+                ".config" => {
+                    self.has_config = true;
+                    continue;
+                }
+                ".unit" => return Err(".unit is only allowed in filters".to_owned()),
+                "" => return Err("key must not be empty".to_owned()),
+                ".fullname" => self.has_name = true,
+                key if key == ".name" || key.starts_with('/') => {
+                    self.name_keys.push(key.to_owned())
+                }
+                key => self.settings.push(key.to_owned()),
+            }
+            projection.add_field(&part.key, index, &part.order);
+        }
+        if has_unit {
+            projection.add_field(".unit", parts.len(), &PartOrder::First);
+        }
+        projection.parts = parts;
+        Ok(projection)
+    }
+
+    /// Creates a projection of the name and the configuration keys that no other projection uses.
+    pub fn remaining_projection(&self) -> KeyProjection {
+        let mut projection = KeyProjection::default();
+        let keys = [(".config", self.has_config), (".fullname", self.has_name)];
+        for (key, _) in keys.iter().filter(|(_, is_used)| !is_used) {
+            let index = projection.parts.len();
+            if *key == ".fullname" {
+                projection.add_field(key, index, &PartOrder::First);
+            }
+            projection
+                .parts
+                .push(ProjectionPart { key: (*key).to_owned(), order: PartOrder::First });
+        }
+        projection
+    }
+
+    /// Returns the name of a result without the parts that projections use.
+    fn remaining_name(&self, record: &BenchmarkRecord) -> String {
+        let prefixes: Vec<String> = self.name_keys.iter().map(|key| format!("{key}=")).collect();
+        let has_base = self.name_keys.iter().any(|key| key == ".name");
+        let has_processors = self.name_keys.iter().any(|key| key == "/gomaxprocs");
+        let is_marked =
+            prefixes.iter().any(|prefix| prefix.starts_with('/') && record.name.contains(prefix));
+        if !(has_base || is_marked || has_processors && record.name.contains('-')) {
+            return record.name.clone();
+        }
+        let (base, parts) = record.name_parts();
+        let mut name = if has_base { "*" } else { base }.to_owned();
+        for part in parts {
+            let is_used =
+                prefixes.iter().any(|prefix| prefix.starts_with('/') && part.starts_with(prefix));
+            if !(is_used || has_processors && part.starts_with('-')) {
+                name.push_str(part);
+            }
+        }
+        name
+    }
+}
+
+/// Returns the value of a key other than `.config` and `.unit`.
+fn key_value(key: &str, record: &BenchmarkRecord) -> String {
+    match key {
+        ".name" => record.base_name().to_owned(),
+        ".fullname" => record.name.clone(),
+        key if key.starts_with('/') => {
+            let (_, parts) = record.name_parts();
+            let processors = parts.last().and_then(|last| last.strip_prefix('-'));
+            if let Some(processors) = processors.filter(|_| key == "/gomaxprocs") {
+                return processors.to_owned();
+            }
+            let prefix = format!("{key}=");
+            let value = parts.iter().find_map(|part| part.strip_prefix(&prefix));
+            value.unwrap_or_default().to_owned()
+        }
+        key => record.setting_value(key).to_owned(),
+    }
+}
+
+impl KeyProjection {
+    fn add_field(&mut self, name: &str, part: usize, order: &PartOrder) -> usize {
+        let (name, order) = (name.to_owned(), order.clone());
+        self.fields.push(ProjectionField { name, part, order, positions: HashMap::new() });
+        self.fields.len() - 1
+    }
+
+    /// Returns the key of a result. In the projection into tables, a result has one key for each of
+    /// its units.
+    pub fn key(
+        &mut self,
+        record: &BenchmarkRecord,
+        unit: Option<&str>,
+        used_keys: &UsedKeys,
+    ) -> KeyValues {
+        let mut row = vec![String::new(); self.fields.len()];
+        for part in 0..self.parts.len() {
+            let ProjectionPart { key, order } = self.parts[part].clone();
+            if key != ".config" {
+                let field = self.fields.iter().position(|field| field.part == part);
+                let value = match key.as_str() {
+                    ".fullname" => used_keys.remaining_name(record),
+                    key => key_value(key, record),
+                };
+                if let Some(field) = field {
+                    row[field] = value;
+                }
+                continue;
+            }
+            for setting in record.settings.iter().filter(|setting| setting.is_in_file) {
+                let is_of_setting =
+                    |field: &ProjectionField| field.part == part && field.name == setting.key;
+                let existing = self.fields.iter().position(is_of_setting);
+                if existing.is_none() && used_keys.settings.contains(&setting.key) {
+                    continue;
+                }
+                let field = existing.unwrap_or_else(|| self.add_field(&setting.key, part, &order));
+                row.resize(self.fields.len(), String::new());
+                row[field] = setting.value.clone();
+            }
+        }
+        if let (true, Some(unit)) = (self.has_unit, unit) {
+            let last = self.fields.iter().position(|field| field.part == self.parts.len());
+            row[last.unwrap_or_default()] = unit.to_owned();
+        }
+        self.record_order(&row);
+        while row.last().is_some_and(String::is_empty) {
+            row.pop();
+        }
+        row
+    }
+
+    /// Records the order in which values first appear. As in Go's benchstat, this excludes values
+    /// of the configuration, which are sorted alphabetically instead.
+    fn record_order(&mut self, row: &[String]) {
+        let parts = &self.parts;
+        for (field, value) in self.fields.iter_mut().zip(row) {
+            let is_config = parts.get(field.part).is_some_and(|part| part.key == ".config");
+            if field.order == PartOrder::First && !is_config {
+                let next = field.positions.len();
+                field.positions.entry(value.clone()).or_insert(next);
+            }
+        }
+    }
+
+    /// Returns the indices of the fields in order: by part, and within a part by first appearance.
+    pub fn field_order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.fields.len()).collect();
+        order.sort_by_key(|field| self.fields[*field].part);
+        order
+    }
+
+    /// Returns the name of a field.
+    pub fn field_name(&self, field: usize) -> &str {
+        &self.fields[field].name
+    }
+
+    /// Returns the index of the unit's field.
+    pub fn unit_field(&self) -> Option<usize> {
+        let is_unit = |field: &ProjectionField| self.has_unit && field.part == self.parts.len();
+        self.fields.iter().position(is_unit)
+    }
+
+    /// Returns all nonempty values of a key.
+    pub fn joined_values(&self, key: &KeyValues) -> String {
+        let order = self.field_order();
+        let values = order.iter().map(|field| field_value(key, *field));
+        values.filter(|value| !value.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
+    pub fn sort_keys(&self, keys: &mut [KeyValues]) {
+        let order = self.field_order();
+        keys.sort_by(|a, b| {
+            let fields = order.iter().map(|field| {
+                (&self.fields[*field], field_value(a, *field), field_value(b, *field))
+            });
+            let mut differing = fields.filter(|(_, a, b)| a != b);
+            let first = differing.next();
+            first.map_or(Ordering::Equal, |(field, a, b)| {
+                field.compare_values(a, b).then_with(|| a.cmp(b))
+            })
+        });
+    }
+
+    /// Returns the fields whose values differ among keys.
+    pub fn differing_fields(&self, keys: &[KeyValues]) -> Vec<&str> {
+        let differs = |field: &usize| {
+            keys.windows(2).any(|neighbors| {
+                field_value(&neighbors[0], *field) != field_value(&neighbors[1], *field)
+            })
+        };
+        let order = self.field_order();
+        order.into_iter().filter(differs).map(|field| self.field_name(field)).collect()
+    }
+
+    /// Whether a result is kept. Each part with a fixed order must list the result's value.
+    pub fn admits(&self, record: &BenchmarkRecord) -> bool {
+        self.parts.iter().all(|part| match &part.order {
+            PartOrder::Fixed(values) => values.contains(&key_value(&part.key, record)),
+            _ => true,
+        })
+    }
+}
+
+/// Returns the value of a field; omitted trailing values are empty.
+pub fn field_value(key: &KeyValues, field: usize) -> &str {
+    key.get(field).map_or("", String::as_str)
+}
+
+impl ProjectionField {
+    fn compare_values(&self, a: &str, b: &str) -> Ordering {
+        let listed_position =
+            |values: &[String], value: &str| values.iter().rposition(|listed| listed == value);
+        match &self.order {
+            PartOrder::First => {
+                let first_position = |value: &str| self.positions.get(value).copied().unwrap_or(0);
+                first_position(a).cmp(&first_position(b))
+            }
+            PartOrder::Alpha => a.cmp(b),
+            PartOrder::Number => match (parse_number(a), parse_number(b)) {
+                (Some(a), Some(b)) if a.is_nan() || b.is_nan() => a.is_nan().cmp(&b.is_nan()),
+                (Some(a), Some(b)) => a.total_cmp(&b),
+                (None, None) => Ordering::Equal,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+            },
+            PartOrder::Fixed(values) => listed_position(values, a)
+                .unwrap_or(0)
+                .cmp(&listed_position(values, b).unwrap_or(0)),
+        }
+    }
+}
+
+/// Parses a number that may be followed by a metric or binary prefix, and by `b` or `B`: `4k`,
+/// `1Mi`, `16KiB`.
+fn parse_number(text: &str) -> Option<f64> {
+    const PREFIXES: &str = "KMGTPEZY";
+    if let Ok(number) = text.parse() {
+        return Some(number);
+    }
+    let text = text.strip_suffix(['b', 'B']).unwrap_or(text);
+    let (text, base) = match text.strip_suffix('i') {
+        Some(text) => (text, 1024f64),
+        None => (text, 1000f64),
+    };
+    let prefix = text.chars().last()?;
+    let power = match prefix {
+        'k' => Some(1),
+        other => PREFIXES.find(other).map(|index| index as i32 + 1),
+    };
+    let digits = match power {
+        Some(_) => &text[..text.len() - prefix.len_utf8()],
+        None if base == 1000.0 => text,
+        None => return None,
+    };
+    let is_plain = digits.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '+' | '-'));
+    let value: f64 = digits.parse().ok().filter(|_| is_plain)?;
+    Some(value * base.powi(power.unwrap_or(0)))
+}
+
+/// Whether a filter matches: one answer for the whole result, or one answer for each of its
+/// figures.
+enum FilterMatch {
+    Whole(bool),
+    Each(Vec<bool>),
+}
+
+/// Returns the result with the figures that a filter keeps; `None` if no figure is left.
+pub fn filter_record(
+    filter: &BenchstatFilter,
+    mut record: BenchmarkRecord,
+) -> Option<BenchmarkRecord> {
+    match match_filter(filter, &record) {
+        FilterMatch::Whole(true) => Some(record),
+        FilterMatch::Whole(false) => None,
+        FilterMatch::Each(matches) => {
+            let mut matches = matches.into_iter();
+            record.figures.retain(|_| matches.next() == Some(true));
+            (!record.figures.is_empty()).then_some(record)
+        }
+    }
+}
+
+/// Rejects keys that filters do not support.
+///
+/// # Errors
+/// Fails if a key is empty, or is `.config`, which is only allowed in projections.
+pub fn check_filter(filter: &BenchstatFilter) -> Result<(), String> {
+    match filter {
+        BenchstatFilter::And(filters) | BenchstatFilter::Or(filters) => {
+            filters.iter().try_for_each(check_filter)
+        }
+        BenchstatFilter::Not(inner) => check_filter(inner),
+        BenchstatFilter::Match(key, _) if key == ".config" => {
+            Err(".config is only allowed in projections".to_owned())
+        }
+        BenchstatFilter::Match(key, _) if key.is_empty() => Err("key must not be empty".to_owned()),
+        BenchstatFilter::Match(..) => Ok(()),
+    }
+}
+
+fn match_filter(filter: &BenchstatFilter, record: &BenchmarkRecord) -> FilterMatch {
+    let join = |filters: &[BenchstatFilter], is_and: bool| {
+        let mut joined: Option<Vec<bool>> = None;
+        for inner in filters {
+            match (match_filter(inner, record), &mut joined) {
+                (FilterMatch::Whole(is_match), _) if is_match != is_and => {
+                    return FilterMatch::Whole(is_match);
+                }
+                (FilterMatch::Whole(_), _) => {}
+                (FilterMatch::Each(matches), None) => joined = Some(matches),
+                (FilterMatch::Each(matches), Some(joined_match)) => {
+                    for (joined_match, is_match) in joined_match.iter_mut().zip(matches) {
+                        *joined_match = if is_and {
+                            *joined_match && is_match
+                        } else {
+                            *joined_match || is_match
+                        };
+                    }
+                }
+            }
+        }
+        joined.map_or(FilterMatch::Whole(is_and), FilterMatch::Each)
+    };
+    match filter {
+        BenchstatFilter::And(filters) => join(filters, true),
+        BenchstatFilter::Or(filters) => join(filters, false),
+        BenchstatFilter::Not(inner) => match match_filter(inner, record) {
+            FilterMatch::Whole(is_match) => FilterMatch::Whole(!is_match),
+            FilterMatch::Each(matches) => {
+                FilterMatch::Each(matches.into_iter().map(|is_match| !is_match).collect())
+            }
+        },
+        BenchstatFilter::Match(key, pattern) if key == ".unit" => {
+            let is_match =
+                |pattern: &ValuePattern, figure: &crate::benchstat::records::BenchstatFigure| {
+                    let typed_unit = figure.typed_unit.as_deref();
+                    pattern.matches(&figure.unit)
+                        || typed_unit.is_some_and(|unit| pattern.matches(unit))
+                };
+            FilterMatch::Each(
+                record.figures.iter().map(|figure| is_match(pattern, figure)).collect(),
+            )
+        }
+        BenchstatFilter::Match(key, pattern) => {
+            FilterMatch::Whole(pattern.matches(&key_value(key, record)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::benchstat::query::{parse_filter, parse_projection};
+    use crate::benchstat::records::BenchmarkRecords;
+
+    fn sample_record() -> BenchmarkRecord {
+        let mut records = BenchmarkRecords::default();
+        records.read_file("f", "old", "goos: linux\nBenchmarkA/size=4k/x=1-8 1 5 ns/op 3 B/op\n");
+        records.results.remove(0)
+    }
+
+    #[test]
+    fn filters_keep_results_or_some_of_their_figures() {
+        let count_figures = |text: &str| {
+            let record = filter_record(&parse_filter(text).unwrap(), sample_record());
+            record.map(|record| record.figures.len())
+        };
+        for (text, count) in [
+            ("*", Some(2)),
+            ("goos:linux /size:4k .name:A", Some(2)),
+            ("goos:plan9", None),
+            (".unit:ns/op", Some(1)),
+            (".unit:(sec/op OR B/op)", Some(2)),
+            ("-.unit:B/op", Some(1)),
+            ("/gomaxprocs:8 -/x:2", Some(2)),
+            (".file:/^o/ OR goos:plan9", Some(2)),
+            (".unit:B/op goos:plan9", None),
+        ] {
+            assert_eq!(count_figures(text), count, "{text}");
+        }
+        assert!(check_filter(&parse_filter("a:1 .config:2").unwrap()).is_err());
+    }
+
+    #[test]
+    fn later_projections_omit_keys_used_by_earlier_ones() {
+        let mut used_keys = UsedKeys::default();
+        let mut column =
+            used_keys.add_projection(parse_projection("/size goos").unwrap(), false).unwrap();
+        let mut row =
+            used_keys.add_projection(parse_projection(".fullname").unwrap(), false).unwrap();
+        let mut remaining = used_keys.remaining_projection();
+        let record = sample_record();
+        assert_eq!(column.key(&record, None, &used_keys), ["4k", "linux"]);
+        assert_eq!(row.key(&record, None, &used_keys), ["A/x=1-8"]);
+        assert_eq!(remaining.key(&record, None, &used_keys), KeyValues::new());
+        assert!(used_keys.add_projection(parse_projection(".unit").unwrap(), false).is_err());
+    }
+
+    #[test]
+    fn numbers_are_ordered_as_numbers_and_before_words() {
+        let order = ProjectionField {
+            name: String::new(),
+            part: 0,
+            order: PartOrder::Number,
+            positions: HashMap::new(),
+        };
+        for (less, more) in
+            [("2", "10"), ("999", "1k"), ("1000", "1Ki"), ("5MB", "1GiB"), ("9", "x")]
+        {
+            assert_eq!(order.compare_values(less, more), Ordering::Less, "{less} {more}");
+            assert_eq!(order.compare_values(more, less), Ordering::Greater, "{less} {more}");
+        }
+        assert_eq!(order.compare_values("x", "y"), Ordering::Equal);
+    }
 }

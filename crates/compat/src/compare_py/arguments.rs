@@ -19,7 +19,7 @@ pub enum ComparePyCommand {
 }
 
 /// Options of a comparison.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ComparePyRequest {
     /// Baseline and contender. In the mode `filters`, both are the same argument.
     pub inputs: [String; 2],
@@ -46,9 +46,10 @@ pub struct ComparePyRequest {
 }
 
 /// When to use colors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ColorMode {
     /// Default, as in `compare.py`: always, unless `NO_COLOR` is set.
+    #[default]
     Unsaid,
     /// On a terminal, unless `NO_COLOR` is set.
     Auto,
@@ -85,7 +86,13 @@ impl ComparePyCommand {
     /// # Errors
     /// Fails if the command line is invalid; a sentence fragment says why.
     pub fn parse(arguments: &[String]) -> Result<ComparePyCommand, String> {
-        let mut reader = ArgumentReader::new(arguments);
+        let mut reader = ArgumentReader {
+            remaining: arguments.iter(),
+            is_literal: false,
+            mode: None,
+            operands: Vec::new(),
+            request: ComparePyRequest { tests: true, alpha: 0.05, ..ComparePyRequest::default() },
+        };
         while let Some(argument) = reader.remaining.next() {
             if argument == "--" && !reader.is_literal {
                 reader.is_literal = true;
@@ -114,28 +121,6 @@ struct ArgumentReader<'a> {
 }
 
 impl<'a> ArgumentReader<'a> {
-    fn new(arguments: &'a [String]) -> ArgumentReader<'a> {
-        ArgumentReader {
-            remaining: arguments.iter(),
-            is_literal: false,
-            mode: None,
-            operands: Vec::new(),
-            request: ComparePyRequest {
-                inputs: Default::default(),
-                filters: None,
-                is_one_input: false,
-                aggregates_only: false,
-                dump: None,
-                tests: true,
-                alpha: 0.05,
-                color: ColorMode::Unsaid,
-                strict: false,
-                passed: Vec::new(),
-                is_separated: false,
-            },
-        }
-    }
-
     fn is_complete(&self) -> bool {
         self.mode.is_some_and(|(_, operand_names)| self.operands.len() == operand_names.len())
     }

@@ -8,17 +8,15 @@
 
 mod arguments;
 mod figures;
-mod notes;
-mod side;
 mod sources;
 mod table;
 
-use self::arguments::{ColorMode, ComparePyCommand, ComparePyRequest, TOOL};
-use self::figures::{ComparisonRules, UTestTable, compare_entries};
-use self::notes::ComparisonRemarks;
-use self::side::{ComparedSide, EntryChoice, NameFilter};
-use self::sources::{ComparedSources, FILTER_FLAG};
-use self::table::ComparisonTable;
+use crate::compare_py::arguments::{ColorMode, ComparePyCommand, ComparePyRequest, TOOL};
+use crate::compare_py::figures::{
+    ComparedSide, ComparisonRules, EntryChoice, NameFilter, UTestTable, compare_entries,
+};
+use crate::compare_py::sources::{ComparedSources, FILTER_FLAG};
+use crate::compare_py::table::ComparisonTable;
 use crate::console::{DropInConsole, EXIT_FAILED};
 use anyhow::{Context, Result};
 use speedwell_formats::foreign::google_benchmark::FileEntries;
@@ -182,17 +180,14 @@ impl<'q> ComparePyRun<'q> {
         sources: &ComparedSources,
         console: &mut DropInConsole<'_>,
     ) -> Result<()> {
-        let remarks = ComparisonRemarks {
-            labels: sources.labels.each_ref().map(String::as_str),
-            table: figures,
-        };
-        for line in remarks.resultless_lines() {
+        let labels = sources.labels.each_ref().map(String::as_str);
+        for line in table::resultless_lines(labels, figures) {
             writeln!(console.stdout, "{line}")?;
         }
         console.stdout.flush()?;
         if let Some((filters, _)) = &self.filters {
             for (side, filter) in sides.iter().zip(filters) {
-                if let Some(message) = notes::merge_warning(side, filter.pattern()) {
+                if let Some(message) = table::merge_warning(side, &filter.text) {
                     console.warn(TOOL, &message)?;
                 }
             }
@@ -200,7 +195,7 @@ impl<'q> ComparePyRun<'q> {
         // If a side has no entries, `explain_empty` reports this as the reason why nothing was
         // compared.
         if sides.iter().all(|side| !side.entries.is_empty()) {
-            for message in remarks.warning_sentences() {
+            for message in table::warning_sentences(labels, figures) {
                 console.warn(TOOL, &message)?;
             }
         }
@@ -214,7 +209,7 @@ impl<'q> ComparePyRun<'q> {
             let remarks = results.remarks().into_iter();
             messages.extend(remarks.map(|remark| format!("'{label}': {remark}")));
         }
-        messages.extend(notes::environment_warning(results.each_ref().map(|side| &side.context)));
+        messages.extend(table::environment_warning(results.each_ref().map(|side| &side.context)));
         if self.request.filters.is_some() && self.filters.is_none() {
             messages.push("one filter is empty, so neither filter is used".to_owned());
         }

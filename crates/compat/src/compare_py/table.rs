@@ -2,15 +2,21 @@
 //! [`ComparisonRules::Sound`] requires a different text, width or color.
 //!
 //! Decides the widths, order and colors of the table's parts. Does not know where the figures come
-//! from. Start at [`ComparisonTable::write`]. [`write_json`] writes the comparison as JSON.
+//! from. Start at [`ComparisonTable::write`]. [`write_json`] writes the comparison as JSON, and
+//! [`warning_sentences`] and its neighbors the messages that `compare.py` itself does not have.
 
 use crate::compare_py::figures::{
-    ComparedPair, ComparedRow, ComparisonRules, RELIABLE_TEST_ENTRIES, TimePair, UTest, UTestTable,
+    ComparedPair, ComparedRow, ComparedSide, ComparisonRules, RELIABLE_TEST_ENTRIES, TimePair,
+    UTest, UTestTable,
 };
+use indexmap::IndexMap;
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::value::RawValue;
+use speedwell_formats::foreign::google_benchmark::GoogleBenchmarkEntry;
 use speedwell_report::escape_line;
+use std::borrow::Cow;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
@@ -329,6 +335,122 @@ pub fn format_repr(number: f64) -> String {
     }
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+/// Maximum number of names listed in a sentence; further names are only counted.
+const MAX_LISTED_NAMES: usize = 20;
+
+/// Environment facts that make figures hard to compare if they differ.
+const ENVIRONMENT_KEYS: [&str; 6] = [
+    "host_name",
+    "num_cpus",
+    "cpu_scaling_enabled",
+    "aslr_enabled",
+    "library_version",
+    "library_build_type",
+];
+
+/// Returns sentences about what the table omits.
+pub fn warning_sentences(labels: [&str; 2], table: &UTestTable<'_>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (label, names) in labels.iter().zip(&table.unmatched) {
+        if !names.is_empty() {
+            warnings.push(format!("only in '{label}': {}", format_names(names)));
+        }
+    }
+    if !table.odd_units.is_empty() {
+        let names = format_names(&table.odd_units);
+        warnings.push(format!("not compared, because their units are incompatible: {names}"));
+    }
+    if table.not_in_geomean > 0 && table.geomean.is_some() {
+        warnings.push(format!(
+            "OVERALL_GEOMEAN leaves out {} without a counterpart or a time",
+            format_count(table.not_in_geomean, "repetition")
+        ));
+    }
+    warnings
+}
+
+/// Returns lines about failed or skipped entries. Each line has the name, the reason, and how
+/// often this happened on each side.
+pub fn resultless_lines(labels: [&str; 2], table: &UTestTable<'_>) -> Vec<String> {
+    let mut counts_by_reason: IndexMap<(&str, String), [usize; 2]> = IndexMap::new();
+    for (side, entries) in table.without_result.iter().enumerate() {
+        for entry in entries {
+            counts_by_reason.entry((&entry.name, resultless_reason(entry))).or_default()[side] += 1;
+        }
+    }
+    let lines = counts_by_reason.iter().map(|((name, reason), counts)| {
+        let sides = labels.iter().zip(counts).filter(|(_, count)| **count > 0);
+        let sides: Vec<String> = if labels[0] == labels[1] {
+            vec![format_count(counts.iter().sum(), "time")]
+        } else {
+            sides
+                .map(|(label, count)| format!("{} in '{label}'", format_count(*count, "time")))
+                .collect()
+        };
+        let line = format!("not compared: {name} {reason} ({})", sides.join(", "));
+        escape_line(&line).into_owned()
+    });
+    lines.collect()
+}
+
+/// Warns about a filter that makes different names equal.
+pub fn merge_warning(side: &ComparedSide<'_>, filter: &str) -> Option<String> {
+    let (count, name) = side.merged.as_ref()?;
+    Some(format!(
+        "the filter '{filter}' makes {count} names equal ('{}'), so different benchmarks and \
+         figures count as repetitions of one benchmark; use a narrower filter",
+        escape_line(name)
+    ))
+}
+
+/// Warns about environment facts that differ.
+pub fn environment_warning(contexts: [&Value; 2]) -> Option<String> {
+    let differing = ENVIRONMENT_KEYS.iter().filter_map(|key| {
+        let [Some(baseline), Some(contender)] = contexts.map(|context| context.get(key)) else {
+            return None;
+        };
+        (baseline != contender)
+            .then(|| format!("{key} {} and {}", format_value(baseline), format_value(contender)))
+    });
+    let differing: Vec<String> = differing.collect();
+    (!differing.is_empty())
+        .then(|| format!("the sides were measured differently: {}", differing.join(", ")))
+}
+
+fn format_value(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => format!("'{text}'").into(),
+        other => other.to_string().into(),
+    }
+}
+
+fn resultless_reason(entry: &GoogleBenchmarkEntry<'_>) -> String {
+    let (outcome, message) = if entry.has_failed {
+        ("failed", &entry.error_message)
+    } else {
+        ("was skipped", &entry.skip_message)
+    };
+    match message.as_deref().filter(|message| !message.is_empty()) {
+        Some(message) => format!("{outcome}: {message}"),
+        None => outcome.to_owned(),
+    }
+}
+
+fn format_names(names: &[&str]) -> String {
+    let (listed, omitted) = names.split_at(names.len().min(MAX_LISTED_NAMES));
+    let joined = listed.join(", ");
+    let escaped = escape_line(&joined);
+    match omitted.len() {
+        0 => escaped.into_owned(),
+        count => format!("{escaped} and {}", format_count(count, "more name")),
+    }
+}
+
+fn format_count(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
 }
 
 #[cfg(test)]

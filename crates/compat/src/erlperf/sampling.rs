@@ -198,17 +198,16 @@ pub struct SqueezePass {
     pub samples: SnippetSamples,
 }
 
-/// Results of a search.
-pub struct SqueezeOutcome {
+/// Results of all snippets.
+pub struct ErlperfResults {
+    pub sampled: SampledSnippets,
+    /// Passes of a search for the best number of workers; empty without `-q`.
     pub passes: Vec<SqueezePass>,
-    /// Index of the last pass with the best number of workers; `None` if there is no pass. The best
-    /// number is the smallest one that no other number beats.
-    pub best: Option<usize>,
     /// Scaling over all passes.
     pub scaling: Option<ScalingFindings>,
 }
 
-/// Searches for the best number of workers of the first snippet.
+/// Searches for the best number of workers of the only snippet.
 ///
 /// # Errors
 /// Fails if `out` is closed.
@@ -218,7 +217,7 @@ pub fn search_workers(
     search: SqueezeOptions,
     out: &mut dyn Write,
     report: &mut dyn FnMut(&SqueezePass) -> io::Result<()>,
-) -> io::Result<SqueezeOutcome> {
+) -> io::Result<ErlperfResults> {
     let rules = scaling_rules(search, request.samples);
     let mut levels: Vec<ConcurrencyLevel> = Vec::new();
     let mut passes: Vec<SqueezePass> = Vec::new();
@@ -240,8 +239,12 @@ pub fn search_workers(
     let knee = scaling.as_ref().map(|scaling| scaling.answer.at_knee().concurrency);
     // If no iteration completed in any pass, the first pass is as good as any other.
     let best = knee.or(passes.first().map(|pass| pass.workers));
-    let best = passes.iter().rposition(|pass| Some(pass.workers) == best);
-    Ok(SqueezeOutcome { passes, best, scaling })
+    // The table shows the last pass with the best number of workers, which is the smallest one that
+    // no other number beats.
+    let best = passes.iter().rfind(|pass| Some(pass.workers) == best);
+    let by_snippet = vec![best.map(|pass| pass.samples.clone()).unwrap_or_default()];
+    let sampled = SampledSnippets { by_snippet, is_steady: true };
+    Ok(ErlperfResults { sampled, passes, scaling })
 }
 
 /// Converts the options of a search to the rules of `analysis`. erlperf ends a search when a given

@@ -220,12 +220,8 @@ impl TermReader<'_> {
 
     fn read_sequence(&mut self, bytes: usize, depth: usize) -> Result<String, String> {
         let count = self.read_size(bytes)?;
-        let mut elements = String::new();
-        for index in 0..count {
-            elements.push_str(if index == 0 { "" } else { "," });
-            elements.push_str(&self.read_term(depth + 1)?);
-        }
-        Ok(elements)
+        let elements = (0..count).map(|_| self.read_term(depth + 1));
+        Ok(elements.collect::<Result<Vec<String>, String>>()?.join(","))
     }
 
     fn read_list(&mut self, depth: usize) -> Result<String, String> {

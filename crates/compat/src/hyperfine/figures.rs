@@ -102,13 +102,7 @@ fn deviation(values: &[f64], mean: f64) -> Option<f64> {
 }
 
 fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let half = sorted.len() / 2;
-    match sorted.len() % 2 {
-        0 => (sorted[half - 1] + sorted[half]) / 2.0,
-        _ => sorted[half],
-    }
+    speedwell_model::median(&mut values.to_vec()).unwrap_or(f64::NAN)
 }
 
 /// Returns the signed distance of each value from the median, in units of the median absolute

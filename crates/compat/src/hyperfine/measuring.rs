@@ -7,11 +7,13 @@
 //! `--cleanup`, which prepare the machine for one command at a time. Start at
 //! [`CommandMeasurement::measure_all`].
 
+use crate::console::DropInConsole;
 use crate::hyperfine::arguments::{
-    CommandExecutor, HyperfineRequest, IgnoredStatuses, OutputTarget,
+    CommandExecutor, ExportKind, HyperfineRequest, IgnoredStatuses, MeasuredCommand, OutputTarget,
+    ResultOrder,
 };
-use crate::hyperfine::commands::MeasuredCommand;
 use crate::hyperfine::figures::{CommandFigures, RunTiming, mean};
+use crate::hyperfine::report::{self, ReportLook};
 use anyhow::{Context, Result, bail};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
@@ -21,6 +23,7 @@ use speedwell_machine::process::{OrphanTracker, ProcessEnd, ProcessStopwatch, Ti
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{PipeReader, Read, pipe};
+use std::path::Path;
 use std::process::Command as Process;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -32,19 +35,84 @@ const SHELL_CALIBRATION_RUNS: usize = 50;
 /// (Mytkowicz et al., Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS 2009).
 const MAX_OFFSET_BYTES: usize = 4096;
 
-/// Receives progress and results.
-pub trait MeasureObserver {
+/// Shows progress and results during the measurement.
+pub struct ConsoleObserver<'a, 'c> {
+    pub request: &'a HyperfineRequest,
+    pub console: &'a mut DropInConsole<'c>,
+    pub look: ReportLook,
+    pub is_silent: bool,
+    pub shell_s: f64,
+    pub has_bar: bool,
+}
+
+impl ConsoleObserver<'_, '_> {
+    /// Formats an export in the requested unit and order.
+    ///
+    /// # Errors
+    /// Fails if a figure cannot be represented in JSON.
+    pub fn format_export(&self, export: ExportKind, figures: &[CommandFigures]) -> Result<String> {
+        let by_time = self.request.options.sort == ResultOrder::MeanTime;
+        report::format_export(export, figures, self.request.options.unit, by_time)
+    }
+
     /// Called before the runs of a command. If commands are measured in blocks, called after all
     /// runs instead, just before `command_measured`.
-    fn command_started(&mut self, number: usize) -> Result<()>;
+    fn command_started(&mut self, number: usize) -> Result<()> {
+        if !self.is_silent {
+            let title = self.request.commands[number].table_title();
+            let line = report::format_heading(number, &title, self.look);
+            self.console.stdout.write_all(line.as_bytes())?;
+            // The command may write to the same stream, and its output must follow this line.
+            self.console.stdout.flush()?;
+        }
+        Ok(())
+    }
+
     /// Called with the completed and the total number of runs. If commands are measured in blocks,
     /// these are the runs of all commands; otherwise, of the current command.
-    fn runs_completed(&mut self, done: u64, total: u64);
+    fn runs_completed(&mut self, done: u64, total: u64) {
+        if self.has_bar {
+            let end = if done == total { "\r\x1b[K" } else { "" };
+            // If progress cannot be shown, measuring continues.
+            let _ = write!(self.console.stderr, "\r\x1b[K  {done} of {total} runs{end}");
+        }
+    }
+
     /// Called after all runs of a command.
-    fn command_measured(&mut self, figures: &CommandFigures) -> Result<()>;
+    fn command_measured(&mut self, figures: &CommandFigures) -> Result<()> {
+        let warnings = report::command_warnings(figures, self.request, self.shell_s);
+        if !self.is_silent {
+            let text = report::format_paragraph(figures, self.look);
+            self.console.stdout.write_all(text.as_bytes())?;
+            self.console.stdout.flush()?;
+        }
+        if !warnings.is_empty() {
+            writeln!(self.console.stderr, " ")?;
+        }
+        for warning in &warnings {
+            let line = report::format_warning(warning, self.look);
+            self.console.stderr.write_all(line.as_bytes())?;
+        }
+        if !self.is_silent {
+            writeln!(self.console.stdout, " ")?;
+        }
+        Ok(())
+    }
+
     /// Saves the completed runs of each command. If `is_part` is set, more runs of these commands
     /// will follow. Called repeatedly, so that little is lost if the process is killed.
-    fn save_results(&mut self, figures: &[CommandFigures], is_part: bool) -> Result<()>;
+    fn save_results(&mut self, figures: &[CommandFigures], is_part: bool) -> Result<()> {
+        for (export, _, file) in self.request.options.exports().filter(|(.., file)| *file != "-") {
+            // Output to a pipe cannot be replaced, so a pipe gets only the results of commands that
+            // have ended.
+            if is_part && !Path::new(file).is_file() {
+                continue;
+            }
+            let text = self.format_export(export, figures)?;
+            report::replace_file(file, &text).with_context(|| format!("cannot write '{file}'"))?;
+        }
+        Ok(())
+    }
 }
 
 /// Time that the shell adds to every run, in seconds.
@@ -139,7 +207,7 @@ impl<'a> CommandMeasurement<'a> {
         match &self.request.executor {
             CommandExecutor::Shell(_) => self.shell.real_s,
             CommandExecutor::Direct => 0.0,
-            CommandExecutor::Pretended(line) => pretended_seconds(line),
+            CommandExecutor::Pretended(line) => pretended_timing(line).real_s,
         }
     }
 
@@ -151,7 +219,7 @@ impl<'a> CommandMeasurement<'a> {
     pub fn measure_all(
         &mut self,
         shuffle: &mut BlockShuffle,
-        observer: &mut dyn MeasureObserver,
+        observer: &mut ConsoleObserver<'_, '_>,
     ) -> Result<Vec<CommandFigures>> {
         if CommandMeasurement::measures_in_turn(self.request) {
             return self.measure_in_turn(observer);
@@ -173,7 +241,7 @@ impl<'a> CommandMeasurement<'a> {
     fn measure_in_blocks(
         &mut self,
         shuffle: &mut BlockShuffle,
-        observer: &mut dyn MeasureObserver,
+        observer: &mut ConsoleObserver<'_, '_>,
         runs: &mut [Vec<RunTiming>],
     ) -> Result<()> {
         let commands = runs.len();
@@ -197,7 +265,9 @@ impl<'a> CommandMeasurement<'a> {
             }
             for &number in members {
                 let index = runs[number].len() as u64;
-                runs[number].push(self.timed_run(number, index, block as u32 + 1)?.0);
+                runs[number].push(
+                    self.run_with_hooks(number, ExecutionKind::Run(index), block as u32 + 1)?.0,
+                );
                 done += 1;
                 observer.runs_completed(done, total);
             }
@@ -216,7 +286,7 @@ impl<'a> CommandMeasurement<'a> {
 
     fn measure_in_turn(
         &mut self,
-        observer: &mut dyn MeasureObserver,
+        observer: &mut ConsoleObserver<'_, '_>,
     ) -> Result<Vec<CommandFigures>> {
         let mut figures = Vec::new();
         for (number, command) in self.request.commands.iter().enumerate() {
@@ -226,7 +296,7 @@ impl<'a> CommandMeasurement<'a> {
             let (first, count) = self.first_run(number)?;
             let mut runs = vec![first];
             for index in 1..count {
-                runs.push(self.timed_run(number, index, 0)?.0);
+                runs.push(self.run_with_hooks(number, ExecutionKind::Run(index), 0)?.0);
                 observer.runs_completed(index + 1, count);
             }
             let measured = command_figures(command, runs);
@@ -248,7 +318,7 @@ impl<'a> CommandMeasurement<'a> {
     /// Performs the first run of a command. Also returns the total number of runs: as many as fill
     /// the minimum time, within the bounds that the user set.
     fn first_run(&mut self, number: usize) -> Result<(RunTiming, u64)> {
-        let (timing, around_s) = self.timed_run(number, 0, 0)?;
+        let (timing, around_s) = self.run_with_hooks(number, ExecutionKind::Run(0), 0)?;
         let (min_runs, max_runs) = self.request.runs;
         let total_s = timing.real_s + self.shell_seconds() + around_s;
         // If the command takes no time, infinitely many runs would fit.
@@ -258,10 +328,6 @@ impl<'a> CommandMeasurement<'a> {
             min_runs
         };
         Ok((timing, fitting_runs.max(min_runs).min(max_runs.unwrap_or(u64::MAX)).max(1)))
-    }
-
-    fn timed_run(&mut self, number: usize, index: u64, block: u32) -> Result<(RunTiming, f64)> {
-        self.run_with_hooks(number, ExecutionKind::Run(index), block)
     }
 
     /// Performs one run with the steps before and after it; also returns the time of these steps in
@@ -423,20 +489,16 @@ fn describe_failure(ended: ProcessEnd, ignored: Option<&IgnoredStatuses>) -> Opt
     }
 }
 
-/// Returns how long `sleep N` would take; 0 for any other command.
-fn pretended_seconds(line: &str) -> f64 {
-    let seconds = line.strip_prefix("sleep ").and_then(|text| text.parse().ok());
-    seconds.unwrap_or(0.0)
-}
-
+/// Returns the timing of a pretended run: how long `sleep N` would take; 0 for any other command.
 fn pretended_timing(line: &str) -> RunTiming {
+    let seconds = line.strip_prefix("sleep ").and_then(|text| text.parse().ok()).unwrap_or(0.0);
     RunTiming {
-        real_s: pretended_seconds(line),
+        real_s: seconds,
         user_s: 0.0,
         system_s: 0.0,
         memory_bytes: 0,
         ended: ProcessEnd::Exit(0),
-        with_shell_s: pretended_seconds(line),
+        with_shell_s: seconds,
         block: 0,
     }
 }

@@ -5,19 +5,14 @@
 //! `docs/reference/hyperfine.md` lists the differences from hyperfine. Start at [`run`].
 
 mod arguments;
-mod commands;
-mod export;
 mod figures;
 mod measuring;
 mod report;
 
-use self::arguments::{
-    ExportKind, HyperfineRequest, OutputStyle, OutputTarget, ResultOrder, exit_status,
-};
-use self::figures::CommandFigures;
-use self::measuring::{CommandMeasurement, MeasureObserver};
-use self::report::ReportLook;
 use crate::console::DropInConsole;
+use crate::hyperfine::arguments::{HyperfineRequest, OutputStyle, OutputTarget, exit_status};
+use crate::hyperfine::measuring::{CommandMeasurement, ConsoleObserver};
+use crate::hyperfine::report::ReportLook;
 use anyhow::{Context, Result};
 use speedwell_adapters::plan::BlockShuffle;
 use speedwell_engine::draw_seed;
@@ -54,7 +49,7 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
         unit: request.options.unit,
     };
     check_files(request)?;
-    for (_, file) in request.options.exports().filter(|(_, file)| *file != "-") {
+    for (.., file) in request.options.exports().filter(|(.., file)| *file != "-") {
         fs::File::create(file).with_context(|| format!("cannot write '{file}'"))?;
     }
     let seed = request.options.seed.unwrap_or_else(draw_seed);
@@ -90,7 +85,7 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
             Err(note) => writeln!(observer.console.stderr, "{note}")?,
         }
     }
-    for (export, _) in request.options.exports().filter(|(_, file)| *file == "-") {
+    for (export, ..) in request.options.exports().filter(|(.., file)| *file == "-") {
         let text = observer.format_export(export, &results)?;
         write!(observer.console.stdout, "\n{text}\n")?;
     }
@@ -101,10 +96,10 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
 /// reads.
 fn check_files(request: &HyperfineRequest) -> Result<()> {
     let options = &request.options;
-    let exports = options.exports().filter(|(_, file)| *file != "-");
+    let exports = options.exports().filter(|(.., file)| *file != "-");
     let mut outputs: Vec<OutputFile> = exports
-        .filter_map(|(export, file)| {
-            OutputFile::new(format!("--{} {file}", export.option()), Path::new(file))
+        .filter_map(|(_, option, file)| {
+            OutputFile::new(format!("--{option} {file}"), Path::new(file))
         })
         .collect();
     // Several commands may write into the same file, one run after the other.
@@ -147,76 +142,5 @@ fn output_style(request: &HyperfineRequest, console: &DropInConsole<'_>) -> Outp
         }
         OutputStyle::Auto => OutputStyle::Full,
         style => style,
-    }
-}
-
-/// Shows progress and results during the measurement.
-struct ConsoleObserver<'a, 'c> {
-    request: &'a HyperfineRequest,
-    console: &'a mut DropInConsole<'c>,
-    look: ReportLook,
-    is_silent: bool,
-    shell_s: f64,
-    has_bar: bool,
-}
-
-impl ConsoleObserver<'_, '_> {
-    fn format_export(&self, export: ExportKind, figures: &[CommandFigures]) -> Result<String> {
-        let by_time = self.request.options.sort == ResultOrder::MeanTime;
-        export::format_export(export, figures, self.request.options.unit, by_time)
-    }
-}
-
-impl MeasureObserver for ConsoleObserver<'_, '_> {
-    fn command_started(&mut self, number: usize) -> Result<()> {
-        if !self.is_silent {
-            let title = self.request.commands[number].table_title();
-            let line = report::format_heading(number, &title, self.look);
-            self.console.stdout.write_all(line.as_bytes())?;
-            // The command may write to the same stream, and its output must follow this line.
-            self.console.stdout.flush()?;
-        }
-        Ok(())
-    }
-
-    fn runs_completed(&mut self, done: u64, total: u64) {
-        if self.has_bar {
-            let end = if done == total { "\r\x1b[K" } else { "" };
-            // If progress cannot be shown, measuring continues.
-            let _ = write!(self.console.stderr, "\r\x1b[K  {done} of {total} runs{end}");
-        }
-    }
-
-    fn command_measured(&mut self, figures: &CommandFigures) -> Result<()> {
-        let warnings = report::command_warnings(figures, self.request, self.shell_s);
-        if !self.is_silent {
-            let text = report::format_paragraph(figures, self.look);
-            self.console.stdout.write_all(text.as_bytes())?;
-            self.console.stdout.flush()?;
-        }
-        if !warnings.is_empty() {
-            writeln!(self.console.stderr, " ")?;
-        }
-        for warning in &warnings {
-            let line = report::format_warning(warning, self.look);
-            self.console.stderr.write_all(line.as_bytes())?;
-        }
-        if !self.is_silent {
-            writeln!(self.console.stdout, " ")?;
-        }
-        Ok(())
-    }
-
-    fn save_results(&mut self, figures: &[CommandFigures], is_part: bool) -> Result<()> {
-        for (export, file) in self.request.options.exports().filter(|(_, file)| *file != "-") {
-            // Output to a pipe cannot be replaced, so a pipe gets only the results of commands that
-            // have ended.
-            if is_part && !Path::new(file).is_file() {
-                continue;
-            }
-            let text = self.format_export(export, figures)?;
-            export::replace_file(file, &text).with_context(|| format!("cannot write '{file}'"))?;
-        }
-        Ok(())
     }
 }

@@ -7,10 +7,8 @@
 //! [`CommandLine::run_with`].
 
 pub mod driver;
-pub mod progress;
 
-use crate::arguments::{self, ArgumentError, ParsedArguments};
-use crate::console::{self, DropInConsole};
+use crate::console::{self, ArgumentError, DropInConsole, ParsedArguments};
 use anyhow::Result;
 use speedwell_engine::{BenchmarkScript, ScriptsRequest};
 use speedwell_model::Variant;
@@ -137,7 +135,7 @@ impl CommandLine {
         if arguments.is_empty() {
             return Err(NodeRefusal::usage(""));
         }
-        arguments::parse_node(arguments, self.valued, self.switches).map_err(|error| match error {
+        console::parse_node(arguments, self.valued, self.switches).map_err(|error| match error {
             ArgumentError::NeedsValue(argument) => {
                 NodeRefusal::usage(format!("the option '{argument}' needs a value"))
             }

@@ -8,7 +8,7 @@
 //! `print.default` and `format`). [`RTexts`] interprets a column as `read.csv` does. This file does
 //! not know what a table means. Start at [`format_data_frame`].
 
-use crate::r::collation::TextCollation;
+use crate::r::TextCollation;
 use speedwell_formats::node_csv::javascript;
 use speedwell_report::escape_controls;
 use std::borrow::Cow;

@@ -10,7 +10,7 @@ use clap::Args;
 use regex::Regex;
 use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_adapters::snippet;
-use speedwell_compat::erlperf::style::Style;
+use speedwell_compat::erlperf::ReportDetail;
 use speedwell_engine::SamplingRequest;
 use speedwell_engine::eval::{EvalRequest, NamedSnippet, infer_values, parse_list, parse_range};
 use speedwell_model::{Case, ErlangNodes, ParameterValue, RunOrder, Snippet, SnippetLanguage};
@@ -124,7 +124,7 @@ pub struct EvalArgs {
     /// STYLE is erlperf, erlperf-extended or erlperf-full.
     #[arg(long, value_name = "STYLE", value_parser = style, help_heading = "Output",
           conflicts_with_all = ["format", "json", "watch", "chart", "sort"])]
-    pub style: Option<Style>,
+    pub style: Option<ReportDetail>,
     #[command(flatten)]
     pub store: StoreArgs,
     #[command(flatten)]
@@ -213,11 +213,11 @@ impl EvalArgs {
     }
 }
 
-fn style(text: &str) -> Result<Style, String> {
+fn style(text: &str) -> Result<ReportDetail, String> {
     match text {
-        "erlperf" => Ok(Style::Basic),
-        "erlperf-extended" => Ok(Style::Extended),
-        "erlperf-full" => Ok(Style::Full),
+        "erlperf" => Ok(ReportDetail::Basic),
+        "erlperf-extended" => Ok(ReportDetail::Extended),
+        "erlperf-full" => Ok(ReportDetail::Full),
         _ => Err("expected erlperf, erlperf-extended or erlperf-full".to_owned()),
     }
 }

@@ -13,7 +13,7 @@ use regex::Regex;
 use speedwell_adapters::TrialMode;
 use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_analysis::AnalysisSettings;
-use speedwell_compat::erlperf::style::Style;
+use speedwell_compat::erlperf::ReportDetail;
 use speedwell_engine::{MeasureRequest, PlanRequest, SamplingRequest, SessionRequest};
 use speedwell_machine::process::CpuSet;
 use speedwell_model::{
@@ -218,7 +218,7 @@ pub struct MeasureTask {
     /// Whether and where to push the session.
     pub owing: PushTarget,
     /// Alternative style of the report.
-    pub style: Option<Style>,
+    pub style: Option<ReportDetail>,
     /// The command that resumes an interrupted session.
     pub resume_command: &'static str,
 }

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::drop_in::{DropIn, DropInOutcome, golden};
-use speedwell_compat::compare_r::{WelchOutcome, welch_row};
-use speedwell_compat::scatter_r::scatter_table;
+use speedwell_compat::compare::{WelchOutcome, welch_row};
+use speedwell_compat::scatter::scatter_table;
 use speedwell_formats::node_csv::{CompareRates, ScatterFrame};
 use std::collections::HashMap;
 

@@ -4,20 +4,13 @@
 //! snippet. The n-th hook of a kind, such as `--init`, belongs to the n-th snippet, wherever the
 //! two stand on the command line. A hook whose option has the suffix `_all`, such as `--init_all`,
 //! applies to the remaining snippets. Messages name options as the user types them. Start at
-//! [`ErlperfCommand::parse`].
+//! [`ErlperfRequest::parse`].
 
-use crate::arguments::{self, ArgumentError, ParsedArguments};
+use crate::console::{self, ArgumentError, ParsedArguments};
 use crate::erlperf::table::ReportDetail;
 use speedwell_report::ReportFormat;
 use std::str::FromStr;
 use std::time::Duration;
-
-/// Parsed command line.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ErlperfCommand {
-    Help,
-    Measure(Box<ErlperfRequest>),
-}
 
 /// Options of a measurement.
 #[derive(Debug, Clone, PartialEq)]
@@ -162,24 +155,23 @@ const OPTION_NAMES: &[(&[&str], bool)] = &[
     (&["-pa"], true),
 ];
 
-impl ErlperfCommand {
-    /// Parses a command line.
+impl ErlperfRequest {
+    /// Parses a command line; returns `None` if help is requested.
     ///
     /// # Errors
     /// Returns a message for the user about what cannot be parsed or is not supported.
-    pub fn parse(arguments: &[String]) -> Result<ErlperfCommand, String> {
-        let parsed =
-            TypedArguments(arguments::parse_getopt(arguments, find_option).map_err(explain_error)?);
-        if parsed.0.has("--help") {
-            return Ok(ErlperfCommand::Help);
+    pub fn parse(arguments: &[String]) -> Result<Option<ErlperfRequest>, String> {
+        let parsed = console::parse_getopt(arguments, find_option).map_err(explain_error)?;
+        if parsed.has("--help") {
+            return Ok(None);
         }
-        if parsed.0.others.is_empty() {
+        if parsed.others.is_empty() {
             return Err("required argument missing: code".to_owned());
         }
         parsed.reject_conflicts()?;
         let samples = parsed.parse_count("--samples", 1, u32::MAX.into())?.unwrap_or(3) as u32;
         let duration = parsed.parse_count("--duration", 1, u32::MAX.into())?.unwrap_or(1000);
-        let sample = match parsed.0.value("--loop") {
+        let sample = match parsed.value("--loop") {
             Some(text) => SampleDefinition::Loop(parse_iterations(text)?),
             None => SampleDefinition::Window(Duration::from_millis(duration)),
         };
@@ -194,7 +186,7 @@ impl ErlperfCommand {
                     .to_owned(),
             );
         }
-        let isolated = parsed.0.has("--isolated");
+        let isolated = parsed.has("--isolated");
         let order = parsed.parse_choice("--order", &ORDER_NAMES)?.unwrap_or(SampleOrder::Blocks);
         if isolated && order == SampleOrder::Parallel && snippets.len() > 1 {
             return Err(
@@ -202,7 +194,7 @@ impl ErlperfCommand {
                     .to_owned(),
             );
         }
-        Ok(ErlperfCommand::Measure(Box::new(ErlperfRequest {
+        Ok(Some(ErlperfRequest {
             snippets,
             sample,
             samples,
@@ -211,13 +203,14 @@ impl ErlperfCommand {
             until: parsed.parse_steady_rule(samples)?,
             squeeze,
             report: parsed.parse_choice("--report", &REPORT_NAMES)?,
-            verbose: parsed.0.has("--verbose"),
+            verbose: parsed.has("--verbose"),
             isolated,
-            paths: parsed.0.values("-pa").map(str::to_owned).collect(),
+            paths: parsed.values("-pa").map(str::to_owned).collect(),
             order,
-            subtracts_empty: parsed.0.has("--subtract-empty"),
-            format: parsed.parse_format()?,
-        })))
+            subtracts_empty: parsed.has("--subtract-empty"),
+            format: ReportFormat::from_str(parsed.value("--format").unwrap_or("text"))
+                .map_err(|unknown| format!("--format: {unknown}"))?,
+        }))
     }
 }
 
@@ -273,12 +266,10 @@ fn explain_error(error: ArgumentError<'_>) -> String {
     }
 }
 
-/// Arguments as typed.
-struct TypedArguments<'a>(ParsedArguments<'a>);
-
-impl TypedArguments<'_> {
+/// The values of the options of erlperf.
+impl ParsedArguments<'_> {
     fn parse_count(&self, option: &str, min: u64, max: u64) -> Result<Option<u64>, String> {
-        let Some(text) = self.0.value(option) else {
+        let Some(text) = self.value(option) else {
             return Ok(None);
         };
         let count = (text.parse::<u64>().ok()).filter(|count| (min..=max).contains(count));
@@ -294,7 +285,7 @@ impl TypedArguments<'_> {
         option: &str,
         choices: &[(&str, T)],
     ) -> Result<Option<T>, String> {
-        let Some(text) = self.0.value(option) else {
+        let Some(text) = self.value(option) else {
             return Ok(None);
         };
         let found = choices.iter().find(|(name, _)| *name == text);
@@ -307,10 +298,10 @@ impl TypedArguments<'_> {
     /// Rejects options that contradict each other.
     fn reject_conflicts(&self) -> Result<(), String> {
         let reject_others = |mode: &str, others: &[&str]| {
-            let clashing = others.iter().find(|other| self.0.has(other));
+            let clashing = others.iter().find(|other| self.has(other));
             clashing.map_or(Ok(()), |other| {
                 let hint = match *other {
-                    "--concurrency" | "--warmup" if self.0.has("--loop") => {
+                    "--concurrency" | "--warmup" if self.has("--loop") => {
                         "\nhint: 'speedwell eval erlang CODE --iterations N' supports both"
                     }
                     _ => "",
@@ -318,11 +309,11 @@ impl TypedArguments<'_> {
                 Err(format!("{mode} is not compatible with {other} option{hint}"))
             })
         };
-        if self.0.has("--loop") {
+        if self.has("--loop") {
             let others = ["--concurrency", "--duration", "--warmup", "--cv", "--squeeze"];
             reject_others("timed benchmarking", &others)?;
         }
-        if self.0.has("--squeeze") {
+        if self.has("--squeeze") {
             reject_others("concurrency estimation", &["--concurrency"])?;
         }
         Ok(())
@@ -331,7 +322,7 @@ impl TypedArguments<'_> {
     fn typed_snippets(&self) -> Result<Vec<TypedSnippet>, String> {
         let snippet =
             |code: &&str| TypedSnippet { code: (*code).to_owned(), ..TypedSnippet::default() };
-        let mut snippets: Vec<TypedSnippet> = self.0.others.iter().map(snippet).collect();
+        let mut snippets: Vec<TypedSnippet> = self.others.iter().map(snippet).collect();
         self.attach_hooks("--init", &mut snippets, |snippet| &mut snippet.init)?;
         self.attach_hooks("--init_runner", &mut snippets, |snippet| &mut snippet.init_runner)?;
         self.attach_hooks("--done", &mut snippets, |snippet| &mut snippet.done)?;
@@ -347,8 +338,8 @@ impl TypedArguments<'_> {
         snippets: &mut [TypedSnippet],
         hook_of: fn(&mut TypedSnippet) -> &mut Option<String>,
     ) -> Result<(), String> {
-        let mut hooks = self.0.values(option);
-        let shared_hook = self.0.value(&format!("{option}_all"));
+        let mut hooks = self.values(option);
+        let shared_hook = self.value(&format!("{option}_all"));
         let count = snippets.len();
         for snippet in snippets {
             *hook_of(snippet) = hooks.next().or(shared_hook).map(str::to_owned);
@@ -379,7 +370,7 @@ impl TypedArguments<'_> {
             max_workers: count("--max", DEFAULT_MAX_WORKERS)?,
             threshold: count("--threshold", 3)?,
         };
-        Ok(self.0.has("--squeeze").then_some(squeeze))
+        Ok(self.has("--squeeze").then_some(squeeze))
     }
 
     fn parse_steady_rule(&self, samples: u32) -> Result<Option<SteadyCondition>, String> {
@@ -387,8 +378,8 @@ impl TypedArguments<'_> {
         // be steady either.
         let default_max_samples = samples.saturating_mul(10).max(100);
         let max_samples = self.parse_count("--max-samples", 1, u32::MAX.into())?;
-        let max_time = self.0.value("--max-time").map(parse_seconds).transpose()?;
-        let Some(text) = self.0.value("--cv") else {
+        let max_time = self.value("--max-time").map(parse_seconds).transpose()?;
+        let Some(text) = self.value("--cv") else {
             return match (max_samples, max_time) {
                 (None, None) => Ok(None),
                 _ => Err("--max-samples and --max-time require --cv".to_owned()),
@@ -403,11 +394,6 @@ impl TypedArguments<'_> {
             max_samples: max_samples.map_or(default_max_samples, |count| count as u32).max(samples),
             max_time,
         }))
-    }
-
-    fn parse_format(&self) -> Result<ReportFormat, String> {
-        let text = self.0.value("--format").unwrap_or("text");
-        ReportFormat::from_str(text).map_err(|unknown| format!("--format: {unknown}"))
     }
 }
 

@@ -4,13 +4,17 @@
 //! samples and are never interpolated. For at most 50 samples, the 99th percentile is therefore the
 //! maximum. A number is stated in a larger unit only if it exceeds 100 of this unit. Labels are
 //! aligned by display width, and stay distinct if they are truncated. This module knows nothing
-//! about how figures were measured. Start at [`SnippetTable::write`], and at [`build_document`] for
-//! Markdown, CSV, JSON and HTML.
+//! about how figures were measured. Start at [`SnippetTable::write`], at [`build_document`] for
+//! Markdown, CSV, JSON and HTML, and at [`write_session`] for `speedwell eval --style erlperf`.
 
+use crate::console::terminal_columns;
+use speedwell_adapters::ProtocolMessage;
+use speedwell_analysis::snippet::snippet_windows;
+use speedwell_model::Session;
 use speedwell_report::{
-    self as report, ColumnKind, Document, ReportBlock, ReportCell, ReportColumn, ReportRow,
+    self as report, Document, ReportBlock, ReportCell, ReportColumn, ReportRow,
 };
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Level of detail of a report.
@@ -155,10 +159,6 @@ impl SnippetTable {
             cells.resize(EXTENDED_HEADERS.len(), "-".to_owned());
             return cells;
         };
-        let format_value = |value: f64| match self.unit {
-            SampleUnit::Iterations => format_number(value),
-            SampleUnit::Nanoseconds => format_duration(value),
-        };
         let deviation = match statistics.deviation {
             None => "-".to_owned(),
             Some(_) if statistics.average <= 0.0 => "inf".to_owned(),
@@ -167,10 +167,10 @@ impl SnippetTable {
         vec![
             workers,
             statistics.count.to_string(),
-            format_value(statistics.average),
+            self.unit.format_value(statistics.average),
             deviation,
-            format_value(statistics.median),
-            format_value(statistics.p99),
+            self.unit.format_value(statistics.median),
+            self.unit.format_value(statistics.p99),
             format_duration(figures.iteration_ns),
         ]
     }
@@ -199,6 +199,13 @@ impl SampleUnit {
         match self {
             SampleUnit::Iterations => average,
             SampleUnit::Nanoseconds => 1.0 / average,
+        }
+    }
+
+    fn format_value(self, value: f64) -> String {
+        match self {
+            SampleUnit::Iterations => format_number(value),
+            SampleUnit::Nanoseconds => format_duration(value),
         }
     }
 }
@@ -253,21 +260,14 @@ pub fn build_document(
 }
 
 fn report_table(name: &'static str, rows: Vec<Vec<ReportCell>>) -> report::ReportTable {
-    let figure = |key, header| ReportColumn::new(key, header, ColumnKind::Figure);
+    let figures =
+        ["workers", "samples", "average", "deviation", "median", "p99", "least", "greatest"];
+    let mut columns = vec![ReportColumn::label("code", "code")];
+    columns.extend(figures.map(|key| ReportColumn::figure(key, key)));
+    columns.push(ReportColumn::figure("iteration_ns", "iteration"));
+    columns.push(ReportColumn::figure("relative", "relative"));
     report::ReportTable {
-        columns: vec![
-            ReportColumn::new("code", "code", ColumnKind::Label),
-            figure("workers", "workers"),
-            figure("samples", "samples"),
-            figure("average", "average"),
-            figure("deviation", "deviation"),
-            figure("median", "median"),
-            figure("p99", "p99"),
-            figure("least", "least"),
-            figure("greatest", "greatest"),
-            figure("iteration_ns", "iteration"),
-            figure("relative", "relative"),
-        ],
+        columns,
         rows: rows.into_iter().map(ReportRow::Cells).collect(),
         ..report::ReportTable::new(name)
     }
@@ -283,13 +283,8 @@ fn document_cells(rows: &SnippetTable, line: &SnippetLine) -> Vec<ReportCell> {
         cells.resize_with(11, || ReportCell::figure(None).with_text(""));
         return cells;
     };
-    let value_cell = |value: f64| {
-        let text = match rows.unit {
-            SampleUnit::Iterations => format_number(value),
-            SampleUnit::Nanoseconds => format_duration(value),
-        };
-        ReportCell::figure(Some(value)).with_text(text)
-    };
+    let value_cell =
+        |value: f64| ReportCell::figure(Some(value)).with_text(rows.unit.format_value(value));
     let deviation =
         statistics.deviation.map_or_else(|| ReportCell::figure(None).with_text("-"), value_cell);
     cells.push(ReportCell::value(statistics.count).with_text(statistics.count.to_string()));
@@ -428,29 +423,20 @@ pub fn to_single_line(text: &str) -> String {
 /// Fits labels into `room` columns. A truncated label keeps its beginning and its end, because
 /// labels often differ only there. If distinct labels would look the same, they get numbers.
 pub fn fit_labels(labels: &[String], room: usize) -> Vec<String> {
-    let mut cells: Vec<String> = labels.iter().map(|label| truncate_label(label, room)).collect();
-    for index in 0..cells.len() {
-        if cells[index] == labels[index] {
-            continue;
-        }
-        let alike = (0..index).filter(|other| cells_alike(labels, room, *other, index));
-        let alike_before = alike.count();
-        let is_first = !(0..labels.len()).any(|other| {
-            other != index
-                && labels[other] != labels[index]
-                && cells_alike(labels, room, other, index)
-        });
-        if alike_before > 0 || !is_first {
+    let cut: Vec<String> = labels.iter().map(|label| truncate_label(label, room)).collect();
+    let mut cells = cut.clone();
+    for (index, label) in labels.iter().enumerate().filter(|(index, label)| cut[*index] != **label)
+    {
+        let alike_before = cut[..index].iter().filter(|other| **other == cut[index]).count();
+        let mut others = cut.iter().zip(labels);
+        let is_ambiguous = others.any(|(cell, other)| *cell == cut[index] && other != label);
+        if alike_before > 0 || is_ambiguous {
             let mark = format!("#{}", alike_before + 1);
             let remaining = room.saturating_sub(mark.len());
-            cells[index] = format!("{}{mark}", truncate_label(&labels[index], remaining));
+            cells[index] = format!("{}{mark}", truncate_label(label, remaining));
         }
     }
     cells
-}
-
-fn cells_alike(labels: &[String], room: usize, one: usize, other: usize) -> bool {
-    truncate_label(&labels[one], room) == truncate_label(&labels[other], room)
 }
 
 fn truncate_label(label: &str, room: usize) -> String {
@@ -477,5 +463,153 @@ fn fitting_chars<'a>(characters: impl Iterator<Item = &'a char>, room: usize) ->
     characters.take_while(fits).count()
 }
 
+/// Width of output that is not a terminal.
+const DEFAULT_WIDTH: usize = 80;
+
+/// Writes the table of a session of the native command (`--style erlperf`). A sample is a window of
+/// a run. Throughput is stated per second, whatever the length of the window.
+///
+/// # Errors
+/// Fails if `out` is closed.
+pub fn write_session(
+    session: &Session,
+    style: ReportDetail,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let lines = snippet_windows(session).into_iter().map(|snippet| SnippetLine {
+        label: snippet.label,
+        workers: snippet.concurrency.unwrap_or(1),
+        figures: snippet
+            .time_ns
+            .map(|iteration_ns| LineFigures { samples: snippet.per_s, iteration_ns }),
+    });
+    let table = SnippetTable::from_unsorted(SampleUnit::Iterations, lines.collect());
+    let program = session.environment.programs.first();
+    let system = SystemDescription {
+        processor: session.environment.cpu.clone(),
+        machine: program.and_then(|program| program.version.clone()),
+        ..SystemDescription::default()
+    };
+    system.write_table(&table, style, std::io::stdout().is_terminal(), out)
+}
+
+/// System on which snippets were measured.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SystemDescription {
+    /// Processor, if known.
+    pub processor: Option<String>,
+    /// Version text of the Erlang VM.
+    pub machine: Option<String>,
+    /// Warnings, worded and capitalized as erlperf prints them.
+    pub warnings: Vec<String>,
+}
+
+impl SystemDescription {
+    /// Creates a description from the harness's `ready` message.
+    pub fn from_ready(
+        ready: Option<&ProtocolMessage>,
+        processor: Option<String>,
+    ) -> SystemDescription {
+        let get = |key: &str| ready.and_then(|ready| ready.get(key));
+        let warning = |text: &str, value: String| format!("WARNING: {text} ({value} detected)");
+        let mut warnings = Vec::new();
+        if let Some(trace) = get("dynamic_trace").filter(|trace| trace != "none") {
+            warnings.push(warning("Dynamic Trace Probes enabled", trace));
+        }
+        if let Some(build) = get("build").filter(|build| build != "opt") {
+            warnings.push(warning("Emulator is not optimised", build));
+        }
+        if let Some(flavor) = get("flavor").filter(|flavor| flavor != "jit") {
+            // Erlang itself calls its interpreter `emu`.
+            let flavor = if flavor == "interp" { "emu".into() } else { flavor };
+            warnings.push(warning("Emulator is not JIT", flavor));
+        }
+        SystemDescription { processor, machine: get("system"), warnings }
+    }
+
+    /// Writes a table. In a full report, a description of the system precedes the table.
+    ///
+    /// # Errors
+    /// Fails if `out` is closed.
+    pub fn write_table(
+        &self,
+        table: &SnippetTable,
+        style: ReportDetail,
+        is_terminal: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        if style == ReportDetail::Full {
+            self.write_heading(out)?;
+        }
+        let viewport = is_terminal.then(|| terminal_columns(std::io::stdout())).flatten();
+        table.write(style, viewport.unwrap_or(DEFAULT_WIDTH), out)
+    }
+
+    /// Writes the lines above the table of a full report.
+    ///
+    /// # Errors
+    /// Fails if `out` is closed.
+    pub fn write_heading(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "OS : {}", operating_system())?;
+        if let Some(processor) = &self.processor {
+            writeln!(out, "CPU: {processor}")?;
+        }
+        let machine = self.machine.as_deref().unwrap_or("Erlang/OTP");
+        writeln!(out, "VM : {machine}\n")
+    }
+}
+
+fn operating_system() -> String {
+    match std::env::consts::OS {
+        "linux" => "Linux".to_owned(),
+        "macos" => "MacOS".to_owned(),
+        "freebsd" => "FreeBSD".to_owned(),
+        "windows" => "Windows".to_owned(),
+        other => format!("{}/{other}", std::env::consts::FAMILY),
+    }
+}
+
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod system_tests {
+    use super::*;
+
+    const VERSION: &str = "Erlang/OTP 25 [erts-13.1.5] [source] [64-bit] [smp:2:2] [ds:2:2:10] [async-threads:1] [jit:ns]";
+
+    #[test]
+    fn the_system_heading_matches_the_original() {
+        let ready = ProtocolMessage::new("ready")
+            .with("system", VERSION)
+            .with("flavor", "jit")
+            .with("build", "opt")
+            .with("dynamic_trace", "none");
+        let system = SystemDescription::from_ready(Some(&ready), Some("AMD EPYC".to_owned()));
+        assert_eq!(system.warnings, [""; 0]);
+        let mut out = Vec::new();
+        system.write_heading(&mut out).unwrap();
+        let golden =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../speedwell/tests/golden/erlperf/full.out");
+        let recorded = std::fs::read_to_string(golden).unwrap();
+        let head = recorded.split_inclusive('\n').take(4).collect::<String>();
+        assert_eq!(String::from_utf8(out).unwrap(), head);
+    }
+
+    #[test]
+    fn unsuitable_emulators_cause_warnings() {
+        let ready = ProtocolMessage::new("ready")
+            .with("flavor", "interp")
+            .with("build", "debug")
+            .with("dynamic_trace", "systemtap");
+        let warnings = SystemDescription::from_ready(Some(&ready), None).warnings;
+        assert_eq!(
+            warnings,
+            [
+                "WARNING: Dynamic Trace Probes enabled (systemtap detected)",
+                "WARNING: Emulator is not optimised (debug detected)",
+                "WARNING: Emulator is not JIT (emu detected)",
+            ]
+        );
+    }
+}

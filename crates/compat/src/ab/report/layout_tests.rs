@@ -3,8 +3,7 @@
 use crate::ab::arguments::{AbCommand, AbRequest};
 use crate::ab::figures::AbFigures;
 use crate::ab::load::AbUrl;
-use crate::ab::report::CutShort;
-use crate::ab::report::layout::*;
+use crate::ab::report::*;
 use crate::ab::tests::LoadBuilder;
 use speedwell_load::generator::TlsFacts;
 use speedwell_model::load::outcomes::ErrorClass;
