@@ -12,8 +12,7 @@ use crate::evidence::{self, LookResult, ShiftDirection, evaluate_look, standard_
 use crate::paired::{ComparedData, PairedRuns};
 use crate::policy::{JudgingPolicy, SequentialLooks, SignificanceLimit};
 use speedwell_model::IntervalEstimate;
-use speedwell_stats::multiple::{adjust_holm, benjamini_hochberg};
-use speedwell_stats::sequential::ComparisonFamily;
+use speedwell_stats::sequential::{ComparisonFamily, adjust_holm, benjamini_hochberg};
 use std::num::NonZero;
 use std::thread;
 

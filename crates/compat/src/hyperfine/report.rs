@@ -10,7 +10,7 @@ use crate::hyperfine::figures::{
     CommandFigures, RelativeFigures, TimeUnit, fastest_index, outlier_scores, relative_to,
 };
 use speedwell_machine::process::ProcessEnd;
-use speedwell_stats::multiple::adjust_holm;
+use speedwell_stats::sequential::adjust_holm;
 use speedwell_stats::test::stratified::{
     BlockObservation, MINIMUM_PER_SIDE, StratifiedRank, stratified_rank,
 };
