@@ -186,7 +186,7 @@ struct DifferenceSplit {
     smallest_above: f64,
 }
 
-// Computes Fieller's interval of a ratio of means.  The ratio is mean(candidate) / mean(baseline)
+// Computes Fieller's interval of a ratio of means. The ratio is mean(candidate) / mean(baseline)
 // of two independent groups with unequal variances. This module ignores blocks; `bootstrap` takes
 // them into account.
 

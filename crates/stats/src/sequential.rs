@@ -308,7 +308,7 @@ pub fn decide_at_look(
     Ok(if is_equivalent { LookDecision::Equivalent } else { LookDecision::GoOn })
 }
 
-// Corrects the p values of many comparisons that are measured together.  A comparison may end as
+// Corrects the p values of many comparisons that are measured together. A comparison may end as
 // soon as it survives the correction, while others are still open. The p value of a member is the
 // smallest of its looks (interim analyses). So p values can only fall, and a comparison that
 // survives now also survives the final correction.
@@ -478,7 +478,7 @@ impl RepeatedP {
     }
 }
 
-// Corrects p-values for many comparisons at once.  The functions return adjusted p-values; their
+// Corrects p-values for many comparisons at once. The functions return adjusted p-values; their
 // callers decide which comparisons form a family. NaN stands for a comparison that could not be
 // made: it stays NaN and does not count (as in R's `p.adjust`).
 

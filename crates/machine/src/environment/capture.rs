@@ -7,7 +7,7 @@ use crate::environment::activity::{
 };
 use crate::environment::programs::describe_program;
 use crate::environment::system::{self, AslrState};
-use crate::environment::{control_group, processors, tune};
+use crate::environment::tune;
 use speedwell_model::Environment;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,11 +32,11 @@ fn capture_from(tree: &FileTree) -> Environment {
     Environment {
         machine: None,
         host: tree.read_text("/proc/sys/kernel/hostname"),
-        cpu: processors::processor_model(tree),
-        cpus: processors::available_count(tree),
+        cpu: system::processor_model(tree),
+        cpus: system::available_count(tree),
         memory_bytes: system::memory_state(tree).map(|memory| memory.total_bytes),
         kernel: system::kernel_version(tree),
-        governors: processors::governors(tree).into_keys().collect(),
+        governors: system::governors(tree).into_keys().collect(),
         aslr: system::aslr_state(tree)
             .map(|aslr| matches!(aslr, AslrState::Full | AslrState::Partial)),
         load: load_average(tree),
@@ -50,12 +50,12 @@ fn environment_facts(tree: &FileTree) -> BTreeMap<String, String> {
     let on_off = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
     let settings = [
         ("os", system::distribution_name(tree)),
-        ("cpus_online", processors::online_count(tree).map(|count| count.to_string())),
-        ("cpu_affinity", processors::cpu_affinity(tree)),
-        ("cpu_quota", control_group::cpu_limit(tree).map(|limit| limit.cpus.to_string())),
-        ("memory_limit_bytes", control_group::memory_limit_bytes(tree).map(|n| n.to_string())),
-        ("turbo", processors::turbo_state(tree).map(|turbo| on_off(turbo.is_enabled))),
-        ("smt", processors::smt_active(tree).map(on_off)),
+        ("cpus_online", system::online_count(tree).map(|count| count.to_string())),
+        ("cpu_affinity", system::cpu_affinity(tree)),
+        ("cpu_quota", system::cpu_limit(tree).map(|limit| limit.cpus.to_string())),
+        ("memory_limit_bytes", system::memory_limit_bytes(tree).map(|n| n.to_string())),
+        ("turbo", system::turbo_state(tree).map(|turbo| on_off(turbo.is_enabled))),
+        ("smt", system::smt_active(tree).map(on_off)),
         ("microcode", microcode_version(tree)),
         ("isolated_cpus", isolated_cpus(tree)),
         ("mitigations", mitigations_option(tree)),

@@ -7,25 +7,20 @@
 //! root folder. Start at `capture.rs` and `check/mod.rs`.
 
 mod activity;
-mod busy_processes;
 mod capture;
 mod check;
-mod control_group;
 mod file_tree;
 mod git;
 mod origin;
-mod processors;
 mod programs;
-mod revision_range;
-mod sensors;
 mod system;
 pub mod tune;
 
-pub use activity::{ActivityInterval, IntervalUsage, ProcessWatch, busy_machine};
+pub use activity::{
+    ActivityInterval, IntervalUsage, ProcessWatch, RunSensors, SensorReadings, busy_machine,
+};
 pub use capture::capture_environment;
 pub use check::{CheckResult, CheckState, check_free_disk, run_all_checks};
-pub use git::{GitError, GitRepository, REPOSITORY_VARIABLES};
+pub use git::{GitError, GitRepository, REPOSITORY_VARIABLES, revision_line};
 pub use origin::{BranchFork, find_fork, find_origin};
 pub use programs::{ProgramVersion, program_version};
-pub use revision_range::revision_line;
-pub use sensors::{RunSensors, SensorReadings};

@@ -246,7 +246,7 @@ fn bracket_crossing(resolution: f64, is_below: impl Fn(f64) -> bool) -> (f64, f6
 }
 
 // Arranges observations for ranking: sorts the logarithms of each side in ascending order, and
-// keeps the block of each logarithm.  This module decides which observations count, and computes
+// keeps the block of each logarithm. This module decides which observations count, and computes
 // ranks and the normal approximation for any shift of the candidate.
 
 /// Why the test is undefined.
@@ -479,7 +479,7 @@ struct RankSums {
 }
 
 // Computes the null distribution of the stratified rank test, by permuting the labels within every
-// block.  The null distribution is the distribution of the candidate's rank sum over all
+// block. The null distribution is the distribution of the candidate's rank sum over all
 // assignments of the labels. It is computed exactly, by convolving the distributions of the blocks,
 // or by the normal approximation where the convolution would cost too much.
 

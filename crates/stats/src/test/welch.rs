@@ -79,7 +79,7 @@ pub fn welch(baseline: &[f64], candidate: &[f64]) -> Result<WelchTest, WelchErro
 }
 
 // Implements Welch's analysis of variance for several groups with unequal variances (Biometrika 38,
-// 1951).  The analysis decides whether the means of two or more groups differ by more than chance
+// 1951). The analysis decides whether the means of two or more groups differ by more than chance
 // allows. It gives the same values as R's `oneway.test`.
 
 /// Result of Welch's analysis of variance.

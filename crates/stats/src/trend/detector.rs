@@ -350,7 +350,7 @@ impl<T: Copy> StretchCache<T> {
 
 // Serializes a walk (a detection along a series), so that another process can continue it. The
 // bytes hold the state of the walk, where its borders (the places of changes) were put, and the
-// shapes and sizes computed for them.  This module decides whether a stored walk is still valid. It
+// shapes and sizes computed for them. This module decides whether a stored walk is still valid. It
 // computes nothing itself.
 
 /// Incremented whenever the search changes: a walk cached by another version is recomputed.
@@ -445,7 +445,7 @@ impl WordReader<'_> {
 }
 
 // Computes by how much the evidence for a change must be reduced because adjacent points depend on
-// each other.  This module estimates the factor by which the dependence increases the variance of a
+// each other. This module estimates the factor by which the dependence increases the variance of a
 // level's mean. It uses the smaller of two estimates of the correlation: many steps (changes of the
 // level) bias the estimate from differences, and undetected steps bias the estimate from residuals.
 

@@ -165,7 +165,7 @@ impl TrendSeries {
 }
 
 // Computes statistics of levels: the variance between sessions, the mean of a level with its
-// interval, and whether the newest point lies beyond the points before it.  The functions describe
+// interval, and whether the newest point lies beyond the points before it. The functions describe
 // a given level and search for nothing; none of their results is an alarm.
 
 /// The logarithm of a point with the variance from its runs.

@@ -7,7 +7,7 @@
 //! [`KNOBS`].
 
 use super::machine::TunableMachine;
-use crate::environment::processors::{self, format_cpu_list, is_processor, parse_cpu_list};
+use crate::environment::system::{self, format_cpu_list, is_processor, parse_cpu_list};
 use std::collections::BTreeSet;
 
 const CPU: &str = "/sys/devices/system/cpu";
@@ -264,7 +264,7 @@ fn turbo_setting(
 }
 
 pub(super) fn has_turbo(machine: &TunableMachine) -> bool {
-    processors::turbo_state(&machine.tree).is_some_and(|turbo| turbo.is_enabled)
+    system::turbo_state(&machine.tree).is_some_and(|turbo| turbo.is_enabled)
 }
 
 pub(super) const WITH_TURBO: &str = "only with turbo off";
