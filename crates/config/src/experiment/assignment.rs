@@ -4,14 +4,12 @@
 //! [`Experiment::load_assignment`].
 
 use super::benchmark::resolve_benchmark_load;
-use super::command::{CommandArguments, environment_changes};
 use super::group::BenchmarkGroup;
 use super::target::{self, GroupKind, TargetKeys};
-use super::variant::{ExperimentVariant, VariantKeys};
-use super::{Experiment, load, metric, verify};
-use crate::file_part::{FilePart, NodePath};
+use super::variant::{CommandArguments, ExperimentVariant, VariantKeys, environment_changes};
+use super::{Experiment, load, metric};
+use crate::file_part::{FilePart, NodeContent, NodePath, NodeTable, TreeNode};
 use crate::placeholders::{self, PlaceholderMap};
-use crate::tree::{NodeContent, NodeTable, TreeNode};
 use anyhow::{Result, bail, ensure};
 use speedwell_model::assignment::{EnvVarChange, RunAssignment, TargetProgram, TargetWork};
 use speedwell_model::{Case, as_milliseconds};
@@ -75,7 +73,7 @@ impl Experiment {
             refuse_server_keys(&target_part, group)?;
             TargetWork::Command
         };
-        let proofs = verify::resolve_proofs(&patch_part, &target.directory, is_server)?;
+        let proofs = load::resolve_proofs(&patch_part, &target.directory, is_server)?;
         Ok(RunAssignment {
             target,
             work,

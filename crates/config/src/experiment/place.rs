@@ -5,13 +5,12 @@
 //! known only when a run begins stay placeholders: `{host}`, `{target.host}`, `{NAME.host}` and
 //! `{NAME.port}`. Start at [`resolve_placement`].
 
-use super::command::{CommandText, EnvironmentKeys, environment_changes};
 use super::target::{self, GroupKind, StopKeys};
+use super::variant::{CommandText, EnvironmentKeys, environment_changes};
 use super::{BenchmarkGroup, Experiment};
-use crate::file_part::{self, FilePart, nearest_hint};
+use crate::file_part::{self, FilePart, TreeNode, nearest_hint};
 use crate::labels::MachineSelector;
 use crate::placeholders::{self, PlaceholderMap};
-use crate::tree::TreeNode;
 use crate::value::{DeferredValue, DurationValue, PositiveCount, checked};
 use anyhow::{Result, ensure};
 use regex::Regex;

@@ -1,9 +1,8 @@
 //! Reads `[profile]`, which requests extra runs that show where time is spent. These runs are never
 //! timed.
 
-use super::compare::{VariantPair, check_pairs};
+use super::claim::{VariantPair, check_pairs, selected_cases};
 use super::group::BenchmarkGroup;
-use super::selection::selected_cases;
 use super::variant::ExperimentVariant;
 use crate::expression::{self, CaseFilter};
 use crate::file_part::FilePart;
