@@ -1,4 +1,5 @@
-//! Reads `[[claim]]` tables. A claim is a statement in the report, and the data must support it.
+//! Reads `[[claim]]` and `[compare]`. A claim is a statement in the report, and the data must
+//! support it. `[compare]` defines which variants are compared, and what counts as a difference.
 //!
 //! A claim over several cases is evaluated case by case. A term whose filter selects a single case
 //! has the same value in every evaluation.
@@ -290,7 +291,7 @@ fn check_values(
     Ok(())
 }
 
-// Reads `[compare]`, which defines which variants are compared, and what counts as a difference.
+// Comparisons (`[compare]`).
 
 /// Default confidence of intervals, as in `speedwell compare`.
 const DEFAULT_CONFIDENCE: f64 = 0.95;

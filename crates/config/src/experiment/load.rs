@@ -1,4 +1,4 @@
-//! Reads `[group.load]`, which defines the load on a server.
+//! Reads `[group.load]`, which defines the load on a server, and the checks of its responses.
 //!
 //! The table becomes a [`LoadSpec`], as the options of `speedwell load` do. A load therefore means
 //! the same everywhere.

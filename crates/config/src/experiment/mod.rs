@@ -7,9 +7,6 @@
 //! the file is read into a type named `...Keys`, which derives `Deserialize` and `JsonSchema`;
 //! editors show the comments of these types. Start at [`FileKeys`] and [`Experiment::parse`];
 //! [`Experiment::assignment`] is in `assignment.rs`.
-//!
-//! There is a module cycle: `place.rs` reads the services and places of an [`Experiment`], and adds
-//! methods to `Experiment` that depend on them.
 
 mod assignment;
 mod benchmark;
@@ -291,7 +288,9 @@ fn resolve_file(
         services: place::read_services(&top, keys.place.is_some())?,
         general,
     };
-    experiment.place = place::resolve_placement(keys.place.take(), &top, &experiment)?;
+    let declared = (experiment.groups.as_slice(), experiment.services.as_slice());
+    let has_pins = experiment.plan.pins.is_some();
+    experiment.place = place::resolve_placement(keys.place.take(), &top, declared, has_pins)?;
     check_settings(&experiment, &settings)?;
     check_runs(&mut experiment, &top)?;
     check_proofs(&experiment)?;

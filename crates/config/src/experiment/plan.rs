@@ -1,4 +1,5 @@
-//! Reads `[plan]`, which defines the number of runs, their order, the processors, and when to stop.
+//! Reads the tables about how a file is measured and reported: `[plan]` (the number of runs, their
+//! order, the processors, and when to stop), `[requires]` and `[[output]]`.
 
 use super::variant::ExperimentVariant;
 use crate::file_part::FilePart;

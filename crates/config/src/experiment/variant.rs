@@ -1,5 +1,6 @@
 //! Reads `[[variant]]`, or `[variant.NAME]` for short. A variant is a named set of
-//! changes to the program under test.
+//! changes to the program under test. Also reads how a program is started, for targets and
+//! variants.
 //!
 //! A variant changes only the target. If a variant changed the load generator or the counters, a
 //! comparison would include their difference. A key without a built-in meaning defines a
