@@ -17,20 +17,20 @@ mod metric;
 mod parameters;
 mod place;
 mod plan;
-mod profile;
 mod target;
 #[cfg(test)]
 mod tests;
 mod variant;
 
-pub use claim::{ComparePlan, ReportClaim, SelectedCase};
+pub use claim::{
+    ComparePlan, ProfileCondition, ProfilePlan, ProfilerChoice, ReportClaim, SelectedCase,
+};
 pub use group::{BenchmarkGroup, SeedSource};
 pub use place::{PlacedRole, RolePlacement};
 pub use plan::{
     ChartSeries, ExperimentPlan, ExperimentRequirement, ProcessorPins, ReportOutput,
     RequirementKind, is_repetition, repeated_variant, repetition_of,
 };
-pub use profile::{ProfileCondition, ProfilePlan, ProfilerChoice};
 pub use target::GroupKind;
 pub use variant::ExperimentVariant;
 
@@ -132,7 +132,7 @@ struct FileKeys {
     compare: claim::CompareKeys,
     /// Statements that the data must support.
     claim: OneOrMany<claim::ClaimKeys>,
-    profile: Option<profile::ProfileKeys>,
+    profile: Option<claim::ProfileKeys>,
     /// Tables, charts and formats of the report, in order.
     output: OneOrMany<plan::OutputKeys>,
     /// Suites whose benchmarks are measured, by name.
@@ -306,7 +306,7 @@ fn resolve_judgments(experiment: &mut Experiment, keys: &FileKeys, top: &FilePar
     let claims = claim::resolve_claims(&keys.claim, top, variants, groups, &experiment.params)?;
     let pairs = experiment.compare.all_pairs();
     let profile = keys.profile.as_ref();
-    let profile = profile.map(|keys| profile::resolve_profile(keys, top, variants, groups, &pairs));
+    let profile = profile.map(|keys| claim::resolve_profile(keys, top, variants, groups, &pairs));
     let profile = profile.transpose()?.flatten();
     let outputs = plan::resolve_outputs(&keys.output, top, variants)?;
     experiment.compare.gates = gates;
