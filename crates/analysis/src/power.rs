@@ -196,7 +196,7 @@ pub fn explain_out_of_reach(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_stats::power::{minimum_detectable_effect, runs_per_side};
+    use speedwell_stats::effect::{minimum_detectable_effect, runs_per_side};
 
     /// Standard error of the rank test's shift, for normal noise of this variation.
     fn precision(runs: usize, variation: f64) -> AchievedPrecision {

@@ -191,7 +191,7 @@ pub fn nearest_hint(word: &str, known: &[String]) -> String {
     }
 }
 
-// Represents the contents of a definition file as a tree, with the line of every key.  TOML and
+// Represents the contents of a definition file as a tree, with the line of every key. TOML and
 // JSON become the same tree, so all other code handles one form. JSON has no line numbers here:
 // positions are given by path.
 

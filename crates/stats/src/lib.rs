@@ -32,7 +32,6 @@ pub mod distribution;
 pub mod effect;
 pub mod interval;
 pub mod posterior;
-pub mod power;
 pub mod rate_search;
 pub mod saturation_search;
 pub mod sequential;

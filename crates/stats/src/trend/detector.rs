@@ -6,9 +6,11 @@
 //! continue from its state, even in another process, with the same result as if it had started
 //! over. Start at [`ChangeDetector::process_series`].
 
-use super::scan::{BestBorder, MAX_DISTANCE, MIN_SIDE, RankScan};
+use super::scan::{
+    BestBorder, ChangeShape, ChangeSize, MAX_DISTANCE, MIN_SIDE, RankScan, classify_shape,
+    estimate_size,
+};
 use super::series::TrendSeries;
-use super::shape::{ChangeShape, ChangeSize, classify_shape, estimate_size};
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};
 use crate::distribution::normal;
 use crate::interval::Interval;

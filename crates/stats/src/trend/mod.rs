@@ -28,17 +28,15 @@
 mod detector;
 mod scan;
 mod series;
-mod shape;
 
 pub use detector::{
     ChangeDetector, ChangeEvidence, DetectedChange, FIRST_FINDING, FIRST_SUSPICION,
 };
-pub use scan::exact_deviate;
+pub use scan::{ChangeShape, ChangeSize, exact_deviate, machine_swap};
 pub use series::{
     LogMeasurement, MeasuredPoint, TooManyNonPositive, TrendSeries, between_sessions, first_beyond,
     weighted_level,
 };
-pub use shape::{ChangeShape, ChangeSize, machine_swap};
 
 /// Finds all changes of a series, oldest first. `points` must be in the order of the revisions, and
 /// the places of the changes are indices into `points`.

@@ -393,11 +393,7 @@ fn judge_noise(durations_ns: &[f64]) -> CheckResult {
     let mean = durations_ns.iter().sum::<f64>() / count;
     let squares = durations_ns.iter().map(|duration| (duration - mean).powi(2)).sum::<f64>();
     let variation_percent = (squares / (count - 1.0).max(1.0)).sqrt() / mean * 100.0;
-    let state = match variation_percent {
-        percent if percent > 5.0 => CheckState::Bad,
-        percent if percent > 1.0 => CheckState::Warning,
-        _ => CheckState::Good,
-    };
+    let state = judge_figure(variation_percent, 1.0, 5.0);
     let description = format!(
         "the same work takes {:.2} ms, varying by {variation_percent:.2} %, slowest/fastest {:.2}",
         typical / 1e6,
