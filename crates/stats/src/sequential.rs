@@ -10,7 +10,6 @@
 use crate::distribution::{decreasing_root, normal};
 use crate::interval::Interval;
 use crate::test::stratified::{BlockObservation, StratifiedError, stratified_rank};
-use std::fmt;
 use std::sync::{LazyLock, OnceLock};
 
 // A design: the looks, and how much error each may spend. The limits follow from the spending
@@ -53,27 +52,18 @@ pub struct SequentialDesign {
 }
 
 /// Why a design is invalid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DesignError {
     /// There are no looks, or they begin with 0 or do not increase.
+    #[error("looks must be positive and increase")]
     Looks,
     /// Alpha is not between 0 and 1.
+    #[error("alpha must lie between 0 and 1")]
     Alpha,
     /// Rho is not positive and finite.
+    #[error("rho must be positive")]
     Rho,
 }
-
-impl fmt::Display for DesignError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DesignError::Looks => "looks must be positive and increase",
-            DesignError::Alpha => "alpha must lie between 0 and 1",
-            DesignError::Rho => "rho must be positive",
-        })
-    }
-}
-
-impl std::error::Error for DesignError {}
 
 impl SequentialDesign {
     /// Creates a design with the given looks (runs per side). Up to the look at n runs, the design

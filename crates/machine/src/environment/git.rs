@@ -8,12 +8,11 @@ use crate::process::{
 };
 use speedwell_model::{LineRevision, Revision};
 use std::collections::{HashMap, HashSet};
-use std::error::Error;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use std::{fmt, io};
 
 /// The repository of a folder, for a series of git commands with a common time limit.
 #[derive(Debug, Clone)]
@@ -26,11 +25,13 @@ pub struct GitRepository {
 }
 
 /// Why git did not succeed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum GitError {
     /// Git cannot be started.
-    Absent(io::Error),
+    #[error("cannot start 'git'")]
+    Absent(#[source] io::Error),
     /// Git was killed at its time limit.
+    #[error("'git {command}' took longer than {} s", limit.as_secs())]
     TooSlow {
         /// Git subcommand, such as `log`.
         command: String,
@@ -38,32 +39,11 @@ pub enum GitError {
         limit: Duration,
     },
     /// The user interrupted this program.
+    #[error("interrupted")]
     Interrupted,
     /// Git failed with this message.
+    #[error("git failed: {0}")]
     Says(String),
-}
-
-impl fmt::Display for GitError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            GitError::Absent(_) => write!(out, "cannot start 'git'"),
-            GitError::TooSlow { command, limit } => {
-                let limit_s = limit.as_secs();
-                write!(out, "'git {command}' took longer than {limit_s} s")
-            }
-            GitError::Interrupted => write!(out, "interrupted"),
-            GitError::Says(complaint) => write!(out, "git failed: {complaint}"),
-        }
-    }
-}
-
-impl Error for GitError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            GitError::Absent(error) => Some(error),
-            _ => None,
-        }
-    }
 }
 
 /// Variables through which git tells a hook about the repository. To work on another repository or
@@ -90,7 +70,8 @@ pub const REPOSITORY_VARIABLES: [&str; 13] = [
 const QUIET_OPTIONS: [&str; 5] =
     ["--no-optional-locks", "-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null"];
 
-const MAX_SUBJECT_CHARS: usize = 200;
+/// Maximum length of a subject or an author name.
+const MAX_TEXT_CHARS: usize = 200;
 
 /// Beginning of git's message for a folder outside any repository.
 const NO_REPOSITORY_MESSAGE: &str = "not a git repository";
@@ -309,15 +290,12 @@ fn parse_revision(line: &str) -> Option<Revision> {
         tree: next(),
         parents: next()?.split_whitespace().map(str::to_owned).collect(),
         committed_unix_ms: next()?.parse::<i64>().ok().map(|seconds| seconds * 1000),
-        subject: next().map(|subject| subject.chars().take(MAX_SUBJECT_CHARS).collect()),
+        subject: next().map(|subject| subject.chars().take(MAX_TEXT_CHARS).collect()),
     })
 }
 
 // Lists the revisions from one commit to another. Each revision in the list is a parent of the next
 // one.
-
-/// Maximum length of a subject or an author name.
-const MAX_TEXT_CHARS: usize = 200;
 
 /// A commit as listed by git.
 struct ListedCommit {

@@ -8,7 +8,6 @@
 
 use crate::distribution::normal;
 use crate::interval::Interval;
-use std::fmt;
 
 /// Minimum number of runs per side for a conclusion from the p-value. In blocks of two runs of each
 /// side, 8 runs per side can reach p = 2/1296; fewer runs cannot reach the limit of an early
@@ -250,29 +249,18 @@ fn bracket_crossing(resolution: f64, is_below: impl Fn(f64) -> bool) -> (f64, f6
 // ranks and the normal approximation for any shift of the candidate.
 
 /// Why the test is undefined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StratifiedError {
     /// The value at this index is not a positive finite number, so it has no logarithm.
+    #[error("value {index} is not a positive finite number")]
     NotPositive {
         /// Index into the observations.
         index: usize,
     },
     /// No block holds both sides.
+    #[error("no block contains both sides")]
     NoBlock,
 }
-
-impl fmt::Display for StratifiedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StratifiedError::NotPositive { index } => {
-                write!(f, "value {index} is not a positive finite number")
-            }
-            StratifiedError::NoBlock => f.write_str("no block contains both sides"),
-        }
-    }
-}
-
-impl std::error::Error for StratifiedError {}
 
 /// Which of the two compared sides an observation belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

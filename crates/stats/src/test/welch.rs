@@ -5,7 +5,6 @@
 
 use crate::describe::{mean, variance};
 use crate::distribution::{f_upper_tail, student_t};
-use std::fmt;
 
 /// Result of Welch's test of the difference candidate - baseline.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,24 +31,15 @@ impl WelchTest {
 }
 
 /// Why Welch's test is not defined for the given values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WelchError {
     /// A side has fewer than 2 values.
+    #[error("a side has fewer than 2 values")]
     TooFew,
     /// The values are constant, or vary only by rounding.
+    #[error("the values are essentially constant")]
     Constant,
 }
-
-impl fmt::Display for WelchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            WelchError::TooFew => "a side has fewer than 2 values",
-            WelchError::Constant => "the values are essentially constant",
-        })
-    }
-}
-
-impl std::error::Error for WelchError {}
 
 /// Tests whether the means of two groups differ.
 ///

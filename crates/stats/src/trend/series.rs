@@ -8,7 +8,6 @@ use crate::describe::{NORMAL_CONSISTENCY, mad, mean, median};
 use crate::distribution::normal;
 use crate::effect::ShiftEstimate;
 use crate::interval::Interval;
-use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
 
@@ -25,26 +24,16 @@ pub struct MeasuredPoint {
 }
 
 /// Too many values are negative or not finite, so no value is searched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{left_out} of {points} values are negative or not finite; a trend search allows at most one in ten"
+)]
 pub struct TooManyNonPositive {
     /// Number of values that are negative, infinite, or NaN.
     pub left_out: usize,
     /// Number of all values.
     pub points: usize,
 }
-
-impl fmt::Display for TooManyNonPositive {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TooManyNonPositive { left_out, points } = self;
-        write!(
-            f,
-            "{left_out} of {points} values are negative or not finite; a trend search allows at \
-             most one in ten"
-        )
-    }
-}
-
-impl std::error::Error for TooManyNonPositive {}
 
 /// The logarithm that stands for zero. It is below the logarithm of every positive number (at least
 /// -745), so zero has the lowest rank. It is finite, so differences of logarithms are numbers. A
