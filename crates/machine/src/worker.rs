@@ -491,7 +491,7 @@ impl WorkerLink {
     /// Fails if the connection is lost, if the coordinator has requested a stop, or if the message
     /// is not a `T`.
     pub fn receive<T: DeserializeOwned>(&self) -> Result<T> {
-        let line = self.messages().recv().ok().context("connection lost")?;
+        let line = lock(&self.messages).recv().ok().context("connection lost")?;
         parse_message(&line)
     }
 
@@ -500,7 +500,7 @@ impl WorkerLink {
     /// # Errors
     /// Fails under the same conditions as [`WorkerLink::receive`].
     pub fn receive_within<T: DeserializeOwned>(&self, max_wait: Duration) -> Result<Option<T>> {
-        match self.messages().recv_timeout(max_wait) {
+        match lock(&self.messages).recv_timeout(max_wait) {
             Ok(line) => parse_message(&line).map(Some),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => bail!("connection lost"),
@@ -510,11 +510,7 @@ impl WorkerLink {
     /// Waits until the coordinator ends this worker. Until then, the coordinator may query the
     /// clock.
     pub fn await_end(&self) {
-        self.messages().iter().for_each(drop);
-    }
-
-    fn messages(&self) -> MutexGuard<'_, Receiver<Vec<u8>>> {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.messages).iter().for_each(drop);
     }
 }
 

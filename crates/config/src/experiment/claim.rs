@@ -79,27 +79,17 @@ fn check_names(
     for name in claim.parameter_names() {
         let value = params.iter().find(|(other, _)| other == name);
         let is_text = value.is_some_and(|(_, value)| value.as_number().is_none());
-        if !names.iter().any(|other| other == name) {
-            let hint = format!(
-                "{}; a metric is followed by a variant in parentheses",
-                nearest_hint(name, &names)
-            );
-            return Err(ExpressionError::about_name(
-                text,
-                name,
-                format!("unknown parameter '{name}'"),
-                hint,
-            ));
-        }
-        if is_text {
-            let message = format!("the parameter '{name}' is not a number");
-            return Err(ExpressionError::about_name(
-                text,
-                name,
-                message,
-                "set it to a number in [params]".to_owned(),
-            ));
-        }
+        let (message, hint) = if !names.iter().any(|other| other == name) {
+            let hint = nearest_hint(name, &names);
+            let hint = format!("{hint}; a metric is followed by a variant in parentheses");
+            (format!("unknown parameter '{name}'"), hint)
+        } else if is_text {
+            let hint = "set it to a number in [params]".to_owned();
+            (format!("the parameter '{name}' is not a number"), hint)
+        } else {
+            continue;
+        };
+        return Err(ExpressionError::about_name(text, name, message, hint));
     }
     Ok(())
 }

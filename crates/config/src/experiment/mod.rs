@@ -34,7 +34,7 @@ pub use plan::{
 pub use target::GroupKind;
 pub use variant::ExperimentVariant;
 
-use super::file_part::{self, FilePart, TreeNode, error_at_line};
+use super::file_part::{FilePart, NodeContent, TreeNode, error_at_line, parse_json, parse_toml};
 use super::placeholders::{self, PlaceholderMap};
 use super::value::{DeferredValue, OneOrMany, PlainValue, WholeNumber, checked, schema_of};
 use crate::adapter::AdapterKeys;
@@ -191,8 +191,8 @@ pub fn definition_form(file: &Path) -> Option<DefinitionForm> {
     let text = std::fs::read_to_string(file).ok()?;
     if ending == "json" {
         // Skip JSON without this key, because parsing a large result file would take long.
-        let has_group_list = text.contains("\"group\"")
-            && file_part::parse_json(&text).is_ok_and(|tree| has_groups(&tree));
+        let has_group_list =
+            text.contains("\"group\"") && parse_json(&text).is_ok_and(|tree| has_groups(&tree));
         return has_group_list.then_some(DefinitionForm::Experiment);
     }
     let has = |prefix: &str| {
@@ -205,7 +205,7 @@ pub fn definition_form(file: &Path) -> Option<DefinitionForm> {
     if has("[suite.") && !has("[benchmark") {
         return Some(DefinitionForm::Suites);
     }
-    has("[benchmark").then(|| match file_part::parse_toml(&text) {
+    has("[benchmark").then(|| match parse_toml(&text) {
         Ok(tree) if is_experiment(&tree) => DefinitionForm::Experiment,
         // Errors are reported when the file is read.
         _ => DefinitionForm::Benchmarks,
@@ -218,8 +218,8 @@ fn is_experiment(tree: &TreeNode) -> bool {
     };
     let variants = top.get("variant").map(|node| &node.content);
     let variants: Vec<&TreeNode> = match variants {
-        Some(file_part::NodeContent::Table(table)) => table.values().collect(),
-        Some(file_part::NodeContent::List(items)) => items.iter().collect(),
+        Some(NodeContent::Table(table)) => table.values().collect(),
+        Some(NodeContent::List(items)) => items.iter().collect(),
         _ => Vec::new(),
     };
     let keys = variants.into_iter().filter_map(TreeNode::as_table);
@@ -232,7 +232,7 @@ fn is_experiment(tree: &TreeNode) -> bool {
 fn has_groups(tree: &TreeNode) -> bool {
     let groups = tree.as_table().and_then(|top| top.get("group"));
     groups.is_some_and(|groups| match &groups.content {
-        file_part::NodeContent::List(items) => {
+        NodeContent::List(items) => {
             let has_kind =
                 |item: &TreeNode| item.as_table().is_some_and(|item| item.contains_key("kind"));
             items.first().is_some_and(has_kind)
@@ -442,15 +442,11 @@ impl Experiment {
     pub fn parse(source: &DefinitionFile) -> Result<Experiment> {
         let file = &source.file;
         let is_json = file.extension().is_some_and(|ending| ending == "json");
-        let tree = if is_json {
-            file_part::parse_json(&source.text)
-        } else {
-            file_part::parse_toml(&source.text)
-        };
+        let parse = if is_json { parse_json } else { parse_toml };
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();
         let root = file.parent().unwrap_or(Path::new("/"));
-        let experiment =
-            tree.and_then(|tree| resolve_file(&tree, &stem, root, &source.set, source.cpus));
+        let experiment = parse(&source.text)
+            .and_then(|tree| resolve_file(&tree, &stem, root, &source.set, source.cpus));
         let mut experiment =
             experiment.with_context(|| format!("in the definition file '{}'", file.display()))?;
         experiment.placement.clone_from(&source.placement);

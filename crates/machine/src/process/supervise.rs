@@ -404,13 +404,8 @@ pub(super) fn start_child(spec: &ProcessSpec) -> io::Result<RunningChild> {
 /// Moves descriptors above the numbers that they will get in the child. Otherwise, assigning a
 /// number could overwrite a descriptor that has not been assigned yet.
 fn move_above_targets(child: Vec<(OwnedFd, RawFd)>) -> io::Result<Vec<(OwnedFd, RawFd)>> {
-    child
-        .into_iter()
-        .map(|(fd, target)| {
-            let high = fcntl_dupfd_cloexec(fd, 10)?;
-            Ok((high, target))
-        })
-        .collect()
+    let moved = child.into_iter().map(|(fd, target)| Ok((fcntl_dupfd_cloexec(fd, 10)?, target)));
+    moved.collect()
 }
 
 /// Runs in the child before exec. Makes only system calls, and rustix makes them without the C
