@@ -2,6 +2,7 @@
 //! virtualization.
 
 use super::file_tree::{FileTree, find_field};
+use crate::process::CpuSet;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -169,17 +170,7 @@ pub(super) fn parse_cpu_list(list: &str) -> Vec<u32> {
 
 /// Formats a set of processors in the kernel's notation: `0-3,8`.
 pub(super) fn format_cpu_list(cpus: &[u32]) -> String {
-    let mut cpus = cpus.to_vec();
-    cpus.sort_unstable();
-    cpus.dedup();
-    let ranges = cpus.chunk_by(|cpu, next| cpu + 1 == *next);
-    let parts: Vec<String> = ranges
-        .map(|range| match range {
-            [cpu] => cpu.to_string(),
-            _ => format!("{}-{}", range[0], range[range.len() - 1]),
-        })
-        .collect();
-    parts.join(",")
+    cpus.iter().map(|cpu| *cpu as usize).collect::<CpuSet>().ranges()
 }
 
 /// Returns the processors that this process may run on, in the kernel's notation.

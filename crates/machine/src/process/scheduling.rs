@@ -73,18 +73,12 @@ impl CpuSet {
     }
 
     /// Formats the set as a list of ranges: `0-3,6`.
-    fn ranges(&self) -> String {
-        let mut ranges: Vec<(usize, usize)> = Vec::new();
-        for &cpu in &self.0 {
-            match ranges.last_mut() {
-                Some((_, last)) if *last + 1 == cpu => *last = cpu,
-                _ => ranges.push((cpu, cpu)),
-            }
-        }
-        let parts = ranges.iter().map(|(first, last)| {
-            if first == last { first.to_string() } else { format!("{first}-{last}") }
+    pub(crate) fn ranges(&self) -> String {
+        let ranges = self.0.chunk_by(|cpu, next| cpu + 1 == *next).map(|range| match range {
+            [cpu] => cpu.to_string(),
+            _ => format!("{}-{}", range[0], range[range.len() - 1]),
         });
-        parts.collect::<Vec<_>>().join(",")
+        ranges.collect::<Vec<_>>().join(",")
     }
 
     /// Converts to the kernel's representation.

@@ -1,7 +1,7 @@
 //! Checks clocks and timers, as well as power and heat. Servers and virtual machines usually do not
 //! report power and heat.
 
-use super::limits::{CheckResult, CheckState};
+use super::limits::{CheckResult, CheckState, judge_figure};
 use crate::environment::file_tree::FileTree;
 use crate::environment::system::{self, CLOCK_FOLDER, clock_source, is_processor};
 use rustix::time::{ClockId, clock_getres};
@@ -151,11 +151,7 @@ fn check_clock_source(tree: &FileTree) -> CheckResult {
 /// Assesses the cost of reading the clock: 20 to 50 ns in fast user-space code, hundreds of
 /// nanoseconds with a system call.
 fn check_clock_cost(cost_ns: f64, resolution_ns: Option<u64>) -> CheckResult {
-    let cost_state = match cost_ns {
-        cost if cost > 1000.0 => CheckState::Bad,
-        cost if cost > 150.0 => CheckState::Warning,
-        _ => CheckState::Good,
-    };
+    let cost_state = judge_figure(cost_ns, 150.0, 1000.0);
     let resolution_state = match resolution_ns {
         Some(ns) if ns > 1_000 => CheckState::Bad,
         _ => CheckState::Good,

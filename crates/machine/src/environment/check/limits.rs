@@ -261,7 +261,7 @@ pub(super) fn load_checks(tree: &FileTree) -> Vec<CheckResult> {
 }
 
 /// Assesses a number for which lower values are better.
-fn judge_figure(figure: f64, warning_limit: f64, bad_limit: f64) -> CheckState {
+pub(super) fn judge_figure(figure: f64, warning_limit: f64, bad_limit: f64) -> CheckState {
     match figure {
         figure if figure > bad_limit => CheckState::Bad,
         figure if figure > warning_limit => CheckState::Warning,
