@@ -109,15 +109,6 @@ impl SequentialDesign {
         Ok(SequentialDesign { looks: (0..looks.len()).map(look).collect(), alpha })
     }
 
-    /// Creates a design with one look at `n` runs per side: the ordinary test.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `n` is 0 or `alpha` is not between 0 and 1.
-    pub fn single_look(n: usize, alpha: f64) -> SequentialDesign {
-        SequentialDesign::new(&[n], alpha, 1.0)
-    }
-
     /// The probability of rejecting at one of the looks if the sides are equal.
     pub fn alpha(&self) -> f64 {
         self.alpha
@@ -332,7 +323,7 @@ impl ComparisonFamily {
     /// member's smallest so far.
     ///
     /// Because the smallest p value counts, p values must be valid over all looks, like the p
-    /// values of [`RepeatedP`](super::RepeatedP): under the null hypothesis, their minimum is at
+    /// values of [`RepeatedP`]: under the null hypothesis, their minimum is at
     /// most x with a probability of at most x.
     pub fn update_p(&mut self, member: usize, p: f64) -> bool {
         let is_smallest = self.is_open[member] && p < self.p[member];
@@ -531,7 +522,7 @@ mod tests {
 
     #[test]
     fn a_single_look_design_has_the_limits_of_the_ordinary_test() {
-        let design = SequentialDesign::single_look(30, 0.05);
+        let design = SequentialDesign::new(&[30], 0.05, 1.0);
         let look = design.look_at(30).unwrap();
         assert!((look.p_limit - 0.05).abs() < 1e-12 && look.is_last);
         assert!((look.z_limit - 1.959963984540054).abs() < 1e-12);
@@ -687,7 +678,7 @@ mod tests {
 
     #[test]
     fn one_look_gives_the_ordinary_p_value() {
-        let repeated = RepeatedP::new(&SequentialDesign::single_look(30, 0.05));
+        let repeated = RepeatedP::new(&SequentialDesign::new(&[30], 0.05, 1.0));
         for p in [1e-12, 1e-3, 0.05, 0.4] {
             assert!((repeated.at(0, p) / p - 1.0).abs() < 1e-9, "{p}");
         }
