@@ -25,8 +25,7 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use speedwell_model::{IntervalEstimate, Metric, Run};
 use speedwell_stats::describe::{mean, median, quantile};
-use speedwell_stats::distribution::mean_squares::chi_squared_upper_tail;
-use speedwell_stats::distribution::normal;
+use speedwell_stats::distribution::{chi_squared_upper_tail, normal};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 

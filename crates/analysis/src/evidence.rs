@@ -10,8 +10,7 @@ use crate::StatisticalMethod;
 use crate::paired::ComparedData;
 use crate::policy::{JudgingPolicy, SignificanceLimit};
 use speedwell_model::IntervalEstimate;
-use speedwell_stats::effect::hodges_lehmann;
-use speedwell_stats::ratio::{RatioEstimate, fieller_interval};
+use speedwell_stats::effect::{RatioEstimate, fieller_interval, hodges_lehmann};
 use speedwell_stats::test::stratified::MINIMUM_PER_SIDE;
 use speedwell_stats::test::{
     SignedRank, StratifiedRank, TailProbabilities, mann_whitney, signed_rank, stratified_rank,

@@ -493,7 +493,7 @@ pub(super) fn to_percent(share: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_stats::power::{minimum_detectable_effect, runs_per_side};
+    use speedwell_stats::effect::{minimum_detectable_effect, runs_per_side};
 
     fn design(order: RunOrder, looks: &[u32], runs_per_block: u32) -> SessionDesign {
         let stopping =

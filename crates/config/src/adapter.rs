@@ -5,8 +5,7 @@
 //! how processes are started and what their outputs mean. Start at [`SuiteAdapter::parse_all`];
 //! docs/reference/suites.md describes the keys.
 
-use super::file_part::{FilePart, nearest_hint};
-use super::tree;
+use super::file_part::{self, FilePart, nearest_hint};
 use super::value::OneOrMany;
 use anyhow::{Context, Result};
 use regex::Regex;
@@ -280,7 +279,7 @@ impl SuiteAdapter {
     /// # Errors
     /// Fails if the text is not TOML, or a table is invalid; the message names the line.
     pub fn parse_all(text: &str) -> Result<Vec<SuiteAdapter>> {
-        read_tables(&FilePart::top(&tree::parse_toml(text)?))
+        read_tables(&FilePart::top(&file_part::parse_toml(text)?))
     }
 
     /// Parses tables that were checked before, such as those bundled with this program. Does not
@@ -289,7 +288,7 @@ impl SuiteAdapter {
     /// # Errors
     /// Fails if the text is not TOML, or has unknown keys.
     pub fn parse_checked(text: &str) -> Result<Vec<SuiteAdapter>> {
-        parse_tables(&FilePart::top(&tree::parse_toml(text)?), |_, _| Ok(()))
+        parse_tables(&FilePart::top(&file_part::parse_toml(text)?), |_, _| Ok(()))
     }
 
     /// Reads the tables of a file.

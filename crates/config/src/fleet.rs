@@ -4,9 +4,9 @@
 //! machine responds. Values are checked so that none can be taken for an option or be interpreted
 //! by a shell. Start at [`FleetFile::find`].
 
-use super::file_part::{FilePart, nearest_hint};
+use super::file_part::{self, FilePart, nearest_hint};
 use super::labels::is_name;
-use super::{project, tree};
+use super::project;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use speedwell_model::parse_duration;
@@ -134,7 +134,7 @@ impl FleetFile {
     }
 
     fn parse(file: &Path, text: &str) -> Result<FleetFile> {
-        let tree = tree::parse_toml(text)?;
+        let tree = file_part::parse_toml(text)?;
         let top = FilePart::top(&tree);
         let keys: FleetKeys = top.read_part()?;
         if keys.engine != EngineKind::Slurm {

@@ -6,7 +6,7 @@
 //! depends on how benchmarks are executed. [`read_source`] reads the text;
 //! [`experiment::Experiment::parse`] then resolves it (docs/reference/experiment-file.md),
 //! including the short form `[benchmark.NAME]` (docs/guide/definition-files.md). In between,
-//! `tree.rs` finds the line number of each key, for error messages; `reader.rs` fills types that
+//! `file_part.rs` finds the line number of each key, for error messages; `reader.rs` fills types that
 //! derive serde's `Deserialize`; and `placeholders.rs` fills placeholders.
 
 pub mod adapter;
@@ -18,7 +18,6 @@ pub mod labels;
 mod placeholders;
 pub mod project;
 mod reader;
-mod tree;
 mod value;
 
 pub use placeholders::{escape_text, fill_text};

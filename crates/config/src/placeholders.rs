@@ -8,8 +8,7 @@
 //! known only when a run begins, such as `{port}`, are left unfilled. Start at [`PlaceholderMap`].
 
 use super::expression::evaluate_arithmetic;
-use super::file_part::{NodePath, error_at_line, nearest_hint};
-use super::tree::{NodeContent, TreeNode};
+use super::file_part::{NodeContent, NodePath, TreeNode, error_at_line, nearest_hint};
 use anyhow::Result;
 use regex::{Captures, Regex};
 use speedwell_model::ParameterValue;

@@ -2,8 +2,7 @@
 //! folder. Start at [`ProjectFile::find_file`].
 
 use super::adapter::{SuiteAdapter, read_tables};
-use super::file_part::FilePart;
-use super::tree;
+use super::file_part::{self, FilePart};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -66,7 +65,7 @@ impl ProjectFile {
         let file = folder.join(PROJECT_FILE_NAME);
         let read = || {
             let text = std::fs::read_to_string(&file)?;
-            let tree = tree::parse_toml(&text)?;
+            let tree = file_part::parse_toml(&text)?;
             let keys: ProjectKeys = FilePart::top(&tree).read_part()?;
             let suites = read_tables(&FilePart::top(&tree))?;
             let is_empty = keys.history.build.as_ref().is_some_and(|build| build.trim().is_empty());

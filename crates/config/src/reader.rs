@@ -6,8 +6,7 @@
 //! `"a value"`). A newtype renamed to `$one-or-more` accepts a single value as a list. Start at
 //! [`PartReader`]; [`ReadError`] becomes a message when the position is known.
 
-use super::file_part::{FilePart, NodePath, nearest_hint};
-use super::tree::{NodeContent, NodeTable, TreeNode};
+use super::file_part::{FilePart, NodeContent, NodePath, NodeTable, TreeNode, nearest_hint};
 use anyhow::Error;
 use indexmap::map::Keys;
 use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer, StrDeserializer};
@@ -340,7 +339,7 @@ pub fn unknown_name(value: &str, known: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::parse_toml;
+    use crate::file_part::parse_toml;
     use crate::value::OneOrMany;
     use serde::Deserialize;
 

@@ -5,8 +5,8 @@
 //! intervals to decide whether two sides differ. Start at [`ratio_of_means`].
 
 use crate::describe::quantile;
+use crate::effect::RatioEstimate;
 use crate::interval::Interval;
-use crate::ratio::RatioEstimate;
 use crate::test::stratified::{BlockObservation, BlockSide, RankedBlocks, StratifiedError};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};

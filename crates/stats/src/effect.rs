@@ -4,8 +4,8 @@
 //! decide whether that is more than chance. This module ignores blocks. Start at
 //! [`hodges_lehmann`].
 
-use crate::describe::mean;
-use crate::distribution::normal;
+use crate::describe::{mean, variance};
+use crate::distribution::{normal, student_t};
 use crate::interval::Interval;
 use crate::test::mann_whitney::lower_tail_quantile;
 use crate::test::mid_ranks;
@@ -186,9 +186,104 @@ struct DifferenceSplit {
     smallest_above: f64,
 }
 
+// Computes Fieller's interval of a ratio of means. The ratio is mean(candidate) / mean(baseline)
+// of two independent groups with unequal variances. This module ignores blocks; `bootstrap` takes
+// them into account.
+
+/// A ratio with its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RatioEstimate {
+    /// Candidate over baseline.
+    pub ratio: f64,
+    /// Interval of the ratio.
+    pub interval: Interval,
+}
+
+/// Ratio of the means with Fieller's interval (Supplement to JRSS 7, 1940).
+///
+/// The interval holds every ratio r that a t-test of mean(candidate) = r mean(baseline) does not
+/// reject. The degrees of freedom of this t-test are Satterthwaite's at the estimated ratio
+/// (Tamhane and Logan, Biometrical Journal 46, 2004). `confidence` is a fraction such as 0.95.
+///
+/// `None` with fewer than 2 values per side, or if the baseline's mean cannot be distinguished from
+/// zero: the ratios then do not form an interval.
+pub fn fieller_interval(
+    baseline: &[f64],
+    candidate: &[f64],
+    confidence: f64,
+) -> Option<RatioEstimate> {
+    if baseline.len() < 2 || candidate.len() < 2 {
+        return None;
+    }
+    let (a, b) = (mean(baseline), mean(candidate));
+    let ratio = b / a;
+    let var_a = variance(baseline) / baseline.len() as f64;
+    let var_b = variance(candidate) / candidate.len() as f64;
+    if var_a + var_b == 0.0 {
+        let point = Interval { low: ratio, high: ratio };
+        return ratio.is_finite().then_some(RatioEstimate { ratio, interval: point });
+    }
+    let df = satterthwaite_df((ratio * ratio * var_a, baseline.len()), (var_b, candidate.len()));
+    let t = student_t::upper_quantile(0.5 * (1.0 - confidence), df);
+    // (b - r a)^2 = t^2 (var_b + r^2 var_a) is a quadratic in r. Its leading coefficient,
+    // a^2 (1 - g), is positive exactly when the baseline's mean differs significantly from zero.
+    let g = t * t * var_a / (a * a);
+    if g.is_nan() || g >= 1.0 {
+        return None;
+    }
+    let root = (var_b * (1.0 - g) + ratio * ratio * var_a).sqrt();
+    let half_width = t / a.abs() * root;
+    let interval =
+        Interval { low: (ratio - half_width) / (1.0 - g), high: (ratio + half_width) / (1.0 - g) };
+    Some(RatioEstimate { ratio, interval })
+}
+
+/// Degrees of freedom of a sum of two squared standard errors, each with its number of values.
+fn satterthwaite_df(a: (f64, usize), b: (f64, usize)) -> f64 {
+    let total = a.0 + b.0;
+    let term = |(square, n): (f64, usize)| (square / total).powi(2) / (n - 1) as f64;
+    1.0 / (term(a) + term(b))
+}
+
+// Plans the number of runs: computes how many runs are needed to detect a change, and which change
+// a given number of runs can detect. Uses the normal approximation of the rank test. Changes and
+// coefficients of variation are fractions: 0.02 is 2 %.
+
+/// Asymptotic efficiency of the rank test relative to the t-test for normal noise: 3 / pi, to three
+/// digits (Lehmann, Nonparametrics, 1975, section 2.4). The efficiency is larger for heavier tails,
+/// so plans err on the safe side.
+const EFFICIENCY: f64 = 0.955;
+
+/// Number of runs per side, at least 1, with which a two-sided test at `alpha` detects a relative
+/// `change` with probability `power`. Each side has the coefficient of variation `cv`.
+///
+/// 2 (z(alpha/2) + z(power))^2 (cv / ln(1 + change))^2 / efficiency, rounded up. A planner should
+/// not go below [`MINIMUM_PER_SIDE`](crate::test::stratified::MINIMUM_PER_SIDE).
+/// A change of 0 needs `usize::MAX` runs.
+pub fn runs_per_side(cv: f64, change: f64, alpha: f64, power: f64) -> usize {
+    let effect = change.ln_1p().abs() / cv;
+    let runs = 2.0 * quantile_sum(alpha, power).powi(2) / (effect * effect * EFFICIENCY);
+    // An effect of 0 gives infinity, which this conversion turns into `usize::MAX`.
+    (runs.ceil() as usize).max(1)
+}
+
+/// The smallest relative change that `n` runs per side detect with probability `power`: the inverse
+/// of [`runs_per_side`].
+pub fn minimum_detectable_effect(cv: f64, n: usize, alpha: f64, power: f64) -> f64 {
+    let effect = quantile_sum(alpha, power) * (2.0 / (n as f64 * EFFICIENCY)).sqrt();
+    (effect * cv).exp_m1()
+}
+
+/// Required distance of a change from zero, in standard errors. One part of the sum is for
+/// significance, the other for power.
+fn quantile_sum(alpha: f64, power: f64) -> f64 {
+    normal::upper_quantile(0.5 * alpha) + normal::quantile(power)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test::welch;
 
     const X: [f64; 8] = [12.1, 13.4, 11.8, 15.2, 14.1, 12.9, 13.3, 16.0];
     const Y: [f64; 9] = [14.2, 15.9, 13.9, 16.8, 17.1, 15.05, 14.95, 13.45, 18.2];
@@ -306,5 +401,90 @@ mod tests {
         assert_eq!(eta_squared(&stratum([&[1.0, 1.0], &[], &[2.0, 2.0]])), Some(1.0));
         assert_eq!(eta_squared(&stratum([&[1.0, 2.0], &[], &[2.0, 1.0]])), Some(0.0));
         assert_eq!(eta_squared(&stratum([&[1.0], &[1.0], &[]])), None);
+    }
+
+    const A: [f64; 6] = [10.2, 11.1, 9.7, 10.9, 10.4, 10.0];
+    const B: [f64; 5] = [12.9, 12.1, 13.6, 11.8, 12.4];
+
+    /// R 4.2.2, solving the quadratic with `polyroot`:
+    /// `a <- c(...); b <- c(...); va <- var(a)/6; vb <- var(b)/5; r <- mean(b)/mean(a)`
+    /// `df <- (vb + r^2*va)^2 / (vb^2/4 + (r^2*va)^2/5); q <- qt(.975, df)^2`
+    /// `polyroot(c(mean(b)^2 - q*vb, -2*mean(a)*mean(b), mean(a)^2 - q*va))`
+    #[test]
+    fn the_ends_solve_the_quadratic_of_fieller() {
+        let estimate = fieller_interval(&A, &B, 0.95).unwrap();
+        assert!((estimate.interval.low / 1.121193952823098 - 1.0).abs() < 1e-10);
+        assert!((estimate.interval.high / 1.303695308526229 - 1.0).abs() < 1e-10);
+    }
+
+    /// The interval contains the ratios that a t-test does not reject. If Welch's test rejects
+    /// equal means, the interval must therefore not contain 1. The two methods use different
+    /// degrees of freedom, so they have to agree only where the rejection is clear.
+    #[test]
+    fn a_ratio_of_one_is_excluded_when_welch_rejects_clearly() {
+        let estimate = fieller_interval(&A, &B, 0.999).unwrap();
+        assert!(welch(&A, &B).unwrap().p < 0.001);
+        assert!(!estimate.interval.contains(1.0) && estimate.interval.contains(estimate.ratio));
+    }
+
+    #[test]
+    fn units_do_not_matter() {
+        let scale = |values: &[f64]| values.iter().map(|v| v * 1e6).collect::<Vec<f64>>();
+        let (small, large) =
+            (fieller_interval(&A, &B, 0.9), fieller_interval(&scale(&A), &scale(&B), 0.9));
+        let (small, large) = (small.unwrap().interval, large.unwrap().interval);
+        assert!((small.low / large.low - 1.0).abs() < 1e-12);
+        assert!((small.high / large.high - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn no_interval_exists_for_a_baseline_around_zero() {
+        assert_eq!(fieller_interval(&[-1.0, 1.0, 0.5], &B, 0.95), None);
+        assert_eq!(fieller_interval(&[0.0, 0.0], &[0.0, 0.0], 0.95), None);
+        assert_eq!(fieller_interval(&[1.0], &B, 0.95), None);
+        assert_eq!(
+            fieller_interval(&[2.0, 2.0], &[3.0, 3.0], 0.95).map(|e| e.interval.high),
+            Some(1.5)
+        );
+    }
+
+    /// Expected values from R 4.2.2: 2 (qnorm(.975) + qnorm(.8))^2 (cv / log(1 + d))^2 / .955,
+    /// rounded up.
+    #[test]
+    fn planned_runs_follow_the_formula() {
+        let changes = [0.005, 0.01, 0.02, 0.05, 0.10];
+        let table = [
+            (0.005, [17, 5, 2, 1, 1]),
+            (0.01, [67, 17, 5, 1, 1]),
+            (0.02, [265, 67, 17, 3, 1]),
+            (0.05, [1652, 416, 105, 18, 5]),
+            (0.10, [6608, 1661, 420, 70, 19]),
+        ];
+        for (cv, expected) in table {
+            let runs = changes.map(|change| runs_per_side(cv, change, 0.05, 0.8));
+            assert_eq!(runs, expected, "cv {cv}");
+        }
+    }
+
+    #[test]
+    fn thirty_runs_detect_an_effect_of_three_quarters_of_the_variation() {
+        for (cv, percent) in [(0.005, 0.37), (0.01, 0.74), (0.02, 1.49), (0.05, 3.8), (0.1, 7.7)] {
+            let effect = 100.0 * minimum_detectable_effect(cv, 30, 0.05, 0.8);
+            assert!((effect / percent - 1.0).abs() < 0.01, "cv {cv}: {effect}");
+        }
+    }
+
+    #[test]
+    fn planning_for_the_detectable_effect_gives_back_the_runs() {
+        for n in [8, 13, 30, 77, 400] {
+            let effect = minimum_detectable_effect(0.03, n, 0.05, 0.9);
+            assert!(runs_per_side(0.03, effect, 0.05, 0.9).abs_diff(n) <= 1);
+        }
+        assert_eq!(runs_per_side(0.01, 0.0, 0.05, 0.8), usize::MAX);
+    }
+
+    #[test]
+    fn a_loss_needs_as_many_runs_as_the_gain_that_undoes_it() {
+        assert_eq!(runs_per_side(0.05, 0.25, 0.05, 0.8), runs_per_side(0.05, -0.2, 0.05, 0.8));
     }
 }

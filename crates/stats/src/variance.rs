@@ -6,7 +6,7 @@
 
 use crate::Interval;
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};
-use crate::distribution::mean_squares::{chi_squared_upper_quantile, f_upper_quantile};
+use crate::distribution::{chi_squared_upper_quantile, f_upper_quantile};
 
 /// A value farther from its group's median than this many standard deviations is moved to that
 /// distance, so that one disturbed run is not mistaken for the scatter of all runs. The standard

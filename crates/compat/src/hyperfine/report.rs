@@ -14,7 +14,7 @@ use crate::hyperfine::figures::{
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use speedwell_machine::process::ProcessEnd;
-use speedwell_stats::multiple::adjust_holm;
+use speedwell_stats::sequential::adjust_holm;
 use speedwell_stats::test::stratified::{
     BlockObservation, MINIMUM_PER_SIDE, StratifiedRank, stratified_rank,
 };

@@ -4,16 +4,16 @@
 //! [`Experiment::load_assignment`].
 
 use super::benchmark::resolve_benchmark_load;
-use super::command::{CommandArguments, environment_changes};
 use super::group::BenchmarkGroup;
 use super::target::{self, GroupKind, TargetKeys};
-use super::variant::{ExperimentVariant, VariantKeys};
-use super::{Experiment, load, metric, verify};
-use crate::file_part::{FilePart, NodePath};
+use super::variant::{CommandArguments, ExperimentVariant, VariantKeys, environment_changes};
+use super::{Experiment, load, metric};
+use crate::file_part::{FilePart, NodeContent, NodePath, NodeTable, TreeNode};
 use crate::placeholders::{self, PlaceholderMap};
-use crate::tree::{NodeContent, NodeTable, TreeNode};
 use anyhow::{Result, bail, ensure};
-use speedwell_model::assignment::{EnvVarChange, RunAssignment, TargetProgram, TargetWork};
+use speedwell_model::assignment::{
+    EnvVarChange, RunAssignment, ServerWork, ServiceScope, TargetProgram, TargetWork,
+};
 use speedwell_model::{Case, as_milliseconds};
 use std::path::Path;
 
@@ -75,7 +75,11 @@ impl Experiment {
             refuse_server_keys(&target_part, group)?;
             TargetWork::Command
         };
-        let proofs = verify::resolve_proofs(&patch_part, &target.directory, is_server)?;
+        let is_placed = self.place.is_some();
+        let services = (self.services.iter()).map(|service| {
+            service.resolve(&placeholders, (&self.root, is_placed), self.plan.timeout)
+        });
+        let proofs = load::resolve_proofs(&patch_part, &target.directory, is_server)?;
         Ok(RunAssignment {
             target,
             work,
@@ -84,11 +88,34 @@ impl Experiment {
             also: group.also.clone(),
             processors: self.shares,
             profile: None,
-            services: self.backing_services(&placeholders)?,
+            services: services.collect::<Result<_>>()?,
             kept: Vec::new(),
             ports: self.place.as_ref().and_then(|place| place.ports),
             placement: (self.placement.as_ref()).map(|placement| Box::new(placement.for_a_run())),
         })
+    }
+
+    /// Adapts a server to its services and to the placement. `folder` is the working directory of
+    /// the target.
+    fn adapt_service(
+        &self,
+        mut service: ServerWork,
+        (group, target): (&FilePart, &FilePart),
+        folder: &Path,
+    ) -> Result<ServerWork> {
+        let outliving = self.services.iter().find(|declared| declared.scope != ServiceScope::Run);
+        if let Some(declared) = outliving.filter(|_| service.private_network) {
+            let message = format!(
+                "network = \"private\" lasts for one run, but the service '{}' lasts longer\n\
+                 hint: leave out 'network', or the service's 'scope'",
+                declared.name
+            );
+            return Err(target.error_at_key("network", message));
+        }
+        if let Some(place) = &self.place {
+            place.adapt_server(&mut service, group, (&self.root, folder))?;
+        }
+        Ok(service)
     }
 
     /// Returns the values of placeholders for a case under a variant. A name that the variant

@@ -9,12 +9,10 @@
 //! Start at [`resolve_benchmark`].
 
 use super::group::{BenchmarkGroup, FileContext, SeedSource};
-use super::load::{ClientName, DEFAULT_CONCURRENCY, InlineBody, LoadKeys};
+use super::load::{ClientName, DEFAULT_CONCURRENCY, InlineBody, LoadKeys, StatusRange};
 use super::parameters::{ValueTable, combine_cases, group_parameters, reserved_name_error};
 use super::target::GroupKind;
-use super::verify::StatusRange;
-use crate::file_part::FilePart;
-use crate::tree::{NodeContent, NodeTable, TreeNode};
+use crate::file_part::{FilePart, NodeContent, NodeTable, TreeNode};
 use crate::value::{
     DeferredValue, DurationValue, NumberValue, OneOrMany, PlainValue, PositiveCount, WholeNumber,
     choice_name,

@@ -1,17 +1,25 @@
-//! Reads `[[claim]]` tables. A claim is a statement in the report, and the data must support it.
+//! Reads `[[claim]]` and `[compare]`. A claim is a statement in the report, and the data must
+//! support it. `[compare]` defines which variants are compared, and what counts as a difference.
+//! `[profile]` requests profiles of what is compared.
 //!
 //! A claim over several cases is evaluated case by case. A term whose filter selects a single case
 //! has the same value in every evaluation.
 
 use super::group::BenchmarkGroup;
-use super::selection::{SelectedCase, selected_cases};
+use super::plan::check_variant;
+use super::target::GroupKind;
 use super::variant::{self, ExperimentVariant};
-use crate::expression::{ClaimExpression, ExpressionError, MetricTerm, QuantityUnit};
+use crate::expression::{
+    self, CaseFilter, ChangeGate, ClaimExpression, ExpressionError, MetricTerm, QuantityUnit,
+};
 use crate::file_part::{FilePart, nearest_hint};
+use crate::reader;
+use crate::value::{OneOrMany, ShareValue, checked, choice_name};
 use anyhow::Result;
+use indexmap::IndexMap;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use speedwell_model::ParameterValue;
+use serde::{Deserialize, Serialize};
+use speedwell_model::{Case, ParameterValue, Verdict};
 
 /// A claim.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,27 +79,17 @@ fn check_names(
     for name in claim.parameter_names() {
         let value = params.iter().find(|(other, _)| other == name);
         let is_text = value.is_some_and(|(_, value)| value.as_number().is_none());
-        if !names.iter().any(|other| other == name) {
-            let hint = format!(
-                "{}; a metric is followed by a variant in parentheses",
-                nearest_hint(name, &names)
-            );
-            return Err(ExpressionError::about_name(
-                text,
-                name,
-                format!("unknown parameter '{name}'"),
-                hint,
-            ));
-        }
-        if is_text {
-            let message = format!("the parameter '{name}' is not a number");
-            return Err(ExpressionError::about_name(
-                text,
-                name,
-                message,
-                "set it to a number in [params]".to_owned(),
-            ));
-        }
+        let (message, hint) = if !names.iter().any(|other| other == name) {
+            let hint = nearest_hint(name, &names);
+            let hint = format!("{hint}; a metric is followed by a variant in parentheses");
+            (format!("unknown parameter '{name}'"), hint)
+        } else if is_text {
+            let hint = "set it to a number in [params]".to_owned();
+            (format!("the parameter '{name}' is not a number"), hint)
+        } else {
+            continue;
+        };
+        return Err(ExpressionError::about_name(text, name, message, hint));
     }
     Ok(())
 }
@@ -164,4 +162,485 @@ fn differing_cases_error(text: &str, term: &MetricTerm) -> ExpressionError {
     let message = format!("'{term}' covers different cases than the other side of the comparison");
     let hint = "name the group or case: time[promises, test=fibonacci](new)".to_owned();
     ExpressionError::about_name(text, &term.metric, message, hint)
+}
+
+// Selects cases by metric and filter.
+
+/// The position of a case in an experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SelectedCase {
+    /// Position of the group.
+    pub group: usize,
+    /// Position of the case in its group; `None` for benchmark files, whose cases are unknown until
+    /// their harness lists them.
+    pub case: Option<usize>,
+}
+
+/// Error: an expression contains a name that selects nothing.
+#[derive(Debug)]
+pub struct WrongName {
+    name: String,
+    message: String,
+    hint: String,
+}
+
+impl WrongName {
+    /// Converts to an error that shows the position of the name in its expression.
+    pub fn in_expression(self, expression: &str) -> ExpressionError {
+        ExpressionError::about_name(expression, &self.name, self.message, self.hint)
+    }
+}
+
+/// Returns the cases that match the filter and, if a metric is given, have the metric. Fails if
+/// there are none.
+pub fn selected_cases(
+    groups: &[&BenchmarkGroup],
+    metric: Option<&str>,
+    filter: &CaseFilter,
+) -> Result<Vec<SelectedCase>, WrongName> {
+    let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
+    if let Some(name) = filter.group.as_ref().filter(|name| !names.contains(name)) {
+        let hint = nearest_hint(name, &names);
+        return Err(wrong_name(name, format!("unknown group '{name}'"), hint));
+    }
+    let is_selected =
+        |group: &BenchmarkGroup| filter.group.as_ref().is_none_or(|name| *name == group.name);
+    let candidates = groups.iter().enumerate().filter(|(_, group)| is_selected(group));
+    let matching_groups = candidates.clone().filter(|(_, group)| has_metric(group, metric));
+    let matching_groups: Vec<(usize, &&BenchmarkGroup)> = matching_groups.collect();
+    if let (Some(metric), true) = (metric, matching_groups.is_empty()) {
+        return Err(unknown_metric(metric, candidates.map(|(_, group)| *group)));
+    }
+    check_values(&matching_groups, filter)?;
+    let mut found = Vec::new();
+    for (index, group) in &matching_groups {
+        let group_index = *index;
+        if group.kind == GroupKind::Function {
+            found.push(SelectedCase { group: group_index, case: None });
+        }
+        let has_values = |case: &&Case| {
+            filter.values.iter().all(|(name, value)| {
+                case.value(name).is_some_and(|actual| actual.plain() == *value)
+            })
+        };
+        let cases = group.cases.iter().enumerate().filter(|(_, case)| has_values(case));
+        found.extend(cases.map(|(case, _)| SelectedCase { group: group_index, case: Some(case) }));
+    }
+    match (found.is_empty(), filter.values.first()) {
+        (true, Some((name, _))) => {
+            let message = "no case has all these values".to_owned();
+            Err(wrong_name(name, message, "'--list' shows the cases".to_owned()))
+        }
+        _ => Ok(found),
+    }
+}
+
+fn wrong_name(name: &str, message: String, hint: String) -> WrongName {
+    WrongName { name: name.to_owned(), message, hint }
+}
+
+fn unknown_metric<'a>(metric: &str, groups: impl Iterator<Item = &'a BenchmarkGroup>) -> WrongName {
+    let mut names: Vec<String> = Vec::new();
+    for name in groups.flat_map(BenchmarkGroup::metric_names) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let hint = nearest_hint(metric, &names);
+    wrong_name(metric, format!("unknown metric '{metric}'"), hint)
+}
+
+/// Whether a group has the metric. Any metric is possible for benchmark files: their metrics are
+/// unknown until they are measured.
+fn has_metric(group: &BenchmarkGroup, metric: Option<&str>) -> bool {
+    group.kind == GroupKind::Function
+        || metric.is_none_or(|metric| group.find_metric(metric).is_some())
+}
+
+fn check_values(
+    groups: &[(usize, &&BenchmarkGroup)],
+    filter: &CaseFilter,
+) -> Result<(), WrongName> {
+    if groups.iter().any(|(_, group)| group.kind == GroupKind::Function) {
+        return Ok(());
+    }
+    for (name, value) in &filter.values {
+        let parameters = groups.iter().flat_map(|(_, group)| &group.parameters);
+        let matching: Vec<_> = parameters.clone().filter(|(key, _)| key == name).collect();
+        if matching.is_empty() {
+            let names: Vec<String> = parameters.map(|(key, _)| key.clone()).collect();
+            let hint = nearest_hint(name, &names);
+            return Err(wrong_name(name, format!("unknown parameter '{name}'"), hint));
+        }
+        let values = matching.iter().flat_map(|(_, values)| values);
+        let values: Vec<String> = values.map(ParameterValue::plain).collect();
+        if !values.contains(value) {
+            let hint = nearest_hint(value, &values);
+            let message = format!("the parameter '{name}' has no value '{value}'");
+            return Err(wrong_name(value, message, hint));
+        }
+    }
+    Ok(())
+}
+
+// Comparisons (`[compare]`).
+
+/// Default confidence of intervals, as in `speedwell compare`.
+const DEFAULT_CONFIDENCE: f64 = 0.95;
+
+/// How variants are compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ComparePlan {
+    /// Reference; by default the first variant.
+    pub baseline: String,
+    /// Variants compared with the baseline, in order.
+    pub candidates: Vec<String>,
+    /// Further pairs (baseline, candidate) to compare. If the file lists pairs but no candidates,
+    /// only these pairs are compared.
+    pub pairs: Vec<(String, String)>,
+    /// Test: `rank`, `welch`, `mann-whitney` or `bootstrap`.
+    pub method: Option<String>,
+    /// Confidence of intervals, as a fraction such as 0.95.
+    pub confidence: f64,
+    /// Smallest relevant change, as a fraction such as 0.02.
+    pub threshold: Option<f64>,
+    /// Limits on the change of a candidate, each with the group to which it applies; `None` stands
+    /// for all groups that have its metric.
+    pub gates: Vec<(Option<String>, ChangeGate)>,
+}
+
+impl ComparePlan {
+    /// Returns the same comparison with another baseline. The candidates are the other variants of
+    /// this comparison, or all other `variants` if it lists none.
+    pub fn with_baseline(&self, baseline: &str, variants: &[ExperimentVariant]) -> ComparePlan {
+        let listed = |name: &String| {
+            self.candidates.is_empty() || self.candidates.contains(name) || *name == self.baseline
+        };
+        let others = variants.iter().map(|variant| variant.name.clone());
+        ComparePlan {
+            baseline: baseline.to_owned(),
+            candidates: others.filter(|name| name != baseline && listed(name)).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// Returns all pairs of baseline and candidate.
+    pub fn all_pairs(&self) -> Vec<(String, String)> {
+        let with_baseline =
+            self.candidates.iter().map(|name| (self.baseline.clone(), name.clone()));
+        let mut pairs: Vec<(String, String)> = with_baseline.collect();
+        for pair in &self.pairs {
+            if !pairs.contains(pair) {
+                pairs.push(pair.clone());
+            }
+        }
+        pairs
+    }
+}
+
+/// How variants are compared, and how much worse a candidate may be.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CompareKeys {
+    /// Variant that others are compared with. Default: the first.
+    baseline: Option<String>,
+    /// Variants compared with the baseline. Default: all others, unless there are pairs.
+    candidates: Option<OneOrMany<String>>,
+    /// Additional comparisons: [["red", "green"], ["blue", "purple"]].
+    pairs: Vec<VariantPair>,
+    /// Statistical test.
+    method: Option<TestMethod>,
+    /// Confidence of intervals. Default: "95%".
+    confidence: Option<ShareValue>,
+    /// Smallest relevant change.
+    threshold: Option<ShareValue>,
+    /// Limits on the change of a candidate: "throughput > -5% and latency_p99 < +10%" for all
+    /// groups, or a table with one such string for each group. If a limit is exceeded, the exit
+    /// status is 1.
+    pub gate: Option<GateKeys>,
+}
+
+checked! {
+    /// Two different names.
+    pub struct VariantPair((String, String)) from Vec<String> as {
+        "type": "array", "items": { "type": "string" }, "minItems": 2, "maxItems": 2
+    },
+    |names| match <[String; 2]>::try_from(names) {
+        Ok([baseline, candidate]) if baseline != candidate => Ok((baseline, candidate)),
+        _ => Err("must be a list of pairs\nhint: pairs = [[\"old\", \"new\"]]".to_owned()),
+    }
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum TestMethod {
+    /// Stratified permutation test on ranks.
+    Rank,
+    /// Welch's t-test.
+    Welch,
+    /// The Mann-Whitney U test.
+    MannWhitney,
+    /// Bootstrap intervals.
+    Bootstrap,
+}
+
+/// One string for all groups, or one for each group.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename = "$by-shape")]
+#[schemars(untagged, inline)]
+pub enum GateKeys {
+    #[serde(rename = "a string")]
+    All(String),
+    #[serde(rename = "a table")]
+    ByGroup(IndexMap<String, String>),
+}
+
+/// Resolves `[compare]` except for its gates, which [`resolve_gates`] reads when metrics are known.
+pub fn resolve_compare(
+    keys: &CompareKeys,
+    top: &FilePart,
+    variants: &[ExperimentVariant],
+) -> Result<ComparePlan> {
+    let first = variants.first().map(|variant| variant.name.clone());
+    let baseline = keys.baseline.clone().or(first).unwrap_or_default();
+    let mut pairs = Vec::new();
+    if let Some(part) = top.part("compare") {
+        for name in keys.baseline.iter() {
+            check_variant(&part, "baseline", name, variants)?;
+        }
+        for name in keys.candidates.iter().flat_map(|names| names.iter()) {
+            check_variant(&part, "candidates", name, variants)?;
+        }
+        pairs = check_pairs(&keys.pairs, &part, variants)?;
+    }
+    let others = variants.iter().map(|variant| &variant.name).filter(|name| **name != baseline);
+    let candidates = match &keys.candidates {
+        Some(listed) => listed.0.clone(),
+        None if pairs.is_empty() => others.cloned().collect(),
+        None => Vec::new(),
+    };
+    Ok(ComparePlan {
+        baseline,
+        candidates,
+        pairs,
+        method: keys.method.as_ref().map(choice_name),
+        confidence: keys.confidence.map_or(DEFAULT_CONFIDENCE, |share| share.0),
+        threshold: keys.threshold.map(|share| share.0),
+        gates: Vec::new(),
+    })
+}
+
+/// Checks that the variants of all pairs exist, and returns the pairs.
+pub fn check_pairs(
+    pairs: &[VariantPair],
+    part: &FilePart,
+    variants: &[ExperimentVariant],
+) -> Result<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    for VariantPair(pair) in pairs {
+        check_variant(part, "pairs", &pair.0, variants)?;
+        check_variant(part, "pairs", &pair.1, variants)?;
+        found.push(pair.clone());
+    }
+    Ok(found)
+}
+
+/// Parses the gates: one string for all groups, as in `gate = "time < +5%"`, or a table with a
+/// string for each group.
+pub fn resolve_gates(
+    keys: &CompareKeys,
+    top: &FilePart,
+    groups: &[BenchmarkGroup],
+) -> Result<Vec<(Option<String>, ChangeGate)>> {
+    let mut found = Vec::new();
+    let Some(part) = top.part("compare") else {
+        return Ok(found);
+    };
+    match (&keys.gate, part.part("gate")) {
+        (Some(GateKeys::All(text)), _) => parse_gates(&part, "gate", text, groups, None),
+        (Some(GateKeys::ByGroup(texts)), Some(inner)) => {
+            let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
+            for (name, text) in texts {
+                let Some(group) = groups.iter().find(|group| group.name == *name) else {
+                    let hint = nearest_hint(name, &names);
+                    let message = format!("unknown group '{name}'\nhint: {hint}");
+                    return Err(inner.error_at_key(name, message));
+                };
+                found.extend(parse_gates(&inner, name, text, groups, Some(group))?);
+            }
+            Ok(found)
+        }
+        _ => Ok(found),
+    }
+}
+
+fn parse_gates(
+    part: &FilePart,
+    key: &str,
+    text: &str,
+    groups: &[BenchmarkGroup],
+    group: Option<&BenchmarkGroup>,
+) -> Result<Vec<(Option<String>, ChangeGate)>> {
+    let gates = ChangeGate::parse(text).map_err(|error| part.error_at_key(key, error))?;
+    let mut found = Vec::new();
+    for gate in gates {
+        let applicable: Vec<&BenchmarkGroup> = match group {
+            Some(group) => vec![group],
+            None => groups.iter().collect(),
+        };
+        let cases = selected_cases(&applicable, Some(&gate.metric), &gate.filter);
+        cases.map_err(|error| part.error_at_key(key, error.in_expression(text)))?;
+        found.push((group.map(|group| group.name.clone()), gate));
+    }
+    Ok(found)
+}
+
+// Reads `[profile]`, which requests extra runs that show where time is spent. These runs are never
+// timed.
+
+/// Verdicts by their names in a condition.
+const VERDICT_NAMES: [(&str, Verdict); 4] = [
+    ("same", Verdict::Same),
+    ("worse", Verdict::Worse),
+    ("better", Verdict::Better),
+    ("unclear", Verdict::Unclear),
+];
+
+/// How profiles are taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProfilePlan {
+    /// Cases to profile.
+    pub when: ProfileCondition,
+    /// Profiler.
+    pub tool: ProfilerChoice,
+    /// Whether to ignore samples taken during the warm-up.
+    pub after_warmup: bool,
+    /// Variants whose profiles are compared.
+    pub pairs: Vec<(String, String)>,
+}
+
+/// Which cases are profiled.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ProfileCondition {
+    /// All cases.
+    Always,
+    /// No cases.
+    Never,
+    /// Cases with or without this verdict.
+    Verdict {
+        /// Verdict to compare with.
+        verdict: Verdict,
+        /// True if the verdict must match, false if it must differ.
+        equal: bool,
+    },
+    /// Cases that one of the filters selects.
+    Cases(Vec<CaseFilter>),
+}
+
+/// Profiler.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProfilerChoice {
+    /// The best one available.
+    #[default]
+    Auto,
+    /// Linux perf.
+    Perf,
+    /// V8's profiler, which sees only JavaScript.
+    CpuProf,
+    /// No profiler.
+    None,
+}
+
+/// Extra runs that show where time is spent.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProfileKeys {
+    /// Cases to profile: "always", "never", "verdict != same", or a list of cases: ["http,
+    /// size=100"]. Default: all.
+    when: Option<WhenKeys>,
+    /// Profiler. Default: the best one available.
+    tool: ProfilerChoice,
+    /// Which samples count. Default: samples after the warm-up.
+    window: Option<ProfileWindow>,
+    /// Pairs of variants whose profiles are compared. Default: the pairs that [compare] defines.
+    pairs: Vec<VariantPair>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename = "$by-shape")]
+#[schemars(untagged, inline)]
+enum WhenKeys {
+    #[serde(rename = "a string")]
+    Condition(String),
+    #[serde(rename = "a list")]
+    Cases(Vec<String>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum ProfileWindow {
+    /// Samples after the warm-up.
+    AfterWarmup,
+    /// All samples.
+    All,
+}
+
+/// Resolves `[profile]`; `default_pairs` are the pairs of the comparison.
+pub fn resolve_profile(
+    keys: &ProfileKeys,
+    top: &FilePart,
+    variants: &[ExperimentVariant],
+    groups: &[BenchmarkGroup],
+    default_pairs: &[(String, String)],
+) -> Result<Option<ProfilePlan>> {
+    let Some(part) = top.part("profile") else {
+        return Ok(None);
+    };
+    let pairs = match check_pairs(&keys.pairs, &part, variants)? {
+        pairs if pairs.is_empty() => default_pairs.to_vec(),
+        pairs => pairs,
+    };
+    let parse = |text: &String| parse_case_filter(&part, text, groups);
+    let when = match &keys.when {
+        None => ProfileCondition::Always,
+        Some(WhenKeys::Condition(text)) => parse_condition(&part, text)?,
+        Some(WhenKeys::Cases(cases)) => {
+            ProfileCondition::Cases(cases.iter().map(parse).collect::<Result<_>>()?)
+        }
+    };
+    Ok(Some(ProfilePlan {
+        when,
+        tool: keys.tool,
+        after_warmup: keys.window != Some(ProfileWindow::All),
+        pairs,
+    }))
+}
+
+fn parse_condition(part: &FilePart, text: &str) -> Result<ProfileCondition> {
+    match text.split_whitespace().collect::<Vec<_>>()[..] {
+        ["always"] => Ok(ProfileCondition::Always),
+        ["never"] => Ok(ProfileCondition::Never),
+        ["verdict", operator @ ("==" | "!="), name] => {
+            let found = VERDICT_NAMES.iter().find(|(known, _)| *known == name);
+            let names = VERDICT_NAMES.map(|(known, _)| known.to_owned());
+            let unknown = || part.value_error("when", reader::unknown_name(name, &names));
+            let (_, verdict) = found.ok_or_else(unknown)?;
+            Ok(ProfileCondition::Verdict { verdict: *verdict, equal: operator == "==" })
+        }
+        _ => {
+            let hint = "\"always\", \"never\", \"verdict != same\", or a list of cases";
+            Err(part.value_error("when", format!("cannot be '{text}'\nhint: {hint}")))
+        }
+    }
+}
+
+fn parse_case_filter(part: &FilePart, text: &str, groups: &[BenchmarkGroup]) -> Result<CaseFilter> {
+    let filter =
+        expression::parse_filter(text).map_err(|error| part.error_at_key("when", error))?;
+    let groups: Vec<&BenchmarkGroup> = groups.iter().collect();
+    match selected_cases(&groups, None, &filter) {
+        Ok(_) => Ok(filter),
+        Err(error) => Err(part.error_at_key("when", error.in_expression(text))),
+    }
 }

@@ -1,5 +1,5 @@
 //! Defines the metrics that every group of a kind has, and reads the metrics that a target reports
-//! itself (`[group.metric.NAME]`). `group_metrics.rs` decides which metrics a group reports.
+//! itself (`[group.metric.NAME]`). `group.rs` decides which metrics a group reports.
 
 use super::target::GroupKind;
 use crate::expression::QuantityUnit;

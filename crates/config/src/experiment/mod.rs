@@ -7,47 +7,35 @@
 //! the file is read into a type named `...Keys`, which derives `Deserialize` and `JsonSchema`;
 //! editors show the comments of these types. Start at [`FileKeys`] and [`Experiment::parse`];
 //! [`Experiment::assignment`] is in `assignment.rs`.
-//!
-//! There is a module cycle: `place.rs` reads the services and places of an [`Experiment`], and adds
-//! methods to `Experiment` that depend on them.
 
 mod assignment;
 mod benchmark;
 mod claim;
-mod command;
-mod compare;
 mod group;
-mod group_metrics;
 mod load;
 mod metric;
-mod output;
 mod parameters;
 mod place;
 mod plan;
-mod profile;
-mod requirement;
-mod selection;
 mod target;
 #[cfg(test)]
 mod tests;
 mod variant;
-mod verify;
 
-pub use claim::ReportClaim;
-pub use compare::ComparePlan;
+pub use claim::{
+    ComparePlan, ProfileCondition, ProfilePlan, ProfilerChoice, ReportClaim, SelectedCase,
+};
 pub use group::{BenchmarkGroup, SeedSource};
-pub use output::{ChartSeries, ReportOutput};
 pub use place::{PlacedRole, RolePlacement};
-pub use plan::{ExperimentPlan, ProcessorPins, is_repetition, repeated_variant, repetition_of};
-pub use profile::{ProfileCondition, ProfilePlan, ProfilerChoice};
-pub use requirement::{ExperimentRequirement, RequirementKind};
-pub use selection::SelectedCase;
+pub use plan::{
+    ChartSeries, ExperimentPlan, ExperimentRequirement, ProcessorPins, ReportOutput,
+    RequirementKind, is_repetition, repeated_variant, repetition_of,
+};
 pub use target::GroupKind;
 pub use variant::ExperimentVariant;
 
-use super::file_part::{FilePart, error_at_line};
+use super::file_part::{FilePart, NodeContent, TreeNode, error_at_line, parse_json, parse_toml};
 use super::placeholders::{self, PlaceholderMap};
-use super::tree::{self, TreeNode};
 use super::value::{DeferredValue, OneOrMany, PlainValue, WholeNumber, checked, schema_of};
 use crate::adapter::AdapterKeys;
 use anyhow::{Context, Result};
@@ -125,7 +113,7 @@ struct FileKeys {
     program: Option<String>,
     /// What must be installed, by name: programs, with their lowest version if it matters, or npm
     /// packages.
-    requires: Option<DeferredValue<IndexMap<String, requirement::RequirementKeys>>>,
+    requires: Option<DeferredValue<IndexMap<String, plan::RequirementKeys>>>,
     /// Numbers and strings that can be used as `{name}`. The string "cpus" stands for the number of
     /// processors for the target.
     params: IndexMap<String, PlainValue>,
@@ -141,12 +129,12 @@ struct FileKeys {
     /// on this machine.
     place: Option<place::PlaceKeys>,
     plan: plan::PlanKeys,
-    compare: compare::CompareKeys,
+    compare: claim::CompareKeys,
     /// Statements that the data must support.
     claim: OneOrMany<claim::ClaimKeys>,
-    profile: Option<profile::ProfileKeys>,
+    profile: Option<claim::ProfileKeys>,
     /// Tables, charts and formats of the report, in order.
-    output: OneOrMany<output::OutputKeys>,
+    output: OneOrMany<plan::OutputKeys>,
     /// Suites whose benchmarks are measured, by name.
     #[serde(rename = "suite")]
     _suite: IndexMap<String, DeferredValue<AdapterKeys>>,
@@ -203,8 +191,8 @@ pub fn definition_form(file: &Path) -> Option<DefinitionForm> {
     let text = std::fs::read_to_string(file).ok()?;
     if ending == "json" {
         // Skip JSON without this key, because parsing a large result file would take long.
-        let has_group_list = text.contains("\"group\"")
-            && tree::parse_json(&text).is_ok_and(|tree| has_groups(&tree));
+        let has_group_list =
+            text.contains("\"group\"") && parse_json(&text).is_ok_and(|tree| has_groups(&tree));
         return has_group_list.then_some(DefinitionForm::Experiment);
     }
     let has = |prefix: &str| {
@@ -217,7 +205,7 @@ pub fn definition_form(file: &Path) -> Option<DefinitionForm> {
     if has("[suite.") && !has("[benchmark") {
         return Some(DefinitionForm::Suites);
     }
-    has("[benchmark").then(|| match tree::parse_toml(&text) {
+    has("[benchmark").then(|| match parse_toml(&text) {
         Ok(tree) if is_experiment(&tree) => DefinitionForm::Experiment,
         // Errors are reported when the file is read.
         _ => DefinitionForm::Benchmarks,
@@ -230,8 +218,8 @@ fn is_experiment(tree: &TreeNode) -> bool {
     };
     let variants = top.get("variant").map(|node| &node.content);
     let variants: Vec<&TreeNode> = match variants {
-        Some(tree::NodeContent::Table(table)) => table.values().collect(),
-        Some(tree::NodeContent::List(items)) => items.iter().collect(),
+        Some(NodeContent::Table(table)) => table.values().collect(),
+        Some(NodeContent::List(items)) => items.iter().collect(),
         _ => Vec::new(),
     };
     let keys = variants.into_iter().filter_map(TreeNode::as_table);
@@ -244,7 +232,7 @@ fn is_experiment(tree: &TreeNode) -> bool {
 fn has_groups(tree: &TreeNode) -> bool {
     let groups = tree.as_table().and_then(|top| top.get("group"));
     groups.is_some_and(|groups| match &groups.content {
-        tree::NodeContent::List(items) => {
+        NodeContent::List(items) => {
             let has_kind =
                 |item: &TreeNode| item.as_table().is_some_and(|item| item.contains_key("kind"));
             items.first().is_some_and(has_kind)
@@ -276,11 +264,11 @@ fn resolve_file(
     tree.visit_texts(&mut |text| used.extend(placeholders::placeholder_names(text)));
     let variants = variant::read_variants(&top, &used)?;
     plan::check_control(&plan, &top, &variants)?;
-    let requirements = requirement::resolve_requirements(&top, root, &general)?;
+    let requirements = plan::resolve_requirements(&top, root, &general)?;
     let file = group::FileContext { experiment: &name, root, known: &general, settings: &settings };
     let groups = resolve_groups(std::mem::take(&mut keys.group.0), &top, &file)?;
     let mut experiment = Experiment {
-        compare: compare::resolve_compare(&keys.compare, &top, &variants)?,
+        compare: claim::resolve_compare(&keys.compare, &top, &variants)?,
         groups,
         name,
         question: keys.question.clone(),
@@ -300,7 +288,9 @@ fn resolve_file(
         services: place::read_services(&top, keys.place.is_some())?,
         general,
     };
-    experiment.place = place::resolve_placement(keys.place.take(), &top, &experiment)?;
+    let declared = (experiment.groups.as_slice(), experiment.services.as_slice());
+    let has_pins = experiment.plan.pins.is_some();
+    experiment.place = place::resolve_placement(keys.place.take(), &top, declared, has_pins)?;
     check_settings(&experiment, &settings)?;
     check_runs(&mut experiment, &top)?;
     check_proofs(&experiment)?;
@@ -312,13 +302,13 @@ fn resolve_file(
 /// been resolved.
 fn resolve_judgments(experiment: &mut Experiment, keys: &FileKeys, top: &FilePart) -> Result<()> {
     let (groups, variants) = (&experiment.groups, &experiment.variants);
-    let gates = compare::resolve_gates(&keys.compare, top, groups)?;
+    let gates = claim::resolve_gates(&keys.compare, top, groups)?;
     let claims = claim::resolve_claims(&keys.claim, top, variants, groups, &experiment.params)?;
     let pairs = experiment.compare.all_pairs();
     let profile = keys.profile.as_ref();
-    let profile = profile.map(|keys| profile::resolve_profile(keys, top, variants, groups, &pairs));
+    let profile = profile.map(|keys| claim::resolve_profile(keys, top, variants, groups, &pairs));
     let profile = profile.transpose()?.flatten();
-    let outputs = output::resolve_outputs(&keys.output, top, variants)?;
+    let outputs = plan::resolve_outputs(&keys.output, top, variants)?;
     experiment.compare.gates = gates;
     experiment.claims = claims;
     experiment.profile = profile;
@@ -452,12 +442,11 @@ impl Experiment {
     pub fn parse(source: &DefinitionFile) -> Result<Experiment> {
         let file = &source.file;
         let is_json = file.extension().is_some_and(|ending| ending == "json");
-        let tree =
-            if is_json { tree::parse_json(&source.text) } else { tree::parse_toml(&source.text) };
+        let parse = if is_json { parse_json } else { parse_toml };
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();
         let root = file.parent().unwrap_or(Path::new("/"));
-        let experiment =
-            tree.and_then(|tree| resolve_file(&tree, &stem, root, &source.set, source.cpus));
+        let experiment = parse(&source.text)
+            .and_then(|tree| resolve_file(&tree, &stem, root, &source.set, source.cpus));
         let mut experiment =
             experiment.with_context(|| format!("in the definition file '{}'", file.display()))?;
         experiment.placement.clone_from(&source.placement);

@@ -5,13 +5,12 @@
 //! known only when a run begins stay placeholders: `{host}`, `{target.host}`, `{NAME.host}` and
 //! `{NAME.port}`. Start at [`resolve_placement`].
 
-use super::command::{CommandText, EnvironmentKeys, environment_changes};
+use super::group::BenchmarkGroup;
 use super::target::{self, GroupKind, StopKeys};
-use super::{BenchmarkGroup, Experiment};
-use crate::file_part::{self, FilePart, nearest_hint};
+use super::variant::{CommandText, EnvironmentKeys, environment_changes};
+use crate::file_part::{self, FilePart, TreeNode, nearest_hint};
 use crate::labels::MachineSelector;
 use crate::placeholders::{self, PlaceholderMap};
-use crate::tree::TreeNode;
 use crate::value::{DeferredValue, DurationValue, PositiveCount, checked};
 use anyhow::{Result, ensure};
 use regex::Regex;
@@ -25,6 +24,7 @@ use speedwell_model::load::spec::LoadClient;
 use std::collections::HashMap;
 use std::path::{Component, Path};
 use std::sync::LazyLock;
+use std::time::Duration;
 
 /// Matches placeholders such as `{db.host}`: the name of a service, a dot, and a property.
 static SERVICE_PLACEHOLDER: LazyLock<Option<Regex>> =
@@ -182,11 +182,56 @@ struct AskedKeys {
 /// A service as declared in the file; its placeholders are filled for each case.
 #[derive(Debug, Clone)]
 pub struct DeclaredService {
-    name: String,
+    pub(super) name: String,
     on: Option<MachineSelector>,
-    scope: ServiceScope,
+    pub(super) scope: ServiceScope,
     place: file_part::NodePath,
     node: TreeNode,
+}
+
+impl DeclaredService {
+    /// Returns the service for one run. Fills all placeholders whose values are known before a run.
+    /// `root` is the folder of the file.
+    pub(super) fn resolve(
+        &self,
+        known: &PlaceholderMap,
+        (root, is_placed): (&Path, bool),
+        limit: Duration,
+    ) -> Result<BackingService> {
+        let filled = known.fill_node(&self.node, &self.place)?;
+        let part = FilePart::new(&self.place, &filled);
+        let keys: ServiceKeys = part.read_part()?;
+        let stop: StopKeys = part.read_key("stop")?.unwrap_or_default();
+        let ready_keys: ServiceReadyKeys = part.read_key("ready")?.unwrap_or_default();
+        let (ready, within) = match ready_keys {
+            ServiceReadyKeys::Within(time) => (None, time.0),
+            ServiceReadyKeys::Asked(asked) => {
+                let within = asked.within.map_or(target::DEFAULT_READY_LIMIT, |time| time.0);
+                (asked.command.map(|command| command.argv()), within)
+            }
+        };
+        let directory = match &keys.cwd {
+            Some(folder) => target::normalize_path(&root.join(folder)),
+            None => root.to_owned(),
+        };
+        if is_placed {
+            ensure_below(root, &directory, &format!("the service '{}'", self.name))?;
+        }
+        Ok(BackingService {
+            name: self.name.clone(),
+            program: TargetProgram {
+                command: keys.command.argv(),
+                directory,
+                environment: environment_changes(&keys.env, &part)?,
+                expected_exit: 0,
+                limit_ms: as_milliseconds(limit),
+            },
+            ready,
+            within_ms: as_milliseconds(within),
+            stop: stop.resolve_stop(),
+            scope: self.scope,
+        })
+    }
 }
 
 /// Reads the services of a file.
@@ -335,11 +380,12 @@ fn check_service_placeholders(top: &FilePart, services: &[DeclaredService]) -> R
 pub fn resolve_placement(
     keys: Option<PlaceKeys>,
     top: &FilePart,
-    experiment: &Experiment,
+    (groups, services): (&[BenchmarkGroup], &[DeclaredService]),
+    has_pins: bool,
 ) -> Result<Option<RolePlacement>> {
     let is_server = |group: &&BenchmarkGroup| group.kind == GroupKind::Server;
-    let other = experiment.groups.iter().find(|group| !is_server(group));
-    if let (Some(group), false) = (other, experiment.services.is_empty() && keys.is_none()) {
+    let other = groups.iter().find(|group| !is_server(group));
+    if let (Some(group), false) = (other, services.is_empty() && keys.is_none()) {
         let key = if keys.is_some() { "place" } else { "service" };
         let message = format!(
             "'{key}' is for servers, but the group '{}' is not a server\n\
@@ -351,13 +397,13 @@ pub fn resolve_placement(
     let Some(keys) = keys else {
         return Ok(None);
     };
-    if experiment.plan.pins.is_some() {
+    if has_pins {
         let message = "'cpus' divides the processors of one machine between target and load, but \
                        [place] gives each its own machine\n\
                        hint: leave out 'cpus' of [plan], or [place]";
         return Err(top.error_at_key("place", message));
     }
-    if experiment.profile_is_wanted(top) {
+    if top.has("profile") {
         let message = "profiles require a single machine\nhint: leave out [profile], or [place]";
         return Err(top.error_at_key("place", message));
     }
@@ -367,7 +413,7 @@ pub fn resolve_placement(
         machines,
     };
     let mut roles = vec![role("target", keys.target.0, 1)];
-    for service in &experiment.services {
+    for service in services {
         roles.extend(service.on.clone().map(|on| role(&service.name, on, 1)));
     }
     roles.push(match keys.load {
@@ -429,75 +475,5 @@ impl RolePlacement {
         // A path without a host refers to the target, on whichever machine the target runs.
         spec.url = spec.url.replacen(LOCAL_TARGET_URL, "http://{target.host}:{port}", 1);
         Ok(())
-    }
-}
-
-impl Experiment {
-    fn profile_is_wanted(&self, top: &FilePart) -> bool {
-        self.profile.is_some() || top.has("profile")
-    }
-
-    /// Adapts a server to its services and to the placement. `folder` is the working directory of
-    /// the target.
-    pub(super) fn adapt_service(
-        &self,
-        mut service: ServerWork,
-        (group, target): (&FilePart, &FilePart),
-        folder: &Path,
-    ) -> Result<ServerWork> {
-        let outliving = self.services.iter().find(|declared| declared.scope != ServiceScope::Run);
-        if let Some(declared) = outliving.filter(|_| service.private_network) {
-            let message = format!(
-                "network = \"private\" lasts for one run, but the service '{}' lasts longer\n\
-                 hint: leave out 'network', or the service's 'scope'",
-                declared.name
-            );
-            return Err(target.error_at_key("network", message));
-        }
-        if let Some(place) = &self.place {
-            place.adapt_server(&mut service, group, (&self.root, folder))?;
-        }
-        Ok(service)
-    }
-
-    /// Returns the services of the target. Fills all placeholders whose values are known before a
-    /// run.
-    pub(super) fn backing_services(&self, known: &PlaceholderMap) -> Result<Vec<BackingService>> {
-        let resolve = |declared: &DeclaredService| {
-            let filled = known.fill_node(&declared.node, &declared.place)?;
-            let part = FilePart::new(&declared.place, &filled);
-            let keys: ServiceKeys = part.read_part()?;
-            let stop: StopKeys = part.read_key("stop")?.unwrap_or_default();
-            let ready_keys: ServiceReadyKeys = part.read_key("ready")?.unwrap_or_default();
-            let (ready, within) = match ready_keys {
-                ServiceReadyKeys::Within(time) => (None, time.0),
-                ServiceReadyKeys::Asked(asked) => {
-                    let within = asked.within.map_or(target::DEFAULT_READY_LIMIT, |time| time.0);
-                    (asked.command.map(|command| command.argv()), within)
-                }
-            };
-            let directory = match &keys.cwd {
-                Some(folder) => target::normalize_path(&self.root.join(folder)),
-                None => self.root.clone(),
-            };
-            if self.place.is_some() {
-                ensure_below(&self.root, &directory, &format!("the service '{}'", declared.name))?;
-            }
-            Ok(BackingService {
-                name: declared.name.clone(),
-                program: TargetProgram {
-                    command: keys.command.argv(),
-                    directory,
-                    environment: environment_changes(&keys.env, &part)?,
-                    expected_exit: 0,
-                    limit_ms: as_milliseconds(self.plan.timeout),
-                },
-                ready,
-                within_ms: as_milliseconds(within),
-                stop: stop.resolve_stop(),
-                scope: declared.scope,
-            })
-        };
-        self.services.iter().map(resolve).collect()
     }
 }

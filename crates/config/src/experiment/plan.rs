@@ -1,13 +1,21 @@
-//! Reads `[plan]`, which defines the number of runs, their order, the processors, and when to stop.
+//! Reads the tables about how a file is measured and reported: `[plan]` (the number of runs, their
+//! order, the processors, and when to stop), `[requires]` and `[[output]]`.
 
 use super::variant::ExperimentVariant;
 use crate::file_part::FilePart;
-use crate::value::{DurationValue, PlainValue, PositiveCount, ShareValue, checked};
+use crate::placeholders::PlaceholderMap;
+use crate::value::{
+    DurationValue, OneOrMany, PlainValue, PositiveCount, RegexPattern, ShareValue, checked,
+    choice_name,
+};
 use anyhow::Result;
+use indexmap::IndexMap;
+use regex::Regex;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use speedwell_model::RunOrder;
 use speedwell_model::assignment::ProcessorShares;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Default time limit of a run, as for all measurements.
@@ -187,4 +195,280 @@ pub fn is_repetition(name: &str) -> bool {
 /// Returns the variant that is measured under this name.
 pub fn repeated_variant(name: &str) -> &str {
     name.strip_suffix(REPETITION_SUFFIX).unwrap_or(name)
+}
+
+// Reads `[requires]`, which lists what must be installed before anything starts.
+
+/// Default pattern for the output of a command: the first number, up to the next space.
+const VERSION_PATTERN: &str = r"(?P<version>\d+(?:\.\d+)*\S*)";
+
+/// A requirement of an experiment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExperimentRequirement {
+    /// Name that is shown to users, such as `node`.
+    pub name: String,
+    /// How it is checked.
+    pub need: RequirementKind,
+    /// Advice if it is missing.
+    pub hint: Option<String>,
+}
+
+/// How a requirement is checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequirementKind {
+    /// A program that prints its version.
+    Program {
+        /// Command that prints the version.
+        command: Vec<String>,
+        /// Pattern whose group `version` is the version.
+        pattern: String,
+        /// Lowest accepted version.
+        at_least: Option<String>,
+    },
+    /// npm packages, which are installed if they are missing.
+    Packages {
+        /// Folder of `package.json`.
+        directory: PathBuf,
+        /// Whether there must be a lockfile. If there is one, its versions are installed.
+        lockfile: bool,
+    },
+}
+
+/// What must be installed: a program, or npm packages in the folder `dir`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RequirementKeys {
+    /// Program and arguments that print a version. Default: the name and "--version".
+    command: Option<OneOrMany<String>>,
+    /// Pattern with a group (?P<version>...). Default: the first number.
+    #[serde(rename = "match")]
+    pattern: Option<RegexPattern>,
+    /// Lowest accepted version: "18", "3.10".
+    at_least: Option<VersionText>,
+    /// Folder of a package.json.
+    dir: Option<String>,
+    /// Whether there must be a package-lock.json. Default: true.
+    lockfile: Option<bool>,
+    /// Advice if it is missing.
+    hint: Option<String>,
+}
+
+checked! {
+    /// A version: begins with a digit.
+    struct VersionText(String) from String as {
+        "type": "string", "pattern": r"^([0-9]|\{[A-Za-z_])"
+    },
+    |version| {
+        let error = format!(": cannot parse version '{version}'\nhint: at_least = \"18.2\"");
+        let is_version = version.starts_with(|c: char| c.is_ascii_digit());
+        is_version.then_some(version).ok_or(error)
+    }
+}
+
+/// Resolves `[requires]`.
+pub fn resolve_requirements(
+    top: &FilePart,
+    root: &Path,
+    placeholders: &PlaceholderMap,
+) -> Result<Vec<ExperimentRequirement>> {
+    let Some(part) = top.part("requires") else {
+        return Ok(Vec::new());
+    };
+    let node = placeholders.fill_node(part.node, &part.place)?;
+    let filled = FilePart::new(&part.place, &node);
+    let requirements: IndexMap<String, RequirementKeys> = filled.read_part()?;
+    let resolve = |(name, keys): (String, RequirementKeys)| {
+        let hint = keys.hint.clone();
+        let part = filled.part(&name).unwrap_or_else(|| filled.clone());
+        let need = resolve_need(keys, &name, &part, root)?;
+        Ok(ExperimentRequirement { name, need, hint })
+    };
+    requirements.into_iter().map(resolve).collect()
+}
+
+fn resolve_need(
+    keys: RequirementKeys,
+    name: &str,
+    part: &FilePart,
+    root: &Path,
+) -> Result<RequirementKind> {
+    let inapplicable_keys: &[&str] = match keys.dir {
+        Some(_) => &["command", "match", "at_least"],
+        None => &["lockfile"],
+    };
+    if let Some(key) = inapplicable_keys.iter().find(|key| part.has(key)) {
+        let message = "does not apply here\n\
+                       hint: 'dir' and 'lockfile' are for packages; 'command', 'match' and \
+                       'at_least' are for a program";
+        return Err(part.value_error(key, message));
+    }
+    if let Some(directory) = keys.dir {
+        return Ok(RequirementKind::Packages {
+            directory: root.join(directory),
+            lockfile: keys.lockfile.unwrap_or(true),
+        });
+    }
+    let pattern = keys.pattern.map_or_else(|| VERSION_PATTERN.to_owned(), |pattern| pattern.0);
+    let has_version = Regex::new(&pattern).is_ok_and(|pattern| {
+        let mut names = pattern.capture_names().flatten();
+        names.any(|name| name == "version")
+    });
+    if !has_version {
+        let message = format!("the pattern '{pattern}' has no group for the version");
+        let hint = r"v(?P<version>\d+\S*)";
+        return Err(part.error_at_key("match", format!("{message}\nhint: {hint}")));
+    }
+    let default_command = || vec![name.to_owned(), "--version".to_owned()];
+    Ok(RequirementKind::Program {
+        command: keys.command.map_or_else(default_command, |command| command.0),
+        pattern,
+        at_least: keys.at_least.map(|version| version.0),
+    })
+}
+
+// Reads `[[output]]` tables, which select the tables, charts and formats of the report.
+
+/// One output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReportOutput {
+    /// The table with this name.
+    Table(String),
+    /// A chart.
+    Chart {
+        /// Name of the chart.
+        name: String,
+        /// What its lines show.
+        series: ChartSeries,
+        /// For `served`: variants of each picture, in order; if empty, one picture shows all
+        /// variants.
+        stages: Vec<Vec<String>>,
+    },
+    /// The report in these formats.
+    Report(Vec<String>),
+}
+
+/// What the lines of a picture show: variants, with a picture for each case, or the reverse.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ChartSeries {
+    /// All variants in one case.
+    #[default]
+    Variants,
+    /// All cases of one variant.
+    Cases,
+}
+
+/// A table, a chart, or the formats of the report: one of `table`, `chart` and `report`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(extend("oneOf" = [
+    { "required": ["table"] }, { "required": ["chart"] }, { "required": ["report"] }
+]))]
+pub struct OutputKeys {
+    /// A table.
+    table: Option<OutputTable>,
+    /// A chart.
+    chart: Option<OutputChart>,
+    /// What the lines of `served` and `ecdf-tail` show.
+    series: ChartSeries,
+    /// For `served`: one picture for each list of variants; ["all"] means all of them.
+    stages: Vec<OneOrMany<String>>,
+    /// Report files, named after the experiment.
+    report: Option<OneOrMany<OutputFormat>>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum OutputTable {
+    /// Every metric, with a column for each variant; always included.
+    ByMetric,
+    /// Percentiles of latencies, with a column for each variant.
+    LatencyPercentiles,
+    /// A table for each case, if all variants have the same two factors.
+    Factors,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum OutputChart {
+    /// The percentage of requests served within a time.
+    Served,
+    /// The slow end of the distribution.
+    EcdfTail,
+    /// Each metric as bars.
+    Bar,
+    /// Changes with their intervals.
+    Forest,
+    /// Flame graphs.
+    Flame,
+    /// The first metric in groups of bars, if all variants have the same two factors.
+    Factors,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum OutputFormat {
+    /// An HTML page.
+    Html,
+    /// Markdown, with its charts as SVG files.
+    Markdown,
+    /// JSON.
+    Json,
+    /// Comma-separated values.
+    Csv,
+}
+
+/// Resolves the outputs of the file, in order.
+pub fn resolve_outputs(
+    outputs: &[OutputKeys],
+    top: &FilePart,
+    variants: &[ExperimentVariant],
+) -> Result<Vec<ReportOutput>> {
+    let parts = top.list_items("output");
+    let resolve = |(keys, part): (&OutputKeys, &FilePart)| resolve_output(keys, part, variants);
+    outputs.iter().zip(&parts).map(resolve).collect()
+}
+
+fn resolve_output(
+    keys: &OutputKeys,
+    part: &FilePart,
+    variants: &[ExperimentVariant],
+) -> Result<ReportOutput> {
+    let chart_key = ["series", "stages"].into_iter().find(|key| part.has(key));
+    if let (Some(key), None) = (chart_key, keys.chart) {
+        return Err(part.value_error(key, "applies only to a chart"));
+    }
+    match (keys.table, keys.chart, &keys.report) {
+        (Some(table), None, None) => Ok(ReportOutput::Table(choice_name(&table))),
+        (None, Some(chart), None) => Ok(ReportOutput::Chart {
+            name: choice_name(&chart),
+            series: keys.series,
+            stages: resolve_stages(keys, part, variants)?,
+        }),
+        (None, None, Some(formats)) => {
+            Ok(ReportOutput::Report(formats.iter().map(choice_name).collect()))
+        }
+        _ => Err(part.wrong_table("must have exactly one of table, chart, report")),
+    }
+}
+
+/// Resolves lists of variants; `["all"]` means all of them.
+fn resolve_stages(
+    keys: &OutputKeys,
+    part: &FilePart,
+    variants: &[ExperimentVariant],
+) -> Result<Vec<Vec<String>>> {
+    let all_names: Vec<String> = variants.iter().map(|variant| variant.name.clone()).collect();
+    let mut found = Vec::new();
+    for OneOrMany(names) in &keys.stages {
+        if *names == ["all"] && !all_names.contains(&"all".to_owned()) {
+            found.push(all_names.clone());
+            continue;
+        }
+        for name in names {
+            check_variant(part, "stages", name, variants)?;
+        }
+        found.push(names.clone());
+    }
+    Ok(found)
 }

@@ -1,11 +1,11 @@
 //! Reads `[group.target]`, which defines the program under test, and applies the changes of a
 //! variant. A server also has a port, a readiness check and a way to stop it.
 
-use super::command::{CommandArguments, CommandText, EnvironmentKeys, environment_changes};
-use super::load::LoadKeys;
+use super::load::{self, LoadKeys, VerifyKeys};
 use super::parameters::GroupParameters;
-use super::variant::VariantKeys;
-use super::verify::{self, VerifyKeys};
+use super::variant::{
+    CommandArguments, CommandText, EnvironmentKeys, VariantKeys, environment_changes,
+};
 use crate::file_part::{FilePart, nearest_hint};
 use crate::reader::unknown_name;
 use crate::value::{DurationValue, PlainValue, UrlPath, WholeNumber, checked, or_placeholder};
@@ -308,7 +308,7 @@ pub fn resolve_service(target: &TargetKeys, group: &FilePart, root: &Path) -> Re
         stop: target.stop.resolve_stop(),
         children: (target.expect_processes).map(|count| u32::try_from(count.0).unwrap_or(u32::MAX)),
         load: keys.resolve_load(&load, root)?,
-        verify: verify::resolve_verify(verify),
+        verify: load::resolve_verify(verify),
     })
 }
 

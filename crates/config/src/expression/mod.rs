@@ -12,7 +12,6 @@
 
 mod parser;
 mod print;
-mod value;
 
 pub use parser::{evaluate_arithmetic, parse_filter};
 

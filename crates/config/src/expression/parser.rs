@@ -18,7 +18,13 @@ impl ClaimExpression {
     /// # Errors
     /// Fails if the text is not a claim; the error shows the column.
     pub fn parse_claim(text: &str) -> Result<ClaimExpression, ExpressionError> {
-        ExpressionParser::new(text).whole_claim()
+        let (parser, begin, found) = ExpressionParser::whole_expression(text)?;
+        if is_truth(&found) {
+            return Ok(found);
+        }
+        Err(parser
+            .error_at(begin, "expected a comparison, found a number")
+            .with_hint("a claim must be a comparison, for example: rps(new) > rps(old)"))
     }
 }
 
@@ -28,13 +34,20 @@ impl ChangeGate {
     /// # Errors
     /// Fails if the text is not a list of gates; the error shows the column.
     pub fn parse(text: &str) -> Result<Vec<ChangeGate>, ExpressionError> {
-        ExpressionParser::new(text).whole_gates()
+        let mut parser = ExpressionParser::new(text);
+        let mut gates = vec![parser.parse_gate()?];
+        while parser.take_word("and") {
+            gates.push(parser.parse_gate()?);
+        }
+        parser.expect_end()?;
+        Ok(gates)
     }
 }
 
 /// Evaluates a string such as `2*8+1` or `5%`; `None` if it is not a number.
 pub fn evaluate_arithmetic(text: &str) -> Option<f64> {
-    let expression = ExpressionParser::new(text).whole_number().ok()?;
+    let (_, _, expression) = ExpressionParser::whole_expression(text).ok()?;
+    // A comparison has no number.
     let value = expression.evaluate_number(&|_| None, &|_| None)?;
     // A string with a unit is not a plain number.
     let is_plain = value.is_finite() && expression.quantities().is_empty();
@@ -46,7 +59,10 @@ pub fn evaluate_arithmetic(text: &str) -> Option<f64> {
 /// # Errors
 /// Fails if the text is not a filter; the error shows the column.
 pub fn parse_filter(text: &str) -> Result<CaseFilter, ExpressionError> {
-    ExpressionParser::new(text).whole_filter()
+    let mut parser = ExpressionParser::new(text);
+    let filter = parser.parse_filter_items("")?;
+    parser.expect_end()?;
+    Ok(filter)
 }
 
 struct ExpressionParser<'a> {
@@ -68,47 +84,19 @@ fn is_truth(part: &ClaimExpression) -> bool {
 
 impl<'a> ExpressionParser<'a> {
     /// Creates a parser at the start of the text.
-    pub fn new(text: &'a str) -> ExpressionParser<'a> {
+    fn new(text: &'a str) -> ExpressionParser<'a> {
         ExpressionParser { text, position: 0, depth: 0 }
     }
 
-    /// Parses the whole text as a claim, which is true or false.
-    pub fn whole_claim(mut self) -> ParseResult<ClaimExpression> {
-        let begin = self.skip_whitespace();
-        let found = self.parse_expression(0)?;
-        self.expect_end()?;
-        if is_truth(&found) {
-            Ok(found)
-        } else {
-            Err(self
-                .error_at(begin, "expected a comparison, found a number")
-                .with_hint("a claim must be a comparison, for example: rps(new) > rps(old)"))
-        }
-    }
-
-    /// Parses the whole text as a number.
-    pub fn whole_number(mut self) -> ParseResult<ClaimExpression> {
-        let begin = self.skip_whitespace();
-        let found = self.parse_expression(0)?;
-        self.expect_end()?;
-        if is_truth(&found) { Err(self.error_at(begin, "expected a number")) } else { Ok(found) }
-    }
-
-    /// Parses the whole text as a filter.
-    pub fn whole_filter(mut self) -> ParseResult<CaseFilter> {
-        let filter = self.parse_filter_items("")?;
-        self.expect_end()?;
-        Ok(filter)
-    }
-
-    /// Parses the whole text as gates.
-    pub fn whole_gates(mut self) -> ParseResult<Vec<ChangeGate>> {
-        let mut gates = vec![self.parse_gate()?];
-        while self.take_word("and") {
-            gates.push(self.parse_gate()?);
-        }
-        self.expect_end()?;
-        Ok(gates)
+    /// Parses the whole text. Also returns where the expression begins, and the parser, for errors.
+    fn whole_expression(
+        text: &'a str,
+    ) -> ParseResult<(ExpressionParser<'a>, usize, ClaimExpression)> {
+        let mut parser = ExpressionParser::new(text);
+        let begin = parser.skip_whitespace();
+        let found = parser.parse_expression(0)?;
+        parser.expect_end()?;
+        Ok((parser, begin, found))
     }
 
     fn parse_gate(&mut self) -> ParseResult<ChangeGate> {

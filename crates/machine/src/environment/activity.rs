@@ -5,13 +5,15 @@
 //! `speedwell doctor` reports a problem. Start at [`busy_machine`], [`ActivityInterval::start`] and
 //! [`ProcessWatch::take_snapshot`].
 
-use crate::environment::busy_processes::{self, OtherProcess};
-use crate::environment::file_tree::{FileTree, find_field};
-use crate::environment::processors;
-use crate::process::{cpu_ns_of, tree_of};
+use super::file_tree::{FileTree, find_field};
+use super::system;
+use crate::process::{cpu_ns_of, cpu_ns_of_others, name_of, tree_of};
 use rustix::param::page_size;
-use speedwell_model::{ActivitySnapshot, Environment};
+use speedwell_model::{ActivitySnapshot, Environment, KernelStats};
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -134,7 +136,7 @@ const LOADED_SHARE: f64 = 0.75;
 /// On a quiet machine, this takes well under a millisecond, because it only reads a few small
 /// kernel files. On a busy machine, it also observes the other processes for a tenth of a second.
 pub fn busy_machine() -> Option<String> {
-    describe_activity(&FileTree::with_root(Path::new("/")), busy_processes::find_busiest)
+    describe_activity(&FileTree::with_root(Path::new("/")), find_busiest)
 }
 
 fn describe_activity(
@@ -148,7 +150,7 @@ fn describe_activity(
     };
     let mut causes: Vec<String> =
         PressureResource::ALL.iter().filter_map(describe_high_pressure).collect();
-    let cpu_count = processors::available_count(tree).unwrap_or(1);
+    let cpu_count = system::available_count(tree).unwrap_or(1);
     let is_loaded =
         load_average(tree).is_some_and(|[now, _, _]| now > LOADED_SHARE * f64::from(cpu_count));
     if causes.is_empty() && !is_loaded {
@@ -161,7 +163,7 @@ fn describe_activity(
     if causes.is_empty() && used_cpus < LOADED_SHARE * f64::from(cpu_count) {
         return None;
     }
-    causes.extend(busy_processes::describe_processes(&processes, cpu_count));
+    causes.extend(describe_processes(&processes, cpu_count));
     Some(format!(
         "The machine is busy with other work ({}): expect noisy results; see 'speedwell doctor'.",
         causes.join("; ")
@@ -324,11 +326,206 @@ fn rss_bytes(tree: &FileTree, pid: i32) -> Option<u64> {
     (pages > 0).then_some(pages * page_size() as u64)
 }
 
+// Finds other processes that are using the processors now.
+
+/// How long processes are observed.
+const OBSERVATION_TIME: Duration = Duration::from_millis(100);
+
+/// A process that uses fewer processors than this counts as background activity and is ignored.
+const BACKGROUND_CPUS: f64 = 0.1;
+
+/// Maximum number of processes that a description names.
+const MAX_NAMED: usize = 3;
+
+/// A process other than this one and its descendants.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct OtherProcess {
+    /// Name and process ID.
+    pub name: String,
+    /// How many processors the process uses on average.
+    pub cpus: f64,
+}
+
+/// Returns the other processes that use the processors now, the busiest first. Takes a tenth of a
+/// second.
+pub(super) fn find_busiest() -> Vec<OtherProcess> {
+    let (begin, before) = (Instant::now(), cpu_ns_of_others());
+    std::thread::sleep(OBSERVATION_TIME);
+    let (after, elapsed_ns) = (cpu_ns_of_others(), begin.elapsed().as_nanos() as f64);
+    let cpus = after.iter().map(|(pid, ns)| {
+        let used = ns.saturating_sub(before.get(pid).copied().unwrap_or(0));
+        (*pid, (used as f64 / elapsed_ns))
+    });
+    let mut busy: Vec<(i32, f64)> = cpus.filter(|(_, cpus)| *cpus >= BACKGROUND_CPUS).collect();
+    busy.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let processes = busy.into_iter().map(|(pid, cpus)| {
+        let name = name_of(pid).map_or_else(String::new, |name| format!("'{name}' "));
+        OtherProcess { name: format!("{name}(process {pid})"), cpus }
+    });
+    processes.collect()
+}
+
+/// Describes the processes, as in `2 other processes use 1.6 of 2 processors: ...`; `None` if there
+/// are none.
+pub(super) fn describe_processes(processes: &[OtherProcess], processors: u32) -> Option<String> {
+    let used: f64 = processes.iter().map(|process| process.cpus).sum();
+    let subject = match processes.len() {
+        0 => return None,
+        1 => "another process uses".to_owned(),
+        count => format!("{count} other processes use"),
+    };
+    let mut names: Vec<&str> =
+        processes.iter().take(MAX_NAMED).map(|process| process.name.as_str()).collect();
+    if processes.len() > MAX_NAMED {
+        names.push("...");
+    }
+    let processors = match processors {
+        1 => "1 processor".to_owned(),
+        count => format!("{count} processors"),
+    };
+    Some(format!("{subject} {used:.1} of {processors}: {}", names.join(", ")))
+}
+
+// Reads the state of the machine during a run: steal time, pressure, frequency, temperature. Each
+// file is opened once per session. Optional files that are slow to read are not used. Recording
+// thus costs a few microseconds before and after a run, and nothing during the run.
+
+/// An optional file is not used if reading it takes longer than this. Some kernels sleep for 10 ms
+/// to determine a frequency.
+const MAX_READ_TIME: Duration = Duration::from_micros(20);
+
+/// The files of this machine that reveal disturbances of a run.
+#[derive(Debug)]
+pub struct RunSensors {
+    stat: SensorFile,
+    pressure: SensorFile,
+    load: SensorFile,
+    frequency: SensorFile,
+    throttled: [SensorFile; 2],
+    temperature: SensorFile,
+}
+
+/// Readings at the start of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct SensorReadings {
+    taken_at: Instant,
+    stolen: Option<(u64, u64)>,
+    waited_us: Option<u64>,
+    frequency_mhz: Option<f64>,
+    throttled: [Option<u64>; 2],
+}
+
+impl RunSensors {
+    /// Opens the sensors of this machine.
+    pub fn open() -> RunSensors {
+        RunSensors::open_below(&FileTree::with_root(Path::new("/")))
+    }
+
+    fn open_below(tree: &FileTree) -> RunSensors {
+        let cpu = |file: &str| {
+            SensorFile::open_if_fast(tree, &format!("/sys/devices/system/cpu/cpu0/{file}"))
+        };
+        RunSensors {
+            stat: SensorFile::open(tree, "/proc/stat"),
+            pressure: SensorFile::open(
+                tree,
+                &format!("/proc/pressure/{}", PressureResource::Cpu.name()),
+            ),
+            load: SensorFile::open(tree, "/proc/loadavg"),
+            frequency: cpu("cpufreq/scaling_cur_freq"),
+            throttled: [
+                cpu("thermal_throttle/core_throttle_count"),
+                cpu("thermal_throttle/package_throttle_count"),
+            ],
+            temperature: SensorFile::open_if_fast(tree, "/sys/class/thermal/thermal_zone0/temp"),
+        }
+    }
+
+    /// Reads the sensors just before a run.
+    pub fn read_start(&self) -> SensorReadings {
+        SensorReadings {
+            stolen: self.stat.read(parse_steal_ticks),
+            waited_us: self.pressure.read(parse_pressure_total),
+            frequency_mhz: self.frequency_mhz(),
+            throttled: self.throttle_counts(),
+            taken_at: Instant::now(),
+        }
+    }
+
+    /// Reads the sensors just after a run, and returns the kernel's statistics about the run.
+    pub fn read_end(&self, start: &SensorReadings) -> KernelStats {
+        let elapsed = start.taken_at.elapsed();
+        let waited = start.waited_us.zip(self.pressure.read(parse_pressure_total));
+        let stolen = start.stolen.zip(self.stat.read(parse_steal_ticks));
+        let frequency = start.frequency_mhz.zip(self.frequency_mhz());
+        let [core, package] = self.throttle_counts();
+        let increase = |from: Option<u64>, to: Option<u64>| Some(to?.saturating_sub(from?));
+        let throttled =
+            increase(start.throttled[0], core).zip(increase(start.throttled[1], package));
+        KernelStats {
+            steal: stolen.and_then(|(from, to)| stolen_share(from, to)),
+            pressure: waited.map(|(from, to)| waited_share(from, to, elapsed)),
+            frequency_mhz: frequency.map(|(from, to)| [from, to]),
+            throttled: throttled.map(|(core, package)| [core, package]),
+            load: self.load.read(parse_load).map(|[minute, ..]| minute),
+            temperature_c: self
+                .temperature
+                .read_number()
+                .map(|thousandths| thousandths as f64 / 1e3),
+        }
+    }
+
+    fn frequency_mhz(&self) -> Option<f64> {
+        self.frequency.read_number().map(|khz| khz as f64 / 1e3)
+    }
+
+    fn throttle_counts(&self) -> [Option<u64>; 2] {
+        [self.throttled[0].read_number(), self.throttled[1].read_number()]
+    }
+}
+
+/// A kernel file that is read repeatedly; `None` if it is missing, or optional and slow to read.
+#[derive(Debug)]
+struct SensorFile(Option<(File, RefCell<Vec<u8>>)>);
+
+impl SensorFile {
+    fn open(tree: &FileTree, path: &str) -> SensorFile {
+        let file = File::open(tree.resolve(path)).ok();
+        SensorFile(file.map(|file| (file, RefCell::new(vec![0; 4096]))))
+    }
+
+    /// Opens a file that contains a number. Closes it again if the number cannot be read, or if
+    /// reading is slow.
+    fn open_if_fast(tree: &FileTree, path: &str) -> SensorFile {
+        let source = SensorFile::open(tree, path);
+        source.read_number();
+        let begin = Instant::now();
+        let value = source.read_number();
+        match value {
+            Some(_) if begin.elapsed() <= MAX_READ_TIME => source,
+            _ => SensorFile(None),
+        }
+    }
+
+    /// Parses the beginning of the file.
+    fn read<T>(&self, parse: fn(&str) -> Option<T>) -> Option<T> {
+        let (file, buffer) = self.0.as_ref()?;
+        let mut bytes = buffer.borrow_mut();
+        let length = file.read_at(&mut bytes, 0).ok()?;
+        parse(str::from_utf8(&bytes[..length]).ok()?)
+    }
+
+    fn read_number(&self) -> Option<u64> {
+        self.read(|text| text.trim().parse().ok())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::environment::file_tree::fake::machine;
     use crate::process::{ProcessSpec, ServiceProcess};
+    use std::fs;
 
     #[test]
     fn load_pressure_and_steal_are_read() {
@@ -457,5 +654,82 @@ mod tests {
             }
         }
         assert!(asleep.voluntary_per_s.is_some_and(|rate| rate > 0.0), "{asleep:?}");
+    }
+
+    #[test]
+    fn the_busiest_are_named() {
+        let neighbour = |name: &str, cpus| OtherProcess { name: name.to_owned(), cpus };
+        assert_eq!(describe_processes(&[], 2), None);
+        let two = [neighbour("'a' (process 1)", 0.9), neighbour("'b' (process 2)", 0.7)];
+        assert_eq!(
+            describe_processes(&two, 2).unwrap(),
+            "2 other processes use 1.6 of 2 processors: 'a' (process 1), 'b' (process 2)"
+        );
+        let four = ["a", "b", "c", "d"].map(|name| neighbour(name, 0.25));
+        assert_eq!(
+            describe_processes(&four, 1).unwrap(),
+            "4 other processes use 1.0 of 1 processor: a, b, c, ..."
+        );
+    }
+
+    #[test]
+    fn our_own_children_are_not_listed() {
+        let child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
+        let mut child = child.unwrap();
+        let child_mark = format!("(process {})", child.id());
+        let found = find_busiest();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.iter().all(|one| !one.name.ends_with(&child_mark)), "{found:?}");
+    }
+
+    const CPU: &str = "/sys/devices/system/cpu/cpu0";
+
+    fn write(tree: &FileTree, path: &str, text: &str) {
+        fs::write(tree.resolve(path), text).unwrap();
+    }
+
+    #[test]
+    fn counters_are_recorded_as_their_increase_during_a_run() {
+        let throttle = |which: &str| format!("{CPU}/thermal_throttle/{which}_throttle_count");
+        let frequency = format!("{CPU}/cpufreq/scaling_cur_freq");
+        let tree = machine(&[
+            ("/proc/stat", "cpu  600 0 200 150 0 0 0 50 0 0\ncpu0 1\n"),
+            ("/proc/pressure/cpu", "some avg10=0.00 avg60=0.00 avg300=0.00 total=1000\n"),
+            ("/proc/loadavg", "0.50 1.00 1.00 1/2 3\n"),
+            (&frequency, "3000000\n"),
+            (&throttle("core"), "4\n"),
+            (&throttle("package"), "7\n"),
+            ("/sys/class/thermal/thermal_zone0/temp", "61500\n"),
+        ]);
+        // Reading may be slow on a busy machine, so the speed of the optional files is ignored
+        // here.
+        let mut sensors = RunSensors::open_below(&tree);
+        let open = |path: &str| SensorFile::open(&tree, path);
+        sensors.frequency = open(&frequency);
+        sensors.throttled = [open(&throttle("core")), open(&throttle("package"))];
+        sensors.temperature = open("/sys/class/thermal/thermal_zone0/temp");
+        let start = sensors.read_start();
+        write(&tree, "/proc/stat", "cpu  690 0 200 150 0 0 0 60 0 0\ncpu0 1\n");
+        write(&tree, "/proc/pressure/cpu", "some avg10=0.00 total=999999999999\n");
+        write(&tree, &frequency, "2400000\n");
+        write(&tree, &throttle("package"), "9\n");
+        assert_eq!(
+            sensors.read_end(&start),
+            KernelStats {
+                steal: Some(0.1),
+                pressure: Some(1.0),
+                frequency_mhz: Some([3000.0, 2400.0]),
+                throttled: Some([0, 2]),
+                load: Some(0.5),
+                temperature_c: Some(61.5),
+            }
+        );
+    }
+
+    #[test]
+    fn values_that_the_kernel_does_not_provide_are_absent() {
+        let sensors = RunSensors::open_below(&machine(&[("/proc/stat", "cpu 1 2\n")]));
+        assert_eq!(sensors.read_end(&sensors.read_start()), KernelStats::default());
     }
 }

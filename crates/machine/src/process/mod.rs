@@ -5,26 +5,19 @@
 //! This module knows nothing about benchmarks. Start with [`run_child`]; [`ProcessSpec`] describes
 //! what to start, and [`ProcessOutcome`] describes how the process ended.
 
-mod activity;
-mod channel;
 mod interrupt;
 mod listeners;
 mod process_tree;
 mod scheduling;
 mod scratch;
 mod service;
-mod sock_diag;
 mod spec;
-mod stopwatch;
 mod supervise;
-mod syscalls;
-mod unsupervised;
 
-pub use activity::{ActivityGuard, begin_activity, current_activity};
-pub use channel::{ChannelKind, ChildConversation, NextStep, OutputStream};
 pub use interrupt::{
-    InterruptedEarly, check_interrupted, clear_interrupt, install_handlers, interrupt_flag,
-    is_interrupt_requested, request_interrupt, with_stop_flag,
+    ActivityGuard, InterruptedEarly, begin_activity, check_interrupted, clear_interrupt,
+    current_activity, install_handlers, interrupt_flag, is_interrupt_requested, request_interrupt,
+    with_stop_flag,
 };
 pub use listeners::{all_holders_of, holders_of, sockets_at, sockets_at_path};
 pub use process_tree::{
@@ -33,12 +26,10 @@ pub use process_tree::{
 };
 pub use scheduling::{CpuSet, RealTimeGuard, TimeSlice, UnusableCpu};
 pub use scratch::{ScratchFolder, effective_user_id};
-pub use service::ServiceProcess;
+pub use service::{ProcessStopwatch, ServiceProcess, TimedExecution};
 pub use spec::{
-    CapturedStream, ProcessEnd, ProcessOutcome, ProcessSpec, ShutdownOutcome, ShutdownPolicy,
-    resolve_program, shell_line,
+    CapturedStream, ChannelKind, ChildConversation, NextStep, OutputStream, ProcessEnd,
+    ProcessOutcome, ProcessSpec, ShutdownOutcome, ShutdownPolicy, resolve_program, shell_line,
 };
 pub use speedwell_model::clock::WaitClock;
-pub use stopwatch::{ProcessStopwatch, TimedExecution};
-pub use supervise::{run_child, unix_time_ms};
-pub use unsupervised::{run_attached, spawn_detached};
+pub use supervise::{run_attached, run_child, spawn_detached, unix_time_ms};

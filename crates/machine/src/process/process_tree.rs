@@ -6,7 +6,7 @@
 //! we become the parent of such orphans, and so learn of them. Start at [`tree_of`],
 //! [`kill_leftovers`] and [`ProcessIdentity::current_process`].
 
-use crate::process::syscalls::cpu_ns_of_process;
+use crate::process::scheduling::cpu_ns_of_process;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper,

@@ -3,14 +3,19 @@
 //! The child survives Ctrl-C, because its open requests have to be completed first. Start at
 //! [`ServiceProcess::start`].
 
-use super::{ChildConversation, ProcessOutcome, ProcessSpec, channel};
-use crate::process::supervise::run_until;
+use super::scheduling::reap_child;
+use super::spec::open_pipe;
+use super::supervise::run_until;
+use super::{ChildConversation, ProcessEnd, ProcessOutcome, ProcessSpec};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use speedwell_model::clock::WaitClock;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A process that is alive this long after its connections were lost is not dying. The time is
 /// generous, because a dying process may first write a large core dump.
@@ -45,7 +50,7 @@ impl ServiceProcess {
         spec: ProcessSpec,
         mut conversation: impl ChildConversation + Send + 'static,
     ) -> io::Result<ServiceProcess> {
-        let (end, end_pipe) = channel::open_pipe()?;
+        let (end, end_pipe) = open_pipe()?;
         let clock = spec.clock;
         let (sender, started) = mpsc::channel();
         // The thread that starts the child must outlive the child: the kernel kills a child when
@@ -125,11 +130,89 @@ fn join_listener(listener: JoinHandle<io::Result<ProcessOutcome>>) -> io::Result
     listener.join().unwrap_or_else(|_| Err(io::Error::other("its listener thread panicked")))
 }
 
+// Times one short process from start to end, including its resource usage. Nothing reads the
+// output of the process, and no other thread waits for the process. So the result is the time that
+// the operating system takes to start, execute and end the process.
+
+/// Cost of one execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimedExecution {
+    /// Time from just before the process started until we knew that it had ended, in nanoseconds.
+    pub wall_ns: u64,
+    /// Processor time in user mode, in nanoseconds.
+    pub user_ns: u64,
+    /// Processor time in kernel mode, in nanoseconds.
+    pub system_ns: u64,
+    /// Peak resident set.
+    pub max_rss_bytes: u64,
+    /// How the process ended.
+    pub ended: ProcessEnd,
+}
+
+/// Times processes one after the other. Another thread may kill the running process and later ones.
+#[derive(Debug, Default)]
+pub struct ProcessStopwatch {
+    running: AtomicI32,
+    stopped: AtomicBool,
+}
+
+impl ProcessStopwatch {
+    /// Executes `command` and waits for it to exit.
+    ///
+    /// # Errors
+    /// Fails if the process cannot be started.
+    pub fn time_process(&self, command: &mut Command) -> io::Result<TimedExecution> {
+        let begin = Instant::now();
+        let child = command.spawn()?;
+        let pid = Pid::from_child(&child);
+        self.running.store(pid.as_raw_pid(), Ordering::SeqCst);
+        if self.is_stopped() {
+            kill(pid);
+        }
+        // This waits for the pid, because the process may not lead a process group.
+        let reaped = reap_child(pid);
+        let wall_ns = begin.elapsed().as_nanos() as u64;
+        self.running.store(0, Ordering::SeqCst);
+        let (status, usage) = reaped?;
+        Ok(TimedExecution {
+            wall_ns,
+            user_ns: usage.user_ns,
+            system_ns: usage.system_ns,
+            max_rss_bytes: usage.max_rss_bytes,
+            ended: status.into(),
+        })
+    }
+
+    /// Kills the running process, and every process that is started before
+    /// [`ProcessStopwatch::resume`] is called.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        if let Some(pid) = Pid::from_raw(self.running.load(Ordering::SeqCst)) {
+            kill(pid);
+        }
+    }
+
+    /// Allows processes to be started again.
+    pub fn resume(&self) {
+        self.stopped.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether [`ProcessStopwatch::stop`] was called after the last [`ProcessStopwatch::resume`].
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+}
+
+/// Kills the process and the group that the process leads. If the process has been reaped, that was
+/// only a moment ago, and the kernel does not reuse a pid that quickly.
+fn kill(pid: Pid) {
+    let _ = kill_process_group(pid, Signal::KILL);
+    let _ = kill_process(pid, Signal::KILL);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::ProcessEnd;
-    use std::time::{Duration, Instant};
 
     fn shell(script: &str) -> ServiceProcess {
         let mut spec = ProcessSpec::new("/bin/sh").args(["-c", script]);

@@ -8,10 +8,9 @@ use super::check::{ToleranceCheck, print_head, print_row};
 use super::experiment::{simulate_blocks, test_blocks};
 use super::noise::{NoiseModel, SimulationRandom, normal_noise};
 use super::repeat::repeat_parallel;
-use speedwell_stats::multiple::{adjust_holm, benjamini_hochberg};
 use speedwell_stats::sequential::{
-    AdjustPValues, ComparisonFamily, DEFAULT_DELTA, RepeatedP, SequentialDesign,
-    survives_correction,
+    AdjustPValues, ComparisonFamily, DEFAULT_DELTA, RepeatedP, SequentialDesign, adjust_holm,
+    benjamini_hochberg, survives_correction,
 };
 
 /// Sizes of families, with the number of families for each in thousandths of the repetitions.

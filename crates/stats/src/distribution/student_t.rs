@@ -3,7 +3,7 @@
 //!
 //! Start at [`two_sided`]; [`upper_quantile`] goes in the other direction.
 
-use super::{decreasing_root, normal};
+use super::{continued_fraction, decreasing_root, normal};
 use std::f64::consts::{PI, SQRT_2};
 
 /// Above this limit, the expansion about the normal distribution is used. There, only its last
@@ -164,33 +164,6 @@ fn ln_beta_half(a: f64) -> f64 {
         + r.powi(4) * -21.0 / 32768.0
         + r.powi(5) * -399.0 / 262144.0;
     ln_gamma_half - 0.5 * a.ln() - series.ln_1p()
-}
-
-/// The continued fraction of the incomplete beta function (Abramowitz and Stegun 26.5.8), by the
-/// modified method of Lentz (Applied Optics 15, 1976).
-pub(super) fn continued_fraction(a: f64, b: f64, x: f64) -> f64 {
-    const TINY: f64 = 1e-300;
-    let away_from_zero = |v: f64| if v.abs() < TINY { TINY } else { v };
-    let mut c = 1.0;
-    let mut d = 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0));
-    let mut result = d;
-    // Takes about sqrt(a) iterations, a few hundred at most.
-    for iteration in 1..10_000 {
-        let m = f64::from(iteration);
-        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
-        d = 1.0 / away_from_zero(1.0 + even * d);
-        c = away_from_zero(1.0 + even / c);
-        result *= d * c;
-        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
-        d = 1.0 / away_from_zero(1.0 + odd * d);
-        c = away_from_zero(1.0 + odd / c);
-        let factor = d * c;
-        result *= factor;
-        if (factor - 1.0).abs() < 4e-16 {
-            break;
-        }
-    }
-    result
 }
 
 #[cfg(test)]

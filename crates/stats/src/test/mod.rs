@@ -10,13 +10,11 @@ pub mod mann_whitney;
 pub mod signed_rank;
 pub mod stratified;
 pub mod welch;
-pub mod welch_anova;
 
 pub use mann_whitney::{MannWhitney, PValueMethod, mann_whitney};
 pub use signed_rank::{SignedRank, SignedRankError, signed_rank};
 pub use stratified::{StratifiedError, StratifiedRank, TailProbabilities, stratified_rank};
-pub use welch::{WelchError, WelchTest, welch};
-pub use welch_anova::{WelchAnova, welch_anova};
+pub use welch::{WelchAnova, WelchError, WelchTest, welch, welch_anova};
 
 /// Two-sided p-value of Fisher's exact test for an event that occurred `happened` times out of
 /// `all` on each side. Given the margins, this is the probability of all tables that are at most as

@@ -10,7 +10,6 @@
 use crate::distribution::normal;
 use crate::interval::Interval;
 use crate::test::TailProbabilities;
-use std::fmt;
 
 /// Maximum number of pairs for the exact distribution: 200 pairs take 4 million additions.
 const MAX_EXACT_PAIRS: usize = 200;
@@ -20,29 +19,18 @@ const MAX_EXACT_PAIRS: usize = 200;
 const TIE: f64 = 1e-13;
 
 /// Why the test is undefined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SignedRankError {
     /// A value of the pair at this index is not a positive finite number, so it has no logarithm.
+    #[error("a value of pair {index} is not a positive finite number")]
     NotPositive {
         /// Index into the pairs.
         index: usize,
     },
     /// There is no pair.
+    #[error("no pairs")]
     NoPair,
 }
-
-impl fmt::Display for SignedRankError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SignedRankError::NotPositive { index } => {
-                write!(f, "a value of pair {index} is not a positive finite number")
-            }
-            SignedRankError::NoPair => f.write_str("no pairs"),
-        }
-    }
-}
-
-impl std::error::Error for SignedRankError {}
 
 /// Result of the signed-rank test, from which ratio and intervals are computed.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use serde_json::Value;
 use speedwell_stats::BlockObservation;
 use speedwell_stats::describe::mean;
-use speedwell_stats::distribution::mean_squares::{chi_squared_upper_quantile, f_upper_quantile};
+use speedwell_stats::distribution::{chi_squared_upper_quantile, f_upper_quantile};
 use speedwell_stats::test::stratified_rank;
 use speedwell_stats::variance::variance_components;
 

@@ -22,7 +22,7 @@ const OVERHEAD: &str =
 fn read_with(text: &str, set: &[(&str, &str)], usable: u32) -> Result<Experiment> {
     let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let set: Vec<(String, String)> = set.iter().map(pair).collect();
-    resolve_file(&tree::parse_toml(text)?, "file", Path::new("/x"), &set, usable)
+    resolve_file(&parse_toml(text)?, "file", Path::new("/x"), &set, usable)
 }
 
 pub fn read_experiment(text: &str) -> Result<Experiment> {
@@ -280,8 +280,8 @@ fn an_exit_status_may_depend_on_the_case_and_a_time_on_marks() {
 #[test]
 fn json_says_the_same_as_toml() {
     for text in [TOPOLOGIES, OVERHEAD] {
-        let toml = tree::parse_toml(text).unwrap();
-        let json = tree::parse_json(&as_json(text)).unwrap();
+        let toml = parse_toml(text).unwrap();
+        let json = parse_json(&as_json(text)).unwrap();
         let one = resolve_file(&toml, "file", Path::new("/x"), &[], 8).unwrap();
         let other = resolve_file(&json, "file", Path::new("/x"), &[], 8).unwrap();
         for ((group, cases), (twin, _)) in one.group_cases().zip(other.group_cases()) {
@@ -314,7 +314,7 @@ fn a_name_in_quotes_is_kept_as_it_is_with_its_dots() {
 fn mistakes_in_json_are_reported_with_their_path() {
     let wrong =
         TOPOLOGIES.replace("pipelining", "x").replace("keepalive   = true", "keepalife = true");
-    let json = tree::parse_json(&as_json(&wrong)).unwrap();
+    let json = parse_json(&as_json(&wrong)).unwrap();
     let message = resolve_file(&json, "file", Path::new("/x"), &[], 8).unwrap_err().to_string();
     assert_eq!(
         message,

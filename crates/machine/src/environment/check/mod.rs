@@ -7,56 +7,12 @@
 
 mod hardware;
 mod limits;
-mod load;
-mod processor;
 
 pub(crate) use hardware::{check_battery, throttle_count};
-pub use limits::check_free_disk;
+pub use limits::{CheckResult, CheckState, check_free_disk};
 
 use crate::environment::file_tree::FileTree;
 use std::path::Path;
-
-/// The result of a check.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckResult {
-    /// Subject of the check: `cpu governor`, `toolchain node`.
-    pub name: String,
-    /// What the finding means for measurements.
-    pub state: CheckState,
-    /// Finding, as a sentence fragment.
-    pub found: String,
-    /// Remedy: a shell command if possible, else advice.
-    pub remedy: Option<String>,
-}
-
-/// What a finding means for measurements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CheckState {
-    /// The finding is as desired.
-    Good,
-    /// Something is missing, or the system does not report it. This is not a problem in itself.
-    Unknown,
-    /// Results get noisier or less comparable.
-    Warning,
-    /// Results are probably wrong.
-    Bad,
-}
-
-impl CheckResult {
-    fn new(name: impl Into<String>, state: CheckState, found: impl Into<String>) -> CheckResult {
-        CheckResult { name: name.into(), state, found: found.into(), remedy: None }
-    }
-
-    fn not_reported(name: impl Into<String>) -> CheckResult {
-        CheckResult::new(name, CheckState::Unknown, "not reported by the system")
-    }
-
-    /// Adds a remedy, if the state requires one.
-    fn with_remedy(self, remedy: impl Into<String>) -> CheckResult {
-        let is_due = matches!(self.state, CheckState::Warning | CheckState::Bad);
-        CheckResult { remedy: is_due.then(|| remedy.into()), ..self }
-    }
-}
 
 /// Runs all checks that need no information beyond the machine itself; [`check_free_disk`] needs to
 /// know where the results are stored.
@@ -67,12 +23,12 @@ impl CheckResult {
 pub fn run_all_checks(root: &Path) -> Vec<CheckResult> {
     let tree = &FileTree::with_root(root);
     // Check load and noise first: the work of the other checks would increase both.
-    let load_checks = load::run_checks(tree);
-    let noise = load::check_noise();
+    let load_checks = limits::load_checks(tree);
+    let noise = limits::check_noise();
     let clock = hardware::clock_checks(tree);
     let search = std::env::var_os("PATH").unwrap_or_default();
     [
-        processor::run_checks(tree),
+        hardware::processor_checks(tree),
         load_checks,
         vec![noise],
         clock,

@@ -71,13 +71,8 @@ pub fn run_guard(machine: &TunableMachine, limit: Option<Duration>) -> Result<()
 /// Waits until one of these descriptors is ready, the deadline passes, or a signal arrives.
 fn wait_for_event(events: &mut [PollFd<'_>], deadline: Option<Instant>) {
     while !process::is_interrupt_requested() {
-        let timeout =
-            deadline.map(|end| end.saturating_duration_since(Instant::now())).map(|remaining| {
-                Timespec {
-                    tv_sec: remaining.as_secs() as i64,
-                    tv_nsec: i64::from(remaining.subsec_nanos()),
-                }
-            });
+        let remaining = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+        let timeout = remaining.and_then(|remaining| Timespec::try_from(remaining).ok());
         if poll(events, timeout.as_ref()).is_ok() {
             return;
         }

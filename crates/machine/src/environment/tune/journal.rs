@@ -183,7 +183,7 @@ impl TuneJournal {
     ///
     /// # Errors
     /// Fails if the journal cannot be parsed.
-    pub(in crate::environment) fn read(tree: &FileTree) -> Result<Option<TuneJournal>> {
+    pub(crate) fn read(tree: &FileTree) -> Result<Option<TuneJournal>> {
         Ok(TuneJournal::read_stored(tree)?.filter(|journal| !journal.is_stale(tree)))
     }
 

@@ -7,7 +7,7 @@
 //! [`KNOBS`].
 
 use super::machine::TunableMachine;
-use crate::environment::processors::{self, format_cpu_list, is_processor, parse_cpu_list};
+use crate::environment::system::{self, format_cpu_list, is_processor, parse_cpu_list};
 use std::collections::BTreeSet;
 
 const CPU: &str = "/sys/devices/system/cpu";
@@ -45,6 +45,10 @@ impl TuneRequest {
     }
 }
 
+/// The settings of a knob, or why it has none.
+type FoundSettings = Result<Vec<DesiredSetting>, MissingReason>;
+type FindSettings = fn(&TunableMachine, &TuneRequest) -> FoundSettings;
+
 /// A knob: settings changed together for one purpose.
 #[derive(Debug)]
 pub struct TuneKnob {
@@ -55,8 +59,7 @@ pub struct TuneKnob {
     /// Whether the knob is applied by default. Other knobs disable something that users may miss.
     pub is_usual: bool,
     /// Determines the settings of the knob and their desired values.
-    pub(super) find:
-        fn(&TunableMachine, &TuneRequest) -> Result<Vec<DesiredSetting>, MissingReason>,
+    pub(super) find: FindSettings,
 }
 
 /// A setting with its desired value.
@@ -87,99 +90,67 @@ pub(super) enum MissingReason {
 
 /// All knobs, in the order in which they are applied.
 pub const KNOBS: [TuneKnob; 14] = [
-    TuneKnob {
-        name: "governor",
-        effect: "the frequency no longer follows the load",
-        is_usual: true,
-        find: |machine, _| {
-            policy_settings(machine, "scaling_governor", |_| text_value("performance"))
-        },
-    },
-    TuneKnob {
-        name: "turbo",
-        effect: "the frequency no longer depends on temperature and other cores",
-        is_usual: true,
-        find: turbo_setting,
-    },
-    TuneKnob {
-        name: "minimum-frequency",
-        effect: "with turbo off, the frequency stays at its maximum",
-        is_usual: true,
-        find: minimum_frequency,
-    },
-    TuneKnob {
-        name: "smt",
-        effect: "no two threads share a core",
-        is_usual: false,
-        find: smt_settings,
-    },
-    TuneKnob {
-        name: "aslr",
-        effect: "stays on: with a single layout, results would be precise but biased",
-        is_usual: true,
-        find: |machine, _| single_setting(machine, &format!("{KERNEL}/randomize_va_space"), "2"),
-    },
-    TuneKnob {
-        name: "irq",
-        effect: "interrupts go to processors outside --cpus",
-        is_usual: true,
-        find: interrupt_settings,
-    },
-    TuneKnob {
-        name: "own-cpus",
-        effect: "the scheduler runs nothing else on the command's processors",
-        is_usual: true,
-        find: own_cpu_settings,
-    },
-    TuneKnob {
-        name: "huge-pages",
-        effect: "only programs that request huge pages get them",
-        is_usual: true,
-        find: |machine, _| {
-            single_setting(machine, "/sys/kernel/mm/transparent_hugepage/enabled", "madvise")
-        },
-    },
-    TuneKnob {
-        name: "swap",
-        effect: "memory in use is swapped out last; swap stays available",
-        is_usual: true,
-        find: |machine, _| single_setting(machine, "/proc/sys/vm/swappiness", "1"),
-    },
-    TuneKnob {
-        name: "numa",
-        effect: "the kernel does not move memory between nodes, nor unmap it to see who uses it",
-        is_usual: true,
-        find: |machine, _| single_setting(machine, &format!("{KERNEL}/numa_balancing"), "0"),
-    },
-    TuneKnob {
-        name: "timers",
-        effect: "timers stay on the processor that set them",
-        is_usual: true,
-        find: |machine, _| single_setting(machine, &format!("{KERNEL}/timer_migration"), "0"),
-    },
-    TuneKnob {
-        name: "watchdog",
-        effect: "the kernel's lockup detector uses no interrupts and no counter",
-        is_usual: true,
-        find: watchdog_settings,
-    },
-    TuneKnob {
-        name: "perf-rate",
-        effect: "perf interrupts at most once a second, so --profile gets one sample a second",
-        is_usual: false,
-        find: |machine, _| {
-            single_setting(machine, &format!("{KERNEL}/perf_event_max_sample_rate"), "1")
-        },
-    },
-    TuneKnob {
-        name: "priority",
-        effect: "the command has priority over ordinary work (nice -10)",
-        is_usual: true,
-        // This knob changes no setting of the machine. The tuner raises its own priority, and the
-        // command inherits it.
-        find: |_, request| needs_command(request).map(|()| Vec::new()),
-    },
+    usual("governor", "the frequency no longer follows the load", |machine, _| {
+        policy_settings(machine, "scaling_governor", |_| text_value("performance"))
+    }),
+    usual("turbo", "the frequency no longer depends on temperature and other cores", turbo_setting),
+    usual(
+        "minimum-frequency",
+        "with turbo off, the frequency stays at its maximum",
+        minimum_frequency,
+    ),
+    on_request("smt", "no two threads share a core", smt_settings),
+    usual(
+        "aslr",
+        "stays on: with a single layout, results would be precise but biased",
+        |machine, _| single_setting(machine, &format!("{KERNEL}/randomize_va_space"), "2"),
+    ),
+    usual("irq", "interrupts go to processors outside --cpus", interrupt_settings),
+    usual(
+        "own-cpus",
+        "the scheduler runs nothing else on the command's processors",
+        own_cpu_settings,
+    ),
+    usual("huge-pages", "only programs that request huge pages get them", |machine, _| {
+        single_setting(machine, "/sys/kernel/mm/transparent_hugepage/enabled", "madvise")
+    }),
+    usual("swap", "memory in use is swapped out last; swap stays available", |machine, _| {
+        single_setting(machine, "/proc/sys/vm/swappiness", "1")
+    }),
+    usual(
+        "numa",
+        "the kernel does not move memory between nodes, nor unmap it to see who uses it",
+        |machine, _| single_setting(machine, &format!("{KERNEL}/numa_balancing"), "0"),
+    ),
+    usual("timers", "timers stay on the processor that set them", |machine, _| {
+        single_setting(machine, &format!("{KERNEL}/timer_migration"), "0")
+    }),
+    usual(
+        "watchdog",
+        "the kernel's lockup detector uses no interrupts and no counter",
+        watchdog_settings,
+    ),
+    on_request(
+        "perf-rate",
+        "perf interrupts at most once a second, so --profile gets one sample a second",
+        |machine, _| single_setting(machine, &format!("{KERNEL}/perf_event_max_sample_rate"), "1"),
+    ),
+    // This knob changes no setting of the machine. The tuner raises its own priority, and the
+    // command inherits it.
+    usual("priority", "the command has priority over ordinary work (nice -10)", |_, request| {
+        needs_command(request).map(|()| Vec::new())
+    }),
 ];
+
+/// A knob that is applied by default.
+const fn usual(name: &'static str, effect: &'static str, find: FindSettings) -> TuneKnob {
+    TuneKnob { name, effect, is_usual: true, find }
+}
+
+/// A knob that is applied only if it is named.
+const fn on_request(name: &'static str, effect: &'static str, find: FindSettings) -> TuneKnob {
+    TuneKnob { name, effect, is_usual: false, find }
+}
 
 fn text_value(value: &str) -> DesiredValue {
     DesiredValue::Text(value.to_owned())
@@ -201,20 +172,13 @@ fn missing_here<T>(note: impl Into<String>) -> Result<T, MissingReason> {
 ///
 /// # Errors
 /// Fails if none of them exists.
-fn existing_settings(
-    machine: &TunableMachine,
-    desired: Vec<DesiredSetting>,
-) -> Result<Vec<DesiredSetting>, MissingReason> {
+fn existing_settings(machine: &TunableMachine, desired: Vec<DesiredSetting>) -> FoundSettings {
     let existing = |setting: &DesiredSetting| machine.current_value(&setting.path).is_some();
     let existing: Vec<DesiredSetting> = desired.into_iter().filter(existing).collect();
     if existing.is_empty() { missing_setting(machine) } else { Ok(existing) }
 }
 
-fn single_setting(
-    machine: &TunableMachine,
-    path: &str,
-    value: &str,
-) -> Result<Vec<DesiredSetting>, MissingReason> {
+fn single_setting(machine: &TunableMachine, path: &str, value: &str) -> FoundSettings {
     existing_settings(machine, vec![desired_text(path, value)])
 }
 
@@ -229,7 +193,7 @@ fn policy_settings(
     machine: &TunableMachine,
     file: &str,
     value: impl Fn(&str) -> DesiredValue,
-) -> Result<Vec<DesiredSetting>, MissingReason> {
+) -> FoundSettings {
     let online = online_cpus(machine);
     let is_online = |cpus: &[u32]| cpus.iter().any(|cpu| online.contains(cpu));
     let mut folders: Vec<String> = machine.tree.list_names(&format!("{CPU}/cpufreq"));
@@ -254,25 +218,19 @@ fn policy_settings(
     existing_settings(machine, wishes.collect())
 }
 
-fn turbo_setting(
-    machine: &TunableMachine,
-    _: &TuneRequest,
-) -> Result<Vec<DesiredSetting>, MissingReason> {
+fn turbo_setting(machine: &TunableMachine, _: &TuneRequest) -> FoundSettings {
     // Intel's driver has a switch of its own and ignores the generic switch.
     single_setting(machine, &format!("{CPU}/intel_pstate/no_turbo"), "1")
         .or_else(|_| single_setting(machine, &format!("{CPU}/cpufreq/boost"), "0"))
 }
 
 pub(super) fn has_turbo(machine: &TunableMachine) -> bool {
-    processors::turbo_state(&machine.tree).is_some_and(|turbo| turbo.is_enabled)
+    system::turbo_state(&machine.tree).is_some_and(|turbo| turbo.is_enabled)
 }
 
 pub(super) const WITH_TURBO: &str = "only with turbo off";
 
-fn minimum_frequency(
-    machine: &TunableMachine,
-    request: &TuneRequest,
-) -> Result<Vec<DesiredSetting>, MissingReason> {
+fn minimum_frequency(machine: &TunableMachine, request: &TuneRequest) -> FoundSettings {
     if has_turbo(machine) && !request.mentions_knob("turbo") {
         return missing_here(WITH_TURBO);
     }
@@ -284,10 +242,7 @@ fn minimum_frequency(
 /// Returns the settings that switch threads off. With `--cpus`, only threads that share a core with
 /// one of the listed processors are switched off. Without `--cpus`, one thread per core stays on.
 /// The first processor cannot be switched off.
-fn smt_settings(
-    machine: &TunableMachine,
-    request: &TuneRequest,
-) -> Result<Vec<DesiredSetting>, MissingReason> {
+fn smt_settings(machine: &TunableMachine, request: &TuneRequest) -> FoundSettings {
     let online = online_cpus(machine);
     let siblings = |cpu: u32| {
         let list = machine.tree.read_text(format!("{CPU}/cpu{cpu}/topology/thread_siblings_list"));
@@ -333,10 +288,7 @@ const NEEDS_CPUS: MissingReason = MissingReason::Option("--cpus CPUS");
 /// The service that distributes interrupts over all processors.
 const IRQ_BALANCER: &str = "service:irqbalance";
 
-fn interrupt_settings(
-    machine: &TunableMachine,
-    request: &TuneRequest,
-) -> Result<Vec<DesiredSetting>, MissingReason> {
+fn interrupt_settings(machine: &TunableMachine, request: &TuneRequest) -> FoundSettings {
     let Some(reserved) = &request.cpus else {
         return Err(NEEDS_CPUS);
     };
@@ -374,10 +326,7 @@ fn cpu_mask(cpus: &[u32]) -> String {
 
 /// Returns the settings that create a version 2 control group with exclusive processors (kernel
 /// documentation, `admin-guide/cgroup-v2.rst`, "cpuset.cpus.partition").
-fn own_cpu_settings(
-    machine: &TunableMachine,
-    request: &TuneRequest,
-) -> Result<Vec<DesiredSetting>, MissingReason> {
+fn own_cpu_settings(machine: &TunableMachine, request: &TuneRequest) -> FoundSettings {
     let Some(reserved) = &request.cpus else {
         return Err(NEEDS_CPUS);
     };
@@ -412,10 +361,7 @@ fn memory_nodes(machine: &TunableMachine, cpus: &[u32]) -> Vec<u32> {
     nodes.collect()
 }
 
-fn watchdog_settings(
-    machine: &TunableMachine,
-    _: &TuneRequest,
-) -> Result<Vec<DesiredSetting>, MissingReason> {
+fn watchdog_settings(machine: &TunableMachine, _: &TuneRequest) -> FoundSettings {
     let watchdogs = ["nmi_watchdog", "watchdog"];
     let wishes = watchdogs.map(|name| desired_text(format!("{KERNEL}/{name}"), "0"));
     existing_settings(machine, wishes.into())

@@ -8,8 +8,7 @@
 //! machine can also kill the tuner at a given step.
 
 use crate::environment::file_tree::FileTree;
-use crate::environment::processors::{format_cpu_list, parse_cpu_list};
-use crate::environment::system;
+use crate::environment::system::{self, format_cpu_list, parse_cpu_list};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::io::Errno;
 use rustix::process::{Signal, geteuid, getpid, kill_process};

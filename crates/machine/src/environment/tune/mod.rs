@@ -18,7 +18,7 @@ pub use machine::TunableMachine;
 
 use crate::environment::check::{CheckState, check_battery, throttle_count};
 use crate::environment::file_tree::FileTree;
-use crate::environment::processors::format_cpu_list;
+use crate::environment::system::format_cpu_list;
 use crate::process::{ProcessIdentity, unix_time_ms};
 use anyhow::{Result, bail};
 use journal::boot_id;
