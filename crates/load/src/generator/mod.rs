@@ -5,27 +5,21 @@
 //! through mailboxes. Start at [`run`], which starts the threads and monitors them. Continue with
 //! `worker`, the event loop of a thread, and `connection`.
 
-mod batcher;
 mod channel;
 mod clock;
 mod connection;
-mod connection_facts;
 mod core;
 mod multiplex;
 mod pacing;
-mod pipeline;
-mod poll;
 mod probe;
 mod progress;
 mod protocol;
 #[cfg(feature = "http3")]
 mod quic;
 mod recorder;
-mod request_source;
-mod started_request;
 mod worker;
 
-pub use connection_facts::TlsFacts;
+pub use core::TlsFacts;
 pub use probe::{ProbeError, ProbeResponse, send_probe};
 pub use progress::ProgressReport;
 
@@ -33,11 +27,10 @@ use crate::http2::UrlScheme;
 use crate::load::{HttpVersion, KindsError, LoadConfig, LoadShare, ServerAddress, TlsError};
 use channel::TlsParameters;
 use clock::{LoadClock, NEVER, TICK_NS};
-use core::WorkerCore;
+use core::{RequestSource, WorkerCore};
 use pacing::{RequestPacing, first_connections};
 use progress::{ProgressTracker, SteadyWatch, TotalsMailbox};
 use recorder::RequestRecorder;
-use request_source::RequestSource;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use speedwell_model::load::measurement::LoadMeasurement;
 use std::num::NonZeroU64;

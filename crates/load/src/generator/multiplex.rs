@@ -4,8 +4,9 @@
 //! sockets, or about when the next request is due. Start at [`Http2Requests::process_input`].
 
 use super::clock::NEVER;
-use super::recorder::{JudgedResponse, RequestRecorder, has_good_body};
-use super::started_request::{ConnectionLoss, InputOutcome, StartedRequest};
+use super::recorder::{
+    ConnectionLoss, InputOutcome, JudgedResponse, RequestRecorder, StartedRequest, has_good_body,
+};
 use crate::http1::{ResponseSummary, ResponseWatch};
 use crate::http2::hpack::FieldList;
 use crate::http2::{

@@ -1,7 +1,7 @@
 //! Decides which request a thread may start next, and when.
 
 use super::clock::NEVER;
-use super::started_request::StartedRequest;
+use super::recorder::StartedRequest;
 use crate::http1::MethodKind;
 use crate::load::{LoadConfig, LoadShare};
 use crate::pace::{

@@ -3,8 +3,7 @@
 use super::LoadStartError;
 use super::clock::{LoadClock, NEVER};
 use super::connection::LoadConnection;
-use super::connection_facts::{ConnectionFacts, TlsFacts};
-use super::core::WorkerCore;
+use super::core::{ConnectionFacts, TlsFacts, WorkerCore};
 use super::pacing::RequestPacing;
 use super::progress::TotalsMailbox;
 use super::recorder::RequestRecorder;
@@ -72,7 +71,7 @@ pub enum ProbeError {
 pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse, ProbeError> {
     generator::validate_load(load)?;
     let load = single_request(load)?;
-    let (tls, source) = (generator::tls_parameters(&load)?, generator::request_source(&load)?);
+    let (tls, source) = (generator::tls_parameters(&load)?, generator::core(&load)?);
     let (mailbox, end_ns) = (TotalsMailbox::new(true), AtomicU64::new(NEVER));
     let recorder = RequestRecorder::new(&load, NEVER);
     let mut core = WorkerCore::new(

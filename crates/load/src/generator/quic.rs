@@ -7,8 +7,9 @@
 
 use super::channel::{TlsParameters, TransportTraffic};
 use super::clock::{LoadClock, LoadTimer, NEVER};
-use super::recorder::{JudgedResponse, RequestRecorder, has_good_body};
-use super::started_request::{ConnectionLoss, StartedRequest};
+use super::recorder::{
+    ConnectionLoss, JudgedResponse, RequestRecorder, StartedRequest, has_good_body,
+};
 use crate::http1::{
     InvalidRequest, MethodKind, RequestParts, ResponsePhase, ResponseSummary, ResponseWatch,
     validate_parts,
