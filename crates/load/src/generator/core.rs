@@ -9,10 +9,9 @@ use super::quic;
 use super::recorder::{RequestRecorder, StartedRequest};
 use crate::http1::{Http1Request, ResponseWatch};
 use crate::http2::{self, UrlScheme};
-use crate::load::x509::key_bits;
 use crate::load::{
     BodyRule, HttpVersion, KindsError, LoadConfig, LoadShare, RequestKind, RequestKinds,
-    ServerAddress,
+    ServerAddress, key_bits,
 };
 use crate::pace::thread_part;
 use rustls::{ClientConnection, ProtocolVersion};

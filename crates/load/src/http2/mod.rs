@@ -8,22 +8,18 @@
 //! request once a connection has reached its peak activity. Start at [`Http2Connection`], which
 //! reports [`Http2Event`]s; stream lookup is in `streams`.
 
-mod body;
 mod connection;
-mod control;
 mod frame;
-mod head;
 mod header_block;
 pub mod hpack;
-mod request;
+mod incoming;
 mod streams;
 
 pub use connection::{CloseMeaning, Http2Connection};
-pub use frame::Http2Settings;
-pub use header_block::{HeaderBlock, UnreadableFields};
 #[cfg(feature = "http3")]
-pub(crate) use request::is_omitted;
-pub use request::{Http2Request, UrlScheme};
+pub(crate) use frame::is_omitted;
+pub use frame::{Http2Request, Http2Settings, UrlScheme};
+pub use header_block::{HeaderBlock, UnreadableFields};
 
 use crate::http1::ResponseSummary;
 use std::fmt;
