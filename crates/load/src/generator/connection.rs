@@ -537,8 +537,8 @@ impl LoadConnection {
                 streams.set_established(*established);
                 self.mark_open(core);
             }
-            (EventKind::NotEstablished(error), ConnectionState::Connecting) => {
-                self.fail_to_open(super::quic::connect_error_class(error), core);
+            (EventKind::NotEstablished(class), ConnectionState::Connecting) => {
+                self.fail_to_open(class, core);
             }
             (EventKind::Ended(ended), ConnectionState::Open) => {
                 self.end_connection(super::quic::connection_loss(ended), core)

@@ -5,10 +5,12 @@ use super::channel::{self, ByteChannel, TlsParameters, TransportTraffic};
 use super::clock::{LoadClock, SocketEvent, SocketPoll};
 use super::pacing::first_connections;
 #[cfg(feature = "http3")]
-use super::quic;
+use super::quic::TimedQuicEngine;
 use super::recorder::{RequestRecorder, StartedRequest};
 use crate::http1::{Http1Request, ResponseWatch};
 use crate::http2::{self, UrlScheme};
+#[cfg(feature = "http3")]
+use crate::http3::H3Request;
 use crate::load::{
     BodyRule, HttpVersion, KindsError, LoadConfig, LoadShare, RequestKind, RequestKinds,
     ServerAddress, key_bits,
@@ -31,7 +33,7 @@ pub(super) struct WorkerCore<'a> {
     pub tls: Option<TlsParameters>,
     /// QUIC engine, used instead of [`WorkerCore::poll`] if the load uses HTTP/3.
     #[cfg(feature = "http3")]
-    pub quic: Option<quic::TimedQuicEngine>,
+    pub quic: Option<TimedQuicEngine>,
     /// Facts about the connection, if this thread sends a probe.
     pub facts: Option<ConnectionFacts>,
     /// Events of connections that had more data than one turn reads. Edge-triggered polling does
@@ -68,7 +70,7 @@ impl<'a> WorkerCore<'a> {
     ) -> std::io::Result<WorkerCore<'a>> {
         #[cfg(feature = "http3")]
         let quic = match (load.http, &tls) {
-            (HttpVersion::Three, Some(tls)) => Some(quic::TimedQuicEngine::new(tls, clock)?),
+            (HttpVersion::Three, Some(tls)) => Some(TimedQuicEngine::new(tls, clock)?),
             _ => None,
         };
         Ok(WorkerCore {
@@ -210,7 +212,7 @@ pub(super) struct RequestSource<'a> {
     http1: Vec<Vec<Http1Request>>,
     http2: Vec<Vec<http2::Http2Request>>,
     #[cfg(feature = "http3")]
-    http3: Vec<Vec<quic::PreparedRequest>>,
+    http3: Vec<Vec<H3Request>>,
 }
 
 impl<'a> RequestSource<'a> {
@@ -249,7 +251,7 @@ impl<'a> RequestSource<'a> {
                 }
                 #[cfg(feature = "http3")]
                 HttpVersion::Three => {
-                    let encoded = filled.map(|kind| kind.with_parts(quic::PreparedRequest::new));
+                    let encoded = filled.map(|kind| kind.with_parts(H3Request::new));
                     let encoded: Result<_, _> = encoded.collect();
                     source.http3.push(encoded.map_err(request_error)?);
                 }
@@ -277,7 +279,7 @@ impl<'a> RequestSource<'a> {
 
     /// Returns request number `index` prepared for HTTP/3.
     #[cfg(feature = "http3")]
-    pub fn http3_request(&self, kind: u16, index: u64) -> &quic::PreparedRequest {
+    pub fn http3_request(&self, kind: u16, index: u64) -> &H3Request {
         self.select_row(&self.http3[usize::from(kind)], index)
     }
 

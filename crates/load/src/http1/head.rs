@@ -558,13 +558,6 @@ impl ResponseWatch {
         }
     }
 
-    /// Uses the beginning of a body that the caller has already collected, up to the watch's limit.
-    #[cfg(feature = "http3")]
-    pub(crate) fn set_body(&mut self, mut body: Vec<u8>) {
-        body.truncate(self.max_body_bytes);
-        self.body = body;
-    }
-
     pub(crate) fn add_data(&mut self, bytes: &[u8]) {
         let room = self.max_body_bytes - self.body.len();
         self.body.extend_from_slice(&bytes[..room.min(bytes.len())]);

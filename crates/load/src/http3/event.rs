@@ -1,12 +1,13 @@
 //! Passes events of connections and streams from the tasks to the event loop, with failures
 //! classified.
 
+use crate::http1::{ResponseSummary, ResponseWatch};
 use bytes::Bytes;
 use h3::client;
 use h3::error::{Code, StreamError};
-use http::HeaderMap;
 use quinn::{ConnectionError, TransportErrorCode};
 use rustls::pki_types::CertificateDer;
+use speedwell_model::load::outcomes::ErrorClass;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -27,7 +28,7 @@ pub enum EventKind {
     /// Requests can be sent.
     Established(Box<EstablishedConnection>),
     /// The connection could not be established.
-    NotEstablished(H3ConnectError),
+    NotEstablished(ErrorClass),
     /// The server accepts no further requests.
     Closing,
     /// The connection has ended.
@@ -73,27 +74,11 @@ pub enum StreamEvent {
 }
 
 /// A complete response.
-#[derive(Debug, Clone, Default)]
 pub struct H3Response {
-    /// Status code.
-    pub status: u16,
-    /// Number of interim responses before this response (RFC 9110, section 15.2).
-    pub interim: u32,
-    /// Status code of the last interim response; 0 if there was none.
-    pub interim_status: u16,
-    /// Length of the body.
-    pub body_bytes: u64,
-    /// The parts kept for inspection, if they were requested.
-    pub kept: Option<KeptResponse>,
-}
-
-/// Parts of a response kept for inspection.
-#[derive(Debug, Clone, Default)]
-pub struct KeptResponse {
-    /// Header fields.
-    pub fields: HeaderMap,
-    /// Beginning of the body.
-    pub body: Vec<u8>,
+    /// Status, length of the body and interim responses. Sizes on the wire are unknown.
+    pub summary: ResponseSummary,
+    /// Its contents, if they are inspected.
+    pub watch: Option<ResponseWatch>,
 }
 
 /// Queue of events from the tasks to the event loop.
@@ -163,28 +148,6 @@ const ALPN_ALERT: u64 = 120;
 /// QUIC error codes for TLS alerts: 0x100 plus the alert (RFC 9001, section 4.8).
 const TLS_ALERT_CODES: std::ops::Range<u64> = 0x100..0x200;
 
-/// Why a connection could not be established.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum H3ConnectError {
-    /// Nothing listens on the port, or the server rejects the connection.
-    Refused,
-    /// There is no route to the server.
-    Unreachable,
-    /// No addresses, ports, descriptors or connection IDs are left, or the socket failed in another
-    /// way.
-    NoPort,
-    /// The server did not respond.
-    TimedOut,
-    /// The server does not speak HTTP/3.
-    Alpn,
-    /// The server's certificate is not trusted.
-    Certificate,
-    /// The handshake failed in another way.
-    Handshake,
-    /// HTTP/3 could not be started on the connection.
-    Protocol,
-}
-
 /// How an established connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionEnd {
@@ -201,64 +164,51 @@ pub enum ConnectionEnd {
 /// Why a request has no complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestFailure {
-    /// The request head exceeds the server's limit; it was not sent.
-    HeadTooLarge,
-    /// The server did not process the request (RFC 9114, section 4.1.1).
-    Rejected,
-    /// The server had announced that it accepts no further requests.
-    GoAway,
     /// The server reset the stream with this code.
     Reset(u64),
-    /// The server tried to switch protocols, which HTTP/3 does not support (RFC 9114, section 4.5).
-    SwitchingProtocols,
-    /// The header fields are malformed or too large.
-    Fields,
-    /// Content-Length is malformed or does not match the body.
-    Length,
-    /// The server violated HTTP/3.
-    Protocol,
+    /// Another failure of the request.
+    Failed(ErrorClass),
     /// The connection was lost. A separate event reports how the connection ended.
     ConnectionLost,
 }
 
-impl H3ConnectError {
-    pub(crate) fn from_socket_error(error: &io::Error) -> H3ConnectError {
-        match error.kind() {
-            io::ErrorKind::ConnectionRefused => H3ConnectError::Refused,
-            io::ErrorKind::HostUnreachable
-            | io::ErrorKind::NetworkUnreachable
-            | io::ErrorKind::NetworkDown => H3ConnectError::Unreachable,
-            _ => H3ConnectError::NoPort,
-        }
+/// Class of an error of the socket. Errors without a class of their own, such as a lack of
+/// addresses, ports or descriptors, count as a missing port.
+pub(crate) fn socket_error_class(error: &io::Error) -> ErrorClass {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => ErrorClass::ConnectRefused,
+        io::ErrorKind::HostUnreachable
+        | io::ErrorKind::NetworkUnreachable
+        | io::ErrorKind::NetworkDown => ErrorClass::ConnectUnreachable,
+        _ => ErrorClass::ConnectNoPort,
     }
+}
 
-    pub(crate) fn from_handshake_error(error: &ConnectionError) -> H3ConnectError {
-        let of_alert = |code: u64, is_ours: bool| match code.wrapping_sub(TLS_ALERT_CODES.start) {
-            ALPN_ALERT => H3ConnectError::Alpn,
-            // If the server sends one of these alerts, it rejects the client's certificate instead.
-            alert if is_ours && CERTIFICATE_ALERTS.contains(&alert) => H3ConnectError::Certificate,
-            _ => H3ConnectError::Handshake,
-        };
-        match error {
-            ConnectionError::TransportError(error)
-                if TLS_ALERT_CODES.contains(&error.code.into()) =>
-            {
-                of_alert(error.code.into(), true)
-            }
-            ConnectionError::ConnectionClosed(close) => match close.error_code {
-                TransportErrorCode::CONNECTION_REFUSED => H3ConnectError::Refused,
-                code if TLS_ALERT_CODES.contains(&code.into()) => of_alert(code.into(), false),
-                _ => H3ConnectError::Handshake,
-            },
-            // The server speaks QUIC, but not the version that HTTP/3 requires.
-            ConnectionError::VersionMismatch => H3ConnectError::Alpn,
-            ConnectionError::TimedOut => H3ConnectError::TimedOut,
-            ConnectionError::Reset | ConnectionError::ApplicationClosed(_) => {
-                H3ConnectError::Refused
-            }
-            ConnectionError::CidsExhausted => H3ConnectError::NoPort,
-            _ => H3ConnectError::Handshake,
+/// Class of an error before the connection was established.
+pub(crate) fn handshake_error_class(error: &ConnectionError) -> ErrorClass {
+    let of_alert = |code: u64, is_ours: bool| match code.wrapping_sub(TLS_ALERT_CODES.start) {
+        ALPN_ALERT => ErrorClass::TlsAlpn,
+        // If the server sends one of these alerts, it rejects the client's certificate instead.
+        alert if is_ours && CERTIFICATE_ALERTS.contains(&alert) => ErrorClass::TlsVerify,
+        _ => ErrorClass::TlsHandshake,
+    };
+    match error {
+        ConnectionError::TransportError(error) if TLS_ALERT_CODES.contains(&error.code.into()) => {
+            of_alert(error.code.into(), true)
         }
+        ConnectionError::ConnectionClosed(close) => match close.error_code {
+            TransportErrorCode::CONNECTION_REFUSED => ErrorClass::ConnectRefused,
+            code if TLS_ALERT_CODES.contains(&code.into()) => of_alert(code.into(), false),
+            _ => ErrorClass::TlsHandshake,
+        },
+        // The server speaks QUIC, but not the version that HTTP/3 requires.
+        ConnectionError::VersionMismatch => ErrorClass::TlsAlpn,
+        ConnectionError::TimedOut => ErrorClass::ConnectTimeout,
+        ConnectionError::Reset | ConnectionError::ApplicationClosed(_) => {
+            ErrorClass::ConnectRefused
+        }
+        ConnectionError::CidsExhausted => ErrorClass::ConnectNoPort,
+        _ => ErrorClass::TlsHandshake,
     }
 }
 
@@ -298,16 +248,16 @@ impl RequestFailure {
     pub(crate) fn from_stream_error(error: StreamError) -> RequestFailure {
         match error {
             StreamError::RemoteTerminate { code, .. } => match code {
-                Code::H3_REQUEST_REJECTED => RequestFailure::Rejected,
+                Code::H3_REQUEST_REJECTED => RequestFailure::Failed(ErrorClass::H3Refused),
                 code => RequestFailure::Reset(code.value()),
             },
             StreamError::StreamError { code, .. } if code == Code::H3_MESSAGE_ERROR => {
-                RequestFailure::Fields
+                RequestFailure::Failed(ErrorClass::ProtocolHeader)
             }
-            StreamError::HeaderTooBig { .. } => RequestFailure::Fields,
-            StreamError::RemoteClosing => RequestFailure::GoAway,
+            StreamError::HeaderTooBig { .. } => RequestFailure::Failed(ErrorClass::ProtocolHeader),
+            StreamError::RemoteClosing => RequestFailure::Failed(ErrorClass::H3GoAway),
             StreamError::ConnectionError(_) => RequestFailure::ConnectionLost,
-            _ => RequestFailure::Protocol,
+            _ => RequestFailure::Failed(ErrorClass::H3Protocol),
         }
     }
 }
@@ -318,10 +268,10 @@ mod tests {
 
     #[test]
     fn errors_of_the_operating_system_have_classes() {
-        let class = |kind: io::ErrorKind| H3ConnectError::from_socket_error(&kind.into());
-        assert_eq!(class(io::ErrorKind::ConnectionRefused), H3ConnectError::Refused);
-        assert_eq!(class(io::ErrorKind::HostUnreachable), H3ConnectError::Unreachable);
-        assert_eq!(class(io::ErrorKind::AddrInUse), H3ConnectError::NoPort);
+        let class = |kind: io::ErrorKind| socket_error_class(&kind.into());
+        assert_eq!(class(io::ErrorKind::ConnectionRefused), ErrorClass::ConnectRefused);
+        assert_eq!(class(io::ErrorKind::HostUnreachable), ErrorClass::ConnectUnreachable);
+        assert_eq!(class(io::ErrorKind::AddrInUse), ErrorClass::ConnectNoPort);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! The protocols are implemented by `quinn` and `h3`. Their tasks run only during
 //! [`H3Engine::run_until_event`]. The event loop calls this method instead of waiting for sockets,
-//! and receives [`H3Event`]s from it. This module knows nothing about the content, the timing or
-//! the purpose of requests, and counts only traffic. Start at [`H3Engine`], then
+//! and receives [`H3Event`]s from it. This module knows nothing about the timing or the purpose of
+//! requests, and counts only traffic. Start at [`H3Engine`], then
 //! [`H3Connection::send`].
 
 mod engine;
@@ -12,20 +12,22 @@ mod exchange;
 
 pub use engine::H3Engine;
 pub use event::{
-    ConnectionEnd, EstablishedConnection, EventKind, H3ConnectError, H3Event, H3Response,
-    KeptResponse, RequestFailure, StreamEvent, StreamKey,
+    ConnectionEnd, EstablishedConnection, EventKind, H3Event, H3Response, RequestFailure,
+    StreamEvent, StreamKey,
 };
-pub use exchange::{H3Request, H3RequestError, RequestHandle, RequestHead};
+pub use exchange::{H3Request, RequestHandle};
 
+use crate::http1::{MethodKind, ResponseWatch};
 use bytes::Bytes;
 use engine::{QuicSocket, RaceWinner, TrafficCounters, race_futures};
-use event::{EventQueue, RequestSender};
+use event::{EventQueue, RequestSender, handshake_error_class, socket_error_class};
 use exchange::RequestTask;
 use h3::error::Code;
 use h3::{ConnectionState, client};
 use quinn::crypto::rustls::HandshakeData;
 use quinn::{ClientConfig, Endpoint, EndpointConfig, TokioRuntime, VarInt};
 use rustls::pki_types::CertificateDer;
+use speedwell_model::load::outcomes::ErrorClass;
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -68,24 +70,24 @@ impl H3Connection {
         self.sender.as_ref().is_some_and(ConnectionState::is_closing)
     }
 
-    /// Sends a request. Its events carry `key`. `keep_bytes` limits how much of the response body
-    /// is kept; if `keep_bytes` is given, the header fields are also kept. Dropping the result
-    /// cancels the request. Returns `None` until the connection is established.
+    /// Sends a request. Its events carry `key`. If the response is inspected, its contents go
+    /// into `watch`. Dropping the result cancels the request. Returns `None` until the connection is
+    /// established.
     pub fn send(
         &self,
         engine: &mut H3Engine,
         key: StreamKey,
         request: &H3Request,
-        keep_bytes: Option<usize>,
+        watch: Option<ResponseWatch>,
     ) -> Option<RequestHandle> {
         let sender = self.sender.clone()?;
         let (handle, given_up) = RequestHandle::new();
         let exchange = RequestTask {
             sender,
-            head: request.head(),
-            body: request.body(),
-            expects_body: request.expects_body(),
-            keep_bytes,
+            head: request.head.clone(),
+            body: request.body.clone(),
+            expects_body: request.method == MethodKind::Body,
+            watch,
             events: engine.events.clone(),
             connection: self.number,
             key,
@@ -168,24 +170,23 @@ impl ConnectionTask {
         self.events.push_event(self.number, kind);
     }
 
-    async fn connect(&self) -> Result<ConnectedParts, H3ConnectError> {
+    async fn connect(&self) -> Result<ConnectedParts, ErrorClass> {
         let socket = QuicSocket::open(self.to, self.local, self.traffic.clone());
-        let datagrams =
-            Arc::new(socket.map_err(|error| H3ConnectError::from_socket_error(&error))?);
+        let datagrams = Arc::new(socket.map_err(|error| socket_error_class(&error))?);
         let endpoint = Endpoint::new_with_abstract_socket(
             EndpointConfig::default(),
             None,
             datagrams.clone(),
             Arc::new(TokioRuntime),
         )
-        .map_err(|error| H3ConnectError::from_socket_error(&error))?;
+        .map_err(|error| socket_error_class(&error))?;
         let connecting = endpoint
             .connect_with(self.config.clone(), self.to, &self.name)
-            .map_err(|_| H3ConnectError::Handshake)?;
+            .map_err(|_| ErrorClass::TlsHandshake)?;
         let connection = match race_futures(datagrams.wait_for_failure(), connecting).await {
-            RaceWinner::First(error) => return Err(H3ConnectError::from_socket_error(&error)),
+            RaceWinner::First(error) => return Err(socket_error_class(&error)),
             RaceWinner::Second(Err(error)) => {
-                return Err(H3ConnectError::from_handshake_error(&error));
+                return Err(handshake_error_class(&error));
             }
             RaceWinner::Second(Ok(connection)) => connection,
         };
@@ -195,7 +196,7 @@ impl ConnectionTask {
             .and_then(|data| data.protocol)
             .unwrap_or_default();
         if alpn != b"h3" {
-            return Err(H3ConnectError::Alpn);
+            return Err(ErrorClass::TlsAlpn);
         }
         let certificate = connection
             .peer_identity()
@@ -217,10 +218,10 @@ impl ConnectionTask {
     /// Returns why HTTP/3 failed to start on a connection that was already open. For example, a
     /// server that requires a client certificate rejects the connection only after the client has
     /// completed its handshake.
-    fn setup_error(&self, connection: &quinn::Connection) -> H3ConnectError {
+    fn setup_error(&self, connection: &quinn::Connection) -> ErrorClass {
         connection
             .close_reason()
-            .map_or(H3ConnectError::Protocol, |error| H3ConnectError::from_handshake_error(&error))
+            .map_or(ErrorClass::H3Protocol, |error| handshake_error_class(&error))
     }
 
     /// Waits for the end of the connection. If the server first announces that it accepts no
