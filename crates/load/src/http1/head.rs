@@ -7,8 +7,6 @@
 //! are interpreted; of the other fields, only the syntax is checked. Start at
 //! [`HeadScanner::scan`].
 
-use std::fmt;
-
 /// Progress of reading a head. Offsets are relative to its first byte.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct HeadScanner {
@@ -452,48 +450,37 @@ pub enum ResponseEnd {
 }
 
 /// Why bytes are not a valid response. The connection can no longer be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ResponseError {
     /// The data does not start with `HTTP/`: the peer speaks another protocol.
+    #[error("the response is not HTTP")]
     NotHttp,
     /// The start is HTTP, but the version, status code or reason phrase is malformed, or the
     /// version is not 1.x.
+    #[error("the status line is malformed or not HTTP/1.x")]
     StatusLine,
     /// A header field is malformed (RFC 9112, section 5), or the framing fields are invalid.
+    #[error("a header field is malformed")]
     Header,
     /// The head exceeds the [`HeadLimits`] for its length or number of fields.
+    #[error("the head of the response is too large")]
     HeadTooLarge,
     /// Content-Length occurs more than once, with different values.
+    #[error("Content-Length occurs twice with different values")]
     LengthConflict,
     /// The chunked coding or its trailer section is malformed (RFC 9112, section 7.1).
+    #[error("the chunked encoding is malformed")]
     Chunk,
     /// 101: the peer switched protocols without being asked.
+    #[error("the server switched protocols although no switch was requested")]
     Switched,
     /// Bytes arrived before any request was sent on the connection.
+    #[error("bytes arrived before a request was sent")]
     Early,
     /// Bytes arrived after the last response.
+    #[error("bytes arrived after the end of the response")]
     Extra,
 }
-
-impl fmt::Display for ResponseError {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            ResponseError::NotHttp => "the response is not HTTP",
-            ResponseError::StatusLine => "the status line is malformed or not HTTP/1.x",
-            ResponseError::Header => "a header field is malformed",
-            ResponseError::HeadTooLarge => "the head of the response is too large",
-            ResponseError::LengthConflict => "Content-Length occurs twice with different values",
-            ResponseError::Chunk => "the chunked encoding is malformed",
-            ResponseError::Switched => {
-                "the server switched protocols although no switch was requested"
-            }
-            ResponseError::Early => "bytes arrived before a request was sent",
-            ResponseError::Extra => "bytes arrived after the end of the response",
-        })
-    }
-}
-
-impl std::error::Error for ResponseError {}
 
 // The types below keep the parts of a response that a check inspects: the beginning of its body and
 // some header fields. Measurements do not need these parts: a [`ResponseReader`] that is fed

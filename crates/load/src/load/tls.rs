@@ -4,7 +4,9 @@
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
+};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
@@ -72,24 +74,17 @@ impl TlsOptions {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()?;
-        let trusted = match &self.trust {
-            TrustSource::System => {
-                Some(KnownCertVerifier::from_system(provider.clone(), last_refusal.clone())?)
-            }
+        let known = match &self.trust {
+            TrustSource::System => Some(KnownCertificates::from_system(provider.clone())?),
             TrustSource::Authority(file) => {
                 let trusted = read_certificates(file)?;
-                Some(KnownCertVerifier::from_user_file(
-                    trusted,
-                    provider.clone(),
-                    last_refusal.clone(),
-                )?)
+                Some(KnownCertificates::from_user_file(trusted, provider.clone())?)
             }
             TrustSource::Anyone => None,
         };
-        let verifier: Arc<dyn ServerCertVerifier> = match trusted {
-            Some(trusted) => Arc::new(trusted),
-            None => Arc::new(AcceptAnyVerifier(provider)),
-        };
+        let algorithms = provider.signature_verification_algorithms;
+        let verifier =
+            Arc::new(CertVerifier { known, algorithms, last_refusal: last_refusal.clone() });
         let with_verifier = builder.dangerous().with_custom_certificate_verifier(verifier);
         let mut config = match &self.identity {
             None => with_verifier.with_no_client_auth(),
@@ -122,50 +117,9 @@ fn read_private_key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     PrivateKeyDer::from_pem_file(file).map_err(|error| file_error(file, error))
 }
 
-/// Accepts any certificate, but still verifies that the peer has its private key.
-#[derive(Debug)]
-struct AcceptAnyVerifier(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AcceptAnyVerifier {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer,
-        _: &[CertificateDer],
-        _: &ServerName,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
 // The code below verifies server certificates and explains rejections. If the user names a file,
 // both the authorities and the server certificates in it are trusted, as in curl. Start at
-// [`KnownCertVerifier`].
+// [`CertVerifier`].
 
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
@@ -261,41 +215,45 @@ impl LastRefusal {
     }
 }
 
-/// Accepts certificates that a trusted authority has signed, and trusted certificates themselves.
+/// Verifies that the peer has the private key of its certificate, and accepts known certificates,
+/// or any certificate.
 #[derive(Debug)]
-struct KnownCertVerifier {
+struct CertVerifier {
+    /// The certificates to accept; `None` accepts any certificate.
+    known: Option<KnownCertificates>,
+    algorithms: WebPkiSupportedAlgorithms,
+    last_refusal: Arc<LastRefusal>,
+}
+
+/// The certificates that a trusted authority has signed, and trusted certificates themselves.
+#[derive(Debug)]
+struct KnownCertificates {
     authorities: Arc<WebPkiServerVerifier>,
     /// Certificates that are trusted without an authority.
     accepted: Vec<CertificateDer<'static>>,
     /// Whether to use the common name if a certificate has no alternative names.
     takes_common_name: bool,
-    last_refusal: Arc<LastRefusal>,
 }
 
-impl KnownCertVerifier {
+impl KnownCertificates {
     /// Trusts the certificates in the user's file.
     fn from_user_file(
         trusted: Vec<CertificateDer<'static>>,
         provider: Arc<CryptoProvider>,
-        last_refusal: Arc<LastRefusal>,
-    ) -> Result<KnownCertVerifier, TlsError> {
+    ) -> Result<KnownCertificates, TlsError> {
         let mut roots = RootCertStore::empty();
         for certificate in &trusted {
             roots.add(certificate.clone())?;
         }
-        Ok(KnownCertVerifier {
+        Ok(KnownCertificates {
             authorities: build_verifier(roots, provider)?,
             accepted: trusted,
             takes_common_name: true,
-            last_refusal,
         })
     }
 
     /// Trusts what the operating system trusts.
-    fn from_system(
-        provider: Arc<CryptoProvider>,
-        last_refusal: Arc<LastRefusal>,
-    ) -> Result<KnownCertVerifier, TlsError> {
+    fn from_system(provider: Arc<CryptoProvider>) -> Result<KnownCertificates, TlsError> {
         let native = rustls_native_certs::load_native_certs();
         let mut roots = RootCertStore::empty();
         let (added, _) = roots.add_parsable_certificates(native.certs.iter().cloned());
@@ -303,11 +261,10 @@ impl KnownCertVerifier {
             let error = native.errors.first().map(ToString::to_string);
             return Err(TlsError::System(error.unwrap_or_else(|| "none found".into())));
         }
-        Ok(KnownCertVerifier {
+        Ok(KnownCertificates {
             authorities: build_verifier(roots, provider)?,
             accepted: native.certs,
             takes_common_name: false,
-            last_refusal,
         })
     }
 
@@ -447,7 +404,7 @@ fn certificate_names(presented: &[String], certificate: &CertificateDer<'_>) -> 
     presented.iter().map(strip_type).collect()
 }
 
-impl ServerCertVerifier for KnownCertVerifier {
+impl ServerCertVerifier for CertVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -456,10 +413,13 @@ impl ServerCertVerifier for KnownCertVerifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let verdict = self
+        let Some(known) = &self.known else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        let verdict = known
             .authorities
             .verify_server_cert(certificate, intermediates, name, ocsp, now)
-            .or_else(|error| self.reconsider(certificate, name, error));
+            .or_else(|error| known.reconsider(certificate, name, error));
         if let Err(error) = &verdict {
             self.last_refusal.store_refusal(explain_refusal(error, certificate));
         }
@@ -472,7 +432,7 @@ impl ServerCertVerifier for KnownCertVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.authorities.verify_tls12_signature(message, certificate, signature)
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -481,11 +441,11 @@ impl ServerCertVerifier for KnownCertVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.authorities.verify_tls13_signature(message, certificate, signature)
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.authorities.supported_verify_schemes()
+        self.algorithms.supported_schemes()
     }
 }
 
