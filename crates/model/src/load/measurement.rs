@@ -308,14 +308,6 @@ impl LoadLatency {
         }
     }
 
-    /// Times since sending for one outcome; `None` if the outcome did not occur.
-    pub fn sent_times(&self, outcome: RequestOutcome) -> Option<&ServiceTimes> {
-        match self {
-            LoadLatency::Closed(latency) => latency.requests.get(outcome),
-            LoadLatency::Open(latency) => latency.requests.get(outcome).map(|times| &times.sent),
-        }
-    }
-
     /// Times since sending, for each outcome that occurred.
     pub fn by_outcome(&self) -> Vec<(RequestOutcome, &ServiceTimes)> {
         match self {
