@@ -144,89 +144,14 @@ impl fmt::Display for Verdict {
 // [`MetricDirection::of_unit`].
 
 /// Units of time, in lower case.
-const TIMES: [&str; 25] = [
-    "ns",
-    "nsec",
-    "nanosecond",
-    "us",
-    "µs",
-    "μs",
-    "usec",
-    "microsecond",
-    "ms",
-    "msec",
-    "millisecond",
-    "s",
-    "sec",
-    "second",
-    "m",
-    "min",
-    "minute",
-    "h",
-    "hr",
-    "hour",
-    "d",
-    "day",
-    "cpu-s",
-    "cpu-ns",
-    "cpu-ms",
-];
+const TIMES: &str = "ns nsec nanosecond us µs μs usec microsecond ms msec millisecond s sec \
+    second m min minute h hr hour d day cpu-s cpu-ns cpu-ms";
 
 /// Units of work, in lower case and singular. More work per time is better.
-const WORK: [&str; 52] = [
-    "op",
-    "operation",
-    "iter",
-    "iteration",
-    "req",
-    "request",
-    "reply",
-    "response",
-    "query",
-    "row",
-    "record",
-    "item",
-    "event",
-    "frame",
-    "flop",
-    "token",
-    "byte",
-    "b",
-    "bit",
-    "message",
-    "msg",
-    "call",
-    "transaction",
-    "txn",
-    "tx",
-    "element",
-    "elem",
-    "entry",
-    "key",
-    "line",
-    "word",
-    "char",
-    "character",
-    "image",
-    "sample",
-    "packet",
-    "job",
-    "task",
-    "doc",
-    "document",
-    "insert",
-    "read",
-    "write",
-    "get",
-    "set",
-    "lookup",
-    "update",
-    "commit",
-    "node",
-    "point",
-    "pixel",
-    "file",
-];
+const WORK: &str = "op operation iter iteration req request reply response query row record \
+    item event frame flop token byte b bit message msg call transaction txn tx element elem \
+    entry key line word char character image sample packet job task doc document insert read \
+    write get set lookup update commit node point pixel file";
 
 /// Prefixes that mean a thousand, a million and so on. The empty string represents no prefix.
 const PREFIXES: [&str; 9] = ["", "k", "m", "g", "t", "ki", "mi", "gi", "ti"];
@@ -260,20 +185,22 @@ impl MetricDirection {
     }
 }
 
+/// Whether `text` or its singular is one of the words in `words`.
+fn has_word(words: &str, text: &str) -> bool {
+    let singular = singular_unit(text);
+    words.split(' ').any(|word| word == text || singular.as_deref() == Some(word))
+}
+
 /// Whether `text` is a unit of time: `s`, `sec`, `seconds`, `100ms`.
 fn is_time(text: &str) -> bool {
     let unit = text.trim().trim_start_matches(|letter: char| letter.is_ascii_digit());
-    TIMES.contains(&unit) || singular_unit(unit).is_some_and(|singular| TIMES.contains(&&*singular))
+    has_word(TIMES, unit)
 }
 
 /// Whether `text` is a unit of work, with or without a prefix: `ops`, `kreq`, `M rows`, `1`, or empty.
 fn is_work(text: &str) -> bool {
     let text = text.trim();
-    let is_known = |text: &str| {
-        WORK.contains(&text)
-            || singular_unit(text).is_some_and(|singular| WORK.contains(&&*singular))
-    };
-    text.is_empty() || text == "1" || without_prefix(text).any(is_known)
+    text.is_empty() || text == "1" || without_prefix(text).any(|text| has_word(WORK, text))
 }
 
 /// Whether `text` is a unit of time or memory.

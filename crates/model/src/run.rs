@@ -344,54 +344,39 @@ pub enum DisturbanceFigure {
     Temperature,
 }
 
+/// Name and unit of each counter, in enum order.
+const COUNTERS: [(DisturbanceFigure, &str, &str); 12] = {
+    use DisturbanceFigure::*;
+    [
+        (Steal, "steal", "%"),
+        (Pressure, "pressure", "%"),
+        (Wait, "wait", "%"),
+        (Involuntary, "involuntary", "/s"),
+        (Voluntary, "voluntary", "/s"),
+        (Migrations, "migrations", "/s"),
+        (MinorFaults, "minor_faults", "/s"),
+        (MajorFaults, "major_faults", "/s"),
+        (Frequency, "frequency", "MHz"),
+        (Throttled, "throttled", ""),
+        (Load, "load", ""),
+        (Temperature, "temperature", "C"),
+    ]
+};
+
 impl DisturbanceFigure {
     /// All counters.
-    pub const ALL: [DisturbanceFigure; 12] = [
-        DisturbanceFigure::Steal,
-        DisturbanceFigure::Pressure,
-        DisturbanceFigure::Wait,
-        DisturbanceFigure::Involuntary,
-        DisturbanceFigure::Voluntary,
-        DisturbanceFigure::Migrations,
-        DisturbanceFigure::MinorFaults,
-        DisturbanceFigure::MajorFaults,
-        DisturbanceFigure::Frequency,
-        DisturbanceFigure::Throttled,
-        DisturbanceFigure::Load,
-        DisturbanceFigure::Temperature,
-    ];
+    pub fn all() -> impl Iterator<Item = DisturbanceFigure> {
+        COUNTERS.iter().map(|(figure, _, _)| *figure)
+    }
 
     /// The name of the counter in rules and in exports.
     pub fn name(self) -> &'static str {
-        match self {
-            DisturbanceFigure::Steal => "steal",
-            DisturbanceFigure::Pressure => "pressure",
-            DisturbanceFigure::Wait => "wait",
-            DisturbanceFigure::Involuntary => "involuntary",
-            DisturbanceFigure::Voluntary => "voluntary",
-            DisturbanceFigure::Migrations => "migrations",
-            DisturbanceFigure::MinorFaults => "minor_faults",
-            DisturbanceFigure::MajorFaults => "major_faults",
-            DisturbanceFigure::Frequency => "frequency",
-            DisturbanceFigure::Throttled => "throttled",
-            DisturbanceFigure::Load => "load",
-            DisturbanceFigure::Temperature => "temperature",
-        }
+        COUNTERS[self as usize].1
     }
 
     /// The unit of the counter in a rule: `%` for fractions, `/s` for rates.
     fn unit(self) -> &'static str {
-        match self {
-            DisturbanceFigure::Steal | DisturbanceFigure::Pressure | DisturbanceFigure::Wait => "%",
-            DisturbanceFigure::Involuntary
-            | DisturbanceFigure::Voluntary
-            | DisturbanceFigure::Migrations
-            | DisturbanceFigure::MinorFaults
-            | DisturbanceFigure::MajorFaults => "/s",
-            DisturbanceFigure::Frequency => "MHz",
-            DisturbanceFigure::Temperature => "C",
-            DisturbanceFigure::Throttled | DisturbanceFigure::Load => "",
-        }
+        COUNTERS[self as usize].2
     }
 
     /// The value of the counter in a run, in the unit that rules use; `None` if the kernel does not
@@ -507,9 +492,9 @@ fn figure(name: &str) -> Result<DisturbanceFigure, String> {
              so that equal sides look different"
         ));
     }
-    let found = DisturbanceFigure::ALL.into_iter().find(|figure| figure.name() == name);
+    let found = DisturbanceFigure::all().find(|figure| figure.name() == name);
     found.ok_or_else(|| {
-        let names = DisturbanceFigure::ALL.map(|figure| figure.name().to_owned());
+        let names = COUNTERS.map(|(_, name, _)| name.to_owned());
         let usable: Vec<&str> =
             names.iter().map(String::as_str).filter(|name| *name != "wait").collect();
         match nearest_name(name, &names) {
@@ -620,7 +605,7 @@ mod tests {
 
     #[test]
     fn figures_are_shares_in_percent_and_counts_per_second() {
-        let values = DisturbanceFigure::ALL.map(|figure| figure.value_in(&run()));
+        let values = COUNTERS.map(|(figure, _, _)| figure.value_in(&run()));
         let expected = [
             Some(1.5),
             None,
@@ -635,7 +620,7 @@ mod tests {
             None,
             None,
         ];
-        for ((value, expected), figure) in values.iter().zip(expected).zip(DisturbanceFigure::ALL) {
+        for ((value, expected), figure) in values.iter().zip(expected).zip(DisturbanceFigure::all()) {
             let is_near = match (value, expected) {
                 (Some(value), Some(expected)) => (value - expected).abs() < 1e-9,
                 (value, expected) => value.is_none() && expected.is_none(),

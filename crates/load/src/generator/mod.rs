@@ -231,7 +231,7 @@ fn prepare_thread(load: &LoadConfig, thread: usize) {
     }
 }
 
-type ThreadResults = Receiver<std::io::Result<ThreadResult>>;
+type ThreadResults<'a> = Receiver<std::io::Result<ThreadResult<'a>>>;
 
 /// Gathers and reports intermediate results until all threads have ended.
 fn watch_threads(
@@ -280,14 +280,14 @@ fn merge_results(
     window_end_ns: u64,
     began_epoch_ms: u64,
 ) -> LoadMeasurement {
-    let end_times = results.iter().map(|result| result.last_end_ns);
+    let end_times = results.iter().map(|result| result.recorder.last_end_ns);
     let last_end_ns = end_times.max().unwrap_or(0);
     // An open load without a request limit lasts for its full duration. Its last request is due
     // earlier.
     let runs_full_duration =
         !load.is_closed() && load.stop.after_requests.is_none() && window_end_ns != NEVER;
-    let ended_by_time = runs_full_duration || results.iter().any(|result| result.ended_by_time);
-    let is_interrupted = results.iter().any(|result| result.is_interrupted);
+    let ended_by_time = runs_full_duration || results.iter().any(|result| result.end.by_time);
+    let is_interrupted = results.iter().any(|result| result.end.is_interrupted);
     let ran_ns = results.iter().map(|result| result.report.elapsed_ns).max().unwrap_or(0);
     let end_ns = match (is_interrupted, ended_by_time) {
         (true, _) => ran_ns.min(window_end_ns),
@@ -300,11 +300,12 @@ fn merge_results(
     let (mut max_connections, mut reached_max_connections) = (0, false);
     for result in results {
         let end_ns = result.report.elapsed_ns;
-        tracker.add(&result.totals, false, end_ns);
-        tracker.add(&result.warmup, true, end_ns.min(load.warmup_ns));
-        ok_in_time += result.ok_in_time;
-        in_flight_ns += result.in_flight_ns;
-        rows.extend(result.rows);
+        let recorder = result.recorder;
+        tracker.add(&recorder.totals, false, end_ns);
+        tracker.add(&recorder.warmup, true, end_ns.min(load.warmup_ns));
+        ok_in_time += recorder.ok_in_time;
+        in_flight_ns += recorder.in_flight_ns;
+        rows.extend(recorder.rows);
         threads.push(result.report);
         max_connections += result.max_open;
         reached_max_connections |= result.reached_max_connections;

@@ -10,10 +10,11 @@ use super::connection::{ConnectionState, LoadConnection};
 use super::core::WorkerCore;
 use super::pacing::RequestPacing;
 use super::progress::TotalsMailbox;
+use super::recorder::RequestRecorder;
 use crate::http1::ResponseSummary;
 use crate::load::{BatchingMode, HttpVersion};
 use rustix::time::{ClockId, clock_gettime};
-use speedwell_model::load::measurement::{RequestRecord, RequestTotals, ThreadReport};
+use speedwell_model::load::measurement::ThreadReport;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
@@ -100,7 +101,7 @@ impl<'a> LoadWorker<'a> {
     ///
     /// # Errors
     /// Fails if the operating system cannot wait for sockets.
-    pub fn run(mut self, connections: u32) -> io::Result<ThreadResult> {
+    pub fn run(mut self, connections: u32) -> io::Result<ThreadResult<'a>> {
         let end = self.send_all(connections)?;
         Ok(self.into_result(end))
     }
@@ -484,29 +485,23 @@ pub(super) struct LoadEnd {
     pub is_interrupted: bool,
 }
 
-pub(super) struct ThreadResult {
-    pub totals: RequestTotals,
-    pub warmup: RequestTotals,
-    pub ok_in_time: u64,
-    pub last_end_ns: u64,
-    pub in_flight_ns: u128,
-    pub ended_by_time: bool,
-    pub rows: Vec<RequestRecord>,
+pub(super) struct ThreadResult<'a> {
+    pub recorder: RequestRecorder<'a>,
+    pub end: LoadEnd,
     pub report: ThreadReport,
     pub max_open: u32,
     pub reached_max_connections: bool,
-    pub is_interrupted: bool,
 }
 
-impl LoadWorker<'_> {
+impl<'a> LoadWorker<'a> {
     /// Accounts for unfinished requests and completes the counts.
-    pub fn into_result(mut self, end: LoadEnd) -> ThreadResult {
-        let LoadEnd { at_ns: end_ns, by_time: ended_by_time, is_interrupted } = end;
+    fn into_result(mut self, end: LoadEnd) -> ThreadResult<'a> {
+        let end_ns = end.at_ns;
         let (mut in_flight, mut in_flight_warmup) = (0, 0);
         let had_room =
             self.connections.iter().any(|connection| connection.has_room(self.core.load));
         for connection in &mut self.connections {
-            let (measured, warmup) = connection.finish(is_interrupted, end_ns, &mut self.core);
+            let (measured, warmup) = connection.finish(end.is_interrupted, end_ns, &mut self.core);
             in_flight += measured;
             in_flight_warmup += warmup;
         }
@@ -531,19 +526,12 @@ impl LoadWorker<'_> {
         let (fewest, most) = self.core.uses.unwrap_or_default();
         self.monitor.report.fewest_requests = fewest;
         self.monitor.report.most_requests = most;
-        let recorder = self.core.recorder;
         ThreadResult {
-            totals: *recorder.totals,
-            warmup: *recorder.warmup,
-            ok_in_time: recorder.ok_in_time,
-            last_end_ns: recorder.last_end_ns,
-            in_flight_ns: recorder.in_flight_ns,
-            ended_by_time,
-            rows: recorder.rows,
+            recorder: self.core.recorder,
+            end,
             report: self.monitor.into_report(end_ns),
             max_open: self.core.max_open,
             reached_max_connections: self.reached_max_connections,
-            is_interrupted,
         }
     }
 }

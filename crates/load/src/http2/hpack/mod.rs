@@ -223,7 +223,7 @@ pub fn encode_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     });
     let found = lower.and_then(|lower| find_static(lower, value));
     if let Some((index, true)) = found {
-        representation::encode_integer(out, INDEXED, 7, index);
+        encode_integer(out, INDEXED, 7, index);
         return;
     }
     let pattern = match lower {
@@ -231,7 +231,7 @@ pub fn encode_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
         _ => WITHOUT_INDEXING,
     };
     match found {
-        Some((index, _)) => representation::encode_integer(out, pattern, 4, index),
+        Some((index, _)) => encode_integer(out, pattern, 4, index),
         None => {
             out.push(pattern);
             match lower {
@@ -247,10 +247,10 @@ pub fn encode_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 fn encode_text(out: &mut Vec<u8>, text: &[u8]) {
     let coded_bytes = huffman::encoded_len(text);
     if coded_bytes < text.len() {
-        representation::encode_integer(out, 0x80, 7, coded_bytes);
+        encode_integer(out, 0x80, 7, coded_bytes);
         huffman::encode(out, text);
     } else {
-        representation::encode_integer(out, 0, 7, text.len());
+        encode_integer(out, 0, 7, text.len());
         out.extend_from_slice(text);
     }
 }
