@@ -47,43 +47,51 @@ pub enum SessionStep {
 }
 
 /// Why a step failed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum FailureCause {
     /// The process exited with a status other than 0.
+    #[error("exited with status {code}")]
     Exit {
         /// The status.
         code: i32,
     },
     /// The process was killed by a signal.
+    #[error("was killed by signal {signal}{}", signal_name(*signal))]
     Signal {
         /// The signal's number.
         signal: i32,
     },
     /// The process exceeded its time limit and was killed.
+    #[error("timeout: did not end within {} s", *limit_ms as f64 / 1e3)]
     Timeout {
         /// The limit.
         limit_ms: u64,
     },
     /// The process could not be started.
+    #[error("could not be started: {reason}")]
     Start {
         /// Error message of the operating system.
         reason: String,
     },
     /// The process exited successfully without reporting anything.
+    #[error("reported nothing")]
     Silent,
     /// The process reported an invalid result.
+    #[error("{reason}")]
     Invalid {
         /// The defect.
         reason: String,
     },
     /// The measurement succeeded, but the clean-up failed.
     #[serde(alias = "undone")]
+    #[error("failed in done: {reason}")]
     CleanupFailed {
         /// Error message.
         reason: String,
     },
     /// A run of an experiment failed at one of its stages.
+    #[error("failed at '{stage}': {reason}")]
     Stage {
         /// The stage.
         stage: RunStage,
@@ -91,6 +99,7 @@ pub enum FailureCause {
         reason: String,
     },
     /// The benchmark reported that it cannot run here. This does not count as a failure.
+    #[error("skipped: {reason}")]
     Skipped {
         /// The benchmark's reason.
         reason: String,
@@ -106,26 +115,6 @@ impl FailureCause {
     /// Whether the code does not compile. The reason then begins with a fixed text.
     pub fn is_compile_error(&self) -> bool {
         matches!(self, FailureCause::Invalid { reason } if reason.starts_with("does not compile"))
-    }
-}
-
-impl fmt::Display for FailureCause {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FailureCause::Exit { code } => write!(out, "exited with status {code}"),
-            FailureCause::Signal { signal } => {
-                write!(out, "was killed by signal {signal}{}", signal_name(*signal))
-            }
-            FailureCause::Timeout { limit_ms } => {
-                write!(out, "timeout: did not end within {} s", *limit_ms as f64 / 1e3)
-            }
-            FailureCause::Start { reason } => write!(out, "could not be started: {reason}"),
-            FailureCause::Silent => write!(out, "reported nothing"),
-            FailureCause::Invalid { reason } => write!(out, "{reason}"),
-            FailureCause::CleanupFailed { reason } => write!(out, "failed in done: {reason}"),
-            FailureCause::Stage { stage, reason } => write!(out, "failed at '{stage}': {reason}"),
-            FailureCause::Skipped { reason } => write!(out, "skipped: {reason}"),
-        }
     }
 }
 

@@ -620,7 +620,8 @@ mod tests {
             None,
             None,
         ];
-        for ((value, expected), figure) in values.iter().zip(expected).zip(DisturbanceFigure::all()) {
+        for ((value, expected), figure) in values.iter().zip(expected).zip(DisturbanceFigure::all())
+        {
             let is_near = match (value, expected) {
                 (Some(value), Some(expected)) => (value - expected).abs() < 1e-9,
                 (value, expected) => value.is_none() && expected.is_none(),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// One side of a comparison. One variant is the baseline, which is the reference; the others are
 /// candidates.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Variant {
     /// The name in tables: `old`, `node22`, `with-module`.
     pub name: String,
@@ -47,17 +47,7 @@ pub struct Variant {
 impl Variant {
     /// Creates a variant with default settings.
     pub fn plain(name: impl Into<String>) -> Variant {
-        Variant {
-            name: name.into(),
-            program: None,
-            arguments: Vec::new(),
-            environment: Vec::new(),
-            snippet: None,
-            worktree: None,
-            artifact: None,
-            work: BTreeMap::new(),
-            checkout_files: Vec::new(),
-        }
+        Variant { name: name.into(), ..Variant::default() }
     }
 
     /// Maps a path in the user's checkout to the path that this variant uses.

@@ -401,7 +401,7 @@ impl LoadConnection {
         // connected.
         if may_have_failed {
             core.traffic.calls += 1;
-            if let Err(error) = channel::finish_connecting(channel.socket()) {
+            if let Err(error) = channel.finish_connecting() {
                 self.fail_to_open(channel::connect_error_class(error), core);
                 return false;
             }

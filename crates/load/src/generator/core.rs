@@ -7,7 +7,7 @@ use super::pacing::first_connections;
 #[cfg(feature = "http3")]
 use super::quic::TimedQuicEngine;
 use super::recorder::{RequestRecorder, StartedRequest};
-use crate::http1::{Http1Request, ResponseWatch};
+use crate::http1::{Http1Request, InvalidRequest, RequestParts, ResponseWatch};
 use crate::http2::{self, UrlScheme};
 #[cfg(feature = "http3")]
 use crate::http3::H3Request;
@@ -232,32 +232,16 @@ impl<'a> RequestSource<'a> {
             #[cfg(feature = "http3")]
             http3: Vec::new(),
         };
-        for (index, kind) in kinds.kinds().iter().enumerate() {
-            let rows = if kinds.is_variable(index as u16) { kinds.rows().values.len() } else { 1 };
-            let filled = (0..rows as u64).map(|row| kinds.fill_from_row(index as u16, row));
-            let request_error = |error| KindsError::Request { name: kind.name.clone(), why: error };
-            match http {
-                HttpVersion::One => {
-                    let encoded = filled.map(|kind| kind.with_parts(Http1Request::new));
-                    let encoded: Result<_, _> = encoded.collect();
-                    source.http1.push(encoded.map_err(request_error)?);
-                }
-                HttpVersion::Two { .. } => {
-                    let encode = |kind: RequestKind| {
-                        kind.with_parts(|parts| http2::Http2Request::new(parts, scheme))
-                    };
-                    let encoded: Result<_, _> = filled.map(encode).collect();
-                    source.http2.push(encoded.map_err(request_error)?);
-                }
-                #[cfg(feature = "http3")]
-                HttpVersion::Three => {
-                    let encoded = filled.map(|kind| kind.with_parts(H3Request::new));
-                    let encoded: Result<_, _> = encoded.collect();
-                    source.http3.push(encoded.map_err(request_error)?);
-                }
-                #[cfg(not(feature = "http3"))]
-                HttpVersion::Three => {}
+        match http {
+            HttpVersion::One => source.http1 = encode_kinds(kinds, Http1Request::new)?,
+            HttpVersion::Two { .. } => {
+                source.http2 =
+                    encode_kinds(kinds, |parts| http2::Http2Request::new(parts, scheme))?;
             }
+            #[cfg(feature = "http3")]
+            HttpVersion::Three => source.http3 = encode_kinds(kinds, H3Request::new)?,
+            #[cfg(not(feature = "http3"))]
+            HttpVersion::Three => {}
         }
         Ok(source)
     }
@@ -289,6 +273,20 @@ impl<'a> RequestSource<'a> {
             rows => &rows[(self.kinds.row_at(index) % rows.len() as u64) as usize],
         }
     }
+}
+
+/// Encodes each kind: once for each row of the table if it has placeholders, otherwise once.
+fn encode_kinds<T>(
+    kinds: &RequestKinds,
+    encode: impl Fn(&RequestParts) -> Result<T, InvalidRequest>,
+) -> Result<Vec<Vec<T>>, KindsError> {
+    let encode_kind = |(kind, index): (&RequestKind, u16)| {
+        let rows = if kinds.is_variable(index) { kinds.rows().values.len() } else { 1 };
+        let filled = (0..rows as u64).map(|row| kinds.fill_from_row(index, row));
+        let encoded = filled.map(|kind| kind.with_parts(&encode)).collect::<Result<Vec<T>, _>>();
+        encoded.map_err(|why| KindsError::Request { name: kind.name.clone(), why })
+    };
+    kinds.kinds().iter().zip(0..).map(encode_kind).collect()
 }
 
 // The code below records facts about the connection of a probe, the single request that is sent

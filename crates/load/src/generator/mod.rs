@@ -136,7 +136,7 @@ pub fn run_with_clock(
         };
         watch_threads(&receiver, &mailboxes, &mut tracker, load, clock, &mut watch)
     });
-    let window_end_ns = window_end_ns.min(end_ns.into_inner());
+    let window_end_ns = window_end_ns.min(end_ns.load(Ordering::Relaxed));
     let results = results
         .into_iter()
         .collect::<std::io::Result<Vec<ThreadResult>>>()
@@ -177,38 +177,29 @@ fn request_source(load: &LoadConfig) -> Result<RequestSource<'_>, LoadStartError
 }
 
 fn validate_load(load: &LoadConfig) -> Result<(), LoadStartError> {
-    match load {
-        _ if load.threads == 0 => {
-            Err(LoadStartError::Load("the number of threads is 0: expected 1 or more"))
-        }
-        _ if load.streams_per_connection == 0 => Err(LoadStartError::Load(
-            "the limit of concurrent requests per connection is 0: expected 1 or more",
-        )),
-        _ if load.part.index >= load.part.count => Err(LoadStartError::Load(
-            "the index of the generator is too high: expected less than the number of generators",
-        )),
-        _ if load.target.addresses.is_empty() => {
-            Err(LoadStartError::Load("the target has no address"))
-        }
-        _ if load.http == HttpVersion::Three => validate_http3(load),
-        _ => Ok(()),
-    }
-}
-
-fn validate_http3(load: &LoadConfig) -> Result<(), LoadStartError> {
     let is_unix = |address: &ServerAddress| matches!(address, ServerAddress::Unix(_));
-    match load {
-        _ if !cfg!(feature = "http3") => Err(LoadStartError::Load(
-            "this build does not support HTTP/3, because it was built without the feature 'http3'",
-        )),
+    let problem = match load {
+        _ if load.threads == 0 => "the number of threads is 0: expected 1 or more",
+        _ if load.streams_per_connection == 0 => {
+            "the limit of concurrent requests per connection is 0: expected 1 or more"
+        }
+        _ if load.part.index >= load.part.count => {
+            "the index of the generator is too high: expected less than the number of generators"
+        }
+        _ if load.target.addresses.is_empty() => "the target has no address",
+        _ if load.http != HttpVersion::Three => return Ok(()),
+        _ if !cfg!(feature = "http3") => {
+            "this build does not support HTTP/3, because it was built without the feature 'http3'"
+        }
         _ if load.target.tls.is_none() => {
-            Err(LoadStartError::Load("HTTP/3 is always encrypted, but the target does not use TLS"))
+            "HTTP/3 is always encrypted, but the target does not use TLS"
         }
         _ if load.target.addresses.iter().any(is_unix) => {
-            Err(LoadStartError::Load("HTTP/3 runs over UDP, so it cannot use a Unix socket"))
+            "HTTP/3 runs over UDP, so it cannot use a Unix socket"
         }
-        _ => Ok(()),
-    }
+        _ => return Ok(()),
+    };
+    Err(LoadStartError::Load(problem))
 }
 
 /// Number of threads to start. A closed load has at most one thread per client.
@@ -234,14 +225,14 @@ fn prepare_thread(load: &LoadConfig, thread: usize) {
 type ThreadResults<'a> = Receiver<std::io::Result<ThreadResult<'a>>>;
 
 /// Gathers and reports intermediate results until all threads have ended.
-fn watch_threads(
-    receiver: &ThreadResults,
+fn watch_threads<'a>(
+    receiver: &ThreadResults<'a>,
     mailboxes: &[TotalsMailbox],
     tracker: &mut ProgressTracker,
     load: &LoadConfig,
     clock: LoadClock,
     watch: &mut dyn FnMut(&ProgressReport),
-) -> Vec<std::io::Result<ThreadResult>> {
+) -> Vec<std::io::Result<ThreadResult<'a>>> {
     let mut results = Vec::new();
     let mut last_ns = 0;
     // Gather totals half an interval after each tick: at the tick itself, threads hand over their

@@ -412,7 +412,7 @@ impl From<StoredStatuses> for StatusCounts {
         for (code, count) in stored.codes {
             codes.add_statuses(code, count);
         }
-        codes.add_outside(stored.outside);
+        codes.outside += stored.outside;
         codes
     }
 }
@@ -553,10 +553,6 @@ impl StatusCounts {
             *mine += theirs;
         }
         self.outside += other.outside;
-    }
-
-    fn add_outside(&mut self, count: u64) {
-        self.outside += count;
     }
 }
 
