@@ -84,7 +84,6 @@ pub enum FailureCause {
         reason: String,
     },
     /// The measurement succeeded, but the clean-up failed.
-    #[serde(alias = "undone")]
     #[error("failed in done: {reason}")]
     CleanupFailed {
         /// Error message.

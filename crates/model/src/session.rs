@@ -296,7 +296,6 @@ pub struct SteadyRule {
     /// Levels that differ by at most this fraction count as one level.
     pub delta: f64,
     /// Smallest fraction of a series that the steady part must cover.
-    #[serde(alias = "least_share")]
     pub min_share: f64,
     /// The clock to use. By default, processor time if all runs have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -550,7 +549,6 @@ pub struct StackProfile {
     /// Number of samples, if known.
     pub samples: Option<u64>,
     /// Caveats for the reader, as whole sentences.
-    #[serde(alias = "remarks")]
     pub notes: Vec<String>,
     /// Weights by folded stack: frame names joined by `;`, outermost caller first.
     stacks: BTreeMap<String, u64>,

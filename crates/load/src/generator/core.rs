@@ -180,23 +180,17 @@ impl<'a> WorkerCore<'a> {
 
     /// Records that a connection was closed after this number of requests.
     pub fn record_uses(&mut self, requests: u64) {
-        self.uses = Some(match self.uses {
-            None => (requests, requests),
-            Some((fewest, most)) => (fewest.min(requests), most.max(requests)),
-        });
+        let (fewest, most) = self.uses.unwrap_or((requests, requests));
+        self.uses = Some((fewest.min(requests), most.max(requests)));
     }
 
     /// Returns the recorder for response contents, if they are inspected.
     pub fn response_watch(&self) -> Option<Box<ResponseWatch>> {
         let looks_at_body = matches!(self.load.success.body, Some(BodyRule::Contains(_)));
-        match (&self.facts, looks_at_body) {
-            (Some(_), _) => Some(Box::new(ResponseWatch::new(
-                BodyRule::MAX_INSPECTED_BYTES,
-                &ConnectionFacts::FIELDS,
-            ))),
-            (None, true) => Some(Box::new(ResponseWatch::new(BodyRule::MAX_INSPECTED_BYTES, &[]))),
-            (None, false) => None,
-        }
+        let is_probe = self.facts.is_some();
+        let fields: &[&'static str] = if is_probe { &ConnectionFacts::FIELDS } else { &[] };
+        (is_probe || looks_at_body)
+            .then(|| Box::new(ResponseWatch::new(BodyRule::MAX_INSPECTED_BYTES, fields)))
     }
 }
 

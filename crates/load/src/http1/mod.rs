@@ -430,39 +430,30 @@ impl ChunkedReader {
     }
 
     fn next_state(&mut self, byte: u8) -> Result<ChunkState, ResponseError> {
+        use ChunkState::*;
         let is_text = byte == b'\t' || (byte >= 32 && byte != 127);
         Ok(match (self.state, byte) {
-            (ChunkState::Size | ChunkState::SizeDigits, b) if b.is_ascii_hexdigit() => {
+            (Size | SizeDigits, b) if b.is_ascii_hexdigit() => {
                 self.add_size_digit(b)?;
-                ChunkState::SizeDigits
+                SizeDigits
             }
-            (ChunkState::SizeDigits | ChunkState::SizeBlank, b' ' | b'\t') => ChunkState::SizeBlank,
-            (ChunkState::SizeDigits | ChunkState::SizeBlank, b';') => ChunkState::Extension,
-            (ChunkState::SizeDigits | ChunkState::SizeBlank | ChunkState::Extension, b'\r') => {
-                ChunkState::SizeEnd
-            }
-            (
-                ChunkState::SizeDigits
-                | ChunkState::SizeBlank
-                | ChunkState::Extension
-                | ChunkState::SizeEnd,
-                b'\n',
-            ) => self.end_size_line(),
-            (ChunkState::Extension, _) if is_text => ChunkState::Extension,
-            (ChunkState::DataCr, b'\r') => ChunkState::DataEnd,
-            (ChunkState::DataCr | ChunkState::DataEnd, b'\n') => {
+            (SizeDigits | SizeBlank, b' ' | b'\t') => SizeBlank,
+            (SizeDigits | SizeBlank, b';') => Extension,
+            (SizeDigits | SizeBlank | Extension, b'\r') => SizeEnd,
+            (SizeDigits | SizeBlank | Extension | SizeEnd, b'\n') => self.end_size_line(),
+            (Extension, _) if is_text => Extension,
+            (DataCr, b'\r') => DataEnd,
+            (DataCr | DataEnd, b'\n') => {
                 self.line_bytes = 0;
-                ChunkState::Size
+                Size
             }
-            (ChunkState::Trailer, b'\r') => ChunkState::End,
-            (ChunkState::Trailer | ChunkState::End, b'\n') => ChunkState::Done,
-            (ChunkState::TrailerName, b':') => ChunkState::TrailerValue,
-            (ChunkState::Trailer | ChunkState::TrailerName, b) if is_token_byte(b) => {
-                ChunkState::TrailerName
-            }
-            (ChunkState::TrailerValue, b'\r') => ChunkState::TrailerEnd,
-            (ChunkState::TrailerValue | ChunkState::TrailerEnd, b'\n') => ChunkState::Trailer,
-            (ChunkState::TrailerValue, _) if is_text => ChunkState::TrailerValue,
+            (Trailer, b'\r') => End,
+            (Trailer | End, b'\n') => Done,
+            (TrailerName, b':') => TrailerValue,
+            (Trailer | TrailerName, b) if is_token_byte(b) => TrailerName,
+            (TrailerValue, b'\r') => TrailerEnd,
+            (TrailerValue | TrailerEnd, b'\n') => Trailer,
+            (TrailerValue, _) if is_text => TrailerValue,
             _ => return Err(ResponseError::Chunk),
         })
     }

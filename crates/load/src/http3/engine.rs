@@ -227,9 +227,10 @@ impl QuicSocket {
         traffic.calls.fetch_add(6, Ordering::Relaxed);
         let socket = UdpSocket::bind(SocketAddr::new(local.unwrap_or(any), 0))?;
         socket.connect(to)?;
+        socket.set_nonblocking(true)?;
         Ok(QuicSocket {
             state: UdpSocketState::new((&socket).into())?,
-            socket: tokio::net::UdpSocket::from_std(set_nonblocking(socket)?)?,
+            socket: tokio::net::UdpSocket::from_std(socket)?,
             traffic,
             error: AtomicI32::new(0),
             failed: Notify::new(),
@@ -277,11 +278,6 @@ impl QuicSocket {
             self.failed.notify_one();
         }
     }
-}
-
-fn set_nonblocking(socket: UdpSocket) -> io::Result<UdpSocket> {
-    socket.set_nonblocking(true)?;
-    Ok(socket)
 }
 
 impl AsyncUdpSocket for QuicSocket {
@@ -358,13 +354,6 @@ struct WritePoller {
     waiting: Option<WritableFuture>,
 }
 
-impl WritePoller {
-    fn start_waiting(&self) -> WritableFuture {
-        let datagrams = self.datagrams.clone();
-        Box::pin(async move { datagrams.socket.writable().await })
-    }
-}
-
 impl fmt::Debug for WritePoller {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.debug_struct("Writable").finish_non_exhaustive()
@@ -373,9 +362,12 @@ impl fmt::Debug for WritePoller {
 
 impl UdpPoller for WritePoller {
     fn poll_writable(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
-        let mut waiting = match self.waiting.take() {
+        let mut waiting: WritableFuture = match self.waiting.take() {
             Some(waiting) => waiting,
-            None => self.start_waiting(),
+            None => {
+                let datagrams = self.datagrams.clone();
+                Box::pin(async move { datagrams.socket.writable().await })
+            }
         };
         let polled = waiting.as_mut().poll(context);
         if polled.is_pending() {

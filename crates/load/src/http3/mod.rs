@@ -163,7 +163,8 @@ impl ConnectionTask {
             self.drain_requests().await;
             self.report_event(EventKind::Ended(ended));
         }
-        connection.close(code_to_varint(Code::H3_NO_ERROR), b"");
+        // The code has 9 bits.
+        connection.close(VarInt::from_u32(Code::H3_NO_ERROR.value() as u32), b"");
     }
 
     fn report_event(&self, kind: EventKind) {
@@ -259,9 +260,4 @@ impl ConnectionTask {
             yield_now().await;
         }
     }
-}
-
-fn code_to_varint(code: Code) -> VarInt {
-    // The only code that is passed, `H3_NO_ERROR`, has 9 bits.
-    VarInt::from_u32(code.value() as u32)
 }

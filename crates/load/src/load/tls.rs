@@ -90,7 +90,8 @@ impl TlsOptions {
             None => with_verifier.with_no_client_auth(),
             Some(identity) => with_verifier.with_client_auth_cert(
                 read_certificates(&identity.certificates)?,
-                read_private_key(&identity.key)?,
+                PrivateKeyDer::from_pem_file(&identity.key)
+                    .map_err(|error| file_error(&identity.key, error))?,
             )?,
         };
         config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
@@ -111,10 +112,6 @@ fn read_certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsErr
     } else {
         Ok(certificates)
     }
-}
-
-fn read_private_key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
-    PrivateKeyDer::from_pem_file(file).map_err(|error| file_error(file, error))
 }
 
 // The code below verifies server certificates and explains rejections. If the user names a file,

@@ -7,7 +7,6 @@
 mod huffman;
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
 /// Initial size of the dynamic table in bytes (RFC 9113, section 6.5.2).
 const INITIAL_SIZE: usize = 4096;
@@ -80,10 +79,9 @@ impl HpackDecoder {
             }
             FieldRepresentation::Indexed(index) => {
                 let (name, value) = self.lookup_entry(index)?;
-                let text = fields.text_buffer();
-                text.extend_from_slice(name);
-                let name_end = text.len();
-                text.extend_from_slice(value);
+                fields.bytes.extend_from_slice(name);
+                let name_end = fields.bytes.len();
+                fields.bytes.extend_from_slice(value);
                 fields.end_field(name_end);
             }
             FieldRepresentation::Literal { name, value, is_kept } => {
@@ -103,7 +101,7 @@ impl HpackDecoder {
         value: CodedText,
         fields: &mut FieldList,
     ) -> Option<()> {
-        let text = fields.text_buffer();
+        let text = &mut fields.bytes;
         match name {
             FieldName::Indexed(index) => text.extend_from_slice(self.lookup_entry(index)?.0),
             FieldName::Literal(name) => name.append_to(text)?,
@@ -173,29 +171,18 @@ impl FieldList {
         self.ends.clear();
     }
 
-    /// Buffer to append the next name or value to.
-    fn text_buffer(&mut self) -> &mut Vec<u8> {
-        &mut self.bytes
-    }
-
     /// Completes a field after its name and value have been appended. The name ends at `name_end`.
     fn end_field(&mut self, name_end: usize) {
         self.ends.push((name_end, self.bytes.len()));
     }
 
     fn last_field(&self) -> (&[u8], &[u8]) {
-        let start = self.start_of_last();
-        let Some((name_end, end)) = self.ends.last() else {
-            return (&[], &[]);
+        let (start, (name_end, end)) = match *self.ends.as_slice() {
+            [.., (_, start), last] => (start, last),
+            [last] => (0, last),
+            [] => return (&[], &[]),
         };
-        (&self.bytes[Range { start, end: *name_end }], &self.bytes[*name_end..*end])
-    }
-
-    fn start_of_last(&self) -> usize {
-        match self.ends.len() {
-            0 | 1 => 0,
-            count => self.ends[count - 2].1,
-        }
+        (&self.bytes[start..name_end], &self.bytes[name_end..end])
     }
 }
 

@@ -345,9 +345,8 @@ impl OutcomeCounts {
     /// # Errors
     /// Returns the pairs of counts that differ.
     pub fn check_balance(&self) -> Result<(), Vec<CountImbalance>> {
-        let imbalances: Vec<CountImbalance> = self
-            .balanced_pairs()
-            .into_iter()
+        let pairs = self.balanced_pairs().into_iter();
+        let imbalances: Vec<_> = pairs
             .filter(|(_, left, _, right)| left != right)
             .map(|(left_name, left, right_name, right)| CountImbalance {
                 left_name,
