@@ -578,7 +578,6 @@ impl From<RejectRules> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Case, KernelStats};
 
     fn run() -> Run {
         Run {

@@ -23,7 +23,7 @@ use std::os::fd::AsFd;
 
 /// Drives a thread's connections until a given time on the load clock.
 pub(super) struct TimedQuicEngine {
-    inner: crate::http3::H3Engine,
+    pub inner: crate::http3::H3Engine,
     timer: LoadTimer,
     /// Time for which the timer was last set, or [`NEVER`].
     fires_at_ns: u64,
@@ -64,15 +64,10 @@ impl TimedQuicEngine {
 
     /// Adds to `traffic` the socket traffic since the last call.
     pub fn take_traffic(&self, traffic: &mut TransportTraffic) {
-        let new_traffic = self.inner.take_traffic();
-        traffic.received += new_traffic.received;
-        traffic.sent += new_traffic.sent;
-        traffic.calls += new_traffic.calls;
-    }
-
-    /// Notifies the servers after connections were closed.
-    pub fn flush_closes(&mut self, connections: u32) {
-        self.inner.flush_closes(connections);
+        let [received, sent, calls] = self.inner.take_traffic();
+        traffic.received += received;
+        traffic.sent += sent;
+        traffic.calls += calls;
     }
 }
 

@@ -392,7 +392,7 @@ impl LoadWorker<'_> {
             connection.close_connection();
         }
         if let Some(engine) = &mut self.core.quic {
-            engine.flush_closes(self.core.open);
+            engine.inner.flush_closes(self.core.open);
         }
     }
 }

@@ -462,7 +462,7 @@ pub enum ResponseError {
     /// A header field is malformed (RFC 9112, section 5), or the framing fields are invalid.
     #[error("a header field is malformed")]
     Header,
-    /// The head exceeds the [`HeadLimits`] for its length or number of fields.
+    /// The head exceeds the [`super::HeadLimits`] for its length or number of fields.
     #[error("the head of the response is too large")]
     HeadTooLarge,
     /// Content-Length occurs more than once, with different values.

@@ -116,9 +116,11 @@ impl H3Engine {
         events.drain_into(events_out);
     }
 
-    /// Returns the socket traffic since the last call.
-    pub fn take_traffic(&self) -> SocketTraffic {
-        self.traffic.take()
+    /// Returns the socket traffic since the last call: UDP payload bytes received and sent, and
+    /// system calls made.
+    pub fn take_traffic(&self) -> [u64; 3] {
+        let TrafficCounters { received, sent, calls } = &*self.traffic;
+        [received, sent, calls].map(|counter| counter.swap(0, Ordering::Relaxed))
     }
 
     /// Tells the servers that this many connections were dropped. Otherwise, the servers would keep
@@ -171,34 +173,12 @@ impl WakeAlarm {
 // (udp(7)). `quinn` would nevertheless keep waiting for packets. The task of the connection
 // therefore also waits for [`QuicSocket::wait_for_failure`], and then ends the connection.
 
-/// Traffic through the sockets of an engine.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SocketTraffic {
-    /// UDP payload bytes received.
-    pub received: u64,
-    /// UDP payload bytes sent.
-    pub sent: u64,
-    /// System calls made.
-    pub calls: u64,
-}
-
 /// Counters shared by all sockets of an engine.
 #[derive(Debug, Default)]
 pub(crate) struct TrafficCounters {
     received: AtomicU64,
     sent: AtomicU64,
     calls: AtomicU64,
-}
-
-impl TrafficCounters {
-    /// Returns the traffic since the last call and resets the counters.
-    pub fn take(&self) -> SocketTraffic {
-        SocketTraffic {
-            received: self.received.swap(0, Ordering::Relaxed),
-            sent: self.sent.swap(0, Ordering::Relaxed),
-            calls: self.calls.swap(0, Ordering::Relaxed),
-        }
-    }
 }
 
 #[derive(Debug)]
