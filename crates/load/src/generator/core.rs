@@ -110,7 +110,7 @@ impl<'a> WorkerCore<'a> {
 
     /// Counts a new request and assigns its kind.
     pub fn count_attempt(&mut self, mut sent: StartedRequest) -> StartedRequest {
-        sent.kind = self.source.kind_at(sent.index);
+        sent.kind = self.source.kinds.kind_at(sent.index);
         self.recorder.record_start(sent.is_warmup);
         sent
     }
@@ -238,11 +238,6 @@ impl<'a> RequestSource<'a> {
             HttpVersion::Three => {}
         }
         Ok(source)
-    }
-
-    /// Returns the kind of request number `index`.
-    pub fn kind_at(&self, index: u64) -> u16 {
-        self.kinds.kind_at(index)
     }
 
     /// Returns request number `index` encoded for HTTP/1.

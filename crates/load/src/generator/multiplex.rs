@@ -19,7 +19,7 @@ use speedwell_model::load::outcomes::ErrorClass;
 /// The streams of one connection.
 pub(super) struct Http2Requests {
     settings: Http2Settings,
-    http: Http2Connection,
+    pub http: Http2Connection,
     streams: RequestSlots,
 }
 
@@ -80,11 +80,6 @@ impl Http2Requests {
         }
     }
 
-    /// Whether the server accepts no further requests.
-    pub fn is_draining(&self) -> bool {
-        self.http.is_draining()
-    }
-
     /// Contents of the response that ended last.
     pub fn watch(&self) -> Option<&ResponseWatch> {
         self.streams.watches.get(self.streams.last)
@@ -97,15 +92,6 @@ impl Http2Requests {
                 Some(StartedRequest { method: request.method(), ..sent });
             self.http.open_stream(request, token);
         }
-    }
-
-    pub fn output(&self) -> &[u8] {
-        self.http.output()
-    }
-
-    /// Marks this many bytes of the output as written.
-    pub fn consume_output(&mut self, bytes: usize) {
-        self.http.mark_sent(bytes);
     }
 
     pub fn process_input(

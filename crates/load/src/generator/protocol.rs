@@ -30,21 +30,16 @@ pub(super) enum ProtocolState {
 
 impl ProtocolState {
     pub fn new(core: &WorkerCore) -> ProtocolState {
-        let capacity = core.load.streams_per_connection;
+        let (capacity, watch) = (core.load.streams_per_connection, core.response_watch());
         match core.load.http {
-            HttpVersion::One => {
-                ProtocolState::One(Http1Requests::new(capacity, core.response_watch()))
+            HttpVersion::One => ProtocolState::One(Http1Requests::new(capacity, watch)),
+            HttpVersion::Two { table_bytes } => {
+                ProtocolState::Two(Box::new(Http2Requests::new(capacity, table_bytes, watch)))
             }
-            HttpVersion::Two { table_bytes } => ProtocolState::Two(Box::new(Http2Requests::new(
-                capacity,
-                table_bytes,
-                core.response_watch(),
-            ))),
             #[cfg(feature = "http3")]
-            HttpVersion::Three => ProtocolState::Three(Box::new(quic::QuicRequests::new(
-                capacity,
-                core.response_watch(),
-            ))),
+            HttpVersion::Three => {
+                ProtocolState::Three(Box::new(quic::QuicRequests::new(capacity, watch)))
+            }
             #[cfg(not(feature = "http3"))]
             HttpVersion::Three => unreachable!("such a load is refused before it begins"),
         }
@@ -52,7 +47,7 @@ impl ProtocolState {
 
     pub fn in_flight(&self) -> usize {
         match self {
-            ProtocolState::One(pipeline) => pipeline.in_flight(),
+            ProtocolState::One(pipeline) => pipeline.requests.len(),
             ProtocolState::Two(streams) => streams.in_flight(),
             #[cfg(feature = "http3")]
             ProtocolState::Three(streams) => streams.in_flight(),
@@ -62,7 +57,7 @@ impl ProtocolState {
     /// Number of requests that can be sent now; `capacity` is the maximum in flight.
     pub fn available_requests(&self, capacity: u32) -> u32 {
         match self {
-            ProtocolState::One(pipeline) => capacity.saturating_sub(pipeline.in_flight() as u32),
+            ProtocolState::One(pipeline) => capacity.saturating_sub(pipeline.requests.len() as u32),
             ProtocolState::Two(streams) => streams.available_streams(),
             #[cfg(feature = "http3")]
             ProtocolState::Three(streams) => streams.available_streams(),
@@ -73,9 +68,9 @@ impl ProtocolState {
     pub fn is_last(&self) -> bool {
         match self {
             ProtocolState::One(pipeline) => {
-                pipeline.newest_request().is_some_and(|sent| sent.closes)
+                pipeline.requests.back().is_some_and(|sent| sent.closes)
             }
-            ProtocolState::Two(streams) => streams.is_draining(),
+            ProtocolState::Two(streams) => streams.http.is_draining(),
             #[cfg(feature = "http3")]
             ProtocolState::Three(streams) => streams.is_draining(),
         }
@@ -150,10 +145,10 @@ impl ProtocolState {
             ProtocolState::Two(streams) => {
                 // Pass output to the channel only when the channel has nothing left to write. Until
                 // then, the output stays in the protocol's buffer, which is limited in size.
-                while !streams.output().is_empty() && !channel.is_waiting() {
-                    let written = streams.output().len();
-                    channel.send(streams.output(), traffic)?;
-                    streams.consume_output(written);
+                while !streams.http.output().is_empty() && !channel.is_waiting() {
+                    let written = streams.http.output().len();
+                    channel.send(streams.http.output(), traffic)?;
+                    streams.http.mark_sent(written);
                 }
             }
             #[cfg(feature = "http3")]
@@ -212,7 +207,7 @@ impl ProtocolState {
         match self {
             // Responses arrive in order, so checking the oldest request suffices.
             ProtocolState::One(pipeline) => {
-                pipeline.oldest_request()?.exceeded_timeout(limits, now_ns)
+                pipeline.requests.front()?.exceeded_timeout(limits, now_ns)
             }
             ProtocolState::Two(streams) => {
                 streams.expire_timeouts(limits, now_ns, recorder);
@@ -238,7 +233,7 @@ impl ProtocolState {
 
     pub fn take_all(&mut self) -> Vec<StartedRequest> {
         match self {
-            ProtocolState::One(pipeline) => pipeline.take_all(),
+            ProtocolState::One(pipeline) => pipeline.requests.drain(..).collect(),
             ProtocolState::Two(streams) => streams.take_all(),
             #[cfg(feature = "http3")]
             ProtocolState::Three(streams) => streams.take_all(),
@@ -273,22 +268,6 @@ impl Http1Requests {
     pub fn reset_connection(&mut self) {
         self.reply.reset();
         self.output.clear();
-    }
-
-    pub fn in_flight(&self) -> usize {
-        self.requests.len()
-    }
-
-    pub fn oldest_request(&self) -> Option<&StartedRequest> {
-        self.requests.front()
-    }
-
-    pub fn newest_request(&self) -> Option<&StartedRequest> {
-        self.requests.back()
-    }
-
-    pub fn take_all(&mut self) -> Vec<StartedRequest> {
-        self.requests.drain(..).collect()
     }
 
     pub fn push_request(&mut self, sent: StartedRequest) {

@@ -8,7 +8,7 @@ use super::clock::NEVER;
 use crate::http1::{MethodKind, ResponsePhase, ResponseSummary, ResponseWatch};
 use crate::load::{BodyRule, LoadConfig, RequestTimeouts};
 use speedwell_model::load::latency::{IntendedStart, RequestOutcome, RequestTimes};
-use speedwell_model::load::measurement::{RequestRecord, RequestTotals};
+use speedwell_model::load::measurement::{LoadLatency, RequestRecord, RequestTotals};
 use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
 
 /// Counts and times of a thread.
@@ -167,8 +167,7 @@ impl<'a> RequestRecorder<'a> {
         let totals = self.totals_mut(sent.is_warmup);
         totals.outcomes.count_attempt();
         totals.outcomes.count_unsent();
-        if let speedwell_model::load::measurement::LoadLatency::Open(latency) = &mut totals.latency
-        {
+        if let LoadLatency::Open(latency) = &mut totals.latency {
             latency.record_unsent(sent.intended_start(), end_ns);
         }
     }
