@@ -170,7 +170,19 @@ impl RateSchedule {
         threads: u32,
         stop: StopCondition,
     ) -> ThreadSchedule<'_> {
-        ThreadSchedule::new(self, thread, threads, stop)
+        ThreadSchedule {
+            schedule: self,
+            stop,
+            next_index: u64::from(thread),
+            step: u64::from(threads.max(1)),
+            position: StagePosition::default(),
+            random: match self.spacing {
+                ArrivalSpacing::Even => None,
+                ArrivalSpacing::Poisson { seed } => {
+                    Some(ArrivalWalk { draws: ExponentialDraws::new(seed), drawn: 0, units: 0 })
+                }
+            },
+        }
     }
 
     /// When request `index` (from 0) is due, in nanoseconds since the start; `None` after the end.
@@ -456,24 +468,6 @@ impl ArrivalWalk {
             self.drawn += 1;
         }
         self.units
-    }
-}
-
-impl<'a> ThreadSchedule<'a> {
-    fn new(schedule: &'a RateSchedule, thread: u32, threads: u32, stop: StopCondition) -> Self {
-        ThreadSchedule {
-            schedule,
-            stop,
-            next_index: u64::from(thread),
-            step: u64::from(threads.max(1)),
-            position: StagePosition::default(),
-            random: match schedule.spacing() {
-                ArrivalSpacing::Even => None,
-                ArrivalSpacing::Poisson { seed } => {
-                    Some(ArrivalWalk { draws: ExponentialDraws::new(seed), drawn: 0, units: 0 })
-                }
-            },
-        }
     }
 }
 

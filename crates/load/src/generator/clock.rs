@@ -164,25 +164,23 @@ pub(super) struct SocketEvent {
 }
 
 impl SocketPoll {
-    /// Creates a poller that uses timeouts.
-    pub fn with_limits(clock: LoadClock) -> io::Result<SocketPoll> {
-        Ok(SocketPoll {
+    /// Creates a poller that uses a timer or timeouts.
+    pub fn new(clock: LoadClock, uses_timer: bool) -> io::Result<SocketPoll> {
+        let mut poll = SocketPoll {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             events: Vec::with_capacity(MAX_EVENTS),
             waits_exactly: true,
             clock,
             alarm: None,
-        })
-    }
-
-    /// Creates a poller that uses a timer.
-    pub fn with_timer(clock: LoadClock) -> io::Result<SocketPoll> {
-        let mut poll = SocketPoll::with_limits(clock)?;
-        let timer = LoadTimer::new(clock)?;
-        // With edge-triggered polling, each expiration is one event, so the timer need not be read.
-        let flags = EventFlags::IN | EventFlags::ET;
-        epoll::add(&poll.epoll, &timer, EventData::new_u64(TIMER_TOKEN), flags)?;
-        poll.alarm = Some(PollTimer { timer, fires_at_ns: NEVER });
+        };
+        if uses_timer {
+            let timer = LoadTimer::new(clock)?;
+            // With edge-triggered polling, each expiration is one event, so the timer need not be
+            // read.
+            let flags = EventFlags::IN | EventFlags::ET;
+            epoll::add(&poll.epoll, &timer, EventData::new_u64(TIMER_TOKEN), flags)?;
+            poll.alarm = Some(PollTimer { timer, fires_at_ns: NEVER });
+        }
         Ok(poll)
     }
 

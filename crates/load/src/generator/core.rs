@@ -78,11 +78,7 @@ impl<'a> WorkerCore<'a> {
             quic,
             load,
             clock,
-            poll: if load.is_closed() {
-                SocketPoll::with_limits(clock)?
-            } else {
-                SocketPoll::with_timer(clock)?
-            },
+            poll: SocketPoll::new(clock, !load.is_closed())?,
             source,
             recorder,
             traffic: TransportTraffic::default(),

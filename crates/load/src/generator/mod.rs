@@ -147,22 +147,18 @@ pub fn run_with_clock(
     Ok(merge_results(results, tracker, load, window_end_ns, began_ms))
 }
 
-/// Protocol names offered by ALPN.
-fn alpn_protocols(http: HttpVersion) -> &'static [&'static [u8]] {
-    match http {
-        HttpVersion::One => &[b"http/1.1"],
-        HttpVersion::Two { .. } => &[b"h2"],
-        HttpVersion::Three => &[b"h3"],
-    }
-}
-
 fn tls_parameters(load: &LoadConfig) -> Result<Option<TlsParameters>, LoadStartError> {
     let Some(options) = &load.target.tls else {
         return Ok(None);
     };
+    let alpn_protocol: &[u8] = match load.http {
+        HttpVersion::One => b"http/1.1",
+        HttpVersion::Two { .. } => b"h2",
+        HttpVersion::Three => b"h3",
+    };
     let last_refusal = Arc::default();
     Ok(Some(TlsParameters {
-        config: options.client_config(alpn_protocols(load.http), &last_refusal)?,
+        config: options.client_config(&[alpn_protocol], &last_refusal)?,
         name: options.name_for(&load.target.host)?,
         last_refusal,
     }))
@@ -222,11 +218,9 @@ fn prepare_thread(load: &LoadConfig, thread: usize) {
     }
 }
 
-type ThreadResults<'a> = Receiver<std::io::Result<ThreadResult<'a>>>;
-
 /// Gathers and reports intermediate results until all threads have ended.
 fn watch_threads<'a>(
-    receiver: &ThreadResults<'a>,
+    receiver: &Receiver<std::io::Result<ThreadResult<'a>>>,
     mailboxes: &[TotalsMailbox],
     tracker: &mut ProgressTracker,
     load: &LoadConfig,

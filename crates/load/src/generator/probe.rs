@@ -70,7 +70,7 @@ pub enum ProbeError {
 /// Fails if there is no complete response.
 pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse, ProbeError> {
     generator::validate_load(load)?;
-    let load = single_request(load)?;
+    let load = single_request(load);
     let (tls, source) = (generator::tls_parameters(&load)?, generator::core(&load)?);
     let (mailbox, end_ns) = (TotalsMailbox::new(true), AtomicU64::new(NEVER));
     let recorder = RequestRecorder::new(&load, NEVER);
@@ -114,11 +114,9 @@ fn explain_failure(class: ErrorClass, worker: &LoadWorker) -> ProbeError {
 }
 
 /// Reduces a load to one request on one connection.
-fn single_request(load: &LoadConfig) -> Result<LoadConfig, ProbeError> {
-    let pace =
-        ClosedPace::new(1, ThinkTime::None).map_err(|_| LoadStartError::Load("no client"))?;
-    Ok(LoadConfig {
-        pace: PacingModel::Closed(pace),
+fn single_request(load: &LoadConfig) -> LoadConfig {
+    LoadConfig {
+        pace: PacingModel::Closed(ClosedPace { concurrency: 1, think: ThinkTime::None }),
         stop: StopCondition { after_requests: Some(1), after_ns: None },
         steady: None,
         streams_per_connection: 1,
@@ -128,7 +126,7 @@ fn single_request(load: &LoadConfig) -> Result<LoadConfig, ProbeError> {
         part: LoadShare::ONLY,
         keeps_rows: true,
         ..load.clone()
-    })
+    }
 }
 
 fn build_response(worker: &LoadWorker, row: &RequestRecord) -> ProbeResponse {

@@ -278,15 +278,6 @@ pub enum UrlScheme {
     Https,
 }
 
-impl UrlScheme {
-    fn name(self) -> &'static [u8] {
-        match self {
-            UrlScheme::Http => b"http",
-            UrlScheme::Https => b"https",
-        }
-    }
-}
-
 /// An encoded request.
 ///
 /// ```
@@ -427,7 +418,11 @@ fn push_block(out: &mut Vec<u8>, parts: &RequestParts, scheme: UrlScheme) {
         // The authority is the target; other pseudo-header fields are omitted (section 8.5).
         encode_field(out, b":authority", parts.target.as_bytes());
     } else {
-        encode_field(out, b":scheme", scheme.name());
+        let scheme: &[u8] = match scheme {
+            UrlScheme::Http => b"http",
+            UrlScheme::Https => b"https",
+        };
+        encode_field(out, b":scheme", scheme);
         encode_field(out, b":authority", host);
         encode_field(out, b":path", parts.target.as_bytes());
     }
