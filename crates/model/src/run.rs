@@ -93,6 +93,31 @@ impl Run {
         let idle_notes = [Run::AT_FIXED_RATE, Run::WITH_THINK_TIME];
         self.notes.iter().any(|note| idle_notes.contains(&note.as_str()))
     }
+
+    /// The run's value of `metric`: the median of the samples, or `None` without samples.
+    pub fn value_of(&self, metric: &str) -> Option<f64> {
+        let mut values: Vec<f64> =
+            self.samples.iter().filter(|s| &*s.metric == metric).map(|s| s.value).collect();
+        median(&mut values)
+    }
+
+    /// Whether the results of this run come from several repetitions in one process.
+    pub fn is_repetition(&self) -> bool {
+        self.notes.iter().any(|note| note == REPETITION)
+    }
+
+    /// Returns the note on a run that loaded these files from the user's checkout instead of from
+    /// its revision. The paths are relative to the project.
+    pub fn stray_note(files: &[String]) -> String {
+        format!("{STRAY_FILES}{}.", files.join(", "))
+    }
+
+    /// The files named in the notes that [`Run::stray_note`] created.
+    pub fn stray_files(&self) -> impl Iterator<Item = &str> {
+        let files =
+            self.notes.iter().filter_map(|note| note.strip_prefix(STRAY_FILES)?.strip_suffix('.'));
+        files.flat_map(|files| files.split(", "))
+    }
 }
 
 /// Resource usage of a process and the children that it waited for (`getrusage`).
@@ -202,15 +227,6 @@ impl RunSeries {
     }
 }
 
-impl Run {
-    /// The run's value of `metric`: the median of the samples, or `None` without samples.
-    pub fn value_of(&self, metric: &str) -> Option<f64> {
-        let mut values: Vec<f64> =
-            self.samples.iter().filter(|s| &*s.metric == metric).map(|s| s.value).collect();
-        median(&mut values)
-    }
-}
-
 /// Median of `values`. Sorts them in place. `None` for an empty slice.
 pub fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
@@ -246,26 +262,6 @@ pub struct SnippetTiming {
 
 /// Start of the note on a run that loaded files from the user's checkout.
 const STRAY_FILES: &str = "It loaded these files from the checkout instead of from its revision: ";
-
-impl Run {
-    /// Whether the results of this run come from several repetitions in one process.
-    pub fn is_repetition(&self) -> bool {
-        self.notes.iter().any(|note| note == REPETITION)
-    }
-
-    /// Returns the note on a run that loaded these files from the user's checkout instead of from
-    /// its revision. The paths are relative to the project.
-    pub fn stray_note(files: &[String]) -> String {
-        format!("{STRAY_FILES}{}.", files.join(", "))
-    }
-
-    /// The files named in the notes that [`Run::stray_note`] created.
-    pub fn stray_files(&self) -> impl Iterator<Item = &str> {
-        let files =
-            self.notes.iter().filter_map(|note| note.strip_prefix(STRAY_FILES)?.strip_suffix('.'));
-        files.flat_map(|files| files.split(", "))
-    }
-}
 
 /// One measuring window.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -266,6 +266,38 @@ impl SessionDesign {
             work: BTreeMap::new(),
         }
     }
+
+    /// Whether this block, a round of pairs, executes the runs of each pair one after the other.
+    /// This happens in one of eight rounds, to see whether sharing the processor changes the ratio
+    /// of the variants. The seed alone determines the round.
+    pub fn is_alone(&self, block: u32) -> bool {
+        let (group, round) = (block / ROUNDS_WITH_ONE_ALONE, block % ROUNDS_WITH_ONE_ALONE);
+        let drawn = seed_of_step(self.seed ^ 0x0A9A_2705, group) % u64::from(ROUNDS_WITH_ONE_ALONE);
+        self.order == RunOrder::Paired && u64::from(round) == drawn
+    }
+
+    /// Maximum number of runs per variant and case.
+    pub fn max_runs(&self) -> u32 {
+        match &self.stopping {
+            StoppingDesign::Fixed { runs } => *runs,
+            StoppingDesign::Sequential { looks, .. } => looks.iter().copied().max().unwrap_or(0),
+        }
+    }
+
+    /// Maximum number of runs per randomized build. 1 if every run has its own build, or if the
+    /// layout is not randomized by building several times.
+    pub fn runs_per_build(&self) -> u32 {
+        match self.layout.builds {
+            0 => 1,
+            builds => self.max_runs().div_ceil(builds).max(1),
+        }
+    }
+
+    /// Whether several runs share a randomized build, and with it a layout. Such runs are not
+    /// independent; only builds are.
+    pub fn shares_builds(&self) -> bool {
+        self.runs_per_build() > 1
+    }
 }
 
 /// Why a session was measured. A measurement that an observed value triggered is biased: it does
@@ -323,40 +355,6 @@ impl Default for SteadyRule {
 /// In one of this many consecutive rounds of pairs, the runs of a pair are executed one after the
 /// other.
 const ROUNDS_WITH_ONE_ALONE: u32 = 8;
-
-impl SessionDesign {
-    /// Whether this block, a round of pairs, executes the runs of each pair one after the other.
-    /// This happens in one of eight rounds, to see whether sharing the processor changes the ratio
-    /// of the variants. The seed alone determines the round.
-    pub fn is_alone(&self, block: u32) -> bool {
-        let (group, round) = (block / ROUNDS_WITH_ONE_ALONE, block % ROUNDS_WITH_ONE_ALONE);
-        let drawn = seed_of_step(self.seed ^ 0x0A9A_2705, group) % u64::from(ROUNDS_WITH_ONE_ALONE);
-        self.order == RunOrder::Paired && u64::from(round) == drawn
-    }
-
-    /// Maximum number of runs per variant and case.
-    pub fn max_runs(&self) -> u32 {
-        match &self.stopping {
-            StoppingDesign::Fixed { runs } => *runs,
-            StoppingDesign::Sequential { looks, .. } => looks.iter().copied().max().unwrap_or(0),
-        }
-    }
-
-    /// Maximum number of runs per randomized build. 1 if every run has its own build, or if the
-    /// layout is not randomized by building several times.
-    pub fn runs_per_build(&self) -> u32 {
-        match self.layout.builds {
-            0 => 1,
-            builds => self.max_runs().div_ceil(builds).max(1),
-        }
-    }
-
-    /// Whether several runs share a randomized build, and with it a layout. Such runs are not
-    /// independent; only builds are.
-    pub fn shares_builds(&self) -> bool {
-        self.runs_per_build() > 1
-    }
-}
 
 /// How instructions are counted. The counting tool executes the program deterministically.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

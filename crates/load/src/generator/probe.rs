@@ -74,15 +74,9 @@ pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse,
     let (tls, source) = (generator::tls_parameters(&load)?, generator::core(&load)?);
     let (mailbox, end_ns) = (TotalsMailbox::new(true), AtomicU64::new(NEVER));
     let recorder = RequestRecorder::new(&load, NEVER);
-    let mut core = WorkerCore::new(
-        &load,
-        &source,
-        tls,
-        recorder,
-        LoadClock::start(speedwell_model::clock::WaitClock::REAL),
-        LoadShare::ONLY,
-    )
-    .map_err(LoadStartError::from_wait_error)?;
+    let clock = LoadClock::start(speedwell_model::clock::WaitClock::REAL);
+    let mut core = WorkerCore::new(&load, &source, tls, recorder, clock, LoadShare::ONLY)
+        .map_err(LoadStartError::from_wait_error)?;
     core.facts = Some(ConnectionFacts::default());
     let mut worker =
         LoadWorker::new(core, RequestPacing::new(&load, LoadShare::ONLY), &mailbox, stop, &end_ns);

@@ -104,11 +104,8 @@ impl ProtocolState {
             #[cfg(feature = "http3")]
             ProtocolState::Three(streams) => {
                 if let Some(engine) = &mut core.quic {
-                    streams.start_request(
-                        sent,
-                        source.http3_request(sent.kind, sent.index),
-                        engine,
-                    );
+                    let request = source.http3_request(sent.kind, sent.index);
+                    streams.start_request(sent, request, engine);
                 }
             }
         }
