@@ -1,4 +1,5 @@
-//! Defines the events and failures during the execution of a plan.
+//! Defines the events and failures during the execution of a plan, and the text of an error that a
+//! user reads.
 //!
 //! A failed child process is recorded as data: which step failed, why, and the command that repeats
 //! the step. The code that executes the plan notifies observers, so it depends on neither the store
@@ -46,43 +47,50 @@ pub enum SessionStep {
 }
 
 /// Why a step failed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum FailureCause {
     /// The process exited with a status other than 0.
+    #[error("exited with status {code}")]
     Exit {
         /// The status.
         code: i32,
     },
     /// The process was killed by a signal.
+    #[error("was killed by signal {signal}{}", signal_name(*signal))]
     Signal {
         /// The signal's number.
         signal: i32,
     },
     /// The process exceeded its time limit and was killed.
+    #[error("timeout: did not end within {} s", *limit_ms as f64 / 1e3)]
     Timeout {
         /// The limit.
         limit_ms: u64,
     },
     /// The process could not be started.
+    #[error("could not be started: {reason}")]
     Start {
         /// Error message of the operating system.
         reason: String,
     },
     /// The process exited successfully without reporting anything.
+    #[error("reported nothing")]
     Silent,
     /// The process reported an invalid result.
+    #[error("{reason}")]
     Invalid {
         /// The defect.
         reason: String,
     },
     /// The measurement succeeded, but the clean-up failed.
-    #[serde(alias = "undone")]
+    #[error("failed in done: {reason}")]
     CleanupFailed {
         /// Error message.
         reason: String,
     },
     /// A run of an experiment failed at one of its stages.
+    #[error("failed at '{stage}': {reason}")]
     Stage {
         /// The stage.
         stage: RunStage,
@@ -90,6 +98,7 @@ pub enum FailureCause {
         reason: String,
     },
     /// The benchmark reported that it cannot run here. This does not count as a failure.
+    #[error("skipped: {reason}")]
     Skipped {
         /// The benchmark's reason.
         reason: String,
@@ -105,26 +114,6 @@ impl FailureCause {
     /// Whether the code does not compile. The reason then begins with a fixed text.
     pub fn is_compile_error(&self) -> bool {
         matches!(self, FailureCause::Invalid { reason } if reason.starts_with("does not compile"))
-    }
-}
-
-impl fmt::Display for FailureCause {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FailureCause::Exit { code } => write!(out, "exited with status {code}"),
-            FailureCause::Signal { signal } => {
-                write!(out, "was killed by signal {signal}{}", signal_name(*signal))
-            }
-            FailureCause::Timeout { limit_ms } => {
-                write!(out, "timeout: did not end within {} s", *limit_ms as f64 / 1e3)
-            }
-            FailureCause::Start { reason } => write!(out, "could not be started: {reason}"),
-            FailureCause::Silent => write!(out, "reported nothing"),
-            FailureCause::Invalid { reason } => write!(out, "{reason}"),
-            FailureCause::CleanupFailed { reason } => write!(out, "failed in done: {reason}"),
-            FailureCause::Stage { stage, reason } => write!(out, "failed at '{stage}': {reason}"),
-            FailureCause::Skipped { reason } => write!(out, "skipped: {reason}"),
-        }
     }
 }
 
@@ -239,4 +228,58 @@ pub trait SessionObserver {
     /// # Errors
     /// Returns an error that ends the session, such as a full disk.
     fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()>;
+}
+
+// The code below turns an error into the text that a user reads: what failed, and hints on how to
+// proceed.
+//
+// An error is a chain of messages. A line of any message that begins with `hint: ` is a hint. Only
+// this module separates the hints from the messages.
+
+const HINT: &str = "\nhint: ";
+
+/// Message and hints of an error and its causes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrorText {
+    /// What failed, outermost context first, joined by colons.
+    pub message: String,
+    /// Hints on how to proceed, in the order of the chain.
+    pub hints: Vec<String>,
+}
+
+impl ErrorText {
+    /// Collects message and hints of an error.
+    pub fn from_error(error: &anyhow::Error) -> ErrorText {
+        let (mut messages, mut hints) = (Vec::new(), Vec::new());
+        for part in error.chain().map(ToString::to_string) {
+            let mut pieces = part.split(HINT);
+            messages.extend(pieces.next().map(str::to_owned));
+            hints.extend(pieces.map(str::to_owned));
+        }
+        ErrorText { message: messages.join(": "), hints }
+    }
+}
+
+/// Formats the message, then each hint on a line of its own.
+impl fmt::Display for ErrorText {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.message)?;
+        self.hints.iter().try_for_each(|hint| write!(out, "{HINT}{hint}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn hints_come_last() {
+        let error = std::fs::read("/no/such/file").context("cannot read it\nhint: look elsewhere");
+        let error = error.context("in source 'x'\nhint: or here").unwrap_err();
+        let text = ErrorText::from_error(&error);
+        assert!(text.message.starts_with("in source 'x': cannot read it: No such file"), "{text}");
+        assert_eq!(text.hints, ["or here", "look elsewhere"]);
+        assert!(text.to_string().ends_with("\nhint: or here\nhint: look elsewhere"));
+    }
 }

@@ -7,57 +7,61 @@
 
 pub mod assignment;
 mod case;
-mod change;
 pub mod clock;
-mod disturbance;
-mod environment;
-mod error_text;
 mod failure;
-pub mod load;
+mod history;
 mod machine;
 mod metric;
-mod origin;
 pub mod parse;
-mod placement;
-mod point;
-mod profile;
 mod run;
 mod session;
-mod session_reference;
 pub mod stage_report;
 pub mod stored;
-mod text;
-mod unit_direction;
 mod variant;
 
+/// Describes HTTP loads: what was requested ([`spec`](load::spec)), what was measured
+/// ([`measurement`](load::measurement), with [`latency`](load::latency) and
+/// [`outcomes`](load::outcomes)), and the complete record of a load ([`run`](load::run)).
+///
+/// All types are plain data. The crate `speedwell-load` executes a load and fills in the
+/// measurement.
+pub mod load {
+    pub mod latency;
+    pub mod measurement;
+    pub mod outcomes;
+    pub mod run;
+    pub mod spec;
+}
+
 pub use case::{Case, CaseError, ParameterValue, TooManyCases, ValueKind};
-pub use change::{ChangeState, ChangeTriage, RecordedChange, check_note};
-pub use disturbance::{DisturbanceFigure, RejectRule, RejectRules};
-pub use environment::{ActivitySnapshot, Environment, MeasuredProgram, NoiseCalibration};
-pub use error_text::ErrorText;
-pub use failure::{FailureCause, SessionEvent, SessionObserver, SessionStep, StepFailure};
-pub use machine::{Machine, SessionMachine, SpeedProbe};
+pub use failure::{
+    ErrorText, FailureCause, SessionEvent, SessionObserver, SessionStep, StepFailure,
+};
+pub use history::{
+    ChangeState, ChangeTriage, HistoryPoint, PointKind, RecordedChange, Revision, RevisionMarker,
+    SeriesKey, SessionPoint, SessionPoints, check_note,
+};
+pub use machine::{
+    ActivitySnapshot, Environment, Machine, MachineAllocation, MachinePlacement, MeasuredProgram,
+    NoiseCalibration, PlacedMachine, SessionMachine, SpeedProbe,
+};
 pub use metric::{IntervalEstimate, Metric, MetricDirection, Verdict};
-pub use origin::{
-    BisectionRange, CodeOrigin, LineRevision, OriginRequest, OriginSource, short_revision,
-};
-pub use placement::{MachineAllocation, MachinePlacement, PlacedMachine};
-pub use point::{
-    HistoryPoint, PointKind, Revision, RevisionMarker, SeriesKey, SessionPoint, SessionPoints,
-};
-pub use profile::{ProfileOutcome, ProfileRecording, ProfileTool, StackProfile, WeightUnit};
+pub use parse::{as_milliseconds, format_fixed, nearest_name, parse_duration, quote};
 pub use run::{
-    BatchQuantiles, KernelStats, REPETITION, ResourceUsage, Run, RunSeries, RunValue, Sample,
-    SnippetTiming, TimingWindow, median,
+    BatchQuantiles, DisturbanceFigure, KernelStats, REPETITION, RejectRule, RejectRules,
+    ResourceUsage, Run, RunSeries, RunValue, Sample, SnippetTiming, TimingWindow, median,
 };
 pub use session::{
-    ComparedClock, DefinitionFile, InstructionCounting, LayoutVariation, RequestedDivision,
-    RunCount, RunOrder, SampleDivision, SampleLength, SamplingOptions, Session, SessionDesign,
-    SessionPurpose, SessionState, SteadyRule, StoppingDesign, seed_of_step,
+    ComparedClock, DefinitionFile, InstructionCounting, LayoutVariation, ProfileOutcome,
+    ProfileRecording, ProfileTool, RequestedDivision, RunCount, RunOrder, SampleDivision,
+    SampleLength, SamplingOptions, Session, SessionDesign, SessionPurpose, SessionState,
+    StackProfile, SteadyRule, StoppingDesign, WeightUnit, seed_of_step,
 };
-pub use session_reference::{ReferenceError, SessionReference, validate_tag};
-pub use text::{as_milliseconds, format_fixed, nearest_name, parse_duration, quote};
-pub use variant::{BuildCommand, ErlangNodes, Snippet, SnippetLanguage, Variant, VariantWorktree};
+pub use stored::{ReferenceError, SessionReference, validate_tag};
+pub use variant::{
+    BisectionRange, BuildCommand, CodeOrigin, ErlangNodes, LineRevision, OriginRequest,
+    OriginSource, Snippet, SnippetLanguage, Variant, VariantWorktree, short_revision,
+};
 
 #[cfg(test)]
 mod tests {

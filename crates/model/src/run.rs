@@ -1,9 +1,12 @@
 //! Defines a run: one fresh process that executes one case under one variant. Runs are
 //! statistically independent of each other; samples of the same run are not. Also defines the
-//! timing of a snippet's run, in windows and batches. Start at [`Run`].
+//! timing of a snippet's run, in windows and batches, and the rules that discard disturbed runs.
+//! Start at [`Run`].
 
-use crate::{Case, Metric};
+use crate::{Case, Metric, nearest_name};
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// Note on results that come from several repetitions in one process.
@@ -89,6 +92,31 @@ impl Run {
     pub fn has_idle_connections(&self) -> bool {
         let idle_notes = [Run::AT_FIXED_RATE, Run::WITH_THINK_TIME];
         self.notes.iter().any(|note| idle_notes.contains(&note.as_str()))
+    }
+
+    /// The run's value of `metric`: the median of the samples, or `None` without samples.
+    pub fn value_of(&self, metric: &str) -> Option<f64> {
+        let mut values: Vec<f64> =
+            self.samples.iter().filter(|s| &*s.metric == metric).map(|s| s.value).collect();
+        median(&mut values)
+    }
+
+    /// Whether the results of this run come from several repetitions in one process.
+    pub fn is_repetition(&self) -> bool {
+        self.notes.iter().any(|note| note == REPETITION)
+    }
+
+    /// Returns the note on a run that loaded these files from the user's checkout instead of from
+    /// its revision. The paths are relative to the project.
+    pub fn stray_note(files: &[String]) -> String {
+        format!("{STRAY_FILES}{}.", files.join(", "))
+    }
+
+    /// The files named in the notes that [`Run::stray_note`] created.
+    pub fn stray_files(&self) -> impl Iterator<Item = &str> {
+        let files =
+            self.notes.iter().filter_map(|note| note.strip_prefix(STRAY_FILES)?.strip_suffix('.'));
+        files.flat_map(|files| files.split(", "))
     }
 }
 
@@ -199,15 +227,6 @@ impl RunSeries {
     }
 }
 
-impl Run {
-    /// The run's value of `metric`: the median of the samples, or `None` without samples.
-    pub fn value_of(&self, metric: &str) -> Option<f64> {
-        let mut values: Vec<f64> =
-            self.samples.iter().filter(|s| &*s.metric == metric).map(|s| s.value).collect();
-        median(&mut values)
-    }
-}
-
 /// Median of `values`. Sorts them in place. `None` for an empty slice.
 pub fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
@@ -243,26 +262,6 @@ pub struct SnippetTiming {
 
 /// Start of the note on a run that loaded files from the user's checkout.
 const STRAY_FILES: &str = "It loaded these files from the checkout instead of from its revision: ";
-
-impl Run {
-    /// Whether the results of this run come from several repetitions in one process.
-    pub fn is_repetition(&self) -> bool {
-        self.notes.iter().any(|note| note == REPETITION)
-    }
-
-    /// Returns the note on a run that loaded these files from the user's checkout instead of from
-    /// its revision. The paths are relative to the project.
-    pub fn stray_note(files: &[String]) -> String {
-        format!("{STRAY_FILES}{}.", files.join(", "))
-    }
-
-    /// The files named in the notes that [`Run::stray_note`] created.
-    pub fn stray_files(&self) -> impl Iterator<Item = &str> {
-        let files =
-            self.notes.iter().filter_map(|note| note.strip_prefix(STRAY_FILES)?.strip_suffix('.'));
-        files.flat_map(|files| files.split(", "))
-    }
-}
 
 /// One measuring window.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -303,5 +302,355 @@ impl SnippetTiming {
     /// machine.
     pub fn disturbance(&self) -> Option<f64> {
         Some(self.time_ns()? / self.batches?.median_ns)
+    }
+}
+
+// The kernel counters of a run, and the rules that discard disturbed runs.
+//
+// A rule may use kernel counters only, never the measured value or anything derived from the
+// value. Discarding slow runs would bias the result. Start at [`DisturbanceFigure`] and
+// [`RejectRules`].
+
+/// One of the twelve kernel counters recorded with every run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DisturbanceFigure {
+    /// Fraction of the machine's processor time that the hypervisor gave to other guests.
+    Steal,
+    /// Fraction of time in which at least one task waited for a processor.
+    Pressure,
+    /// Fraction of the process's lifetime in which it used no processor.
+    Wait,
+    /// Context switches forced by the scheduler, per second.
+    Involuntary,
+    /// Context switches because the process waited, per second.
+    Voluntary,
+    /// Migrations of the process's first thread between processors, per second.
+    Migrations,
+    /// Page faults without reading from a disk, per second.
+    MinorFaults,
+    /// Page faults that read from a disk, per second.
+    MajorFaults,
+    /// The lower of the frequencies before and after the run, in MHz.
+    Frequency,
+    /// Number of thermal throttling events of a core or its package.
+    Throttled,
+    /// Load average of the last minute.
+    Load,
+    /// Temperature in degrees Celsius.
+    Temperature,
+}
+
+/// Name and unit of each counter, in enum order.
+const COUNTERS: [(DisturbanceFigure, &str, &str); 12] = {
+    use DisturbanceFigure::*;
+    [
+        (Steal, "steal", "%"),
+        (Pressure, "pressure", "%"),
+        (Wait, "wait", "%"),
+        (Involuntary, "involuntary", "/s"),
+        (Voluntary, "voluntary", "/s"),
+        (Migrations, "migrations", "/s"),
+        (MinorFaults, "minor_faults", "/s"),
+        (MajorFaults, "major_faults", "/s"),
+        (Frequency, "frequency", "MHz"),
+        (Throttled, "throttled", ""),
+        (Load, "load", ""),
+        (Temperature, "temperature", "C"),
+    ]
+};
+
+impl DisturbanceFigure {
+    /// All counters.
+    pub fn all() -> impl Iterator<Item = DisturbanceFigure> {
+        COUNTERS.iter().map(|(figure, _, _)| *figure)
+    }
+
+    /// The name of the counter in rules and in exports.
+    pub fn name(self) -> &'static str {
+        COUNTERS[self as usize].1
+    }
+
+    /// The unit of the counter in a rule: `%` for fractions, `/s` for rates.
+    fn unit(self) -> &'static str {
+        COUNTERS[self as usize].2
+    }
+
+    /// The value of the counter in a run, in the unit that rules use; `None` if the kernel does not
+    /// report the counter.
+    pub fn value_in(self, run: &Run) -> Option<f64> {
+        let percent = |share: Option<f64>| share.map(|share| 100.0 * share);
+        let per_s = |count: fn(&ResourceUsage) -> Option<u64>| {
+            let events = count(run.usage.as_ref()?)?;
+            (run.wall_ns > 0).then(|| events as f64 / (run.wall_ns as f64 / 1e9))
+        };
+        let kernel_stats = run.kernel_stats.as_ref();
+        match self {
+            DisturbanceFigure::Steal => percent(kernel_stats?.steal),
+            DisturbanceFigure::Pressure => percent(kernel_stats?.pressure),
+            DisturbanceFigure::Wait => percent(time_waited(run)),
+            DisturbanceFigure::Involuntary => per_s(|usage| Some(usage.involuntary_switches)),
+            DisturbanceFigure::Voluntary => per_s(|usage| usage.voluntary_switches),
+            DisturbanceFigure::Migrations => per_s(|usage| usage.migrations),
+            DisturbanceFigure::MinorFaults => per_s(|usage| usage.minor_faults),
+            DisturbanceFigure::MajorFaults => per_s(|usage| usage.major_faults),
+            DisturbanceFigure::Frequency => kernel_stats?.frequency_mhz.map(|[a, b]| a.min(b)),
+            DisturbanceFigure::Throttled => kernel_stats?.throttled.map(|[a, b]| a.max(b) as f64),
+            DisturbanceFigure::Load => kernel_stats?.load,
+            DisturbanceFigure::Temperature => kernel_stats?.temperature_c,
+        }
+    }
+}
+
+/// Fraction of a process's lifetime in which it used no processor. 0 if the threads used more than
+/// one processor on average.
+fn time_waited(run: &Run) -> Option<f64> {
+    let usage = run.usage.as_ref()?;
+    let used = usage.cpu_ns() as f64;
+    (run.wall_ns > 0).then(|| (1.0 - used / run.wall_ns as f64).max(0.0))
+}
+
+/// A limit on one counter. Runs beyond the limit count as disturbed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RejectRule {
+    figure: DisturbanceFigure,
+    is_above: bool,
+    limit: f64,
+}
+
+impl RejectRule {
+    /// Rules to suggest to the user. The default rules come first.
+    pub const OFFERED: [RejectRule; 6] = [
+        RejectRule::exceeded_by(DisturbanceFigure::Steal, 1.0),
+        RejectRule::exceeded_by(DisturbanceFigure::Involuntary, 50.0),
+        RejectRule::exceeded_by(DisturbanceFigure::Throttled, 0.0),
+        RejectRule::exceeded_by(DisturbanceFigure::Pressure, 10.0),
+        RejectRule::exceeded_by(DisturbanceFigure::Migrations, 10.0),
+        RejectRule::exceeded_by(DisturbanceFigure::MajorFaults, 1.0),
+    ];
+
+    const fn exceeded_by(figure: DisturbanceFigure, limit: f64) -> RejectRule {
+        RejectRule { figure, is_above: true, limit }
+    }
+
+    /// Whether the run is beyond the limit. A run for which the kernel does not report the counter
+    /// is never beyond the limit.
+    pub fn is_broken_by(&self, run: &Run) -> bool {
+        self.figure.value_in(run).is_some_and(|value| {
+            if self.is_above { value > self.limit } else { value < self.limit }
+        })
+    }
+}
+
+impl fmt::Display for RejectRule {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operator = if self.is_above { '>' } else { '<' };
+        let (name, unit) = (self.figure.name(), self.figure.unit());
+        write!(out, "{name}{operator}{}{unit}", self.limit)
+    }
+}
+
+impl FromStr for RejectRule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<RejectRule, String> {
+        let error =
+            || format!("cannot parse rule '{text}': expected e.g. steal>1% or involuntary>50/s");
+        let operator_index = text.find(['>', '<']).ok_or_else(error)?;
+        let (name, limit) = (text[..operator_index].trim(), text[operator_index + 1..].trim());
+        let figure = figure(name)?;
+        let number = limit.strip_suffix(figure.unit()).unwrap_or(limit).trim();
+        match number.parse() {
+            Ok(limit) if f64::is_finite(limit) && limit >= 0.0 => {
+                Ok(RejectRule { figure, is_above: text[operator_index..].starts_with('>'), limit })
+            }
+            _ => Err(format!(
+                "cannot parse the limit '{limit}' of '{name}': expected e.g. 10{}",
+                figure.unit()
+            )),
+        }
+    }
+}
+
+/// Looks up the counter that a rule names.
+fn figure(name: &str) -> Result<DisturbanceFigure, String> {
+    const MEASURED: [&str; 9] =
+        ["wall", "time", "cpu", "cpu_time", "throughput", "latency", "value", "rate", "elapsed"];
+    if name == DisturbanceFigure::Wait.name() {
+        return Err(
+            "a rule cannot use 'wait': it is a fraction of the measured time, so slow runs would be \
+             rejected for being slow"
+                .into(),
+        );
+    }
+    if MEASURED.contains(&name) || name.starts_with("time_") || name.starts_with("latency_") {
+        return Err(format!(
+            "a rule cannot use '{name}', which is a measured value: rejecting slow runs makes one side look faster, \
+             so that equal sides look different"
+        ));
+    }
+    let found = DisturbanceFigure::all().find(|figure| figure.name() == name);
+    found.ok_or_else(|| {
+        let names = COUNTERS.map(|(_, name, _)| name.to_owned());
+        let usable: Vec<&str> =
+            names.iter().map(String::as_str).filter(|name| *name != "wait").collect();
+        match nearest_name(name, &names) {
+            Some(suggestion) => {
+                format!("unknown kernel counter '{name}'; did you mean '{suggestion}'?")
+            }
+            None => {
+                format!("unknown kernel counter '{name}'; expected one of {}", usable.join(", "))
+            }
+        }
+    })
+}
+
+/// At most three rules; a run that violates any of them is disturbed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct RejectRules(Vec<RejectRule>);
+
+impl RejectRules {
+    /// Maximum number of rules. Each further rule rejects more undisturbed runs.
+    const MOST: usize = 3;
+
+    /// The default rules, which only mark runs as disturbed and never reject a run.
+    pub fn default_rules() -> RejectRules {
+        RejectRules(RejectRule::OFFERED[..RejectRules::MOST].to_vec())
+    }
+
+    /// Whether there are no rules.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Iterates over the rules.
+    pub fn iter(&self) -> impl Iterator<Item = &RejectRule> {
+        self.0.iter()
+    }
+
+    /// The first rule that the run violates.
+    pub fn broken_by(&self, run: &Run) -> Option<&RejectRule> {
+        self.iter().find(|rule| rule.is_broken_by(run))
+    }
+}
+
+impl fmt::Display for RejectRules {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rules: Vec<String> = self.iter().map(ToString::to_string).collect();
+        out.write_str(&rules.join(","))
+    }
+}
+
+impl FromStr for RejectRules {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<RejectRules, String> {
+        let rules: Vec<RejectRule> = text.split(',').map(str::parse).collect::<Result<_, _>>()?;
+        match rules.len() {
+            0..=RejectRules::MOST => Ok(RejectRules(rules)),
+            count => Err(format!(
+                "{count} rules are too many: expected at most {}, because each further rule rejects \
+                     more undisturbed runs",
+                RejectRules::MOST
+            )),
+        }
+    }
+}
+
+impl TryFrom<String> for RejectRules {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<RejectRules, String> {
+        text.parse()
+    }
+}
+
+impl From<RejectRules> for String {
+    fn from(rules: RejectRules) -> String {
+        rules.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run() -> Run {
+        Run {
+            wall_ns: 500_000_000,
+            usage: Some(ResourceUsage {
+                user_ns: 300_000_000,
+                system_ns: 100_000_000,
+                max_rss_bytes: 0,
+                involuntary_switches: 30,
+                voluntary_switches: Some(1),
+                minor_faults: Some(200),
+                major_faults: Some(0),
+                migrations: None,
+            }),
+            kernel_stats: Some(KernelStats {
+                steal: Some(0.015),
+                frequency_mhz: Some([3000.0, 2400.0]),
+                throttled: Some([0, 2]),
+                ..KernelStats::default()
+            }),
+            ..Run::empty(Case::new("g/b", Vec::new()), "a", 0, 0)
+        }
+    }
+
+    #[test]
+    fn figures_are_shares_in_percent_and_counts_per_second() {
+        let values = COUNTERS.map(|(figure, _, _)| figure.value_in(&run()));
+        let expected = [
+            Some(1.5),
+            None,
+            Some(20.0),
+            Some(60.0),
+            Some(2.0),
+            None,
+            Some(400.0),
+            Some(0.0),
+            Some(2400.0),
+            Some(2.0),
+            None,
+            None,
+        ];
+        for ((value, expected), figure) in values.iter().zip(expected).zip(DisturbanceFigure::all())
+        {
+            let is_near = match (value, expected) {
+                (Some(value), Some(expected)) => (value - expected).abs() < 1e-9,
+                (value, expected) => value.is_none() && expected.is_none(),
+            };
+            assert!(is_near, "{}: {value:?} instead of {expected:?}", figure.name());
+        }
+    }
+
+    #[test]
+    fn the_first_rule_that_a_run_breaks_is_named_and_unknown_figures_break_none() {
+        let rules: RejectRules = "pressure>1%, frequency<2500MHz ,steal>1.2%".parse().unwrap();
+        assert_eq!(rules.to_string(), "pressure>1%,frequency<2500MHz,steal>1.2%");
+        let broken = |rules: &RejectRules| rules.broken_by(&run()).map(ToString::to_string);
+        assert_eq!(broken(&rules).as_deref(), Some("frequency<2500MHz"));
+        assert_eq!(broken(&"steal>1.5,load>0".parse().unwrap()), None);
+        assert_eq!(broken(&RejectRules::default_rules()).as_deref(), Some("steal>1%"));
+        assert!(RejectRules::default().broken_by(&run()).is_none());
+    }
+
+    #[test]
+    fn invalid_rules_are_refused_with_a_reason() {
+        let refused = |text: &str| text.parse::<RejectRules>().unwrap_err();
+        for (text, part) in [
+            ("time>3", "'time', which is a measured value"),
+            ("latency_p99>1", "which is a measured value"),
+            ("wait>5%", "a fraction of the measured time"),
+            ("stael>1%", "did you mean 'steal'?"),
+            ("noise>1", "expected one of steal, pressure, involuntary"),
+            ("steal", "cannot parse rule 'steal'"),
+            ("steal>much", "cannot parse the limit 'much' of 'steal': expected e.g. 10%"),
+            ("steal>-1%", "cannot parse the limit"),
+            ("load>1,load>2,load>3,load>4", "4 rules are too many"),
+        ] {
+            assert!(refused(text).contains(part), "{text}: {}", refused(text));
+        }
     }
 }

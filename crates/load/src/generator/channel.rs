@@ -7,8 +7,8 @@ use crate::load::{LastRefusal, ServerAddress};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect, recv, send,
-    socket_with, sockopt,
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect,
+    recv, send, socket_with, sockopt,
 };
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, ClientConfig, ClientConnection};
@@ -76,8 +76,9 @@ impl ByteChannel {
         Ok(ByteChannel { socket, tls, has_received_close: false, out, out_at: 0 })
     }
 
-    pub fn socket(&self) -> &OwnedFd {
-        &self.socket
+    /// The result of connecting, once it is known.
+    pub fn finish_connecting(&self) -> Result<(), Errno> {
+        sockopt::socket_error(&self.socket)?
     }
 
     pub fn tls(&self) -> Option<&ClientConnection> {
@@ -145,14 +146,14 @@ impl ByteChannel {
         mut on_data: impl FnMut(&[u8]) -> bool,
     ) -> ReadResult {
         traffic.calls += 1;
-        let read = match receive_bytes(&self.socket, buffer) {
-            ReceiveResult::Bytes(read) => read,
-            ReceiveResult::Drained => return ReadResult::Drained,
-            ReceiveResult::End if self.tls.is_some() && !self.has_received_close => {
+        let read = match recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
+            Ok((0, _)) if self.tls.is_some() && !self.has_received_close => {
                 return ReadResult::Truncated;
             }
-            ReceiveResult::End => return ReadResult::End,
-            ReceiveResult::Reset => return ReadResult::Reset,
+            Ok((0, _)) => return ReadResult::End,
+            Ok((read, _)) => read,
+            Err(Errno::AGAIN | Errno::INTR) => return ReadResult::Drained,
+            Err(_) => return ReadResult::Reset,
         };
         traffic.received += read as u64;
         // A read that does not fill the buffer has drained the socket. Another read would find
@@ -309,10 +310,6 @@ pub(super) fn begin_connecting(
     }
 }
 
-pub(super) fn finish_connecting(socket: &OwnedFd) -> Result<(), Errno> {
-    sockopt::socket_error(socket)?
-}
-
 pub(super) fn connect_error_class(error: Errno) -> ErrorClass {
     match error {
         Errno::TIMEDOUT => ErrorClass::ConnectTimeout,
@@ -327,27 +324,8 @@ pub(super) fn connect_error_class(error: Errno) -> ErrorClass {
     }
 }
 
-pub(super) enum ReceiveResult {
-    Bytes(usize),
-    /// No more data for now.
-    Drained,
-    /// The peer has finished sending.
-    End,
-    /// The connection was reset.
-    Reset,
-}
-
-pub(super) fn receive_bytes(socket: &OwnedFd, buffer: &mut [u8]) -> ReceiveResult {
-    match recv(socket, buffer, rustix::net::RecvFlags::empty()) {
-        Ok((0, _)) => ReceiveResult::End,
-        Ok((read, _)) => ReceiveResult::Bytes(read),
-        Err(Errno::AGAIN | Errno::INTR) => ReceiveResult::Drained,
-        Err(_) => ReceiveResult::Reset,
-    }
-}
-
 /// Writes as much as the socket accepts, possibly 0 bytes.
-pub(super) fn transmit_bytes(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
+fn transmit_bytes(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
     match send(socket, bytes, SendFlags::NOSIGNAL) {
         Err(Errno::AGAIN | Errno::INTR) => Ok(0),
         other => other,

@@ -1,10 +1,16 @@
-//! Provides the load clock, and a timer that follows it. The load clock counts the time since the
-//! start of the load.
+//! Provides the load clock, and waits by it. The load clock counts the time since the start of the
+//! load.
 //!
 //! The operating system times all waits by its own clock. If a test can move the load clock, every
 //! wait is therefore cut short, and the event loop notices the new time.
+//!
+//! Start at [`SocketPoll`], which waits for many sockets until a deadline.
 
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
 use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
     timerfd_create, timerfd_settime,
@@ -111,5 +117,170 @@ impl LoadTimer {
 impl AsFd for LoadTimer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.timer.as_fd()
+    }
+}
+
+// The code below waits for many sockets until a deadline.
+//
+// A deadline is either the timeout of one wait, or a timer that is watched like a socket. Each
+// wait sets its timeout anew, but a timer is set only once for all waits with the same deadline.
+// Open loads therefore use a timer: their deadline is the time of the next request, however many
+// responses arrive before it. Closed loads use timeouts. On a virtual machine, a timer set to a
+// distant time made a client that waits for each response a fifth slower.
+
+pub(super) const MAX_EVENTS: usize = 1024;
+
+/// Token of the timer, not used by any socket.
+const TIMER_TOKEN: u64 = u64::MAX;
+
+/// The sockets of a thread, each with a token.
+pub(super) struct SocketPoll {
+    epoll: OwnedFd,
+    events: Vec<Event>,
+    /// Whether `epoll_pwait2` is available. Kernels before 5.11 do not have it, and some sandboxes
+    /// forbid it.
+    waits_exactly: bool,
+    clock: LoadClock,
+    /// Timer that ends waits, if timeouts are not used.
+    alarm: Option<PollTimer>,
+}
+
+/// A timer that is watched like a socket.
+struct PollTimer {
+    timer: LoadTimer,
+    /// When the timer fires; [`NEVER`] if it is unarmed or has fired.
+    fires_at_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SocketEvent {
+    pub token: u64,
+    /// Data, the end of the stream or an error can be read.
+    pub readable: bool,
+    /// The socket is writable, or the peer has closed, or there is an error.
+    pub writable: bool,
+    /// The peer has closed or there is an error: read until the end.
+    pub ended: bool,
+}
+
+impl SocketPoll {
+    /// Creates a poller that uses a timer or timeouts.
+    pub fn new(clock: LoadClock, uses_timer: bool) -> io::Result<SocketPoll> {
+        let mut poll = SocketPoll {
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            events: Vec::with_capacity(MAX_EVENTS),
+            waits_exactly: true,
+            clock,
+            alarm: None,
+        };
+        if uses_timer {
+            let timer = LoadTimer::new(clock)?;
+            // With edge-triggered polling, each expiration is one event, so the timer need not be
+            // read.
+            let flags = EventFlags::IN | EventFlags::ET;
+            epoll::add(&poll.epoll, &timer, EventData::new_u64(TIMER_TOKEN), flags)?;
+            poll.alarm = Some(PollTimer { timer, fires_at_ns: NEVER });
+        }
+        Ok(poll)
+    }
+
+    /// Watches a socket until it is closed. Polling is edge-triggered, so readers must drain the
+    /// socket. In return, watching whether the socket is writable takes no further system calls.
+    pub fn watch_socket(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(token), flags)?)
+    }
+
+    /// Waits for socket events until a deadline. If the deadline is [`NEVER`], waits without limit;
+    /// if it is at or before `now_ns`, does not wait. Returns the numbers of events and of system
+    /// calls. Without `epoll_pwait2`, a wait may make two calls, but counts as one.
+    pub fn wait(&mut self, now_ns: u64, until_ns: u64) -> io::Result<(usize, u64)> {
+        let Some(alarm) = &mut self.alarm else {
+            let timeout_ns = if until_ns == NEVER {
+                NEVER
+            } else {
+                self.clock.max_wait_ns(until_ns.saturating_sub(now_ns))
+            };
+            return Ok((self.wait_at_most(timeout_ns)?, 1));
+        };
+        if until_ns <= now_ns {
+            self.wait_at_most(0)?;
+            return Ok((self.remove_timer_event(), 1));
+        }
+        let is_new = until_ns != alarm.fires_at_ns && until_ns != NEVER;
+        if is_new {
+            alarm.timer.arm(until_ns)?;
+            alarm.fires_at_ns = until_ns;
+        }
+        self.wait_at_most(NEVER)?;
+        Ok((self.remove_timer_event(), 1 + u64::from(is_new)))
+    }
+
+    /// Removes the timer's event and returns the number of socket events.
+    fn remove_timer_event(&mut self) -> usize {
+        let timer_event = self.events.iter().position(|event| {
+            let data = event.data;
+            data.u64() == TIMER_TOKEN
+        });
+        if let (Some(index), Some(alarm)) = (timer_event, &mut self.alarm) {
+            self.events.swap_remove(index);
+            alarm.fires_at_ns = NEVER;
+        }
+        self.events.len()
+    }
+
+    /// Waits for events for at most `timeout_ns`; [`NEVER`] means no limit. Returns the number of
+    /// events.
+    fn wait_at_most(&mut self, timeout_ns: u64) -> io::Result<usize> {
+        let timeout = (timeout_ns != NEVER).then(|| to_timespec(timeout_ns));
+        self.events.clear();
+        let waited = if self.waits_exactly {
+            epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout.as_ref())
+        } else {
+            self.wait_in_two_steps(timeout.as_ref())
+        };
+        match waited {
+            Ok(count) => Ok(count),
+            Err(Errno::INTR) => Ok(0),
+            Err(Errno::NOSYS | Errno::PERM) if self.waits_exactly => {
+                self.waits_exactly = false;
+                self.wait_at_most(timeout_ns)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits as precisely as `epoll_pwait2`, but in two system calls. `ppoll` takes nanoseconds on
+    /// every kernel, but reports only that there are events. `epoll_wait` then fetches the events
+    /// without waiting.
+    fn wait_in_two_steps(&mut self, timeout: Option<&Timespec>) -> Result<usize, Errno> {
+        let mut watched = [PollFd::new(&self.epoll, PollFlags::IN)];
+        if poll(&mut watched, timeout)? == 0 {
+            return Ok(0);
+        }
+        let room = self.events.spare_capacity_mut();
+        // SAFETY: the kernel writes at most `room.len()` events into memory that has room for them.
+        // `Event` has the layout of the kernel's `epoll_event`, as does `libc::epoll_event`.
+        let count = unsafe {
+            libc::epoll_wait(self.epoll.as_raw_fd(), room.as_mut_ptr().cast(), room.len() as i32, 0)
+        };
+        let count = usize::try_from(count).map_err(|_| {
+            Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::INVAL)
+        })?;
+        // SAFETY: `count` events were written from the start of the buffer, which was empty.
+        unsafe { self.events.set_len(count) };
+        Ok(count)
+    }
+
+    /// Returns an event of the last wait by its index.
+    pub fn socket_event(&self, index: usize) -> SocketEvent {
+        let Event { flags, data } = self.events[index];
+        let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        SocketEvent {
+            token: data.u64(),
+            readable: ended || flags.contains(EventFlags::IN),
+            writable: ended || flags.contains(EventFlags::OUT),
+            ended,
+        }
     }
 }

@@ -1,20 +1,22 @@
 //! Holds the state that all connections of a thread share: clock, counts, buffer and requests.
-
-#[cfg(feature = "http3")]
-use super::quic;
+//! Requests are encoded before the load starts.
 
 use super::channel::{self, ByteChannel, TlsParameters, TransportTraffic};
-use super::clock::LoadClock;
-use super::connection_facts::ConnectionFacts;
+use super::clock::{LoadClock, SocketEvent, SocketPoll};
 use super::pacing::first_connections;
-use super::poll::{SocketEvent, SocketPoll};
-use super::recorder::RequestRecorder;
-use super::request_source::RequestSource;
-use super::started_request::StartedRequest;
-use crate::http1::ResponseWatch;
-use crate::load::{BodyRule, HttpVersion, LoadConfig, LoadShare, ServerAddress};
+#[cfg(feature = "http3")]
+use super::quic::TimedQuicEngine;
+use super::recorder::{RequestRecorder, StartedRequest};
+use crate::http1::{Http1Request, InvalidRequest, RequestParts, ResponseWatch};
+use crate::http2::{self, UrlScheme};
+#[cfg(feature = "http3")]
+use crate::http3::H3Request;
+use crate::load::{
+    BodyRule, HttpVersion, KindsError, LoadConfig, LoadShare, RequestKind, RequestKinds,
+    ServerAddress, key_bits,
+};
 use crate::pace::thread_part;
-use rustls::ClientConnection;
+use rustls::{ClientConnection, ProtocolVersion};
 use speedwell_model::load::outcomes::ErrorClass;
 
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -31,7 +33,7 @@ pub(super) struct WorkerCore<'a> {
     pub tls: Option<TlsParameters>,
     /// QUIC engine, used instead of [`WorkerCore::poll`] if the load uses HTTP/3.
     #[cfg(feature = "http3")]
-    pub quic: Option<quic::TimedQuicEngine>,
+    pub quic: Option<TimedQuicEngine>,
     /// Facts about the connection, if this thread sends a probe.
     pub facts: Option<ConnectionFacts>,
     /// Events of connections that had more data than one turn reads. Edge-triggered polling does
@@ -68,7 +70,7 @@ impl<'a> WorkerCore<'a> {
     ) -> std::io::Result<WorkerCore<'a>> {
         #[cfg(feature = "http3")]
         let quic = match (load.http, &tls) {
-            (HttpVersion::Three, Some(tls)) => Some(quic::TimedQuicEngine::new(tls, clock)?),
+            (HttpVersion::Three, Some(tls)) => Some(TimedQuicEngine::new(tls, clock)?),
             _ => None,
         };
         Ok(WorkerCore {
@@ -76,11 +78,7 @@ impl<'a> WorkerCore<'a> {
             quic,
             load,
             clock,
-            poll: if load.is_closed() {
-                SocketPoll::with_limits(clock)?
-            } else {
-                SocketPoll::with_timer(clock)?
-            },
+            poll: SocketPoll::new(clock, !load.is_closed())?,
             source,
             recorder,
             traffic: TransportTraffic::default(),
@@ -108,7 +106,7 @@ impl<'a> WorkerCore<'a> {
 
     /// Counts a new request and assigns its kind.
     pub fn count_attempt(&mut self, mut sent: StartedRequest) -> StartedRequest {
-        sent.kind = self.source.kind_at(sent.index);
+        sent.kind = self.source.kinds.kind_at(sent.index);
         self.recorder.record_start(sent.is_warmup);
         sent
     }
@@ -178,22 +176,164 @@ impl<'a> WorkerCore<'a> {
 
     /// Records that a connection was closed after this number of requests.
     pub fn record_uses(&mut self, requests: u64) {
-        self.uses = Some(match self.uses {
-            None => (requests, requests),
-            Some((fewest, most)) => (fewest.min(requests), most.max(requests)),
-        });
+        let (fewest, most) = self.uses.unwrap_or((requests, requests));
+        self.uses = Some((fewest.min(requests), most.max(requests)));
     }
 
     /// Returns the recorder for response contents, if they are inspected.
     pub fn response_watch(&self) -> Option<Box<ResponseWatch>> {
         let looks_at_body = matches!(self.load.success.body, Some(BodyRule::Contains(_)));
-        match (&self.facts, looks_at_body) {
-            (Some(_), _) => Some(Box::new(ResponseWatch::new(
-                BodyRule::MAX_INSPECTED_BYTES,
-                &ConnectionFacts::FIELDS,
-            ))),
-            (None, true) => Some(Box::new(ResponseWatch::new(BodyRule::MAX_INSPECTED_BYTES, &[]))),
-            (None, false) => None,
+        let is_probe = self.facts.is_some();
+        let fields: &[&'static str] = if is_probe { &ConnectionFacts::FIELDS } else { &[] };
+        (is_probe || looks_at_body)
+            .then(|| Box::new(ResponseWatch::new(BodyRule::MAX_INSPECTED_BYTES, fields)))
+    }
+}
+
+// The code below encodes all requests before the load starts.
+//
+// A data table is finite, so each row is encoded once for each kind of request that has
+// placeholders. During the measurement, sending then takes the same steps for all requests and,
+// with HTTP/1 and HTTP/2, does not allocate.
+
+/// Encoded requests, by kind and by row of the data table.
+pub(super) struct RequestSource<'a> {
+    kinds: &'a RequestKinds,
+    http1: Vec<Vec<Http1Request>>,
+    http2: Vec<Vec<http2::Http2Request>>,
+    #[cfg(feature = "http3")]
+    http3: Vec<Vec<H3Request>>,
+}
+
+impl<'a> RequestSource<'a> {
+    /// Encodes all requests of a load.
+    ///
+    /// # Errors
+    /// Fails if a request cannot be encoded.
+    pub fn new(
+        kinds: &'a RequestKinds,
+        http: HttpVersion,
+        scheme: UrlScheme,
+    ) -> Result<RequestSource<'a>, KindsError> {
+        let mut source = RequestSource {
+            kinds,
+            http1: Vec::new(),
+            http2: Vec::new(),
+            #[cfg(feature = "http3")]
+            http3: Vec::new(),
+        };
+        match http {
+            HttpVersion::One => source.http1 = encode_kinds(kinds, Http1Request::new)?,
+            HttpVersion::Two { .. } => {
+                source.http2 =
+                    encode_kinds(kinds, |parts| http2::Http2Request::new(parts, scheme))?;
+            }
+            #[cfg(feature = "http3")]
+            HttpVersion::Three => source.http3 = encode_kinds(kinds, H3Request::new)?,
+            #[cfg(not(feature = "http3"))]
+            HttpVersion::Three => {}
         }
+        Ok(source)
+    }
+
+    /// Returns request number `index` encoded for HTTP/1.
+    pub fn http1_request(&self, kind: u16, index: u64) -> &Http1Request {
+        self.select_row(&self.http1[usize::from(kind)], index)
+    }
+
+    /// Returns request number `index` encoded for HTTP/2.
+    pub fn http2_request(&self, kind: u16, index: u64) -> &http2::Http2Request {
+        self.select_row(&self.http2[usize::from(kind)], index)
+    }
+
+    /// Returns request number `index` prepared for HTTP/3.
+    #[cfg(feature = "http3")]
+    pub fn http3_request(&self, kind: u16, index: u64) -> &H3Request {
+        self.select_row(&self.http3[usize::from(kind)], index)
+    }
+
+    fn select_row<'b, T>(&self, rows: &'b [T], index: u64) -> &'b T {
+        match rows {
+            [only] => only,
+            rows => &rows[(self.kinds.row_at(index) % rows.len() as u64) as usize],
+        }
+    }
+}
+
+/// Encodes each kind: once for each row of the table if it has placeholders, otherwise once.
+fn encode_kinds<T>(
+    kinds: &RequestKinds,
+    encode: impl Fn(&RequestParts) -> Result<T, InvalidRequest>,
+) -> Result<Vec<Vec<T>>, KindsError> {
+    let encode_kind = |(kind, index): (&RequestKind, u16)| {
+        let rows = if kinds.is_variable(index) { kinds.rows().values.len() } else { 1 };
+        let filled = (0..rows as u64).map(|row| kinds.fill_from_row(index, row));
+        let encoded = filled.map(|kind| kind.with_parts(&encode)).collect::<Result<Vec<T>, _>>();
+        encoded.map_err(|why| KindsError::Request { name: kind.name.clone(), why })
+    };
+    kinds.kinds().iter().zip(0..).map(encode_kind).collect()
+}
+
+// The code below records facts about the connection of a probe, the single request that is sent
+// before a load.
+
+/// Negotiated TLS parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFacts {
+    /// Protocol version, such as `TLSv1.3`.
+    pub version: String,
+    /// Cipher suite, such as `TLS13_AES_256_GCM_SHA384`; empty with HTTP/3, where it is unknown.
+    pub cipher: String,
+    /// Size in bits of the key in the server's certificate, for known key types.
+    pub key_bits: Option<u32>,
+    /// Key exchange group, such as `X25519`.
+    pub group: Option<String>,
+    /// Protocol selected by ALPN, such as `h2`.
+    pub alpn: Option<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct ConnectionFacts {
+    pub tls: Option<TlsFacts>,
+    pub connect_ns: u64,
+}
+
+impl ConnectionFacts {
+    /// Response header fields to keep.
+    pub const FIELDS: [&'static str; 3] = ["Server", "Content-Type", "Location"];
+
+    pub fn record_connect(&mut self, tls: Option<&ClientConnection>, connect_ns: u64) {
+        self.connect_ns = connect_ns;
+        self.tls = tls.map(|tls| TlsFacts {
+            version: match tls.protocol_version() {
+                Some(ProtocolVersion::TLSv1_3) => "TLSv1.3".to_owned(),
+                Some(ProtocolVersion::TLSv1_2) => "TLSv1.2".to_owned(),
+                other => format!("{other:?}"),
+            },
+            cipher: tls
+                .negotiated_cipher_suite()
+                .map_or(String::new(), |suite| format!("{:?}", suite.suite())),
+            key_bits: tls.peer_certificates().and_then(|chain| key_bits(chain.first()?)),
+            group: tls.negotiated_key_exchange_group().map(|group| format!("{:?}", group.name())),
+            alpn: tls.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned()),
+        });
+    }
+
+    /// Records a QUIC connection; its cipher and group are unknown. Its TLS version is always 1.3
+    /// (RFC 9001, section 4.2).
+    #[cfg(feature = "http3")]
+    pub fn record_quic_connect(
+        &mut self,
+        established: &crate::http3::EstablishedConnection,
+        connect_ns: u64,
+    ) {
+        self.connect_ns = connect_ns;
+        self.tls = Some(TlsFacts {
+            version: "TLSv1.3".to_owned(),
+            cipher: String::new(),
+            key_bits: established.certificate.as_deref().and_then(key_bits),
+            group: None,
+            alpn: Some(String::from_utf8_lossy(&established.alpn).into_owned()),
+        });
     }
 }

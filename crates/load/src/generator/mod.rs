@@ -5,27 +5,21 @@
 //! through mailboxes. Start at [`run`], which starts the threads and monitors them. Continue with
 //! `worker`, the event loop of a thread, and `connection`.
 
-mod batcher;
 mod channel;
 mod clock;
 mod connection;
-mod connection_facts;
 mod core;
 mod multiplex;
 mod pacing;
-mod pipeline;
-mod poll;
 mod probe;
 mod progress;
 mod protocol;
 #[cfg(feature = "http3")]
 mod quic;
 mod recorder;
-mod request_source;
-mod started_request;
 mod worker;
 
-pub use connection_facts::TlsFacts;
+pub use core::TlsFacts;
 pub use probe::{ProbeError, ProbeResponse, send_probe};
 pub use progress::ProgressReport;
 
@@ -33,11 +27,10 @@ use crate::http2::UrlScheme;
 use crate::load::{HttpVersion, KindsError, LoadConfig, LoadShare, ServerAddress, TlsError};
 use channel::TlsParameters;
 use clock::{LoadClock, NEVER, TICK_NS};
-use core::WorkerCore;
+use core::{RequestSource, WorkerCore};
 use pacing::{RequestPacing, first_connections};
 use progress::{ProgressTracker, SteadyWatch, TotalsMailbox};
 use recorder::RequestRecorder;
-use request_source::RequestSource;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use speedwell_model::load::measurement::LoadMeasurement;
 use std::num::NonZeroU64;
@@ -143,7 +136,7 @@ pub fn run_with_clock(
         };
         watch_threads(&receiver, &mailboxes, &mut tracker, load, clock, &mut watch)
     });
-    let window_end_ns = window_end_ns.min(end_ns.into_inner());
+    let window_end_ns = window_end_ns.min(end_ns.load(Ordering::Relaxed));
     let results = results
         .into_iter()
         .collect::<std::io::Result<Vec<ThreadResult>>>()
@@ -154,22 +147,18 @@ pub fn run_with_clock(
     Ok(merge_results(results, tracker, load, window_end_ns, began_ms))
 }
 
-/// Protocol names offered by ALPN.
-fn alpn_protocols(http: HttpVersion) -> &'static [&'static [u8]] {
-    match http {
-        HttpVersion::One => &[b"http/1.1"],
-        HttpVersion::Two { .. } => &[b"h2"],
-        HttpVersion::Three => &[b"h3"],
-    }
-}
-
 fn tls_parameters(load: &LoadConfig) -> Result<Option<TlsParameters>, LoadStartError> {
     let Some(options) = &load.target.tls else {
         return Ok(None);
     };
+    let alpn_protocol: &[u8] = match load.http {
+        HttpVersion::One => b"http/1.1",
+        HttpVersion::Two { .. } => b"h2",
+        HttpVersion::Three => b"h3",
+    };
     let last_refusal = Arc::default();
     Ok(Some(TlsParameters {
-        config: options.client_config(alpn_protocols(load.http), &last_refusal)?,
+        config: options.client_config(&[alpn_protocol], &last_refusal)?,
         name: options.name_for(&load.target.host)?,
         last_refusal,
     }))
@@ -184,38 +173,29 @@ fn request_source(load: &LoadConfig) -> Result<RequestSource<'_>, LoadStartError
 }
 
 fn validate_load(load: &LoadConfig) -> Result<(), LoadStartError> {
-    match load {
-        _ if load.threads == 0 => {
-            Err(LoadStartError::Load("the number of threads is 0: expected 1 or more"))
-        }
-        _ if load.streams_per_connection == 0 => Err(LoadStartError::Load(
-            "the limit of concurrent requests per connection is 0: expected 1 or more",
-        )),
-        _ if load.part.index >= load.part.count => Err(LoadStartError::Load(
-            "the index of the generator is too high: expected less than the number of generators",
-        )),
-        _ if load.target.addresses.is_empty() => {
-            Err(LoadStartError::Load("the target has no address"))
-        }
-        _ if load.http == HttpVersion::Three => validate_http3(load),
-        _ => Ok(()),
-    }
-}
-
-fn validate_http3(load: &LoadConfig) -> Result<(), LoadStartError> {
     let is_unix = |address: &ServerAddress| matches!(address, ServerAddress::Unix(_));
-    match load {
-        _ if !cfg!(feature = "http3") => Err(LoadStartError::Load(
-            "this build does not support HTTP/3, because it was built without the feature 'http3'",
-        )),
+    let problem = match load {
+        _ if load.threads == 0 => "the number of threads is 0: expected 1 or more",
+        _ if load.streams_per_connection == 0 => {
+            "the limit of concurrent requests per connection is 0: expected 1 or more"
+        }
+        _ if load.part.index >= load.part.count => {
+            "the index of the generator is too high: expected less than the number of generators"
+        }
+        _ if load.target.addresses.is_empty() => "the target has no address",
+        _ if load.http != HttpVersion::Three => return Ok(()),
+        _ if !cfg!(feature = "http3") => {
+            "this build does not support HTTP/3, because it was built without the feature 'http3'"
+        }
         _ if load.target.tls.is_none() => {
-            Err(LoadStartError::Load("HTTP/3 is always encrypted, but the target does not use TLS"))
+            "HTTP/3 is always encrypted, but the target does not use TLS"
         }
         _ if load.target.addresses.iter().any(is_unix) => {
-            Err(LoadStartError::Load("HTTP/3 runs over UDP, so it cannot use a Unix socket"))
+            "HTTP/3 runs over UDP, so it cannot use a Unix socket"
         }
-        _ => Ok(()),
-    }
+        _ => return Ok(()),
+    };
+    Err(LoadStartError::Load(problem))
 }
 
 /// Number of threads to start. A closed load has at most one thread per client.
@@ -238,17 +218,15 @@ fn prepare_thread(load: &LoadConfig, thread: usize) {
     }
 }
 
-type ThreadResults = Receiver<std::io::Result<ThreadResult>>;
-
 /// Gathers and reports intermediate results until all threads have ended.
-fn watch_threads(
-    receiver: &ThreadResults,
+fn watch_threads<'a>(
+    receiver: &Receiver<std::io::Result<ThreadResult<'a>>>,
     mailboxes: &[TotalsMailbox],
     tracker: &mut ProgressTracker,
     load: &LoadConfig,
     clock: LoadClock,
     watch: &mut dyn FnMut(&ProgressReport),
-) -> Vec<std::io::Result<ThreadResult>> {
+) -> Vec<std::io::Result<ThreadResult<'a>>> {
     let mut results = Vec::new();
     let mut last_ns = 0;
     // Gather totals half an interval after each tick: at the tick itself, threads hand over their
@@ -287,14 +265,14 @@ fn merge_results(
     window_end_ns: u64,
     began_epoch_ms: u64,
 ) -> LoadMeasurement {
-    let end_times = results.iter().map(|result| result.last_end_ns);
+    let end_times = results.iter().map(|result| result.recorder.last_end_ns);
     let last_end_ns = end_times.max().unwrap_or(0);
     // An open load without a request limit lasts for its full duration. Its last request is due
     // earlier.
     let runs_full_duration =
         !load.is_closed() && load.stop.after_requests.is_none() && window_end_ns != NEVER;
-    let ended_by_time = runs_full_duration || results.iter().any(|result| result.ended_by_time);
-    let is_interrupted = results.iter().any(|result| result.is_interrupted);
+    let ended_by_time = runs_full_duration || results.iter().any(|result| result.end.by_time);
+    let is_interrupted = results.iter().any(|result| result.end.is_interrupted);
     let ran_ns = results.iter().map(|result| result.report.elapsed_ns).max().unwrap_or(0);
     let end_ns = match (is_interrupted, ended_by_time) {
         (true, _) => ran_ns.min(window_end_ns),
@@ -307,11 +285,12 @@ fn merge_results(
     let (mut max_connections, mut reached_max_connections) = (0, false);
     for result in results {
         let end_ns = result.report.elapsed_ns;
-        tracker.add(&result.totals, false, end_ns);
-        tracker.add(&result.warmup, true, end_ns.min(load.warmup_ns));
-        ok_in_time += result.ok_in_time;
-        in_flight_ns += result.in_flight_ns;
-        rows.extend(result.rows);
+        let recorder = result.recorder;
+        tracker.add(&recorder.totals, false, end_ns);
+        tracker.add(&recorder.warmup, true, end_ns.min(load.warmup_ns));
+        ok_in_time += recorder.ok_in_time;
+        in_flight_ns += recorder.in_flight_ns;
+        rows.extend(recorder.rows);
         threads.push(result.report);
         max_connections += result.max_open;
         reached_max_connections |= result.reached_max_connections;

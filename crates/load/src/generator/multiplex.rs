@@ -4,8 +4,9 @@
 //! sockets, or about when the next request is due. Start at [`Http2Requests::process_input`].
 
 use super::clock::NEVER;
-use super::recorder::{JudgedResponse, RequestRecorder, has_good_body};
-use super::started_request::{ConnectionLoss, InputOutcome, StartedRequest};
+use super::recorder::{
+    ConnectionLoss, InputOutcome, JudgedResponse, RequestRecorder, StartedRequest, has_good_body,
+};
 use crate::http1::{ResponseSummary, ResponseWatch};
 use crate::http2::hpack::FieldList;
 use crate::http2::{
@@ -18,7 +19,7 @@ use speedwell_model::load::outcomes::ErrorClass;
 /// The streams of one connection.
 pub(super) struct Http2Requests {
     settings: Http2Settings,
-    http: Http2Connection,
+    pub http: Http2Connection,
     streams: RequestSlots,
 }
 
@@ -79,11 +80,6 @@ impl Http2Requests {
         }
     }
 
-    /// Whether the server accepts no further requests.
-    pub fn is_draining(&self) -> bool {
-        self.http.is_draining()
-    }
-
     /// Contents of the response that ended last.
     pub fn watch(&self) -> Option<&ResponseWatch> {
         self.streams.watches.get(self.streams.last)
@@ -96,15 +92,6 @@ impl Http2Requests {
                 Some(StartedRequest { method: request.method(), ..sent });
             self.http.open_stream(request, token);
         }
-    }
-
-    pub fn output(&self) -> &[u8] {
-        self.http.output()
-    }
-
-    /// Marks this many bytes of the output as written.
-    pub fn consume_output(&mut self, bytes: usize) {
-        self.http.mark_sent(bytes);
     }
 
     pub fn process_input(

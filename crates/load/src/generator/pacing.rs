@@ -1,7 +1,7 @@
 //! Decides which request a thread may start next, and when.
 
 use super::clock::NEVER;
-use super::started_request::StartedRequest;
+use super::recorder::StartedRequest;
 use crate::http1::MethodKind;
 use crate::load::{LoadConfig, LoadShare};
 use crate::pace::{
@@ -34,15 +34,11 @@ impl<'a> RequestPacing<'a> {
                 RequestPacing::Closed(ClosedPacing::new(load, closed, part))
             }
             PacingModel::Open(schedule) => {
+                let StopCondition { after_requests, after_ns } = load.stop;
+                let in_warmup = || schedule.due_before(load.warmup_ns);
                 let stop = StopCondition {
-                    after_requests: load
-                        .stop
-                        .after_requests
-                        .map(|count| count.saturating_add(schedule.due_before(load.warmup_ns))),
-                    after_ns: load
-                        .stop
-                        .after_ns
-                        .map(|end_ns| end_ns.saturating_add(load.warmup_ns)),
+                    after_requests: after_requests.map(|count| count.saturating_add(in_warmup())),
+                    after_ns: after_ns.map(|end_ns| end_ns.saturating_add(load.warmup_ns)),
                 };
                 let share = schedule.thread_schedule(part.index, part.count, stop);
                 RequestPacing::Open(Box::new(OpenPacing::new(share, load.warmup_ns)))

@@ -3,8 +3,7 @@
 use super::LoadStartError;
 use super::clock::{LoadClock, NEVER};
 use super::connection::LoadConnection;
-use super::connection_facts::{ConnectionFacts, TlsFacts};
-use super::core::WorkerCore;
+use super::core::{ConnectionFacts, TlsFacts, WorkerCore};
 use super::pacing::RequestPacing;
 use super::progress::TotalsMailbox;
 use super::recorder::RequestRecorder;
@@ -71,19 +70,13 @@ pub enum ProbeError {
 /// Fails if there is no complete response.
 pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse, ProbeError> {
     generator::validate_load(load)?;
-    let load = single_request(load)?;
-    let (tls, source) = (generator::tls_parameters(&load)?, generator::request_source(&load)?);
+    let load = single_request(load);
+    let (tls, source) = (generator::tls_parameters(&load)?, generator::core(&load)?);
     let (mailbox, end_ns) = (TotalsMailbox::new(true), AtomicU64::new(NEVER));
     let recorder = RequestRecorder::new(&load, NEVER);
-    let mut core = WorkerCore::new(
-        &load,
-        &source,
-        tls,
-        recorder,
-        LoadClock::start(speedwell_model::clock::WaitClock::REAL),
-        LoadShare::ONLY,
-    )
-    .map_err(LoadStartError::from_wait_error)?;
+    let clock = LoadClock::start(speedwell_model::clock::WaitClock::REAL);
+    let mut core = WorkerCore::new(&load, &source, tls, recorder, clock, LoadShare::ONLY)
+        .map_err(LoadStartError::from_wait_error)?;
     core.facts = Some(ConnectionFacts::default());
     let mut worker =
         LoadWorker::new(core, RequestPacing::new(&load, LoadShare::ONLY), &mailbox, stop, &end_ns);
@@ -115,11 +108,9 @@ fn explain_failure(class: ErrorClass, worker: &LoadWorker) -> ProbeError {
 }
 
 /// Reduces a load to one request on one connection.
-fn single_request(load: &LoadConfig) -> Result<LoadConfig, ProbeError> {
-    let pace =
-        ClosedPace::new(1, ThinkTime::None).map_err(|_| LoadStartError::Load("no client"))?;
-    Ok(LoadConfig {
-        pace: PacingModel::Closed(pace),
+fn single_request(load: &LoadConfig) -> LoadConfig {
+    LoadConfig {
+        pace: PacingModel::Closed(ClosedPace { concurrency: 1, think: ThinkTime::None }),
         stop: StopCondition { after_requests: Some(1), after_ns: None },
         steady: None,
         streams_per_connection: 1,
@@ -129,7 +120,7 @@ fn single_request(load: &LoadConfig) -> Result<LoadConfig, ProbeError> {
         part: LoadShare::ONLY,
         keeps_rows: true,
         ..load.clone()
-    })
+    }
 }
 
 fn build_response(worker: &LoadWorker, row: &RequestRecord) -> ProbeResponse {

@@ -7,18 +7,15 @@
 
 use super::channel::{TlsParameters, TransportTraffic};
 use super::clock::{LoadClock, LoadTimer, NEVER};
-use super::recorder::{JudgedResponse, RequestRecorder, has_good_body};
-use super::started_request::{ConnectionLoss, StartedRequest};
-use crate::http1::{
-    InvalidRequest, MethodKind, RequestParts, ResponsePhase, ResponseSummary, ResponseWatch,
-    validate_parts,
+use super::recorder::{
+    ConnectionLoss, JudgedResponse, RequestRecorder, StartedRequest, has_good_body,
 };
-use crate::http2::is_omitted;
+use crate::http1::{ResponsePhase, ResponseSummary, ResponseWatch};
 use crate::http3::{
-    ConnectionEnd, H3ConnectError, H3Connection, H3Event, H3Response, KeptResponse, RequestFailure,
-    RequestHandle, RequestHead, StreamEvent, StreamKey,
+    ConnectionEnd, H3Connection, H3Event, H3Request, H3Response, RequestFailure, RequestHandle,
+    StreamEvent, StreamKey,
 };
-use crate::load::{BodyRule, RequestTimeouts};
+use crate::load::RequestTimeouts;
 use speedwell_model::load::outcomes::ErrorClass;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -26,7 +23,7 @@ use std::os::fd::AsFd;
 
 /// Drives a thread's connections until a given time on the load clock.
 pub(super) struct TimedQuicEngine {
-    inner: crate::http3::H3Engine,
+    pub inner: crate::http3::H3Engine,
     timer: LoadTimer,
     /// Time for which the timer was last set, or [`NEVER`].
     fires_at_ns: u64,
@@ -67,68 +64,10 @@ impl TimedQuicEngine {
 
     /// Adds to `traffic` the socket traffic since the last call.
     pub fn take_traffic(&self, traffic: &mut TransportTraffic) {
-        let new_traffic = self.inner.take_traffic();
-        traffic.received += new_traffic.received;
-        traffic.sent += new_traffic.sent;
-        traffic.calls += new_traffic.calls;
-    }
-
-    /// Notifies the servers after connections were closed.
-    pub fn flush_closes(&mut self, connections: u32) {
-        self.inner.flush_closes(connections);
-    }
-}
-
-pub(super) struct PreparedRequest {
-    inner: crate::http3::H3Request,
-    method: MethodKind,
-}
-
-impl PreparedRequest {
-    /// Prepares a request. As with HTTP/2, Host becomes `:authority` and connection-specific fields
-    /// of HTTP/1 are omitted (RFC 9114, section 4.2).
-    ///
-    /// # Errors
-    /// Fails if a part is malformed or the request is for a proxy.
-    pub fn new(parts: &RequestParts) -> Result<PreparedRequest, InvalidRequest> {
-        validate_parts(parts)?;
-        let target = || InvalidRequest::Target(parts.target.to_owned());
-        if parts.method == "CONNECT" || !(parts.target == "*" || parts.target.starts_with('/')) {
-            return Err(target());
-        }
-        let method = MethodKind::for_method(parts.method);
-        let head = RequestHead {
-            method: parts.method,
-            authority: parts.field_values("host").next().unwrap_or(parts.host.as_bytes()),
-            target: parts.target,
-            content_length: parts.content_length(),
-            expects_body: method == MethodKind::Body,
-        };
-        let fields = parts.headers.iter().copied().filter(|(name, value)| !is_omitted(name, value));
-        let body = parts.body.unwrap_or_default();
-        let inner =
-            crate::http3::H3Request::new(&head, fields, body).map_err(|error| match error {
-                crate::http3::H3RequestError::Method => {
-                    InvalidRequest::Method(parts.method.to_owned())
-                }
-                crate::http3::H3RequestError::Target => target(),
-                crate::http3::H3RequestError::Name(name) => InvalidRequest::Name(name),
-                crate::http3::H3RequestError::Value(name) => InvalidRequest::Value(name),
-            })?;
-        Ok(PreparedRequest { inner, method })
-    }
-}
-
-pub(super) fn connect_error_class(error: H3ConnectError) -> ErrorClass {
-    match error {
-        H3ConnectError::Refused => ErrorClass::ConnectRefused,
-        H3ConnectError::Unreachable => ErrorClass::ConnectUnreachable,
-        H3ConnectError::NoPort => ErrorClass::ConnectNoPort,
-        H3ConnectError::TimedOut => ErrorClass::ConnectTimeout,
-        H3ConnectError::Alpn => ErrorClass::TlsAlpn,
-        H3ConnectError::Certificate => ErrorClass::TlsVerify,
-        H3ConnectError::Handshake => ErrorClass::TlsHandshake,
-        H3ConnectError::Protocol => ErrorClass::H3Protocol,
+        let [received, sent, calls] = self.inner.take_traffic();
+        traffic.received += received;
+        traffic.sent += sent;
+        traffic.calls += calls;
     }
 }
 
@@ -241,15 +180,15 @@ impl QuicRequests {
     pub fn start_request(
         &mut self,
         sent: StartedRequest,
-        request: &PreparedRequest,
+        request: &H3Request,
         engine: &mut TimedQuicEngine,
     ) {
         let (Some(connection), Some(&slot)) = (&self.connection, self.free_slots.last()) else {
             return;
         };
         let key = StreamKey { slot, serial: self.serial + 1 };
-        let keep_bytes = self.watch.as_ref().map(|_| BodyRule::MAX_INSPECTED_BYTES);
-        let handle = connection.send(&mut engine.inner, key, &request.inner, keep_bytes);
+        let watch = self.watch.as_deref().cloned();
+        let handle = connection.send(&mut engine.inner, key, request, watch);
         let Some(handle) = handle else {
             return;
         };
@@ -290,7 +229,15 @@ impl QuicRequests {
             StreamEvent::Response(response) => {
                 self.finish_request(key.slot, *response, at_ns, recorder)
             }
-            StreamEvent::Failed(failure) => self.handle_failure(key.slot, failure, at_ns, recorder),
+            StreamEvent::Failed(RequestFailure::Failed(class)) => {
+                self.fail_request(key.slot, class, at_ns, recorder)
+            }
+            StreamEvent::Failed(RequestFailure::Reset(code)) => {
+                if let Some(sent) = self.take_request(key.slot) {
+                    recorder.record_http3_reset(&sent, code, at_ns);
+                }
+            }
+            StreamEvent::Failed(RequestFailure::ConnectionLost) => {}
         }
     }
 
@@ -302,60 +249,13 @@ impl QuicRequests {
         recorder: &mut RequestRecorder,
     ) {
         self.has_answered = true;
-        let watch = response.kept.map(|kept| self.to_watch(kept));
+        let H3Response { summary, watch } = response;
         if let Some(sent) = self.take_request(slot) {
-            let summary = ResponseSummary {
-                status: response.status,
-                interim: response.interim,
-                interim_status: response.interim_status,
-                body_bytes: response.body_bytes,
-                reusable: true,
-                ..ResponseSummary::default()
-            };
-            let judged = JudgedResponse {
-                summary,
-                has_good_body: has_good_body(recorder.body_rule(), watch.as_ref()),
-            };
+            let has_good_body = has_good_body(recorder.body_rule(), watch.as_ref());
+            let judged = JudgedResponse { summary, has_good_body };
             recorder.record_response(&sent, judged, at_ns);
         }
         self.last_response = watch;
-    }
-
-    /// Converts kept response contents to the representation shared with the other protocols.
-    fn to_watch(&self, kept: KeptResponse) -> ResponseWatch {
-        let mut watch = self.watch.as_deref().cloned().unwrap_or_default();
-        for (name, value) in &kept.fields {
-            watch.add_field(name.as_str().as_bytes(), value.as_bytes());
-        }
-        watch.set_body(kept.body);
-        watch
-    }
-
-    fn handle_failure(
-        &mut self,
-        slot: u32,
-        failure: RequestFailure,
-        at_ns: u64,
-        recorder: &mut RequestRecorder,
-    ) {
-        let class = match failure {
-            RequestFailure::ConnectionLost => return,
-            RequestFailure::Reset(code) => {
-                if let Some(sent) = self.take_request(slot) {
-                    recorder.record_http3_reset(&sent, code, at_ns);
-                }
-                return;
-            }
-            // A head that exceeds the server's limit was never sent.
-            RequestFailure::HeadTooLarge => ErrorClass::Send,
-            RequestFailure::Rejected => ErrorClass::H3Refused,
-            RequestFailure::GoAway => ErrorClass::H3GoAway,
-            RequestFailure::SwitchingProtocols => ErrorClass::ProtocolStatusLine,
-            RequestFailure::Fields => ErrorClass::ProtocolHeader,
-            RequestFailure::Length => ErrorClass::ProtocolLength,
-            RequestFailure::Protocol => ErrorClass::H3Protocol,
-        };
-        self.fail_request(slot, class, at_ns, recorder);
     }
 
     fn fail_request(

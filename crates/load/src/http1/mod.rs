@@ -8,192 +8,471 @@
 
 mod head;
 mod request;
-mod response;
 
-pub use head::MethodKind;
+pub use head::{MethodKind, ResponseEnd, ResponseError, ResponseSummary, ResponseWatch};
 pub(crate) use head::{is_token_byte, parse_number};
 pub(crate) use request::validate_parts;
 pub use request::{ConnectionOption, Http1Request, Http1Version, InvalidRequest, RequestParts};
-pub use response::{FeedProgress, HeadLimits, ResponsePhase, ResponseReader};
 
-use std::fmt;
+use head::{BodyFraming, HeadScanner};
 
-// The types below describe a finished response in plain numbers, or say what is wrong with its
-// bytes. A load test counts each kind of error separately. [`ResponsePhase`] tells in which part of
-// the response an error occurred.
-
-/// A finished response, or the part of an unfinished one that arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ResponseSummary {
-    /// Status code of the final response, 200 to 999; 0 until its head is complete.
-    pub status: u16,
-    /// Bytes of status lines and header fields, including interim responses.
-    pub head_bytes: u64,
-    /// Payload bytes, without the framing of the chunked coding.
-    pub body_bytes: u64,
-    /// Bytes of chunk sizes, chunk extensions, line ends between chunks, and trailers.
-    pub framing_bytes: u64,
-    /// Number of preceding interim responses (1xx).
-    pub interim: u32,
-    /// Status of the last interim response; 0 if there was none.
-    pub interim_status: u16,
-    /// Whether the connection can carry another request (RFC 9112, section 9.3).
-    pub reusable: bool,
-    /// Whether only the end of the connection marks the end of the body.
-    pub until_eof: bool,
-    /// Whether both Transfer-Encoding, which was obeyed, and Content-Length were present. RFC 9112
-    /// (section 6.1) considers this combination a sign of tampering.
-    pub doubtful_framing: bool,
+/// Limits for heads. The defaults are generous: they only serve to stop a flood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeadLimits {
+    /// Bytes per head, including status line and empty line.
+    pub head_bytes: usize,
+    /// Header fields per head.
+    pub fields: usize,
 }
 
-impl ResponseSummary {
-    /// Total bytes of the response on the connection.
-    pub fn wire_bytes(&self) -> u64 {
-        self.head_bytes + self.body_bytes + self.framing_bytes
+impl Default for HeadLimits {
+    fn default() -> Self {
+        HeadLimits { head_bytes: 64 * 1024, fields: 1000 }
     }
 }
 
-/// What the end of the connection means for the awaited response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResponseEnd {
-    /// No response was awaited: the peer closed an idle connection.
-    Idle,
-    /// No byte of the awaited response had arrived.
-    BeforeFirstByte,
-    /// The connection ended within a head, or after interim responses only.
-    InHead(ResponseSummary),
-    /// The body is incomplete.
-    InBody(ResponseSummary),
-    /// The end of the connection completed the body.
-    Complete(ResponseSummary),
-}
-
-/// Why bytes are not a valid response. The connection can no longer be used.
+/// Progress of the awaited response. It tells where a reset or timeout interrupted the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ResponseError {
-    /// The data does not start with `HTTP/`: the peer speaks another protocol.
-    NotHttp,
-    /// The start is HTTP, but the version, status code or reason phrase is malformed, or the
-    /// version is not 1.x.
-    StatusLine,
-    /// A header field is malformed (RFC 9112, section 5), or the framing fields are invalid.
-    Header,
-    /// The head exceeds the [`HeadLimits`] for its length or number of fields.
-    HeadTooLarge,
-    /// Content-Length occurs more than once, with different values.
-    LengthConflict,
-    /// The chunked coding or its trailer section is malformed (RFC 9112, section 7.1).
-    Chunk,
-    /// 101: the peer switched protocols without being asked.
-    Switched,
-    /// Bytes arrived before any request was sent on the connection.
-    Early,
-    /// Bytes arrived after the last response.
-    Extra,
+pub enum ResponsePhase {
+    /// No response is awaited.
+    Idle,
+    /// No byte has arrived.
+    FirstByte,
+    /// The head is incomplete, or only interim responses have arrived.
+    Head,
+    /// The head is complete, the body is not.
+    Body,
 }
 
-impl fmt::Display for ResponseError {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            ResponseError::NotHttp => "the response is not HTTP",
-            ResponseError::StatusLine => "the status line is malformed or not HTTP/1.x",
-            ResponseError::Header => "a header field is malformed",
-            ResponseError::HeadTooLarge => "the head of the response is too large",
-            ResponseError::LengthConflict => "Content-Length occurs twice with different values",
-            ResponseError::Chunk => "the chunked encoding is malformed",
-            ResponseError::Switched => {
-                "the server switched protocols although no switch was requested"
+/// Result of feeding data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeedProgress {
+    /// Number of bytes that belonged to the response: all of them, if the response has not ended.
+    pub consumed: usize,
+    /// Summary of the response, if it ended.
+    pub ended: Option<ResponseSummary>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum ReaderState {
+    Idle,
+    Head,
+    Length(u64),
+    Chunked(ChunkedReader),
+    UntilEof,
+    Broken(ResponseError),
+}
+
+/// Reads the responses of one connection in sequence.
+///
+/// [`ResponseReader::expect_response`] announces a response, and [`ResponseReader::feed`] processes
+/// received data. With pipelining, announce the next response when one has ended, and then feed the
+/// bytes that were not consumed.
+///
+/// ```
+/// use speedwell_load::http1::{MethodKind, ResponseReader};
+///
+/// let mut reply = ResponseReader::default();
+/// reply.expect_response(MethodKind::Body);
+/// assert!(reply.feed(b"HTTP/1.1 200 OK\r\nContent-Le")?.ended.is_none());
+/// let progress = reply.feed(b"ngth: 5\r\n\r\nhelloHTTP/1.1 ...")?;
+/// let summary = progress.ended.ok_or("the response is incomplete")?;
+/// assert_eq!((progress.consumed, summary.status, summary.body_bytes), (16, 200, 5));
+/// assert!(summary.reusable);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct ResponseReader {
+    state: ReaderState,
+    method: MethodKind,
+    scan: HeadScanner,
+    summary: ResponseSummary,
+    limits: HeadLimits,
+    /// A head that arrived in pieces, from its first byte.
+    carry: Vec<u8>,
+    has_answered: bool,
+}
+
+impl Default for ResponseReader {
+    fn default() -> Self {
+        ResponseReader::new(HeadLimits::default())
+    }
+}
+
+impl ResponseReader {
+    /// Creates a reader for a new connection.
+    pub fn new(limits: HeadLimits) -> ResponseReader {
+        ResponseReader {
+            state: ReaderState::Idle,
+            method: MethodKind::Body,
+            scan: HeadScanner::default(),
+            summary: ResponseSummary::default(),
+            limits,
+            carry: Vec::new(),
+            has_answered: false,
+        }
+    }
+
+    /// Resets the reader for a new connection, keeping its memory.
+    pub fn reset(&mut self) {
+        self.carry.clear();
+        let carry = std::mem::take(&mut self.carry);
+        *self = ResponseReader { carry, ..ResponseReader::new(self.limits) };
+    }
+
+    /// Announces the response to a request that was sent. Has no effect while another response is
+    /// awaited or after an error.
+    pub fn expect_response(&mut self, method: MethodKind) {
+        if let ReaderState::Idle = self.state {
+            self.method = method;
+            self.summary = ResponseSummary::default();
+            self.scan = HeadScanner::default();
+            self.state = ReaderState::Head;
+        }
+    }
+
+    /// Processes received data, up to the end of the response and no further.
+    ///
+    /// # Errors
+    /// Fails if the data is not a valid response or no response is awaited. Later calls return the
+    /// same error.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<FeedProgress, ResponseError> {
+        self.feed_parts(bytes, None)
+    }
+
+    /// Same as [`ResponseReader::feed`], but also passes the response to `watch`. Pass the same
+    /// watch until the response has ended.
+    ///
+    /// # Errors
+    /// See [`ResponseReader::feed`].
+    pub fn feed_watched(
+        &mut self,
+        bytes: &[u8],
+        watch: &mut ResponseWatch,
+    ) -> Result<FeedProgress, ResponseError> {
+        if self.phase() == ResponsePhase::FirstByte {
+            watch.clear();
+        }
+        self.feed_parts(bytes, Some(watch))
+    }
+
+    /// Progress of the awaited response.
+    pub fn phase(&self) -> ResponsePhase {
+        match self.state {
+            ReaderState::Idle => ResponsePhase::Idle,
+            ReaderState::Head if self.summary.head_bytes == 0 => ResponsePhase::FirstByte,
+            ReaderState::Head => ResponsePhase::Head,
+            ReaderState::Length(_) | ReaderState::Chunked(_) | ReaderState::UntilEof => {
+                ResponsePhase::Body
             }
-            ResponseError::Early => "bytes arrived before a request was sent",
-            ResponseError::Extra => "bytes arrived after the end of the response",
+            ReaderState::Broken(_) if self.summary.status == 0 => ResponsePhase::Head,
+            ReaderState::Broken(_) => ResponsePhase::Body,
+        }
+    }
+
+    /// Handles the end of the connection and returns its effect on the awaited response. Call
+    /// [`ResponseReader::reset`] before reusing the reader for another connection.
+    ///
+    /// # Errors
+    /// Fails if the response has already been found to be malformed.
+    pub fn end_connection(&mut self) -> Result<ResponseEnd, ResponseError> {
+        let summary = ResponseSummary { reusable: false, ..self.summary };
+        let ending = match (self.state, self.phase()) {
+            (ReaderState::Broken(error), _) => return Err(error),
+            (ReaderState::UntilEof, _) => ResponseEnd::Complete(summary),
+            (_, ResponsePhase::Idle) => ResponseEnd::Idle,
+            (_, ResponsePhase::FirstByte) => ResponseEnd::BeforeFirstByte,
+            (_, ResponsePhase::Head) => ResponseEnd::InHead(summary),
+            (_, ResponsePhase::Body) => ResponseEnd::InBody(summary),
+        };
+        self.state = ReaderState::Idle;
+        Ok(ending)
+    }
+
+    fn feed_parts(
+        &mut self,
+        bytes: &[u8],
+        mut watch: Option<&mut ResponseWatch>,
+    ) -> Result<FeedProgress, ResponseError> {
+        let mut consumed = 0;
+        loop {
+            let rest = &bytes[consumed..];
+            if rest.is_empty() {
+                return Ok(FeedProgress { consumed, ended: None });
+            }
+            let step = match self.state {
+                ReaderState::Head => self.read_head(rest, watch.as_deref_mut()),
+                ReaderState::Idle if self.has_answered => Err(ResponseError::Extra),
+                ReaderState::Idle => Err(ResponseError::Early),
+                ReaderState::Broken(error) => Err(error),
+                _ => self.read_body(rest, watch.as_deref_mut()),
+            };
+            match step {
+                Ok(read) => consumed += read,
+                Err(error) => {
+                    self.state = ReaderState::Broken(error);
+                    return Err(error);
+                }
+            }
+            if let ReaderState::Length(0) = self.state {
+                self.state = ReaderState::Idle;
+                self.has_answered = true;
+                return Ok(FeedProgress { consumed, ended: Some(self.summary) });
+            }
+        }
+    }
+
+    /// Reads the available part of the head, and processes the head once it is complete. Returns
+    /// the number of bytes read.
+    fn read_head(
+        &mut self,
+        bytes: &[u8],
+        mut watch: Option<&mut ResponseWatch>,
+    ) -> Result<usize, ResponseError> {
+        let (read, is_complete) = self.scan_lines(bytes, watch.as_deref_mut())?;
+        self.summary.head_bytes += read as u64;
+        if !is_complete {
+            return Ok(read);
+        }
+        self.carry.clear();
+        let facts = self.scan.facts;
+        match facts.status {
+            101 => return Err(ResponseError::Switched),
+            100..200 => {
+                self.summary.interim += 1;
+                self.summary.interim_status = facts.status;
+                self.scan = HeadScanner::default();
+                if let Some(watch) = watch {
+                    watch.clear();
+                }
+                return Ok(read);
+            }
+            _ => {}
+        }
+        let framing = facts.body_framing(self.method)?;
+        self.summary.status = facts.status;
+        self.summary.reusable = facts.is_reusable(framing, self.method);
+        self.summary.until_eof = framing == BodyFraming::UntilEof;
+        self.summary.doubtful_framing = facts.is_doubtful();
+        self.state = match framing {
+            BodyFraming::Length(bytes) => ReaderState::Length(bytes),
+            BodyFraming::Chunked => ReaderState::Chunked(ChunkedReader::new()),
+            BodyFraming::UntilEof => ReaderState::UntilEof,
+        };
+        Ok(read)
+    }
+
+    /// Scans the head in place if it starts in these bytes. Otherwise, appends the bytes to the
+    /// buffered part first. Returns the number of bytes read and whether the head is complete.
+    fn scan_lines(
+        &mut self,
+        bytes: &[u8],
+        mut watch: Option<&mut ResponseWatch>,
+    ) -> Result<(usize, bool), ResponseError> {
+        let HeadLimits { head_bytes, fields } = self.limits;
+        if self.carry.is_empty() {
+            let window = &bytes[..bytes.len().min(head_bytes)];
+            if let Some(end) = self.scan.scan(window, fields, watch)? {
+                return Ok((end, true));
+            }
+            self.carry.extend_from_slice(window);
+            return self.check_size_limit(bytes.len());
+        }
+        let mut read = 0;
+        while read < bytes.len() && self.carry.len() < head_bytes {
+            // Append line by line, so that no bytes of the body are copied.
+            let rest = &bytes[read..];
+            let line = rest
+                .iter()
+                .position(|byte| *byte == b'\n')
+                .map_or(rest.len(), |at| at + 1)
+                .min(head_bytes - self.carry.len());
+            self.carry.extend_from_slice(&rest[..line]);
+            read += line;
+            let end = self.scan.scan(&self.carry, fields, watch.as_deref_mut())?;
+            if end.is_some() {
+                return Ok((read, true));
+            }
+        }
+        self.check_size_limit(read)
+    }
+
+    /// Rejects a head that has reached the size limit without an end.
+    fn check_size_limit(&self, read: usize) -> Result<(usize, bool), ResponseError> {
+        if self.carry.len() < self.limits.head_bytes {
+            Ok((read, false))
+        } else {
+            Err(ResponseError::HeadTooLarge)
+        }
+    }
+
+    /// Reads the available part of the body. When the body is complete, the state is
+    /// [`ReaderState::Length`] with 0.
+    fn read_body(
+        &mut self,
+        bytes: &[u8],
+        watch: Option<&mut ResponseWatch>,
+    ) -> Result<usize, ResponseError> {
+        let (read, payload) = match &mut self.state {
+            ReaderState::Length(remaining) => {
+                let read = usize::try_from(*remaining)
+                    .map_or(bytes.len(), |remaining| remaining.min(bytes.len()));
+                *remaining -= read as u64;
+                if let Some(watch) = watch {
+                    watch.add_data(&bytes[..read]);
+                }
+                (read, read as u64)
+            }
+            ReaderState::Chunked(chunked) => {
+                let (mut payload, mut watch) = (0, watch);
+                let read = chunked.feed(bytes, |data| {
+                    payload += data.len() as u64;
+                    if let Some(watch) = watch.as_deref_mut() {
+                        watch.add_data(data);
+                    }
+                })?;
+                if chunked.is_done() {
+                    self.state = ReaderState::Length(0);
+                }
+                (read, payload)
+            }
+            // The only other state is `UntilEof`, in which all bytes belong to the body.
+            _ => {
+                if let Some(watch) = watch {
+                    watch.add_data(bytes);
+                }
+                (bytes.len(), bytes.len() as u64)
+            }
+        };
+        self.summary.body_bytes += payload;
+        self.summary.framing_bytes += read as u64 - payload;
+        Ok(read)
+    }
+}
+
+// The code below reads the chunked transfer coding (RFC 9112, section 7.1), byte by byte except for
+// data. Like curl, it accepts a bare LF as line end and blanks after a chunk size. Extensions are
+// skipped; trailer fields are checked for syntax and otherwise ignored.
+
+/// Limit for a chunk-size line with its extensions, and for all trailers together. RFC 9112 demands
+/// a limit but gives no number. No known server comes near this limit.
+const MAX_LINE_BYTES: u32 = 16 * 1024;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ChunkState {
+    /// Before the first digit of a chunk size.
+    Size,
+    SizeDigits,
+    SizeBlank,
+    Extension,
+    /// After the CR of a chunk-size line.
+    SizeEnd,
+    Data,
+    DataCr,
+    DataEnd,
+    /// At the start of a trailer line.
+    Trailer,
+    TrailerName,
+    TrailerValue,
+    /// After the CR of a trailer line.
+    TrailerEnd,
+    /// After the CR of the empty line.
+    End,
+    Done,
+}
+
+/// Progress of reading a chunked body.
+#[derive(Debug, Clone, Copy)]
+struct ChunkedReader {
+    state: ChunkState,
+    /// Remaining bytes of the chunk.
+    remaining: u64,
+    line_bytes: u32,
+}
+
+impl ChunkedReader {
+    fn new() -> ChunkedReader {
+        ChunkedReader { state: ChunkState::Size, remaining: 0, line_bytes: 0 }
+    }
+
+    fn is_done(&self) -> bool {
+        self.state == ChunkState::Done
+    }
+
+    /// Reads until the body ends or `bytes` are used up, and returns the number of bytes read.
+    /// Passes the contents of chunks to `data`.
+    fn feed(&mut self, bytes: &[u8], mut data: impl FnMut(&[u8])) -> Result<usize, ResponseError> {
+        let mut position = 0;
+        while self.state != ChunkState::Done {
+            let Some(byte) = bytes.get(position) else {
+                break;
+            };
+            if self.state == ChunkState::Data {
+                let rest = &bytes[position..];
+                let length = usize::try_from(self.remaining)
+                    .map_or(rest.len(), |remaining| remaining.min(rest.len()));
+                data(&rest[..length]);
+                self.remaining -= length as u64;
+                position += length;
+                if self.remaining == 0 {
+                    self.state = ChunkState::DataCr;
+                }
+                continue;
+            }
+            self.state = self.next_state(*byte)?;
+            self.line_bytes += 1;
+            if self.line_bytes > MAX_LINE_BYTES {
+                return Err(ResponseError::Chunk);
+            }
+            position += 1;
+        }
+        Ok(position)
+    }
+
+    fn next_state(&mut self, byte: u8) -> Result<ChunkState, ResponseError> {
+        use ChunkState::*;
+        let is_text = byte == b'\t' || (byte >= 32 && byte != 127);
+        Ok(match (self.state, byte) {
+            (Size | SizeDigits, b) if b.is_ascii_hexdigit() => {
+                self.add_size_digit(b)?;
+                SizeDigits
+            }
+            (SizeDigits | SizeBlank, b' ' | b'\t') => SizeBlank,
+            (SizeDigits | SizeBlank, b';') => Extension,
+            (SizeDigits | SizeBlank | Extension, b'\r') => SizeEnd,
+            (SizeDigits | SizeBlank | Extension | SizeEnd, b'\n') => self.end_size_line(),
+            (Extension, _) if is_text => Extension,
+            (DataCr, b'\r') => DataEnd,
+            (DataCr | DataEnd, b'\n') => {
+                self.line_bytes = 0;
+                Size
+            }
+            (Trailer, b'\r') => End,
+            (Trailer | End, b'\n') => Done,
+            (TrailerName, b':') => TrailerValue,
+            (Trailer | TrailerName, b) if is_token_byte(b) => TrailerName,
+            (TrailerValue, b'\r') => TrailerEnd,
+            (TrailerValue | TrailerEnd, b'\n') => Trailer,
+            (TrailerValue, _) if is_text => TrailerValue,
+            _ => return Err(ResponseError::Chunk),
         })
     }
-}
 
-impl std::error::Error for ResponseError {}
-
-// The types below keep the parts of a response that a check inspects: the beginning of its body and
-// some header fields. Measurements do not need these parts: a [`ResponseReader`] that is fed
-// without a [`ResponseWatch`] copies nothing.
-
-/// Keeps the first bytes of a body and the values of the requested fields. Its memory is reused for
-/// later responses.
-#[derive(Debug, Clone, Default)]
-pub struct ResponseWatch {
-    body: Vec<u8>,
-    max_body_bytes: usize,
-    fields: Vec<WatchedField>,
-}
-
-#[derive(Debug, Clone)]
-struct WatchedField {
-    name: &'static str,
-    value: Vec<u8>,
-    is_present: bool,
-}
-
-impl ResponseWatch {
-    /// Creates a watch for up to `max_body_bytes` of a body and for fields with these names.
-    pub fn new(max_body_bytes: usize, names: &[&'static str]) -> ResponseWatch {
-        let fields =
-            names.iter().map(|name| WatchedField { name, value: Vec::new(), is_present: false });
-        ResponseWatch {
-            body: Vec::with_capacity(max_body_bytes.min(64 * 1024)),
-            max_body_bytes,
-            fields: fields.collect(),
-        }
-    }
-
-    /// Beginning of the body, without the framing of the chunked coding.
-    pub fn body(&self) -> &[u8] {
-        &self.body
-    }
-
-    /// Value of a field without surrounding blanks; the first value if the field is repeated.
-    /// `None` if the field is absent or was not requested.
-    pub fn value(&self, name: &str) -> Option<&[u8]> {
-        let field = self.fields.iter().find(|field| field.name.eq_ignore_ascii_case(name))?;
-        field.is_present.then_some(field.value.as_slice())
-    }
-
-    /// Clears the data of the last response.
-    pub(crate) fn clear(&mut self) {
-        self.body.clear();
-        for field in &mut self.fields {
-            field.is_present = false;
-            field.value.clear();
-        }
-    }
-
-    pub(crate) fn add_field(&mut self, name: &[u8], value: &[u8]) {
-        let wanted = |field: &&mut WatchedField| {
-            !field.is_present && field.name.as_bytes().eq_ignore_ascii_case(name)
+    fn add_size_digit(&mut self, byte: u8) -> Result<(), ResponseError> {
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            _ => (byte | 0x20) - b'a' + 10,
         };
-        if let Some(field) = self.fields.iter_mut().find(wanted) {
-            field.is_present = true;
-            field.value.extend_from_slice(trim_blanks(value));
+        let shifted = self.remaining.checked_mul(16).ok_or(ResponseError::Chunk)?;
+        self.remaining = shifted + u64::from(digit);
+        Ok(())
+    }
+
+    fn end_size_line(&mut self) -> ChunkState {
+        self.line_bytes = 0;
+        match self.remaining {
+            0 => ChunkState::Trailer,
+            _ => ChunkState::Data,
         }
     }
-
-    /// Uses the beginning of a body that the caller has already collected, up to the watch's limit.
-    #[cfg(feature = "http3")]
-    pub(crate) fn set_body(&mut self, mut body: Vec<u8>) {
-        body.truncate(self.max_body_bytes);
-        self.body = body;
-    }
-
-    pub(crate) fn add_data(&mut self, bytes: &[u8]) {
-        let room = self.max_body_bytes - self.body.len();
-        self.body.extend_from_slice(&bytes[..room.min(bytes.len())]);
-    }
-}
-
-/// Strips surrounding blanks, including the line breaks of folded lines.
-fn trim_blanks(value: &[u8]) -> &[u8] {
-    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
-    let Some(first) = value.iter().position(|byte| !is_blank(byte)) else {
-        return &[];
-    };
-    let last = value.iter().rposition(|byte| !is_blank(byte));
-    &value[first..=last.unwrap_or(first)]
 }

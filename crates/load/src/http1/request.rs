@@ -5,7 +5,6 @@
 
 use super::MethodKind;
 use super::head::is_token;
-use std::fmt;
 
 /// HTTP version of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -49,48 +48,31 @@ pub struct RequestParts<'a> {
 }
 
 /// Why a request cannot be sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRequest {
     /// The method is not a token.
+    #[error("invalid method '{0}'")]
     Method(String),
     /// The target is empty, does not suit the method, or contains a fragment, blanks, control
     /// characters or non-ASCII characters.
+    #[error("invalid request target '{0}'")]
     Target(String),
     /// The value of Host contains characters that are invalid in host and port.
+    #[error("invalid host '{0}'")]
     Host(String),
     /// The name of a header field is not a token.
+    #[error("invalid header field name '{0}'")]
     Name(String),
     /// The value of this header field contains control characters.
+    #[error("the value of '{0}' contains control characters")]
     Value(String),
     /// A Content-Length field differs from the body's length in bytes.
+    #[error("Content-Length does not match the body, which has {0} bytes")]
     Length(u64),
     /// Transfer-Encoding is present, but bodies are always sent in one piece, with Content-Length.
+    #[error("Transfer-Encoding is not supported, because the body is sent in one piece")]
     TransferEncoding,
 }
-
-impl fmt::Display for InvalidRequest {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            InvalidRequest::Method(method) => write!(f, "invalid method '{method}'"),
-            InvalidRequest::Target(target) => write!(f, "invalid request target '{target}'"),
-            InvalidRequest::Host(host) => write!(f, "invalid host '{host}'"),
-            InvalidRequest::Name(name) => {
-                write!(f, "invalid header field name '{name}'")
-            }
-            InvalidRequest::Value(name) => {
-                write!(f, "the value of '{name}' contains control characters")
-            }
-            InvalidRequest::Length(length) => {
-                write!(f, "Content-Length does not match the body, which has {length} bytes")
-            }
-            InvalidRequest::TransferEncoding => f.write_str(
-                "Transfer-Encoding is not supported, because the body is sent in one piece",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for InvalidRequest {}
 
 /// An encoded request.
 ///

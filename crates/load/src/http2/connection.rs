@@ -1,7 +1,7 @@
 //! Manages an HTTP/2 connection for its owner: opens streams, produces output and consumes input.
 //!
 //! This module knows nothing about sockets, the time, or the meaning of tokens. The frames of the
-//! input are handled in `head`, `body` and `control`. The bodies of requests are sent in `body`.
+//! input are handled in `incoming`, which also sends the bodies of requests.
 //! Start at [`Http2Connection::feed`].
 
 use super::frame::{

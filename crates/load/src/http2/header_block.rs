@@ -12,7 +12,6 @@ use super::hpack::{
 };
 use super::{Http2ConnectionError, Http2Fault, Http2StreamError};
 use crate::http1::{is_token_byte, parse_number};
-use std::fmt;
 
 /// Indices into the static table: the first and last entries for `:status`, and two more entries of
 /// interest. The entries before `:status` occur only in requests.
@@ -45,27 +44,18 @@ enum BlockSource<'a> {
 }
 
 /// Why the fields of a block cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum UnreadableFields {
     /// A string is not a valid Huffman code.
+    #[error("the header block cannot be decompressed")]
     Compression,
     /// The fields exceed [`super::Http2Settings::max_header_bytes`].
+    #[error("the header fields are too large")]
     TooLarge,
     /// A value contains invalid characters (RFC 9113, section 8.2.1).
+    #[error("the value of a header field is malformed")]
     Value,
 }
-
-impl fmt::Display for UnreadableFields {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            UnreadableFields::Compression => "the header block cannot be decompressed",
-            UnreadableFields::TooLarge => "the header fields are too large",
-            UnreadableFields::Value => "the value of a header field is malformed",
-        })
-    }
-}
-
-impl std::error::Error for UnreadableFields {}
 
 impl<'a> HeaderBlock<'a> {
     pub(super) fn coded(block: &'a [u8], max_list_bytes: usize) -> HeaderBlock<'a> {

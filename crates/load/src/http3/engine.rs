@@ -3,20 +3,25 @@
 //! Tasks run only while the event loop waits. New tasks are collected and spawned at the next wait,
 //! so that no other thread has to be woken for them. Start at [`H3Engine::run_until_event`].
 
-use crate::http3::datagrams::{SocketTraffic, TrafficCounters};
 use crate::http3::event::{EventQueue, H3Event};
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, IdleTimeout, TransportConfig, VarInt};
+use quinn::udp::{RecvMeta, Transmit, UdpSocketState};
+use quinn::{AsyncUdpSocket, ClientConfig, IdleTimeout, TransportConfig, UdpPoller, VarInt};
+use std::fmt;
 use std::fs::File;
 use std::future::{Future, poll_fn};
-use std::io::{self, Read};
+use std::io::{self, IoSliceMut, Read};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Notify;
 use tokio::task::yield_now;
 
 /// Idle timeout of a connection. For QUIC, this timeout is the only sign of a dead peer. Many
@@ -111,9 +116,11 @@ impl H3Engine {
         events.drain_into(events_out);
     }
 
-    /// Returns the socket traffic since the last call.
-    pub fn take_traffic(&self) -> SocketTraffic {
-        self.traffic.take()
+    /// Returns the socket traffic since the last call: UDP payload bytes received and sent, and
+    /// system calls made.
+    pub fn take_traffic(&self) -> [u64; 3] {
+        let TrafficCounters { received, sent, calls } = &*self.traffic;
+        [received, sent, calls].map(|counter| counter.swap(0, Ordering::Relaxed))
     }
 
     /// Tells the servers that this many connections were dropped. Otherwise, the servers would keep
@@ -157,4 +164,217 @@ impl WakeAlarm {
             }
         }
     }
+}
+
+// The code below wraps the UDP socket of one connection, counts its traffic and detects unreachable
+// servers.
+//
+// The socket is connected, so that the operating system reports ICMP errors for its packets
+// (udp(7)). `quinn` would nevertheless keep waiting for packets. The task of the connection
+// therefore also waits for [`QuicSocket::wait_for_failure`], and then ends the connection.
+
+/// Counters shared by all sockets of an engine.
+#[derive(Debug, Default)]
+pub(crate) struct TrafficCounters {
+    received: AtomicU64,
+    sent: AtomicU64,
+    calls: AtomicU64,
+}
+
+#[derive(Debug)]
+pub(crate) struct QuicSocket {
+    socket: tokio::net::UdpSocket,
+    state: UdpSocketState,
+    traffic: Arc<TrafficCounters>,
+    /// The last fatal error (errno) from the operating system; 0 for none.
+    error: AtomicI32,
+    failed: Notify,
+}
+
+impl QuicSocket {
+    /// Opens a socket and connects it to the server. Must be called within the runtime.
+    pub fn open(
+        to: SocketAddr,
+        local: Option<IpAddr>,
+        traffic: Arc<TrafficCounters>,
+    ) -> io::Result<QuicSocket> {
+        let any: IpAddr = match to {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        // The number of calls is approximate: socket, bind, connect, registration with the poller,
+        // options, and the close at the end.
+        traffic.calls.fetch_add(6, Ordering::Relaxed);
+        let socket = UdpSocket::bind(SocketAddr::new(local.unwrap_or(any), 0))?;
+        socket.connect(to)?;
+        socket.set_nonblocking(true)?;
+        Ok(QuicSocket {
+            state: UdpSocketState::new((&socket).into())?,
+            socket: tokio::net::UdpSocket::from_std(socket)?,
+            traffic,
+            error: AtomicI32::new(0),
+            failed: Notify::new(),
+        })
+    }
+
+    /// Waits until the operating system reports that packets cannot reach the server.
+    pub async fn wait_for_failure(&self) -> io::Error {
+        loop {
+            let error = self.error.load(Ordering::Relaxed);
+            if error != 0 {
+                return io::Error::from_raw_os_error(error);
+            }
+            let failure = race_futures(self.failed.notified(), self.socket.ready(Interest::ERROR));
+            if let RaceWinner::Second(_) = failure.await {
+                self.take_error();
+            }
+        }
+    }
+
+    /// Asks the operating system for an error. An error that arrives without a packet does not wake
+    /// the task that reads packets.
+    fn take_error(&self) {
+        self.traffic.calls.fetch_add(1, Ordering::Relaxed);
+        if let Ok(Some(error)) = self.socket.take_error() {
+            self.record_error(&error);
+        }
+        // Clears readiness until the operating system reports another error.
+        let would_block: io::Result<()> = Err(io::ErrorKind::WouldBlock.into());
+        let _ = self.socket.try_io(Interest::ERROR, || would_block);
+    }
+
+    fn record_error(&self, error: &io::Error) {
+        // Only these errors mean that there is no server. Others are transient: for example, a
+        // packet is too large or a queue is full.
+        let is_final = matches!(
+            error.kind(),
+            io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::HostUnreachable
+                | io::ErrorKind::NetworkUnreachable
+                | io::ErrorKind::NetworkDown
+        );
+        if let (true, Some(code)) = (is_final, error.raw_os_error()) {
+            self.error.store(code, Ordering::Relaxed);
+            self.failed.notify_one();
+        }
+    }
+}
+
+impl AsyncUdpSocket for QuicSocket {
+    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+        Box::pin(WritePoller { datagrams: self, waiting: None })
+    }
+
+    fn try_send(&self, transmit: &Transmit) -> io::Result<()> {
+        self.traffic.calls.fetch_add(1, Ordering::Relaxed);
+        let sent = self
+            .socket
+            .try_io(Interest::WRITABLE, || self.state.try_send((&self.socket).into(), transmit));
+        match sent {
+            Ok(()) => {
+                let bytes = transmit.contents.len() as u64;
+                self.traffic.sent.fetch_add(bytes, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
+            Err(error) => {
+                // An unsent packet counts as lost; QUIC retransmits it.
+                self.record_error(&error);
+                Ok(())
+            }
+        }
+    }
+
+    fn poll_recv(
+        &self,
+        context: &mut Context,
+        buffers: &mut [IoSliceMut],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.socket.poll_recv_ready(context))?;
+            self.traffic.calls.fetch_add(1, Ordering::Relaxed);
+            let received = self.socket.try_io(Interest::READABLE, || {
+                self.state.recv((&self.socket).into(), buffers, meta)
+            });
+            match received {
+                Ok(count) => {
+                    let bytes: usize = meta[..count].iter().map(|packet| packet.len).sum();
+                    self.traffic.received.fetch_add(bytes as u64, Ordering::Relaxed);
+                    return Poll::Ready(Ok(count));
+                }
+                // Receiving an error clears it in the operating system, so the loop terminates.
+                Err(error) => self.record_error(&error),
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    fn may_fragment(&self) -> bool {
+        self.state.may_fragment()
+    }
+
+    fn max_transmit_segments(&self) -> usize {
+        self.state.max_gso_segments()
+    }
+
+    fn max_receive_segments(&self) -> usize {
+        self.state.gro_segments()
+    }
+}
+
+type WritableFuture = Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>;
+
+/// Waits until the socket is writable.
+struct WritePoller {
+    datagrams: Arc<QuicSocket>,
+    waiting: Option<WritableFuture>,
+}
+
+impl fmt::Debug for WritePoller {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_struct("Writable").finish_non_exhaustive()
+    }
+}
+
+impl UdpPoller for WritePoller {
+    fn poll_writable(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
+        let mut waiting: WritableFuture = match self.waiting.take() {
+            Some(waiting) => waiting,
+            None => {
+                let datagrams = self.datagrams.clone();
+                Box::pin(async move { datagrams.socket.writable().await })
+            }
+        };
+        let polled = waiting.as_mut().poll(context);
+        if polled.is_pending() {
+            self.waiting = Some(waiting);
+        }
+        polled
+    }
+}
+
+/// Which of two futures completed first.
+pub(crate) enum RaceWinner<A, B> {
+    First(A),
+    Second(B),
+}
+
+/// Polls both futures, returns the result of the one that completes first and drops the other.
+/// `first` wins a tie.
+pub(crate) async fn race_futures<A, B>(
+    first: impl Future<Output = A>,
+    second: impl Future<Output = B>,
+) -> RaceWinner<A, B> {
+    let (mut first, mut second) = (pin!(first), pin!(second));
+    poll_fn(|context| {
+        if let Poll::Ready(first) = first.as_mut().poll(context) {
+            return Poll::Ready(RaceWinner::First(first));
+        }
+        second.as_mut().poll(context).map(RaceWinner::Second)
+    })
+    .await
 }

@@ -1,16 +1,20 @@
 //! Runs one request as a task that opens a stream, sends the request and reads the response. Start
-//! at [`RequestTask::run`].
+//! at [`RequestTask::run`], or at [`H3Request::new`] for what is sent.
 
-use crate::http3::datagrams::{RaceWinner, race_futures};
-use crate::http3::event::{
-    EventKind, EventQueue, H3Response, KeptResponse, RequestSender, StreamEvent, StreamKey,
+use crate::http1::{
+    InvalidRequest, MethodKind, RequestParts, ResponseSummary, ResponseWatch, validate_parts,
 };
-use crate::http3::failure::RequestFailure;
+use crate::http2::is_omitted;
+use crate::http3::engine::{RaceWinner, race_futures};
+use crate::http3::event::{
+    EventKind, EventQueue, H3Response, RequestFailure, RequestSender, StreamEvent, StreamKey,
+};
 use bytes::{Buf, Bytes};
 use h3::client::RequestStream;
 use h3::error::{Code, StreamError};
-use http::header::CONTENT_LENGTH;
-use http::{HeaderMap, StatusCode};
+use http::header::{CONTENT_LENGTH, HeaderName};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use speedwell_model::load::outcomes::ErrorClass;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
@@ -41,8 +45,8 @@ pub(crate) struct RequestTask {
     pub head: http::Request<()>,
     pub body: Bytes,
     pub expects_body: bool,
-    /// How much of the body to keep, if the response is to be inspected.
-    pub keep_bytes: Option<usize>,
+    /// Empty watch for the contents of the response, if they are inspected.
+    pub watch: Option<ResponseWatch>,
     pub events: Arc<EventQueue>,
     pub connection: u64,
     pub key: StreamKey,
@@ -63,7 +67,8 @@ impl RequestTask {
             RaceWinner::First(Ok(stream)) => stream,
             RaceWinner::First(Err(error)) => {
                 let failure = match error {
-                    StreamError::HeaderTooBig { .. } => RequestFailure::HeadTooLarge,
+                    // A head that exceeds the server's limit was never sent.
+                    StreamError::HeaderTooBig { .. } => RequestFailure::Failed(ErrorClass::Send),
                     error => RequestFailure::from_stream_error(error),
                 };
                 return report(StreamEvent::Failed(failure));
@@ -75,7 +80,7 @@ impl RequestTask {
         let response = {
             let sending = send_body(&mut send_half, self.body);
             let receiving =
-                receive_response(&mut receive_half, self.expects_body, self.keep_bytes, report);
+                receive_response(&mut receive_half, self.expects_body, self.watch, report);
             let both = receive_while_sending(sending, &mut is_sent, receiving);
             race_futures(both, &mut self.given_up).await
         };
@@ -146,51 +151,55 @@ async fn receive_while_sending<T>(
 async fn receive_response(
     receive_half: &mut ReceiveHalf,
     expects_body: bool,
-    keep_bytes: Option<usize>,
+    mut watch: Option<ResponseWatch>,
     report: impl Fn(StreamEvent),
 ) -> Result<H3Response, RequestFailure> {
-    let mut response = H3Response::default();
+    let mut summary = ResponseSummary { reusable: true, ..ResponseSummary::default() };
     let head = loop {
         let head = receive_half.recv_response().await.map_err(RequestFailure::from_stream_error)?;
         report(StreamEvent::Head);
         let status = head.status();
         if status == StatusCode::SWITCHING_PROTOCOLS {
             // HTTP/3 cannot switch protocols (RFC 9114, section 4.5).
-            return Err(RequestFailure::SwitchingProtocols);
+            return Err(RequestFailure::Failed(ErrorClass::ProtocolStatusLine));
         }
         if !status.is_informational() {
             break head;
         }
-        response.interim += 1;
-        response.interim_status = status.as_u16();
+        summary.interim += 1;
+        summary.interim_status = status.as_u16();
     };
-    response.status = head.status().as_u16();
+    summary.status = head.status().as_u16();
     let announced = parse_content_length(head.headers())?;
-    let mut kept =
-        keep_bytes.map(|_| KeptResponse { fields: head.into_parts().0.headers, body: Vec::new() });
+    if let Some(watch) = &mut watch {
+        for (name, value) in head.headers() {
+            watch.add_field(name.as_str().as_bytes(), value.as_bytes());
+        }
+    }
     while let Some(mut data) =
         receive_half.recv_data().await.map_err(RequestFailure::from_stream_error)?
     {
         while data.has_remaining() {
             let chunk = data.chunk();
-            if let (Some(kept), Some(most)) = (&mut kept, keep_bytes) {
-                let room = most - kept.body.len();
-                kept.body.extend_from_slice(&chunk[..room.min(chunk.len())]);
+            if let Some(watch) = &mut watch {
+                watch.add_data(chunk);
             }
             let bytes = chunk.len();
-            response.body_bytes += bytes as u64;
+            summary.body_bytes += bytes as u64;
             data.advance(bytes);
         }
     }
     receive_half.recv_trailers().await.map_err(RequestFailure::from_stream_error)?;
-    response.kept = kept;
-    let has_body = expects_body && !matches!(response.status, 204 | 304);
+    let has_body = expects_body && !matches!(summary.status, 204 | 304);
     match announced {
-        Some(bytes) if has_body && bytes != response.body_bytes => Err(RequestFailure::Length),
-        _ if !has_body && response.body_bytes > 0 => Err(RequestFailure::Length),
-        _ => Ok(response),
+        Some(bytes) if has_body && bytes != summary.body_bytes => Err(LENGTH_FAILURE),
+        _ if !has_body && summary.body_bytes > 0 => Err(LENGTH_FAILURE),
+        _ => Ok(H3Response { summary, watch }),
     }
 }
+
+/// Content-Length is malformed or does not match the body.
+const LENGTH_FAILURE: RequestFailure = RequestFailure::Failed(ErrorClass::ProtocolLength);
 
 /// Parses Content-Length. Repeated values must agree (RFC 9110, section 8.6).
 fn parse_content_length(fields: &HeaderMap) -> Result<Option<u64>, RequestFailure> {
@@ -200,11 +209,115 @@ fn parse_content_length(fields: &HeaderMap) -> Result<Option<u64>, RequestFailur
         let bytes = digits
             .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
             .and_then(|text| text.parse().ok())
-            .ok_or(RequestFailure::Length)?;
+            .ok_or(LENGTH_FAILURE)?;
         if announced.is_some_and(|known| known != bytes) {
-            return Err(RequestFailure::Length);
+            return Err(LENGTH_FAILURE);
         }
         announced = Some(bytes);
     }
     Ok(announced)
+}
+
+// The code below converts a request once to the types that `h3` takes, so that it can be sent any
+// number of times.
+
+/// A prepared request.
+#[derive(Debug, Clone)]
+pub struct H3Request {
+    pub(crate) head: http::Request<()>,
+    pub(crate) body: Bytes,
+    pub(crate) method: MethodKind,
+}
+
+impl H3Request {
+    /// Prepares a request. As with HTTP/2, Host becomes `:authority` and connection-specific fields
+    /// of HTTP/1 are omitted (RFC 9114, section 4.2).
+    ///
+    /// # Errors
+    /// Fails if a part is malformed or the request is for a proxy.
+    pub fn new(parts: &RequestParts) -> Result<H3Request, InvalidRequest> {
+        validate_parts(parts)?;
+        let target_error = || InvalidRequest::Target(parts.target.to_owned());
+        if parts.method == "CONNECT" || !(parts.target == "*" || parts.target.starts_with('/')) {
+            return Err(target_error());
+        }
+        let mut head = http::Request::new(());
+        *head.uri_mut() = Uri::builder()
+            .scheme("https")
+            .authority(parts.field_values("host").next().unwrap_or(parts.host.as_bytes()))
+            .path_and_query(parts.target)
+            .build()
+            .map_err(|_| target_error())?;
+        *head.method_mut() = Method::from_bytes(parts.method.as_bytes())
+            .map_err(|_| InvalidRequest::Method(parts.method.to_owned()))?;
+        for (name, value) in parts.headers {
+            if is_omitted(name, value) {
+                continue;
+            }
+            let value = HeaderValue::from_bytes(value.trim_ascii())
+                .map_err(|_| InvalidRequest::Value((*name).to_owned()))?;
+            let name = HeaderName::from_bytes(name.as_bytes())
+                .map_err(|_| InvalidRequest::Name((*name).to_owned()))?;
+            head.headers_mut().append(name, value);
+        }
+        if let Some(length) = parts.content_length()
+            && !head.headers().contains_key(CONTENT_LENGTH)
+        {
+            head.headers_mut().insert(CONTENT_LENGTH, length.into());
+        }
+        Ok(H3Request {
+            head,
+            body: Bytes::copy_from_slice(parts.body.unwrap_or_default()),
+            method: MethodKind::for_method(parts.method),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get<'a>(headers: &'a [(&'a str, &'a [u8])]) -> RequestParts<'a> {
+        let (target, host) = ("/a?b=c", "localhost:8443");
+        RequestParts { method: "GET", target, host, headers, ..RequestParts::default() }
+    }
+
+    fn error_of(parts: &RequestParts) -> InvalidRequest {
+        H3Request::new(parts).unwrap_err()
+    }
+
+    #[test]
+    fn a_request_contains_the_given_head_fields_and_body() {
+        let fields = [("Accept", &b" text/plain "[..]), ("accept", b"*/*")];
+        let parts = RequestParts { method: "POST", body: Some(b"body"), ..get(&fields) };
+        let request = H3Request::new(&parts).unwrap();
+        let sent = request.head;
+        assert_eq!(sent.method(), "POST");
+        assert_eq!(sent.uri(), "https://localhost:8443/a?b=c");
+        let accept: Vec<_> = sent.headers().get_all("accept").iter().collect();
+        assert_eq!(accept, ["text/plain", "*/*"]);
+        assert_eq!(sent.headers()[CONTENT_LENGTH], "4");
+        assert_eq!(&request.body[..], b"body");
+    }
+
+    #[test]
+    fn a_given_length_is_kept() {
+        let fields = [("content-length", &b"7"[..])];
+        let parts = RequestParts { method: "POST", body: Some(b"1234567"), ..get(&fields) };
+        let request = H3Request::new(&parts).unwrap();
+        let lengths: Vec<_> = request.head.headers().get_all(CONTENT_LENGTH).iter().collect();
+        assert_eq!(lengths, ["7"]);
+    }
+
+    #[test]
+    fn malformed_parts_are_named() {
+        let method = RequestParts { method: "G T", ..get(&[]) };
+        assert_eq!(error_of(&method), InvalidRequest::Method("G T".to_owned()));
+        let target = error_of(&get(&[("Host", b"local host")]));
+        assert_eq!(target, InvalidRequest::Target("/a?b=c".to_owned()));
+        assert_eq!(error_of(&get(&[("a b", b"")])), InvalidRequest::Name("a b".to_owned()));
+        assert_eq!(error_of(&get(&[("a", b"x\ny")])), InvalidRequest::Value("a".to_owned()));
+        let value = H3Request::new(&get(&[("a", b" \t ")])).map(|_| ());
+        assert_eq!(value, Ok(()), "spaces around a value are left out");
+    }
 }

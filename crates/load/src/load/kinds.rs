@@ -144,15 +144,12 @@ impl RequestKinds {
 fn check_kind(kind: &RequestKind, rows: &DataTable) -> Result<(), KindsError> {
     let request_error = |error| KindsError::Request { name: kind.name.clone(), why: error };
     let request = |kind: &RequestKind| kind.with_parts(crate::http1::Http1Request::new).map(drop);
-    if rows.values.is_empty() {
+    if rows.values.is_empty() || !kind.has_placeholders() {
         return request(kind).map_err(request_error);
     }
     let missing = |blank: &&str| !rows.names.iter().any(|name| name == blank);
     if let Some(blank) = kind.placeholder_names().find(missing) {
         return Err(KindsError::Blank { name: kind.name.clone(), blank: blank.to_owned() });
-    }
-    if !kind.has_placeholders() {
-        return request(kind).map_err(request_error);
     }
     // Try every row now, so that a bad row does not cause a failure in the middle of the load.
     (0..rows.values.len() as u64)

@@ -6,12 +6,10 @@
 
 mod kinds;
 mod tls;
-mod trust;
-pub(crate) mod x509;
 
 pub use kinds::{DataTable, KindsError, RequestKind, RequestKinds};
-pub use tls::{ClientIdentity, TlsOptions, TrustSource};
-pub use trust::{CertificateRefusal, LastRefusal, TlsError};
+pub(crate) use tls::key_bits;
+pub use tls::{CertificateRefusal, ClientIdentity, LastRefusal, TlsError, TlsOptions, TrustSource};
 
 use crate::pace::{PacingModel, StopCondition};
 use speedwell_model::load::measurement::TimelineTick;

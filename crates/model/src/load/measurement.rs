@@ -99,6 +99,19 @@ impl LoadMeasurement {
             row.shift_by(later_ns);
         }
     }
+
+    /// Assesses whether an open load was delivered on schedule and whether the generator kept up.
+    /// Returns `None` for a closed load, which has no schedule.
+    pub fn verdict(&self) -> Option<OpenVerdict> {
+        let LoadLatency::Open(latency) = &self.totals.latency else {
+            return None;
+        };
+        let outcomes = &self.totals.outcomes;
+        let due = outcomes.attempts();
+        let sent = due.saturating_sub(outcomes.count_of("unsent"));
+        let achieved = AchievedCounts { due, sent };
+        Some(OpenVerdict::assess(latency, achieved))
+    }
 }
 
 /// One request. Times are in nanoseconds since the start of the load, including the warm-up.
@@ -183,21 +196,6 @@ impl ThreadReport {
     /// Whether the thread was busy enough to have been the bottleneck.
     pub fn is_bottleneck(&self) -> bool {
         self.busy_share() > MAX_BUSY_SHARE
-    }
-}
-
-impl LoadMeasurement {
-    /// Assesses whether an open load was delivered on schedule and whether the generator kept up.
-    /// Returns `None` for a closed load, which has no schedule.
-    pub fn verdict(&self) -> Option<OpenVerdict> {
-        let LoadLatency::Open(latency) = &self.totals.latency else {
-            return None;
-        };
-        let outcomes = &self.totals.outcomes;
-        let due = outcomes.attempts();
-        let sent = due.saturating_sub(outcomes.count_of("unsent"));
-        let achieved = AchievedCounts { due, sent };
-        Some(OpenVerdict::assess(latency, achieved))
     }
 }
 
@@ -305,14 +303,6 @@ impl LoadLatency {
         match self {
             LoadLatency::Closed(latency) => &latency.connect,
             LoadLatency::Open(latency) => &latency.connect,
-        }
-    }
-
-    /// Times since sending for one outcome; `None` if the outcome did not occur.
-    pub fn sent_times(&self, outcome: RequestOutcome) -> Option<&ServiceTimes> {
-        match self {
-            LoadLatency::Closed(latency) => latency.requests.get(outcome),
-            LoadLatency::Open(latency) => latency.requests.get(outcome).map(|times| &times.sent),
         }
     }
 

@@ -1,7 +1,13 @@
 //! Stores recorded times and computes statistics from them. Each quantity has its own type, so that
 //! quantities cannot be mixed up. Start at [`TimeDistribution`]; [`TimeValues`] holds the data.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer as Payload, Serializer as _, V2DeflateSerializer};
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -34,12 +40,6 @@ impl<K> Deref for TimeDistribution<K> {
 
     fn deref(&self) -> &TimeValues {
         &self.values
-    }
-}
-
-impl<K> From<TimeValues> for TimeDistribution<K> {
-    fn from(values: TimeValues) -> TimeDistribution<K> {
-        TimeDistribution { values, kind: PhantomData }
     }
 }
 
@@ -157,18 +157,6 @@ impl ExactSums {
     const EMPTY: ExactSums = ExactSums { min_ns: u64::MAX, max_ns: 0, sum: 0, sum_of_squares: 0 };
 }
 
-/// All components of recorded times, for files.
-pub(super) struct StoredTimes {
-    pub histogram: Histogram<u64>,
-    pub min_ns: u64,
-    pub max_ns: u64,
-    pub sum: u128,
-    pub sum_of_squares: u128,
-    pub beyond: u64,
-    pub lower_bounds: u64,
-    pub min_lower_bound_ns: u64,
-}
-
 impl Default for TimeValues {
     fn default() -> TimeValues {
         TimeValues {
@@ -207,40 +195,6 @@ impl PartialEq for TimeValues {
 }
 
 impl TimeValues {
-    pub(super) fn to_stored(&self) -> StoredTimes {
-        StoredTimes {
-            histogram: self.to_histogram().into_owned(),
-            min_ns: self.moments.min_ns,
-            max_ns: self.moments.max_ns,
-            sum: self.moments.sum,
-            sum_of_squares: self.moments.sum_of_squares,
-            beyond: self.beyond,
-            lower_bounds: self.lower_bounds,
-            min_lower_bound_ns: self.min_lower_bound_ns,
-        }
-    }
-
-    /// Restores stored times. `None` if the precision of the stored histogram differs from ours, or
-    /// its values do not fit.
-    pub(super) fn restore(stored: StoredTimes) -> Option<TimeValues> {
-        let mut restored = TimeValues::default();
-        if stored.histogram.sigfig() != SIGNIFICANT_DIGITS {
-            return None;
-        }
-        let histogram = restored.histogram.get_or_insert_with(new_histogram);
-        histogram.add(&stored.histogram).ok()?;
-        restored.moments = ExactSums {
-            min_ns: stored.min_ns,
-            max_ns: stored.max_ns,
-            sum: stored.sum,
-            sum_of_squares: stored.sum_of_squares,
-        };
-        restored.beyond = stored.beyond;
-        restored.lower_bounds = stored.lower_bounds;
-        restored.min_lower_bound_ns = stored.min_lower_bound_ns;
-        Some(restored)
-    }
-
     /// Adds a time.
     pub(super) fn record(&mut self, ns: u64) {
         self.record_n(ns, 1);
@@ -545,6 +499,76 @@ impl TimeValues {
             to_ns,
             count,
         })
+    }
+}
+
+// The code below stores times through serde without loss.
+
+/// The stored form of times. The sums are text, because they exceed the range of numbers in most
+/// formats.
+#[derive(Serialize, Deserialize)]
+struct SerializedTimes {
+    histogram: String,
+    #[serde(alias = "least_ns")]
+    min_ns: u64,
+    #[serde(alias = "greatest_ns")]
+    max_ns: u64,
+    sum_ns: String,
+    #[serde(alias = "squares")]
+    sum_of_squares: String,
+    beyond: u64,
+    lower_bounds: u64,
+    #[serde(alias = "least_lower_bound_ns")]
+    min_lower_bound_ns: u64,
+}
+
+impl<K: TimeQuantity> Serialize for TimeDistribution<K> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let values = &self.values;
+        let mut payload = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(&values.to_histogram(), &mut payload)
+            .map_err(|error| S::Error::custom(error.to_string()))?;
+        let record = SerializedTimes {
+            histogram: STANDARD.encode(payload),
+            min_ns: values.moments.min_ns,
+            max_ns: values.moments.max_ns,
+            sum_ns: values.moments.sum.to_string(),
+            sum_of_squares: values.moments.sum_of_squares.to_string(),
+            beyond: values.beyond,
+            lower_bounds: values.lower_bounds,
+            min_lower_bound_ns: values.min_lower_bound_ns,
+        };
+        record.serialize(serializer)
+    }
+}
+
+impl<'de, K: TimeQuantity> Deserialize<'de> for TimeDistribution<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let record = SerializedTimes::deserialize(deserializer)?;
+        let payload = STANDARD.decode(&record.histogram).map_err(D::Error::custom)?;
+        let stored: Histogram<u64> =
+            Payload::new().deserialize(&mut payload.as_slice()).map_err(D::Error::custom)?;
+        let whole = |text: &str| text.parse().map_err(D::Error::custom);
+        let moments = ExactSums {
+            min_ns: record.min_ns,
+            max_ns: record.max_ns,
+            sum: whole(&record.sum_ns)?,
+            sum_of_squares: whole(&record.sum_of_squares)?,
+        };
+        let mut histogram = new_histogram();
+        if stored.sigfig() != SIGNIFICANT_DIGITS || histogram.add(&stored).is_err() {
+            return Err(D::Error::custom("the histogram has unexpected bounds"));
+        }
+        let values = TimeValues {
+            early: Vec::new(),
+            histogram: Some(histogram),
+            moments,
+            beyond: record.beyond,
+            lower_bounds: record.lower_bounds,
+            min_lower_bound_ns: record.min_lower_bound_ns,
+        };
+        Ok(TimeDistribution { values, kind: PhantomData })
     }
 }
 

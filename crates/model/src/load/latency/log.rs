@@ -1,18 +1,15 @@
-//! Writes and reads recorded times in two forms. One form is the HdrHistogram interval log (format
-//! 1.3: V2 payload, deflate, base64), which other programs can also read and write. The other form
-//! stores complete sets of times through serde.
+//! Writes and reads recorded times as an HdrHistogram interval log (format 1.3: V2 payload, deflate,
+//! base64), which other programs can also read and write. Also stores outcomes through serde.
 
-use super::distribution::StoredTimes;
-use super::{ByOutcome, OutcomeSet, RequestOutcome, TimeDistribution, TimeQuantity, TimeValues};
+use super::{ByOutcome, OutcomeSet, RequestOutcome, TimeDistribution, TimeQuantity};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{
     IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag,
 };
-use hdrhistogram::serialization::{Deserializer as Payload, Serializer as _, V2DeflateSerializer};
+use hdrhistogram::serialization::{Deserializer as Payload, V2DeflateSerializer};
 use serde::de::Error as _;
-use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -169,74 +166,11 @@ pub fn read_log(text: &str) -> Result<Vec<LoggedHistogram>, HistogramLogError> {
 }
 
 fn decode_histogram(payload: &str) -> Result<Histogram<u64>, String> {
-    let bytes = base64::engine::general_purpose::STANDARD
-        .decode(payload)
-        .map_err(|error| error.to_string())?;
+    let bytes = STANDARD.decode(payload).map_err(|error| error.to_string())?;
     Payload::new().deserialize(&mut bytes.as_slice()).map_err(|error| error.to_string())
 }
 
-// The code below stores times through serde without loss.
-
-/// The stored form of times. The sums are text, because they exceed the range of numbers in most
-/// formats.
-#[derive(Serialize, Deserialize)]
-struct SerializedTimes {
-    histogram: String,
-    #[serde(alias = "least_ns")]
-    min_ns: u64,
-    #[serde(alias = "greatest_ns")]
-    max_ns: u64,
-    sum_ns: String,
-    #[serde(alias = "squares")]
-    sum_of_squares: String,
-    beyond: u64,
-    lower_bounds: u64,
-    #[serde(alias = "least_lower_bound_ns")]
-    min_lower_bound_ns: u64,
-}
-
-impl<K: TimeQuantity> Serialize for TimeDistribution<K> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let stored = self.to_stored();
-        let mut payload = Vec::new();
-        V2DeflateSerializer::new()
-            .serialize(&stored.histogram, &mut payload)
-            .map_err(|error| S::Error::custom(error.to_string()))?;
-        let record = SerializedTimes {
-            histogram: STANDARD.encode(payload),
-            min_ns: stored.min_ns,
-            max_ns: stored.max_ns,
-            sum_ns: stored.sum.to_string(),
-            sum_of_squares: stored.sum_of_squares.to_string(),
-            beyond: stored.beyond,
-            lower_bounds: stored.lower_bounds,
-            min_lower_bound_ns: stored.min_lower_bound_ns,
-        };
-        record.serialize(serializer)
-    }
-}
-
-impl<'de, K: TimeQuantity> Deserialize<'de> for TimeDistribution<K> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let record = SerializedTimes::deserialize(deserializer)?;
-        let payload = STANDARD.decode(&record.histogram).map_err(D::Error::custom)?;
-        let histogram =
-            Payload::new().deserialize(&mut payload.as_slice()).map_err(D::Error::custom)?;
-        let whole = |text: &str| text.parse().map_err(D::Error::custom);
-        TimeValues::restore(StoredTimes {
-            histogram,
-            min_ns: record.min_ns,
-            max_ns: record.max_ns,
-            sum: whole(&record.sum_ns)?,
-            sum_of_squares: whole(&record.sum_of_squares)?,
-            beyond: record.beyond,
-            lower_bounds: record.lower_bounds,
-            min_lower_bound_ns: record.min_lower_bound_ns,
-        })
-        .map(TimeDistribution::from)
-        .ok_or_else(|| D::Error::custom("the histogram has unexpected bounds"))
-    }
-}
+// The code below stores outcomes through serde.
 
 impl Serialize for RequestOutcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

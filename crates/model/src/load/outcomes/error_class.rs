@@ -92,100 +92,79 @@ pub enum ErrorClass {
 }
 
 /// Name and description of each class, in enum order.
-const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
-    (ErrorClass::Dns, "dns", "the server's name could not be resolved"),
-    (ErrorClass::ConnectRefused, "connect.refused", "the server refused the connection"),
-    (ErrorClass::ConnectTimeout, "connect.timeout", "the operating system gave up connecting"),
-    (ErrorClass::ConnectUnreachable, "connect.unreachable", "the server's address is unreachable"),
-    (
-        ErrorClass::ConnectNoPort,
-        "connect.no-port",
-        "no local port or file descriptor was free for a connection",
-    ),
-    (ErrorClass::TlsHandshake, "tls.handshake", "the TLS handshake failed"),
-    (ErrorClass::TlsVerify, "tls.verify", "the server's certificate could not be verified"),
-    (ErrorClass::TlsAlpn, "tls.alpn", "the server did not accept the protocol"),
-    (ErrorClass::TlsRecord, "tls.record", "TLS failed after the handshake"),
-    (
-        ErrorClass::TlsTruncated,
-        "tls.truncated",
-        "the response was cut off without a TLS close_notify",
-    ),
-    (ErrorClass::Send, "send", "the request could not be written"),
-    (
-        ErrorClass::ResetBeforeFirstByte,
-        "reset.before-first-byte",
-        "the server reset the connection before it responded",
-    ),
-    (
-        ErrorClass::ResetInHead,
-        "reset.in-head",
-        "the server reset the connection during the response head",
-    ),
-    (
-        ErrorClass::ResetInBody,
-        "reset.in-body",
-        "the server reset the connection during the response body",
-    ),
-    (ErrorClass::EofFirst, "eof.first", "the server closed a new connection without a response"),
-    (ErrorClass::EofStale, "eof.stale", "the server closed a reused connection without a response"),
-    (
-        ErrorClass::EofInHead,
-        "eof.in-head",
-        "the server closed the connection during the response head",
-    ),
-    (
-        ErrorClass::EofInBody,
-        "eof.in-body",
-        "the server closed the connection during the response body",
-    ),
-    (
-        ErrorClass::ProtocolStatusLine,
-        "protocol.status-line",
-        "the response does not begin with an HTTP status line, or switches to another protocol (101)",
-    ),
-    (
-        ErrorClass::ProtocolHeader,
-        "protocol.header",
-        "the response has a malformed header, or a head of more than 64 KiB or 1000 fields",
-    ),
-    (ErrorClass::ProtocolLength, "protocol.length", "the response states two different lengths"),
-    (ErrorClass::ProtocolChunk, "protocol.chunk", "the response has a malformed chunk"),
-    (
-        ErrorClass::ProtocolExtraBytes,
-        "protocol.extra-bytes",
-        "bytes followed the end of the response",
-    ),
-    (ErrorClass::ProtocolEarly, "protocol.early", "a response arrived before its request was sent"),
-    (
-        ErrorClass::TimeoutConnect,
-        "timeout.connect",
-        "the connection was not established within the timeout",
-    ),
-    (
-        ErrorClass::TimeoutFirstByte,
-        "timeout.first-byte",
-        "the first byte of the response did not arrive within the timeout",
-    ),
-    (ErrorClass::TimeoutTotal, "timeout.total", "the response was not complete within the timeout"),
-    (ErrorClass::H2GoAway, "h2.goaway", "the server closed the HTTP/2 connection"),
-    (ErrorClass::H2Reset, "h2.rst-stream", "the server reset the HTTP/2 stream"),
-    (ErrorClass::H2Refused, "h2.refused", "the server refused the HTTP/2 stream"),
-    (ErrorClass::H2FlowStall, "h2.flow-stall", "HTTP/2 flow control stalled"),
-    (
-        ErrorClass::H2Flood,
-        "h2.flood",
-        "the server flooded the HTTP/2 connection with header blocks or control frames",
-    ),
-    (ErrorClass::H2Protocol, "h2.protocol", "the server violated HTTP/2"),
-    (ErrorClass::H3GoAway, "h3.goaway", "the server closed the HTTP/3 connection"),
-    (ErrorClass::H3Reset, "h3.reset", "the server reset the HTTP/3 stream"),
-    (ErrorClass::H3Refused, "h3.refused", "the server refused the HTTP/3 stream"),
-    (ErrorClass::H3Idle, "h3.idle", "the HTTP/3 connection was idle for too long"),
-    (ErrorClass::H3Protocol, "h3.protocol", "the server violated HTTP/3 or QUIC"),
-    (ErrorClass::Status, "status", "the response status counts as failure"),
-    (ErrorClass::Assertion, "assertion", "the response is not the expected one"),
-];
+const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = {
+    use ErrorClass::*;
+    [
+        (Dns, "dns", "the server's name could not be resolved"),
+        (ConnectRefused, "connect.refused", "the server refused the connection"),
+        (ConnectTimeout, "connect.timeout", "the operating system gave up connecting"),
+        (ConnectUnreachable, "connect.unreachable", "the server's address is unreachable"),
+        (
+            ConnectNoPort,
+            "connect.no-port",
+            "no local port or file descriptor was free for a connection",
+        ),
+        (TlsHandshake, "tls.handshake", "the TLS handshake failed"),
+        (TlsVerify, "tls.verify", "the server's certificate could not be verified"),
+        (TlsAlpn, "tls.alpn", "the server did not accept the protocol"),
+        (TlsRecord, "tls.record", "TLS failed after the handshake"),
+        (TlsTruncated, "tls.truncated", "the response was cut off without a TLS close_notify"),
+        (Send, "send", "the request could not be written"),
+        (
+            ResetBeforeFirstByte,
+            "reset.before-first-byte",
+            "the server reset the connection before it responded",
+        ),
+        (ResetInHead, "reset.in-head", "the server reset the connection during the response head"),
+        (ResetInBody, "reset.in-body", "the server reset the connection during the response body"),
+        (EofFirst, "eof.first", "the server closed a new connection without a response"),
+        (EofStale, "eof.stale", "the server closed a reused connection without a response"),
+        (EofInHead, "eof.in-head", "the server closed the connection during the response head"),
+        (EofInBody, "eof.in-body", "the server closed the connection during the response body"),
+        (
+            ProtocolStatusLine,
+            "protocol.status-line",
+            "the response does not begin with an HTTP status line, or switches to another protocol (101)",
+        ),
+        (
+            ProtocolHeader,
+            "protocol.header",
+            "the response has a malformed header, or a head of more than 64 KiB or 1000 fields",
+        ),
+        (ProtocolLength, "protocol.length", "the response states two different lengths"),
+        (ProtocolChunk, "protocol.chunk", "the response has a malformed chunk"),
+        (ProtocolExtraBytes, "protocol.extra-bytes", "bytes followed the end of the response"),
+        (ProtocolEarly, "protocol.early", "a response arrived before its request was sent"),
+        (
+            TimeoutConnect,
+            "timeout.connect",
+            "the connection was not established within the timeout",
+        ),
+        (
+            TimeoutFirstByte,
+            "timeout.first-byte",
+            "the first byte of the response did not arrive within the timeout",
+        ),
+        (TimeoutTotal, "timeout.total", "the response was not complete within the timeout"),
+        (H2GoAway, "h2.goaway", "the server closed the HTTP/2 connection"),
+        (H2Reset, "h2.rst-stream", "the server reset the HTTP/2 stream"),
+        (H2Refused, "h2.refused", "the server refused the HTTP/2 stream"),
+        (H2FlowStall, "h2.flow-stall", "HTTP/2 flow control stalled"),
+        (
+            H2Flood,
+            "h2.flood",
+            "the server flooded the HTTP/2 connection with header blocks or control frames",
+        ),
+        (H2Protocol, "h2.protocol", "the server violated HTTP/2"),
+        (H3GoAway, "h3.goaway", "the server closed the HTTP/3 connection"),
+        (H3Reset, "h3.reset", "the server reset the HTTP/3 stream"),
+        (H3Refused, "h3.refused", "the server refused the HTTP/3 stream"),
+        (H3Idle, "h3.idle", "the HTTP/3 connection was idle for too long"),
+        (H3Protocol, "h3.protocol", "the server violated HTTP/3 or QUIC"),
+        (Status, "status", "the response status counts as failure"),
+        (Assertion, "assertion", "the response is not the expected one"),
+    ]
+};
 
 impl ErrorClass {
     /// Number of classes.
@@ -198,8 +177,7 @@ impl ErrorClass {
 
     /// Whether requests to a server that has died typically fail with this class.
     pub fn indicates_dead_server(self) -> bool {
-        use ErrorClass::{ConnectRefused, EofFirst, EofInBody, EofInHead, EofStale};
-        use ErrorClass::{ResetBeforeFirstByte, ResetInBody, ResetInHead, Send, TlsTruncated};
+        use ErrorClass::*;
         matches!(
             self,
             ConnectRefused

@@ -1,13 +1,111 @@
-//! Computes the schedule of the open model, in which the time of every request is known before the
-//! first request is sent.
+//! Decides when the next request is due.
 //!
-//! Each time is computed from the request's number, not from the previous time. Errors therefore do
-//! not accumulate: after an hour, the times are as exact as at the start. Random arrivals use the
-//! same arithmetic. A Poisson process of rate 1, mapped through the inverse of the integral of the
-//! scheduled rate, is a Poisson process with the scheduled rate (Lewis and Shedler 1979).
+//! A pace is plain data. A closed pace is a number of clients, each of which waits for a response
+//! before it sends its next request. An open pace is a schedule that does not depend on responses.
+//! Nothing here sleeps or reads a clock. Start at [`RateSchedule`], which computes when the
+//! requests of an open pace are due. Continue with [`ThreadSchedule`], the part of a schedule that
+//! one thread sends.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+
+/// How requests are paced.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PacingModel {
+    /// Each client sends its next request when it has received the response to its previous one.
+    /// Only service times are meaningful, since no request has an intended start.
+    Closed(ClosedPace),
+    /// Requests are sent on schedule, whatever the server does.
+    Open(RateSchedule),
+}
+
+// The closed model: clients that wait for each response, and optionally think before the next
+// request.
+
+/// A number of clients, each with at most one request in flight.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ClosedPace {
+    /// Number of clients.
+    pub concurrency: u32,
+    /// Pause between a response and the next request.
+    pub think: ThinkTime,
+}
+
+/// Think time of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThinkTime {
+    /// No pause.
+    None,
+    /// A constant pause in nanoseconds.
+    Fixed(u64),
+    /// Exponentially distributed pauses.
+    Exponential {
+        /// Mean in nanoseconds.
+        mean_ns: u64,
+        /// Seed of the random numbers.
+        seed: u64,
+    },
+}
+
+impl ClosedPace {
+    /// Creates a closed pace.
+    ///
+    /// # Errors
+    /// Fails if there are no clients.
+    pub fn new(concurrency: u32, think: ThinkTime) -> Result<ClosedPace, PaceError> {
+        match concurrency {
+            0 => Err(PaceError::NoClients),
+            _ => Ok(ClosedPace { concurrency, think }),
+        }
+    }
+
+    /// Number of clients that belong to thread number `thread` of `threads`.
+    pub fn thread_clients(&self, thread: u32, threads: u32) -> u32 {
+        // The result is at most `concurrency`, so it fits into 32 bits.
+        thread_part(u64::from(self.concurrency), thread, threads) as u32
+    }
+}
+
+/// Generates the pauses of one client.
+#[derive(Debug, Clone)]
+pub struct ThinkTimer {
+    mean_ns: u64,
+    random: Option<ExponentialDraws>,
+}
+
+impl ThinkTimer {
+    /// Creates the generator for client number `client`. Clients with the same seed have
+    /// independent pauses.
+    pub fn new(think: ThinkTime, client: u32) -> ThinkTimer {
+        match think {
+            ThinkTime::None => ThinkTimer { mean_ns: 0, random: None },
+            ThinkTime::Fixed(mean_ns) => ThinkTimer { mean_ns, random: None },
+            ThinkTime::Exponential { mean_ns, seed } => ThinkTimer {
+                mean_ns,
+                // Multiplying by the bits of the golden ratio spreads consecutive client numbers
+                // over the whole range (SplitMix; Steele, Lea and Flood 2014).
+                random: Some(ExponentialDraws::new(
+                    seed ^ u64::from(client).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+                )),
+            },
+        }
+    }
+
+    /// Returns the next pause in nanoseconds.
+    pub fn next_ns(&mut self) -> u64 {
+        match &mut self.random {
+            None => self.mean_ns,
+            Some(random) => (random.next_draw() * self.mean_ns as f64).round() as u64,
+        }
+    }
+}
+
+// The open model, in which the time of every request is known before the first request is sent.
+//
+// Each time is computed from the request's number, not from the previous time. Errors therefore do
+// not accumulate: after an hour, the times are as exact as at the start. Random arrivals use the
+// same arithmetic. A Poisson process of rate 1, mapped through the inverse of the integral of the
+// scheduled rate, is a Poisson process with the scheduled rate (Lewis and Shedler 1979).
 
 /// Distribution of requests over time at a given rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,10 +129,10 @@ pub struct RateSchedule {
 /// Start of a stage: its index, its start time, and the units of the integral accumulated before
 /// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct StagePosition {
-    pub stage: usize,
-    pub begins_ns: u64,
-    pub begins_units: u128,
+struct StagePosition {
+    stage: usize,
+    begins_ns: u64,
+    begins_units: u128,
 }
 
 impl RateSchedule {
@@ -72,7 +170,19 @@ impl RateSchedule {
         threads: u32,
         stop: StopCondition,
     ) -> ThreadSchedule<'_> {
-        ThreadSchedule::new(self, thread, threads, stop)
+        ThreadSchedule {
+            schedule: self,
+            stop,
+            next_index: u64::from(thread),
+            step: u64::from(threads.max(1)),
+            position: StagePosition::default(),
+            random: match self.spacing {
+                ArrivalSpacing::Even => None,
+                ArrivalSpacing::Poisson { seed } => {
+                    Some(ArrivalWalk { draws: ExponentialDraws::new(seed), drawn: 0, units: 0 })
+                }
+            },
+        }
     }
 
     /// When request `index` (from 0) is due, in nanoseconds since the start; `None` after the end.
@@ -108,7 +218,7 @@ impl RateSchedule {
         at_ns.checked_sub(1).map_or(0, |before| self.due_by(before))
     }
 
-    /// Total length of all stages in nanoseconds; [`super::FOREVER_NS`] if one is unlimited.
+    /// Total length of all stages in nanoseconds; [`FOREVER_NS`] if one is unlimited.
     pub fn total_ns(&self) -> u64 {
         self.stages.iter().fold(0, |sum: u64, stage| sum.saturating_add(stage.duration_ns))
     }
@@ -132,7 +242,7 @@ impl RateSchedule {
     /// Returns the time in nanoseconds at which `units` have accumulated. The search begins at
     /// `position`, which must not lie after that time. It advances `position`, so a walk through
     /// the schedule visits each stage once.
-    pub(super) fn time_at_units(&self, units: u128, position: &mut StagePosition) -> Option<u64> {
+    fn time_at_units(&self, units: u128, position: &mut StagePosition) -> Option<u64> {
         loop {
             let stage = self.stages.get(position.stage)?;
             let units_in_stage = units - position.begins_units;
@@ -155,7 +265,7 @@ impl RateSchedule {
 // factor of 1/2, so the unit is half of that, 5e-16 requests.
 
 /// Units of the integral per request.
-pub(super) const UNITS_PER_REQUEST: u128 = 2_000_000_000_000_000;
+const UNITS_PER_REQUEST: u128 = 2_000_000_000_000_000;
 
 /// Length of an unlimited stage: 584 years.
 pub const FOREVER_NS: u64 = u64::MAX;
@@ -198,7 +308,7 @@ impl ScheduleStage {
     }
 
     /// Checks that [`ScheduleStage::reaches_at_most`] cannot overflow.
-    pub(super) fn check_overflow(&self) -> Result<(), PaceError> {
+    fn check_overflow(&self) -> Result<(), PaceError> {
         let duration = u128::from(self.duration_ns);
         let fastest = u128::from(self.from.max(self.to).micro_per_s());
         // The largest term in `reaches_at_most` is 2 * rate * duration squared.
@@ -214,7 +324,7 @@ impl ScheduleStage {
     }
 
     /// Units in the whole stage: twice the area of the trapezoid under the rate.
-    pub(super) fn total_units(&self) -> u128 {
+    fn total_units(&self) -> u128 {
         let rate_sum = u128::from(self.from.micro_per_s()) + u128::from(self.to.micro_per_s());
         rate_sum * u128::from(self.duration_ns)
     }
@@ -234,7 +344,7 @@ impl ScheduleStage {
 
     /// Returns the last nanosecond of the stage by which at most `units` have accumulated; `units`
     /// must be less than [`ScheduleStage::total_units`].
-    pub(super) fn last_ns_within(&self, units: u128) -> u64 {
+    fn last_ns_within(&self, units: u128) -> u64 {
         if self.from == self.to {
             let per_ns = 2 * u128::from(self.from.micro_per_s());
             return (units / per_ns) as u64;
@@ -290,7 +400,7 @@ impl RequestRate {
     /// The rate of a pause, or of the start or end of a ramp.
     pub const ZERO: RequestRate = RequestRate { micro_per_s: 0 };
 
-    /// The maximum rate. It keeps the sums of [`super::RateSchedule`] well within 128 bits.
+    /// The maximum rate. It keeps the sums of [`RateSchedule`] well within 128 bits.
     pub const MAX: RequestRate = RequestRate { micro_per_s: 100_000_000_000_000 };
 
     /// Creates a rate, rounded to millionths of a request per second.
@@ -361,29 +471,6 @@ impl ArrivalWalk {
     }
 }
 
-impl<'a> ThreadSchedule<'a> {
-    pub(super) fn new(
-        schedule: &'a RateSchedule,
-        thread: u32,
-        threads: u32,
-        stop: StopCondition,
-    ) -> Self {
-        ThreadSchedule {
-            schedule,
-            stop,
-            next_index: u64::from(thread),
-            step: u64::from(threads.max(1)),
-            position: StagePosition::default(),
-            random: match schedule.spacing() {
-                ArrivalSpacing::Even => None,
-                ArrivalSpacing::Poisson { seed } => {
-                    Some(ArrivalWalk { draws: ExponentialDraws::new(seed), drawn: 0, units: 0 })
-                }
-            },
-        }
-    }
-}
-
 impl Iterator for ThreadSchedule<'_> {
     type Item = DueRequest;
 
@@ -415,12 +502,12 @@ pub fn thread_part(total: u64, thread: u32, threads: u32) -> u64 {
 
 /// Generates exponentially distributed numbers with mean 1.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct ExponentialDraws {
+struct ExponentialDraws {
     generator: Xoshiro256PlusPlus,
 }
 
 impl ExponentialDraws {
-    pub fn new(seed: u64) -> ExponentialDraws {
+    fn new(seed: u64) -> ExponentialDraws {
         ExponentialDraws { generator: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
@@ -448,5 +535,35 @@ impl StopCondition {
     pub fn allows(&self, index: u64, at_ns: u64) -> bool {
         self.after_requests.is_none_or(|count| index < count)
             && self.after_ns.is_none_or(|end_ns| at_ns < end_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_client_belongs_to_one_thread() {
+        let closed = ClosedPace::new(50, ThinkTime::None).unwrap();
+        let parts: Vec<u32> = (0..4).map(|thread| closed.thread_clients(thread, 4)).collect();
+        assert_eq!(parts, [13, 13, 12, 12]);
+        assert_eq!(ClosedPace::new(0, ThinkTime::None), Err(PaceError::NoClients));
+    }
+
+    #[test]
+    fn random_pauses_have_the_given_mean_and_differ_between_clients() {
+        let think = ThinkTime::Exponential { mean_ns: 2_000_000, seed: 7 };
+        let pauses = |client| -> Vec<u64> {
+            let mut thinker = ThinkTimer::new(think, client);
+            (0..100_000).map(|_| thinker.next_ns()).collect()
+        };
+        let first = pauses(0);
+        let mean = first.iter().sum::<u64>() as f64 / 1e5;
+        // The standard error is 2 ms / sqrt(100 000) = 6325 ns; the test allows four standard
+        // errors.
+        assert!((mean - 2e6).abs() < 4.0 * 6325.0, "mean {mean}");
+        assert_ne!(first[..10], pauses(1)[..10]);
+        assert_eq!(ThinkTimer::new(ThinkTime::Fixed(5), 3).next_ns(), 5);
+        assert_eq!(ThinkTimer::new(ThinkTime::None, 3).next_ns(), 0);
     }
 }
