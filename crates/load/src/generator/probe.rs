@@ -71,7 +71,7 @@ pub enum ProbeError {
 pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse, ProbeError> {
     generator::validate_load(load)?;
     let load = single_request(load);
-    let (tls, source) = (generator::tls_parameters(&load)?, generator::core(&load)?);
+    let (tls, source) = (generator::tls_parameters(&load)?, generator::request_source(&load)?);
     let (mailbox, end_ns) = (TotalsMailbox::new(true), AtomicU64::new(NEVER));
     let recorder = RequestRecorder::new(&load, NEVER);
     let clock = LoadClock::start(speedwell_model::clock::WaitClock::REAL);
