@@ -168,9 +168,9 @@ fn run_in_process(
     let spec = ProcessSpec {
         channel: ChannelKind::Harness,
         limit: match assignment.work {
-            TargetWork::Load(_) => setting.limit,
+            TargetWork::Load(_) => setting.limit(),
             // The process itself enforces the limits of each stage. This limit is a fallback.
-            _ => setting.limit + PROCESS_GRACE,
+            _ => setting.limit() + PROCESS_GRACE,
         },
         pin: setting.pin.cloned(),
         ..ProcessSpec::new(own_program()).args([WORKER_COMMAND, RUN_SUBCOMMAND])

@@ -142,7 +142,7 @@ fn measuring_spec(
     }
     spec.arguments.splice(0..0, program_flags(job, setting));
     spec.environment.extend(setting.variant.environment.iter().cloned());
-    spec.limit = setting.limit;
+    spec.limit = setting.limit();
     spec.pin = setting.pin.cloned();
     Ok(spec)
 }
@@ -152,7 +152,7 @@ fn plain_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
     let flags = program_flags(job, setting);
     ProcessSpec {
         environment: setting.variant.environment.clone(),
-        limit: setting.limit,
+        limit: setting.limit(),
         ..plain_command(&setting.program, &job.source, flags, &job.arguments)
     }
 }

@@ -60,7 +60,7 @@ impl LanguageHarness for SnippetHarness {
         };
         match build_with_layout(&snippet, &setting.program, setting.variant, setting.layout) {
             Ok((mut spec, linking)) => {
-                if setting.clock == ComparedClock::Cpu {
+                if setting.sampling.clock == ComparedClock::Cpu {
                     spec = disable_spinning(spec, snippet.language);
                 }
                 perform_snippet(&snippet, spec, job, setting).with_linking(linking)
@@ -106,14 +106,14 @@ fn perform_snippet(
     job: &BenchmarkJob,
     setting: &RunContext<'_>,
 ) -> RunOutcome {
-    spec.limit = setting.limit;
+    spec.limit = setting.limit();
     spec.pin = setting.pin.cloned();
     spec.directory = Some(job.source.directory.clone());
     if let Some(counting) = setting.counting {
         return count_instructions(snippet, &spec, counting, job, setting);
     }
     let mut run = run_command(&[JOB_NAME.to_owned()], &setting.samples, setting.is_series);
-    if setting.clock == ComparedClock::Cpu {
+    if setting.sampling.clock == ComparedClock::Cpu {
         run = run.with("cpu", 1);
     }
     let mut events = EventLog::new([
@@ -124,7 +124,7 @@ fn perform_snippet(
     ])
     .with_output(snippet.shows_output);
     let mut plain = replay_command(snippet, setting);
-    plain.limit = setting.limit;
+    plain.limit = setting.limit();
     match run_child(&spec, &mut events) {
         Err(error) => RunOutcome::start_failed(&spec, &error, job, setting),
         Ok(outcome) => {
@@ -281,10 +281,10 @@ fn replay_command(snippet: &Snippet, setting: &RunContext<'_>) -> ProcessSpec {
         Some(ErlangNodes::Remote { name, .. }) => words.extend(["--node".to_owned(), name.clone()]),
     }
     words.extend(["--runs".to_owned(), "1".to_owned()]);
-    if setting.limit != SamplingOptions::USUAL_TIMEOUT {
-        let limit = match setting.limit.subsec_millis() {
-            0 => format!("{}s", setting.limit.as_secs()),
-            _ => format!("{}ms", setting.limit.as_millis()),
+    if setting.limit() != SamplingOptions::USUAL_TIMEOUT {
+        let limit = match setting.limit().subsec_millis() {
+            0 => format!("{}s", setting.limit().as_secs()),
+            _ => format!("{}ms", setting.limit().as_millis()),
         };
         words.extend(["--timeout".to_owned(), limit]);
     }
@@ -421,7 +421,7 @@ impl SharedProcess {
         let jobs: Vec<String> = runnable.map(|variant| self.jobs[&variant.name].clone()).collect();
         let answer = match (&mut self.harness, jobs.is_empty()) {
             (Some(harness), false) => {
-                let expected = expected_duration(&setting.samples, setting.limit);
+                let expected = expected_duration(&setting.samples, setting.limit());
                 Some(harness.run_jobs(&jobs, &setting.samples, false, expected, &mut |_| {}))
             }
             _ => None,
