@@ -1,6 +1,7 @@
 //! Defines the options for measuring, as plain data, and their defaults.
 
 use crate::EventListener;
+use crate::execution::ExecuteOptions;
 use anyhow::{Context, bail};
 use clap::Args;
 use speedwell_adapters::TrialMode;
@@ -13,11 +14,11 @@ use speedwell_machine::environment;
 use speedwell_machine::process::{CpuSet, resolve_program};
 use speedwell_model::{
     CodeOrigin, ComparedClock, Environment, InstructionCounting, LayoutVariation, MachinePlacement,
-    Metric, OriginRequest, RejectRules, RequestedDivision, Run, RunCount, RunOrder, SampleDivision,
+    Metric, OriginRequest, RejectRules, RequestedDivision, RunCount, RunOrder, SampleDivision,
     SampleLength, SamplingOptions, SessionDesign, SessionPurpose, SteadyRule, StoppingDesign,
     Variant, as_milliseconds, parse,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -586,15 +587,9 @@ impl PreparedPlan {
 pub struct ResumedSession {
     /// Number of the session.
     pub number: i64,
-    /// Finished slots of the session.
-    pub completed_slots: BTreeSet<u32>,
-    /// Finished slots that failed.
-    pub failed_slots: BTreeSet<u32>,
-    /// Runs of the session, if it is measured on this machine. For a large session, only the runs
-    /// that are still needed.
-    pub runs: Vec<Run>,
-    /// Finished slots without results, if runs are omitted.
-    pub empty_slots: Option<BTreeSet<u32>>,
+    /// The finished work of the session. Its runs are omitted if the session is measured on other
+    /// machines. For a large session, it has only the runs that are still needed.
+    pub finished: ExecuteOptions,
 }
 
 #[cfg(test)]
