@@ -20,8 +20,8 @@ pub use measured_code::are_identical;
 pub use pairs::{check_targets as check_paired_targets, prepare_counting};
 pub use rehearsal::describe_failure;
 pub use request::{
-    BuildRequest, ExecutionArgs, HeldMachines, MeasureRequest, PlaceRoles, PlanRequest,
-    PreparedPlan, ResumedSession, RevisionRequest, SamplingRequest, SearchRequest, SessionRequest,
+    BuildArgs, ExecutionArgs, HeldMachines, MeasureRequest, PlaceRoles, PlanRequest, PreparedPlan,
+    ResumedSession, RevisionRequest, SamplingRequest, SearchRequest, SessionRequest,
     VariantRequest, draw_seed,
 };
 pub use scripts::{BenchmarkScript, ScriptsRequest, execute_scripts};

@@ -75,7 +75,7 @@ pub struct VariantRequest {
     /// Variants that are revisions of the user's repository.
     pub revisions: Vec<RevisionRequest>,
     /// How to build revisions.
-    pub build: BuildRequest,
+    pub build: BuildArgs,
     /// The baseline; the first variant by default.
     pub baseline: Option<String>,
     /// Arguments for every measured program. They come before the variant's own arguments.
@@ -97,13 +97,17 @@ pub struct RevisionRequest {
 }
 
 /// How to build revisions.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct BuildRequest {
-    /// Shell command, executed in the folder of the worktree that corresponds to the current
-    /// folder. The default is the command of the project file, if any.
-    pub command: Option<String>,
-    /// Time limit of the build.
-    pub limit: Duration,
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct BuildArgs {
+    /// Build each revision with this shell command
+    ///
+    /// The command runs in a worktree in the cache folder. Successful builds are cached.
+    // The default is the command of the project file, if any.
+    #[arg(long, value_name = "COMMAND")]
+    pub build: Option<String>,
+    /// Time limit for building a revision
+    #[arg(long, value_name = "DUR", default_value = "1h", value_parser = parse::duration)]
+    pub build_timeout: Duration,
 }
 
 /// How to plan runs, whatever is measured.

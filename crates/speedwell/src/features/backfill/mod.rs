@@ -7,7 +7,7 @@
 use crate::features::bisect::measure::build_failure;
 use crate::history::project;
 use crate::options::{
-    BuildArgs, MachineArgs, OriginArgs, OutputArgs, SelectionArgs, StoreArgs, VariantArgs,
+    MachineArgs, OriginArgs, OutputArgs, SelectionArgs, StoreArgs, VariantArgs,
     instruction_counting, parse,
 };
 use crate::progress::ProgressDisplay;
@@ -20,8 +20,8 @@ use speedwell_analysis as analysis;
 use speedwell_engine::execution::worktree;
 use speedwell_engine::execution::worktree::Checkout;
 use speedwell_engine::{
-    EventListener, ExecutionArgs, MeasureRequest, PlanRequest, PreparedPlan, RevisionRequest,
-    SamplingRequest, SessionRequest, revisions, session_header,
+    BuildArgs, EventListener, ExecutionArgs, MeasureRequest, PlanRequest, PreparedPlan,
+    RevisionRequest, SamplingRequest, SessionRequest, revisions, session_header,
 };
 use speedwell_machine::environment::GitRepository;
 use speedwell_machine::process::{
@@ -160,7 +160,7 @@ impl BackfillArgs {
             &VariantArgs::default(),
             plan,
         )?;
-        measuring.variants.build = self.build.build_request();
+        measuring.variants.build = self.build.clone();
         Ok(measuring)
     }
 

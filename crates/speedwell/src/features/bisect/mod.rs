@@ -7,8 +7,7 @@ pub mod measure;
 
 use crate::features::confirm;
 use crate::options::{
-    BuildArgs, MachineArgs, OutputArgs, SelectionArgs, StoreArgs, VariantArgs,
-    instruction_counting, parse,
+    MachineArgs, OutputArgs, SelectionArgs, StoreArgs, VariantArgs, instruction_counting, parse,
 };
 use crate::progress::ProgressDisplay;
 use crate::{CommandStatus, status};
@@ -17,7 +16,7 @@ use clap::Args;
 use measure::BisectRequest;
 use speedwell_analysis::bisect::{self as analysis, BisectFindings, EndsComparison};
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
-use speedwell_engine::{ExecutionArgs, PlanRequest, SamplingRequest, SessionRequest};
+use speedwell_engine::{BuildArgs, ExecutionArgs, PlanRequest, SamplingRequest, SessionRequest};
 use speedwell_machine::process::CpuSet;
 use speedwell_model::Session;
 use speedwell_report::{self as report, ReportSubject};
@@ -206,7 +205,7 @@ impl BisectArgs {
             request.suspect = Some(suspect);
             measuring = change_request;
         }
-        measuring.variants.build = self.build.build_request();
+        measuring.variants.build = self.build.clone();
         request.measuring = measuring;
         Ok(request)
     }
