@@ -1,6 +1,6 @@
 //! Defines the options of `run`, which `compare` and `confirm` share: what to select, and how to
-//! vary the memory layout. Turns the options of every command that measures
-//! into a request ([`SelectionArgs::measure_request`]).
+//! vary the memory layout. Turns the options of every command that measures into a request
+//! ([`SelectionArgs::measure_request`]).
 
 use crate::options::{
     ComparisonArgs, FailOn, FleetArgs, MetricArgs, OriginArgs, OutputArgs, PushTarget, StoreArgs,
