@@ -13,12 +13,12 @@ mod shared_services;
 
 pub use shared_services::{RUN_SUBCOMMAND, SharedServicePool};
 
-use crate::events::EventLog;
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SourceKind,
 };
 use crate::run_outcome::{description_failure, invalid_cause, run_failure, start_reason};
+use crate::wire::EventLog;
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult, own_program};
 use anyhow::{Context, anyhow, bail};
 use speedwell_config::LazyDefinition;

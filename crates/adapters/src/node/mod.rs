@@ -13,13 +13,13 @@ pub mod core;
 pub mod http_tool;
 
 use crate::cache::SEARCH_PATH;
-use crate::events::declared_metric;
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext, StartMode,
 };
 use crate::protocol::{self, LoopOwner};
 use crate::run_outcome::{
-    ReportedRate, description_failure, invalid_cause, observe_rate, parse_elapsed_ns,
+    ReportedRate, declared_metric, description_failure, invalid_cause, observe_rate,
+    parse_elapsed_ns,
 };
 use crate::{LanguageHarness, RunOutcome, RunResult, sources};
 use http_tool::ToolShim;

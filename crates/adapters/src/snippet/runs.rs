@@ -12,12 +12,12 @@ use super::live_harness::{
 use super::timing::parse_timing;
 use super::{build_with_layout, default_program};
 use crate::compile::CompileFailure;
-use crate::events::{EventLog, add_metric};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
 };
 use crate::protocol::{CountingInputs, perform_counted};
-use crate::run_outcome::{invalid_cause, run_failure};
+use crate::run_outcome::{add_metric, harness_warnings, invalid_cause, run_failure};
+use crate::wire::EventLog;
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult};
 use speedwell_machine::process::{ProcessSpec, is_interrupt_requested, run_child, unix_time_ms};
 use speedwell_model::{
@@ -206,7 +206,7 @@ pub fn to_observation(timing: &SnippetTiming, job: &BenchmarkJob) -> RunResult {
 /// Returns the warnings of the harness, and a warning about code that seems to do nothing.
 fn collect_warnings(events: &EventLog, timing: &SnippetTiming) -> Vec<String> {
     let ready = events.first("ready");
-    let mut warnings = ready.map(crate::events::harness_warnings).unwrap_or_default();
+    let mut warnings = ready.map(harness_warnings).unwrap_or_default();
     let empty = events.first("calibrated");
     let empty_ns = empty.and_then(|event| Some(event.parse_number::<f64>("empty_ps")? / 1000.0));
     warnings.extend(folded_warning(timing, empty_ns, events.first("loaded")));
