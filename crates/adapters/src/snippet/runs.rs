@@ -281,10 +281,11 @@ fn replay_command(snippet: &Snippet, setting: &RunContext<'_>) -> ProcessSpec {
         Some(ErlangNodes::Remote { name, .. }) => words.extend(["--node".to_owned(), name.clone()]),
     }
     words.extend(["--runs".to_owned(), "1".to_owned()]);
-    if setting.limit() != SamplingOptions::USUAL_TIMEOUT {
-        let limit = match setting.limit().subsec_millis() {
-            0 => format!("{}s", setting.limit().as_secs()),
-            _ => format!("{}ms", setting.limit().as_millis()),
+    let limit = setting.limit();
+    if limit != SamplingOptions::USUAL_TIMEOUT {
+        let limit = match limit.subsec_millis() {
+            0 => format!("{}s", limit.as_secs()),
+            _ => format!("{}ms", limit.as_millis()),
         };
         words.extend(["--timeout".to_owned(), limit]);
     }
