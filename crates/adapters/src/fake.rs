@@ -179,7 +179,7 @@ fn parse_prefixed(word: &str, prefix: &str) -> Option<i32> {
 fn parse_cause(word: &str, setting: &RunContext<'_>) -> Option<FailureCause> {
     match word {
         "silent" => Some(FailureCause::Silent),
-        "timeout" => Some(FailureCause::Timeout { limit_ms: setting.limit.as_millis() as u64 }),
+        "timeout" => Some(FailureCause::Timeout { limit_ms: setting.limit().as_millis() as u64 }),
         _ => parse_prefixed(word, "exit:")
             .map(|code| FailureCause::Exit { code })
             .or(parse_prefixed(word, "signal:").map(|signal| FailureCause::Signal { signal })),

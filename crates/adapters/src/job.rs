@@ -11,8 +11,8 @@ use speedwell_config::adapter::SuiteAdapter;
 use speedwell_config::experiment::Experiment;
 use speedwell_machine::process::CpuSet;
 use speedwell_model::{
-    Case, ComparedClock, InstructionCounting, ParameterValue, RequestedDivision, SampleDivision,
-    SessionEvent, Snippet, SnippetLanguage, StepFailure, Variant,
+    Case, InstructionCounting, ParameterValue, SampleDivision, SamplingOptions, SessionEvent,
+    Snippet, SnippetLanguage, StepFailure, Variant,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -465,12 +465,12 @@ pub struct RunContext<'a> {
     /// Seed of the run's random choices, shared by all runs of a block, so that all variants do the
     /// same work.
     pub seed: u64,
-    /// Time limit.
-    pub limit: Duration,
+    /// The sampling options of the session: the run's time limit, the parts of the division that
+    /// the user requested, and the compared clock. Some harnesses set up the processor-time clock
+    /// only if that clock is compared, because the set-up is slow.
+    pub sampling: &'a SamplingOptions,
     /// Division into samples, if the harness controls the loop.
     pub samples: SampleDivision,
-    /// Which parts of the division the user requested; the other parts are defaults.
-    pub requested: RequestedDivision,
     /// Whether to record a series from the first iteration on. Only the reference loop then runs
     /// between samples.
     pub is_series: bool,
@@ -485,9 +485,13 @@ pub struct RunContext<'a> {
     pub kept: Option<(&'a SharedServicePool, (usize, u32))>,
     /// How to count instructions; `None` to measure time.
     pub counting: Option<&'a InstructionCounting>,
-    /// The clock whose times are compared. Some harnesses set up the processor-time clock only if
-    /// that clock is compared, because the set-up is slow.
-    pub clock: ComparedClock,
+}
+
+impl RunContext<'_> {
+    /// Time limit of the run.
+    pub fn limit(&self) -> Duration {
+        Duration::from_millis(self.sampling.timeout_ms)
+    }
 }
 
 /// Reports progress before the first run, from several threads.

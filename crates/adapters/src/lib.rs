@@ -9,7 +9,6 @@ mod cache;
 mod code_files;
 mod compile;
 pub mod discover;
-mod events;
 pub mod experiment;
 mod fake;
 mod job;

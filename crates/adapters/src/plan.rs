@@ -10,7 +10,7 @@ mod shard;
 pub use shard::{PlanShard, RelocationMap, ShardOfPlan};
 
 use crate::layout::RunLayout;
-use crate::{BenchmarkJob, SourceKind};
+use crate::{BenchmarkJob, RunContext, SourceKind};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use serde::{Deserialize, Serialize};
@@ -135,6 +135,32 @@ impl SessionPlan {
     /// Fails if the experiment was stored by a version of Speedwell with a different grammar.
     pub fn experiment(&self) -> anyhow::Result<Option<Experiment>> {
         self.design.experiment.as_ref().map(Experiment::parse).transpose()
+    }
+
+    /// Creates the context of a plain run: without the experiment, the counting, the series and the
+    /// layout of the plan.
+    pub fn run_context<'a>(
+        &'a self,
+        job: &BenchmarkJob,
+        variant: &'a Variant,
+        slot: u32,
+    ) -> RunContext<'a> {
+        RunContext {
+            variant,
+            program: crate::resolve_program_for(&job.source, variant),
+            slot,
+            ordinal: 0,
+            repeated: 0,
+            seed: self.design.seed,
+            sampling: &self.sampling,
+            samples: self.sampling.samples,
+            is_series: false,
+            pin: self.pin.as_ref(),
+            layout: RunLayout::default(),
+            experiment: None,
+            kept: None,
+            counting: None,
+        }
     }
 
     /// Maximum number of runs per variant.

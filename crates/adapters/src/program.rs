@@ -79,7 +79,7 @@ fn perform_case(
     mut plain: ProcessSpec,
 ) -> RunOutcome {
     plain.environment = setting.variant.environment.clone();
-    plain.limit = setting.limit;
+    plain.limit = setting.limit();
     let spec = ProcessSpec { pin: setting.pin.cloned(), ..with_channel(plain.clone()) };
     plain.arguments.extend(case_arguments(job));
     protocol::perform_case(job, setting, &spec, &plain, LoopOwner::Harness)
@@ -318,9 +318,9 @@ impl LanguageHarness for PythonHarness {
                     return RunOutcome::unsupported(&spec, &cause.to_string(), job, setting);
                 }
             };
-        spec.limit = setting.limit;
+        spec.limit = setting.limit();
         spec.pin = setting.pin.cloned();
-        plain.limit = setting.limit;
+        plain.limit = setting.limit();
         plain.arguments.extend(case_arguments(job));
         protocol::perform_case(job, setting, &spec, &plain, LoopOwner::Harness)
     }

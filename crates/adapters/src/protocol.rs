@@ -13,12 +13,12 @@
 //! counted process, so that all runs have the same environment.
 
 use crate::cache::{self, DescriptionInputs, DescriptionOrigin};
-use crate::events::{EventLog, observe_case};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SourceKind, StartMode, TrialMode,
 };
-use crate::run_outcome::{description_failure, invalid_cause, start_reason};
+use crate::run_outcome::{description_failure, invalid_cause, observe_case, start_reason};
+use crate::wire::EventLog;
 use crate::{ProtocolMessage, RunOutcome, RunResult};
 use speedwell_machine::process::{ProcessSpec, ScratchFolder, resolve_program, run_child};
 use speedwell_model::{

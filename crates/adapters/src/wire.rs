@@ -1,7 +1,15 @@
-//! Formats and parses the lines of the harness protocol: `VERB TAB key=value TAB key=value ...`
-//! (docs/reference/protocol.md).
+//! Formats and parses the lines of the harness protocol, `VERB TAB key=value TAB key=value ...`
+//! (docs/reference/protocol.md), and collects the lines of a process ([`EventLog`]). Does not
+//! interpret results.
 
+use speedwell_machine::process::{ChildConversation, NextStep, OutputStream};
+use speedwell_model::FailureCause;
 use std::fmt;
+use std::io::Write;
+use std::time::Duration;
+
+/// Time that a process may take to exit after its last event.
+const EXIT_GRACE: Duration = Duration::from_secs(6);
 
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,6 +163,88 @@ fn percent_unescape(text: &str) -> String {
     String::from_utf8_lossy(&plain).into_owned()
 }
 
+/// A conversation that sends all its commands at the start and collects every event.
+pub(super) struct EventLog {
+    opening: Vec<u8>,
+    received: Vec<ProtocolMessage>,
+    shows_output: bool,
+}
+
+impl EventLog {
+    /// Creates a conversation that sends `hello`, these commands and `quit`.
+    pub fn new<const N: usize>(commands: [ProtocolMessage; N]) -> EventLog {
+        let mut opening = ProtocolMessage::new("hello").with("id", 1).with("proto", 1).to_string();
+        for command in commands {
+            opening.push_str(&command.to_string());
+        }
+        opening.push_str(&ProtocolMessage::new("quit").with("id", 9).to_string());
+        EventLog { opening: opening.into_bytes(), received: Vec::new(), shows_output: false }
+    }
+
+    /// Forwards the process's output to our stderr if `shows` is true; stdout is for results.
+    pub fn with_output(self, shows: bool) -> EventLog {
+        EventLog { shows_output: shows, ..self }
+    }
+
+    pub fn all_events(&self) -> impl Iterator<Item = &ProtocolMessage> + Clone {
+        self.received.iter()
+    }
+
+    /// Returns all events with this verb.
+    pub fn events_of<'a>(&'a self, verb: &'a str) -> impl Iterator<Item = &'a ProtocolMessage> {
+        self.received.iter().filter(move |message| message.verb == verb)
+    }
+
+    /// Returns the first event with this verb.
+    pub fn first(&self, verb: &str) -> Option<&ProtocolMessage> {
+        self.received.iter().find(|message| message.verb == verb)
+    }
+
+    /// Converts the first error event to a cause.
+    pub fn error_cause(&self) -> Option<FailureCause> {
+        let error = self.first("error")?;
+        let message = error.get("msg").unwrap_or_default();
+        let first_line = message.lines().next().unwrap_or_default().to_owned();
+        match error.get("class").as_deref() {
+            Some("NothingReported") => Some(FailureCause::Silent),
+            Some("Skipped") => Some(FailureCause::Skipped { reason: first_line }),
+            // The exit status describes this failure better.
+            Some("ProcessExit") => None,
+            Some(class) => Some(FailureCause::Invalid { reason: format!("{class}: {first_line}") }),
+            None => Some(FailureCause::Invalid { reason: first_line }),
+        }
+    }
+}
+
+impl ChildConversation for EventLog {
+    fn opening_bytes(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.opening)
+    }
+
+    fn handle_line(&mut self, line: &[u8]) -> NextStep {
+        let Some(message) = ProtocolMessage::parse(line) else {
+            return NextStep::Wait;
+        };
+        // A long list arrives in several messages; all but the last are marked as continued.
+        if let Some(previous) =
+            self.received.last_mut().filter(|previous| previous.is_continued_by(&message))
+        {
+            previous.append(message);
+            return NextStep::Wait;
+        }
+        let is_last = matches!(message.verb.as_str(), "end" | "described");
+        self.received.push(message);
+        if is_last { NextStep::Linger(EXIT_GRACE) } else { NextStep::Wait }
+    }
+
+    fn observe_output(&mut self, _stream: OutputStream, bytes: &[u8]) {
+        if self.shows_output {
+            // Ignore errors: if stderr is closed, no one wants the output.
+            let _ = std::io::stderr().write_all(bytes);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,5 +285,13 @@ mod tests {
         for garbage in [&b"Hello world"[..], b"", b"\xff\xfe", b"{\"a\":1}"] {
             assert_eq!(ProtocolMessage::parse(garbage), None);
         }
+    }
+
+    #[test]
+    fn an_error_of_class_skipped_is_recorded_as_a_skip() {
+        let mut events = EventLog::new([]);
+        events.handle_line(b"error\tstage=run\tclass=Skipped\tmsg=no device");
+        let reason = "no device".to_owned();
+        assert_eq!(events.error_cause(), Some(FailureCause::Skipped { reason }));
     }
 }

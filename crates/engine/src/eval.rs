@@ -47,8 +47,6 @@ pub struct EvalRequest {
     pub plan: PlanRequest,
     /// Whether all snippets run in one process.
     pub shares_process: bool,
-    /// Whether the snippets are only tried, not measured.
-    pub is_trial: bool,
 }
 
 /// Creates a plan that measures snippets. If programs are compared, each snippet becomes a case.
@@ -166,7 +164,7 @@ fn build_job(
         arguments: Vec::new(),
         names: Vec::new(),
         in_suite: None,
-        test: request.is_trial,
+        test: request.plan.execution.test,
         http_tool: None,
         unavailable: None,
         case: Some(case),

@@ -46,7 +46,8 @@ pub fn plan_experiment(
         DefinitionFile { set: selection.sets.clone(), ..sources[0].definition()?.source().clone() };
     let experiment = Experiment::parse(&definition)?;
     let mut machine_lease = None;
-    if !request.only_lists {
+    // Nothing has to be installed to list the cases.
+    if !request.plan.execution.list {
         check_requirements(&experiment, listener)?;
         if let Some(roles_on_machines) = &experiment.place {
             let place_roles = request.place_roles.context("this command cannot use a fleet")?;
@@ -154,7 +155,7 @@ fn apply_file_plan(experiment: &Experiment, request: &PlanRequest, plan: &mut Se
             .or(file_plan.budget.filter(|_| sampling.runs.is_none()).map(as_milliseconds)),
         ..plan.sampling.clone()
     };
-    if request.order == RunOrder::Blocks {
+    if request.execution.order == RunOrder::Blocks {
         plan.design.order = match file_plan.order {
             RunOrder::Alternate => RunOrder::Alternate,
             _ => RunOrder::Blocks,

@@ -20,7 +20,7 @@ pub use measured_code::are_identical;
 pub use pairs::{check_targets as check_paired_targets, prepare_counting};
 pub use rehearsal::describe_failure;
 pub use request::{
-    BuildRequest, HeldMachines, MeasureRequest, PlaceRoles, PlanRequest, PreparedPlan,
+    BuildArgs, ExecutionArgs, HeldMachines, MeasureRequest, PlaceRoles, PlanRequest, PreparedPlan,
     ResumedSession, RevisionRequest, SamplingRequest, SearchRequest, SessionRequest,
     VariantRequest, draw_seed,
 };

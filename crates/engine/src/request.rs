@@ -1,8 +1,10 @@
 //! Defines the options for measuring, as plain data, and their defaults.
 
 use crate::EventListener;
+use crate::execution::ExecuteOptions;
 use anyhow::{Context, bail};
 use clap::Args;
+use speedwell_adapters::TrialMode;
 use speedwell_adapters::discover::{BenchmarkSelection, DiscoveredBenchmarks};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::scaling::SaturationRules;
@@ -12,11 +14,11 @@ use speedwell_machine::environment;
 use speedwell_machine::process::{CpuSet, resolve_program};
 use speedwell_model::{
     CodeOrigin, ComparedClock, Environment, InstructionCounting, LayoutVariation, MachinePlacement,
-    OriginRequest, RequestedDivision, Run, RunCount, RunOrder, SampleDivision, SampleLength,
-    SamplingOptions, SessionDesign, SessionPurpose, SteadyRule, StoppingDesign, Variant,
-    as_milliseconds, parse,
+    Metric, OriginRequest, RejectRules, RequestedDivision, RunCount, RunOrder, SampleDivision,
+    SampleLength, SamplingOptions, SessionDesign, SessionPurpose, SteadyRule, StoppingDesign,
+    Variant, as_milliseconds, parse,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,8 +52,6 @@ pub struct MeasureRequest {
     pub variants: VariantRequest,
     /// How to plan runs.
     pub plan: PlanRequest,
-    /// Whether to only list the cases. Nothing has to be installed for that.
-    pub only_lists: bool,
     /// Acquires the machines for an experiment whose roles (target, services and load) run on
     /// different machines.
     pub place_roles: Option<PlaceRoles>,
@@ -77,7 +77,7 @@ pub struct VariantRequest {
     /// Variants that are revisions of the user's repository.
     pub revisions: Vec<RevisionRequest>,
     /// How to build revisions.
-    pub build: BuildRequest,
+    pub build: BuildArgs,
     /// The baseline; the first variant by default.
     pub baseline: Option<String>,
     /// Arguments for every measured program. They come before the variant's own arguments.
@@ -99,13 +99,17 @@ pub struct RevisionRequest {
 }
 
 /// How to build revisions.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct BuildRequest {
-    /// Shell command, executed in the folder of the worktree that corresponds to the current
-    /// folder. The default is the command of the project file, if any.
-    pub command: Option<String>,
-    /// Time limit of the build.
-    pub limit: Duration,
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct BuildArgs {
+    /// Build each revision with this shell command
+    ///
+    /// The command runs in a worktree in the cache folder. Successful builds are cached.
+    // The default is the command of the project file, if any.
+    #[arg(long, value_name = "COMMAND")]
+    pub build: Option<String>,
+    /// Time limit for building a revision
+    #[arg(long, value_name = "DUR", default_value = "1h", value_parser = parse::duration)]
+    pub build_timeout: Duration,
 }
 
 /// Options for planning runs, for benchmarks as well as snippets.
@@ -113,22 +117,12 @@ pub struct BuildRequest {
 pub struct PlanRequest {
     /// How much to measure.
     pub sampling: SamplingRequest,
-    /// Order of the runs.
-    pub order: RunOrder,
-    /// The clock whose time is compared.
-    pub clock: ComparedClock,
-    /// Seed of all random choices. By default, it is drawn at random.
-    pub seed: Option<u64>,
-    /// Processors that measured processes may use.
-    pub pin: Option<CpuSet>,
-    /// Time limit of the whole measurement.
-    pub budget: Option<Duration>,
+    /// How to execute the runs.
+    pub execution: ExecutionArgs,
     /// Confidence level of intervals and verdicts.
     pub confidence: Option<f64>,
     /// The smallest change that matters, as a fraction.
     pub threshold: Option<f64>,
-    /// Rules that discard disturbed runs.
-    pub reject: speedwell_model::RejectRules,
     /// Counts instructions instead of measuring time.
     pub counting: Option<InstructionCounting>,
     /// What to vary in a program's memory layout between runs.
@@ -199,6 +193,69 @@ pub struct SamplingRequest {
     /// Time limit per run
     #[arg(long, value_name = "DUR", default_value = "5m", value_parser = parse::duration)]
     pub timeout: Option<Duration>,
+}
+
+/// How to execute the runs: options of every command that measures.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Execution")]
+pub struct ExecutionArgs {
+    /// Order of runs
+    ///
+    /// 'paired' runs baseline and candidate together on one processor and compares processor time, for busy machines.
+    /// 'alternate' is the order that Node core uses. 'parallel' is for snippets only.
+    #[arg(long, value_name = "ORDER", default_value = "blocks")]
+    pub order: RunOrder,
+    /// Which time to compare: wall, or cpu for code that does not wait
+    ///
+    /// cpu is the processor time, which excludes time spent sleeping or waiting for I/O.
+    #[arg(long, value_name = "CLOCK")]
+    pub clock: Option<ComparedClock>,
+    /// Seed for all random choices [default: random; stored and shown]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
+    #[arg(long, value_name = "CPUS")]
+    pub pin: Option<CpuSet>,
+    /// Repeat runs that were disturbed, e.g. 'steal>1%'
+    ///
+    /// Runs that exceed these limits on kernel counters are excluded and repeated, e.g. 'steal>1%,involuntary>50/s'.
+    #[arg(long, value_name = "RULES")]
+    pub reject: Option<RejectRules>,
+    /// With --metric instructions: also estimate cycles
+    ///
+    /// The estimate comes from a cache model; no verdict is based on it.
+    #[arg(long)]
+    pub estimate_cycles: bool,
+    /// Print the cases without measuring them
+    #[arg(long, conflicts_with = "test")]
+    pub list: bool,
+    /// Run each case once and report failures, without measuring
+    ///
+    /// Parameters are set to small values.
+    #[arg(long)]
+    pub test: bool,
+    /// Stop at the first failure
+    #[arg(long)]
+    pub fail_fast: bool,
+    /// Stop after the first block of runs that completes past this time
+    #[arg(long, value_name = "DUR", value_parser = parse::duration)]
+    pub budget: Option<Duration>,
+    /// Resume an interrupted session, e.g. @latest
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["list", "test", "seed", "pin", "reject"])]
+    pub resume: Option<String>,
+}
+
+impl ExecutionArgs {
+    /// Returns the metrics to report: `names` and, if requested, the estimate of cycles.
+    pub fn report_metrics(&self, names: &[String]) -> Vec<String> {
+        let cycles_estimate = self.estimate_cycles.then(|| Metric::CYCLES_ESTIMATE.to_owned());
+        names.iter().cloned().chain(cycles_estimate).collect()
+    }
+
+    /// Returns the trial mode that `--test` selects.
+    pub fn trial_mode(&self) -> TrialMode {
+        if self.test { TrialMode::EveryWord } else { TrialMode::No }
+    }
 }
 
 /// A search for the concurrency at which throughput stops growing.
@@ -313,11 +370,12 @@ impl VariantRequest {
 impl PlanRequest {
     /// Builds the plan for the discovered cases.
     pub fn build_plan(&self, variants: Vec<Variant>, suite: &DiscoveredBenchmarks) -> SessionPlan {
+        let execution = &self.execution;
         let mut sampling = SamplingOptions {
-            budget_ms: self.budget.map(as_milliseconds),
-            clock: match self.order {
+            budget_ms: execution.budget.map(as_milliseconds),
+            clock: match execution.order {
                 RunOrder::Paired => ComparedClock::Cpu,
-                _ => self.clock,
+                _ => execution.clock.unwrap_or_default(),
             },
             ..self.sampling.sampling_options(variants.len())
         };
@@ -325,7 +383,7 @@ impl PlanRequest {
             let runs = self.sampling.runs.unwrap_or(RUNS_THAT_DIFFER);
             sampling.runs = RunCount::Fixed(runs.max(2));
         }
-        let runs_per_block = match self.order {
+        let runs_per_block = match execution.order {
             RunOrder::Paired => 1,
             _ if variants.len() == 1 => 1,
             _ => 2,
@@ -333,10 +391,10 @@ impl PlanRequest {
         let layout = round_to_blocks(self.layout, runs_per_block);
         let stopping = self.stopping_design(&sampling.runs, layout.builds);
         let design = SessionDesign {
-            order: self.order,
+            order: execution.order,
             stopping,
             baseline: variants[0].name.clone(),
-            seed: self.seed.unwrap_or_else(draw_seed),
+            seed: execution.seed.unwrap_or_else(draw_seed),
             runs_per_block,
             // A confirmation asks only whether there is a change, so it has no threshold. The
             // interval shows the size of the change.
@@ -344,7 +402,7 @@ impl PlanRequest {
             experiment: None,
             definitions: suite.definitions(),
             conditions: Vec::new(),
-            reject: self.reject.clone(),
+            reject: execution.reject.clone().unwrap_or_default(),
             counting: self.counting.clone(),
             steady: None,
             layout,
@@ -357,7 +415,7 @@ impl PlanRequest {
             variants,
             design,
             sampling,
-            pin: self.pin.clone(),
+            pin: execution.pin.clone(),
             shared: false,
             is_search: false,
             strata: 1,
@@ -375,7 +433,7 @@ impl PlanRequest {
         match *runs {
             RunCount::Fixed(runs) => StoppingDesign::Fixed { runs },
             RunCount::Sequential => StoppingDesign::Sequential {
-                looks: match self.order {
+                looks: match self.execution.order {
                     RunOrder::Paired => self.sampling.bounded_looks(&LOOKS_AT_PAIRS),
                     _ if self.is_confirmation() => {
                         build_looks(&confirm::CONFIRMATION_LOOKS, builds)
@@ -536,15 +594,9 @@ impl PreparedPlan {
 pub struct ResumedSession {
     /// Number of the session.
     pub number: i64,
-    /// Finished slots of the session.
-    pub completed_slots: BTreeSet<u32>,
-    /// Finished slots that failed.
-    pub failed_slots: BTreeSet<u32>,
-    /// Runs of the session, if it is measured on this machine. For a large session, only the runs
-    /// that are still needed.
-    pub runs: Vec<Run>,
-    /// Finished slots without results. `None` unless `runs` omits runs of a large session.
-    pub empty_slots: Option<BTreeSet<u32>>,
+    /// The finished work of the session. Its runs are omitted if the session is measured on other
+    /// machines. For a large session, it has only the runs that are still needed.
+    pub finished: ExecuteOptions,
 }
 
 #[cfg(test)]

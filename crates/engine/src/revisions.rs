@@ -113,7 +113,7 @@ fn differ_only_in_revision(request: &VariantRequest, index: usize) -> bool {
 /// counterpart of the current folder or, for a command from the project file, of the folder of that
 /// file.
 fn build_command(request: &VariantRequest, checkout: &Checkout) -> Result<Option<BuildCommand>> {
-    let (command, directory) = match &request.build.command {
+    let (command, directory) = match &request.build.build {
         Some(command) => (command.clone(), checkout.inside.clone()),
         None => {
             let directory = checkout.root.join(&checkout.inside);
@@ -124,7 +124,11 @@ fn build_command(request: &VariantRequest, checkout: &Checkout) -> Result<Option
             (command, project.folder.strip_prefix(&checkout.root)?.to_owned())
         }
     };
-    Ok(Some(BuildCommand { command, directory, limit_ms: as_milliseconds(request.build.limit) }))
+    Ok(Some(BuildCommand {
+        command,
+        directory,
+        limit_ms: as_milliseconds(request.build.build_timeout),
+    }))
 }
 
 /// Warns that uncommitted changes are not measured, if the user might expect them to be.

@@ -4,7 +4,7 @@
 //! This module decides how a [`ScriptsRequest`] becomes plans. It does not print results. Start at
 //! [`execute_scripts`].
 
-use super::{PlanRequest, SamplingRequest};
+use super::{ExecutionArgs, PlanRequest, SamplingRequest};
 use crate::execution::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
 use anyhow::Context;
 use speedwell_adapters::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
@@ -146,8 +146,11 @@ fn plan_script(
             timeout: Some(RUN_TIMEOUT),
             ..SamplingRequest::default()
         },
-        order: if compares { RunOrder::Blocks } else { RunOrder::Alternate },
-        pin: request.processors.as_deref().map(str::parse).transpose()?,
+        execution: ExecutionArgs {
+            order: if compares { RunOrder::Blocks } else { RunOrder::Alternate },
+            pin: request.processors.as_deref().map(str::parse).transpose()?,
+            ..ExecutionArgs::default()
+        },
         ..PlanRequest::default()
     };
     let suite =

@@ -47,7 +47,7 @@ impl PreparedPlan {
         if let Some(file) = discover::find_experiment(&request.targets, &directory)? {
             return experiment::plan_experiment(&file, request, listener);
         }
-        if request.plan.order == RunOrder::Paired {
+        if request.plan.execution.order == RunOrder::Paired {
             pairs::check_targets(&request.targets, &directory)?;
         }
         let has_revisions = !request.variants.revisions.is_empty();

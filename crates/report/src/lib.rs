@@ -80,7 +80,8 @@ pub use revisions::{
     report_identical,
 };
 pub use session::{
-    CaseLine, SessionsPage, TrialOutcome, list_planned_cases, list_sessions, report_trial,
+    CaseLine, SessionsPage, TrialOutcome, list_planned_cases, list_sessions, report_findings,
+    report_trial,
 };
 pub use study::report_study;
 pub use table::{
@@ -91,75 +92,7 @@ pub use trend::{ExportedHistory, export_data_js, export_otava, report_trend};
 pub use unit::{FigureScale, UnitChoice, UnknownUnit};
 pub use warmup::{IterationsOfFile, IterationsOutcome, report_iterations, report_warmup};
 
-use anyhow::{bail, ensure};
-use charts::{MAX_DRAWN_RUNS, count_runs};
-use speedwell_analysis::AnalysisFindings;
-
-/// Reports `findings`: the comparison, or the summary if there is nothing to compare. Adds
-/// warnings, failures and charts.
-///
-/// # Errors
-/// Fails if the requested unit fits none of the metrics, if the findings have no chart of the
-/// requested kind, or if an HTML page would have more runs than a browser can hold.
-pub fn report_findings(
-    findings: &AnalysisFindings,
-    output: &OutputOptions,
-) -> anyhow::Result<Document> {
-    check_unit(findings, output)?;
-    let mut document = Document::default();
-    document.push_warnings(&findings.warnings);
-    document.append_document(report_validity(&findings.validity));
-    if findings.summaries.is_empty() && findings.comparisons.is_empty() {
-        document.push_headline("nothing was measured");
-    }
-    // Build the summary only if it is shown: in large reports, it takes as much memory as the
-    // comparison.
-    let summary = || summary::report_summaries(&findings.summaries, output);
-    if findings.comparisons.is_empty() {
-        let summary = summary();
-        document.report = summary.report;
-        document.append_document(summary);
-    } else {
-        let comparison = comparison::report_comparison(findings, output);
-        document.report = comparison.report;
-        document.append_document(comparison);
-        if output.verbosity == Verbosity::Verbose {
-            document.push_heading(2, "Each side by itself");
-            document.append_document(summary());
-        }
-    }
-    document.append_document(report_failures(&findings.failures, output.verbosity));
-    document.push_charts(charts::draw_findings(findings, output.chart, output.unit)?);
-    match count_runs(findings) {
-        ..=MAX_DRAWN_RUNS => document.extend(gallery::findings_gallery(findings, output)),
-        runs => ensure!(
-            !output.wants_page(),
-            "cannot make an HTML page of {runs} runs: it would draw every run, and a browser can \
-             hold only {MAX_DRAWN_RUNS}\n\
-             hint: leave cases out (@latest::REGEX, --filter), or write Markdown: -o report.md"
-        ),
-    }
-    Ok(document)
-}
-
-fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Result<()> {
-    let Some(unit) = output.unit else {
-        return Ok(());
-    };
-    let summarized = findings.summaries.iter().map(|summary| &summary.metric);
-    let compared = findings.comparisons.iter().map(|found| &found.metric);
-    let metrics: Vec<_> = summarized.chain(compared).collect();
-    // Without a comparison, the time per iteration is shown next to throughput, so a unit of time
-    // also fits throughput.
-    let with_time = findings.comparisons.is_empty() && unit.fits("ns");
-    let fits = |symbol: &str| unit.fits(symbol) || (with_time && symbol == "1/s");
-    if metrics.is_empty() || metrics.iter().any(|metric| fits(&metric.unit)) {
-        return Ok(());
-    }
-    let mut units: Vec<&str> = metrics.iter().map(|metric| metric.unit.as_str()).collect();
-    units.dedup();
-    bail!("no metric can be shown in '{unit}' (the metrics are measured in {})", units.join(", "))
-}
+use anyhow::bail;
 
 /// The subject of a report, before anything is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

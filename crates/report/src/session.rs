@@ -1,20 +1,21 @@
 //! Builds the report of one session of any kind, for `speedwell report @N` and a server's page.
 //!
-//! This module chooses the kind of report that suits a session. It also lists stored sessions, and
-//! the cases that a planned session would measure. Start at [`report_session`].
+//! This module chooses the kind of report that suits a session. The usual kind shows the comparison
+//! or the summary ([`report_findings`]). The module also lists stored sessions, and the cases that
+//! a planned session would measure. Start at [`report_session`].
 
 #[cfg(test)]
 mod by_cases_tests;
 
 use crate::case_labels::parameters_json;
-use crate::charts::ChartKind;
+use crate::charts::{ChartKind, MAX_DRAWN_RUNS, count_runs};
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
-use crate::failures::report_failures;
+use crate::failures::{report_failures, report_validity};
 use crate::figure::{format_about, format_count, format_duration, format_number};
-use crate::output::OutputOptions;
+use crate::output::{OutputOptions, Verbosity};
 use crate::table::{ReportCell, TextEmphasis};
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use speedwell_analysis::load::LoadFindings;
 use speedwell_analysis::load::gate::LoadCondition;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, bisect, snippet};
@@ -83,7 +84,7 @@ pub fn report_session_in_parts(
     let settings = &widen_metrics(settings, header);
     let mut findings = analysis::analyze_in_parts(header, settings, parts)?;
     mark(&mut findings);
-    let mut document = crate::report_findings(&findings, output)?;
+    let mut document = report_findings(&findings, output)?;
     let sources = [(None, header, runs)];
     document.append_document(crate::measurement_details::report_measurement_details_of(
         &sources, &findings,
@@ -144,8 +145,74 @@ pub fn report_requested(
         None if settings.metrics.is_empty() && snippet::has_only_snippets(session) => {
             report_snippet_session(session, findings, settings, output)
         }
-        None => crate::report_findings(findings, output),
+        None => report_findings(findings, output),
     }
+}
+
+/// Reports `findings`: the comparison, or the summary if there is nothing to compare. Adds
+/// warnings, failures and charts.
+///
+/// # Errors
+/// Fails if the requested unit fits none of the metrics, if the findings have no chart of the
+/// requested kind, or if an HTML page would have more runs than a browser can hold.
+pub fn report_findings(
+    findings: &AnalysisFindings,
+    output: &OutputOptions,
+) -> anyhow::Result<Document> {
+    check_unit(findings, output)?;
+    let mut document = Document::default();
+    document.push_warnings(&findings.warnings);
+    document.append_document(report_validity(&findings.validity));
+    if findings.summaries.is_empty() && findings.comparisons.is_empty() {
+        document.push_headline("nothing was measured");
+    }
+    // Build the summary only if it is shown: in large reports, it takes as much memory as the
+    // comparison.
+    let summary = || crate::summary::report_summaries(&findings.summaries, output);
+    if findings.comparisons.is_empty() {
+        let summary = summary();
+        document.report = summary.report;
+        document.append_document(summary);
+    } else {
+        let comparison = crate::comparison::report_comparison(findings, output);
+        document.report = comparison.report;
+        document.append_document(comparison);
+        if output.verbosity == Verbosity::Verbose {
+            document.push_heading(2, "Each side by itself");
+            document.append_document(summary());
+        }
+    }
+    document.append_document(report_failures(&findings.failures, output.verbosity));
+    document.push_charts(crate::charts::draw_findings(findings, output.chart, output.unit)?);
+    match count_runs(findings) {
+        ..=MAX_DRAWN_RUNS => document.extend(crate::gallery::findings_gallery(findings, output)),
+        runs => ensure!(
+            !output.wants_page(),
+            "cannot make an HTML page of {runs} runs: it would draw every run, and a browser can \
+             hold only {MAX_DRAWN_RUNS}\n\
+             hint: leave cases out (@latest::REGEX, --filter), or write Markdown: -o report.md"
+        ),
+    }
+    Ok(document)
+}
+
+fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Result<()> {
+    let Some(unit) = output.unit else {
+        return Ok(());
+    };
+    let summarized = findings.summaries.iter().map(|summary| &summary.metric);
+    let compared = findings.comparisons.iter().map(|found| &found.metric);
+    let metrics: Vec<_> = summarized.chain(compared).collect();
+    // Without a comparison, the time per iteration is shown next to throughput, so a unit of time
+    // also fits throughput.
+    let with_time = findings.comparisons.is_empty() && unit.fits("ns");
+    let fits = |symbol: &str| unit.fits(symbol) || (with_time && symbol == "1/s");
+    if metrics.is_empty() || metrics.iter().any(|metric| fits(&metric.unit)) {
+        return Ok(());
+    }
+    let mut units: Vec<&str> = metrics.iter().map(|metric| metric.unit.as_str()).collect();
+    units.dedup();
+    bail!("no metric can be shown in '{unit}' (the metrics are measured in {})", units.join(", "))
 }
 
 /// Reports a session of snippets, with more figures of each snippet than the values of one metric.
@@ -165,7 +232,7 @@ fn report_snippet_session(
     let compared = if findings.comparisons.is_empty() {
         None
     } else {
-        Some(crate::report_findings(findings, output)?)
+        Some(report_findings(findings, output)?)
     };
     let is_alone = compared.is_none();
     let mut document =
@@ -200,8 +267,7 @@ pub fn report_load_session(
     if !is_repeated || session.runs.is_empty() {
         return Ok(details);
     }
-    let mut document =
-        crate::report_findings(&analysis::analyze_session(session, settings), output)?;
+    let mut document = report_findings(&analysis::analyze_session(session, settings), output)?;
     document.append_document(details);
     Ok(document)
 }

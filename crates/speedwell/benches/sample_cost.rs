@@ -12,11 +12,12 @@
 #![allow(clippy::expect_used)]
 
 use speedwell_adapters::discover::{BenchmarkSelection, discover_benchmarks, find_sources};
-use speedwell_adapters::{self as adapters, BenchmarkJob, KnownAdapters, RunContext, RunLayout};
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::{self as adapters, KnownAdapters};
+use speedwell_engine::PlanRequest;
 use speedwell_machine::process::{ProcessEnd, ProcessSpec, run_child};
-use speedwell_model::{SampleDivision, Variant, median};
+use speedwell_model::{Variant, median};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 const ROUNDS: usize = 40;
 
@@ -84,7 +85,7 @@ fn subjects(cache: &Path, core: Option<&Path>) -> Vec<CostSubject> {
     let examples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/node");
     let file = examples.join("buffers/copy.js");
     let name = file.to_string_lossy();
-    let sample_job = job(&file, &[("bytes", "64"), ("offset", "0"), ("n", "20")]);
+    let sample_plan = plan(&file, &[("bytes", "64"), ("offset", "0"), ("n", "20")]);
     let run = |cache: &Path, bytes| {
         let values = ["--set", bytes, "offset=0", "n=20"];
         let words = [&["run", &name], &values[..], &["--runs", "1", "--no-save", "-q"]].concat();
@@ -96,7 +97,7 @@ fn subjects(cache: &Path, core: Option<&Path>) -> Vec<CostSubject> {
     let (seen, two) = (run(cache, "bytes=64"), run(cache, "bytes=64,128"));
     let mut subjects = vec![
         CostSubject::new("node -e 0", || cost(&ProcessSpec::new("node").args(["-e", "0"]))),
-        CostSubject::new("sample of our package", move || sample(&sample_job)),
+        CostSubject::new("sample of our package", move || sample(&sample_plan)),
         CostSubject::new("run, file seen first", move || {
             let _ = std::fs::remove_dir_all(&described);
             cost(&first)
@@ -112,14 +113,14 @@ fn subjects(cache: &Path, core: Option<&Path>) -> Vec<CostSubject> {
 
 fn beside_the_original(cache: &Path, folder: &Path) -> [CostSubject; 3] {
     let script = folder.join("string_decoder/string-decoder-create.js");
-    let sample_job = job(&script, &[("n", "1"), ("encoding", "utf8")]);
+    let sample_plan = plan(&script, &[("n", "1"), ("encoding", "utf8")]);
     let values = ["--set", "n=1", "--set", "encoding=utf8"];
     let words = [&["run.js", "--filter", "create"], &values[..], &["string_decoder"]].concat();
     let in_folder = |spec: ProcessSpec| ProcessSpec { directory: Some(folder.to_owned()), ..spec };
     let original = in_folder(ProcessSpec::new("node").args(words.iter().copied()));
     let as_run = in_folder(ours(cache, &[&["as"], &words[..]].concat()));
     [
-        CostSubject::new("sample of Node core", move || sample(&sample_job)),
+        CostSubject::new("sample of Node core", move || sample(&sample_plan)),
         CostSubject::new("run.js, the original", move || cost(&original)),
         CostSubject::new("as run.js", move || cost(&as_run)),
     ]
@@ -145,7 +146,8 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-fn job(file: &Path, sets: &[(&str, &str)]) -> BenchmarkJob {
+/// Plans runs of the file, whose first case is measured.
+fn plan(file: &Path, sets: &[(&str, &str)]) -> SessionPlan {
     let sets = sets.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
     let selection = BenchmarkSelection { sets, ..BenchmarkSelection::default() };
     let target = file.to_string_lossy().into_owned();
@@ -154,33 +156,17 @@ fn job(file: &Path, sets: &[(&str, &str)]) -> BenchmarkJob {
         find_sources(&target, &here, &KnownAdapters::default()).expect("the file is there");
     let suite = discover_benchmarks(sources, &selection, &Variant::plain("bench"), &|_| ())
         .expect("the file is a benchmark");
-    suite.jobs.into_iter().next().expect("it has a case")
-}
-
-/// Measures the process of one sample, without ours.
-fn sample(job: &BenchmarkJob) -> ProcessCost {
     let variant = Variant {
         environment: vec![("NODE_EXTRA_CA_CERTS".into(), String::new())],
         ..Variant::plain("bench")
     };
-    let setting = RunContext {
-        variant: &variant,
-        program: "node".into(),
-        slot: 0,
-        ordinal: 0,
-        repeated: 0,
-        counting: None,
-        clock: Default::default(),
-        limit: Duration::from_secs(60),
-        samples: SampleDivision::default(),
-        requested: Default::default(),
-        is_series: false,
-        pin: None,
-        seed: 1,
-        layout: RunLayout::default(),
-        experiment: None,
-        kept: None,
-    };
+    PlanRequest { seed: Some(1), ..PlanRequest::default() }.build_plan(vec![variant], &suite)
+}
+
+/// Measures the process of one sample, without ours.
+fn sample(plan: &SessionPlan) -> ProcessCost {
+    let job = &plan.jobs[0];
+    let setting = plan.run_context(job, &plan.variants[0], 0);
     let attempt = adapters::harness_for(job.source.kind).perform_job(job, &setting);
     assert!(attempt.failure.is_none(), "{:?}", attempt.failure);
     let usage = attempt.usage.expect("the process was started");

@@ -82,33 +82,22 @@ pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
         "revisions cannot be compared as results\nhint: --old rev:main --new rev:HEAD measures the targets at two revisions"
     );
     let operands = operand::parse_all(&args.targets)?;
-    match classify_operands(&operands, &args)? {
-        ComparedOperands::Profiles(profiles) => compare_profiles(&operands, &profiles, &args),
-        ComparedOperands::Programs(sides) => measure_sides(&operands, &sides, &args),
-        ComparedOperands::Results => compare_results(&operands, &args),
-        ComparedOperands::Mixed(sides) => compare_with_results(&operands, &sides, &args),
+    if let Some(profiles) = operand::read_profiles(&operands)? {
+        return compare_profiles(&operands, &profiles, &args);
+    }
+    let sides = program_sides(&operands, &args)?;
+    match sides.len() {
+        0 => compare_results(&operands, &args),
+        count if count == operands.len() => measure_sides(&operands, &sides, &args),
+        _ => compare_with_results(&operands, &sides, &args),
     }
 }
 
-/// Kind of the operands.
-enum ComparedOperands {
-    Profiles(Vec<StackProfile>),
-    /// Programs to measure.
-    Programs(Vec<ComparisonSide>),
-    /// Existing results.
-    Results,
-    /// Both programs and results. Contains the programs.
-    Mixed(Vec<ComparisonSide>),
-}
-
-/// Finds out what the operands name, and builds programs if necessary.
-fn classify_operands(
+/// Returns the programs among the operands, and builds them if necessary.
+fn program_sides(
     operands: &[SourceOperand],
     args: &RunArgs,
-) -> anyhow::Result<ComparedOperands> {
-    if let Some(profiles) = operand::read_profiles(operands)? {
-        return Ok(ComparedOperands::Profiles(profiles));
-    }
+) -> anyhow::Result<Vec<ComparisonSide>> {
     if args.execution.order == RunOrder::Paired {
         let locations = operands.iter().flat_map(|operand| &operand.locations);
         let locations: Vec<String> = locations.cloned().collect();
@@ -116,16 +105,10 @@ fn classify_operands(
     }
     let mut progress = ProgressDisplay::new(&args.output);
     let emitter = speedwell_engine::shared_emitter(&mut progress);
-    let sides = operands
-        .iter()
-        .map(|operand| operand::program_side(operand, &args.arguments, &emitter))
-        .collect::<anyhow::Result<Vec<Option<ComparisonSide>>>>()?;
-    let sides: Vec<ComparisonSide> = sides.into_iter().flatten().collect();
-    Ok(match sides.len() {
-        0 => ComparedOperands::Results,
-        count if count == operands.len() => ComparedOperands::Programs(sides),
-        _ => ComparedOperands::Mixed(sides),
-    })
+    let sides = operands.iter().filter_map(|operand| {
+        operand::program_side(operand, &args.arguments, &emitter).transpose()
+    });
+    sides.collect()
 }
 
 fn measure_sides(

@@ -6,8 +6,8 @@
 
 use crate::features::tune::{MachineTuner, TunePlace};
 use crate::options::{
-    ComparisonArgs, ExecutionArgs, MeasureTask, OutputArgs, SelectionArgs, StoreArgs, VariantArgs,
-    parse,
+    ComparisonArgs, MeasureTask, OutputArgs, SelectionArgs, StoreArgs, VariantArgs, parse,
+    plan_request,
 };
 use crate::stored_session::load_interrupted_plan;
 use crate::{CommandStatus, run, status};
@@ -15,7 +15,7 @@ use anyhow::{bail, ensure};
 use clap::{ArgGroup, Args};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::{self as analysis, CalibrationOutcome};
-use speedwell_engine::{MeasureRequest, PreparedPlan, SamplingRequest};
+use speedwell_engine::{ExecutionArgs, MeasureRequest, PreparedPlan, SamplingRequest};
 use speedwell_machine::environment::{self, CheckResult, CheckState, tune};
 use speedwell_model::{LayoutVariation, RunCount, RunOrder, StoppingDesign, Variant};
 use speedwell_report::{self as report, CheckLine};
@@ -247,16 +247,9 @@ fn measure_builds(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
 impl DoctorArgs {
     /// Builds the request that measures the targets against themselves.
     fn measure_request(&self) -> anyhow::Result<MeasureRequest> {
-        let variants = VariantArgs::default();
-        let comparison = ComparisonArgs::default();
-        let plan = self.execution.plan_request(&self.sampling, &comparison, &[]);
-        self.selection.measure_request(
-            &self.targets,
-            &self.arguments,
-            &variants,
-            &self.execution,
-            plan,
-        )
+        let (variants, comparison) = (VariantArgs::default(), ComparisonArgs::default());
+        let plan = plan_request(&self.execution, &self.sampling, &comparison, &[]);
+        self.selection.measure_request(&self.targets, &self.arguments, &variants, plan)
     }
 
     /// Builds the task, which tags the session as a calibration.

@@ -210,23 +210,18 @@ pub fn execute_session(
 ) -> anyhow::Result<MeasuredSession> {
     let PreparedPlan { mut plan, suite, resumed, held: mut lease } = plans;
     let is_resumed = resumed.is_some();
-    let mut options = ExecuteOptions {
+    let (mut recorder, finished) = match resumed {
+        Some(earlier) => (store.resume_recording(earlier.number)?, earlier.finished),
+        None => {
+            let header = session_header(&plan, suite, request);
+            let recorder = store.begin_recording(&header, &serde_json::to_string(&plan)?)?;
+            (recorder, ExecuteOptions::default())
+        }
+    };
+    let options = ExecuteOptions {
         fail_fast: request.fail_fast,
         time_budget: plan.sampling.budget_ms.map(Duration::from_millis),
-        ..ExecuteOptions::default()
-    };
-    let mut recorder = match resumed {
-        Some(earlier) => {
-            (options.completed_slots, options.previous_runs) =
-                (earlier.completed_slots, earlier.runs);
-            options.empty_slots = earlier.empty_slots;
-            options.failed_slots = earlier.failed_slots;
-            store.resume_recording(earlier.number)?
-        }
-        None => store.begin_recording(
-            &session_header(&plan, suite, request),
-            &serde_json::to_string(&plan)?,
-        )?,
+        ..finished
     };
     let number = recorder.number();
     if let Some(url) = &request.push {

@@ -12,6 +12,7 @@ use speedwell_adapters::discover::{BenchmarkPart, BenchmarkSelection, Discovered
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{BenchmarkJob, SourceKind};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
+use speedwell_engine::execution::ExecuteOptions;
 use speedwell_engine::{
     PreparedPlan, ResumedSession, attach_definitions, needs_earlier_runs, revisions,
 };
@@ -339,11 +340,13 @@ fn finished_work(store: &Store, number: i64, plan: &SessionPlan) -> anyhow::Resu
         empty_slots = Some(store.empty_slots(number)?);
     }
     let failures = session.failures.iter();
-    Ok(ResumedSession {
-        number,
+    let failed_slots = failures.filter_map(|failure| failure.slot).collect();
+    let finished = ExecuteOptions {
         completed_slots: finished,
-        failed_slots: failures.filter_map(|failure| failure.slot).collect(),
-        runs,
+        failed_slots,
+        previous_runs: runs,
         empty_slots,
-    })
+        ..ExecuteOptions::default()
+    };
+    Ok(ResumedSession { number, finished })
 }

@@ -13,12 +13,12 @@ mod shared_services;
 
 pub use shared_services::{RUN_SUBCOMMAND, SharedServicePool};
 
-use crate::events::EventLog;
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SourceKind,
 };
 use crate::run_outcome::{description_failure, invalid_cause, run_failure, start_reason};
+use crate::wire::EventLog;
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult, own_program};
 use anyhow::{Context, anyhow, bail};
 use speedwell_config::LazyDefinition;
@@ -168,9 +168,9 @@ fn run_in_process(
     let spec = ProcessSpec {
         channel: ChannelKind::Harness,
         limit: match assignment.work {
-            TargetWork::Load(_) => setting.limit,
+            TargetWork::Load(_) => setting.limit(),
             // The process itself enforces the limits of each stage. This limit is a fallback.
-            _ => setting.limit + PROCESS_GRACE,
+            _ => setting.limit() + PROCESS_GRACE,
         },
         pin: setting.pin.cloned(),
         ..ProcessSpec::new(own_program()).args([WORKER_COMMAND, RUN_SUBCOMMAND])

@@ -294,7 +294,7 @@ fn bare_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
     if job.test {
         spec.environment.push(("NODEJS_BENCHMARK_ZERO_ALLOWED".into(), "1".into()));
     }
-    spec.limit = setting.limit;
+    spec.limit = setting.limit();
     spec.pin = setting.pin.cloned();
     spec.channel = ChannelKind::NodeSocket;
     spec

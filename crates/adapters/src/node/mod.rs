@@ -13,13 +13,13 @@ pub mod core;
 pub mod http_tool;
 
 use crate::cache::SEARCH_PATH;
-use crate::events::declared_metric;
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext, StartMode,
 };
 use crate::protocol::{self, LoopOwner};
 use crate::run_outcome::{
-    ReportedRate, description_failure, invalid_cause, observe_rate, parse_elapsed_ns,
+    ReportedRate, declared_metric, description_failure, invalid_cause, observe_rate,
+    parse_elapsed_ns,
 };
 use crate::{LanguageHarness, RunOutcome, RunResult, sources};
 use http_tool::ToolShim;
@@ -142,7 +142,7 @@ fn measuring_spec(
     }
     spec.arguments.splice(0..0, program_flags(job, setting));
     spec.environment.extend(setting.variant.environment.iter().cloned());
-    spec.limit = setting.limit;
+    spec.limit = setting.limit();
     spec.pin = setting.pin.cloned();
     Ok(spec)
 }
@@ -152,7 +152,7 @@ fn plain_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
     let flags = program_flags(job, setting);
     ProcessSpec {
         environment: setting.variant.environment.clone(),
-        limit: setting.limit,
+        limit: setting.limit(),
         ..plain_command(&setting.program, &job.source, flags, &job.arguments)
     }
 }

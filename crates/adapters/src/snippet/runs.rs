@@ -12,12 +12,12 @@ use super::live_harness::{
 use super::timing::parse_timing;
 use super::{build_with_layout, default_program};
 use crate::compile::CompileFailure;
-use crate::events::{EventLog, add_metric};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
 };
 use crate::protocol::{CountingInputs, perform_counted};
-use crate::run_outcome::{invalid_cause, run_failure};
+use crate::run_outcome::{add_metric, harness_warnings, invalid_cause, run_failure};
+use crate::wire::EventLog;
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult};
 use speedwell_machine::process::{ProcessSpec, is_interrupt_requested, run_child, unix_time_ms};
 use speedwell_model::{
@@ -60,7 +60,7 @@ impl LanguageHarness for SnippetHarness {
         };
         match build_with_layout(&snippet, &setting.program, setting.variant, setting.layout) {
             Ok((mut spec, linking)) => {
-                if setting.clock == ComparedClock::Cpu {
+                if setting.sampling.clock == ComparedClock::Cpu {
                     spec = disable_spinning(spec, snippet.language);
                 }
                 perform_snippet(&snippet, spec, job, setting).with_linking(linking)
@@ -106,14 +106,14 @@ fn perform_snippet(
     job: &BenchmarkJob,
     setting: &RunContext<'_>,
 ) -> RunOutcome {
-    spec.limit = setting.limit;
+    spec.limit = setting.limit();
     spec.pin = setting.pin.cloned();
     spec.directory = Some(job.source.directory.clone());
     if let Some(counting) = setting.counting {
         return count_instructions(snippet, &spec, counting, job, setting);
     }
     let mut run = run_command(&[JOB_NAME.to_owned()], &setting.samples, setting.is_series);
-    if setting.clock == ComparedClock::Cpu {
+    if setting.sampling.clock == ComparedClock::Cpu {
         run = run.with("cpu", 1);
     }
     let mut events = EventLog::new([
@@ -124,7 +124,7 @@ fn perform_snippet(
     ])
     .with_output(snippet.shows_output);
     let mut plain = replay_command(snippet, setting);
-    plain.limit = setting.limit;
+    plain.limit = setting.limit();
     match run_child(&spec, &mut events) {
         Err(error) => RunOutcome::start_failed(&spec, &error, job, setting),
         Ok(outcome) => {
@@ -206,7 +206,7 @@ pub fn to_observation(timing: &SnippetTiming, job: &BenchmarkJob) -> RunResult {
 /// Returns the warnings of the harness, and a warning about code that seems to do nothing.
 fn collect_warnings(events: &EventLog, timing: &SnippetTiming) -> Vec<String> {
     let ready = events.first("ready");
-    let mut warnings = ready.map(crate::events::harness_warnings).unwrap_or_default();
+    let mut warnings = ready.map(harness_warnings).unwrap_or_default();
     let empty = events.first("calibrated");
     let empty_ns = empty.and_then(|event| Some(event.parse_number::<f64>("empty_ps")? / 1000.0));
     warnings.extend(folded_warning(timing, empty_ns, events.first("loaded")));
@@ -281,10 +281,11 @@ fn replay_command(snippet: &Snippet, setting: &RunContext<'_>) -> ProcessSpec {
         Some(ErlangNodes::Remote { name, .. }) => words.extend(["--node".to_owned(), name.clone()]),
     }
     words.extend(["--runs".to_owned(), "1".to_owned()]);
-    if setting.limit != SamplingOptions::USUAL_TIMEOUT {
-        let limit = match setting.limit.subsec_millis() {
-            0 => format!("{}s", setting.limit.as_secs()),
-            _ => format!("{}ms", setting.limit.as_millis()),
+    let limit = setting.limit();
+    if limit != SamplingOptions::USUAL_TIMEOUT {
+        let limit = match limit.subsec_millis() {
+            0 => format!("{}s", limit.as_secs()),
+            _ => format!("{}ms", limit.as_millis()),
         };
         words.extend(["--timeout".to_owned(), limit]);
     }
@@ -421,7 +422,7 @@ impl SharedProcess {
         let jobs: Vec<String> = runnable.map(|variant| self.jobs[&variant.name].clone()).collect();
         let answer = match (&mut self.harness, jobs.is_empty()) {
             (Some(harness), false) => {
-                let expected = expected_duration(&setting.samples, setting.limit);
+                let expected = expected_duration(&setting.samples, setting.limit());
                 Some(harness.run_jobs(&jobs, &setting.samples, false, expected, &mut |_| {}))
             }
             _ => None,

@@ -227,7 +227,7 @@ fn perform_case(
     let name = job.name_under(&setting.variant.name);
     let options = match &keys.trial {
         Some(words) if job.test => words.clone(),
-        _ => command::run_options(adapter, setting.requested),
+        _ => command::run_options(adapter, setting.sampling.requested),
     };
     let options = command::remove_given(options, &setting.variant.arguments);
     let common = built
@@ -236,7 +236,7 @@ fn perform_case(
         .words("options", options);
     let command = with_placeholders(&keys.run, &["options", "arguments"]);
     let spec_of = |filling: &PlaceholderValues| ProcessSpec {
-        limit: setting.limit,
+        limit: setting.limit(),
         ..built.build_process(&command, filling, setting.variant)
     };
     // The command that a user would type prints its results on the terminal.

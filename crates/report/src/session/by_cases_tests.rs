@@ -1,9 +1,10 @@
 //! The report of a session is the same whether its runs are read all at once or in parts.
 
 use super::{StudyChoice, report_session, report_session_in_parts};
+use crate::Document;
+use crate::charts::MAX_DRAWN_RUNS;
 use crate::format::{Csv, Json, Markdown, RenderDocument, TextFormat};
 use crate::output::{OutputOptions, Verbosity};
-use crate::{Document, MAX_DRAWN_RUNS};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_fixtures::FakeSession;
 use speedwell_model::{Case, Metric, MetricDirection, Sample, Session, SessionState};

@@ -6,7 +6,7 @@
 
 use anyhow::ensure;
 use speedwell_adapters::snippet::{self, HarnessFailure, LiveHarness, expected_duration};
-use speedwell_adapters::{self as adapters, BenchmarkJob, RunContext, RunLayout};
+use speedwell_adapters::{BenchmarkJob, RunContext};
 use speedwell_analysis::scaling::{self, ConcurrencyLevel, NextLevel, SaturationRules};
 use speedwell_engine::eval::{EvalRequest, plan_snippets};
 use speedwell_engine::execution::SessionEnd;
@@ -21,7 +21,7 @@ use speedwell_model::{
     SessionObserver, Variant,
 };
 use speedwell_store::{SessionRecorder, Store};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Default division of a visit (one measurement of a level) into samples. Many short visits tell
 /// more than a few long ones, because the spread within a visit does not show how much visits
@@ -73,36 +73,12 @@ pub fn search_snippets(
     let header = session_header(&plan, suite, request);
     let recorder = store.begin_recording(&header, &serde_json::to_string(&plan)?)?;
     let number = recorder.number();
-    let mut search = ConcurrencySearch {
-        rules,
-        samples: plan.sampling.samples,
-        limit: Duration::from_millis(plan.sampling.timeout_ms),
-        listener,
-        recorder,
-        slot: 0,
-    };
+    let mut search = ConcurrencySearch { rules, listener, recorder, slot: 0 };
     let mut failed = false;
     for job in &plan.jobs {
         for variant in &plan.variants {
-            let context = RunContext {
-                variant,
-                program: adapters::resolve_program_for(&job.source, variant),
-                slot: search.slot,
-                ordinal: 0,
-                repeated: 0,
-                counting: None,
-                clock: Default::default(),
-                seed: 0,
-                layout: RunLayout::default(),
-                experiment: None,
-                kept: None,
-                limit: search.limit,
-                samples: search.samples,
-                requested: plan.sampling.requested,
-                is_series: false,
-                pin: plan.pin.as_ref(),
-            };
-            failed |= !search.search_snippet(&job.under(variant), variant, &context)?;
+            let context = plan.run_context(job, variant, search.slot);
+            failed |= !search.search_snippet(&job.under(variant), &context)?;
         }
     }
     let is_interrupted = is_interrupt_requested();
@@ -118,8 +94,6 @@ pub fn search_snippets(
 
 struct ConcurrencySearch<'a, 'l> {
     rules: SaturationRules,
-    samples: SampleDivision,
-    limit: Duration,
     listener: &'a mut EventListener<'l>,
     recorder: SessionRecorder<'a>,
     slot: u32,
@@ -131,9 +105,9 @@ impl ConcurrencySearch<'_, '_> {
     fn search_snippet(
         &mut self,
         job: &BenchmarkJob,
-        variant: &Variant,
         context: &RunContext<'_>,
     ) -> anyhow::Result<bool> {
+        let variant = context.variant;
         let Some(snippet_code) = job.snippet_under(variant) else {
             return Ok(true);
         };
@@ -154,7 +128,7 @@ impl ConcurrencySearch<'_, '_> {
                 break;
             }
             let begin = (unix_time_ms(), Instant::now());
-            match self.measure_level(&mut harness, level) {
+            match measure_level(&mut harness, level, context) {
                 Ok(Some(measured)) if !is_interrupt_requested() => {
                     self.record_visit(&measured, level, begin, job, variant, &mut levels)?
                 }
@@ -166,19 +140,6 @@ impl ConcurrencySearch<'_, '_> {
             Err(failure) => self.record_failure(&failure, job, context),
             Ok(_) => Ok(true),
         }
-    }
-
-    /// Measures a level once. Returns `None` if the user interrupted before there was a result.
-    fn measure_level(
-        &self,
-        harness: &mut LiveHarness,
-        level: u32,
-    ) -> Result<Option<SnippetTiming>, HarnessFailure> {
-        harness.set_workers("code", level)?.check_fault("code")?;
-        let expected = expected_duration(&self.samples, self.limit);
-        let jobs = ["code".to_owned()];
-        let reply = harness.run_jobs(&jobs, &self.samples, false, expected, &mut |_| {})?;
-        Ok(reply.check_fault("code")?.timing("code", &self.samples))
     }
 
     fn record_visit(
@@ -219,6 +180,19 @@ impl ConcurrencySearch<'_, '_> {
         self.recorder.observe(&SessionEvent::Failed(&failure))?;
         Ok(false)
     }
+}
+
+/// Measures a level once. Returns `None` if the user interrupted before there was a result.
+fn measure_level(
+    harness: &mut LiveHarness,
+    level: u32,
+    context: &RunContext<'_>,
+) -> Result<Option<SnippetTiming>, HarnessFailure> {
+    harness.set_workers("code", level)?.check_fault("code")?;
+    let samples = &context.samples;
+    let expected = expected_duration(samples, context.limit());
+    let reply = harness.run_jobs(&["code".to_owned()], samples, false, expected, &mut |_| {})?;
+    Ok(reply.check_fault("code")?.timing("code", samples))
 }
 
 fn job_at_level(job: &BenchmarkJob, level: u32) -> BenchmarkJob {

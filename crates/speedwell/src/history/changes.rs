@@ -3,7 +3,7 @@
 
 use crate::gate::CommandGate;
 use crate::history::project;
-use crate::options::{BuildArgs, FailOn, MeasureTask, OutputArgs, SeriesArgs, StoreArgs, parse};
+use crate::options::{FailOn, MeasureTask, OutputArgs, SeriesArgs, StoreArgs, parse};
 use crate::stored_session::line_position;
 use crate::{CommandStatus, confirm, status};
 use anyhow::ensure;
@@ -11,7 +11,7 @@ use clap::Args;
 use speedwell_analysis::gate::GateOutcome;
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::TrendSearch;
-use speedwell_engine::MeasureRequest;
+use speedwell_engine::{BuildArgs, MeasureRequest};
 use speedwell_model::{ChangeState, MetricDirection, RecordedChange, Verdict};
 use speedwell_report::{self as report, ReportSubject};
 use speedwell_store::Store;
@@ -117,7 +117,7 @@ fn confirm_changes(
     let task =
         confirm::confirm_task(MeasureTask { store: args.store.clone(), ..MeasureTask::default() });
     let mut request = MeasureRequest::default();
-    request.variants.build = args.build.build_request();
+    request.variants.build = args.build.clone();
     let status = confirm::confirm_changes(&numbers, &request, store, &task)?;
     Ok(if status == CommandStatus::NEGATIVE { CommandStatus::DONE } else { status })
 }

@@ -1,8 +1,8 @@
 //! Defines the options of `eval`, and reads the snippets that they name ([`read_snippets`]).
 
 use super::{
-    ComparisonArgs, Concurrency, ExecutionArgs, FleetArgs, LayoutArgs, MetricArgs, OriginArgs,
-    OutputArgs, PushTarget, SearchArgs, StoreArgs, StudyArgs, VariantArgs, parse,
+    ComparisonArgs, Concurrency, FleetArgs, LayoutArgs, MetricArgs, OriginArgs, OutputArgs,
+    PushTarget, SearchArgs, StoreArgs, StudyArgs, VariantArgs, parse, plan_request,
 };
 use crate::options::MeasureTask;
 use anyhow::{Context, bail, ensure};
@@ -11,8 +11,8 @@ use regex::Regex;
 use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_adapters::snippet;
 use speedwell_compat::erlperf::ReportDetail;
-use speedwell_engine::SamplingRequest;
 use speedwell_engine::eval::{EvalRequest, NamedSnippet, infer_values, parse_list, parse_range};
+use speedwell_engine::{ExecutionArgs, SamplingRequest};
 use speedwell_model::{Case, ErlangNodes, ParameterValue, RunOrder, Snippet, SnippetLanguage};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -159,7 +159,7 @@ impl EvalArgs {
             named.snippet.shows_output = self.show_output;
         }
         let mut plan =
-            self.execution.plan_request(&self.sampling, &self.comparison, &self.metric.names);
+            plan_request(&self.execution, &self.sampling, &self.comparison, &self.metric.names);
         plan.layout = self.layout.build_layout()?;
         plan.sampling.min_runs = self.min_runs;
         plan.sampling.max_runs = self.max_runs;
@@ -183,7 +183,6 @@ impl EvalArgs {
             variants: self.variants.variant_request(&self.arguments)?,
             plan,
             shares_process: self.shared || self.execution.order == RunOrder::Parallel,
-            is_trial: self.execution.test,
         })
     }
 

@@ -1,6 +1,6 @@
-//! Defines the options of `run`, which `compare` and `confirm` share: what to select, how to execute
-//! the runs, and how to vary the memory layout. Turns the options of every command that measures
-//! into a request ([`SelectionArgs::measure_request`]).
+//! Defines the options of `run`, which `compare` and `confirm` share: what to select, and how to
+//! vary the memory layout. Turns the options of every command that measures into a request
+//! ([`SelectionArgs::measure_request`]).
 
 use crate::options::{
     ComparisonArgs, FailOn, FleetArgs, MetricArgs, OriginArgs, OutputArgs, PushTarget, StoreArgs,
@@ -14,16 +14,13 @@ use speedwell_adapters::TrialMode;
 use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_analysis::AnalysisSettings;
 use speedwell_compat::erlperf::ReportDetail;
-use speedwell_engine::{MeasureRequest, PlanRequest, SamplingRequest, SessionRequest};
-use speedwell_machine::process::CpuSet;
-use speedwell_model::{
-    ComparedClock, InstructionCounting, LayoutVariation, Metric, RejectRules, RunOrder,
-    SessionPurpose, SteadyRule,
+use speedwell_engine::{
+    ExecutionArgs, MeasureRequest, PlanRequest, SamplingRequest, SessionRequest,
 };
+use speedwell_model::{InstructionCounting, LayoutVariation, Metric, SessionPurpose, SteadyRule};
 use speedwell_report::session::StudyChoice;
 use speedwell_store::Store;
 use std::path::Path;
-use std::time::Duration;
 
 /// Measure benchmark files, groups or whole benchmark folders
 ///
@@ -87,13 +84,7 @@ impl RunArgs {
     /// Fails if settings or variants cannot be parsed.
     pub fn measure_request(&self) -> anyhow::Result<MeasureRequest> {
         let plan = self.plan_request()?;
-        self.selection.measure_request(
-            &self.targets,
-            &self.arguments,
-            &self.variants,
-            &self.execution,
-            plan,
-        )
+        self.selection.measure_request(&self.targets, &self.arguments, &self.variants, plan)
     }
 
     /// Builds the plan of runs.
@@ -103,7 +94,8 @@ impl RunArgs {
     pub fn plan_request(&self) -> anyhow::Result<PlanRequest> {
         Ok(PlanRequest {
             layout: self.layout.build_layout()?,
-            ..self.execution.plan_request(
+            ..plan_request(
+                &self.execution,
                 &self.sampling,
                 &self.comparison,
                 &self.selection.metric.names,
@@ -149,7 +141,6 @@ impl SelectionArgs {
         targets_and_values: &[String],
         arguments: &[String],
         variants: &VariantArgs,
-        execution: &ExecutionArgs,
         plan: PlanRequest,
     ) -> anyhow::Result<MeasureRequest> {
         let is_setting =
@@ -158,37 +149,29 @@ impl SelectionArgs {
             targets_and_values.iter().cloned().partition(is_setting);
         Ok(MeasureRequest {
             targets,
-            selection: self.build_selection(&settings, execution.trial_mode())?,
+            selection: self.build_selection(&settings, plan.execution.trial_mode())?,
             variants: variants.variant_request(arguments)?,
             plan,
-            only_lists: execution.list,
             place_roles: Some(super::fleet::place_roles),
         })
     }
 }
 
-impl ExecutionArgs {
-    /// Builds the request for the plan of runs. `metrics` are the requested metrics.
-    pub fn plan_request(
-        &self,
-        sampling: &SamplingRequest,
-        comparison: &ComparisonArgs,
-        metrics: &[String],
-    ) -> PlanRequest {
-        PlanRequest {
-            sampling: sampling.clone(),
-            order: self.order,
-            clock: self.clock.unwrap_or_default(),
-            seed: self.seed,
-            pin: self.pin.clone(),
-            budget: self.budget,
-            confidence: comparison.confidence,
-            threshold: comparison.threshold,
-            reject: self.reject.clone().unwrap_or_default(),
-            counting: instruction_counting(metrics, self.estimate_cycles),
-            layout: LayoutVariation::default(),
-            purpose: SessionPurpose::Measured,
-        }
+/// Builds the request for the plan of runs. `metrics` are the requested metrics.
+pub fn plan_request(
+    execution: &ExecutionArgs,
+    sampling: &SamplingRequest,
+    comparison: &ComparisonArgs,
+    metrics: &[String],
+) -> PlanRequest {
+    PlanRequest {
+        sampling: sampling.clone(),
+        execution: execution.clone(),
+        confidence: comparison.confidence,
+        threshold: comparison.threshold,
+        counting: instruction_counting(metrics, execution.estimate_cycles),
+        layout: LayoutVariation::default(),
+        purpose: SessionPurpose::Measured,
     }
 }
 
@@ -332,69 +315,6 @@ impl StudyArgs {
     /// Converts the options for the report.
     pub fn study_choice(&self) -> StudyChoice {
         StudyChoice { x_axis: self.x_axis.clone(), by: self.by.clone(), log: self.log }
-    }
-}
-
-/// Execution options.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Execution")]
-pub struct ExecutionArgs {
-    /// Order of runs
-    ///
-    /// 'paired' runs baseline and candidate together on one processor and compares processor time, for busy machines.
-    /// 'alternate' is the order that Node core uses. 'parallel' is for snippets only.
-    #[arg(long, value_name = "ORDER", default_value = "blocks")]
-    pub order: RunOrder,
-    /// Which time to compare: wall, or cpu for code that does not wait
-    ///
-    /// cpu is the processor time, which excludes time spent sleeping or waiting for I/O.
-    #[arg(long, value_name = "CLOCK")]
-    pub clock: Option<ComparedClock>,
-    /// Seed for all random choices [default: random; stored and shown]
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-    /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
-    #[arg(long, value_name = "CPUS")]
-    pub pin: Option<CpuSet>,
-    /// Repeat runs that were disturbed, e.g. 'steal>1%'
-    ///
-    /// Runs that exceed these limits on kernel counters are excluded and repeated, e.g. 'steal>1%,involuntary>50/s'.
-    #[arg(long, value_name = "RULES")]
-    pub reject: Option<RejectRules>,
-    /// With --metric instructions: also estimate cycles
-    ///
-    /// The estimate comes from a cache model; no verdict is based on it.
-    #[arg(long)]
-    pub estimate_cycles: bool,
-    /// Print the cases without measuring them
-    #[arg(long, conflicts_with = "test")]
-    pub list: bool,
-    /// Run each case once and report failures, without measuring
-    ///
-    /// Parameters are set to small values.
-    #[arg(long)]
-    pub test: bool,
-    /// Stop at the first failure
-    #[arg(long)]
-    pub fail_fast: bool,
-    /// Stop after the first block of runs that completes past this time
-    #[arg(long, value_name = "DUR", value_parser = parse::duration)]
-    pub budget: Option<Duration>,
-    /// Resume an interrupted session, e.g. @latest
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["list", "test", "seed", "pin", "reject"])]
-    pub resume: Option<String>,
-}
-
-impl ExecutionArgs {
-    /// Returns the metrics to report: `names` and, if requested, the estimate of cycles.
-    pub fn report_metrics(&self, names: &[String]) -> Vec<String> {
-        let cycles_estimate = self.estimate_cycles.then(|| Metric::CYCLES_ESTIMATE.to_owned());
-        names.iter().cloned().chain(cycles_estimate).collect()
-    }
-
-    /// Returns the trial mode that `--test` selects.
-    pub fn trial_mode(&self) -> TrialMode {
-        if self.test { TrialMode::EveryWord } else { TrialMode::No }
     }
 }
 

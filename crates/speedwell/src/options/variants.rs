@@ -1,13 +1,11 @@
 //! Defines the options for the variants to compare.
 
-use super::parse;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use speedwell_engine::{BuildRequest, RevisionRequest, VariantRequest};
+use speedwell_engine::{BuildArgs, RevisionRequest, VariantRequest};
 use speedwell_machine::process::resolve_program;
 use speedwell_model::Variant;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// Name of the merge base of the current branch and the branch into which it will be merged.
 /// `@base:BRANCH` is the merge base with another branch.
@@ -38,25 +36,6 @@ pub struct VariantArgs {
     /// Variant to compare the others with [default: the first]
     #[arg(long, value_name = "NAME")]
     pub baseline: Option<String>,
-}
-
-/// Build options for revisions.
-#[derive(Debug, Clone, Default, Args)]
-pub struct BuildArgs {
-    /// Build each revision with this shell command
-    ///
-    /// The command runs in a worktree in the cache folder. Successful builds are cached.
-    #[arg(long, value_name = "COMMAND")]
-    pub build: Option<String>,
-    /// Time limit for building a revision
-    #[arg(long, value_name = "DUR", default_value = "1h", value_parser = parse::duration)]
-    pub build_timeout: Duration,
-}
-
-impl BuildArgs {
-    pub fn build_request(&self) -> BuildRequest {
-        BuildRequest { command: self.build.clone(), limit: self.build_timeout }
-    }
 }
 
 impl VariantArgs {
@@ -95,7 +74,7 @@ impl VariantArgs {
         Ok(VariantRequest {
             given: variants,
             revisions,
-            build: self.build.build_request(),
+            build: self.build.clone(),
             baseline: self.baseline.clone(),
             arguments: arguments.to_vec(),
         })

@@ -74,7 +74,6 @@ fn the_schema_describes_what_the_commands_write() {
     let compare = [&["run", "g", "--json"], &variants[..]].concat();
     let commands = [
         (&compare[..], 2),
-        (&["report", "--by", "n", "-f", "n=[12]", "--json"], 2),
         (&["report", "--x-axis", "n", "--json"], 2),
         (&["run", "g", "--variant", "old=", "-r", "8", "-f", "n=1", "--json"], 0),
         (&["history", "--json"], 0),

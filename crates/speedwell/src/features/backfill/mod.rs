@@ -7,8 +7,8 @@
 use crate::features::bisect::measure::build_failure;
 use crate::history::project;
 use crate::options::{
-    BuildArgs, ExecutionArgs, MachineArgs, OriginArgs, OutputArgs, SelectionArgs, StoreArgs,
-    VariantArgs, instruction_counting, parse,
+    MachineArgs, OriginArgs, OutputArgs, SelectionArgs, StoreArgs, VariantArgs,
+    instruction_counting, parse,
 };
 use crate::progress::ProgressDisplay;
 use crate::run::measure_plan;
@@ -20,8 +20,8 @@ use speedwell_analysis as analysis;
 use speedwell_engine::execution::worktree;
 use speedwell_engine::execution::worktree::Checkout;
 use speedwell_engine::{
-    EventListener, MeasureRequest, PlanRequest, PreparedPlan, RevisionRequest, SamplingRequest,
-    SessionRequest, revisions, session_header,
+    BuildArgs, EventListener, ExecutionArgs, MeasureRequest, PlanRequest, PreparedPlan,
+    RevisionRequest, SamplingRequest, SessionRequest, revisions, session_header,
 };
 use speedwell_machine::environment::GitRepository;
 use speedwell_machine::process::{
@@ -145,7 +145,7 @@ impl BackfillArgs {
     fn measure_request(&self) -> anyhow::Result<MeasureRequest> {
         let plan = PlanRequest {
             sampling: self.sampling.clone(),
-            pin: self.pin.clone(),
+            execution: ExecutionArgs { pin: self.pin.clone(), ..ExecutionArgs::default() },
             counting: instruction_counting(&self.selection.metric.names, false),
             ..PlanRequest::default()
         };
@@ -158,10 +158,9 @@ impl BackfillArgs {
             &self.targets,
             &self.arguments,
             &VariantArgs::default(),
-            &ExecutionArgs::default(),
             plan,
         )?;
-        measuring.variants.build = self.build.build_request();
+        measuring.variants.build = self.build.clone();
         Ok(measuring)
     }
 

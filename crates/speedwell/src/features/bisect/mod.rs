@@ -7,8 +7,7 @@ pub mod measure;
 
 use crate::features::confirm;
 use crate::options::{
-    BuildArgs, ExecutionArgs, MachineArgs, OutputArgs, SelectionArgs, StoreArgs, VariantArgs,
-    instruction_counting, parse,
+    MachineArgs, OutputArgs, SelectionArgs, StoreArgs, VariantArgs, instruction_counting, parse,
 };
 use crate::progress::ProgressDisplay;
 use crate::{CommandStatus, status};
@@ -17,7 +16,7 @@ use clap::Args;
 use measure::BisectRequest;
 use speedwell_analysis::bisect::{self as analysis, BisectFindings, EndsComparison};
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
-use speedwell_engine::{PlanRequest, SamplingRequest, SessionRequest};
+use speedwell_engine::{BuildArgs, ExecutionArgs, PlanRequest, SamplingRequest, SessionRequest};
 use speedwell_machine::process::CpuSet;
 use speedwell_model::Session;
 use speedwell_report::{self as report, ReportSubject};
@@ -174,9 +173,12 @@ impl BisectArgs {
         );
         let plan = PlanRequest {
             sampling: self.sampling.clone(),
-            seed: self.seed,
-            pin: self.pin.clone(),
-            budget: self.budget,
+            execution: ExecutionArgs {
+                seed: self.seed,
+                pin: self.pin.clone(),
+                budget: self.budget,
+                ..ExecutionArgs::default()
+            },
             threshold: Some(self.threshold),
             counting: instruction_counting(&self.selection.metric.names, false),
             ..PlanRequest::default()
@@ -185,7 +187,6 @@ impl BisectArgs {
             &self.targets,
             &self.arguments,
             &VariantArgs::default(),
-            &ExecutionArgs::default(),
             plan,
         )?;
         let mut request = BisectRequest {
@@ -204,7 +205,7 @@ impl BisectArgs {
             request.suspect = Some(suspect);
             measuring = change_request;
         }
-        measuring.variants.build = self.build.build_request();
+        measuring.variants.build = self.build.clone();
         request.measuring = measuring;
         Ok(request)
     }

@@ -74,7 +74,7 @@ pub fn run(args: ConfirmArgs) -> anyhow::Result<CommandStatus> {
     }
     let mut request = MeasureRequest { plan: args.plan_request()?, ..MeasureRequest::default() };
     let variants = &mut request.variants;
-    variants.build = args.variants.build.build_request();
+    variants.build.clone_from(&args.variants.build);
     variants.arguments.clone_from(&args.arguments);
     confirm_changes(&parse_numbers(&args.targets)?, &request, &mut store, &task)
 }

@@ -5,7 +5,7 @@
 //! show how much the samples vary. `analysis::iterations` decides when samples are long enough and
 //! which number to try next. Start at [`run`].
 
-use crate::options::{ExecutionArgs, OutputArgs, SelectionArgs, VariantArgs, parse};
+use crate::options::{OutputArgs, SelectionArgs, VariantArgs, parse};
 use crate::progress::ProgressDisplay;
 use crate::run::execute_session;
 use crate::{CommandStatus, status};
@@ -18,8 +18,8 @@ use speedwell_analysis::iterations::{
 };
 use speedwell_engine::execution::SessionEnd;
 use speedwell_engine::{
-    EventListener, MeasureRequest, PlanRequest, PreparedPlan, SamplingRequest, SessionRequest,
-    check_processors, emit_warning, warn_if_busy,
+    EventListener, ExecutionArgs, MeasureRequest, PlanRequest, PreparedPlan, SamplingRequest,
+    SessionRequest, check_processors, emit_warning, warn_if_busy,
 };
 use speedwell_machine::process::CpuSet;
 use speedwell_model::{Case, Session, SessionEvent, StepFailure, quote};
@@ -156,7 +156,7 @@ impl IterationsArgs {
                 timeout: Some(self.timeout),
                 ..SamplingRequest::default()
             },
-            pin: self.pin.clone(),
+            execution: ExecutionArgs { pin: self.pin.clone(), ..ExecutionArgs::default() },
             ..PlanRequest::default()
         };
         let required = RequiredSteadiness { mean: self.cv, single: 2.0 * self.cv };
@@ -172,7 +172,6 @@ impl IterationsArgs {
                 &self.targets,
                 &self.arguments,
                 &self.variants,
-                &ExecutionArgs::default(),
                 plan,
             )?,
             runs: self.runs,

@@ -6,8 +6,8 @@
 pub mod measure;
 
 use crate::options::{
-    ComparisonArgs, ExecutionArgs, MeasureTask, OutputArgs, SelectionArgs, SnippetArgs, StoreArgs,
-    VariantArgs, language, parse, read_snippets,
+    ComparisonArgs, MeasureTask, OutputArgs, SelectionArgs, SnippetArgs, StoreArgs, VariantArgs,
+    language, parse, read_snippets,
 };
 use crate::stored_session::load_interrupted_plan;
 use crate::{CommandStatus, run as measuring};
@@ -15,7 +15,7 @@ use anyhow::ensure;
 use clap::Args;
 use measure::{SeriesLength, plan_series};
 use speedwell_engine::eval::{self, EvalRequest};
-use speedwell_engine::{PlanRequest, PreparedPlan, SamplingRequest};
+use speedwell_engine::{ExecutionArgs, PlanRequest, PreparedPlan, SamplingRequest};
 use speedwell_machine::process;
 use speedwell_model::{SnippetLanguage, SteadyRule};
 use speedwell_report as report;
@@ -143,10 +143,8 @@ impl WarmupArgs {
                 timeout: Some(self.timeout),
                 ..SamplingRequest::default()
             },
-            order: self.execution.order,
-            seed: self.execution.seed,
-            pin: self.execution.pin.clone(),
-            budget: self.execution.budget,
+            // The clock is that of the steady part, and disturbed runs are not repeated.
+            execution: ExecutionArgs { clock: None, reject: None, ..self.execution.clone() },
             confidence: self.comparison.confidence,
             threshold: self.comparison.threshold,
             ..PlanRequest::default()
@@ -162,7 +160,6 @@ impl WarmupArgs {
                     variants: self.variants.variant_request(&self.arguments)?,
                     plan,
                     shares_process: false,
-                    is_trial: self.execution.test,
                 };
                 eval::plan_snippets(request, &mut task.progress_display())
             }
@@ -171,7 +168,6 @@ impl WarmupArgs {
                     &self.targets,
                     &self.arguments,
                     &self.variants,
-                    &self.execution,
                     plan,
                 )?;
                 PreparedPlan::read(&request, &mut task.progress_display())
