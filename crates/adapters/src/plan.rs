@@ -10,7 +10,7 @@ mod shard;
 pub use shard::{PlanShard, RelocationMap, ShardOfPlan};
 
 use crate::layout::RunLayout;
-use crate::{BenchmarkJob, SourceKind};
+use crate::{BenchmarkJob, RunContext, SourceKind};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,8 @@ use speedwell_model::{
     RunOrder, SamplingOptions, SessionDesign, StoppingDesign, Variant, seed_of_step,
 };
 use std::collections::{BTreeSet, HashSet};
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// Draws the random order of the runs inside blocks.
 #[derive(Debug)]
@@ -154,6 +156,32 @@ impl SessionPlan {
         let SessionDesign { layout, seed, .. } = self.design;
         let variant = slot.variant as u32;
         RunLayout::new(layout, seed, slot.index, slot.build, variant)
+    }
+
+    /// Returns the context of a run that belongs to no slot, such as a trial.
+    pub fn extra_run_context<'a>(
+        &'a self,
+        variant: &'a Variant,
+        program: PathBuf,
+    ) -> RunContext<'a> {
+        RunContext {
+            variant,
+            program,
+            slot: 0,
+            ordinal: 0,
+            repeated: 0,
+            seed: self.design.seed,
+            limit: Duration::from_millis(self.sampling.timeout_ms),
+            samples: self.sampling.samples,
+            requested: self.sampling.requested,
+            is_series: false,
+            pin: self.pin.as_ref(),
+            layout: RunLayout::default(),
+            experiment: None,
+            kept: None,
+            counting: None,
+            clock: self.sampling.clock,
+        }
     }
 
     /// Returns all slots in execution order: round by round, with one block of every case in each

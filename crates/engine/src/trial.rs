@@ -4,7 +4,7 @@
 use crate::execution::SessionEnd;
 use crate::{EventListener, PreparedPlan};
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_adapters::{self as adapters, BenchmarkJob, RunContext, RunLayout, RunOutcome};
+use speedwell_adapters::{self as adapters, BenchmarkJob, RunContext, RunOutcome};
 use speedwell_config::experiment::Experiment;
 use speedwell_machine::process::is_interrupt_requested;
 use speedwell_model::{FailureCause, Run, SessionEvent, SessionObserver, StepFailure};
@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use std::iter::repeat_n;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
-use std::time::Duration;
 
 /// Result of a trial.
 #[derive(Debug)]
@@ -167,23 +166,11 @@ fn run_worker(
             return;
         };
         let variant = &plan.variants[slot % variants];
+        let program = adapters::resolve_program_for(&job.source, variant);
         let context = RunContext {
-            variant,
-            program: adapters::resolve_program_for(&job.source, variant),
             slot: slot as u32,
-            ordinal: 0,
-            repeated: 0,
-            counting: None,
-            clock: plan.sampling.clock,
-            seed: plan.design.seed,
-            limit: Duration::from_millis(plan.sampling.timeout_ms),
-            samples: plan.sampling.samples,
-            requested: plan.sampling.requested,
-            is_series: false,
-            pin: plan.pin.as_ref(),
-            layout: RunLayout::default(),
             experiment,
-            kept: None,
+            ..plan.extra_run_context(variant, program)
         };
         // Sending fails only if the receiver has stopped.
         if sender.send(TrialEvent::Begins(slot)).is_err()

@@ -7,7 +7,7 @@ use crate::options::MeasureTask;
 use anyhow::Context;
 use speedwell_adapters::experiment::{self as adapters, ProfileRequest};
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_adapters::{RunContext, RunLayout, own_program};
+use speedwell_adapters::{RunContext, own_program};
 use speedwell_analysis::experiment::{
     WantedProfile, analyze_experiment, recorded_requests, wanted_profiles,
 };
@@ -20,7 +20,6 @@ use speedwell_machine::process::is_interrupt_requested;
 use speedwell_model::assignment::{ProfilingOptions, ProfilingTool};
 use speedwell_model::{Case, ProfileRecording, Session, SessionEvent};
 use speedwell_store::Store;
-use std::time::Duration;
 
 /// Records the profiles that the definition file requests, and stores them with the session. With
 /// `--profile`, ignores the file's conditions and profiles all cases except those of benchmark
@@ -158,22 +157,11 @@ fn record_case(
         variant.name
     )))?;
     let context = RunContext {
-        variant,
-        program: own_program(),
         slot: slot.index,
-        ordinal: 0,
-        repeated: 0,
-        counting: None,
         clock: Default::default(),
         seed: slot.seed(plan.design.seed),
-        limit: Duration::from_millis(plan.sampling.timeout_ms),
-        samples: plan.sampling.samples,
-        requested: plan.sampling.requested,
-        is_series: false,
-        pin: plan.pin.as_ref(),
-        layout: RunLayout::default(),
         experiment: Some(experiment),
-        kept: None,
+        ..plan.extra_run_context(variant, own_program())
     };
     let profile = adapters::record_profile(&plan.jobs[job_index], &context, request);
     Ok(profile.map(|profile| ProfileRecording {

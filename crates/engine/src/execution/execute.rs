@@ -644,23 +644,19 @@ pub(crate) fn run_context<'a>(
     experiment: Option<&'a Experiment>,
 ) -> RunContext<'a> {
     let variant = &plan.variants[slot.variant];
+    let job = &plan.jobs[slot.job];
     RunContext {
-        variant,
-        program: adapters::resolve_program_for(&plan.jobs[slot.job].source, variant),
         slot: slot.index,
         ordinal: slot.ordinal,
         repeated: slot.repeated,
         seed: slot.seed(plan.design.seed),
-        limit: Duration::from_millis(plan.sampling.timeout_ms),
-        samples: plan.jobs[slot.job].samples.unwrap_or(plan.sampling.samples),
-        requested: plan.sampling.requested,
+        samples: job.samples.unwrap_or(plan.sampling.samples),
         is_series: plan.design.steady.is_some(),
         pin,
         layout: plan.run_layout(slot),
         experiment,
-        kept: None,
         counting: plan.design.counting.as_ref(),
-        clock: plan.sampling.clock,
+        ..plan.extra_run_context(variant, adapters::resolve_program_for(&job.source, variant))
     }
 }
 

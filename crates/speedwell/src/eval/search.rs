@@ -6,7 +6,7 @@
 
 use anyhow::ensure;
 use speedwell_adapters::snippet::{self, HarnessFailure, LiveHarness, expected_duration};
-use speedwell_adapters::{self as adapters, BenchmarkJob, RunContext, RunLayout};
+use speedwell_adapters::{self as adapters, BenchmarkJob, RunContext};
 use speedwell_analysis::scaling::{self, ConcurrencyLevel, NextLevel, SaturationRules};
 use speedwell_engine::eval::{EvalRequest, plan_snippets};
 use speedwell_engine::execution::SessionEnd;
@@ -84,23 +84,12 @@ pub fn search_snippets(
     let mut failed = false;
     for job in &plan.jobs {
         for variant in &plan.variants {
+            let program = adapters::resolve_program_for(&job.source, variant);
             let context = RunContext {
-                variant,
-                program: adapters::resolve_program_for(&job.source, variant),
                 slot: search.slot,
-                ordinal: 0,
-                repeated: 0,
-                counting: None,
                 clock: Default::default(),
                 seed: 0,
-                layout: RunLayout::default(),
-                experiment: None,
-                kept: None,
-                limit: search.limit,
-                samples: search.samples,
-                requested: plan.sampling.requested,
-                is_series: false,
-                pin: plan.pin.as_ref(),
+                ..plan.extra_run_context(variant, program)
             };
             failed |= !search.search_snippet(&job.under(variant), variant, &context)?;
         }
