@@ -65,19 +65,7 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Execution", conflicts_with_all = ["list", "test", "no_save"])]
     pub dashboard: bool,
     #[command(flatten)]
-    pub fleet: FleetArgs,
-    #[command(flatten)]
-    pub comparison: ComparisonArgs,
-    #[command(flatten)]
-    pub study: StudyArgs,
-    #[command(flatten)]
-    pub output: OutputArgs,
-    #[command(flatten)]
-    pub store: StoreArgs,
-    #[command(flatten)]
-    pub origin: OriginArgs,
-    #[command(flatten)]
-    pub owing: PushTarget,
+    pub results: ResultArgs,
 }
 
 impl RunArgs {
@@ -105,7 +93,7 @@ impl RunArgs {
             layout: self.layout.build_layout()?,
             ..self.execution.plan_request(
                 &self.sampling,
-                &self.comparison,
+                &self.results.comparison,
                 &self.selection.metric.names,
             )
         })
@@ -113,26 +101,56 @@ impl RunArgs {
 
     /// Builds the task.
     pub fn measure_task(&self) -> MeasureTask {
+        let metrics = &self.selection.metric.names;
         MeasureTask {
-            settings: self.comparison.analysis_settings(
-                &self.execution.report_metrics(&self.selection.metric.names),
-                None,
-            ),
-            fail_on: self.comparison.fail_on,
-            gate_options: self.comparison.gate_options(&self.selection.metric.names),
-            divides_runs: self.sampling.divides_runs(),
-            steady: self.sampling.steady_rule(self.execution.clock),
-            execution: self.execution.clone(),
             profile: self.profile,
-            has_given_order: false,
+            ..self.results.measure_task(&self.execution, &self.sampling, metrics)
+        }
+    }
+}
+
+/// Options of results: which machines measure them, and how they are compared, reported and stored.
+#[derive(Debug, Args)]
+pub struct ResultArgs {
+    #[command(flatten)]
+    pub fleet: FleetArgs,
+    #[command(flatten)]
+    pub comparison: ComparisonArgs,
+    #[command(flatten)]
+    pub study: StudyArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub store: StoreArgs,
+    #[command(flatten)]
+    pub origin: OriginArgs,
+    #[command(flatten)]
+    pub owing: PushTarget,
+}
+
+impl ResultArgs {
+    /// Builds a task whose session `run` can resume.
+    pub fn measure_task(
+        &self,
+        execution: &ExecutionArgs,
+        sampling: &SamplingRequest,
+        metrics: &[String],
+    ) -> MeasureTask {
+        MeasureTask {
+            settings: self.comparison.analysis_settings(&execution.report_metrics(metrics), None),
+            fail_on: self.comparison.fail_on,
+            gate_options: self.comparison.gate_options(metrics),
+            divides_runs: sampling.divides_runs(),
+            steady: sampling.steady_rule(execution.clock),
+            execution: execution.clone(),
             fleet: self.fleet.clone(),
             study: self.study.clone(),
             output: self.output.clone(),
             store: self.store.clone(),
             origin: self.origin.clone(),
             owing: self.owing.clone(),
-            style: None,
             resume_command: "run",
+            ..MeasureTask::default()
         }
     }
 }
