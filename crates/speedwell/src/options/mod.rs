@@ -25,8 +25,8 @@ pub use fleet::{FleetArgs, FleetGeneratorArgs, find_fleet_file as fleet_file};
 pub use load::{Concurrency, LoadArgs, SearchArgs, load_mode};
 pub use output::{OutputArgs, check_outputs};
 pub use run::{
-    ExecutionArgs, LayoutArgs, MeasureTask, ResultArgs, RunArgs, SelectionArgs, StudyArgs,
-    instruction_counting,
+    ExecutionArgs, LayoutArgs, MeasureTask, ResultArgs, RevisionMeasuringArgs, RunArgs,
+    SelectionArgs, StudyArgs,
 };
 pub use speedwell_analysis::gate::FailOn;
 #[cfg(feature = "serve")]

@@ -210,6 +210,44 @@ impl ExecutionArgs {
     }
 }
 
+/// Options of the commands that measure revisions: how to measure them, and where the results go.
+#[derive(Debug, Args)]
+pub struct RevisionMeasuringArgs {
+    /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
+    #[arg(long, value_name = "CPUS", help_heading = "Execution")]
+    pub pin: Option<CpuSet>,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+    #[command(flatten)]
+    pub sampling: SamplingRequest,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+impl RevisionMeasuringArgs {
+    /// Builds the request without the revisions, which become variants later.
+    ///
+    /// # Errors
+    /// Fails if settings cannot be parsed.
+    pub fn measure_request(
+        &self,
+        targets_and_values: &[String],
+        arguments: &[String],
+        plan: PlanRequest,
+    ) -> anyhow::Result<MeasureRequest> {
+        let plan = PlanRequest {
+            sampling: self.sampling.clone(),
+            pin: self.pin.clone(),
+            counting: instruction_counting(&self.selection.metric.names, false),
+            ..plan
+        };
+        let (variants, execution) = (VariantArgs::default(), ExecutionArgs::default());
+        self.selection.measure_request(targets_and_values, arguments, &variants, &execution, plan)
+    }
+}
+
 /// How a measuring command executes plans, and what happens to the results.
 #[derive(Debug, Default)]
 pub struct MeasureTask {
@@ -417,7 +455,7 @@ impl ExecutionArgs {
 }
 
 /// Returns how to count instructions, if `metrics` requests it.
-pub fn instruction_counting(metrics: &[String], cache_model: bool) -> Option<InstructionCounting> {
+fn instruction_counting(metrics: &[String], cache_model: bool) -> Option<InstructionCounting> {
     let is_requested = |metric: &str| metrics.iter().any(|name| name == metric);
     is_requested(Metric::INSTRUCTIONS).then(|| InstructionCounting {
         tool: String::new(),
