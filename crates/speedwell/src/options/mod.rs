@@ -34,4 +34,4 @@ pub use store::mark_known;
 pub use store::{
     DatabaseArgs, MachineArgs, OriginArgs, PushTarget, StoreArgs, env_variable, read_token_file,
 };
-pub use variants::{BuildArgs, VariantArgs};
+pub use variants::{BuildArgs, RevisionProgramArgs, VariantArgs};

@@ -53,6 +53,18 @@ pub struct BuildArgs {
     pub build_timeout: Duration,
 }
 
+/// What to build from each revision of a range.
+#[derive(Debug, Args)]
+pub struct RevisionProgramArgs {
+    /// Program built from each revision, to run the targets
+    ///
+    /// The path is relative to the current folder.
+    #[arg(long, value_name = "PROGRAM", help_heading = "Search")]
+    pub program: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Search")]
+    pub build: BuildArgs,
+}
+
 impl BuildArgs {
     pub fn build_request(&self) -> BuildRequest {
         BuildRequest { command: self.build.clone(), limit: self.build_timeout }

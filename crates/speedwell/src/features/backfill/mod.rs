@@ -4,9 +4,9 @@
 //! depend on the measured values. Revisions are built and measured one after the other, and each
 //! result is stored immediately. The module `revisions` builds a revision. Start at [`run`].
 
-use crate::features::bisect::measure::{build_failure, parse_range};
+use crate::features::bisect::measure::{LIST_TIMEOUT, build_failure, parse_range};
 use crate::history::project;
-use crate::options::{BuildArgs, MachineArgs, OriginArgs, RevisionMeasuringArgs, parse};
+use crate::options::{MachineArgs, OriginArgs, RevisionMeasuringArgs, RevisionProgramArgs, parse};
 use crate::progress::ProgressDisplay;
 use crate::run::measure_plan;
 use crate::{CommandStatus, status};
@@ -31,7 +31,6 @@ use speedwell_model::{
 use speedwell_report::{self as report, BackfillLine, BackfillOutcome, ReportSubject};
 use speedwell_store::Store;
 use std::collections::{BTreeSet, BinaryHeap};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Measure old revisions to fill gaps in the history
@@ -64,13 +63,8 @@ pub struct BackfillArgs {
     /// Revisions that already have a point are counted. Finding a change needs at least 21 points.
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = parse_points, help_heading = "Search")]
     points: usize,
-    /// Program built from each revision, to run the targets
-    ///
-    /// The path is relative to the current folder.
-    #[arg(long, value_name = "PROGRAM", help_heading = "Search")]
-    program: Option<PathBuf>,
-    #[command(flatten, next_help_heading = "Search")]
-    build: BuildArgs,
+    #[command(flatten)]
+    built: RevisionProgramArgs,
     /// Start no further revision once this much time has passed
     ///
     /// The time includes builds.
@@ -141,7 +135,7 @@ impl BackfillArgs {
         );
         let plan = PlanRequest::default();
         let mut measuring = self.measuring.measure_request(&self.targets, &self.arguments, plan)?;
-        measuring.variants.build = self.build.build_request();
+        measuring.variants.build = self.built.build.build_request();
         Ok(measuring)
     }
 
@@ -157,9 +151,6 @@ impl BackfillArgs {
         }
     }
 }
-
-/// Timeout for git to list the revisions of a range.
-const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A revision with its outcome and, if it failed, the reason.
 type RevisionOutcome = (BackfillLine, Option<String>);
@@ -306,7 +297,7 @@ fn plan_revision(
     measuring.variants.revisions = vec![RevisionRequest {
         variant: 0,
         revision: revision.to_owned(),
-        program: args.program.clone(),
+        program: args.built.program.clone(),
         names_variant: true,
     }];
     let mut plans = PreparedPlan::read(&measuring, listener)?;

@@ -36,7 +36,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Timeout for git to list the revisions of a range.
-const LIST_TIMEOUT: Duration = Duration::from_secs(120);
+pub const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Maximum number of worktrees. Once it is reached, all worktrees but those of the two ends are
 /// released.

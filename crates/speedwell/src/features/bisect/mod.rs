@@ -6,7 +6,7 @@
 pub mod measure;
 
 use crate::features::confirm;
-use crate::options::{BuildArgs, MachineArgs, RevisionMeasuringArgs, StoreArgs, parse};
+use crate::options::{MachineArgs, RevisionMeasuringArgs, RevisionProgramArgs, StoreArgs, parse};
 use crate::progress::ProgressDisplay;
 use crate::{CommandStatus, status};
 use anyhow::{Context, ensure};
@@ -18,7 +18,6 @@ use speedwell_engine::{PlanRequest, SamplingRequest, SessionRequest};
 use speedwell_model::Session;
 use speedwell_report::{self as report, ReportSubject};
 use speedwell_store::Store;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Find the revision that changed a benchmark
@@ -66,13 +65,8 @@ pub struct BisectArgs {
     /// The search then follows the longest path from GOOD to BAD.
     #[arg(long, help_heading = "Search")]
     all_parents: bool,
-    /// Program built from each revision, to run the targets
-    ///
-    /// The path is relative to the current folder.
-    #[arg(long, value_name = "PROGRAM", help_heading = "Search")]
-    program: Option<PathBuf>,
-    #[command(flatten, next_help_heading = "Search")]
-    build: BuildArgs,
+    #[command(flatten)]
+    built: RevisionProgramArgs,
     /// Smallest change that matters
     ///
     /// There is no search if the ends differ by less.
@@ -172,7 +166,7 @@ impl BisectArgs {
         let mut request = BisectRequest {
             range: self.range.clone().unwrap_or_default(),
             along_all_parents: self.all_parents,
-            program: self.program.clone(),
+            program: self.built.program.clone(),
             metric: self.measuring.selection.metric.names.first().cloned(),
             with_own_benchmarks: self.with_own_benchmarks,
             ..BisectRequest::default()
@@ -185,7 +179,7 @@ impl BisectArgs {
             request.suspect = Some(suspect);
             measuring = change_request;
         }
-        measuring.variants.build = self.build.build_request();
+        measuring.variants.build = self.built.build.build_request();
         request.measuring = measuring;
         Ok(request)
     }
