@@ -392,26 +392,10 @@ impl ModuleLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::StartMode;
     use std::os::unix::fs::PermissionsExt;
 
     fn test_job(kind: SourceKind, folder: &Path, name: &str) -> BenchmarkJob {
-        BenchmarkJob {
-            source: BenchmarkSource::new(kind, &folder.join(name), folder, folder),
-            label: name.to_owned(),
-            route: StartMode::Direct,
-            flags: Vec::new(),
-            arguments: Vec::new(),
-            names: Vec::new(),
-            in_suite: None,
-            test: false,
-            http_tool: None,
-            unavailable: None,
-            case: None,
-            snippet: None,
-            samples: None,
-            measured: None,
-        }
+        BenchmarkJob::new(BenchmarkSource::new(kind, &folder.join(name), folder, folder), name)
     }
 
     /// Names of the files in `folder` that determine a run.

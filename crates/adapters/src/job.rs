@@ -93,12 +93,7 @@ pub struct BenchmarkSource {
 
 impl BenchmarkSource {
     /// Creates a source below `root`, named after its relative path unless it is renamed later.
-    pub(crate) fn new(
-        kind: SourceKind,
-        file: &Path,
-        root: &Path,
-        directory: &Path,
-    ) -> BenchmarkSource {
+    pub fn new(kind: SourceKind, file: &Path, root: &Path, directory: &Path) -> BenchmarkSource {
         let name = file.strip_prefix(root).unwrap_or(file).to_string_lossy();
         BenchmarkSource {
             kind,
@@ -237,20 +232,8 @@ impl DescribeRequest {
     /// Builds a job without values: the common part of all cases of a file.
     pub(crate) fn draft_job(&self) -> BenchmarkJob {
         BenchmarkJob {
-            source: self.source.clone(),
-            label: self.source.name.clone(),
-            route: StartMode::Direct,
-            flags: Vec::new(),
-            arguments: Vec::new(),
-            names: Vec::new(),
-            in_suite: None,
             test: self.trial != TrialMode::No,
-            http_tool: None,
-            unavailable: None,
-            case: None,
-            snippet: None,
-            samples: None,
-            measured: None,
+            ..BenchmarkJob::new(self.source.clone(), &self.source.name)
         }
     }
 
@@ -333,6 +316,26 @@ pub struct BenchmarkJob {
 }
 
 impl BenchmarkJob {
+    /// Creates a job that only starts the program, without flags, arguments or a case.
+    pub fn new(source: BenchmarkSource, label: &str) -> BenchmarkJob {
+        BenchmarkJob {
+            source,
+            label: label.to_owned(),
+            route: StartMode::Direct,
+            flags: Vec::new(),
+            arguments: Vec::new(),
+            names: Vec::new(),
+            in_suite: None,
+            test: false,
+            http_tool: None,
+            unavailable: None,
+            case: None,
+            snippet: None,
+            samples: None,
+            measured: None,
+        }
+    }
+
     /// Returns the case; without values if the description does not give it.
     pub(crate) fn known_case(&self) -> Case {
         self.case.clone().unwrap_or_else(|| Case::new(&self.source.name, Vec::new()))

@@ -415,8 +415,9 @@ fn push_block(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{BenchmarkSource, StartMode};
+    use crate::BenchmarkSource;
     use speedwell_model::{ComparedClock, RunCount, SampleDivision};
+    use std::path::Path;
 
     #[test]
     fn a_seed_always_gives_the_same_order() {
@@ -438,44 +439,16 @@ pub(crate) mod tests {
         assert!(counts.values().all(|&count| (885..=1115).contains(&count)), "{counts:?}");
     }
 
-    fn test_job() -> BenchmarkJob {
-        let source = BenchmarkSource {
-            kind: SourceKind::Fake,
-            name: "g/b".into(),
-            file: "/b".into(),
-            root: "/".into(),
-            directory: "/".into(),
-            definition: None,
-            suite: None,
-            user_suites: Vec::new(),
-            is_artifact: false,
-        };
-        BenchmarkJob {
-            source,
-            label: "g/b".into(),
-            route: StartMode::Direct,
-            flags: vec![],
-            arguments: vec![],
-            names: vec![],
-            in_suite: None,
-            test: false,
-            http_tool: None,
-            unavailable: None,
-            case: None,
-            snippet: None,
-            samples: None,
-            measured: None,
-        }
-    }
-
     pub(super) fn test_plan(
         jobs: usize,
         variants: &[&str],
         runs: u32,
         order: RunOrder,
     ) -> SessionPlan {
+        let root = Path::new("/");
+        let source = BenchmarkSource::new(SourceKind::Fake, Path::new("/g/b"), root, root);
         let jobs =
-            (0..jobs).map(|number| BenchmarkJob { label: format!("g/b n={number}"), ..test_job() });
+            (0..jobs).map(|number| BenchmarkJob::new(source.clone(), &format!("g/b n={number}")));
         SessionPlan {
             jobs: jobs.collect(),
             variants: variants.iter().map(|name| Variant::plain(*name)).collect(),

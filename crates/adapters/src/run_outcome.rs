@@ -585,9 +585,10 @@ fn add_http_metrics(http: &Json, result: &mut RunResult) -> Option<FailureCause>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SourceKind;
+    use crate::{BenchmarkSource, SourceKind};
     use serde_json::json;
     use speedwell_machine::process::ChildConversation;
+    use std::path::Path;
 
     fn rate(rate: Json) -> ReportedRate {
         ReportedRate { rate, elapsed_ns: Some(2_000_000_000), http: None }
@@ -651,33 +652,9 @@ mod tests {
         for line in lines {
             events.handle_line(line.as_bytes());
         }
-        let source = BenchmarkSource {
-            kind: SourceKind::Cpp,
-            name: "g/b.cpp".into(),
-            file: "/g/b.cpp".into(),
-            root: "/".into(),
-            directory: "/".into(),
-            definition: None,
-            suite: None,
-            user_suites: Vec::new(),
-            is_artifact: false,
-        };
-        let job = BenchmarkJob {
-            source,
-            label: "g/b/x".into(),
-            route: crate::StartMode::Direct,
-            flags: Vec::new(),
-            arguments: Vec::new(),
-            names: Vec::new(),
-            in_suite: None,
-            test: false,
-            http_tool: None,
-            unavailable: None,
-            case: None,
-            snippet: None,
-            samples: None,
-            measured: None,
-        };
+        let root = Path::new("/");
+        let source = BenchmarkSource::new(SourceKind::Cpp, Path::new("/g/b.cpp"), root, root);
+        let job = BenchmarkJob::new(source, "g/b/x");
         let (result, fault) = observe_case(&job, &events);
         (result.expect("something was reported"), fault)
     }

@@ -504,6 +504,7 @@ pub fn verdict_of_change(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use speedwell_fixtures::measured_point;
     use speedwell_model::PointKind;
 
     /// Points with these values at positions 0, 1, 2 ...
@@ -514,15 +515,7 @@ pub(crate) mod tests {
             revision: Arc::new(Revision { id: format!("r{place}"), ..Revision::default() }),
             position: place,
             machine: 1,
-            point: HistoryPoint {
-                value,
-                interval: None,
-                runs: 1,
-                spread: None,
-                kind: PointKind::Measured,
-                is_dirty: false,
-                benchmark_digest: None,
-            },
+            point: measured_point(value),
         };
         (0..).zip(values).map(point).collect()
     }

@@ -8,7 +8,7 @@
 use crate::{EventListener, PlanRequest, PreparedPlan, VariantRequest, measured_code, revisions};
 use anyhow::{Context, bail, ensure};
 use speedwell_adapters::discover::{BenchmarkSelection, DiscoveredBenchmarks};
-use speedwell_adapters::{BenchmarkJob, BenchmarkSource, SourceKind, StartMode};
+use speedwell_adapters::{BenchmarkJob, BenchmarkSource, SourceKind};
 use speedwell_model::{
     Case, ParameterValue, SampleDivision, SampleLength, Snippet, SnippetLanguage, Variant,
 };
@@ -146,31 +146,17 @@ fn build_job(
         name.into_iter().chain(row.iter().cloned()).chain(concurrency).collect(),
     );
     let directory = std::env::current_dir()?;
+    let kind = SourceKind::Snippet(request.language);
+    let source = BenchmarkSource {
+        name: benchmark,
+        ..BenchmarkSource::new(kind, &directory, &directory, &directory)
+    };
+    let label = case.id();
     Ok(BenchmarkJob {
-        source: BenchmarkSource {
-            kind: SourceKind::Snippet(request.language),
-            name: benchmark,
-            file: directory.clone(),
-            root: directory.clone(),
-            directory,
-            definition: None,
-            suite: None,
-            user_suites: Vec::new(),
-            is_artifact: false,
-        },
-        label: case.id(),
-        route: StartMode::Direct,
-        flags: Vec::new(),
-        arguments: Vec::new(),
-        names: Vec::new(),
-        in_suite: None,
         test: request.plan.execution.test,
-        http_tool: None,
-        unavailable: None,
         case: Some(case),
         snippet: snippet.map(|named| named.snippet.clone()),
-        samples: None,
-        measured: None,
+        ..BenchmarkJob::new(source, &label)
     })
 }
 

@@ -5,7 +5,7 @@
 //! difference before committing it.
 
 use crate::*;
-use speedwell_analysis::validity::{FindingSeverity, ValidityCheck, ValidityFinding};
+use speedwell_analysis::validity::{ValidityCheck, ValidityFinding};
 use speedwell_analysis::{AnalysisFindings, CalibratedCase, CalibrationFindings};
 use speedwell_model::stored::{AuditEntry, StoredBenchmark, StoredCalibration, StoredToken};
 use speedwell_model::{Case, NoiseCalibration};
@@ -24,7 +24,7 @@ fn documents() -> Vec<Document> {
             report_live(&LiveState::default()),
             list_planned_cases(&[], false, None),
             report_trial(&trial(), &output),
-            report_validity(&[validity_finding()]),
+            report_validity(&[ValidityFinding::amber(ValidityCheck::Impossible, "", "")]),
             report_outbox(&[]),
         ])
         .collect()
@@ -129,20 +129,6 @@ fn trial() -> TrialOutcome {
         cases: 1,
         is_experiment: false,
         failures: Vec::new(),
-    }
-}
-
-fn validity_finding() -> ValidityFinding {
-    ValidityFinding {
-        check: ValidityCheck::Impossible,
-        level: FindingSeverity::Amber,
-        cases: Vec::new(),
-        names: Vec::new(),
-        variants: Vec::new(),
-        runs: Vec::new(),
-        pairs: Vec::new(),
-        says: String::new(),
-        remedy: String::new(),
     }
 }
 

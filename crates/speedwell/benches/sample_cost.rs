@@ -14,7 +14,7 @@
 use speedwell_adapters::discover::{BenchmarkSelection, discover_benchmarks, find_sources};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{self as adapters, KnownAdapters};
-use speedwell_engine::PlanRequest;
+use speedwell_engine::{ExecutionArgs, PlanRequest};
 use speedwell_machine::process::{ProcessEnd, ProcessSpec, run_child};
 use speedwell_model::{Variant, median};
 use std::path::{Path, PathBuf};
@@ -160,7 +160,8 @@ fn plan(file: &Path, sets: &[(&str, &str)]) -> SessionPlan {
         environment: vec![("NODE_EXTRA_CA_CERTS".into(), String::new())],
         ..Variant::plain("bench")
     };
-    PlanRequest { seed: Some(1), ..PlanRequest::default() }.build_plan(vec![variant], &suite)
+    let execution = ExecutionArgs { seed: Some(1), ..ExecutionArgs::default() };
+    PlanRequest { execution, ..PlanRequest::default() }.build_plan(vec![variant], &suite)
 }
 
 /// Measures the process of one sample, without ours.

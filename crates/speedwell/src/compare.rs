@@ -103,7 +103,7 @@ fn program_sides(
         let locations: Vec<String> = locations.cloned().collect();
         speedwell_engine::check_paired_targets(&locations, &std::env::current_dir()?)?;
     }
-    let mut progress = ProgressDisplay::new(&args.output);
+    let mut progress = ProgressDisplay::new(&args.results.output);
     let emitter = speedwell_engine::shared_emitter(&mut progress);
     let sides = operands.iter().filter_map(|operand| {
         operand::program_side(operand, &args.arguments, &emitter).transpose()
@@ -158,13 +158,13 @@ fn compare_with_results(
     for operand in operands {
         let is_measured = sides.iter().any(|side| side.variant.name == operand.label);
         let read = || {
-            let store = &mut || args.store.open_to_read();
+            let store = &mut || args.results.store.open_to_read();
             let operand = std::slice::from_ref(operand);
             source::read_with_name(operand, common_name.as_deref(), &selection, store)
         };
         others.push(if is_measured { None } else { read()?.pop() });
     }
-    source::check_outputs(operands, &args.output)?;
+    source::check_outputs(operands, &args.results.output)?;
     let (session, ended) = run::measure_session(plans, &mut store, &task)?;
     let result_sessions = others.iter().flatten().map(|source| &source.session);
     stored_session::check_metrics(result_sessions.chain([&session]), &settings)?;
@@ -177,7 +177,7 @@ fn compare_with_results(
         })
         .collect();
     let mut findings = analysis::compare_sources(&sources, &settings);
-    args.store.mark_findings(&mut findings, &source_sessions(&sources));
+    args.results.store.mark_findings(&mut findings, &source_sessions(&sources));
     let status = print_comparison(&findings, &sources, &settings, args)?;
     Ok(ended.combine_with_gate(status))
 }
@@ -188,9 +188,10 @@ fn source_sessions<'a>(sources: &[LabelledSession<'a>]) -> Vec<&'a Session> {
 
 fn compare_results(operands: &[SourceOperand], args: &RunArgs) -> anyhow::Result<CommandStatus> {
     let selection = args.selection.build_selection(&[], TrialMode::No)?;
-    source::check_outputs(operands, &args.output)?;
-    let mut sources = source::read_sources(operands, &selection, &mut || args.store.open_to_read())
-        .map_err(|error| explain_mistake(error, operands))?;
+    source::check_outputs(operands, &args.results.output)?;
+    let mut sources =
+        source::read_sources(operands, &selection, &mut || args.results.store.open_to_read())
+            .map_err(|error| explain_mistake(error, operands))?;
     let settings = analysis_settings(args);
     source::reject_identical(&sources)?;
     match (settings.baseline.as_deref(), &mut sources[..]) {
@@ -203,7 +204,7 @@ fn compare_results(operands: &[SourceOperand], args: &RunArgs) -> anyhow::Result
     stored_session::check_metrics(sources.iter().map(|source| &source.session), &settings)?;
     let sources: Vec<LabelledSession<'_>> = sources.iter().map(ResultSource::labelled).collect();
     let mut findings = sources::compare_sources(&sources, &settings)?;
-    args.store.mark_findings(&mut findings, &source_sessions(&sources));
+    args.results.store.mark_findings(&mut findings, &source_sessions(&sources));
     print_comparison(&findings, &sources, &settings, args)
 }
 
@@ -222,7 +223,7 @@ fn put_first(sources: &mut [ResultSource], name: &str) -> anyhow::Result<()> {
 
 fn analysis_settings(args: &RunArgs) -> AnalysisSettings {
     let baseline = args.variants.baseline.as_deref();
-    args.comparison.analysis_settings(&args.selection.metric.names, baseline)
+    args.results.comparison.analysis_settings(&args.selection.metric.names, baseline)
 }
 
 /// Prints the document and returns the exit status of the gate.
@@ -232,13 +233,13 @@ fn print_comparison(
     settings: &AnalysisSettings,
     args: &RunArgs,
 ) -> anyhow::Result<CommandStatus> {
-    let output = args.output.report_settings();
-    let study = args.study.study_choice();
+    let output = args.results.output.report_settings();
+    let study = args.results.study.study_choice();
     let document = sources::report_sources(sources, findings, &study, settings, &output)?;
-    let gate = CommandGate::new(findings, args.comparison.fail_on, || {
+    let gate = CommandGate::new(findings, args.results.comparison.fail_on, || {
         sources::compare_sources(sources, &every_metric(settings)?).ok()
     });
-    let status = gate.print_report(document, &args.output)?;
+    let status = gate.print_report(document, &args.results.output)?;
     sources::check_rows(findings, sources)?;
     Ok(status)
 }
@@ -296,7 +297,7 @@ fn compare_profiles(
     if old.unit != new.unit {
         bail!("the costs of '{}' and '{}' have different units", old_name.label, new_name.label);
     }
-    if args.comparison.fail_on != FailOn::Never {
+    if args.results.comparison.fail_on != FailOn::Never {
         bail!(
             "--fail-on needs a verdict, but profiles have none: they show where costs differ, not whether a difference is more than noise"
         );
@@ -304,7 +305,8 @@ fn compare_profiles(
     let sides = [(old_name, old), (new_name, new)]
         .map(|(operand, profile)| ProfileSide { label: &operand.label, profile });
     let difference = profile::explain_difference(old, new);
-    let document = report::report_profiles(sides, &difference, &args.output.report_settings());
-    args.output.print_document(&document)?;
+    let document =
+        report::report_profiles(sides, &difference, &args.results.output.report_settings());
+    args.results.output.print_document(&document)?;
     Ok(CommandStatus::DONE)
 }

@@ -237,17 +237,8 @@ fn a_failed_step_prevents_judging_and_a_skip_does_not() {
 fn red_findings_prevent_judging_and_amber_findings_do_not() {
     let answer_with = |level| {
         let mut findings = find_all_metrics(&imported_session(8, &[1.0]));
-        let finding = ValidityFinding {
-            check: ValidityCheck::Impossible,
-            level,
-            cases: Vec::new(),
-            names: Vec::new(),
-            variants: Vec::new(),
-            runs: Vec::new(),
-            pairs: Vec::new(),
-            says: String::new(),
-            remedy: String::new(),
-        };
+        let finding =
+            ValidityFinding { level, ..ValidityFinding::amber(ValidityCheck::Impossible, "", "") };
         findings.validity = vec![finding];
         judge_gate(&findings, FailOn::Worse)
     };

@@ -104,7 +104,7 @@ pub struct ValidityFinding {
 
 impl ValidityFinding {
     /// A finding about figures that do not measure what their names suggest.
-    pub(super) fn red(
+    pub fn red(
         check: ValidityCheck,
         says: impl Into<String>,
         remedy: impl Into<String>,
@@ -114,7 +114,7 @@ impl ValidityFinding {
     }
 
     /// A finding about figures that mean less than they seem to.
-    pub(super) fn amber(
+    pub fn amber(
         check: ValidityCheck,
         says: impl Into<String>,
         remedy: impl Into<String>,

@@ -57,16 +57,10 @@ impl StoppingRule for SettleAfterTwoBlocks {
 }
 
 fn test_plan(file: &Path) -> SessionPlan {
+    let folder = file.parent().unwrap();
     let source = BenchmarkSource {
-        kind: SourceKind::Fake,
         name: "g/b".into(),
-        file: file.into(),
-        root: file.parent().unwrap().into(),
-        directory: file.parent().unwrap().into(),
-        definition: None,
-        suite: None,
-        user_suites: Vec::new(),
-        is_artifact: false,
+        ..BenchmarkSource::new(SourceKind::Fake, file, folder, folder)
     };
     let variants = vec![Variant::plain("old"), Variant::plain("new")];
     let request = DescribeRequest {

@@ -14,7 +14,7 @@ use crate::messages::{
 };
 use anyhow::{Result, bail};
 use speedwell_engine::execution::experiment::{
-    LoadSender, RunReport, RunSite, RunningService, StageResult, run_target, stage_failure,
+    RunReport, RunSite, RunningService, StageResult, run_target, stage_failure,
 };
 use speedwell_machine::process;
 use speedwell_machine::worker::WorkerLink;
@@ -137,7 +137,10 @@ fn run_target_request(
     report: &mut RunReport,
 ) -> StageResult<()> {
     let _lock = share_lock(&request.folder)?;
-    let site = RunSite { address: Some(request.address), sender: &DelegatedLoads(link) };
+    let sender = |spec: &LoadSpec, seed: u64, _: SocketAddr, stop: &AtomicBool| {
+        delegate_load(link, spec, seed, stop)
+    };
+    let site = RunSite { address: Some(request.address), sender: &sender };
     run_target(&request.assignment, &site, request.seed, report)
 }
 
@@ -162,30 +165,24 @@ fn share_lock(folder: &Path) -> StageResult<MachineLock> {
     }
 }
 
-/// Asks the coordinator to have every load sent by other workers, and waits for the reply.
-struct DelegatedLoads<'a>(&'a WorkerLink);
-
-impl LoadSender for DelegatedLoads<'_> {
-    fn send(
-        &self,
-        spec: &LoadSpec,
-        seed: u64,
-        _: SocketAddr,
-        stop: &AtomicBool,
-    ) -> Result<LoadRun> {
-        let DelegatedLoads(link) = self;
-        link.send(&WorkerEvent::Load(Box::new(RequestedLoad { spec: spec.clone(), seed })))?;
-        let mut is_stop_sent = false;
-        loop {
-            match link.receive_within(POLL_INTERVAL)? {
-                Some(LoadReply::Sent(run)) => return Ok(*run),
-                Some(LoadReply::NotSent(reason)) => bail!(reason),
-                None => {}
-            }
-            if !is_stop_sent && stop.load(Ordering::Relaxed) {
-                is_stop_sent = true;
-                link.send(&WorkerEvent::StopLoad)?;
-            }
+/// Asks the coordinator to have a load sent by other workers, and waits for the reply.
+fn delegate_load(
+    link: &WorkerLink,
+    spec: &LoadSpec,
+    seed: u64,
+    stop: &AtomicBool,
+) -> Result<LoadRun> {
+    link.send(&WorkerEvent::Load(Box::new(RequestedLoad { spec: spec.clone(), seed })))?;
+    let mut is_stop_sent = false;
+    loop {
+        match link.receive_within(POLL_INTERVAL)? {
+            Some(LoadReply::Sent(run)) => return Ok(*run),
+            Some(LoadReply::NotSent(reason)) => bail!(reason),
+            None => {}
+        }
+        if !is_stop_sent && stop.load(Ordering::Relaxed) {
+            is_stop_sent = true;
+            link.send(&WorkerEvent::StopLoad)?;
         }
     }
 }

@@ -348,7 +348,8 @@ fn short_cause(differences: &[FactDifference]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_model::{HistoryPoint, PointKind, Revision};
+    use speedwell_fixtures::measured_point;
+    use speedwell_model::{PointKind, Revision};
     use std::sync::Arc;
 
     fn point(position: u32) -> TrendPoint {
@@ -358,15 +359,7 @@ mod tests {
             revision: Arc::new(Revision::default()),
             position,
             machine: 1,
-            point: HistoryPoint {
-                value: 1.0,
-                interval: None,
-                runs: 1,
-                spread: None,
-                kind: PointKind::Measured,
-                is_dirty: false,
-                benchmark_digest: None,
-            },
+            point: measured_point(1.0),
         }
     }
 

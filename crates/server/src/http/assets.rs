@@ -203,7 +203,7 @@ fn has_tag(request_headers: &HeaderMap, tag: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::body::Frame;
+    use crate::http::FramePoll;
     use std::convert::Infallible;
     use std::pin::Pin;
     use std::task::{Context, Poll};
@@ -266,10 +266,7 @@ mod tests {
         type Data = Bytes;
         type Error = Infallible;
 
-        fn poll_frame(
-            self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> FramePoll<Infallible> {
             Poll::Pending
         }
     }

@@ -12,6 +12,7 @@
 //! [`STEP_BYTES`] of input. Memory never holds more output than one step produces. The
 //! decompression layer of tower-http does not limit the ratio.
 
+use crate::http::FramePoll;
 use crate::http::http_error::HttpError;
 use crate::http::options::ServerLimits;
 use axum::http::StatusCode;
@@ -119,10 +120,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for LimitedBody<B> {
     type Data = Bytes;
     type Error = RejectedBody;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, RejectedBody>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> FramePoll<RejectedBody> {
         let body = &mut *self;
         match Pin::new(&mut body.body).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
@@ -240,10 +238,7 @@ impl<B: Body<Data = Bytes, Error = RejectedBody> + Unpin> Body for GunzipBody<B>
     type Data = Bytes;
     type Error = RejectedBody;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, RejectedBody>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> FramePoll<RejectedBody> {
         let body = &mut *self;
         loop {
             if !body.input.is_empty() {
@@ -278,10 +273,7 @@ mod tests {
         type Data = Bytes;
         type Error = std::convert::Infallible;
 
-        fn poll_frame(
-            mut self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-        ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> FramePoll<Self::Error> {
             match self.0.pop_front() {
                 Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
                 None => Poll::Pending,
@@ -338,10 +330,7 @@ mod tests {
         type Data = Bytes;
         type Error = RejectedBody;
 
-        fn poll_frame(
-            mut self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-        ) -> Poll<Option<Result<Frame<Bytes>, RejectedBody>>> {
+        fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> FramePoll<RejectedBody> {
             Poll::Ready(self.0.pop_front().map(|piece| Ok(Frame::data(piece))))
         }
     }

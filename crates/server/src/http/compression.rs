@@ -7,6 +7,7 @@
 //! responses to HEAD, which then lack Content-Length. It keeps strong entity tags, and compresses
 //! all media types except those that it is told to skip.
 
+use crate::http::FramePoll;
 use axum::body::Body;
 use axum::http::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
@@ -146,10 +147,7 @@ impl hyper::body::Body for GzipBody {
     type Data = Bytes;
     type Error = axum::Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> FramePoll<axum::Error> {
         let compressed = ready!(self.poll_chunk(cx));
         Poll::Ready(compressed.map(|compressed| compressed.map(Frame::data)))
     }

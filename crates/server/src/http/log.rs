@@ -4,6 +4,7 @@
 //! separate thread writes the lines, so a full pipe blocks no request. The trace layer of
 //! tower-http logs whole URLs, and does not know how many bytes the client has received.
 
+use crate::http::FramePoll;
 use crate::http::token::TOKEN_PREFIX;
 use axum::body::Body;
 use axum::http::{Method, StatusCode, Uri};
@@ -205,10 +206,7 @@ impl hyper::body::Body for LoggedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> FramePoll<axum::Error> {
         if self.pending.is_empty() {
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => match frame.into_data() {

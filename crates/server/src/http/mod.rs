@@ -67,3 +67,9 @@ pub use log::RequestLog;
 pub use options::{ServerLimits, ServerOptions, ServerStopper, TlsIdentity};
 pub use pipeline::CONTENT_SECURITY;
 pub use server::HttpServer;
+
+use hyper::body::{Bytes, Frame};
+use std::task::Poll;
+
+/// What polling a body for its next frame yields.
+type FramePoll<E> = Poll<Option<Result<Frame<Bytes>, E>>>;

@@ -24,7 +24,7 @@ pub fn run(args: EvalArgs) -> anyhow::Result<CommandStatus> {
     process::adopt_orphans();
     process::install_handlers()?;
     if let Some(session) = &args.execution.resume {
-        let mut store = args.store.open_store()?;
+        let mut store = args.results.store.open_store()?;
         let task = args.eval_task();
         let plans = stored_session::load_interrupted_plan(&store, session, &task)?;
         return measuring::execute_plans(plans, &mut store, &task);
@@ -46,7 +46,7 @@ pub fn run(args: EvalArgs) -> anyhow::Result<CommandStatus> {
 
 /// Searches for the best concurrency and reports it.
 fn search_concurrency(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<CommandStatus> {
-    args.output.check_report(ReportSubject::SnippetSearch)?;
+    args.results.output.check_report(ReportSubject::SnippetSearch)?;
     ensure!(
         args.execution.reject.is_none(),
         "--reject repeats runs at the end of their block, but a search has no blocks"

@@ -53,7 +53,7 @@ pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<CommandStatu
             args.language()
         );
     }
-    let format = args.output.output_format().unwrap_or(ReportFormat::Text);
+    let format = args.results.output.output_format().unwrap_or(ReportFormat::Text);
     let result = watch_snippets(&snippets, &plan.jobs[0], &samples, interval, format)?;
     Ok(match result {
         Ok(()) => CommandStatus::DONE,

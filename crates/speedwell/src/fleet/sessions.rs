@@ -13,6 +13,23 @@ use speedwell_remote::roles::{MeasuringProcess, PlacedSession};
 use speedwell_report::{self as report, RoleRow, ShardRow};
 use speedwell_store::{ShardState, Store};
 
+/// Where to print results, and where the session is stored.
+#[derive(Debug, Args)]
+struct SessionPlaces {
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+impl SessionPlaces {
+    /// Returns a task that shows a session of this store.
+    fn task(&self) -> MeasureTask {
+        let (output, store) = (self.output.clone(), self.store.clone());
+        MeasureTask { output, store, ..MeasureTask::default() }
+    }
+}
+
 /// Session to show.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
@@ -20,9 +37,7 @@ pub struct StatusArgs {
     #[arg(value_name = "SESSION", default_value = "@latest")]
     session: String,
     #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    store: StoreArgs,
+    places: SessionPlaces,
 }
 
 /// Session to wait for.
@@ -34,9 +49,7 @@ pub struct CollectArgs {
     #[command(flatten)]
     comparison: ComparisonArgs,
     #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    store: StoreArgs,
+    places: SessionPlaces,
 }
 
 impl CollectArgs {
@@ -45,7 +58,7 @@ impl CollectArgs {
         MeasureTask {
             settings: self.comparison.analysis_settings(&[], None),
             fail_on: self.comparison.fail_on,
-            ..session_task(&self.output, &self.store)
+            ..self.places.task()
         }
     }
 }
@@ -57,9 +70,7 @@ pub struct CancelArgs {
     #[arg(value_name = "SESSION")]
     session: String,
     #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    store: StoreArgs,
+    places: SessionPlaces,
 }
 
 /// Sessions whose files are removed.
@@ -69,9 +80,7 @@ pub struct CleanArgs {
     #[arg(value_name = "SESSION")]
     session: Option<String>,
     #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    store: StoreArgs,
+    places: SessionPlaces,
 }
 
 /// Prints the number of a detached session, and how to follow it.
@@ -96,12 +105,12 @@ pub fn report_detached(session: &Session, ended: CommandStatus) -> Result<Comman
 /// # Errors
 /// Fails if there is no such session, or its machines do not respond.
 pub fn show_status(args: &StatusArgs) -> Result<CommandStatus> {
-    if let Some((store, number, placed)) = placed_session(&args.session, &args.store)? {
-        return show_roles(&store, number, &placed, &args.output);
+    if let Some((store, number, placed)) = placed_session(&args.session, &args.places.store)? {
+        return show_roles(&store, number, &placed, &args.places.output);
     }
-    let task = session_task(&args.output, &args.store);
+    let task = args.places.task();
     let (_, _, shards) = attend_session(&args.session, DetachedAction::Report, &task)?;
-    args.output.print_document(&report::list_fleet_shards(&shard_rows(&shards)))?;
+    args.places.output.print_document(&report::list_fleet_shards(&shard_rows(&shards)))?;
     Ok(CommandStatus::DONE)
 }
 
@@ -110,7 +119,7 @@ pub fn show_status(args: &StatusArgs) -> Result<CommandStatus> {
 /// # Errors
 /// Fails if there is no such session, or its machines do not respond.
 pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
-    if let Some((store, number, placed)) = placed_session(&args.session, &args.store)? {
+    if let Some((store, number, placed)) = placed_session(&args.session, &args.places.store)? {
         return collect_placed(&store, number, &placed, &args.collect_task());
     }
     let task = args.collect_task();
@@ -132,12 +141,12 @@ pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
 /// # Errors
 /// Fails if there is no such session, it has ended, or its machines do not respond.
 pub fn cancel_session(args: &CancelArgs) -> Result<CommandStatus> {
-    if let Some((store, number, placed)) = placed_session(&args.session, &args.store)? {
-        return cancel_placed(&store, number, &placed, &args.output);
+    if let Some((store, number, placed)) = placed_session(&args.session, &args.places.store)? {
+        return cancel_placed(&store, number, &placed, &args.places.output);
     }
-    let task = session_task(&args.output, &args.store);
+    let task = args.places.task();
     let (_, number, shards) = attend_session(&args.session, DetachedAction::Cancel, &task)?;
-    args.output.print_document(&report::list_fleet_shards(&shard_rows(&shards)))?;
+    args.places.output.print_document(&report::list_fleet_shards(&shard_rows(&shards)))?;
     status::print_note(&format!(
         "completed runs are stored; resume with: speedwell run --resume @{number}"
     ));
@@ -151,7 +160,7 @@ pub fn cancel_session(args: &CancelArgs) -> Result<CommandStatus> {
 pub fn clean_machines(args: &CleanArgs) -> Result<CommandStatus> {
     let removed_files = match &args.session {
         Some(session) => {
-            let store = args.store.open_to_read()?;
+            let store = args.places.store.open_to_read()?;
             let number = stored_session::find_session(&store, session)?.number;
             match PlacedSession::find(&store, number)? {
                 Some(placed) => placed.clean(&store)?,
@@ -164,7 +173,7 @@ pub fn clean_machines(args: &CleanArgs) -> Result<CommandStatus> {
         .into_iter()
         .map(|(machine, removed)| (machine, removed.sessions, removed.bytes))
         .collect();
-    args.output.print_document(&report::list_fleet_cleaned(&rows))?;
+    args.places.output.print_document(&report::list_fleet_cleaned(&rows))?;
     Ok(CommandStatus::DONE)
 }
 
@@ -174,11 +183,6 @@ fn placed_session(session: &str, store: &StoreArgs) -> Result<Option<(Store, i64
     let number = stored_session::find_session(&store, session)?.number;
     let placed = PlacedSession::find(&store, number)?;
     Ok(placed.map(|placed| (store, number, placed)))
-}
-
-/// Returns a task that shows a session of this store.
-fn session_task(output: &OutputArgs, store: &StoreArgs) -> MeasureTask {
-    MeasureTask { output: output.clone(), store: store.clone(), ..MeasureTask::default() }
 }
 
 /// Performs `action`: reports the state of a session, waits for its end, or cancels it.

@@ -1,8 +1,7 @@
 //! Defines the options of `eval`, and reads the snippets that they name ([`read_snippets`]).
 
 use super::{
-    ComparisonArgs, Concurrency, FleetArgs, LayoutArgs, MetricArgs, OriginArgs, OutputArgs,
-    PushTarget, SearchArgs, StoreArgs, StudyArgs, VariantArgs, parse, plan_request,
+    Concurrency, LayoutArgs, MetricArgs, ResultArgs, SearchArgs, VariantArgs, parse, plan_request,
 };
 use crate::options::MeasureTask;
 use anyhow::{Context, bail, ensure};
@@ -112,25 +111,13 @@ pub struct EvalArgs {
     #[command(flatten)]
     pub metric: MetricArgs,
     #[command(flatten)]
-    pub fleet: FleetArgs,
-    #[command(flatten)]
-    pub comparison: ComparisonArgs,
-    #[command(flatten)]
-    pub study: StudyArgs,
-    #[command(flatten)]
-    pub output: OutputArgs,
+    pub results: ResultArgs,
     /// Print a table in the style of erlperf instead of the report
     ///
     /// STYLE is erlperf, erlperf-extended or erlperf-full.
     #[arg(long, value_name = "STYLE", value_parser = style, help_heading = "Output",
           conflicts_with_all = ["format", "json", "watch", "chart", "sort"])]
     pub style: Option<ReportDetail>,
-    #[command(flatten)]
-    pub store: StoreArgs,
-    #[command(flatten)]
-    pub origin: OriginArgs,
-    #[command(flatten)]
-    pub owing: PushTarget,
 }
 
 impl EvalArgs {
@@ -158,8 +145,12 @@ impl EvalArgs {
             named.snippet.warmup = self.warmup_count;
             named.snippet.shows_output = self.show_output;
         }
-        let mut plan =
-            plan_request(&self.execution, &self.sampling, &self.comparison, &self.metric.names);
+        let mut plan = plan_request(
+            &self.execution,
+            &self.sampling,
+            &self.results.comparison,
+            &self.metric.names,
+        );
         plan.layout = self.layout.build_layout()?;
         plan.sampling.min_runs = self.min_runs;
         plan.sampling.max_runs = self.max_runs;
@@ -188,26 +179,10 @@ impl EvalArgs {
 
     /// Builds the task.
     pub fn eval_task(&self) -> MeasureTask {
+        // `run` can resume the session, because the stored plan contains the snippets.
         MeasureTask {
-            settings: self
-                .comparison
-                .analysis_settings(&self.execution.report_metrics(&self.metric.names), None),
-            fail_on: self.comparison.fail_on,
-            gate_options: self.comparison.gate_options(&self.metric.names),
-            divides_runs: self.sampling.divides_runs(),
-            steady: self.sampling.steady_rule(self.execution.clock),
-            execution: self.execution.clone(),
-            profile: false,
-            has_given_order: false,
-            fleet: self.fleet.clone(),
-            study: self.study.clone(),
-            output: self.output.clone(),
-            store: self.store.clone(),
-            origin: self.origin.clone(),
-            owing: self.owing.clone(),
             style: self.style,
-            // `run` can resume the session, because the stored plan contains the snippets.
-            resume_command: "run",
+            ..self.results.measure_task(&self.execution, &self.sampling, &self.metric.names)
         }
     }
 }

@@ -25,7 +25,8 @@ pub use fleet::{FleetArgs, FleetGeneratorArgs, find_fleet_file as fleet_file};
 pub use load::{Concurrency, LoadArgs, SearchArgs, load_mode};
 pub use output::{OutputArgs, check_outputs};
 pub use run::{
-    LayoutArgs, MeasureTask, RunArgs, SelectionArgs, StudyArgs, instruction_counting, plan_request,
+    LayoutArgs, MeasureTask, ResultArgs, RevisionMeasuringArgs, RunArgs, SelectionArgs, StudyArgs,
+    plan_request,
 };
 pub use speedwell_analysis::gate::FailOn;
 #[cfg(feature = "serve")]
@@ -33,4 +34,4 @@ pub use store::mark_known;
 pub use store::{
     DatabaseArgs, MachineArgs, OriginArgs, PushTarget, StoreArgs, env_variable, read_token_file,
 };
-pub use variants::VariantArgs;
+pub use variants::{RevisionProgramArgs, VariantArgs};

@@ -17,6 +17,7 @@ use speedwell_compat::erlperf::ReportDetail;
 use speedwell_engine::{
     ExecutionArgs, MeasureRequest, PlanRequest, SamplingRequest, SessionRequest,
 };
+use speedwell_machine::process::CpuSet;
 use speedwell_model::{InstructionCounting, LayoutVariation, Metric, SessionPurpose, SteadyRule};
 use speedwell_report::session::StudyChoice;
 use speedwell_store::Store;
@@ -62,19 +63,7 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Execution", conflicts_with_all = ["list", "test", "no_save"])]
     pub dashboard: bool,
     #[command(flatten)]
-    pub fleet: FleetArgs,
-    #[command(flatten)]
-    pub comparison: ComparisonArgs,
-    #[command(flatten)]
-    pub study: StudyArgs,
-    #[command(flatten)]
-    pub output: OutputArgs,
-    #[command(flatten)]
-    pub store: StoreArgs,
-    #[command(flatten)]
-    pub origin: OriginArgs,
-    #[command(flatten)]
-    pub owing: PushTarget,
+    pub results: ResultArgs,
 }
 
 impl RunArgs {
@@ -97,7 +86,7 @@ impl RunArgs {
             ..plan_request(
                 &self.execution,
                 &self.sampling,
-                &self.comparison,
+                &self.results.comparison,
                 &self.selection.metric.names,
             )
         })
@@ -105,26 +94,56 @@ impl RunArgs {
 
     /// Builds the task.
     pub fn measure_task(&self) -> MeasureTask {
+        let metrics = &self.selection.metric.names;
         MeasureTask {
-            settings: self.comparison.analysis_settings(
-                &self.execution.report_metrics(&self.selection.metric.names),
-                None,
-            ),
-            fail_on: self.comparison.fail_on,
-            gate_options: self.comparison.gate_options(&self.selection.metric.names),
-            divides_runs: self.sampling.divides_runs(),
-            steady: self.sampling.steady_rule(self.execution.clock),
-            execution: self.execution.clone(),
             profile: self.profile,
-            has_given_order: false,
+            ..self.results.measure_task(&self.execution, &self.sampling, metrics)
+        }
+    }
+}
+
+/// Options of results: which machines measure them, and how they are compared, reported and stored.
+#[derive(Debug, Args)]
+pub struct ResultArgs {
+    #[command(flatten)]
+    pub fleet: FleetArgs,
+    #[command(flatten)]
+    pub comparison: ComparisonArgs,
+    #[command(flatten)]
+    pub study: StudyArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub store: StoreArgs,
+    #[command(flatten)]
+    pub origin: OriginArgs,
+    #[command(flatten)]
+    pub owing: PushTarget,
+}
+
+impl ResultArgs {
+    /// Builds a task whose session `run` can resume.
+    pub fn measure_task(
+        &self,
+        execution: &ExecutionArgs,
+        sampling: &SamplingRequest,
+        metrics: &[String],
+    ) -> MeasureTask {
+        MeasureTask {
+            settings: self.comparison.analysis_settings(&execution.report_metrics(metrics), None),
+            fail_on: self.comparison.fail_on,
+            gate_options: self.comparison.gate_options(metrics),
+            divides_runs: sampling.divides_runs(),
+            steady: sampling.steady_rule(execution.clock),
+            execution: execution.clone(),
             fleet: self.fleet.clone(),
             study: self.study.clone(),
             output: self.output.clone(),
             store: self.store.clone(),
             origin: self.origin.clone(),
             owing: self.owing.clone(),
-            style: None,
             resume_command: "run",
+            ..MeasureTask::default()
         }
     }
 }
@@ -172,6 +191,44 @@ pub fn plan_request(
         counting: instruction_counting(metrics, execution.estimate_cycles),
         layout: LayoutVariation::default(),
         purpose: SessionPurpose::Measured,
+    }
+}
+
+/// Options of the commands that measure revisions: how to measure them, and where the results go.
+#[derive(Debug, Args)]
+pub struct RevisionMeasuringArgs {
+    /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
+    #[arg(long, value_name = "CPUS", help_heading = "Execution")]
+    pub pin: Option<CpuSet>,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+    #[command(flatten)]
+    pub sampling: SamplingRequest,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+impl RevisionMeasuringArgs {
+    /// Builds the request without the revisions, which become variants later.
+    ///
+    /// # Errors
+    /// Fails if settings cannot be parsed.
+    pub fn measure_request(
+        &self,
+        targets_and_values: &[String],
+        arguments: &[String],
+        plan: PlanRequest,
+    ) -> anyhow::Result<MeasureRequest> {
+        let plan = PlanRequest {
+            sampling: self.sampling.clone(),
+            execution: ExecutionArgs { pin: self.pin.clone(), ..plan.execution },
+            counting: instruction_counting(&self.selection.metric.names, false),
+            ..plan
+        };
+        let variants = VariantArgs::default();
+        self.selection.measure_request(targets_and_values, arguments, &variants, plan)
     }
 }
 
@@ -319,7 +376,7 @@ impl StudyArgs {
 }
 
 /// Returns how to count instructions, if `metrics` requests it.
-pub fn instruction_counting(metrics: &[String], cache_model: bool) -> Option<InstructionCounting> {
+fn instruction_counting(metrics: &[String], cache_model: bool) -> Option<InstructionCounting> {
     let is_requested = |metric: &str| metrics.iter().any(|name| name == metric);
     is_requested(Metric::INSTRUCTIONS).then(|| InstructionCounting {
         tool: String::new(),

@@ -38,6 +38,18 @@ pub struct VariantArgs {
     pub baseline: Option<String>,
 }
 
+/// What to build from each revision of a range.
+#[derive(Debug, Args)]
+pub struct RevisionProgramArgs {
+    /// Program built from each revision, to run the targets
+    ///
+    /// The path is relative to the current folder.
+    #[arg(long, value_name = "PROGRAM", help_heading = "Search")]
+    pub program: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Search")]
+    pub build: BuildArgs,
+}
+
 impl VariantArgs {
     /// Whether any variant was given.
     pub fn is_any(&self) -> bool {

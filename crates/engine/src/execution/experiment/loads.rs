@@ -227,7 +227,7 @@ impl ServerLifecycle<'_> {
         let service = &self.service;
         let result = process::with_stop_flag(
             || service.has_ended(),
-            |stop| self.site.sender.send(spec, self.seed, self.ready.address, stop),
+            |stop| (self.site.sender)(spec, self.seed, self.ready.address, stop),
         );
         if result.is_err() && self.service.has_ended() {
             return Err(stage_failure(stage, "the server ended during the load"));

@@ -16,7 +16,7 @@ mod site;
 
 pub use metrics::{RunReport, StageResult, stage_failure};
 pub use services::{RunningService, run_shared_services, wait_for_loss};
-pub use site::{LoadSender, RunSite};
+pub use site::RunSite;
 
 use speedwell_model::assignment::{RunAssignment, TargetWork};
 

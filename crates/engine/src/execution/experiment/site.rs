@@ -23,40 +23,24 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Sends loads to a server.
-pub trait LoadSender: Sync {
-    /// Sends a load to the server listening at `address`, until the load is complete or `stop` is
-    /// set.
-    ///
-    /// # Errors
-    /// Fails if the load cannot be sent completely.
-    fn send(
-        &self,
-        spec: &LoadSpec,
-        seed: u64,
-        address: SocketAddr,
-        stop: &AtomicBool,
-    ) -> Result<LoadRun>;
-}
+/// Sends a load, with its seed, to the server listening at an address, until the load is complete
+/// or the flag is set. Fails if the load cannot be sent completely.
+type LoadSender<'a> =
+    &'a (dyn Fn(&LoadSpec, u64, SocketAddr, &AtomicBool) -> Result<LoadRun> + Sync);
 
-/// Sends loads from this process.
-struct LocalSender;
-
-impl LoadSender for LocalSender {
-    fn send(
-        &self,
-        spec: &LoadSpec,
-        seed: u64,
-        address: SocketAddr,
-        stop: &AtomicBool,
-    ) -> Result<LoadRun> {
-        let mut job = load::build_job(spec, seed, LoadShare::ONLY)?;
-        // A name such as 'localhost' can resolve to several addresses; use the one on which the
-        // server listens.
-        job.load.target.addresses = vec![ServerAddress::Internet(address)];
-        let measured = send_load(&job, stop, &mut |_| ())?;
-        Ok(wrap_measured(&job, measured))
-    }
+/// Sends a load from this process.
+fn send_locally(
+    spec: &LoadSpec,
+    seed: u64,
+    address: SocketAddr,
+    stop: &AtomicBool,
+) -> Result<LoadRun> {
+    let mut job = load::build_job(spec, seed, LoadShare::ONLY)?;
+    // A name such as 'localhost' can resolve to several addresses; use the one on which the server
+    // listens.
+    job.load.target.addresses = vec![ServerAddress::Internet(address)];
+    let measured = send_load(&job, stop, &mut |_| ())?;
+    Ok(wrap_measured(&job, measured))
 }
 
 /// The network address of the machine that executes a run, and the sender of the run's loads.
@@ -65,12 +49,12 @@ pub struct RunSite<'a> {
     /// for the loopback address.
     pub address: Option<IpAddr>,
     /// Sends the loads of the run.
-    pub sender: &'a dyn LoadSender,
+    pub sender: LoadSender<'a>,
 }
 
 impl Default for RunSite<'_> {
     fn default() -> Self {
-        RunSite { address: None, sender: &LocalSender }
+        RunSite { address: None, sender: &send_locally }
     }
 }
 

@@ -5,6 +5,7 @@
 //! viewer gets them. Otherwise, it gets the initial events, like a new viewer. A viewer that is
 //! more than 64 events behind is disconnected, so that it reconnects.
 
+use crate::http::FramePoll;
 use crate::http::options::{ServerStopper, StopListener};
 use axum::body::Body;
 use axum::http::HeaderMap;
@@ -345,10 +346,7 @@ impl hyper::body::Body for EventViewer {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> FramePoll<Self::Error> {
         self.poll_text(cx).map(|text| text.map(|text| Ok(Frame::data(text))))
     }
 }

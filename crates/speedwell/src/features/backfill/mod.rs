@@ -4,12 +4,9 @@
 //! depend on the measured values. Revisions are built and measured one after the other, and each
 //! result is stored immediately. The module `revisions` builds a revision. Start at [`run`].
 
-use crate::features::bisect::measure::build_failure;
+use crate::features::bisect::measure::{LIST_TIMEOUT, build_failure, parse_range};
 use crate::history::project;
-use crate::options::{
-    MachineArgs, OriginArgs, OutputArgs, SelectionArgs, StoreArgs, VariantArgs,
-    instruction_counting, parse,
-};
+use crate::options::{MachineArgs, OriginArgs, RevisionMeasuringArgs, RevisionProgramArgs, parse};
 use crate::progress::ProgressDisplay;
 use crate::run::measure_plan;
 use crate::{CommandStatus, status};
@@ -20,12 +17,12 @@ use speedwell_analysis as analysis;
 use speedwell_engine::execution::worktree;
 use speedwell_engine::execution::worktree::Checkout;
 use speedwell_engine::{
-    BuildArgs, EventListener, ExecutionArgs, MeasureRequest, PlanRequest, PreparedPlan,
-    RevisionRequest, SamplingRequest, SessionRequest, revisions, session_header,
+    EventListener, MeasureRequest, PlanRequest, PreparedPlan, RevisionRequest, SessionRequest,
+    revisions, session_header,
 };
 use speedwell_machine::environment::GitRepository;
 use speedwell_machine::process::{
-    CpuSet, adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested,
+    adopt_orphans, clear_interrupt, install_handlers, is_interrupt_requested,
 };
 use speedwell_model::{
     Metric, OriginRequest, Revision, SessionEvent, SessionObserver, SessionPurpose, SessionState,
@@ -34,7 +31,6 @@ use speedwell_model::{
 use speedwell_report::{self as report, BackfillLine, BackfillOutcome, ReportSubject};
 use speedwell_store::Store;
 use std::collections::{BTreeSet, BinaryHeap};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Measure old revisions to fill gaps in the history
@@ -67,29 +63,15 @@ pub struct BackfillArgs {
     /// Revisions that already have a point are counted. Finding a change needs at least 21 points.
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = parse_points, help_heading = "Search")]
     points: usize,
-    /// Program built from each revision, to run the targets
-    ///
-    /// The path is relative to the current folder.
-    #[arg(long, value_name = "PROGRAM", help_heading = "Search")]
-    program: Option<PathBuf>,
-    #[command(flatten, next_help_heading = "Search")]
-    build: BuildArgs,
+    #[command(flatten)]
+    built: RevisionProgramArgs,
     /// Start no further revision once this much time has passed
     ///
     /// The time includes builds.
     #[arg(long, value_name = "DUR", value_parser = parse::duration, help_heading = "Search")]
     budget: Option<Duration>,
-    /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
-    #[arg(long, value_name = "CPUS", help_heading = "Execution")]
-    pin: Option<CpuSet>,
     #[command(flatten)]
-    selection: SelectionArgs,
-    #[command(flatten)]
-    sampling: SamplingRequest,
-    #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    store: StoreArgs,
+    measuring: RevisionMeasuringArgs,
     /// Branch of the revisions [default: none]
     #[arg(long, value_name = "NAME", help_heading = "Store")]
     branch: Option<String>,
@@ -110,15 +92,18 @@ fn parse_points(text: &str) -> Result<usize, String> {
 /// Returns an error if the range is invalid, the newest revision cannot be measured, or the store
 /// cannot be written.
 pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
-    args.output.check_report(ReportSubject::Backfill)?;
-    ensure!(!args.store.no_save, "backfill needs to store its sessions\nhint: leave out --no-save");
-    let mut store = args.store.open_store()?;
-    let mut progress = ProgressDisplay::with_notes(&args.output);
+    args.measuring.output.check_report(ReportSubject::Backfill)?;
+    ensure!(
+        !args.measuring.store.no_save,
+        "backfill needs to store its sessions\nhint: leave out --no-save"
+    );
+    let mut store = args.measuring.store.open_store()?;
+    let mut progress = ProgressDisplay::with_notes(&args.measuring.output);
     let BackfillResult { revisions, points, line, early } =
         backfill_line(&args, &mut store, &mut progress)?;
     revisions.iter().filter_map(|(_, reason)| reason.as_deref()).for_each(status::print_warning);
     let lines: Vec<BackfillLine> = revisions.into_iter().map(|(line, _)| line).collect();
-    args.output.print_document(&report::report_backfill(&lines, line))?;
+    args.measuring.output.print_document(&report::report_backfill(&lines, line))?;
     Ok(match early {
         None => CommandStatus::DONE,
         Some(EarlyStop::Interrupted) => {
@@ -143,24 +128,14 @@ pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
 impl BackfillArgs {
     /// Returns what to measure. The backfill sets the variants itself.
     fn measure_request(&self) -> anyhow::Result<MeasureRequest> {
-        let plan = PlanRequest {
-            sampling: self.sampling.clone(),
-            execution: ExecutionArgs { pin: self.pin.clone(), ..ExecutionArgs::default() },
-            counting: instruction_counting(&self.selection.metric.names, false),
-            ..PlanRequest::default()
-        };
         ensure!(
-            !self.sampling.steady,
+            !self.measuring.sampling.steady,
             "--steady analyzes single runs, but points of the history are medians over runs\nhint: 'speedwell warmup' \
              analyzes single runs"
         );
-        let mut measuring = self.selection.measure_request(
-            &self.targets,
-            &self.arguments,
-            &VariantArgs::default(),
-            plan,
-        )?;
-        measuring.variants.build = self.build.clone();
+        let plan = PlanRequest::default();
+        let mut measuring = self.measuring.measure_request(&self.targets, &self.arguments, plan)?;
+        measuring.variants.build = self.built.build.clone();
         Ok(measuring)
     }
 
@@ -171,14 +146,11 @@ impl BackfillArgs {
             machine: self.machine.clone(),
         };
         SessionRequest {
-            divides_runs: self.sampling.divides_runs(),
-            ..self.store.session_request(&origin)
+            divides_runs: self.measuring.sampling.divides_runs(),
+            ..self.measuring.store.session_request(&origin)
         }
     }
 }
-
-/// Timeout for git to list the revisions of a range.
-const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A revision with its outcome and, if it failed, the reason.
 type RevisionOutcome = (BackfillLine, Option<String>);
@@ -264,16 +236,7 @@ fn backfill_line(
 
 /// Lists the revisions of a range along first parents, oldest first.
 fn list_line(range: &str) -> Result<Vec<Revision>> {
-    let (oldest, newest) = range
-        .split_once("..")
-        .filter(|(oldest, newest)| !oldest.is_empty() && !newest.starts_with('.'))
-        .with_context(|| {
-            format!(
-                "cannot parse range '{range}': expected A..B\nhint: for example v1.4..HEAD or \
-                 main~50..main"
-            )
-        })?;
-    let newest = if newest.is_empty() { "HEAD" } else { newest };
+    let (oldest, newest) = parse_range(range, "A..B", "main~50..main")?;
     let directory = std::env::current_dir()?;
     let checkout = Checkout::find(&directory)?;
     let commit = |name: &str| {
@@ -334,7 +297,7 @@ fn plan_revision(
     measuring.variants.revisions = vec![RevisionRequest {
         variant: 0,
         revision: revision.to_owned(),
-        program: args.program.clone(),
+        program: args.built.program.clone(),
         names_variant: true,
     }];
     let mut plans = PreparedPlan::read(&measuring, listener)?;

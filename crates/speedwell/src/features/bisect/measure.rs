@@ -36,7 +36,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Timeout for git to list the revisions of a range.
-const LIST_TIMEOUT: Duration = Duration::from_secs(120);
+pub const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Maximum number of worktrees. Once it is reached, all worktrees but those of the two ends are
 /// released.
@@ -126,19 +126,27 @@ pub fn load_interrupted(
     Ok((number, plan))
 }
 
+/// Splits a range of revisions into its ends. An empty second end stands for HEAD.
+///
+/// # Errors
+/// Fails if the text is not a range; the message shows its `form` and an `example`.
+pub fn parse_range<'a>(range: &'a str, form: &str, example: &str) -> Result<(&'a str, &'a str)> {
+    let (first, last) = range
+        .split_once("..")
+        .filter(|(first, last)| !first.is_empty() && !last.starts_with('.'))
+        .with_context(|| {
+            format!(
+                "cannot parse range '{range}': expected {form}\nhint: for example v1.4..HEAD or \
+                 {example}"
+            )
+        })?;
+    Ok((first, if last.is_empty() { "HEAD" } else { last }))
+}
+
 /// Parses the range. Returns its ends as typed, and all revisions from the good end to the bad end.
 fn read_line(request: &BisectRequest) -> Result<([String; 2], Vec<LineRevision>)> {
     let range = &request.range;
-    let (good, bad) = range
-        .split_once("..")
-        .filter(|(good, bad)| !good.is_empty() && !bad.starts_with('.'))
-        .with_context(|| {
-            format!(
-                "cannot parse range '{range}': expected GOOD..BAD\nhint: for example v1.4..HEAD or \
-                 main~20..main"
-            )
-        })?;
-    let bad = if bad.is_empty() { "HEAD" } else { bad };
+    let (good, bad) = parse_range(range, "GOOD..BAD", "main~20..main")?;
     let error_context = || format!("in the range '{range}'");
     let directory = std::env::current_dir()?;
     let checkout = Checkout::find(&directory).with_context(error_context)?;

@@ -6,9 +6,7 @@
 pub mod measure;
 
 use crate::features::confirm;
-use crate::options::{
-    MachineArgs, OutputArgs, SelectionArgs, StoreArgs, VariantArgs, instruction_counting, parse,
-};
+use crate::options::{MachineArgs, RevisionMeasuringArgs, RevisionProgramArgs, StoreArgs, parse};
 use crate::progress::ProgressDisplay;
 use crate::{CommandStatus, status};
 use anyhow::{Context, ensure};
@@ -16,12 +14,10 @@ use clap::Args;
 use measure::BisectRequest;
 use speedwell_analysis::bisect::{self as analysis, BisectFindings, EndsComparison};
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
-use speedwell_engine::{BuildArgs, ExecutionArgs, PlanRequest, SamplingRequest, SessionRequest};
-use speedwell_machine::process::CpuSet;
+use speedwell_engine::{ExecutionArgs, PlanRequest, SamplingRequest, SessionRequest};
 use speedwell_model::Session;
 use speedwell_report::{self as report, ReportSubject};
 use speedwell_store::Store;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Find the revision that changed a benchmark
@@ -69,13 +65,8 @@ pub struct BisectArgs {
     /// The search then follows the longest path from GOOD to BAD.
     #[arg(long, help_heading = "Search")]
     all_parents: bool,
-    /// Program built from each revision, to run the targets
-    ///
-    /// The path is relative to the current folder.
-    #[arg(long, value_name = "PROGRAM", help_heading = "Search")]
-    program: Option<PathBuf>,
-    #[command(flatten, next_help_heading = "Search")]
-    build: BuildArgs,
+    #[command(flatten)]
+    built: RevisionProgramArgs,
     /// Smallest change that matters
     ///
     /// There is no search if the ends differ by less.
@@ -93,17 +84,8 @@ pub struct BisectArgs {
     /// Seed for all random choices [default: random; stored and shown]
     #[arg(long, value_name = "N", help_heading = "Execution")]
     seed: Option<u64>,
-    /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
-    #[arg(long, value_name = "CPUS", help_heading = "Execution")]
-    pin: Option<CpuSet>,
     #[command(flatten)]
-    selection: SelectionArgs,
-    #[command(flatten)]
-    sampling: SamplingRequest,
-    #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    store: StoreArgs,
+    measuring: RevisionMeasuringArgs,
     #[command(flatten)]
     machine: MachineArgs,
 }
@@ -114,9 +96,9 @@ pub struct BisectArgs {
 /// Fails if the range is invalid, the targets are not exactly one case, an end cannot be built, or
 /// the store cannot be written.
 pub fn run(args: BisectArgs) -> anyhow::Result<CommandStatus> {
-    args.output.check_report(ReportSubject::Bisection)?;
-    let mut store = args.store.open_store()?;
-    let mut progress = ProgressDisplay::with_notes(&args.output);
+    args.measuring.output.check_report(ReportSubject::Bisection)?;
+    let mut store = args.measuring.store.open_store()?;
+    let mut progress = ProgressDisplay::with_notes(&args.measuring.output);
     let (session, ended) = match &args.resume {
         Some(session) => {
             let earlier = measure::load_interrupted(&store, session, args.budget)?;
@@ -129,15 +111,18 @@ pub fn run(args: BisectArgs) -> anyhow::Result<CommandStatus> {
     };
     let findings =
         analysis::analyze_bisection(&session).context("the session is not a bisection")?;
-    let mut document =
-        report::report_bisection(&findings, &session.failures, &args.output.report_settings());
+    let mut document = report::report_bisection(
+        &findings,
+        &session.failures,
+        &args.measuring.output.report_settings(),
+    );
     document.append_document(report::report_measurement_details(
         &[(None, &session)],
         &AnalysisFindings::default(),
     ));
-    args.output.print_document(&document)?;
-    if findings.answer.is_none() && !args.store.no_save {
-        status::print_note(&resume_note(&session, &args.store));
+    args.measuring.output.print_document(&document)?;
+    if findings.answer.is_none() && !args.measuring.store.no_save {
+        status::print_note(&resume_note(&session, &args.measuring.store));
     }
     Ok(CommandStatus::from_session_end(ended).worse_of(answer_status(&findings)))
 }
@@ -162,38 +147,30 @@ fn resume_note(session: &Session, store: &StoreArgs) -> String {
 
 impl BisectArgs {
     fn bisect_request(&self, store: &Store) -> anyhow::Result<BisectRequest> {
-        let SamplingRequest { runs, precision, steady, .. } = self.sampling;
+        let SamplingRequest { runs, precision, steady, .. } = self.measuring.sampling;
         ensure!(
             runs.is_none() && precision.is_none() && !steady,
             "a bisection determines the number of runs itself\nhint: leave out --runs, --precision and --steady"
         );
         ensure!(
-            self.selection.metric.names.len() < 2,
+            self.measuring.selection.metric.names.len() < 2,
             "a bisection uses a single metric\nhint: give --metric once"
         );
         let plan = PlanRequest {
-            sampling: self.sampling.clone(),
             execution: ExecutionArgs {
                 seed: self.seed,
-                pin: self.pin.clone(),
                 budget: self.budget,
                 ..ExecutionArgs::default()
             },
             threshold: Some(self.threshold),
-            counting: instruction_counting(&self.selection.metric.names, false),
             ..PlanRequest::default()
         };
-        let mut measuring = self.selection.measure_request(
-            &self.targets,
-            &self.arguments,
-            &VariantArgs::default(),
-            plan,
-        )?;
+        let mut measuring = self.measuring.measure_request(&self.targets, &self.arguments, plan)?;
         let mut request = BisectRequest {
             range: self.range.clone().unwrap_or_default(),
             along_all_parents: self.all_parents,
-            program: self.program.clone(),
-            metric: self.selection.metric.names.first().cloned(),
+            program: self.built.program.clone(),
+            metric: self.measuring.selection.metric.names.first().cloned(),
             with_own_benchmarks: self.with_own_benchmarks,
             ..BisectRequest::default()
         };
@@ -205,7 +182,7 @@ impl BisectArgs {
             request.suspect = Some(suspect);
             measuring = change_request;
         }
-        measuring.variants.build = self.build.clone();
+        measuring.variants.build = self.built.build.clone();
         request.measuring = measuring;
         Ok(request)
     }
@@ -213,10 +190,10 @@ impl BisectArgs {
     fn session_request(&self) -> SessionRequest {
         SessionRequest {
             settings: AnalysisSettings::default(),
-            tags: self.store.tag.clone(),
+            tags: self.measuring.store.tag.clone(),
             command: std::env::args().collect(),
             machine: self.machine.machine_name(),
-            divides_runs: self.sampling.divides_runs(),
+            divides_runs: self.measuring.sampling.divides_runs(),
             ..SessionRequest::default()
         }
     }

@@ -114,20 +114,20 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
     ensure!(
         sampling.runs.is_none()
             && sampling.precision.is_none()
-            && args.comparison.confidence.is_none(),
+            && args.results.comparison.confidence.is_none(),
         "a confirmation determines the number of runs itself, for an error rate of 1 %\nhint: leave out --runs, \
          --precision and --confidence"
     );
     ensure!(
-        args.comparison.fail_on == FailOn::Never,
+        args.results.comparison.fail_on == FailOn::Never,
         "a confirmation is a gate itself: its exit status is 1 if a change is not confirmed\nhint: leave out --fail-on"
     );
     ensure!(
-        args.execution.order == RunOrder::Blocks && args.comparison.method.is_none(),
+        args.execution.order == RunOrder::Blocks && args.results.comparison.method.is_none(),
         "a confirmation uses randomised blocks and the rank test: --order and --method cannot be set\nhint: leave out --order and --method"
     );
     ensure!(
-        args.study.x_axis.is_none(),
+        args.results.study.x_axis.is_none(),
         "a confirmation compares two sides and cannot be a parameter study\nhint: leave out --x-axis"
     );
     Ok(())
