@@ -235,7 +235,8 @@ pub struct WelchRow {
     pub mean_old: f64,
     /// Mean of the candidate; NaN without values.
     pub mean_new: f64,
-    /// Increase of the mean from reference to candidate, in percent; NaN if a side is empty.
+    /// Increase of the mean from reference to candidate, in percent; NaN if either of them has no
+    /// values.
     pub improvement_percent: f64,
     /// Result of the test.
     pub test: WelchOutcome,
@@ -244,11 +245,11 @@ pub struct WelchRow {
 /// Result of Welch's test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum WelchOutcome {
-    /// A side has fewer than 2 values.
+    /// The reference or the candidate has fewer than 2 values.
     TooFew,
     /// The values do not vary, so p is undefined.
     Constant,
-    /// The test is defined.
+    /// The test could be computed.
     Done {
         /// Two-sided p value.
         p: f64,

@@ -6,11 +6,11 @@
 //! control sequences. Except for usage texts and hints, they start with the tool's name. This
 //! module knows nothing about any particular tool.
 //!
-//! [`parse_getopt`], [`parse_node`] and [`parse_r`] split command lines, each by the grammar of some
-//! of the tools. They do not know what options mean. They reject unknown options, although the
+//! [`parse_getopt`], [`parse_node`] and [`parse_r`] split command lines, each by the grammar of
+//! some of the tools. They do not interpret the options. They reject unknown options, although the
 //! original scripts of Node.js silently swallow the argument after an unknown option. A crate such
-//! as lexopt would suit only ab. The messages of erlperf name whole clusters of letters, and erlperf
-//! has the option `-pa`. In the R and Node.js scripts, one dash means the same as two.
+//! as lexopt would suit only ab. The messages of erlperf name whole clusters of letters, and
+//! erlperf has the option `-pa`. In the R and Node.js scripts, one dash means the same as two.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -204,8 +204,8 @@ impl<'a> ParsedArguments<'a> {
         self.options.iter().any(|(name, _)| *name == option)
     }
 
-    /// Returns the value of an option. If the option occurs several times, the last occurrence
-    /// counts, even if it has no value.
+    /// Returns the value of an option. If the option occurs several times, only the last occurrence
+    /// matters: if that one has no value, returns `None`.
     pub fn value(&self, option: &str) -> Option<&'a str> {
         self.options.iter().rfind(|(name, _)| *name == option)?.1
     }
@@ -273,11 +273,11 @@ pub fn parse_getopt<'a>(
 
 /// Splits a command line as Node.js core's scripts do. Options come first. After `--`, or after the
 /// first word that is not an option, every word is an argument, even if it looks like an option.
-/// `-x` means the same as `--x`. The word `test` is an exception: it counts as an option in any
-/// place, unless it is the value of an option.
+/// `-x` means the same as `--x`. The word `test` is an exception: it is treated as an option
+/// wherever it occurs, unless it is the value of an option.
 ///
 /// # Errors
-/// Fails if an option is in neither list, or lacks its value.
+/// Fails if an option is in neither `valued` nor `switches`, or lacks its value.
 pub fn parse_node<'a>(
     arguments: &'a [String],
     valued: &[&str],
@@ -314,7 +314,7 @@ pub fn parse_node<'a>(
 /// not begin with `-` becomes its value. All other arguments are ignored.
 ///
 /// # Errors
-/// Returns the first option that is not in the list, as typed.
+/// Returns the first option that is not in `known_options`, as typed.
 pub fn parse_r<'a>(
     arguments: &'a [String],
     known_options: &[&str],

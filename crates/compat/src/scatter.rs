@@ -320,7 +320,7 @@ impl ScatterPoint {
         median_binomial(&self.rates, CONFIDENCE)
     }
 
-    /// Whether the mean is a doubtful summary of the rates.
+    /// Whether the rates are so skewed that their mean is misleading.
     pub fn is_skewed(&self) -> bool {
         let half = self.half_width.unwrap_or(0.0);
         is_skewed(&self.rates, self.mean - half, self.mean + half)

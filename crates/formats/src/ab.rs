@@ -2,10 +2,10 @@
 //! text, and may have been pasted, which can collapse its whitespace.
 //!
 //! Decides where a report begins and what its lines mean. A line is recognized by the words before
-//! its colon, because pasted reports have lost their columns. Start at [`read`], or at
-//! [`read_percentages`] and [`read_requests`] for the tables that ab writes to files (`-e`, `-g`).
-//! These tables do not name the measured address. The source for the lines is `support/ab.c` of
-//! httpd 2.2 and 2.4.
+//! its colon, because pasted reports have lost the alignment of their columns. Start at [`read`],
+//! or at [`read_percentages`] and [`read_requests`] for the tables that ab writes to files (`-e`,
+//! `-g`). These tables do not name the measured address. The source for the lines is `support/ab.c`
+//! of httpd 2.2 and 2.4.
 
 use crate::foreign::file_beginning;
 use crate::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile_metric};
@@ -16,7 +16,7 @@ use speedwell_model::{Case, Environment, Metric, MetricDirection, Session};
 /// Start of the first line of a report.
 const FIRST_LINE: &str = "This is ApacheBench";
 
-/// Fields that only reports have. They identify a pasted report that has lost its first line.
+/// Fields that occur only in reports. They identify a pasted report that has lost its first line.
 const REPORT_FIELDS: [&str; 4] =
     ["Server Software", "Concurrency Level", "Complete requests", "Requests per second"];
 
@@ -298,8 +298,8 @@ const REQUESTS_HEADER: &str = "starttime\tseconds\tctime\tdtime\tttime\twait";
 /// Number of rows in a percentile table, which has a row for each percentage from 0 to 100.
 const PERCENTILE_ROWS: usize = 101;
 
-/// Percentiles that become metrics: the ones in ab's own report, including the maximum (100), and
-/// the minimum (0).
+/// Percentiles that become metrics: those in ab's own report, including the maximum (100), and in
+/// addition the minimum (0).
 const KEPT_PERCENTILES: [&str; 10] = ["0", "50", "66", "75", "80", "90", "95", "98", "99", "100"];
 
 /// Benchmark name for a file without an address.

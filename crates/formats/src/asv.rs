@@ -36,8 +36,8 @@ struct AsvBenchmark {
     kind: String,
     unit: String,
     parameters: Vec<String>,
-    /// Version of the benchmark's code. Results of another version measured other work and are left
-    /// out.
+    /// Version of the benchmark's code. Results of any other version are left out, because they
+    /// measured different code.
     version: Option<String>,
 }
 
@@ -250,7 +250,7 @@ fn read_environment(
 /// The results of a benchmark in a file.
 struct AsvRow<'a> {
     name: &'a str,
-    /// One element per combination of parameters; `None` if all failed.
+    /// One element per combination of parameter values; `None` if all combinations failed.
     results: Option<Vec<JsonNode<'a>>>,
     /// The values of each parameter, as Python source.
     parameters: Vec<Vec<String>>,

@@ -252,7 +252,8 @@ pub fn read_with_warnings(
     read_input(&input, warnings)
 }
 
-/// Reads results like [`read_with_warnings`], with additional facts from the user.
+/// Reads results like [`read_with_warnings`]. `input` also contains the directions of metrics that
+/// the user stated.
 ///
 /// # Errors
 /// Fails like [`read`].

@@ -56,7 +56,7 @@ pub fn load_session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) 
     Ok(session)
 }
 
-/// What the addresses of the loads are: cases or variants.
+/// How the addresses of the loads appear in the session: as cases or as variants.
 enum LoadNames {
     /// Each address is a case.
     Cases,

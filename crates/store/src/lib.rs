@@ -1,8 +1,8 @@
 //! Stores sessions in a SQLite file or a PostgreSQL database, during and after measurement.
 //!
-//! Decides where the file is, what its tables look like and when data counts as stored. The results
-//! of a slot (one planned run) are stored together when the `SlotsDone` event of the slot is
-//! observed. From then on, the results survive whatever happens to the process. Start with
+//! Decides where the file is, what its tables look like and when data is considered stored. The
+//! results of a slot (one planned run) are stored together when the `SlotsDone` event of the slot
+//! is observed. From then on, the results survive whatever happens to the process. Start with
 //! [`Store`], then [`SessionRecorder`]; the tables are in `schema.rs`.
 
 use anyhow::{Context, anyhow, bail};
@@ -55,7 +55,8 @@ pub use recorder::SessionRecorder;
 pub use selection::SessionFilter;
 pub use uploads::{SessionDigest, UploadSender, UploadStatus};
 
-/// The sessions of a project or of a user.
+/// A results file or a results database: it contains the sessions of a project or, outside of
+/// projects, of a user.
 ///
 /// Several processes may use one file at the same time: readers never wait, and a writer waits up
 /// to 10 seconds for another writer.
@@ -240,8 +241,8 @@ struct StoreError {
 }
 
 impl StoreErrorKind {
-    /// Returns whether a retry may help after this error. An error that does not come from a store
-    /// is permanent.
+    /// Classifies an error by whether a retry may help. An error that does not come from a store is
+    /// permanent.
     pub fn from_error(error: &anyhow::Error) -> StoreErrorKind {
         let unusable = error.downcast_ref::<StoreError>();
         unusable.map_or(StoreErrorKind::Permanent, |unusable| unusable.kind)

@@ -32,7 +32,8 @@ pub enum MergeOutcome {
     New,
     /// The same attempt had already delivered the block.
     Known,
-    /// Another attempt had already delivered the block.
+    /// Another attempt had already delivered the block. Holds the origin of the block from that
+    /// attempt.
     Refused(BlockOrigin),
 }
 
@@ -289,9 +290,9 @@ impl SessionMerger<'_> {
         })
     }
 
-    /// Stores what a machine reports about itself. If the session has no other machine, the
-    /// reported environment also becomes the environment of the session. The session keeps its
-    /// programs and its machine, which are known already.
+    /// Stores what a machine reports about itself. If `is_only` is set, the session has no other
+    /// machine, and the reported environment also becomes the environment of the session. The
+    /// session keeps its programs and its machine, which are known already.
     ///
     /// # Errors
     /// Fails on database errors.

@@ -1,9 +1,9 @@
 //! Caches long series: packs their first points into one blob, and keeps the state of the search
 //! for changes.
 //!
-//! Reading hundreds of points row by row costs more than searching them. Packs and detector states
-//! are derived from points: triggers delete a pack whose points change, and a detector state
-//! records which points it has seen. Start at [`Store::load_points`].
+//! Reading hundreds of points row by row takes longer than searching them for changes. Packs and
+//! detector states are derived from points: triggers delete a pack whose points change, and a
+//! detector state records which points it has seen. Start at [`Store::load_points`].
 
 use super::Store;
 use super::database::{Database, SqlRow, sql, sql_params};
@@ -42,8 +42,8 @@ struct PointPack {
 }
 
 impl SearchCache {
-    /// Adds the detector states of a series that has this number of points. There is one state for
-    /// each [digest of the benchmark](HistoryPoint::benchmark_digest). Short series are ignored.
+    /// Adds the detector states of a series that has `points` points. There is one state for each
+    /// [digest of the benchmark](HistoryPoint::benchmark_digest). Short series are ignored.
     pub fn add_detector_states(&mut self, series: i64, points: usize, states: Vec<Vec<u8>>) {
         if points >= MIN_CACHED_POINTS {
             self.detector_states.push((series, states));

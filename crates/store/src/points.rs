@@ -18,13 +18,13 @@ use speedwell_model::{
 };
 use std::collections::HashMap;
 
-/// Maximum lead of a machine's clock, in milliseconds. A clock that is further ahead counts as
+/// Maximum lead of a machine's clock, in milliseconds. A clock that is further ahead is considered
 /// wrong.
 const MAX_AHEAD_MS: i64 = 86_400_000;
 
 /// Returns the start time to use for a session that claims to have started at `started_unix_ms`. If
 /// that time is more than a day in the future, returns `now_unix_ms`, the time at which the session
-/// is first read. Without this rule, a machine with a clock that is years ahead would have the
+/// is first read. Otherwise, the point of a machine whose clock is years ahead would remain the
 /// newest point for all these years.
 pub fn credible_start(started_unix_ms: i64, now_unix_ms: i64) -> i64 {
     if is_in_future(started_unix_ms, now_unix_ms) { now_unix_ms } else { started_unix_ms }

@@ -1,4 +1,5 @@
-//! Loads stored sessions. Leaves out superseded runs.
+//! Loads stored sessions. Leaves out superseded runs, whose cases were started again on another
+//! machine.
 
 use super::Store;
 use super::database::{

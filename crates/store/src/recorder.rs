@@ -124,8 +124,8 @@ impl SessionRecorder<'_> {
     }
 
     /// Declares unit and direction of a metric that the harness reports. Call this before the first
-    /// sample of the metric, because an undeclared metric has no unit, and more of it counts as
-    /// better.
+    /// sample of the metric, because an undeclared metric has no unit, and its higher values are
+    /// considered better.
     ///
     /// # Errors
     /// Fails if the session holds the metric with another unit or direction, or on database errors.
@@ -263,8 +263,8 @@ fn set_state(file: &Database, session: i64, state: SessionState) -> anyhow::Resu
     Ok(())
 }
 
-/// The progress of running loads, so that viewers can show it. The session of a load is stored only
-/// when the load ends.
+/// Stores the progress of running loads, so that viewers can show it. The session of a load is
+/// stored only when the load ends.
 ///
 /// Each row belongs to a process. Rows of killed processes are ignored, and the next load deletes
 /// them.

@@ -1,8 +1,8 @@
 //! Stores uploaded sessions.
 //!
 //! A client that gets no response retries, so storing is idempotent: existing data is neither
-//! duplicated nor replaced. Start at [`Store::accept_session`], one transaction that returns after
-//! the commit.
+//! duplicated nor replaced. Start at [`Store::accept_session`], which returns only after the
+//! session has been committed.
 
 use super::database::{Database, Error, sql, sql_params};
 use super::sessions::{find_number_by_id, insert_whole};

@@ -1,8 +1,8 @@
 //! Parses the command line of ab.
 //!
 //! Follows the rules of getopt: letters may be clustered (`-kq`) and values attached (`-n100`).
-//! Unlike in ab itself, options may also follow the URL. Does not know what an option does. Start
-//! at [`AbCommand::parse`].
+//! Unlike in ab itself, options may also follow the URL. This module only stores the values of
+//! options; other modules act on them. Start at [`AbCommand::parse`].
 
 use crate::console::{self, ArgumentError};
 use std::net::IpAddr;
@@ -38,7 +38,7 @@ pub enum TsvOrder {
     Total,
 }
 
-/// HTML attributes of the table and its parts.
+/// HTML attributes of the report's table, its rows and its cells (`-w`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HtmlAttributes {
     /// `-x`: attributes of the table.
@@ -65,7 +65,7 @@ pub struct TlsSettings {
     pub trusts_anyone: bool,
     /// `-E`.
     pub identity: Option<PathBuf>,
-    /// `-f`: the only accepted version, in the words of the TLS library.
+    /// `-f`: the only accepted version, as the TLS library spells it (`TLSv1.3`); `None` for any.
     pub version: Option<&'static str>,
 }
 
@@ -185,7 +185,8 @@ impl AbCommand {
     /// Parses a command line.
     ///
     /// # Errors
-    /// Fails if the command line is invalid; a sentence fragment says why.
+    /// Fails if the command line is invalid; the error is a sentence fragment that states the
+    /// reason.
     pub fn parse(arguments: &[String]) -> Result<AbCommand, String> {
         let parsed = console::parse_getopt(arguments, find_option).map_err(explain_error)?;
         let mut request = AbRequest::with_defaults();

@@ -189,7 +189,8 @@ fn write_requests(
     if sort == TsvOrder::Total {
         timings.sort_by_key(|timing| timing.total_ns());
     }
-    // The previous row's time is reused, because thousands of requests begin in the same second.
+    // A formatted time is reused for all following rows of the same second, because thousands of
+    // requests may begin in one second.
     let mut formatted_second = (u64::MAX, String::new());
     for timing in timings {
         let epoch_s = (began_epoch_ms + timing.begun_ns / 1_000_000) / 1000;

@@ -34,7 +34,7 @@ pub struct BenchstatFigure {
 pub struct BenchmarkRecord {
     /// Name without the prefix `Benchmark`.
     pub name: String,
-    /// Configuration in the order that Go's benchstat keeps.
+    /// Configuration entries, in the same order as in Go's benchstat.
     pub settings: Vec<ConfigurationEntry>,
     pub figures: Vec<BenchstatFigure>,
 }
@@ -92,7 +92,8 @@ pub struct BenchmarkRecords {
 }
 
 impl BenchmarkRecords {
-    /// Reads one file, called `path` in complaints and `label` in columns.
+    /// Reads the `text` of one file. Complaints name the file by `path`; the key `.file`, and thus
+    /// the column of the file, has the value `label`.
     pub fn read_file(&mut self, path: &str, label: &str, text: &str) {
         let mut settings = Vec::new();
         if !label.is_empty() {
@@ -147,7 +148,7 @@ impl BenchmarkRecords {
         complaints
     }
 
-    /// Returns the assumption about the values of a unit.
+    /// Returns the assumption that the `Unit` lines of the files state about the values of a unit.
     pub fn assumption(&self, unit: &str) -> ValueAssumption {
         let assumed = self.units.get(&(tidy_unit(unit).0, "assume".to_owned()));
         if assumed.is_some_and(|assumed| assumed == "exact") {

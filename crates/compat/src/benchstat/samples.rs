@@ -34,11 +34,11 @@ pub enum ValueAssumption {
 /// Summary of a sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleSummary {
-    /// Typical value.
+    /// Typical value of the sample: the median, or the mode with [`ValueAssumption::Exact`].
     pub centre: f64,
-    /// Lower end of its interval.
+    /// Lower end of the interval of the typical value.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of this interval.
     pub high: f64,
     pub warnings: Vec<String>,
 }
@@ -108,8 +108,8 @@ fn summarize_median(values: &[f64], confidence: f64) -> SampleSummary {
     SampleSummary { centre: median(values), low, high, warnings }
 }
 
-/// Summarizes ascending values by the most frequent value. Of several equally frequent values the
-/// smallest counts, as in Go's benchstat.
+/// Summarizes ascending values by the most frequent value. If several values are equally frequent,
+/// the smallest of them is used, as in Go's benchstat.
 fn summarize_mode(values: &[f64]) -> SampleSummary {
     let (mut value, mut count) = (values[0], 1);
     let (mut mode, mut max_count) = (value, count);
@@ -151,8 +151,8 @@ fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Returns the order statistics, counted from 1, that bound the median's interval. A missing bound
-/// is 0 or count + 1.
+/// Returns the order statistics, counted from 1, that bound the median's interval. A missing lower
+/// bound is 0; a missing upper bound is `count` + 1.
 fn interval_orders(count: usize, confidence: f64) -> (usize, usize) {
     if confidence >= 1.0 {
         return (0, count + 1);
@@ -166,7 +166,7 @@ fn interval_orders(count: usize, confidence: f64) -> (usize, usize) {
 }
 
 /// Grows an interval of order statistics from the middle, toward the likelier side, until it
-/// reaches the confidence.
+/// contains the median with at least this confidence.
 fn exact_orders(count: usize, confidence: f64) -> (i64, i64) {
     let probability = |successes: i64| -> f64 {
         match u64::try_from(successes) {
@@ -379,7 +379,7 @@ pub fn tidy_unit(unit: &str) -> (String, f64) {
     (tidied, factor)
 }
 
-/// Whether values are written with binary prefixes.
+/// Whether values in this unit are written with binary prefixes, such as `Ki`.
 pub fn is_binary(unit: &str) -> bool {
     let is_bytes = |&(_, word, is_denominator): &(usize, &str, bool)| {
         !is_denominator && matches!(word, "B" | "MB" | "bytes")

@@ -1,8 +1,8 @@
 //! Groups results into tables. By default, there is one table per unit and configuration, with a
 //! row for each benchmark and a column for each file. Start at [`BenchstatTables::new`].
 //!
-//! [`KeyProjection`] maps results to keys, which decide the table, row and column of a result, and
-//! the order of these. [`filter_record`] decides which results are kept.
+//! [`KeyProjection`] maps results to keys. The keys decide the table, row and column of a result,
+//! and the order of tables, rows and columns. [`filter_record`] decides which results are kept.
 
 use crate::benchstat::query::{BenchstatFilter, PartOrder, ProjectionPart, ValuePattern};
 use crate::benchstat::records::{BenchmarkRecord, BenchmarkRecords};
@@ -10,7 +10,7 @@ use crate::benchstat::samples::{SampleComparison, SampleSummary, geometric_mean}
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// How results are split and judged.
+/// Rules for splitting results into tables, rows and columns, and for the statistics of the cells.
 #[derive(Debug, Clone)]
 pub struct TableRules {
     /// Projection into tables.
@@ -19,7 +19,7 @@ pub struct TableRules {
     pub row: KeyProjection,
     /// Projection into columns.
     pub column: KeyProjection,
-    /// Projection of all remaining keys.
+    /// Projection of all keys that no other projection uses.
     pub remaining: KeyProjection,
     /// Keys used by the projections.
     pub used_keys: UsedKeys,
@@ -218,8 +218,8 @@ pub struct KeyProjection {
     has_unit: bool,
 }
 
-/// Settings and name parts that the projections on the command line use. The projection of
-/// everything else excludes them.
+/// Settings and name parts that the projections on the command line use. The projection of the
+/// remaining keys excludes them.
 #[derive(Debug, Clone, Default)]
 pub struct UsedKeys {
     settings: Vec<String>,
@@ -401,7 +401,7 @@ impl KeyProjection {
         self.fields.iter().position(is_unit)
     }
 
-    /// Returns all nonempty values of a key.
+    /// Returns all nonempty values of a key, joined with spaces.
     pub fn joined_values(&self, key: &KeyValues) -> String {
         let order = self.field_order();
         let values = order.iter().map(|field| field_value(key, *field));
@@ -433,7 +433,8 @@ impl KeyProjection {
         order.into_iter().filter(differs).map(|field| self.field_name(field)).collect()
     }
 
-    /// Whether a result is kept. Each part with a fixed order must list the result's value.
+    /// Whether a result is kept. A result is dropped if its value is missing from the list of a
+    /// part that has a fixed order.
     pub fn admits(&self, record: &BenchmarkRecord) -> bool {
         self.parts.iter().all(|part| match &part.order {
             PartOrder::Fixed(values) => values.contains(&key_value(&part.key, record)),

@@ -329,9 +329,9 @@ fn missing_samples_warning(samples: &SnippetSamples, request: &ErlperfRequest) -
     })
 }
 
-/// Returns a warning if the mean time of an iteration is much longer over the samples than in the
-/// median batch. There is no warning if there are more workers than processors: the workers then
-/// wait for each other, which is not a disturbance.
+/// Returns a warning if an iteration takes much longer on average than in the median batch. There
+/// is no warning if there are more workers than processors: the workers then wait for each other,
+/// which is not a disturbance.
 fn disturbance_warning(samples: &SnippetSamples, request: &ErlperfRequest) -> Option<String> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     if samples.workers as usize > processors {

@@ -3,10 +3,10 @@
 //!
 //! As in erlperf, the end of an argument decides what it is: code ends with a dot, a tuple with a
 //! brace, and any other argument names a file. Unlike in erlperf, an argument that names no
-//! existing file counts as code without its final dot. Erlang itself checks the code. A file
-//! contains a list of `{Module, Function, Arguments}` in Erlang's external term format ("External
-//! Term Format" in the ERTS manual). The list is converted to Erlang code; terms without a textual
-//! form, such as processes, are rejected. Start at [`parse_snippet`].
+//! existing file is treated as code whose final dot is missing. Erlang itself checks the code. A
+//! file contains a list of `{Module, Function, Arguments}` in Erlang's external term format
+//! ("External Term Format" in the ERTS manual). The list is converted to Erlang code; terms without
+//! a textual form, such as processes, are rejected. Start at [`parse_snippet`].
 
 use crate::erlperf::arguments::TypedSnippet;
 use speedwell_model::{Snippet, SnippetLanguage};

@@ -1,9 +1,9 @@
 //! Starts Erlang VMs, one for all snippets or one for each, and measures the snippets in them.
 //!
 //! Decides which commands the harness gets, and which snippets an error affects: if a snippet
-//! fails, no other is affected; if a VM ends, all its snippets are lost. Does not know how samples
-//! are used. [`GaugeMonitor`] prints a line per second while snippets are measured. Start at
-//! [`ErlangMachines::start_all`].
+//! fails, no other is affected; if a VM ends, all its snippets are lost. Other modules decide how
+//! samples are used. [`GaugeMonitor`] prints a line per second while snippets are measured. Start
+//! at [`ErlangMachines::start_all`].
 
 use crate::console::iso_time;
 use crate::erlperf::arguments::ErlperfRequest;
@@ -407,7 +407,7 @@ fn write_framed(snippet: &str, source: &str, out: &mut dyn Write) -> io::Result<
     writeln!(out, "{} ", "<".repeat(15))
 }
 
-/// Time between two lines.
+/// Time between two lines of the monitor.
 pub const GAUGE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Number of lines below one header.

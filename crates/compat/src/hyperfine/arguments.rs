@@ -1,9 +1,9 @@
-//! Parses the command line of hyperfine, and resolves what its options mean together.
+//! Parses the command line of hyperfine, and resolves options that depend on each other.
 //!
 //! [`HyperfineOptions`] is the grammar, from which clap also makes the help. Errors of the kind
-//! [`ErrorKind::ValueValidation`] are about values that make no sense, alone or together; hyperfine
-//! checks them after it has read all options. [`expand_commands`] turns commands with parameters
-//! into one command for each combination of values, in hyperfine's order. Start at
+//! [`ErrorKind::ValueValidation`] are about values that make no sense, alone or in combination;
+//! hyperfine checks values after it has read all options. [`expand_commands`] turns commands with
+//! parameters into one command for each combination of values, in hyperfine's order. Start at
 //! [`HyperfineRequest::parse`].
 
 use crate::console::EXIT_REJECTED;
@@ -18,7 +18,8 @@ use std::str::FromStr;
 
 /// Measure commands as hyperfine 1.20 does
 ///
-/// Several commands are measured in randomised blocks and compared by a test, unless --strict-compat is given.
+/// Several commands are measured in randomised blocks and compared by a statistical test, unless
+/// --strict-compat is given.
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "hyperfine",
@@ -131,10 +132,11 @@ pub struct HyperfineOptions {
     /// Name of a command (repeatable)
     #[arg(short, long = "command-name", value_name = "NAME")]
     pub names: Vec<String>,
-    /// Minimum time of all runs of a command, in seconds
+    /// Minimum total time of the runs of a command, in seconds
     #[arg(long = "min-benchmarking-time", hide = true, default_value_t = 3.0)]
     pub min_time_s: f64,
-    /// Execute nothing: 'sleep N' counts as a run of N seconds, and any other command takes no time
+    /// Execute nothing: pretend that 'sleep N' takes N seconds, and that any other command takes no
+    /// time
     #[arg(long, hide = true)]
     pub debug_mode: bool,
     /// Measure one command after the other, with the comparison and the warnings of the original
@@ -223,7 +225,7 @@ impl FromStr for OutputTarget {
 /// How results are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OutputStyle {
-    /// What suits standard output and the terminal.
+    /// Chosen to suit standard output and the terminal.
     Auto,
     /// No colors, no progress line.
     Basic,
@@ -246,9 +248,9 @@ pub enum OutputStyle {
 pub enum ResultOrder {
     /// The comparison is sorted by time; exported tables list the commands in the order typed.
     Auto,
-    /// Both list the commands in the order typed.
+    /// The comparison and exported tables list the commands in the order typed.
     Command,
-    /// Both are sorted by mean time.
+    /// The comparison and exported tables are sorted by mean time.
     MeanTime,
 }
 
@@ -313,8 +315,8 @@ impl HyperfineRequest {
     /// Parses the command line.
     ///
     /// # Errors
-    /// Fails if hyperfine itself would reject the command line. The help and the version are
-    /// errors, too, as always with clap.
+    /// Fails if hyperfine itself would reject the command line. As always with clap, a request for
+    /// the help or the version is also returned as an error.
     pub fn parse(arguments: &[String]) -> Result<HyperfineRequest, clap::Error> {
         let options = HyperfineOptions::try_parse_from(arguments)?;
         HyperfineRequest::resolve(options)

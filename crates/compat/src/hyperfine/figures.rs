@@ -199,7 +199,8 @@ pub fn relative_to(
     let to_relative = |figures| {
         let figures: &CommandFigures = figures;
         let order = compare_means(figures, base);
-        // A copy of the reference counts as a reference, too, as in hyperfine.
+        // As in hyperfine, a command with exactly the same figures as the reference is also treated
+        // as the reference.
         let is_reference = figures == base;
         let ratio = match order {
             _ if figures.mean == 0.0 && is_reference => 1.0,

@@ -124,8 +124,8 @@ struct ShellTimes {
 }
 
 impl ShellTimes {
-    /// Measures the times of a shell, as hyperfine does: by the mean of executions of an empty
-    /// command.
+    /// Measures the times of a shell as hyperfine does: executes an empty command repeatedly, and
+    /// returns the mean times.
     fn measure_shell(argv: &[String]) -> Result<ShellTimes> {
         let executions = time_empty_line(argv, SHELL_CALIBRATION_RUNS, Duration::ZERO)
             .with_context(|| format!("cannot execute '{} -c \"\"'", argv.join(" ")))?;
@@ -143,7 +143,7 @@ impl ShellTimes {
 /// Kind of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExecutionKind {
-    /// A step around runs.
+    /// A step before or after runs, such as `--prepare`.
     Around,
     Warmup(u64),
     Run(u64),
@@ -214,7 +214,7 @@ impl<'a> CommandMeasurement<'a> {
     /// Measures every command.
     ///
     /// # Errors
-    /// Fails if a command cannot be started, exits in a way that is not ignored, or the
+    /// Fails if a command cannot be started or fails (unless the failure is ignored), or if the
     /// observer fails.
     pub fn measure_all(
         &mut self,
@@ -361,7 +361,8 @@ impl<'a> CommandMeasurement<'a> {
         Ok((RunTiming { block, ..timing }, before_s + after_s))
     }
 
-    /// Executes a step around runs, if there is one; returns its time in seconds.
+    /// Executes a step before or after runs, such as `--prepare`; returns its time in seconds, 0 if
+    /// there is no such step.
     fn run_hook(&mut self, number: usize, template: Option<&str>, option: &str) -> Result<f64> {
         let Some(template) = template else {
             return Ok(0.0);

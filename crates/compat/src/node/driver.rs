@@ -63,7 +63,8 @@ impl<'a> NodeDriver<'a> {
         }
     }
 
-    /// Does what all drop-ins do when an event arrives.
+    /// Handles an event in the way that is common to all drop-ins: updates the progress line, and
+    /// reports failures.
     ///
     /// # Errors
     /// Fails if a stream is closed.
@@ -194,7 +195,8 @@ impl ScriptNames {
         }
     }
 
-    /// Records the script of a slot; returns its name.
+    /// Records which script a slot executes, according to `label`, the label of its run. Returns
+    /// the name of the script; `None` if no script matches.
     pub fn record_slot(&mut self, slot: u32, label: &str) -> Option<&str> {
         let script = self.find_script(label)?;
         self.script_by_slot.insert(slot, script);

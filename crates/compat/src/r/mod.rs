@@ -3,8 +3,8 @@
 //!
 //! Decides what the drop-ins for `compare.R`, `scatter.R` and `bar.R` do before they read input.
 //! `r/print.rs` prints tables as R does. [`TextCollation`] sorts names in the same order as R, and
-//! [`ChartFile`] writes charts: they show the same as in R, but their pixels may differ. Start at
-//! [`RScript::run_with`].
+//! [`ChartFile`] writes charts. They show the same data as R's charts, but may look different.
+//! Start at [`RScript::run_with`].
 
 use crate::console::{self, DropInConsole, ParsedArguments};
 use anyhow::{Context, Result, bail};
@@ -25,7 +25,7 @@ pub mod print;
 pub struct RScript {
     /// Name of the original script.
     pub tool: &'static str,
-    /// What the original script prints for `--help` and for an invalid command line.
+    /// Usage text that the original script prints for `--help` and for an invalid command line.
     pub usage: &'static str,
     /// Options besides `--help` and `--plot`, which all scripts have.
     pub options: &'static [&'static str],
@@ -178,8 +178,8 @@ fn character_weight(c: char) -> Option<u32> {
     }
 }
 
-/// Side of an image in inches, as in R. An image is taller than this if its cases do not fit
-/// otherwise.
+/// Width and height of an image in inches, as in R. An image is taller than this if its cases would
+/// not fit otherwise.
 const SIDE_INCHES: f64 = 7.0;
 
 /// Number of layout pixels per inch. Text is readable at this scale.
@@ -262,8 +262,8 @@ pub fn box_chart<'a>(cases: impl Iterator<Item = ComparedCase<'a, &'a [f64]>>) -
     })
 }
 
-/// Draws the chart of `bar.R --plot`: a pair of bars per case. The mean of a side without values is
-/// NaN, and this side has no bar.
+/// Draws the chart of `bar.R --plot`: a pair of bars per case. If `old` or `new` has no values, its
+/// mean is NaN, and it has no bar.
 pub fn bar_chart<'a>(cases: impl Iterator<Item = ComparedCase<'a, f64>>) -> AnyChart {
     let bar = |name: &str, mean: f64| {
         mean.is_finite().then(|| ChartBar {

@@ -6,7 +6,7 @@
 //! decimals as necessary to show each number with up to 7 significant digits. If the scientific
 //! form is narrower, all numbers have that form (R's `options(digits = 7, scipen = 0)`; see
 //! `print.default` and `format`). [`RTexts`] interprets a column as `read.csv` does. This file does
-//! not know what a table means. Start at [`format_data_frame`].
+//! not depend on the meaning of a table. Start at [`format_data_frame`].
 
 use crate::r::TextCollation;
 use speedwell_formats::node_csv::javascript;

@@ -34,7 +34,7 @@ pub enum CsvLayout {
 }
 
 impl CsvLayout {
-    /// Returns the layout that a record announces, if it is a header.
+    /// Returns the layout that a header defines; `None` if the record is not a header.
     pub fn from_header(record: &[u8], fields: &[CsvField]) -> Option<CsvLayout> {
         // Fast path: rows are far more frequent than headers and never begin with these words.
         if !matches!(fields.first()?.raw(record), b"binary" | b"filename") {
@@ -62,8 +62,7 @@ impl CsvLayout {
     }
 }
 
-/// Returns the layout that the first header in `bytes` announces. Other text may precede the
-/// header.
+/// Returns the layout that the first header in `bytes` defines. Other text may precede the header.
 pub fn find_header(bytes: &[u8]) -> Option<CsvLayout> {
     let mut fields = Vec::new();
     bytes.split_inclusive(|&byte| byte == b'\n').find_map(|line| {

@@ -69,7 +69,7 @@ pub enum SampleDefinition {
     Loop(u64),
 }
 
-/// When samples count as steady, and when to give up waiting for steady samples.
+/// Condition under which samples are considered steady, and limits to waiting for steady samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SteadyCondition {
     /// `--cv`: samples are steady if their standard deviation is at most this fraction of their
@@ -374,8 +374,8 @@ impl ParsedArguments<'_> {
     }
 
     fn parse_steady_rule(&self, samples: u32) -> Result<Option<SteadyCondition>, String> {
-        // If samples are not steady after ten times the requested number, further samples will not
-        // be steady either.
+        // If the samples are not steady after ten times the requested number, we assume that they
+        // never will be.
         let default_max_samples = samples.saturating_mul(10).max(100);
         let max_samples = self.parse_count("--max-samples", 1, u32::MAX.into())?;
         let max_time = self.value("--max-time").map(parse_seconds).transpose()?;

@@ -155,7 +155,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for GoogleBenchmarkEntry<'a> {
 
 /// Reads an entry. The visitor is written by hand because a counter may have the name of another
 /// key. The key then occurs twice in the entry, which derived code rejects. Here the last
-/// occurrence counts, as in other programs that read such files.
+/// occurrence is used, as in other programs that read such files.
 struct EntryVisitor;
 
 impl<'de> Visitor<'de> for EntryVisitor {
@@ -212,7 +212,7 @@ fn next_number<'de, A: MapAccess<'de>>(map: &mut A) -> Result<f64, A::Error> {
     Ok(number.unwrap_or(f64::NAN))
 }
 
-/// Reads a flag. A counter may have the same name; its value, a number, counts as false.
+/// Reads a flag. A counter may have the same name; its value is a number, which is read as false.
 fn next_is_true<'de, A: MapAccess<'de>>(map: &mut A) -> Result<bool, A::Error> {
     Ok(map.next_value::<Value>()? == Value::Bool(true))
 }

@@ -30,7 +30,7 @@ pub enum RowKind {
 #[derive(Debug)]
 pub struct GoogleBenchmarkRow {
     /// Name of the benchmark with arguments and number of threads. In old files, the name of an
-    /// aggregate keeps its suffix.
+    /// aggregate includes a suffix such as `_mean`.
     pub name: String,
     /// Kind of the row.
     pub kind: RowKind,
@@ -175,8 +175,8 @@ impl<'de> Visitor<'de> for RowVisitor {
     }
 }
 
-/// Values of the keys read so far. A null value counts as absent, because null stands for a number
-/// that is not finite.
+/// Values of the keys read so far. A null value is treated as absent, because null stands for a
+/// number that is not finite.
 #[derive(Default)]
 struct RowKeys<'de> {
     name: Option<BorrowedText<'de>>,

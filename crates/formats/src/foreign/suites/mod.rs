@@ -30,7 +30,7 @@ pub struct ReportedResult {
     /// The case, if the reader can tell it from the output, for example because the output states
     /// parameters. `None` if only `name` identifies the case.
     pub case: Option<Case>,
-    /// Metrics of the samples; the first one is compared.
+    /// Metrics of the samples. Comparisons use the first one.
     pub metrics: Vec<Metric>,
     /// Samples. Times are in nanoseconds per iteration.
     pub samples: Vec<Sample>,

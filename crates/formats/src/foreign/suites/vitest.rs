@@ -47,8 +47,8 @@ fn read_result(group_name: &str, benchmark: &JsonNode<'_>) -> Result<ReportedRes
     }
     if samples.is_empty() {
         let Some(mean) = benchmark.get("mean").filter(|mean| !mean.is_null()) else {
-            // If the function throws, vitest exits with success, and the missing figures are the
-            // only sign of the failure.
+            // If the benchmarked function throws, vitest exits with success, and the missing
+            // figures are the only sign of the failure.
             let reason = "vitest wrote no figures, as it does when the function throws".to_owned();
             reported.cause = Some(FailureCause::Invalid { reason });
             return Ok(reported);
