@@ -4,8 +4,9 @@
 //! A placeholder is a name in braces. Braces around anything else are left unchanged, so JSON needs
 //! no escapes. `${NAME}`, which belongs to the shell, and `\p{NAME}`, a character class in a
 //! pattern, are left unchanged as well. `{{name}}` is an escaped `{name}`. A filled string that is
-//! a simple calculation becomes its result: with 8 workers, `{workers}+1` becomes 9. Names that are
-//! known only when a run begins, such as `{port}`, are left unfilled. Start at [`PlaceholderMap`].
+//! a simple calculation becomes its result: with 8 workers, `{workers}+1` becomes 9. Placeholders
+//! whose values are known only when a run begins, such as `{port}`, are left unfilled. Start at
+//! [`PlaceholderMap`].
 
 use super::expression::evaluate_arithmetic;
 use super::file_part::{NodeContent, NodePath, TreeNode, error_at_line, nearest_hint};

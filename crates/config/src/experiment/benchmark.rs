@@ -103,7 +103,7 @@ struct ExpectKeys {
     length: Option<PositiveCount>,
 }
 
-/// Returns the group that a benchmark forms.
+/// Converts the benchmark at `part` to a group.
 pub fn resolve_benchmark(part: &FilePart, file: &FileContext) -> Result<BenchmarkGroup> {
     let keys: BenchmarkKeys = part.read_part()?;
     if keys.kind.is_none() {
@@ -157,8 +157,8 @@ fn rewrite_keys(keys: BenchmarkKeys, part: &FilePart) -> Result<(ValueTable, Nod
     Ok((parameters, table))
 }
 
-/// Resolves the load of one case, with files relative to `root`. The placeholders of `part` must
-/// already be filled. The URL is empty if only variants have a URL.
+/// Resolves the load of one case. The body file is relative to `root`. The placeholders of `part`
+/// must already be filled. The URL is empty if only variants have a URL.
 pub fn resolve_benchmark_load(part: &FilePart, root: &Path) -> Result<LoadSpec> {
     let server: ServerKeys = part.read_part()?;
     let mut table = part.entries();

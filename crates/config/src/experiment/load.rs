@@ -180,7 +180,7 @@ impl TryFrom<WarmupTable> for WarmupEnd {
 }
 
 impl LoadKeys {
-    /// Returns the load on a server that the group starts, with files relative to `root`.
+    /// Returns the load on a server that the group starts. The body file is relative to `root`.
     pub fn resolve_load(&self, part: &FilePart, root: &Path) -> Result<ServerLoad> {
         let mut spec = self.resolve_spec(part, root)?;
         if spec.time.is_none() && spec.count.is_none() {
@@ -199,8 +199,8 @@ impl LoadKeys {
         Ok(ServerLoad { spec, warmup })
     }
 
-    /// Returns the load of `[benchmark.NAME]`, with files relative to `root`. Its URL is empty if
-    /// only variants have one.
+    /// Returns the load of `[benchmark.NAME]`. The body file is relative to `root`. The URL is
+    /// empty if only variants have one.
     pub fn resolve_short_load(&self, part: &FilePart, root: &Path) -> Result<LoadSpec> {
         let warmup = match &self.warmup {
             None => None,
