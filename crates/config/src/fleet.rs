@@ -60,7 +60,7 @@ pub struct SlurmOptions {
     pub time: Option<Duration>,
     /// Processor frequencies, as in Slurm's `--cpu-freq`.
     pub cpu_freq: Option<String>,
-    /// Cores reserved for the system.
+    /// Number of cores reserved for the system.
     pub core_spec: Option<u16>,
 }
 
@@ -73,7 +73,8 @@ pub struct MachineEntry {
     pub labels: Vec<String>,
     /// Folder for Speedwell's files on the machine.
     pub folder: Option<PathBuf>,
-    /// Path of an installed Speedwell, for a machine that cannot run the copy that would be sent.
+    /// Path of a Speedwell executable on the machine. Needed if the machine cannot run a copy of
+    /// this executable, which would otherwise be sent to it.
     pub binary: Option<PathBuf>,
     /// Address at which other machines reach the machine, if it differs from the address used here.
     pub address: Option<IpAddr>,

@@ -4,8 +4,9 @@
 //! A placeholder is a name in braces. Braces around anything else are left unchanged, so JSON needs
 //! no escapes. `${NAME}`, which belongs to the shell, and `\p{NAME}`, a character class in a
 //! pattern, are left unchanged as well. `{{name}}` is an escaped `{name}`. A filled string that is
-//! a simple calculation becomes its result: with 8 workers, `{workers}+1` becomes 9. Names that are
-//! known only when a run begins, such as `{port}`, are left unfilled. Start at [`PlaceholderMap`].
+//! a simple calculation becomes its result: with 8 workers, `{workers}+1` becomes 9. Placeholders
+//! whose values are known only when a run begins, such as `{port}`, are left unfilled. Start at
+//! [`PlaceholderMap`].
 
 use super::expression::evaluate_arithmetic;
 use super::file_part::{NodeContent, NodePath, TreeNode, error_at_line, nearest_hint};
@@ -61,10 +62,10 @@ pub fn escape_text(text: &str) -> String {
 /// Values of placeholders.
 #[derive(Debug, Clone, Default)]
 pub struct PlaceholderMap {
-    /// The last value of a name counts.
+    /// Names with their values. If a name occurs several times, its last value is used.
     values: Vec<(String, String)>,
     deferred: Vec<&'static str>,
-    /// Case and variant of the values, for messages.
+    /// Case and variant to which the values belong, for messages.
     owner: String,
 }
 
@@ -89,7 +90,8 @@ impl PlaceholderMap {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Fills the placeholders of a string and evaluates a calculation.
+    /// Fills the placeholders of a string. If the filled string is a calculation, returns its
+    /// result.
     ///
     /// # Errors
     /// Fails if a placeholder is unknown; `line` and `place` give the position.
@@ -188,8 +190,8 @@ impl PlaceholderMap {
     }
 }
 
-/// Returns the result of a calculation. A hyphen or a slash is an operator only between spaces,
-/// because names and paths also contain these characters.
+/// Returns the result of a calculation, or `None` if the text is not one. A hyphen or a slash is an
+/// operator only between spaces, because names and paths also contain these characters.
 fn evaluate_calculation(text: &str) -> Option<String> {
     let has_operator = text.contains(['+', '*']) || text.contains(" - ") || text.contains(" / ");
     let without_spaced_operators = text.replace(" - ", "").replace(" / ", "");

@@ -1,10 +1,10 @@
 //! Reads parts of a definition file into types that derive `serde::Deserialize`, but words the
 //! error messages itself.
 //!
-//! Two names of types have a meaning beyond serde. The variants of an enum renamed to `$by-shape`
-//! are named after the form of the value (`"a string"`, `"a number"`, `"a list"`, `"a table"`,
-//! `"a value"`). A newtype renamed to `$one-or-more` accepts a single value as a list. Start at
-//! [`PartReader`]; [`ReadError`] becomes a message when the position is known.
+//! Two serde names of types have a special meaning here. The variants of an enum renamed to
+//! `$by-shape` are named after the shape of the value (`"a string"`, `"a number"`, `"a list"`,
+//! `"a table"`, `"a value"`). A newtype renamed to `$one-or-more` accepts a single value as a list.
+//! Start at [`PartReader`]; [`ReadError`] becomes a message when the position is known.
 
 use super::file_part::{FilePart, NodeContent, NodePath, NodeTable, TreeNode, nearest_hint};
 use anyhow::Error;
@@ -18,7 +18,7 @@ use serde::forward_to_deserialize_any;
 use speedwell_model::nearest_name;
 use std::fmt::Display;
 
-/// The serde name of an enum whose variant is chosen by the form of the value.
+/// The serde name of an enum whose variant is chosen by the shape of the value.
 const BY_SHAPE: &str = "$by-shape";
 
 /// The serde name of a list that may also be written as a single value.

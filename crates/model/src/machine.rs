@@ -132,7 +132,7 @@ pub struct MeasuredProgram {
     pub size_bytes: Option<u64>,
     /// Modification time in milliseconds since the Unix epoch.
     pub modified_unix_ms: Option<i64>,
-    /// Further version facts, for example of the JavaScript engine inside.
+    /// Versions of the program's components, such as its JavaScript engine, by name.
     pub versions: BTreeMap<String, String>,
 }
 
@@ -157,7 +157,7 @@ pub struct ActivitySnapshot {
 /// The number of false alarms of a calibration, and its expected range.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoiseCalibration {
-    /// Number of the calibration session, valid within one store only.
+    /// Number of the calibration session in its store.
     #[serde(skip)]
     pub session: i64,
     /// Start of that session, in milliseconds since the Unix epoch.
@@ -180,7 +180,8 @@ impl NoiseCalibration {
     }
 }
 
-// On which machines the roles of an experiment run. Roles are the target, its services and the load.
+// The types below record which machine plays which role in an experiment. The roles are the target,
+// its services and the load.
 
 /// Which machines play which roles in an experiment on several machines. The roles are the same for
 /// all runs of the experiment.

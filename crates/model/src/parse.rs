@@ -1,7 +1,7 @@
 //! Parses the values of options: counts, percentages and durations. The error messages say what is
 //! expected, and clap adds the option and the value.
 //!
-//! Also fills in, suggests and quotes texts.
+//! Also replaces strings in a text, suggests names for mistyped ones, and quotes words for a shell.
 
 use crate::{ParameterValue, ValueKind};
 use std::time::Duration;

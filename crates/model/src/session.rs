@@ -1,6 +1,6 @@
-//! Defines a session: everything that one invocation measured. Also defines its experimental
-//! design, which describes how, and how much, the session measured per case, and its profiles. Start
-//! at [`Session`] and [`SessionDesign`].
+//! Defines a session: everything that one invocation measured. Also defines the profiles of a
+//! session, and its experimental design: how each case is measured, and how often. Start at
+//! [`Session`] and [`SessionDesign`].
 
 use crate::{
     BisectionRange, Case, CodeOrigin, Environment, MachinePlacement, Metric, NoiseCalibration,
@@ -66,8 +66,8 @@ pub struct Session {
     /// The false alarm rate of this machine, if the session was a calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<NoiseCalibration>,
-    /// The measuring machines, if other machines measured the session. [`Run::machine`] is an index
-    /// into this list.
+    /// The machines of the fleet that measured the session; empty if no fleet was used.
+    /// [`Run::machine`] is an index into this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<SessionMachine>,
 }
@@ -267,9 +267,9 @@ impl SessionDesign {
         }
     }
 
-    /// Whether this block, a round of pairs, executes the runs of each pair one after the other.
-    /// This happens in one of eight rounds, to see whether sharing the processor changes the ratio
-    /// of the variants. The seed alone determines the round.
+    /// Whether the runs of each pair in this block, a round of pairs, are executed one after the
+    /// other. This is the case in one of eight rounds, to see whether sharing the processor changes
+    /// the ratio of the variants. The seed alone determines the round.
     pub fn is_alone(&self, block: u32) -> bool {
         let (group, round) = (block / ROUNDS_WITH_ONE_ALONE, block % ROUNDS_WITH_ONE_ALONE);
         let drawn = seed_of_step(self.seed ^ 0x0A9A_2705, group) % u64::from(ROUNDS_WITH_ONE_ALONE);
@@ -500,8 +500,9 @@ pub fn seed_of_step(seed: u64, step: u32) -> u64 {
     (weyl ^ (weyl >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33
 }
 
-/// What layout randomization varies between runs of a variant: the order of code and data, through
-/// several builds, and the contents above the stack.
+/// Layout randomization: which parts of a program's memory layout vary between the runs of a
+/// variant. Several builds vary the order of code and data. Strings of random length, which are
+/// stored above the stack, vary the addresses in the stack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LayoutVariation {

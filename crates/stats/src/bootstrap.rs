@@ -93,8 +93,8 @@ pub fn ratio_of_medians(
 /// Geometric mean of the ratios of a suite. Each member of the suite is a comparison with its own
 /// blocks.
 ///
-/// Resamples the members, and the blocks within each member. The suite thus counts as a sample of a
-/// larger population of workloads, and the interval is a statement about that population.
+/// Resamples the members, and the blocks within each member. This treats the suite as a sample of a
+/// larger population of workloads, so the interval is a statement about that population.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! Computes effect sizes of two groups of values, with no assumption about their distribution.
 //!
-//! An effect size says how far or how often one group exceeds the other; the statistical tests
-//! decide whether that is more than chance. This module ignores blocks. Start at
-//! [`hodges_lehmann`].
+//! An effect size describes how far or how often one group exceeds the other. Whether the
+//! difference could be due to chance is decided by the statistical tests. This module ignores
+//! blocks. Start at [`hodges_lehmann`].
 
 use crate::describe::{mean, variance};
 use crate::distribution::{normal, student_t};

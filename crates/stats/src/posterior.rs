@@ -1,10 +1,11 @@
 //! Bisects a sequence of revisions by Bayes' rule: computes from noisy runs which revision
 //! introduced a change, and which revision to measure next.
 //!
-//! The evidence of a run is how much more often similar values occurred at the bad end than at the
-//! good end. No shape of the noise is assumed. This module builds and measures nothing. The method
-//! is probabilistic bisection (Horstein, IEEE Transactions on Information Theory 9, 1963; Burnashev
-//! and Zigangirov, Problems of Information Transmission 10, 1974). Start at [`RevisionPosterior`].
+//! The evidence of a run depends on how much more often similar values occurred at the bad end of
+//! the sequence than at the good end. No shape of the noise is assumed. This module builds and
+//! measures nothing. The method is probabilistic bisection (Horstein, IEEE Transactions on
+//! Information Theory 9, 1963; Burnashev and Zigangirov, Problems of Information Transmission 10,
+//! 1974). Start at [`RevisionPosterior`].
 
 use crate::describe::quantile;
 use std::ops::RangeInclusive;
@@ -53,8 +54,8 @@ fn bin_of(cuts: &[f64; 3], value: f64) -> usize {
 
 /// For each candidate, the probability that it is the first bad revision.
 ///
-/// Candidates count from 0, oldest first. The last candidate is the bad end itself; the good end
-/// precedes the first candidate.
+/// Candidates are numbered from 0, oldest first. The last candidate is the bad end itself; the good
+/// end precedes the first candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RevisionPosterior {
     probability: Vec<f64>,

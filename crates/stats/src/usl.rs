@@ -20,7 +20,7 @@ const MAX_STEPS: usize = 500;
 /// The search ends when a step moves every point of the curve by less than this fraction.
 const CONVERGENCE_LIMIT: f64 = 1e-11;
 
-/// A level of concurrency.
+/// The throughput measured at one level of concurrency.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UslPoint {
     /// Number of concurrent workers.
@@ -51,7 +51,7 @@ pub struct UslFit {
     pub kappa: UslParameter,
     /// Fraction of the weighted variance of the throughputs that the curve explains.
     pub r_squared: f64,
-    /// Number of levels that the law was fitted to.
+    /// Number of points that the law was fitted to.
     pub levels: usize,
 }
 

@@ -39,12 +39,12 @@ pub struct BenchmarkKeys {
     parameters: ValueTable,
     /// Concurrent requests, or a list: one case for each. Default: 10.
     concurrency: Option<OneOrMany<NumberValue>>,
-    /// Requests per second, independent of the server, or a list. By default, as fast as responses
-    /// arrive.
+    /// Requests per second, however fast the server responds, or a list of rates. By default, as
+    /// fast as responses arrive.
     rate: Option<OneOrMany<NumberValue>>,
     /// Load generator. If it is not the built-in one, its name becomes part of the case name.
     client: ClientName,
-    /// URL to request. Every variant may have its own instead.
+    /// URL to request. A variant may replace it.
     url: Option<DeferredValue<String>>,
     /// Shell command that starts the server. It must stay in the foreground.
     serve: Option<DeferredValue<String>>,
@@ -103,7 +103,7 @@ struct ExpectKeys {
     length: Option<PositiveCount>,
 }
 
-/// Returns the group that a benchmark forms.
+/// Converts the benchmark at `part` to a group.
 pub fn resolve_benchmark(part: &FilePart, file: &FileContext) -> Result<BenchmarkGroup> {
     let keys: BenchmarkKeys = part.read_part()?;
     if keys.kind.is_none() {
@@ -121,8 +121,8 @@ pub fn resolve_benchmark(part: &FilePart, file: &FileContext) -> Result<Benchmar
     })
 }
 
-/// Returns the parameters of the group, the declared ones first, and the table of its load, in
-/// which placeholders replace the values that became parameters.
+/// Returns the parameters of the group, the declared ones first, and the table of its load. In this
+/// table, placeholders replace the values that became parameters.
 fn rewrite_keys(keys: BenchmarkKeys, part: &FilePart) -> Result<(ValueTable, NodeTable)> {
     let single = |value| OneOrMany(vec![PlainValue(value)]);
     let numbers = |OneOrMany(numbers): OneOrMany<NumberValue>| {
@@ -157,8 +157,8 @@ fn rewrite_keys(keys: BenchmarkKeys, part: &FilePart) -> Result<(ValueTable, Nod
     Ok((parameters, table))
 }
 
-/// Resolves the load of one case, with files relative to `root`. The placeholders of `part` must
-/// already be filled. The URL is empty if only variants have a URL.
+/// Resolves the load of one case. The body file is relative to `root`. The placeholders of `part`
+/// must already be filled. The URL is empty if only variants have a URL.
 pub fn resolve_benchmark_load(part: &FilePart, root: &Path) -> Result<LoadSpec> {
     let server: ServerKeys = part.read_part()?;
     let mut table = part.entries();

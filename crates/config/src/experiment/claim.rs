@@ -1,6 +1,6 @@
 //! Reads `[[claim]]` and `[compare]`. A claim is a statement in the report, and the data must
 //! support it. `[compare]` defines which variants are compared, and what counts as a difference.
-//! `[profile]` requests profiles of what is compared.
+//! `[profile]` requests profiles of the compared variants.
 //!
 //! A claim over several cases is evaluated case by case. A term whose filter selects a single case
 //! has the same value in every evaluation.
@@ -140,7 +140,7 @@ fn check_units(
         for case in cases {
             match groups[case.group].find_metric(&term.metric) {
                 Some(metric) => units.push(metric.unit),
-                // The metrics of benchmark files are known only when they are measured.
+                // The metrics of benchmark files are unknown until the files are measured.
                 None => return Ok(()),
             }
         }
@@ -250,8 +250,8 @@ fn unknown_metric<'a>(metric: &str, groups: impl Iterator<Item = &'a BenchmarkGr
     wrong_name(metric, format!("unknown metric '{metric}'"), hint)
 }
 
-/// Whether a group has the metric. Any metric is possible for benchmark files: their metrics are
-/// unknown until they are measured.
+/// Whether a group has the metric. For benchmark files, any metric is accepted, because their
+/// metrics are unknown until the files are measured.
 fn has_metric(group: &BenchmarkGroup, metric: Option<&str>) -> bool {
     group.kind == GroupKind::Function
         || metric.is_none_or(|metric| group.find_metric(metric).is_some())
@@ -304,8 +304,8 @@ pub struct ComparePlan {
     pub confidence: f64,
     /// Smallest relevant change, as a fraction such as 0.02.
     pub threshold: Option<f64>,
-    /// Limits on the change of a candidate, each with the group to which it applies; `None` stands
-    /// for all groups that have its metric.
+    /// Limits on the change of a candidate, each with the name of the group to which it applies.
+    /// `None` instead of a name stands for all groups that have the metric of the limit.
     pub gates: Vec<(Option<String>, ChangeGate)>,
 }
 
@@ -384,7 +384,7 @@ enum TestMethod {
     Bootstrap,
 }
 
-/// One string for all groups, or one for each group.
+/// Gates: one string for all groups, or one string for each group.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
@@ -498,7 +498,7 @@ fn parse_gates(
 // Reads `[profile]`, which requests extra runs that show where time is spent. These runs are never
 // timed.
 
-/// Verdicts by their names in a condition.
+/// Names of verdicts in a condition such as `verdict != same`, each with its verdict.
 const VERDICT_NAMES: [(&str, Verdict); 4] = [
     ("same", Verdict::Same),
     ("worse", Verdict::Worse),
@@ -561,7 +561,7 @@ pub struct ProfileKeys {
     when: Option<WhenKeys>,
     /// Profiler. Default: the best one available.
     tool: ProfilerChoice,
-    /// Which samples count. Default: samples after the warm-up.
+    /// Samples that a profile includes. Default: samples after the warm-up.
     window: Option<ProfileWindow>,
     /// Pairs of variants whose profiles are compared. Default: the pairs that [compare] defines.
     pairs: Vec<VariantPair>,

@@ -32,7 +32,7 @@ pub enum SeedSource {
     PerBlock,
     /// Different for every run.
     PerRun,
-    /// Always this one.
+    /// This seed for every run.
     Fixed(u64),
 }
 
@@ -173,8 +173,8 @@ checked! {
     }
 }
 
-/// Adds conditions to the schema: which sections a group must have, and which only servers may
-/// have.
+/// Adds conditions to the schema: which sections a group of each kind must have, and which it must
+/// not have.
 fn add_kind_conditions(schema: &mut Schema) {
     let if_kind = |kind: &str, then: serde_json::Value| {
         let is_kind = serde_json::json!({ "properties": { "kind": { "const": kind } } });
@@ -375,7 +375,8 @@ impl BenchmarkGroup {
     }
 }
 
-/// Merges the keys of `patch` into `target`; if `is_deep`, also merges the tables in them.
+/// Merges the keys of `patch` into `target`. A key of `patch` replaces the same key of `target`,
+/// but if `is_deep` is set and both values are tables, the keys of these tables are merged.
 fn merge_tables(target: &mut TreeNode, patch: &TreeNode, is_deep: bool) {
     let (NodeContent::Table(table), Some(keys)) = (&mut target.content, patch.as_table()) else {
         *target = patch.clone();
@@ -436,8 +437,8 @@ impl BenchmarkGroup {
                 }
             }
         }
-        // The target's own metrics and `also` are always reported, whether or not the list repeats
-        // them.
+        // The target's own metrics and the metrics in `also` are always reported, whether or not
+        // the key `metrics` lists them, too.
         for metric in target.iter().chain(&also) {
             if !found.iter().any(|other| other.name == metric.name) {
                 found.push(metric.clone());
@@ -469,7 +470,7 @@ impl BenchmarkGroup {
         if is_target_metric { name } else { stored_name(self.kind, name) }
     }
 
-    /// Returns the names of all metrics that a file may use.
+    /// Returns the names of all metrics that claims and gates may use for this group.
     pub fn metric_names(&self) -> Vec<String> {
         self.known_metrics(&self.metrics)
     }

@@ -1,7 +1,7 @@
 //! Reads `[group.load]`, which defines the load on a server, and the checks of its responses.
 //!
-//! The table becomes a [`LoadSpec`], as the options of `speedwell load` do. A load therefore means
-//! the same everywhere.
+//! The table is converted to a [`LoadSpec`], and so are the options of `speedwell load`. The same
+//! settings thus define the same load in both.
 
 use crate::file_part::FilePart;
 use crate::value::{
@@ -45,7 +45,8 @@ pub struct LoadKeys {
     requests: Option<WholeNumber<1>>,
     /// Duration of the load.
     duration: Option<DurationValue>,
-    /// Requests per second, independent of the server. By default, as fast as responses arrive.
+    /// Requests per second, however fast the server responds. By default, as fast as responses
+    /// arrive.
     rate: Option<NumberValue>,
     /// Requests excluded from the results: { requests = 5000 }, { duration = "2s" } or { until =
     /// "steady", at_most = "30s" }.
@@ -131,7 +132,8 @@ enum WarmupKeys {
 #[serde(try_from = "WarmupTable")]
 struct WarmupEnd(#[schemars(with = "WarmupTable")] LoadWarmup);
 
-/// End of a warm-up: after `requests`, after `duration`, or with `until`.
+/// End of a warm-up: after `requests`, after `duration`, or once the server responds steadily
+/// (`until`).
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WarmupTable {
@@ -178,7 +180,7 @@ impl TryFrom<WarmupTable> for WarmupEnd {
 }
 
 impl LoadKeys {
-    /// Returns the load on a server that the group starts, with files relative to `root`.
+    /// Returns the load on a server that the group starts. The body file is relative to `root`.
     pub fn resolve_load(&self, part: &FilePart, root: &Path) -> Result<ServerLoad> {
         let mut spec = self.resolve_spec(part, root)?;
         if spec.time.is_none() && spec.count.is_none() {
@@ -197,8 +199,8 @@ impl LoadKeys {
         Ok(ServerLoad { spec, warmup })
     }
 
-    /// Returns the load of `[benchmark.NAME]`, with files relative to `root`. Its URL is empty if
-    /// only variants have one.
+    /// Returns the load of `[benchmark.NAME]`. The body file is relative to `root`. The URL is
+    /// empty if only variants have one.
     pub fn resolve_short_load(&self, part: &FilePart, root: &Path) -> Result<LoadSpec> {
         let warmup = match &self.warmup {
             None => None,
@@ -211,8 +213,8 @@ impl LoadKeys {
         Ok(LoadSpec { url, warmup, ..self.resolve_spec(part, root)? })
     }
 
-    /// Returns the load without its URL and warm-up. It is the same in `[group.load]` and in
-    /// `[benchmark.NAME]`.
+    /// Returns the load without its URL and warm-up, which `[group.load]` and `[benchmark.NAME]`
+    /// define differently.
     fn resolve_spec(&self, part: &FilePart, root: &Path) -> Result<LoadSpec> {
         if self.duration.is_some() && self.requests.is_some() {
             return Err(not_both(part, "requests", "duration"));
@@ -286,7 +288,7 @@ pub struct VerifyKeys {
     path: Option<UrlPath>,
     /// 200, "2xx", "200-204" or a list of them. Default: "2xx".
     status: Option<OneOrMany<StatusRange>>,
-    /// Text that the body must contain, or a table with one rule. By default, anything.
+    /// Text that the body must contain, or a table with one rule. By default, any body is accepted.
     body: Option<BodyKeys>,
     /// Whether responses must have the same length under all variants. Default: true, but false
     /// with `body.regex`.

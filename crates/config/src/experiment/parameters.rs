@@ -174,8 +174,9 @@ pub fn combine_cases(
     Ok(cases.collect())
 }
 
-/// Resolves an entry that gives one or more values for each named parameter. Every name must exist.
-/// Every value must be declared, unless the parameter is set on the command line.
+/// Resolves an `exclude` or `match` table, which gives one or more values for each parameter that
+/// it names. Every name must exist. Every value must be declared, unless the parameter is set on
+/// the command line.
 pub fn resolve_matching(
     entry: &ValueTable,
     part: &FilePart,
@@ -208,7 +209,8 @@ pub fn resolve_matching(
     Ok(found)
 }
 
-/// Whether a case has, for each parameter in `entry`, one of the wanted values.
+/// Whether a case has, for each parameter in `entry`, one of the values given there. `row` contains
+/// the values of the case.
 pub fn matches_case(entry: &GroupParameters, row: &[(String, ParameterValue)]) -> bool {
     entry.iter().all(|(name, wanted)| {
         let value = row.iter().find(|(known, _)| known == name);

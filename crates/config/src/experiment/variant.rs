@@ -50,7 +50,7 @@ pub struct ExperimentVariant {
 }
 
 impl ExperimentVariant {
-    /// Returns the only variant of a file that declares none.
+    /// Returns the variant that a file without declared variants has: the unchanged target.
     pub(super) fn implied() -> ExperimentVariant {
         ExperimentVariant {
             name: "usual".to_owned(),

@@ -1,7 +1,7 @@
 //! Defines expressions over metrics and variants, for claims and for gates, which limit changes.
 //!
-//! This module decides the grammar of expressions, and evaluates them for given measured values.
-//! The grammar, from lowest to highest precedence:
+//! This module defines the grammar of expressions, and evaluates expressions for given measured
+//! values. The grammar, from lowest to highest precedence:
 //!
 //! ```text
 //! or  and  not  < <= > >= == !=  + -  * /  -x
@@ -40,7 +40,7 @@ pub struct QuantityUnit {
     pub name: &'static str,
     /// Unit in which measured values are stored.
     pub stored: &'static str,
-    /// Factor to the stored unit.
+    /// How many stored units this unit has: 1e6 for `ms`, which is stored in ns.
     pub factor: f64,
 }
 
@@ -209,7 +209,7 @@ pub struct ExpressionError {
     pub message: String,
     /// Expression.
     pub text: String,
-    /// Position in characters.
+    /// Position of the error in `text`: the number of characters before it.
     pub column: usize,
     /// Hint, if any.
     pub hint: Option<String>,
@@ -221,7 +221,7 @@ fn hint_line(hint: &Option<String>) -> String {
 }
 
 impl ExpressionError {
-    /// Creates an error about a name that does not exist. `part` is this name.
+    /// Creates an error about `part`, a name in `text`, such as a name that does not exist.
     pub fn about_name(text: &str, part: &str, message: String, hint: String) -> ExpressionError {
         let continues_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
         let is_whole_name = |index: &usize| {

@@ -47,7 +47,7 @@ impl ChangeGate {
 /// Evaluates a string such as `2*8+1` or `5%`; `None` if it is not a number.
 pub fn evaluate_arithmetic(text: &str) -> Option<f64> {
     let (_, _, expression) = ExpressionParser::whole_expression(text).ok()?;
-    // A comparison has no number.
+    // A comparison has no numeric value, so the result is `None`.
     let value = expression.evaluate_number(&|_| None, &|_| None)?;
     // A string with a unit is not a plain number.
     let is_plain = value.is_finite() && expression.quantities().is_empty();
@@ -293,7 +293,7 @@ impl<'a> ExpressionParser<'a> {
         }
     }
 
-    /// Parses a string up to one of the characters, or a quoted string.
+    /// Parses a quoted string, or else everything up to the first of the characters in `ends`.
     fn parse_raw(&mut self, ends: &[char]) -> ParseResult<String> {
         let begin = self.skip_whitespace();
         if let Some(quoted) = self.parse_quoted()? {

@@ -76,7 +76,7 @@ impl ByteChannel {
         Ok(ByteChannel { socket, tls, has_received_close: false, out, out_at: 0 })
     }
 
-    /// The result of connecting, once it is known.
+    /// Returns whether connecting succeeded. Call this once the socket is readable or writable.
     pub fn finish_connecting(&self) -> Result<(), Errno> {
         sockopt::socket_error(&self.socket)?
     }
@@ -190,8 +190,8 @@ impl ByteChannel {
         }
     }
 
-    /// Decrypts bytes and passes the data to `on_data`; returns whether the server has sent
-    /// close_notify.
+    /// Decrypts bytes and passes the application data to `on_data`. Returns whether the server has
+    /// sent close_notify.
     fn decrypt(
         &mut self,
         mut bytes: &[u8],

@@ -36,8 +36,8 @@ pub(super) struct WorkerCore<'a> {
     pub quic: Option<TimedQuicEngine>,
     /// Facts about the connection, if this thread sends a probe.
     pub facts: Option<ConnectionFacts>,
-    /// Events of connections that had more data than one turn reads. Edge-triggered polling does
-    /// not report these events again.
+    /// Events of connections from which not all data was read in one turn. Edge-triggered polling
+    /// does not report these events again.
     pub unread: Vec<SocketEvent>,
     /// Requests that ended since the event loop last checked.
     pub ended: u32,
@@ -50,7 +50,7 @@ pub(super) struct WorkerCore<'a> {
     /// Error classes of failed connection attempts that were made without a request. The event loop
     /// records each as the failure of a waiting request.
     pub failed_to_open: Vec<ErrorClass>,
-    /// Minimum and maximum number of requests per connection.
+    /// The fewest and the most requests that a closed connection has carried.
     pub uses: Option<(u64, u64)>,
     /// Number of connection attempts of this thread, plus the initial attempts of the preceding
     /// threads. The number selects the next address, so that all addresses get their turn.

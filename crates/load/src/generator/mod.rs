@@ -69,7 +69,8 @@ impl LoadStartError {
     }
 }
 
-/// Runs a load to its end. `stop` ends it early and cancels requests in flight.
+/// Runs a load to its end, and passes intermediate results to `watch`. If `stop` is set, ends the
+/// load early and cancels requests in flight.
 ///
 /// # Errors
 /// Fails if the load cannot start, or if the operating system cannot wait for sockets.
@@ -267,8 +268,8 @@ fn merge_results(
 ) -> LoadMeasurement {
     let end_times = results.iter().map(|result| result.recorder.last_end_ns);
     let last_end_ns = end_times.max().unwrap_or(0);
-    // An open load without a request limit lasts for its full duration. Its last request is due
-    // earlier.
+    // An open load without a request limit lasts for its full duration, although its last request
+    // is due earlier.
     let runs_full_duration =
         !load.is_closed() && load.stop.after_requests.is_none() && window_end_ns != NEVER;
     let ended_by_time = runs_full_duration || results.iter().any(|result| result.end.by_time);

@@ -119,9 +119,9 @@ impl ClosedPacing {
 }
 
 /// Requests that become due at scheduled times. Due requests that wait for a connection are only
-/// counted, so a long queue takes no memory. Two iterators therefore go through the schedule:
-/// `due_cursor` finds the requests that have become due, and `send_cursor` follows it and yields
-/// the next request to send.
+/// counted, so a long queue takes no memory. To yield these requests later, two iterators go
+/// through the schedule: `due_cursor` finds the requests that have become due, and `send_cursor`
+/// follows it and yields the next request to send.
 pub(super) struct OpenPacing<'a> {
     send_cursor: ThreadSchedule<'a>,
     due_cursor: ThreadSchedule<'a>,

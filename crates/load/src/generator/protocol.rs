@@ -64,7 +64,8 @@ impl ProtocolState {
         }
     }
 
-    /// Whether the last request or the server rules out further requests.
+    /// Whether no further requests may be sent on the connection: its last request asks to close
+    /// it, or, with HTTP/2 and HTTP/3, the connection is draining.
     pub fn is_last(&self) -> bool {
         match self {
             ProtocolState::One(pipeline) => {
@@ -238,15 +239,15 @@ impl ProtocolState {
     }
 }
 
-// The code below tracks the requests of one HTTP/1 connection. Responses arrive in the order of
-// the requests. It determines to which request a response belongs, and which requests the end of
+// The code below tracks the requests of one HTTP/1 connection. Responses arrive in the order of the
+// requests. This code determines to which request a response belongs, and which requests the end of
 // the connection affects. Start at [`Http1Requests::process_input`].
 
 /// The requests of one connection.
 pub(super) struct Http1Requests {
     reply: ResponseReader,
     requests: VecDeque<StartedRequest>,
-    /// Output of several requests, to be written at once.
+    /// Encoded requests that are not written yet. Writing several together saves system calls.
     pub output: Vec<u8>,
     /// Contents of a response, if it is inspected.
     pub watch: Option<Box<ResponseWatch>>,
@@ -321,7 +322,8 @@ impl Http1Requests {
         let sent = self.requests.pop_front()?;
         let is_goodbye = is_timeout_notice(rest);
         if !rest.is_empty() && self.requests.is_empty() && !is_goodbye {
-            // The extra bytes may mean that the response ended elsewhere (RFC 9112, section 6.3).
+            // The extra bytes may mean that the end of the response was misjudged (RFC 9112,
+            // section 6.3).
             recorder.record_failure(&sent, ErrorClass::ProtocolExtraBytes, now_ns, &summary);
             return Some(InputOutcome::Closed);
         }

@@ -213,8 +213,8 @@ impl<'a> RequestRecorder<'a> {
     }
 }
 
-/// Whether the kept part of a body contains the text that the rule requires. Also true for other
-/// rules, and if nothing was kept.
+/// Whether the kept part of a body contains the text that the rule requires. Also true if the rule
+/// requires no text, and if nothing was kept.
 pub(super) fn has_good_body(rule: Option<&BodyRule>, watch: Option<&ResponseWatch>) -> bool {
     match (rule, watch) {
         (Some(BodyRule::Contains(text)), Some(watch)) => {
@@ -237,7 +237,8 @@ pub(super) struct StartedRequest {
     pub intended_ns: u64,
     /// Delay caused by the generator alone; set when the request is sent.
     pub own_lag_ns: u64,
-    /// When processing started.
+    /// When the request was started: when connecting began, if the request needed a connection,
+    /// otherwise when sending began.
     pub begun_ns: u64,
     /// When the request was sent, or [`NEVER`].
     pub sent_ns: u64,
@@ -335,7 +336,7 @@ impl ConnectionLoss {
     }
 
     /// Error class of a request that waits behind the oldest one, without any response data.
-    /// Returns `None` if the loss counts only against the oldest request, or if we closed the
+    /// Returns `None` if only the oldest request fails because of the loss, or if we closed the
     /// connection ourselves.
     pub fn pending_error_class(self, sent: &StartedRequest) -> Option<ErrorClass> {
         match self {

@@ -404,8 +404,8 @@ fn next_tick_ns(now_ns: u64, warmup_ns: u64) -> u64 {
     if now_ns < warmup_ns { next_ns.min(warmup_ns) } else { next_ns }
 }
 
-// In the open model, due requests are sent whatever the server does. Connections are opened as
-// needed.
+// In the open model, requests are sent when they are due, however fast the server responds.
+// Connections are opened as needed.
 
 impl LoadWorker<'_> {
     /// Open model: assigns due requests to the connection that has had room the longest.

@@ -1,8 +1,8 @@
 //! Manages an HTTP/2 connection for its owner: opens streams, produces output and consumes input.
 //!
 //! This module knows nothing about sockets, the time, or the meaning of tokens. The frames of the
-//! input are handled in `incoming`, which also sends the bodies of requests.
-//! Start at [`Http2Connection::feed`].
+//! input are handled in `incoming`, which also sends the bodies of requests. Start at
+//! [`Http2Connection::feed`].
 
 use super::frame::{
     self, FrameHead, HEAD_BYTES, MAX_31_BITS, OutputQueue, PeerSettings, flag, kind,
@@ -14,7 +14,7 @@ use super::{Http2ConnectionError, Http2ErrorCode, Http2Event, Http2Request, Http
 use crate::http1::ResponsePhase;
 use std::collections::VecDeque;
 
-/// What losing the connection now would mean.
+/// How to interpret a loss of the connection at this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseMeaning {
     /// No stream was open.
@@ -62,7 +62,7 @@ pub struct Http2Connection {
     /// Bytes of output provoked by the peer since the peer last accepted any output.
     pub(super) provoked_bytes: usize,
     pub(super) next_id: u32,
-    /// Bytes that the peer accepts over all streams.
+    /// Number of bytes that we may still send on all streams together.
     pub(super) send_window: i64,
     /// DATA bytes received since the last WINDOW_UPDATE.
     pub(super) uncredited: u32,
@@ -241,8 +241,8 @@ impl Http2Connection {
         frame::push_frame(self.output.append_buffer(), frame::kind::GOAWAY, 0, 0, &payload);
     }
 
-    /// Progress of a stream's response, i.e. where a lost connection or a timeout interrupts it.
-    /// [`ResponsePhase::Idle`] if no open stream has this token.
+    /// Progress of a stream's response, i.e. where a loss of the connection or a timeout would
+    /// interrupt it now. [`ResponsePhase::Idle`] if no open stream has this token.
     pub fn phase(&self, token: u32) -> ResponsePhase {
         let found = self.streams.find_token(token);
         found.map_or(ResponsePhase::Idle, |(_, stream)| stream.phase)
@@ -266,7 +266,7 @@ impl Http2Connection {
         self.streams.iter().map(|(_, stream)| stream.token)
     }
 
-    /// What losing the connection now would mean.
+    /// How to interpret a loss of the connection at this moment.
     pub fn close_meaning(&self) -> CloseMeaning {
         match (self.broken, self.go_away) {
             (Some(error), _) => CloseMeaning::Broken(error),

@@ -99,7 +99,7 @@ const INITIAL_WINDOW_SIZE: u16 = 4;
 const MAX_FRAME_SIZE: u16 = 5;
 const MAX_HEADER_LIST_SIZE: u16 = 6;
 
-/// What a connection announces and accepts.
+/// The settings that we announce to the peer, and our limits for its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Http2Settings {
     /// Size in bytes of the peer's header compression table. With 0, header blocks are
@@ -171,7 +171,7 @@ impl Http2Settings {
     }
 }
 
-/// Settings of the peer. Until the peer announces them, these are assumed values.
+/// Settings of the peer, with assumed values until the peer announces its own.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PeerSettings {
     pub(super) table_size: u32,
@@ -309,9 +309,10 @@ impl Http2Request {
     /// Checks and encodes the parts. Ignores the version and the connection option of
     /// [`RequestParts`].
     ///
-    /// Host becomes `:authority`, whether `host` or `headers` gives it. Connection-specific fields
-    /// of HTTP/1 (RFC 9113, section 8.2.2) are omitted: Connection, Keep-Alive, Proxy-Connection,
-    /// Upgrade, HTTP2-Settings, and TE unless its value is `trailers`.
+    /// The host, from `host` or from a Host field in `headers`, becomes `:authority`.
+    /// Connection-specific fields of HTTP/1 (RFC 9113, section 8.2.2) are omitted: Connection,
+    /// Keep-Alive, Proxy-Connection, Upgrade, HTTP2-Settings, and TE unless its value is
+    /// `trailers`.
     ///
     /// # Errors
     /// Fails if a part is invalid or the target is a full URL, as for a proxy.

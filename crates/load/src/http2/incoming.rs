@@ -1,7 +1,8 @@
 //! Handles received frames by their type: DATA, HEADERS and CONTINUATION, and control frames. Also
 //! sends the bodies of requests.
 //!
-//! DATA frames concern parts of bodies, flow-control windows and the end of a response.
+//! A DATA frame carries a part of a body, reduces the flow-control windows, and may end the
+//! response.
 
 use super::connection::{IncomingFrame, PendingHeaderBlock};
 use super::frame::{
@@ -70,8 +71,8 @@ impl Http2Connection {
 
     /// Charges a frame, including its padding, to the windows of its stream and of the connection
     /// (RFC 9113, section 6.9.1). Data is consumed immediately, so half-used windows are enlarged
-    /// again. Frames of cancelled streams also count for the connection. Returns the slot of the
-    /// stream if the stream is open and may have a body.
+    /// again. The connection's window is also charged for frames of cancelled streams. Returns the
+    /// slot of the stream if the stream is open and may have a body.
     #[inline]
     fn charge_windows(
         &mut self,

@@ -62,9 +62,9 @@ pub enum Http2Event<'a> {
     Ended {
         /// The stream.
         token: u32,
-        /// Sizes of the response: `head_bytes` counts HEADERS and CONTINUATION frames,
-        /// `framing_bytes` counts the heads and padding of DATA frames, and trailers. `reusable`
-        /// means that the connection accepts further streams.
+        /// Sizes of the response: `head_bytes` is the size of its HEADERS and CONTINUATION frames;
+        /// `framing_bytes` is the size of its trailers and of the heads and padding of its DATA
+        /// frames. `reusable` means that the connection accepts further streams.
         summary: ResponseSummary,
     },
     /// The stream ended without a complete response.

@@ -1,5 +1,5 @@
-//! Passes events of connections and streams from the tasks to the event loop, with failures
-//! classified.
+//! Passes events of connections and streams from the tasks to the event loop, and classifies
+//! failures.
 
 use crate::http1::{ResponseSummary, ResponseWatch};
 use bytes::Bytes;

@@ -163,7 +163,7 @@ impl ConnectionTask {
             self.drain_requests().await;
             self.report_event(EventKind::Ended(ended));
         }
-        // The code has 9 bits.
+        // The conversion is lossless, because the code (0x100) has only 9 bits.
         connection.close(VarInt::from_u32(Code::H3_NO_ERROR.value() as u32), b"");
     }
 

@@ -122,8 +122,8 @@ impl RequestKinds {
     }
 
     /// Returns the table row for request number `index`. Each kind goes through the table
-    /// separately. Otherwise, two alternating kinds would each use only half of an even number of
-    /// rows.
+    /// separately. Otherwise, with an even number of rows, two alternating kinds would each use
+    /// only half of the rows.
     pub fn row_at(&self, index: u64) -> u64 {
         let cycle = self.order.len() as u64;
         let turn = self.order[(index % cycle) as usize];

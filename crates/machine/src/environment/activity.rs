@@ -1,9 +1,9 @@
 //! Measures how busy the machine is: load, pressure and steal time. A measurement covers the
 //! present moment, an interval, or the time since the last snapshot.
 //!
-//! Also defines limits of pressure. Above the upper limit, there is a warning before measuring, and
-//! `speedwell doctor` reports a problem. Start at [`busy_machine`], [`ActivityInterval::start`] and
-//! [`ProcessWatch::take_snapshot`].
+//! Also defines two limits of pressure for each resource. Above the upper one, there is a warning
+//! before measuring, and `speedwell doctor` reports a problem. Start at [`busy_machine`],
+//! [`ActivityInterval::start`] and [`ProcessWatch::take_snapshot`].
 
 use super::file_tree::{FileTree, find_field};
 use super::system;
@@ -158,8 +158,8 @@ fn describe_activity(
     }
     let processes = neighbours();
     let used_cpus: f64 = processes.iter().map(|neighbour| neighbour.cpus).sum();
-    // We ourselves may have caused the load of the last minute. It only counts if other processes
-    // are busy now.
+    // We ourselves may have caused the load of the last minute, so report it only if other
+    // processes are busy now.
     if causes.is_empty() && used_cpus < LOADED_SHARE * f64::from(cpu_count) {
         return None;
     }
@@ -331,7 +331,7 @@ fn rss_bytes(tree: &FileTree, pid: i32) -> Option<u64> {
 /// How long processes are observed.
 const OBSERVATION_TIME: Duration = Duration::from_millis(100);
 
-/// A process that uses fewer processors than this counts as background activity and is ignored.
+/// A process that uses fewer processors than this is regarded as background activity and ignored.
 const BACKGROUND_CPUS: f64 = 0.1;
 
 /// Maximum number of processes that a description names.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// The files below a root folder. Every kernel shows different files, so a file that cannot be read
-/// counts as missing.
+/// is treated as missing.
 #[derive(Debug, Clone)]
 pub(crate) struct FileTree {
     root: PathBuf,

@@ -20,7 +20,7 @@ pub struct GitRepository {
     folder: PathBuf,
     limit: Duration,
     deadline: Instant,
-    /// Whether it is known that there is no repository. If so, git is not started at all.
+    /// Set once it is known that the folder has no repository. Git is then no longer started.
     has_no_repository: Arc<AtomicBool>,
 }
 
@@ -117,7 +117,7 @@ impl GitRepository {
         self.run_command(ProcessSpec::new("git").args(arguments), command)
     }
 
-    /// Same as [`GitRepository::git_output`], but without a reason for a failure.
+    /// Same as [`GitRepository::git_output`], but returns `None` if it fails, whatever the reason.
     pub fn try_git_output(&self, arguments: &[&str]) -> Option<String> {
         self.git_output(arguments).ok()
     }
@@ -264,8 +264,8 @@ impl GitRepository {
     }
 }
 
-/// Returns false if neither this folder nor a folder above it is, or contains, a repository.
-/// Returns true if only git can tell.
+/// Returns false if it is certain that neither this folder nor a folder above it is, or contains, a
+/// repository. If it returns true, only git can tell whether there is one.
 fn may_have_repository(folder: &Path) -> bool {
     let has_repository = |folder: &Path| {
         folder.join(".git").symlink_metadata().is_ok() || folder.join("objects").is_dir()

@@ -99,7 +99,7 @@ fn version_with_clock(clock: WaitClock, path: &Path) -> ProgramVersion {
 /// How to query the version of a program.
 struct VersionQuery {
     arguments: &'static [&'static str],
-    /// Whether the output also counts if the program exits with a failure status.
+    /// Whether to use the output even if the program exits with a failure status.
     any_status: bool,
     /// Whether the output is a version table as in Node.js, Bun and Deno.
     json: bool,
@@ -162,9 +162,9 @@ struct QueryOutput {
     errors: String,
 }
 
-/// Runs the program with its input closed, in a process group of its own. All output that it writes
-/// before it ends counts, even if we read it later. Children that keep the streams open after the
-/// program ends are killed.
+/// Runs the program with its input closed, in a process group of its own. The result includes all
+/// output that the program writes before it ends, even if we read it later. Children that keep the
+/// streams open after the program ends are killed.
 fn run_query(clock: WaitClock, path: &Path, arguments: &[&str]) -> Option<QueryOutput> {
     let spec = ProcessSpec {
         limit: VERSION_TIMEOUT,

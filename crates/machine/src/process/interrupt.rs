@@ -56,8 +56,8 @@ fn handle_signal(start: Instant) {
 #[error("interrupted before anything was measured")]
 pub struct InterruptedEarly;
 
-/// Returns an error if the user has interrupted us. Steps before the first run call this function,
-/// because their results are useless if nothing will be measured.
+/// Returns an error if the user has interrupted us. Called by the steps before the first run, whose
+/// results are useless if nothing will be measured.
 ///
 /// # Errors
 /// Fails if the user interrupted.

@@ -47,8 +47,8 @@ pub(super) fn trees_of(roots: &[i32]) -> BTreeSet<i32> {
     roots.iter().flat_map(|root| tree_members(&processes, *root)).collect()
 }
 
-/// Returns the processor time of the living processes in the tree, in nanoseconds. `None` if no
-/// process is left.
+/// Returns the processor time, in nanoseconds, of the living processes in the tree and of the ended
+/// children that they have waited for. `None` if no process of the tree is alive.
 pub fn cpu_ns_of(root: i32) -> Option<u64> {
     let processes = read_processes();
     let tree = tree_members(&processes, root);
@@ -279,12 +279,14 @@ impl OrphanTracker {
         }
     }
 
-    /// Keeps what a command has left behind on purpose, such as a service for later commands.
+    /// Keeps the processes that a command has left behind on purpose, such as a service for later
+    /// commands.
     pub fn keep_new(&mut self) {
         self.spared.extend(self.new_orphans());
     }
 
-    /// Kills what a command has left behind. Returns the names of the processes.
+    /// Kills the processes that a command has left behind, except those that were kept. Returns the
+    /// names of the killed processes.
     pub fn kill_new(&self) -> BTreeSet<String> {
         kill_repeatedly(|| self.new_orphans())
     }

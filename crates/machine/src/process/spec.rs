@@ -293,7 +293,8 @@ pub enum ChannelKind {
     /// One pipe from the child. The child's end is descriptor 3; the environment variable with the
     /// given name holds this number.
     Pipe(&'static str),
-    /// The child's stdout. All other kinds capture stdout only in part.
+    /// The child's stdout is the channel, so the conversation receives all of its lines. With all
+    /// other kinds, only the beginning and the end of a long stdout are kept.
     Stdout,
 }
 

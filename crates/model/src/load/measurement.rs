@@ -360,8 +360,8 @@ pub struct ResponseStats {
 }
 
 impl ResponseStats {
-    /// Returns empty counts for the next period. They keep the body lengths for comparison with
-    /// later responses.
+    /// Returns the stats with which the next period starts: counts of zero, but the same body
+    /// lengths, for comparison with later responses.
     pub fn next_period(&self) -> ResponseStats {
         ResponseStats {
             first_body_bytes: self.first_body_bytes,

@@ -6,9 +6,9 @@
 use super::{continued_fraction, decreasing_root, normal};
 use std::f64::consts::{PI, SQRT_2};
 
-/// Above this limit, the expansion about the normal distribution is used. There, only its last
-/// digits are inexact. The continued fraction would lose a digit each time the degrees of freedom
-/// grow tenfold, because its argument df / (df + t^2) approaches 1.
+/// With more degrees of freedom than this, the expansion about the normal distribution is used. It
+/// is then accurate except for its last digits. The continued fraction would lose a digit each time
+/// the degrees of freedom grow tenfold, because its argument df / (df + t^2) approaches 1.
 const MANY_DEGREES: f64 = 10_000.0;
 
 /// Probability that |T| exceeds |t| with `df` degrees of freedom; NaN when `df` is not positive.

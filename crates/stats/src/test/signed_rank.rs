@@ -1,11 +1,11 @@
 //! Implements Wilcoxon's signed-rank test of pairs. A pair has one value of each side, both
 //! measured under the same conditions.
 //!
-//! The test decides whether the sides differ, by how large a ratio, and which ratios the data do
-//! not rule out. In every pair, it was chosen at random which member is the candidate. So if the
-//! sides are equal, both signs of a log ratio are equally likely. The null distribution therefore
-//! assumes nothing about the noise. This module does not decide when to stop measuring. Start at
-//! [`signed_rank`].
+//! The test decides whether the sides differ. It also estimates their ratio, and the interval of
+//! the ratios that the data do not rule out. In every pair, it was chosen at random which member is
+//! the candidate. So if the sides are equal, both signs of a log ratio are equally likely. The null
+//! distribution therefore assumes nothing about the noise. This module does not decide when to stop
+//! measuring. Start at [`signed_rank`].
 
 use crate::distribution::normal;
 use crate::interval::Interval;

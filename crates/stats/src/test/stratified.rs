@@ -1,10 +1,11 @@
 //! Implements the stratified permutation rank test for two sides that were measured in randomised
 //! blocks.
 //!
-//! The test decides whether the sides differ, by how large a ratio, and which ratios the data do
-//! not rule out. Ranks are taken over all values together. Labels are permuted only within blocks,
-//! as in the randomisation, so drift between blocks does no harm. The test does not decide when to
-//! stop measuring; [`sequential`](crate::sequential) does. Start at [`stratified_rank`].
+//! The test decides whether the sides differ. It also estimates their ratio, and the interval of
+//! the ratios that the data do not rule out. Ranks are taken over all values together. The null
+//! distribution permutes the labels of the sides only within blocks, as the randomisation did, so
+//! drift between blocks does not distort the result. The test does not decide when to stop
+//! measuring; [`sequential`](crate::sequential) does. Start at [`stratified_rank`].
 
 use crate::distribution::normal;
 use crate::interval::Interval;
@@ -83,7 +84,8 @@ impl StratifiedRank {
         attained_level(&self.blocks, alpha)
     }
 
-    /// The test's normal approximation; positive when the candidate's values are larger.
+    /// Standard normal deviate by the test's normal approximation; positive when the candidate's
+    /// values are larger.
     pub fn z_score(&self) -> f64 {
         self.blocks.z_score(0.0)
     }
@@ -245,8 +247,8 @@ fn bracket_crossing(resolution: f64, is_below: impl Fn(f64) -> bool) -> (f64, f6
 }
 
 // Arranges observations for ranking: sorts the logarithms of each side in ascending order, and
-// keeps the block of each logarithm. This module decides which observations count, and computes
-// ranks and the normal approximation for any shift of the candidate.
+// keeps the block of each logarithm. The code below decides which observations are used, and
+// computes ranks and the normal approximation for any shift of the candidate.
 
 /// Why the test is undefined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -477,8 +479,9 @@ const MAX_EXACT_WORK: f64 = 4e6;
 
 /// The observed rank sum and its null distribution.
 struct PermutationDistribution {
-    /// For each block, the possible rank sums with their probabilities, ascending. Each sum is the
-    /// number of lattice steps from the smallest sum of the block.
+    /// For each block, the possible rank sums with their probabilities, ascending. Each sum is
+    /// given as its distance from the smallest sum of the block, in units of the step that
+    /// [`ranks_on_lattice`] returns.
     blocks: Vec<Vec<(usize, f64)>>,
     /// The observed rank sum on the same scale.
     observed: usize,
@@ -529,8 +532,9 @@ fn attained_level(blocks: &RankedBlocks, alpha: f64) -> f64 {
     PermutationDistribution::new(&ranks, step, blocks.sizes()).exact_level(alpha)
 }
 
-/// Doubled ranks by block, and the greatest common divisor of all differences within blocks. The
-/// divisor is 0 if the ranks within every block are equal.
+/// Doubled ranks by block, and the step of the lattice on which they lie: the greatest common
+/// divisor of all differences between doubled ranks of the same block. The step is 0 if the ranks
+/// within every block are equal.
 fn ranks_on_lattice(blocks: &RankedBlocks, theta: f64) -> (Vec<BlockRanks>, usize) {
     let mut ranks = vec![BlockRanks::default(); blocks.sizes().len()];
     blocks.visit_ranks(theta, |block, side, doubled| {

@@ -273,7 +273,8 @@ const CONFIDENCE: f64 = 0.95;
 
 /// Estimates the size as a mean of the Hodges-Lehmann shifts of all machines with points on both
 /// sides. The weight of a machine is the inverse squared width of its interval, so machines without
-/// a bounded interval do not count. If no machine has a bounded interval, all count equally.
+/// a bounded interval have no weight. If no machine has a bounded interval, all have the same
+/// weight.
 pub(super) fn estimate_size(series: &TrendSeries, levels: Range<usize>, at: usize) -> ChangeSize {
     let left = series.each_machine(levels.start.max(at.saturating_sub(SIZED_POINTS))..at);
     let right = series.each_machine(at..levels.end.min(at + SIZED_POINTS));

@@ -35,9 +35,9 @@ pub struct TooManyNonPositive {
     pub points: usize,
 }
 
-/// The logarithm that stands for zero. It is below the logarithm of every positive number (at least
-/// -745), so zero has the lowest rank. It is finite, so differences of logarithms are numbers. A
-/// change from zero then has an infinite ratio, and a change to zero the ratio 0.
+/// The number that is used as the logarithm of zero. It is below the logarithm of every positive
+/// number (at least -745), so zero has the lowest rank. It is finite, so differences of logarithms
+/// are numbers. A change from zero then has an infinite ratio, and a change to zero the ratio 0.
 const LOG_OF_ZERO: f64 = -10_000.0;
 
 /// Points in the order of the revisions, as logarithms. Points whose value is negative or not
@@ -54,8 +54,8 @@ pub struct TrendSeries {
 }
 
 impl TrendSeries {
-    /// Takes the points whose value is zero or has a logarithm. `points` must be in the order of
-    /// the revisions.
+    /// Creates a series of the points whose value is zero or has a logarithm. `points` must be in
+    /// the order of the revisions.
     ///
     /// # Errors
     ///
@@ -213,8 +213,8 @@ const FAR_DEVIATIONS: f64 = 4.0;
 /// and more than 4 robust deviations from their median, returns the ratio of the newest point to
 /// this median.
 ///
-/// A hint to measure again, never an alarm: under heavy-tailed noise it occurs for 30 in 1000
-/// points.
+/// The result is a hint to measure again, never an alarm: under heavy-tailed noise, it occurs for
+/// 30 in 1000 points.
 pub fn first_beyond(series: &TrendSeries) -> Option<f64> {
     let (&machine, earlier) = series.machines().split_last()?;
     let newest = series.logs()[earlier.len()];

@@ -38,8 +38,8 @@ impl HpackDecoder {
         HpackDecoder { table: DynamicTable::new(limit.min(INITIAL_SIZE)), limit }
     }
 
-    /// Decodes a block, replacing the previous contents of `fields`. `max_list_bytes` limits names
-    /// and values plus 32 bytes per field (RFC 9113, section 6.5.2).
+    /// Decodes a block, replacing the previous contents of `fields`. `max_list_bytes` limits the
+    /// total size of the names and values, plus 32 bytes per field (RFC 9113, section 6.5.2).
     pub fn decode(
         &mut self,
         block: &[u8],

@@ -1,9 +1,9 @@
 //! Checks the machine for sources of noise, and suggests remedies.
 //!
-//! A check is a function that returns a [`CheckResult`], which says what a finding means for
-//! measurements. It reads a tree of files, or assesses values that this module measures. The files
-//! under `check/` contain the checks by subject. [`run_all_checks`] runs all of them. Reports decide
-//! how results are shown.
+//! A check is a function that reads a tree of files, or assesses values that this module measures.
+//! It returns a [`CheckResult`]: what was found, and how bad this is for measurements. The files
+//! under `check/` contain the checks by subject. [`run_all_checks`] runs all of them. Reports
+//! decide how results are shown.
 
 mod hardware;
 mod limits;

@@ -311,8 +311,8 @@ impl JournalEntry {
             return RestoreOutcome::Done;
         }
         // If the setting does not have our new value either, another process has changed it. This
-        // holds only if our change is done. If the tuner died while writing, we do not know which
-        // value the kernel stored.
+        // conclusion requires that our change was completed (`done`): if the tuner died while
+        // writing, we do not know which value the kernel stored.
         if self.done && !is_same(&self.path, &current, &self.new) {
             return RestoreOutcome::LeftAlone(current);
         }

@@ -76,8 +76,8 @@ impl<'a> HistogramLogRow<'a> {
     }
 }
 
-/// Writes the log of a load that started `epoch_ms` milliseconds after the Unix epoch. Comments
-/// hold what the format cannot express.
+/// Writes the log of a load that started `epoch_ms` milliseconds after the Unix epoch. What the
+/// format cannot express, such as the number of values above its range, is written as comments.
 ///
 /// # Errors
 /// Fails if a tag contains an invalid character or a histogram cannot be encoded.

@@ -1,7 +1,7 @@
 //! Records the latency of requests, and judges how far the latency can be trusted.
 //!
-//! Each quantity has its own type. So the time since a request was sent and the time since it was
-//! due cannot end up in one histogram. A closed load has no response time at all. Start at
+//! Each quantity has its own type, so that the time since a request was sent and the time since it
+//! was due cannot be mixed in one histogram. A closed load has no response time at all. Start at
 //! [`TimeDistribution`]. [`ClosedLatency`] and [`OpenLatency`] record latency, and [`OpenVerdict`]
 //! judges it.
 
