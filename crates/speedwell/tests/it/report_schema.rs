@@ -74,7 +74,7 @@ fn the_schema_describes_what_the_commands_write() {
     let compare = [&["run", "g", "--json"], &variants[..]].concat();
     let commands = [
         (&compare[..], 2),
-        (&["report", "--x-axis", "n", "--json"], 2),
+        (&["report", "--x-axis", "n", "--json"], 0),
         (&["run", "g", "--variant", "old=", "-r", "8", "-f", "n=1", "--json"], 0),
         (&["history", "--json"], 0),
         (&["history", "trend", "--json"], 0),

@@ -62,7 +62,9 @@ pub struct IterationsArgs {
     /// Largest number of iterations to try
     #[arg(long, value_name = "N", default_value = "1G", value_parser = parse::count, help_heading = "Search")]
     most: u32,
-    /// Give up after N numbers of iterations with long enough but unsteady samples
+    /// Give up after N unsteady numbers of iterations
+    ///
+    /// Numbers whose samples are too short are not included.
     #[arg(long, value_name = "N", default_value = "6", value_parser = parse::count, help_heading = "Search")]
     tries: u32,
     /// Coefficient of variation below which a file is steady
