@@ -89,7 +89,7 @@ pub(super) struct QuicRequests {
     /// Serial number of the last request. Serial numbers distinguish the events of a request from
     /// late events of earlier requests.
     serial: u64,
-    /// Number of requests whose stream the server does not permit yet.
+    /// Number of requests that wait until the server permits another stream.
     awaiting_stream: u32,
     has_answered: bool,
     /// Whether the server accepts no further requests.

@@ -181,7 +181,7 @@ impl StreamTable {
 #[derive(Debug)]
 pub(super) struct BodyUpload {
     pub(super) body: Arc<Vec<u8>>,
-    /// The first byte that has not been appended to the output.
+    /// Position of the first byte that has not been appended to the output.
     pub(super) offset: usize,
 }
 
@@ -246,7 +246,8 @@ impl StreamState {
         self.content_length.is_none_or(|length| self.summary.body_bytes <= length)
     }
 
-    /// Whether the body may end here.
+    /// Whether the data received so far has the required body length, so that the body may end
+    /// here.
     pub(super) fn matches_length(&self) -> bool {
         self.content_length.is_none_or(|length| self.summary.body_bytes == length)
     }

@@ -249,7 +249,7 @@ pub(super) fn smt_active(tree: &FileTree) -> Option<bool> {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CpuLimit {
-    /// Limit in processors.
+    /// Limit as a number of processors, such as 1.5.
     pub cpus: f64,
     /// Command that removes the limit.
     pub lift_command: String,
@@ -347,7 +347,7 @@ fn group_folders(tree: &FileTree, controller: Option<&str>) -> impl Iterator<Ite
     folders.into_iter().flatten()
 }
 
-/// A mount of a hierarchy.
+/// A mount of a control group hierarchy.
 struct CgroupMount {
     /// The group at the top of the mount. Only this group and the groups below it are visible.
     root: PathBuf,
