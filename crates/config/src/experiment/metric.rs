@@ -42,8 +42,8 @@ const COMMAND_METRICS: [(&str, &str, MetricDirection); 3] = [
     ("max_rss", "B", MetricDirection::Lower),
 ];
 
-/// Possible values of `also`: counters of the operating system, some of which are missing on some
-/// machines.
+/// Possible values of `also`: counters of the operating system. Not every machine has all of these
+/// counters.
 pub const ALSO_METRICS: [(&str, &str); 16] = [
     ("cpu_time", "ns"),
     ("max_rss", "B"),

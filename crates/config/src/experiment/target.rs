@@ -118,7 +118,7 @@ pub struct TargetContext<'a> {
     pub root: &'a Path,
     /// Default time limit of a run.
     pub limit: Duration,
-    /// Case.
+    /// Case of the run.
     pub case: &'a Case,
     /// Name of the variant.
     pub variant: &'a str,

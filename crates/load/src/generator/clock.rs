@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 /// Sentinel for a time that never comes.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// Interval at which threads hand over their counts, adapt their pauses and check whether to stop.
+/// Interval at which threads hand over their counts, adapt how long they delay reading, and check
+/// whether to stop.
 pub(super) const TICK_NS: u64 = 100_000_000;
 
 const NS_PER_S: u64 = 1_000_000_000;

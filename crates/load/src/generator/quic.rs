@@ -289,9 +289,9 @@ impl QuicRequests {
             } else {
                 ResponsePhase::Body
             };
-            // As with HTTP/2, a request counts as sent on a reused connection if the connection has
-            // had a response. This distinguishes servers that close idle connections from servers
-            // that close new ones.
+            // As with HTTP/2, a request is recorded as sent on a reused connection if the
+            // connection has received a response before. This distinguishes servers that close idle
+            // connections from servers that close new ones.
             sent.is_reused = self.has_answered;
             let class = match lost {
                 ConnectionLoss::ClosedByUs => {

@@ -45,7 +45,7 @@ pub enum ResponsePhase {
     Body,
 }
 
-/// Result of feeding data.
+/// Result of [`ResponseReader::feed`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeedProgress {
     /// Number of bytes that belonged to the response: all of them, if the response has not ended.

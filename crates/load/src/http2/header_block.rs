@@ -2,7 +2,7 @@
 //! and other fields on demand.
 //!
 //! Without a compression table, a block is only scanned. The scan checks all names, but only the
-//! values of `:status` and `content-length`. A response is valid if the scan succeeds. The scan
+//! values of `:status` and `content-length`. A block is accepted if the scan succeeds. The scan
 //! skips other values by their length, which RFC 7541 permits; [`HeaderBlock::decode_fields`]
 //! checks these values.
 

@@ -164,7 +164,7 @@ pub struct LoadTarget {
     pub host: String,
     /// Port from the URL.
     pub port: u16,
-    /// Addresses to connect to, in turn.
+    /// Addresses of the server; successive connections use them in turn.
     pub addresses: Vec<ServerAddress>,
     /// Local address to connect from.
     pub local: Option<IpAddr>,

@@ -327,8 +327,8 @@ pub(super) fn group_path(tree: &FileTree) -> Option<String> {
 fn group_folders(tree: &FileTree, controller: Option<&str>) -> impl Iterator<Item = PathBuf> {
     let folders = find_mount(tree, controller).map(|mount| {
         let group = find_own_group(tree, controller).unwrap_or_else(|| "/".to_owned());
-        // In a container, the mount may show only a part of the hierarchy. Our path may be outside
-        // of this part.
+        // In a container, the mount may show only a part of the hierarchy. The path of our group
+        // may be outside of this part.
         let below_mount = Path::new(&group).strip_prefix(&mount.root).unwrap_or(Path::new(""));
         below_mount
             .strip_prefix("/")

@@ -19,7 +19,7 @@ use std::time::Instant;
 pub struct CheckResult {
     /// Subject of the check: `cpu governor`, `toolchain node`.
     pub name: String,
-    /// Severity of the finding for measurements.
+    /// Assessment of the finding: whether it impairs measurements.
     pub state: CheckState,
     /// Finding, as a sentence fragment.
     pub found: String,
@@ -27,7 +27,7 @@ pub struct CheckResult {
     pub remedy: Option<String>,
 }
 
-/// Severity of a finding for measurements.
+/// Assessment of a finding: whether it impairs measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CheckState {
     /// The finding is as desired.
