@@ -64,9 +64,10 @@ pub struct AdapterKeys {
     /// Command that lists the cases.
     pub list: Vec<String>,
     /// Pattern for a line of the list, with groups `name` and, for `k=v` pairs, `params`. Without
-    /// it, the list is read like results.
+    /// it, the list is parsed in the format that `read` selects.
     pub case: Option<String>,
-    /// Command that executes one listed case briefly and prints the cases in it as results.
+    /// Command that executes one listed case briefly. Its results name the cases that the listed
+    /// case contains.
     pub expand: Vec<String>,
     /// Command that executes one case.
     pub run: Vec<String>,
@@ -277,7 +278,7 @@ impl SuiteAdapter {
     /// Parses all tables `[suite.NAME]` of a TOML text, ignoring other tables.
     ///
     /// # Errors
-    /// Fails if the text is not TOML, or a table is invalid; the message names the line.
+    /// Fails if the text is not TOML, or a table is invalid; the message contains the line number.
     pub fn parse_all(text: &str) -> Result<Vec<SuiteAdapter>> {
         read_tables(&FilePart::top(&file_part::parse_toml(text)?))
     }

@@ -1,5 +1,5 @@
-//! Represents a table of a definition file and its position, which every message gives: the line in
-//! TOML, the path in JSON. Start at [`FilePart`].
+//! Represents a table of a definition file and its position: the line in TOML, the path in JSON.
+//! Every error message contains the position. Start at [`FilePart`].
 
 use anyhow::{Context, Error, Result, anyhow};
 use indexmap::IndexMap;
@@ -134,7 +134,8 @@ impl<'a> FilePart<'a> {
             .collect()
     }
 
-    /// Returns the items of the list at a key, `[[KEY]]`. A single value counts as a list of one.
+    /// Returns the items of the list at a key, `[[KEY]]`. A single value is treated as a list with
+    /// one item.
     pub fn list_items(&self, key: &str) -> Vec<FilePart<'a>> {
         let Some(part) = self.part(key) else {
             return Vec::new();

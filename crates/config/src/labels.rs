@@ -1,8 +1,8 @@
 //! Selects machines of a fleet by an expression of names and labels, such as `a & !(b | c)`.
 //!
-//! This module decides which names are valid and how such an expression (a selector) is evaluated;
-//! other code knows the machines. The grammar, from lowest to highest precedence: `a | b`, `a & b`,
-//! `!a`, `( ... )`. Start at [`MachineSelector`].
+//! This module decides which names are valid and how such an expression (a selector) is evaluated.
+//! It does not know which machines exist. The grammar, from lowest to highest precedence: `a | b`,
+//! `a & b`, `!a`, `( ... )`. Start at [`MachineSelector`].
 
 use super::file_part::nearest_hint;
 use anyhow::{Result, bail, ensure};
@@ -15,8 +15,8 @@ const MAX_NAME_LENGTH: usize = 64;
 const MAX_NESTING: usize = 32;
 
 /// Whether `text` can name a machine or a label. A name consists of letters, digits, `.`, `_` and
-/// `-`, and begins with a letter or digit. No name can be taken for an option or be interpreted by
-/// a shell.
+/// `-`, and begins with a letter or digit. Such a name cannot be mistaken for a command-line
+/// option, and a shell does not change it.
 pub fn is_name(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     text.len() <= MAX_NAME_LENGTH

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 const PROJECT_FILE_NAME: &str = "speedwell.toml";
 
-/// Any of these makes a folder the root of a project.
+/// A folder that contains any of these is the root of a project.
 const ROOT_MARKERS: [&str; 3] = [".speedwell", PROJECT_FILE_NAME, ".git"];
 
 /// Returns the root of the project that contains `cwd`.

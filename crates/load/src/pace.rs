@@ -520,8 +520,8 @@ impl ExponentialDraws {
     }
 }
 
-/// Conditions that end a load; the first one that is met counts. A load without conditions runs
-/// until its schedule ends or it is stopped.
+/// Conditions that end a load: it ends when the first of them is met. A load without conditions
+/// runs until its schedule ends or it is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StopCondition {
     /// Total number of requests over all threads.

@@ -6,7 +6,7 @@
 //! not JSON: `time` asks for the time of its clock, and `stop` interrupts it. The end of its stdin
 //! interrupts it, too.
 //!
-//! This module does not know the messages: they belong to the crates that exchange them. Start at
+//! This module does not define the messages; the crates that exchange them do. Start at
 //! [`WorkerConnection`], the coordinator's end, and [`WorkerLink`], the worker's end.
 
 use crate::process::{self, CompanionProcess, ProcessIdentity};
@@ -22,10 +22,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Hidden command of `speedwell` that starts a worker process; its subcommand names the work.
+/// Hidden command of `speedwell` that starts a worker process; its subcommand selects the kind of
+/// worker.
 pub const WORKER_COMMAND: &str = "worker";
 
-/// Version of the lines that coordinators and workers exchange.
+/// Version of the protocol between coordinators and workers.
 const PROTOCOL: u32 = 1;
 /// Maximum length of a line, in bytes. The longest message is the measurement of a load that lists
 /// every request.

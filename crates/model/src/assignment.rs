@@ -22,13 +22,13 @@ pub struct RunAssignment {
     pub proofs: Vec<VariantProof>,
     /// Metrics that the target itself reports.
     pub figures: Vec<TargetMetric>,
-    /// Further metrics of the operating system, such as `instructions:u`. They are collected only on request, because
-    /// collecting them has a cost.
+    /// Further metrics of the operating system, such as `instructions:u`. They are collected only
+    /// on request, because collecting them has a cost.
     pub also: Vec<String>,
     /// How processors are divided; `None` lets all processes use all processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processors: Option<ProcessorShares>,
-    /// Records a profile of the run instead of timing it.
+    /// If this is set, the run is profiled instead of timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfilingOptions>,
     /// Backing services of the target, in start order.
@@ -192,8 +192,8 @@ pub enum TargetWork {
     Command,
     /// Starts the target as a server and sends a load to it.
     Server(Box<ServerWork>),
-    /// Sends a load, as the command `speedwell load` does. The server is started by the load's
-    /// shell command, or is running before the run.
+    /// Sends a load, as the command `speedwell load` does. The load's shell command starts the
+    /// server, or the server is already running.
     Load(Box<LoadSpec>),
 }
 
@@ -205,15 +205,16 @@ pub struct ServerWork {
     pub port: Option<u16>,
     /// Whether the server runs in its own network namespace, so that a fixed port is always free.
     pub private_network: bool,
-    /// When the server counts as ready.
+    /// The check that determines whether the server is ready.
     pub ready: ReadinessCheck,
     /// How to stop the server.
     pub stop: StopSignal,
-    /// Number of child processes that must be alive when the server is ready, and at the end of the run.
+    /// Number of child processes that must be alive when the server is ready, and at the end of the
+    /// run.
     pub children: Option<u32>,
     /// The load to send.
     pub load: ServerLoad,
-    /// What a correct response looks like.
+    /// Requirements that a response must meet.
     pub verify: ResponseCheck,
 }
 
@@ -330,7 +331,8 @@ pub enum LoadWarmup {
     SteadyMs(u64),
 }
 
-/// What a correct response looks like. One request before the load and one after it are checked.
+/// Requirements that a response must meet. The responses to one request before the load and one
+/// after it are checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResponseCheck {
     /// Path of the request; by default the path of the load.
@@ -404,7 +406,7 @@ pub enum MetricSource {
     Regex(String),
     /// A number in the JSON on stdout, by keys and indices: `results.0.time`.
     Json(String),
-    /// The time between two marks. A mark is `start` (the process starts), `process-end`, or the first line on stdout
-    /// or stderr that starts with `mark:NAME`.
+    /// The time between two marks. A mark is `start` (the process starts), `process-end`, or the
+    /// first line on stdout or stderr that starts with `mark:NAME`.
     Marks(String, String),
 }

@@ -2,9 +2,9 @@
 //! the id of the case.
 //!
 //! A value has the same text form everywhere, so that the id of a case does not depend on where the
-//! values were read. A number has the shortest form that JavaScript prints and that reads back as
-//! the same number. Node.js benchmarks report their parameters in this form. Start at [`Case`] and
-//! [`ParameterValue`].
+//! values were read. A number is written as JavaScript prints it: in the shortest form that is
+//! parsed as the same number. Node.js benchmarks report their parameters in this form. Start at
+//! [`Case`] and [`ParameterValue`].
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -67,7 +67,8 @@ impl Case {
         Case { benchmark: benchmark.into(), values }
     }
 
-    /// Maximum number of cases per benchmark. All benchmarks of Node.js core together have about ten thousand cases.
+    /// Maximum number of cases per benchmark. All benchmarks of Node.js core together have about
+    /// ten thousand cases.
     pub const MOST: usize = 100_000;
 
     /// Returns every combination of the values; the last parameter changes fastest.

@@ -83,9 +83,9 @@ impl WaitClock {
         }
     }
 
-    /// Longest single wait for something real, such as a process or a socket. The waits together
-    /// may last `longest` by this clock. With a movable clock, each single wait is short, because
-    /// the clock may be moved during the wait.
+    /// Maximum length of a single wait for a process or a socket, if the remaining time by this
+    /// clock is `longest`. With a movable clock, each single wait is short, because the clock may
+    /// be moved during the wait.
     #[inline]
     pub fn max_wait(self, longest: Duration) -> Duration {
         match self.0 {
@@ -94,7 +94,8 @@ impl WaitClock {
         }
     }
 
-    /// Sleeps for a moment of real time between two checks of something real.
+    /// Sleeps for `interval` of real time, or less with a movable clock, between two checks of a
+    /// process or a socket.
     pub fn wait(self, interval: Duration) {
         std::thread::sleep(self.max_wait(interval));
     }

@@ -111,7 +111,8 @@ impl FailureCause {
         matches!(self, FailureCause::Skipped { .. })
     }
 
-    /// Whether the code does not compile. The reason then begins with a fixed text.
+    /// Whether the failure is that the code does not compile. The reason then begins with a fixed
+    /// text.
     pub fn is_compile_error(&self) -> bool {
         matches!(self, FailureCause::Invalid { reason } if reason.starts_with("does not compile"))
     }
@@ -139,7 +140,7 @@ pub enum SessionEvent<'a> {
     Described {
         /// Number of files whose cases have been listed so far.
         done: usize,
-        /// Number of all files.
+        /// Total number of files.
         all: usize,
     },
     /// The programs of a package are about to be built.

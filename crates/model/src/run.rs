@@ -409,7 +409,7 @@ fn time_waited(run: &Run) -> Option<f64> {
     (run.wall_ns > 0).then(|| (1.0 - used / run.wall_ns as f64).max(0.0))
 }
 
-/// A limit on one counter. Runs beyond the limit count as disturbed.
+/// A limit on one counter. Runs beyond the limit are regarded as disturbed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RejectRule {
     figure: DisturbanceFigure,

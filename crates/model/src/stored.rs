@@ -56,7 +56,7 @@ pub struct StoredBenchmark {
     /// The newest of these sessions.
     pub newest: i64,
     /// End of the benchmark's last run in the session `newest`, in milliseconds since the Unix
-    /// epoch. Runs of an imported session have no times, so this is the start of the session.
+    /// epoch. Runs of an imported session have no times; for such a session, this is its start.
     pub ended_unix_ms: i64,
 }
 
@@ -242,7 +242,7 @@ pub struct AuditEntry {
     pub project: Option<String>,
     /// The action.
     pub action: String,
-    /// What the action was applied to.
+    /// The object of the action, such as a session or a token.
     pub subject: Option<String>,
     /// `done`, or the reason why the action was denied.
     pub result: String,
@@ -396,7 +396,7 @@ fn tag_problem(name: &str) -> Option<&'static str> {
     name.contains(is_separator).then_some("a tag must not contain blanks, quotes or @ [ ] : ,")
 }
 
-/// Rejects a name that no [`SessionReference`] could find.
+/// Rejects a name that is not a valid tag, because no [`SessionReference`] could refer to it.
 ///
 /// # Errors
 /// Fails with the reason why the name is rejected.

@@ -33,8 +33,8 @@ pub struct Variant {
     /// The built file that replaces the target, such as one of the compared jars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<PathBuf>,
-    /// Digests of the source of the variant's benchmarks, by name. A different digest means
-    /// different work.
+    /// Digests of the source of the variant's benchmarks, by the benchmark's name. If the digests
+    /// of two variants differ, the benchmark does different work in each.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub work: BTreeMap<String, String>,
     /// Project files that the variant loads from the user's checkout instead of from its revision.
@@ -231,7 +231,7 @@ impl Snippet {
     pub const FOLDED: &str = "An iteration takes less than three times as long as an empty one: the code may have been \
                               folded away.";
 
-    /// Creates a snippet without hooks.
+    /// Creates a snippet that only has the code of an iteration, with default settings.
     pub fn new(language: SnippetLanguage, runner: impl Into<String>) -> Snippet {
         Snippet {
             language,

@@ -15,8 +15,8 @@ const MIN_VARIANCE: f64 = 1e-11;
 /// sums. It is far smaller than any sensible penalty.
 const SLACK: f64 = 1e-6;
 
-/// Number of candidates in a group. Thanks to the bound common to all groups, a step examines about
-/// this many candidates.
+/// Number of candidates in a group. Because the bound common to all groups usually lets a step skip
+/// them, a step examines about this many candidates.
 const GROUP: usize = 64;
 
 /// Returns the segmentation with the minimum sum of `cost + penalty` over its segments. Each
@@ -68,13 +68,14 @@ struct SplitSearch {
     /// For each index, the start of the last segment in the best segmentation of the values before
     /// this index.
     last_change: Vec<usize>,
-    /// Old candidates, ascending.
+    /// Groups of old candidates, in the order in which the groups were formed.
     groups: Vec<TiedGroup>,
     /// The minimum of the bounds of all groups at `end_of_all`, the index at which the last group
     /// was formed. It is a bound for all groups together.
     bound_of_all: f64,
     end_of_all: usize,
-    /// Young candidates, ascending. All come after the candidates of the groups.
+    /// Candidates that are in no group, ascending: recent ones, and older ones that are nearly
+    /// optimal.
     young: Vec<usize>,
     group_size: usize,
 }

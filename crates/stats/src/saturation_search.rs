@@ -11,7 +11,7 @@ use crate::Interval;
 use crate::describe;
 use crate::distribution::student_t;
 
-/// A level and its visits.
+/// A level of concurrency, with the throughput of each visit.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConcurrencyLevel {
     /// Number of concurrent workers.
@@ -333,7 +333,7 @@ fn level_status(
 /// of them must be right.
 const CONFIDENCE: f64 = 0.98;
 
-/// Smaller changes never count as growth or decline, however significant.
+/// Smaller relative changes are never regarded as growth or decline, however significant they are.
 const MARGIN: f64 = 0.01;
 
 /// Levels that differ by less than this fraction are equally good.

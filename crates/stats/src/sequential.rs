@@ -260,10 +260,11 @@ pub enum LookDecision {
 
 /// Decides at `look`, which must be a look of the design that was made before the first run.
 ///
-/// `delta` is the relative change below which sides count as equal, such as 0.02; 0 disables the
-/// equivalence stop. That stop needs two one-sided tests at half of the look's limit (Schuirmann,
-/// J. Pharmacokinetics 15, 1987): the candidate must test below the baseline when its logarithms
-/// are lowered by ln(1 + delta), and above the baseline when they are raised by the same amount.
+/// `delta` is the relative change below which sides are regarded as equal, such as 0.02; 0 disables
+/// the decision [`LookDecision::Equivalent`]. This decision requires two one-sided tests at half of
+/// the look's limit (Schuirmann, J. Pharmacokinetics 15, 1987): the candidate must test below the
+/// baseline when its logarithms are lowered by ln(1 + delta), and above the baseline when they are
+/// raised by the same amount.
 ///
 /// # Errors
 ///
@@ -291,8 +292,8 @@ pub fn decide_at_look(
 
 // Corrects the p values of many comparisons that are measured together. A comparison may end as
 // soon as it survives the correction, while others are still open. The p value of a member is the
-// smallest of its looks (interim analyses). So p values can only fall, and a comparison that
-// survives now also survives the final correction.
+// smallest p value at any of its looks (interim analyses). P values can therefore only fall, and a
+// comparison that survives now also survives the final correction.
 
 /// A correction: returns the adjusted p values in the given order; NaN is ignored.
 pub type AdjustPValues = fn(&[f64]) -> Vec<f64>;
@@ -322,8 +323,8 @@ impl ComparisonFamily {
     /// Records the p value of an open member's latest look, and returns whether this value is the
     /// member's smallest so far.
     ///
-    /// Because the smallest p value counts, p values must be valid over all looks, like the p
-    /// values of [`RepeatedP`]: under the null hypothesis, their minimum is at
+    /// Because the correction uses each member's smallest p value, p values must be valid over all
+    /// looks, like the p values of [`RepeatedP`]: under the null hypothesis, their minimum is at
     /// most x with a probability of at most x.
     pub fn update_p(&mut self, member: usize, p: f64) -> bool {
         let is_smallest = self.is_open[member] && p < self.p[member];
@@ -338,7 +339,8 @@ impl ComparisonFamily {
         &self.p
     }
 
-    /// Ends a member for a reason other than the correction; its p value still counts.
+    /// Ends a member for a reason other than the correction, which continues to use the member's p
+    /// value.
     pub fn end_member(&mut self, member: usize) {
         self.is_open[member] = false;
     }
@@ -351,7 +353,7 @@ impl ComparisonFamily {
     /// Ends the open members that survive the correction now and returns them.
     ///
     /// Members that do not survive never help others to survive: the result would be the same if
-    /// they counted with p = 1.
+    /// their p values were 1.
     pub fn settle_survivors(&mut self) -> Vec<usize> {
         let adjusted = (self.adjust)(&self.p);
         let survives = |&member: &usize| {
@@ -461,7 +463,7 @@ impl RepeatedP {
 
 // Corrects p-values for many comparisons at once. The functions return adjusted p-values; their
 // callers decide which comparisons form a family. NaN stands for a comparison that could not be
-// made: it stays NaN and does not count (as in R's `p.adjust`).
+// made: it stays NaN and is not included in the number of comparisons (as in R's `p.adjust`).
 
 /// Holm's adjusted p-values (Scandinavian Journal of Statistics 6, 1979), in the order given.
 ///

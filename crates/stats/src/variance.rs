@@ -13,7 +13,7 @@ use crate::distribution::{chi_squared_upper_quantile, f_upper_quantile};
 /// deviation is estimated from the median absolute deviation within all groups.
 const MAX_DEVIATIONS: f64 = 4.0;
 
-/// Standard deviations at two levels.
+/// Standard deviations of values between groups and within groups.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VarianceComponents {
     /// Number of groups in all families.

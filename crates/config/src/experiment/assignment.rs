@@ -1,5 +1,5 @@
-//! Builds the assignment of one run: the sections of a group for one case and one variant.
-//! Placeholders are filled if their values are known in advance. Start at
+//! Builds the assignment of one run from the sections of a group, for one case and one variant.
+//! Fills all placeholders whose values are known before the run. Start at
 //! [`Experiment::assignment`] or, for loads defined as `[benchmark.NAME]`, at
 //! [`Experiment::load_assignment`].
 
@@ -95,8 +95,8 @@ impl Experiment {
         })
     }
 
-    /// Adapts a server to its services and to the placement. `folder` is the working directory of
-    /// the target.
+    /// Rejects a private network if a service outlives the run, and adapts the server to the
+    /// placement. `folder` is the working directory of the target.
     fn adapt_service(
         &self,
         mut service: ServerWork,
@@ -217,8 +217,8 @@ impl Experiment {
     /// which otherwise stays unexpanded. `{port}` always stays unexpanded.
     ///
     /// # Errors
-    /// Fails if a setting is invalid for the case, or the variant changes something that does not
-    /// exist.
+    /// Fails if a setting is invalid for the case, or if a change of the variant would have no
+    /// effect.
     pub fn load_assignment(
         &self,
         group: &BenchmarkGroup,
@@ -367,7 +367,7 @@ fn refuse_server_keys(target: &FilePart, group: &BenchmarkGroup) -> Result<()> {
     Err(target.error_at_key(key, format!("{message}\nhint: {hint}")))
 }
 
-/// Returns the path that the load requests.
+/// Returns the path that the load requests; `None` if the group has no load.
 fn load_path(
     sections: &NodeTable,
     placeholders: &PlaceholderMap,

@@ -42,7 +42,8 @@ const COMMAND_METRICS: [(&str, &str, MetricDirection); 3] = [
     ("max_rss", "B", MetricDirection::Lower),
 ];
 
-/// Values of `also`: counters of the operating system, which not every machine has.
+/// Possible values of `also`: counters of the operating system. Not every machine has all of these
+/// counters.
 pub const ALSO_METRICS: [(&str, &str); 16] = [
     ("cpu_time", "ns"),
     ("max_rss", "B"),
@@ -103,7 +104,8 @@ pub fn also_metric(name: &str) -> Option<Metric> {
     Some(Metric::new(name, *unit, MetricDirection::Lower))
 }
 
-/// Accepts `latency_mean`, `latency_min`, `latency_max`, `latency_p50`, `latency_p99_9`.
+/// Whether the metric is a latency: `latency_mean`, `latency_min`, `latency_max`, or a percentile
+/// such as `latency_p50` or `latency_p99_9`.
 fn is_latency(name: &str) -> bool {
     let Some(statistic) = name.strip_prefix("latency_") else {
         return false;
@@ -116,7 +118,7 @@ fn is_latency(name: &str) -> bool {
         || percentile.is_some_and(|p| (0.0..=100.0).contains(&p))
 }
 
-/// Returns names to list in a hint.
+/// Returns the metric names that a hint suggests for groups of this kind.
 pub fn metric_names(kind: GroupKind) -> Vec<String> {
     let latencies = ["mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "max"]
         .into_iter()

@@ -21,8 +21,8 @@ use std::time::Duration;
 /// Default time limit of a run, as for all measurements.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Minimum number of processors to divide between target and load. With fewer processors, taking
-/// one away changes the target more than sharing does.
+/// Minimum number of processors to divide between target and load. With fewer processors, reserving
+/// one for the load would change the target's results more than sharing all processors would.
 const MIN_DIVISIBLE_PROCESSORS: u32 = 4;
 
 /// How an experiment is measured.
@@ -119,7 +119,7 @@ checked! {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StopWhenKeys {
-    /// A case is done when its interval is this narrow on each side.
+    /// A case is done when the half-width of its interval is at most this fraction of the mean.
     precision: Option<ShareValue>,
     /// Time limit of the whole measurement.
     budget: Option<DurationValue>,
@@ -187,12 +187,12 @@ pub fn repetition_of(variant: &str) -> String {
     format!("{variant}{REPETITION_SUFFIX}")
 }
 
-/// Whether this is the name of a second measurement.
+/// Whether this is the name under which a control is measured the second time.
 pub fn is_repetition(name: &str) -> bool {
     repeated_variant(name) != name
 }
 
-/// Returns the variant that is measured under this name.
+/// Returns the variant that is measured under this name, which may end in `-again`.
 pub fn repeated_variant(name: &str) -> &str {
     name.strip_suffix(REPETITION_SUFFIX).unwrap_or(name)
 }
@@ -347,7 +347,8 @@ pub enum ReportOutput {
     Report(Vec<String>),
 }
 
-/// What the lines of a picture show: variants, with a picture for each case, or the reverse.
+/// Whether each line of a chart shows a variant (with one picture for each case) or a case (with
+/// one picture for each variant).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChartSeries {

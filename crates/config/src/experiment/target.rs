@@ -112,13 +112,13 @@ checked! {
     }
 }
 
-/// What a target depends on besides its keys.
+/// Inputs of [`resolve_target`] besides the keys of the target and of the variant.
 pub struct TargetContext<'a> {
     /// Folder of the file.
     pub root: &'a Path,
     /// Default time limit of a run.
     pub limit: Duration,
-    /// Case.
+    /// Case of the run.
     pub case: &'a Case,
     /// Name of the variant.
     pub variant: &'a str,
@@ -217,7 +217,8 @@ checked! {
     }
 }
 
-/// A time limit, or a request that is repeated until it is answered.
+/// Time limit for becoming ready, either alone or with a request that is repeated until it is
+/// answered.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]

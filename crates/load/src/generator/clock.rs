@@ -1,8 +1,9 @@
 //! Provides the load clock, and waits by it. The load clock counts the time since the start of the
 //! load.
 //!
-//! The operating system times all waits by its own clock. If a test can move the load clock, every
-//! wait is therefore cut short, and the event loop notices the new time.
+//! The operating system ends waits by its own clock, so it does not notice when a test moves the
+//! load clock. With a movable clock, each wait is limited to a short interval, after which the
+//! event loop reads the load clock again.
 //!
 //! Start at [`SocketPoll`], which waits for many sockets until a deadline.
 
@@ -21,7 +22,8 @@ use std::time::{Duration, Instant};
 /// Sentinel for a time that never comes.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// Interval at which threads hand over their counts, adapt their pauses and check whether to stop.
+/// Interval at which threads hand over their counts, adapt how long they delay reading, and check
+/// whether to stop.
 pub(super) const TICK_NS: u64 = 100_000_000;
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -193,7 +195,7 @@ impl SocketPoll {
 
     /// Waits for socket events until a deadline. If the deadline is [`NEVER`], waits without limit;
     /// if it is at or before `now_ns`, does not wait. Returns the numbers of events and of system
-    /// calls. Without `epoll_pwait2`, a wait may make two calls, but counts as one.
+    /// calls. Without `epoll_pwait2`, a wait may make two calls, but only one is reported.
     pub fn wait(&mut self, now_ns: u64, until_ns: u64) -> io::Result<(usize, u64)> {
         let Some(alarm) = &mut self.alarm else {
             let timeout_ns = if until_ns == NEVER {

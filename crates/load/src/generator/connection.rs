@@ -35,8 +35,8 @@ pub(super) enum ConnectionState {
 pub(super) struct LoadConnection {
     /// Index in the event loop.
     id: u32,
-    /// Number of the connection in this slot. It distinguishes events of this connection from late
-    /// events of earlier connections.
+    /// Serial number of the slot's current connection. It distinguishes events of this connection
+    /// from late events of earlier connections.
     generation: u32,
     state: ConnectionState,
     channel: Option<ByteChannel>,
@@ -216,9 +216,9 @@ impl LoadConnection {
         }
     }
 
-    /// Records the unfinished requests at the end of the load. They count as in flight or, if the
-    /// load was interrupted, as cancelled. Returns the numbers of measured and of warm-up requests
-    /// that count as in flight.
+    /// Records the unfinished requests at the end of the load. They are recorded as in flight or,
+    /// if the load was interrupted, as cancelled. Returns how many measured requests and how many
+    /// warm-up requests were recorded as in flight.
     pub fn finish(
         &mut self,
         is_interrupted: bool,
@@ -354,7 +354,7 @@ impl LoadConnection {
         core.ended += (before - usize::from(stale.is_some())) as u32;
         if let Some(sent) = self.pending.take() {
             // The connection was closed before its request was sent. Retrying could go on forever,
-            // so the request counts as failed.
+            // so the request is recorded as failed.
             let class = lost.error_class(&sent, ResponsePhase::FirstByte);
             core.recorder.record_failure(&sent, class, now_ns, &ResponseSummary::default());
         }

@@ -33,9 +33,10 @@ pub struct ProbeResponse {
     pub location: Option<String>,
     /// Beginning of the body.
     pub body: Vec<u8>,
-    /// Length of the body.
+    /// Length of the body in bytes.
     pub body_bytes: u64,
-    /// Length of the whole response. With HTTP/3, only the length of the body is known and given.
+    /// Length of the whole response in bytes; with HTTP/3, where only the body's length is known,
+    /// the same as `body_bytes`.
     pub wire_bytes: u64,
     /// Whether the connection can be reused.
     pub is_reusable: bool,
@@ -96,8 +97,8 @@ pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse,
     Ok(build_response(&worker, &row))
 }
 
-/// Explains why the request failed. For a rejected certificate, the explanation says more than the
-/// error class.
+/// Explains why the request failed: by the error class or, if the certificate was rejected, by the
+/// reason for the rejection.
 fn explain_failure(class: ErrorClass, worker: &LoadWorker) -> ProbeError {
     let tls = worker.core.tls.as_ref();
     let refusal = tls.filter(|_| class == ErrorClass::TlsVerify);

@@ -85,7 +85,7 @@ impl ProgressTracker {
         }
     }
 
-    /// Gathers what the threads have handed over.
+    /// Adds the totals that the threads have handed over since the last call.
     pub fn gather_totals(&mut self, mailboxes: &[TotalsMailbox]) {
         for mailbox in mailboxes {
             if let Some(HandedTotals { totals, is_warmup, until_ns }) = mailbox.take() {
@@ -158,7 +158,8 @@ impl<'a> SteadyWatch<'a> {
         };
         self.ticks.push(progress.tick.clone());
         if steady.is_met(&self.ticks) {
-            // Threads read `end_ns` at every tick, so all threads know it within two ticks.
+            // Threads read `end_ns` at every tick, so all threads have read it before two ticks
+            // have passed.
             self.end_ns.store(progress.at_ns + 2 * TICK_NS, Ordering::Relaxed);
             self.steady = None;
         }
@@ -167,7 +168,8 @@ impl<'a> SteadyWatch<'a> {
 
 // The code below passes the totals of a thread to the monitoring thread. The sender never blocks.
 
-/// Holds one filled and one empty set of totals.
+/// Passes totals from a thread to the monitoring thread. Stores one set of totals until it is
+/// taken, and one empty set for the next exchange.
 #[derive(Debug)]
 pub(super) struct TotalsMailbox {
     inside: Mutex<MailboxState>,

@@ -89,7 +89,7 @@ pub(super) struct QuicRequests {
     /// Serial number of the last request. Serial numbers distinguish the events of a request from
     /// late events of earlier requests.
     serial: u64,
-    /// Number of requests whose stream the server does not permit yet.
+    /// Number of requests that wait until the server permits another stream.
     awaiting_stream: u32,
     has_answered: bool,
     /// Whether the server accepts no further requests.
@@ -289,9 +289,9 @@ impl QuicRequests {
             } else {
                 ResponsePhase::Body
             };
-            // As with HTTP/2, a request counts as sent on a reused connection if the connection has
-            // had a response. This distinguishes servers that close idle connections from servers
-            // that close new ones.
+            // As with HTTP/2, a request is recorded as sent on a reused connection if the
+            // connection has received a response before. This distinguishes servers that close idle
+            // connections from servers that close new ones.
             sent.is_reused = self.has_answered;
             let class = match lost {
                 ConnectionLoss::ClosedByUs => {

@@ -23,8 +23,8 @@ pub(super) struct HeadScanner {
 
 impl HeadScanner {
     /// Continues reading; `head` contains everything from the first byte of the head. Returns the
-    /// end of the head once it is found. How the head is divided between calls does not affect the
-    /// byte at which an error is found.
+    /// end of the head once it is found. Errors are found at the same byte, no matter in which
+    /// pieces the head arrives.
     pub(super) fn scan(
         &mut self,
         head: &[u8],
@@ -107,9 +107,10 @@ fn next_control(bytes: &[u8], from: usize) -> usize {
     from + words.len() * 8 + found
 }
 
-/// Sets the highest bit of each byte of the word that is below 32 or equals 127. The highest bit of
-/// a byte of `printable` is set if the low seven bits are at least 32. The highest bit of a byte of
-/// `delete` is set if the low seven bits are 127. Neither sum carries into the next byte.
+/// Returns a word in which the highest bit of each byte is set if the same byte of `word` is below
+/// 32 or equals 127. The highest bit of a byte of `printable` is set if the low seven bits are at
+/// least 32. The highest bit of a byte of `delete` is set if the low seven bits are 127. Neither
+/// sum carries into the next byte.
 #[inline(always)]
 fn mark_controls(word: u64) -> u64 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
@@ -154,8 +155,8 @@ pub(super) fn begins_like_http(bytes: &[u8]) -> bool {
     bytes[..length] == START[..length]
 }
 
-/// Parses `HTTP/1.1 200 OK`. A missing blank before an empty reason phrase is common and harmless,
-/// so it is tolerated.
+/// Parses a status line such as `HTTP/1.1 200 OK`. A missing blank before an empty reason phrase is
+/// common and harmless, so it is tolerated.
 pub(super) fn parse_status_line(line: &[u8], facts: &mut HeadFacts) -> Result<(), ResponseError> {
     let (b"HTTP/1.", [minor @ b'0'..=b'9', b' ', a, b, c, reason @ ..]) =
         line.split_at_checked(7).ok_or(ResponseError::StatusLine)?
@@ -194,8 +195,8 @@ fn token_length(line: &[u8]) -> usize {
     position + end.unwrap_or(rest.len())
 }
 
-/// Sets the highest bit of each byte that is neither a letter nor a hyphen. As in
-/// [`mark_controls`], no sum carries into the next byte.
+/// Returns a word in which the highest bit of each byte is set if the same byte of `word` is
+/// neither a letter nor a hyphen. As in [`mark_controls`], no sum carries into the next byte.
 fn mark_unusual_bytes(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const LOW: u64 = 0x7f * ONES;
@@ -206,9 +207,9 @@ fn mark_unusual_bytes(word: u64) -> u64 {
     ((!(from_a & !behind_z) & not_hyphen) | word) & !LOW
 }
 
-/// Splits a header field at its colon and records its meaning. No blank may precede the colon (RFC
-/// 9112, section 5.1). A folded value still contains its line ends, which count as blanks (section
-/// 5.2).
+/// Splits a header field at its colon, and records the field if it affects framing or the
+/// connection. No blank may precede the colon (RFC 9112, section 5.1). A folded value still
+/// contains its line ends, which are treated as blanks (section 5.2).
 pub(super) fn parse_field<'a>(
     line: &'a [u8],
     facts: &mut HeadFacts,
@@ -243,8 +244,8 @@ fn parse_connection(value: &[u8], facts: &mut HeadFacts) {
     }
 }
 
-/// Combines a Content-Length field with those before it. Equal values count as one value (RFC 9112,
-/// section 6.3, rule 5).
+/// Combines a Content-Length field with those before it. Repeated equal values are treated as one
+/// value (RFC 9112, section 6.3, rule 5).
 fn parse_content_length(value: &[u8], facts: &mut HeadFacts) {
     // Fast path: most servers write a single number after a single blank.
     let only = value.strip_prefix(b" ").and_then(parse_number);
@@ -276,8 +277,8 @@ pub(crate) fn parse_number(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Records the transfer codings. `identity` (RFC 2616, section 3.6) is not counted. RFC 9112
-/// dropped this coding, but old servers still send it.
+/// Records the transfer codings. Ignores `identity` (RFC 2616, section 3.6), which RFC 9112 no
+/// longer has, but old servers still send.
 fn parse_codings(value: &[u8], facts: &mut HeadFacts) {
     for element in list_elements(value) {
         let name = element.split(|byte| *byte == b';').next().map(trim_blanks);
@@ -314,11 +315,11 @@ pub(super) enum ContentLength {
     Unreadable,
 }
 
-/// What a head says about framing and the connection.
+/// The information in a head that affects the framing of the body and the reuse of the connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct HeadFacts {
     pub(super) status: u16,
-    /// Whether the version is HTTP/1.0; any other 1.x counts as 1.1 (RFC 9110, section 2.5).
+    /// Whether the version is HTTP/1.0; any other 1.x is treated as 1.1 (RFC 9110, section 2.5).
     pub(super) is_http_1_0: bool,
     pub(super) length: ContentLength,
     /// Number of transfer codings, except `identity`.
@@ -361,8 +362,8 @@ impl HeadFacts {
 
     /// Whether the connection persists after a body with this framing (RFC 9112, section 9.3;
     /// `close` takes precedence). A transfer coding in HTTP/1.0 is faulty framing (section 6.1) and
-    /// ends the connection. A successful CONNECT turns the connection into a tunnel and thus ends
-    /// it for HTTP.
+    /// ends the connection. A successful CONNECT turns the connection into a tunnel, which cannot
+    /// be used for further HTTP requests.
     pub(super) fn is_reusable(&self, framing: BodyFraming, method: MethodKind) -> bool {
         let persists = !self.close && (!self.is_http_1_0 || self.keep_alive);
         let faulty = self.is_http_1_0 && self.codings > 0;
@@ -384,7 +385,8 @@ pub enum MethodKind {
     Body,
     /// HEAD: the response never has a body.
     Head,
-    /// CONNECT: a successful response has no body and ends HTTP on the connection.
+    /// CONNECT: a successful response has no body, and the connection cannot be used for further
+    /// HTTP requests.
     Connect,
 }
 
@@ -399,9 +401,9 @@ impl MethodKind {
     }
 }
 
-// The types below describe a finished response in plain numbers, or say what is wrong with its
-// bytes. A load test counts each kind of error separately. [`ResponsePhase`] tells in which part of
-// the response an error occurred.
+// The types below describe a finished response, or the error that makes its bytes invalid. A load
+// test counts each kind of error separately. [`ResponsePhase`] is the part of the response in which
+// an error occurred.
 
 /// A finished response, or the part of an unfinished one that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -434,7 +436,7 @@ impl ResponseSummary {
     }
 }
 
-/// What the end of the connection means for the awaited response.
+/// State of the awaited response when the connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseEnd {
     /// No response was awaited: the peer closed an idle connection.

@@ -1,10 +1,10 @@
 //! Implements an HTTP/1.1 client without sockets. It works on byte slices (RFC 9110 and RFC 9112).
 //!
 //! [`Http1Request`] encodes a request once, to be sent any number of times. [`ResponseReader`]
-//! accepts received data in pieces of any size. It finds the end and the size of each response, and
-//! whether the connection can be reused. Neither type knows about time, sockets or the purpose of a
-//! request. Nothing is allocated per request, except when a connection receives a head in pieces
-//! for the first time. Start at [`ResponseReader`].
+//! accepts received data in pieces of any size. It determines the end and the size of each
+//! response, and whether the connection can be reused. Neither type knows about time, sockets or
+//! the purpose of a request. Nothing is allocated per request, except when a connection receives a
+//! head in pieces for the first time. Start at [`ResponseReader`].
 
 mod head;
 mod request;
@@ -16,7 +16,8 @@ pub use request::{ConnectionOption, Http1Request, Http1Version, InvalidRequest, 
 
 use head::{BodyFraming, HeadScanner};
 
-/// Limits for heads. The defaults are generous: they only serve to stop a flood.
+/// Limits for heads. No normal response reaches the defaults, which only stop a server that sends
+/// an endless head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeadLimits {
     /// Bytes per head, including status line and empty line.
@@ -44,7 +45,7 @@ pub enum ResponsePhase {
     Body,
 }
 
-/// Result of feeding data.
+/// Result of [`ResponseReader::feed`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeedProgress {
     /// Number of bytes that belonged to the response: all of them, if the response has not ended.

@@ -2,7 +2,7 @@
 //! and other fields on demand.
 //!
 //! Without a compression table, a block is only scanned. The scan checks all names, but only the
-//! values of `:status` and `content-length`. It alone decides whether the response is valid. It
+//! values of `:status` and `content-length`. A block is accepted if the scan succeeds. The scan
 //! skips other values by their length, which RFC 7541 permits; [`HeaderBlock::decode_fields`]
 //! checks these values.
 
@@ -183,7 +183,7 @@ pub(super) struct BlockFacts {
     /// Status code; 0 in trailers.
     pub(super) status: u16,
     pub(super) content_length: Option<u64>,
-    /// Whether a regular field has been seen.
+    /// Whether a regular field has been seen, after which no pseudo-header field is allowed.
     is_past_pseudo: bool,
 }
 

@@ -181,7 +181,7 @@ impl StreamTable {
 #[derive(Debug)]
 pub(super) struct BodyUpload {
     pub(super) body: Arc<Vec<u8>>,
-    /// The first byte that has not been appended to the output.
+    /// Position of the first byte that has not been appended to the output.
     pub(super) offset: usize,
 }
 
@@ -193,7 +193,8 @@ pub(super) struct StreamState {
     pub(super) token: u32,
     pub(super) method: MethodKind,
     pub(super) phase: ResponsePhase,
-    /// Required body length, if announced and meaningful.
+    /// Required body length; `None` if the response announces no length or turns the stream into a
+    /// tunnel.
     pub(super) content_length: Option<u64>,
     /// Whether the response has no body, whatever its header fields say (RFC 9110, section 6.4.1).
     pub(super) is_bodiless: bool,
@@ -246,7 +247,7 @@ impl StreamState {
         self.content_length.is_none_or(|length| self.summary.body_bytes <= length)
     }
 
-    /// Whether the body may end here.
+    /// Whether the body may end after the data received so far.
     pub(super) fn matches_length(&self) -> bool {
         self.content_length.is_none_or(|length| self.summary.body_bytes == length)
     }

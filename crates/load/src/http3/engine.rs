@@ -123,8 +123,8 @@ impl H3Engine {
         [received, sent, calls].map(|counter| counter.swap(0, Ordering::Relaxed))
     }
 
-    /// Tells the servers that this many connections were dropped. Otherwise, the servers would keep
-    /// the connections until the idle timeout.
+    /// Sends the CONNECTION_CLOSE packets of dropped connections; `connections` is their number.
+    /// Without these packets, the servers would keep the connections until the idle timeout.
     pub fn flush_closes(&mut self, connections: u32) {
         self.tasks.clear();
         self.runtime.block_on(async {
@@ -149,8 +149,8 @@ impl WakeAlarm {
         Ok(WakeAlarm { descriptor })
     }
 
-    /// Becomes ready once the alarm has fired. An alarm that cannot be read also counts as fired,
-    /// because the event loop checks its clock anyway.
+    /// Becomes ready once the alarm has fired. An alarm that cannot be read is treated as fired.
+    /// This is harmless, because the event loop then checks its clock.
     fn poll(&self, context: &mut Context) -> Poll<()> {
         loop {
             let mut guard = match self.descriptor.poll_read_ready(context) {
@@ -278,7 +278,7 @@ impl AsyncUdpSocket for QuicSocket {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
             Err(error) => {
-                // An unsent packet counts as lost; QUIC retransmits it.
+                // QUIC treats an unsent packet as lost, and retransmits it.
                 self.record_error(&error);
                 Ok(())
             }

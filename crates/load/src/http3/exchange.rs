@@ -1,5 +1,5 @@
 //! Runs one request as a task that opens a stream, sends the request and reads the response. Start
-//! at [`RequestTask::run`], or at [`H3Request::new`] for what is sent.
+//! at [`RequestTask::run`], or at [`H3Request::new`], which prepares the request.
 
 use crate::http1::{
     InvalidRequest, MethodKind, RequestParts, ResponseSummary, ResponseWatch, validate_parts,
@@ -234,7 +234,7 @@ impl H3Request {
     /// of HTTP/1 are omitted (RFC 9114, section 4.2).
     ///
     /// # Errors
-    /// Fails if a part is malformed or the request is for a proxy.
+    /// Fails if a part is malformed, or if the request is one for a proxy: CONNECT or a full URL.
     pub fn new(parts: &RequestParts) -> Result<H3Request, InvalidRequest> {
         validate_parts(parts)?;
         let target_error = || InvalidRequest::Target(parts.target.to_owned());

@@ -25,8 +25,8 @@ pub enum HttpVersion {
     /// HTTP/2. With TLS, the protocol is negotiated by ALPN; without TLS, the server must be known
     /// to speak HTTP/2.
     Two {
-        /// Size in bytes of the header compression table that the server may use. With 0, every
-        /// response is self-contained and therefore cheapest to decode.
+        /// Size in bytes of the header compression table that the server may use. With 0, the head
+        /// of each response can be decoded without state from earlier ones, which is the fastest.
         table_bytes: u32,
     },
     /// HTTP/3 over QUIC, always with TLS. Requires the crate feature `http3`.
@@ -164,7 +164,7 @@ pub struct LoadTarget {
     pub host: String,
     /// Port from the URL.
     pub port: u16,
-    /// Addresses to connect to, in turn.
+    /// Addresses of the server; successive connections use them in turn.
     pub addresses: Vec<ServerAddress>,
     /// Local address to connect from.
     pub local: Option<IpAddr>,
@@ -213,8 +213,8 @@ pub struct RequestTimeouts {
 /// Whether to delay reading, in order to read several responses at once.
 ///
 /// A busy server works in bursts. A generator that wakes up for each response breaks up these
-/// bursts, and both sides pay for one wake-up per response. Timestamps of responses may be late by
-/// the length of a delay. The result reports the longest delay.
+/// bursts, and then both the server and the generator wake up once per response. Timestamps of
+/// responses may be late by the length of a delay. The result reports the longest delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchingMode {
     /// Reads each response as soon as the operating system reports it.

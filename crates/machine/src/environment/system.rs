@@ -249,7 +249,7 @@ pub(super) fn smt_active(tree: &FileTree) -> Option<bool> {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CpuLimit {
-    /// Limit in processors.
+    /// Limit as a number of processors, such as 1.5.
     pub cpus: f64,
     /// Command that removes the limit.
     pub lift_command: String,
@@ -327,8 +327,8 @@ pub(super) fn group_path(tree: &FileTree) -> Option<String> {
 fn group_folders(tree: &FileTree, controller: Option<&str>) -> impl Iterator<Item = PathBuf> {
     let folders = find_mount(tree, controller).map(|mount| {
         let group = find_own_group(tree, controller).unwrap_or_else(|| "/".to_owned());
-        // In a container, the mount may show only a part of the hierarchy. Our path may be outside
-        // of this part.
+        // In a container, the mount may show only a part of the hierarchy. The path of our group
+        // may be outside of this part.
         let below_mount = Path::new(&group).strip_prefix(&mount.root).unwrap_or(Path::new(""));
         below_mount
             .strip_prefix("/")
@@ -347,7 +347,7 @@ fn group_folders(tree: &FileTree, controller: Option<&str>) -> impl Iterator<Ite
     folders.into_iter().flatten()
 }
 
-/// A mount of a hierarchy.
+/// A mount of a control group hierarchy.
 struct CgroupMount {
     /// The group at the top of the mount. Only this group and the groups below it are visible.
     root: PathBuf,

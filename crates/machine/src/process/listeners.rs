@@ -53,7 +53,7 @@ fn inode_and_path(line: &str) -> Option<(u64, &str)> {
     Some((inode.parse().ok()?, path))
 }
 
-/// Returns the processes in `among` that hold one of the sockets.
+/// Returns the processes in `among` that have one of the sockets open.
 pub fn holders_of(sockets: &BTreeSet<u64>, among: impl IntoIterator<Item = i32>) -> Vec<i32> {
     let holds = |pid: &i32| {
         let entries = fs::read_dir(format!("/proc/{pid}/fd"));
@@ -67,7 +67,8 @@ pub fn holders_of(sockets: &BTreeSet<u64>, among: impl IntoIterator<Item = i32>)
     among.into_iter().filter(holds).collect()
 }
 
-/// Returns every process that holds one of the sockets, as far as we may inspect processes.
+/// Returns every process that has one of the sockets open, except processes that we are not
+/// permitted to inspect.
 pub fn all_holders_of(sockets: &BTreeSet<u64>) -> Vec<i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -247,8 +247,8 @@ pub fn disable_address_randomization() {
     unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
 }
 
-/// Returns the processor time of one process, including its ended threads. The clock is far finer
-/// than the ticks in /proc, which last 10 ms (clock_getcpuclockid(3)).
+/// Returns the processor time of one process, including its ended threads. The clock
+/// (clock_getcpuclockid(3)) has a far higher resolution than /proc, which counts ticks of 10 ms.
 pub fn cpu_ns_of_process(pid: i32) -> Option<u64> {
     let mut clock = 0;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -267,9 +267,9 @@ pub struct ThreadScheduling {
     parameters: SchedulingParameters,
 }
 
-/// Argument of sched_setscheduler(2). In musl, this function and those that read the scheduling
-/// only return ENOSYS, because POSIX defines them for processes but Linux implements them for
-/// threads. So the system calls are made directly.
+/// Argument of sched_setscheduler(2). In musl, this function and the functions that read the policy
+/// and the priority only return ENOSYS, because POSIX defines them for processes but Linux
+/// implements them for threads. This file therefore makes the system calls directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 struct SchedulingParameters {

@@ -1,9 +1,10 @@
 //! Creates a folder for temporary files, and removes it when its [`ScratchFolder`] is dropped.
 //!
-//! All users share the parent folder. So each temporary folder is a new one that only its owner can
-//! access. No other user can place a link or file there first (CWE-377, CWE-59). A lock marks the
-//! folder as in use. If a process is killed, the kernel releases the lock of its folder, and the
-//! next process that creates a temporary folder removes the abandoned one.
+//! All users share the parent folder. Each temporary folder is therefore newly created and
+//! accessible only to its owner, so that no other user can have put a link or file into it
+//! (CWE-377, CWE-59). A lock marks the folder as in use. If a process is killed, the kernel
+//! releases the lock of its folder, and the next process that creates a temporary folder removes
+//! the abandoned one.
 
 use anyhow::{Context, Result};
 use std::fs::{self, DirBuilder, File};

@@ -41,8 +41,8 @@ impl ServiceProcess {
         ServiceProcess::start_with_conversation(spec, ())
     }
 
-    /// Starts a child, and a thread that holds `conversation` with the child over its private
-    /// channel.
+    /// Starts a child, and a thread that exchanges messages with the child over its private
+    /// channel. `conversation` determines the messages.
     ///
     /// # Errors
     /// Fails if the child cannot be started.
@@ -134,7 +134,7 @@ fn join_listener(listener: JoinHandle<io::Result<ProcessOutcome>>) -> io::Result
 // output of the process, and no other thread waits for the process. So the result is the time that
 // the operating system takes to start, execute and end the process.
 
-/// Cost of one execution.
+/// Time and memory that one execution took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimedExecution {
     /// Time from just before the process started until we knew that it had ended, in nanoseconds.

@@ -1,5 +1,6 @@
-//! Runs one child from start to end. Sets up descriptors, process group and death signal, then
-//! listens and decides when to end the child. Start at [`run_child`].
+//! Runs one child from start to end. Sets up its descriptors, its process group and the signal that
+//! kills it if this process dies. Then reads its output and messages, and decides when to end it.
+//! Start at [`run_child`].
 
 use super::scheduling::{disable_address_randomization, reap_child};
 use super::spec::{self, ChannelEnds, ChildConversation, NextStep};
@@ -29,8 +30,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// not to disturb measurements.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Starts `spec` and talks with the process. Returns when the process and all processes that it
-/// started are gone.
+/// Starts the process that `spec` describes, and exchanges messages with it. Returns when the
+/// process and all processes that it started are gone.
 ///
 /// # Errors
 /// Fails if the program could not be started or waited for. Everything else is part of the

@@ -27,7 +27,8 @@ pub struct LoadRun {
     pub probe: Option<ProbeFacts>,
     /// Measurements, merged over all generators.
     pub measured: LoadMeasurement,
-    /// What happened to the server, if the load's command started it.
+    /// Start-up time, processor time and premature end of the server, if the load's command started
+    /// it.
     pub server: Option<ServerOutcome>,
     /// Each machine's part, if several machines generated the load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -81,8 +82,8 @@ pub struct LoadPart {
     pub own_lag_p99_ns: Option<(u64, u64)>,
     /// The network device that used the largest fraction of its bandwidth, and this fraction.
     pub link: Option<(String, f64)>,
-    /// Why the part was lost, if it was. The numbers of a lost part come from its last progress
-    /// report, and the measurements of the load do not include them.
+    /// Why the part was lost; `None` if it was not lost. The numbers of a lost part come from its
+    /// last progress report, and the measurements of the load do not include them.
     pub lost: Option<String>,
 }
 
@@ -113,13 +114,13 @@ pub struct LoadFacts {
     /// Number of requests after which a connection is closed.
     #[serde(alias = "most_requests_per_connection")]
     pub max_requests_per_connection: Option<u64>,
-    /// Age at which a connection is closed, in nanoseconds.
+    /// Age after which a connection gets only one more request, in nanoseconds.
     pub connection_lifetime_ns: Option<u64>,
     /// Time limits.
     pub timeouts: TimeoutFacts,
     /// Whether requests are retried when an idle connection turns out to be closed.
     pub retries_stale: bool,
-    /// What counts as success.
+    /// Criteria for a successful response.
     pub success: RuleFacts,
     /// Threads of each generator.
     pub threads: u32,
@@ -213,7 +214,7 @@ pub struct TimeoutFacts {
     pub total_ns: Option<u64>,
 }
 
-/// What counted as success.
+/// Criteria for a successful response.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RuleFacts {
     /// Inclusive ranges of accepted statuses. An empty list accepts 200 to 299.
@@ -264,7 +265,7 @@ pub struct TlsFacts {
     pub alpn: Option<String>,
 }
 
-/// What happened to a server that was started for the load.
+/// Start-up time, processor time and premature end of a server that was started for the load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerOutcome {
     /// The command that started the server.

@@ -1,4 +1,5 @@
-//! Defines the specification of an HTTP load: target, pace, requests, connections, and success criteria.
+//! Defines the specification of an HTTP load: target, pace, requests, connections, and success
+//! criteria.
 //!
 //! A [`LoadSpec`] defines the options of `speedwell load`, with their help texts. Definition files
 //! also describe loads in this form, and processes exchange it as JSON. [`LoadSpec::to_args`]
@@ -326,7 +327,8 @@ pub struct LoadSpec {
 }
 
 impl LoadSpec {
-    /// Formats the load as arguments of `speedwell load`: the URL, then `--name=value` for every field that is set.
+    /// Formats the load as arguments of `speedwell load`: the URL, then `--name=value` for every
+    /// field that is set.
     pub fn to_args(&self) -> Vec<String> {
         let mut args = vec![self.url.clone()];
         args.extend(self.set_options().flat_map(|(name, value)| match value {

@@ -80,7 +80,8 @@ pub struct DetectedChange {
     pub size: ChangeSize,
 }
 
-/// State of a border; indices count the points of the series.
+/// State of a border. `at` is the index of the first point after the border; `seen` and `found` are
+/// numbers of points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct LevelBorder {
     at: usize,
@@ -351,9 +352,8 @@ impl<T: Copy> StretchCache<T> {
 }
 
 // Serializes a walk (a detection along a series), so that another process can continue it. The
-// bytes hold the state of the walk, where its borders (the places of changes) were put, and the
-// shapes and sizes computed for them. This module decides whether a stored walk is still valid. It
-// computes nothing itself.
+// bytes contain the state of the walk, the final places of its borders, and the shapes and sizes of
+// the changes there. The code below also decides whether a stored walk is still valid.
 
 /// Incremented whenever the search changes: a walk cached by another version is recomputed.
 const VERSION: u64 = 1;
@@ -362,8 +362,8 @@ impl ChangeDetector {
     /// Serializes the walk, so that it can continue after the points of `series`. The walk must
     /// have seen all these points. The result consists of little-endian words of eight bytes: a
     /// version, the number of points, their digest, the state of the walk, and three lists, each
-    /// preceded by its length. The lists hold the borders, the places found for them, and their
-    /// shapes and sizes.
+    /// preceded by its length. The lists contain the borders, the places found for them, and the
+    /// shapes and sizes of the changes there.
     pub fn to_bytes(&self, series: &TrendSeries) -> Vec<u8> {
         let seen = series.len();
         let mut words = vec![VERSION, seen as u64, series.digest(seen)];
@@ -447,9 +447,10 @@ impl WordReader<'_> {
 }
 
 // Computes by how much the evidence for a change must be reduced because adjacent points depend on
-// each other. This module estimates the factor by which the dependence increases the variance of a
-// level's mean. It uses the smaller of two estimates of the correlation: many steps (changes of the
-// level) bias the estimate from differences, and undetected steps bias the estimate from residuals.
+// each other. The code below estimates the factor by which the dependence increases the variance of
+// a level's mean. It uses the smaller of two estimates of the correlation: many steps (changes of
+// the level) bias the estimate from differences, and undetected steps bias the estimate from
+// residuals.
 
 /// Number of past points used.
 const WINDOW: usize = 256;

@@ -4,8 +4,8 @@
 //! This module finds where the level of a series changed, with the evidence and the size of each
 //! change. It knows nothing about commits, sessions or names of machines: a point is only a value
 //! with a position and the number of its machine. The evidence is rank-based, so one limit suits
-//! any shape of noise. The limit allows for the repetition after every point. Start at
-//! [`find_changes`]; [`ChangeDetector`] continues where the last detection ended.
+//! any shape of noise. The limit takes into account that the detection is repeated after every
+//! point. Start at [`find_changes`]; [`ChangeDetector`] continues where the last detection ended.
 //!
 //! ```
 //! use speedwell_stats::trend::{ChangeEvidence, MeasuredPoint, find_changes};

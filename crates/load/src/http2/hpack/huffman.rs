@@ -81,7 +81,7 @@ const TREE: [[u16; 2]; STATES] = {
     tree
 };
 
-/// Effect of four bits in a state.
+/// Result of reading four bits in a state of the decoder.
 #[derive(Clone, Copy)]
 struct DecoderStep {
     next: u8,

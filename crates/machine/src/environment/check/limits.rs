@@ -19,7 +19,7 @@ use std::time::Instant;
 pub struct CheckResult {
     /// Subject of the check: `cpu governor`, `toolchain node`.
     pub name: String,
-    /// What the finding means for measurements.
+    /// Assessment of the finding: whether it impairs measurements.
     pub state: CheckState,
     /// Finding, as a sentence fragment.
     pub found: String,
@@ -27,7 +27,7 @@ pub struct CheckResult {
     pub remedy: Option<String>,
 }
 
-/// What a finding means for measurements.
+/// Assessment of a finding: whether it impairs measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CheckState {
     /// The finding is as desired.
@@ -92,15 +92,16 @@ fn check_address_layout(tree: &FileTree) -> CheckResult {
     }
 }
 
-/// Capabilities that permit counting at any level, as bits (`linux/capability.h`). The first is the
-/// general capability of administrators. The second covers only performance counters and was added
-/// in Linux 5.8.
+/// Capabilities that permit counting performance events at any level of `perf_event_paranoid`, as
+/// bits (`linux/capability.h`). The first is the general capability of administrators. The second
+/// covers only performance counters and was added in Linux 5.8.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 
-/// Checks which performance events users may count in their own processes. Up to level 1, these
-/// include events in the kernel. At level 2, users may only count events in user space. From level
-/// 3 on, they may count nothing, but only some distributions have such levels.
+/// Checks which performance events users may count in their own processes. The level is the value
+/// of `perf_event_paranoid`. Up to level 1, users may also count events in the kernel. At level 2,
+/// they may only count events in user space. From level 3 on, which only some distributions have,
+/// they may count nothing.
 fn check_performance_counters(tree: &FileTree) -> CheckResult {
     const NAME: &str = "performance counters";
     let level: Option<i32> = tree.read_value("/proc/sys/kernel/perf_event_paranoid");
@@ -248,7 +249,7 @@ fn check_toolchain(tree: &FileTree, search: &OsStr, program: &str, install: Stri
     }
 }
 
-// Other work.
+// The checks below find out how busy the machine is with other work.
 
 /// Shell command that shows the processes that use the processors.
 const SHOW_BUSY_COMMAND: &str = "ps -eo pid,pcpu,pmem,args --sort=-pcpu | head";
@@ -270,8 +271,8 @@ pub(super) fn judge_figure(figure: f64, warning_limit: f64, bad_limit: f64) -> C
 }
 
 /// Checks the load, which counts the tasks that run or wait. A load of up to a quarter of the
-/// processors is normal background activity. Above three quarters, the benchmark probably has to
-/// share its processor.
+/// number of processors is normal background activity. Above three quarters, the benchmark probably
+/// has to share its processor.
 fn check_load(tree: &FileTree) -> CheckResult {
     const NAME: &str = "load";
     let Some([now, _, _]) = activity::load_average(tree) else {
@@ -298,8 +299,9 @@ fn check_pressure(tree: &FileTree, resource: PressureResource) -> CheckResult {
         })
 }
 
-/// Checks what percentage of the time the host stole. More runs do not help if this percentage
-/// exceeds the smallest difference that a comparison can resolve.
+/// Checks what percentage of the processor time the host gave to other virtual machines ("stolen"
+/// time). If this percentage exceeds the smallest difference that a comparison should detect, more
+/// runs do not help.
 fn check_steal(tree: &FileTree) -> CheckResult {
     const NAME: &str = "stolen time";
     let Some(percent) = activity::steal_percent(tree) else {

@@ -341,7 +341,8 @@ fn own_cpu_settings(machine: &TunableMachine, request: &TuneRequest) -> FoundSet
         DesiredSetting { path: TUNE_CGROUP.to_owned(), value: DesiredValue::Group },
         desired_text(file("cpuset.cpus"), &format_cpu_list(reserved)),
     ];
-    // Memory of another node is slower, and its share varies from run to run.
+    // Memory of another node is slower, and the fraction of memory that comes from there varies
+    // from run to run.
     let nodes = memory_nodes(machine, reserved);
     let is_divided = machine.tree.read_text("/sys/devices/system/node/online");
     if is_divided.is_some_and(|list| parse_cpu_list(&list).len() > 1) && !nodes.is_empty() {

@@ -120,9 +120,9 @@ pub const MAX_RECORDABLE_NS: u64 = 3_600_000_000_000;
 /// Significant digits of a recorded value: a quantile is off by at most 0.1 %.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// Number of times kept individually before a histogram is used. A histogram takes 270 kB.
-/// Creating, merging, reading or clearing it costs the same for a handful of values as for
-/// millions.
+/// Maximum number of recorded times that are kept individually. If there are more, a histogram is
+/// used. A histogram takes 270 kB. Creating, merging, reading or clearing it costs the same for a
+/// handful of values as for millions.
 const MAX_INDIVIDUAL: usize = 2048;
 
 /// A quantile is marked as a lower bound if unfinished requests could shift it by more than this
@@ -443,7 +443,7 @@ impl TimeValues {
 /// A time that a given fraction of the values does not exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeQuantile {
-    /// In nanoseconds.
+    /// The time in nanoseconds.
     pub ns: u64,
     /// Whether the true value may be higher because of unfinished requests or values beyond the
     /// range.

@@ -1,4 +1,4 @@
-//! Defines why a request can fail: the classes of failures and their stable names.
+//! Defines the classes of request failures and their stable names.
 
 /// Why a request failed. A class has a name such as `connect.timeout`. The part before the dot is
 /// the category of the failure. The part after the dot distinguishes failures of the same category.

@@ -1,8 +1,9 @@
 //! Counts the outcome of every request.
 //!
 //! A request is counted once when it is attempted, and once when it ends with an outcome.
-//! [`OutcomeCounts::check_balance`] compares the two sums, which reveals a request that the client
-//! lost. Counting does not allocate. Start at [`OutcomeCounts`]. [`ErrorClass`] names the failures.
+//! [`OutcomeCounts::check_balance`] compares the two sums, which reveals whether the client lost
+//! track of a request. Counting does not allocate. Start at [`OutcomeCounts`]. [`ErrorClass`] names
+//! the failures.
 
 mod error_class;
 
@@ -91,7 +92,7 @@ impl OutcomeCounts {
     /// Counts an HTTP/3 stream that the server reset with this code (RFC 9114, section 8.1).
     pub fn count_reset_http3_stream(&mut self, code: u64) {
         self.errors.0[ErrorClass::H3Reset.index()] += 1;
-        // HTTP/3 codes have up to 62 bits. A code that exceeds 32 bits counts as unknown.
+        // HTTP/3 codes have up to 62 bits. A code that exceeds 32 bits is counted as unknown.
         self.resets_of_http3.count_reset(u32::try_from(code).unwrap_or(u32::MAX));
     }
 
@@ -113,7 +114,7 @@ impl OutcomeCounts {
         self.unsent += 1;
     }
 
-    /// Counts a retry, which does not count as another attempt.
+    /// Counts a retry. The attempts do not include retries.
     pub fn count_retry(&mut self) {
         self.retries += 1;
     }
@@ -572,7 +573,8 @@ impl<const FIRST: u32, const LAST: u32> ResetCodes<FIRST, LAST> {
         self.add_resets(code, 1);
     }
 
-    /// Counts several reset streams. A code that the protocol does not define counts as unknown.
+    /// Counts several reset streams. A code that the protocol does not define is counted as
+    /// unknown.
     fn add_resets(&mut self, code: u32, count: u64) {
         let counter = (FIRST..=LAST)
             .contains(&code)
