@@ -93,7 +93,7 @@ fn aggregated_parameters(
         let explained = explained_share(points, &value_of);
         if let Some(share) = explained.filter(|share| *share > MAX_AGGREGATED_SHARE) {
             warnings.push(format!(
-                "'{}' explains {:.0} % of the variance within points; separate it with --by, or \
+                "'{}' explains {:.0} % of the variance within points; draw a line for each of its values with --by, or \
                  select one value.",
                 key.name(),
                 100.0 * share

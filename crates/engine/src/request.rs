@@ -179,7 +179,7 @@ pub struct SamplingRequest {
     pub iterations: Option<u32>,
     /// Warm-up before the first sample; 0 for none [default: 100ms]
     ///
-    /// Its iterations do not count.
+    /// Its iterations are not measured.
     #[arg(short = 'w', long, value_name = "DUR", value_parser = parse::duration_or_none)]
     pub warmup: Option<Duration>,
     /// Also find each run's steady part, as metric 'steady_time'

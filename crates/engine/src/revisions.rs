@@ -454,7 +454,7 @@ fn keep_common(
             let names: Vec<String> =
                 unmatched.iter().map(|job| format!("'{}'", job.label)).collect();
             suite.warnings.push(format!(
-                "not measured, because '{}' does not have them: {}",
+                "these benchmarks are not measured, because '{}' does not have them: {}",
                 variant.name,
                 names.join(", ")
             ));

@@ -379,7 +379,9 @@ fn undivided_warning(plan: &SessionPlan) -> Option<String> {
     let unsupported_option_warning = |job: &BenchmarkJob| {
         let option = adapters::unsupported_option(&job.source, plan.sampling.requested)?;
         let name = &job.source.name;
-        Some(format!("The suite of '{name}' has no option for {option}: it uses its default."))
+        Some(format!(
+            "The suite of '{name}' has no option for {option}, so the suite's default applies."
+        ))
     };
     if let Some(sentence) = plan.jobs.iter().find_map(unsupported_option_warning) {
         return Some(sentence);

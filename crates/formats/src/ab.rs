@@ -364,7 +364,7 @@ pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> R
     imported.add_run(Case::new(DEFAULT_BENCHMARK, Vec::new()), process);
     if zeros > 0 {
         warnings.push(format!(
-            "'{label}': {zeros} of {} requests took less than 1 ms, the resolution of ab; they count \
+            "'{label}': {zeros} of {} requests took less than 1 ms, the resolution of ab; they are stored \
              as 0",
             table.rows.len()
         ));

@@ -484,8 +484,8 @@ fn figure(name: &str) -> Result<DisturbanceFigure, String> {
     }
     if MEASURED.contains(&name) || name.starts_with("time_") || name.starts_with("latency_") {
         return Err(format!(
-            "a rule cannot use '{name}', which is a measured value: rejecting slow runs makes one side look faster, \
-             so that equal sides look different"
+            "a rule cannot use '{name}', which is a measured value: rejecting slow runs makes one variant look faster, \
+             so that equal variants look different"
         ));
     }
     let found = DisturbanceFigure::all().find(|figure| figure.name() == name);

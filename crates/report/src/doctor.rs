@@ -162,7 +162,7 @@ pub fn report_tuned_calibration(
     document.push_table(table);
     output.add_detail(&mut document, |_, document| {
         document.push_note(
-            "spread: the median difference between two runs of the same thing in one block. The \
+            "spread: the median difference between two runs of the same case in one block. The \
              interval is computed by resampling blocks. Before and after were measured in \
              sequence, so they also differ by other work that started or ended in between.",
         );
@@ -185,10 +185,10 @@ fn tuned_headline(spreads: &[SpreadChange]) -> String {
     match (number("less"), number("more")) {
         _ if spreads.is_empty() => "nothing was compared".into(),
         (0, 0) => format!(
-            "after tuning, runs of the same thing differ as much as before, as far as {cases} can show."
+            "after tuning, repeated runs differ from each other as much as before, as far as {cases} can show."
         ),
         (fewer_cases, noisier_cases) => format!(
-            "after tuning, runs of the same thing differ less in {fewer_cases} and more in \
+            "after tuning, repeated runs differ less from each other in {fewer_cases} and more in \
              {noisier_cases} of {cases}."
         ),
     }
@@ -261,7 +261,7 @@ fn unknown_headline(found: &CalibrationFindings) -> String {
 
 fn alarms_text(counts: &NoiseCalibration) -> String {
     format!(
-        "{} in {} of the same thing",
+        "{} in {} of a case with itself",
         format_count(counts.false_alarms as usize, "false alarm", "false alarms"),
         format_count(counts.comparisons as usize, "comparison", "comparisons"),
     )
@@ -631,7 +631,7 @@ pub fn not_restored_sentence(setting: &SettingLine) -> String {
     let SettingLine { path, before, after, state } = setting;
     match state.as_str() {
         "left alone" => format!("'{path}' is left alone: it has since been changed to '{after}'."),
-        "gone" => format!("'{path}' is gone; it held '{before}'."),
+        "gone" => format!("'{path}' no longer exists; its value was '{before}'."),
         reason => format!(
             "'{path}' could not be restored: {reason}. Restore it with: {}",
             restore_command(path, before)

@@ -113,7 +113,7 @@ fn design_facts(design: &SessionDesign) -> Vec<Fact> {
         RunOrder::Parallel => "all variants at the same time".into(),
         RunOrder::Paired => {
             "pairs of a candidate and the baseline, both at once on one processor; \
-            one round in eight separately"
+            in one round of eight, one after the other"
                 .into()
         }
         RunOrder::Imported => "not known".into(),

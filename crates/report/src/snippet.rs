@@ -468,7 +468,7 @@ fn misfit_note(scaling: &ScalingFindings) -> String {
     };
     match standings.iter().filter(is_missed).count() {
         missed if 4 * missed > standings.len() => format!(
-            "; the curve leaves the intervals of {missed} of {} levels, so it is a rough description",
+            "; the curve is outside the intervals of {missed} of {} levels, so it is a rough description",
             standings.len()
         ),
         _ => String::new(),

@@ -22,7 +22,8 @@ use speedwell_analysis::{ParameterStudy, StudyPoint, StudyStep};
 const POINTS_TABLE: &str = "points";
 
 /// The footnote for points whose mean is a poor summary.
-const SKEWED_NOTE: &str = "the runs of this point are skewed: the median says more than the mean";
+const SKEWED_NOTE: &str =
+    "the runs of this point are skewed: the median is a better summary than the mean";
 
 /// Reports a study. `log` makes the x axis logarithmic.
 ///

@@ -245,7 +245,7 @@ fn warmup_note(found: &WarmupFindings) -> String {
         "steady: median time of an iteration after the last change of level; to steady: time until \
          the first steady point has ended; total: time of all points; all are medians of {clock} \
          over the processes; {point}. A level is a series of points with similar times. Levels \
-         within {} of each other count as one, and the last must cover {} of the points.",
+         within {} of each other are treated as one, and the last level must cover at least {} of the points.",
         format_setting(found.rule.delta),
         format_setting(found.rule.min_share)
     )

@@ -23,7 +23,7 @@ use speedwell_store::Store;
 
 /// Check this machine for sources of measurement noise
 ///
-/// It checks frequency scaling, limits, other load and missing tools.
+/// It checks frequency scaling, system limits, load by other programs and missing tools.
 ///
 /// With --calibrate, the targets are measured against themselves: how often does a comparison find a difference where
 /// there is none, and how noisy is each case? --runs is then the number of runs per side of a comparison (default: 10).

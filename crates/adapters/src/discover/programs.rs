@@ -220,6 +220,9 @@ fn unmatched_warning(sides: &[ComparisonSide], jobs_by_side: &[JobsByCase]) -> O
         }
     }
     (!unmatched.is_empty()).then(|| {
-        format!("not measured, because not every program has them: {}", unmatched.join("; "))
+        format!(
+            "these benchmarks are not measured, because not every program has them: {}",
+            unmatched.join("; ")
+        )
     })
 }

@@ -31,7 +31,7 @@ pub(super) fn check_unnamed(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     let finding = |cell: &CheckedCell<'_>| {
         let message = format!(
             "{} reports of one address have no names, so it is unknown whether they are \
-             repetitions or different variants; they count as runs of one variant.",
+             repetitions or different variants; they are treated as runs of one variant.",
             cell.runs.len()
         );
         let remedy = "If they are variants, put each into a separate file: 'speedwell compare \

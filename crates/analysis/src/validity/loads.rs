@@ -166,7 +166,7 @@ const MAX_SAME_LOAD_RATIO: f64 = 1.05;
 
 const RANKING_REMEDY: &str = "Compare throughput, or measure the latencies again with the same \
     number of requests in flight or at the same rate; until then, the only valid conclusion is \
-    which one served more.";
+    which of them served more requests.";
 
 /// Note on a comparison whose verdict was withdrawn.
 const REFUSED: &str = "The sides had different numbers of requests in flight, so these latencies are not \

@@ -287,7 +287,7 @@ fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), Str
         "-B" => {
             let address = value.trim_matches(['[', ']']).parse();
             request.local =
-                Some(address.map_err(|_| format!("'-B' needs an address, not '{value}'"))?);
+                Some(address.map_err(|_| format!("'-B' needs an IP address, not '{value}'"))?);
         }
         "-p" => set_upload(request, "POST", value)?,
         "-u" => set_upload(request, "PUT", value)?,

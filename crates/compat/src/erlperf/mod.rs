@@ -343,7 +343,7 @@ fn disturbance_warning(samples: &SnippetSamples, request: &ErlperfRequest) -> Op
     let ratio = samples.net_figures(request, None)?.iteration_ns / typical_ns;
     (ratio > MAX_DISTURBANCE && ratio.is_finite()).then(|| {
         format!(
-            "The mean iteration takes {ratio:.1} times as long as one in the median batch ({}): the \
+            "Iterations take on average {ratio:.1} times as long as in the median batch ({}): the \
              machine was busy with other work, or a few iterations cost much more than most.",
             format_duration(typical_ns)
         )

@@ -106,7 +106,7 @@ impl Experiment {
         let outliving = self.services.iter().find(|declared| declared.scope != ServiceScope::Run);
         if let Some(declared) = outliving.filter(|_| service.private_network) {
             let message = format!(
-                "network = \"private\" lasts for one run, but the service '{}' lasts longer\n\
+                "network = \"private\" creates a network for one run, but the service '{}' lasts longer\n\
                  hint: leave out 'network', or the service's 'scope'",
                 declared.name
             );

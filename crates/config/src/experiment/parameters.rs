@@ -90,7 +90,7 @@ pub fn file_parameters(
             [text] => match ParameterValue::parse(text, declared.kind()) {
                 Some(value) => value,
                 None => bail!(
-                    "cannot set '{name}' to '{text}': the file has {declared}, a value of another kind"
+                    "cannot set '{name}' to '{text}': the file's value, {declared}, is of another kind"
                 ),
             },
             [..] => {

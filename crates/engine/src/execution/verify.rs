@@ -87,13 +87,13 @@ fn no_response_error(job: &LoadJob, error: ProbeError) -> anyhow::Error {
             "\nhint: is the server running? --serve CMD starts it"
         }
         ProbeError::Certificate(CertificateRefusal::Name { .. }) => {
-            "\nhint: --sni NAME expects another name; --insecure accepts any certificate"
+            "\nhint: --sni NAME checks the certificate for another name; --insecure accepts any certificate"
         }
         ProbeError::Certificate(
             CertificateRefusal::Expired(_) | CertificateRefusal::NotYetValid(_),
         ) => "\nhint: --insecure accepts any certificate",
         ProbeError::Certificate(_) | ProbeError::Failed(ErrorClass::TlsVerify) => {
-            "\nhint: --cacert FILE names the certificate or its authority; --insecure accepts any certificate"
+            "\nhint: --cacert FILE trusts the certificate or authority in FILE; --insecure accepts any certificate"
         }
         ProbeError::Failed(ErrorClass::TlsHandshake) => {
             "\nhint: does it speak TLS? if not, use http://"

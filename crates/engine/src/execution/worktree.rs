@@ -141,7 +141,7 @@ impl Checkout {
         match nearest_name(typed, &names) {
             Some(nearest) if !is_too_old => format!("\nhint: did you mean '{nearest}'?"),
             _ if is_shallow => {
-                "\nhint: this clone is shallow; 'git fetch --unshallow' brings older revisions"
+                "\nhint: this clone is shallow; 'git fetch --unshallow' fetches older revisions"
                     .into()
             }
             _ if is_too_old => format!("\nhint: 'git log {base}' lists its commits"),

@@ -193,7 +193,7 @@ impl RowsReader<'_> {
         }
         if self.has_only_aggregates {
             remarks.push(
-                "some benchmarks only have aggregates; their median or mean counts as one run"
+                "some benchmarks only have aggregates; their median or mean is stored as one run"
                     .to_owned(),
             );
         }

@@ -248,7 +248,7 @@ pub struct LoadSpec {
     pub unix_socket: Option<PathBuf>,
     /// Connect to HOST2:PORT2 instead of HOST1:PORT1 (repeatable)
     ///
-    /// Any part may be empty.
+    /// An empty HOST1 or PORT1 matches any value, an empty HOST2 or PORT2 changes nothing.
     #[arg(long, value_name = "HOST1:PORT1:HOST2:PORT2", help_heading = "Connections")]
     pub connect_to: Vec<String>,
     /// Use these addresses for a host instead of DNS (repeatable)

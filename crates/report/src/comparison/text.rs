@@ -256,7 +256,7 @@ fn method_note(comparison: &CandidateComparison) -> String {
         StatisticalMethod::Rank
         | StatisticalMethod::SignedRank
         | StatisticalMethod::MannWhitney => {
-            "both figures of a row agree with its change; -v shows the medians of all runs"
+            "a candidate's figure is the baseline's figure plus the change; -v shows the medians of all runs"
         }
         StatisticalMethod::Welch | StatisticalMethod::Bootstrap => "figures are means",
     };

@@ -73,7 +73,7 @@ fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
     if let Some(spoilt) = levels.passes.iter().find(|pass| pass.is_spoilt) {
         let (errors, attempts) = spoilt.failed;
         warnings.push(format!(
-            "{}: with {} requests in flight, {}, so this level does not count (a search goes no higher).",
+            "{}: with {} requests in flight, {}, so this level is ignored (a search tries no higher level).",
             levels.label,
             spoilt.concurrency,
             format_failed(errors, attempts)

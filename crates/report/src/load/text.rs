@@ -341,7 +341,7 @@ fn generator_limited_sentence(verdict: &OpenVerdict) -> String {
     format!(
         "The generator itself was late: {}. Its lateness is \
          known for each request, so response times are ranges: the lower end excludes the \
-         lateness, the upper end counts from when the request was due. Ranges wider than a factor \
+         lateness, the upper end is measured from when the request was due. Ranges wider than a factor \
          of two are refused. For narrower ranges lower the rate, give the generator more --threads \
          or processors of its own (--pin), or quiet the machine.",
         format_own_lag(verdict.own_lag_p99_ns, verdict.own_lag_limit_ns)

@@ -31,7 +31,7 @@ pub struct ChangesArgs {
     open: bool,
     /// Exit with status 1 if an open change is for the worse
     ///
-    /// With 'unclear', suspected changes also count. The status is 2 if no series could be searched.
+    /// With 'unclear', an open suspected change also sets status 1. The status is 2 if no series could be searched.
     #[arg(long, value_name = "WHEN", default_value = "never", value_parser = parse::fail_on())]
     fail_on: FailOn,
     /// Pass if the history is too short to search
@@ -39,7 +39,7 @@ pub struct ChangesArgs {
     allow_short_history: bool,
     /// First re-measure open changes for the worse, on this machine
     ///
-    /// The gate then counts only confirmed changes.
+    /// The gate then considers only confirmed changes.
     #[arg(long, conflicts_with_all = ["format", "json", "no_save"])]
     confirm: bool,
     #[command(flatten)]

@@ -45,7 +45,7 @@ pub struct OutputArgs {
     /// Sort by this column, largest first; '-NAME': smallest first
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     pub sort: Option<String>,
-    /// Print only the answer; the last of '-q' and '-v' counts
+    /// Print only the answer; the last of '-q' and '-v' applies
     #[arg(short = 'q', long, overrides_with = "verbose")]
     pub quiet: bool,
     /// Print all details

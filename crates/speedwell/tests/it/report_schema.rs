@@ -67,7 +67,9 @@ fn check_report(report: &Json, schema: &Json) -> BTreeSet<String> {
 fn the_schema_describes_what_the_commands_write() {
     let schema = repository().join("docs/reference/report.schema.json");
     let schema: Json = serde_json::from_slice(&std::fs::read(schema).unwrap()).unwrap();
-    let project = TempProject::new().with("g/a.fake", BENCHMARK);
+    let project = TempProject::new()
+        .with("g/a.fake", BENCHMARK)
+        .with("h/b.fake", "case n=1\n* 100 101 102 103 104 105 106 107\n");
     let server = WebServer::start();
     let url = server.url("/");
     let variants = ["--variant", "old=", "--variant", "new=", "-r", "8"];
@@ -75,7 +77,7 @@ fn the_schema_describes_what_the_commands_write() {
     let commands = [
         (&compare[..], 2),
         (&["report", "--x-axis", "n", "--json"], 0),
-        (&["run", "g", "--variant", "old=", "-r", "8", "-f", "n=1", "--json"], 0),
+        (&["run", "h", "-r", "8", "--json"], 0),
         (&["history", "--json"], 0),
         (&["history", "trend", "--json"], 0),
         (&["eval", "sh", "true", "-r", "2", "-t", "10ms", "--json"], 0),

@@ -72,9 +72,11 @@ fn check_address_layout(tree: &FileTree) -> CheckResult {
     const SETTING: &str = "/proc/sys/kernel/randomize_va_space";
     match aslr_state(tree) {
         None => CheckResult::not_reported(NAME),
-        Some(AslrState::Full) => {
-            CheckResult::new(NAME, CheckState::Good, "on: layouts average out over runs")
-        }
+        Some(AslrState::Full) => CheckResult::new(
+            NAME,
+            CheckState::Good,
+            "on: the effects of layouts average out over runs",
+        ),
         Some(AslrState::OffHere) => CheckResult::new(
             NAME,
             CheckState::Warning,

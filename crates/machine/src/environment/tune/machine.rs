@@ -85,7 +85,7 @@ impl TunableMachine {
 
     pub(super) fn explain_absent(&self) -> String {
         match system::detect_hypervisor(&self.tree) {
-            Some(kind) => format!("left to the host (hypervisor {kind})"),
+            Some(kind) => format!("controlled by the host (hypervisor {kind})"),
             None => "not on this machine".to_owned(),
         }
     }
@@ -98,7 +98,7 @@ impl TunableMachine {
             }
             Some(Errno::ROFS) => "read-only here".to_owned(),
             Some(Errno::ACCESS | Errno::PERM) => "the kernel does not allow it".to_owned(),
-            Some(Errno::IO) => "the device cannot do it".to_owned(),
+            Some(Errno::IO) => "the device does not support it".to_owned(),
             Some(Errno::BUSY) => "in use by something else".to_owned(),
             Some(Errno::INVAL) => "the kernel does not accept this value here".to_owned(),
             _ => error.to_string(),

@@ -97,7 +97,7 @@ pub fn write_log(epoch_ms: u64, rows: &[HistogramLogRow]) -> Result<String, Hist
         let tag = Tag::new(&row.tag).ok_or_else(|| HistogramLogError::Tag(row.tag.clone()))?;
         if row.beyond + row.lower_bounds > 0 {
             let remark = format!(
-                "[{}: {} values above 1 h are not in the histogram, {} are lower bounds]",
+                "[{}: {} values above 1 h are not in the histogram; {} values are lower bounds]",
                 row.tag, row.beyond, row.lower_bounds
             );
             writer.write_comment(&remark).map_err(|error| failed(&row.tag, error.to_string()))?;

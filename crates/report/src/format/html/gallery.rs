@@ -38,7 +38,7 @@ fn legend_text(kind: GalleryKind) -> &'static str {
         GalleryKind::Courses => {
             "Every point is a session. A horizontal line is a level. A mark above is a change: \
              filled if found, ringed if measured again and confirmed, hollow if suspected, \
-             crossed out if refuted, dashed if it is a drift. Tab moves from change to change."
+             crossed out if refuted, dashed if it is a drift. The Tab key moves from change to change."
         }
     }
 }

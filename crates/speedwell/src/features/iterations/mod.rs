@@ -304,8 +304,8 @@ impl SearchRounds<'_, '_> {
         files.retain(|_, cases| has_parameter(cases));
         if files.is_empty() && !messages.is_empty() {
             bail!(
-                "{}\nhint: --parameter names the parameter that counts iterations; if the harness \
-                 counts them (C++, Python), 'run --time' sets the length of a sample",
+                "{}\nhint: --parameter names the parameter for the number of iterations; if the harness \
+                 chooses this number (C++, Python), 'run --time' sets the length of a sample",
                 messages.join("; ")
             );
         }

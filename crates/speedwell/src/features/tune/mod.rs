@@ -38,7 +38,7 @@ use std::time::Duration;
 pub struct TuneArgs {
     #[command(subcommand)]
     action: Option<TuneAction>,
-    /// Knobs to change [default: the usual ones]
+    /// Knobs to change [default: all but those 'on request']
     #[arg(value_name = "KNOB")]
     knobs: Vec<String>,
     /// After '--': a command to execute with these settings

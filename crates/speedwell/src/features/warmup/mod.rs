@@ -58,9 +58,9 @@ pub struct WarmupArgs {
     /// Processes per case and variant
     #[arg(short = 'r', long, value_name = "N", default_value = "10", value_parser = parse::count, help_heading = "Sampling")]
     runs: u32,
-    /// Iterations per process [default: 2000 points, within 30s]
+    /// Iterations per process [default: as many as take 2 to 30s]
     ///
-    /// Each point lasts a millisecond or more, unless N is too small for 2000 such points.
+    /// The iterations of a process are grouped into points of at least a millisecond, or shorter ones if N is small. By default, 2000 points are recorded, or fewer if they would take more than 30 s.
     #[arg(short = 'i', long, value_name = "N", value_parser = parse::count, conflicts_with = "time", help_heading = "Sampling")]
     iterations: Option<u32>,
     /// Approximate time to record a process, instead of --iterations
