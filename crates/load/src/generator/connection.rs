@@ -195,18 +195,18 @@ impl LoadConnection {
 
     /// Enforces timeouts.
     pub fn expire_timeouts(&mut self, now_ns: u64, core: &mut WorkerCore) {
-        let limits = core.load.rules.timeouts;
+        let connect_limit_ns = core.load.rules.timeouts.connect_ns;
         let is_over = |limit: Option<u64>, since: u64| {
             limit.is_some_and(|limit| now_ns.saturating_sub(since) >= limit)
         };
         match self.state {
             ConnectionState::Connecting | ConnectionState::Greeting
-                if is_over(limits.connect_ns, self.begun_ns) =>
+                if is_over(connect_limit_ns, self.begun_ns) =>
             {
                 self.fail_to_open(ErrorClass::TimeoutConnect, core);
             }
             ConnectionState::Open => {
-                let lost = self.protocol.expire_timeouts(limits, now_ns, &mut core.recorder);
+                let lost = self.protocol.expire_timeouts(now_ns, &mut core.recorder);
                 match lost {
                     Some(class) => self.end_connection(ConnectionLoss::Failed(class), core),
                     None => self.flush_output(core),
