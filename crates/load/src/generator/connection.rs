@@ -206,7 +206,7 @@ impl LoadConnection {
                 self.fail_to_open(ErrorClass::TimeoutConnect, core);
             }
             ConnectionState::Open => {
-                let lost = self.protocol.expire_timeouts(now_ns, &mut core.recorder);
+                let lost = self.protocol.expire_timeouts(now_ns, core);
                 match lost {
                     Some(class) => self.end_connection(ConnectionLoss::Failed(class), core),
                     None => self.flush_output(core),
@@ -350,7 +350,7 @@ impl LoadConnection {
     fn end_connection(&mut self, lost: ConnectionLoss, core: &mut WorkerCore) {
         let now_ns = core.clock.now_ns();
         let before = self.protocol.in_flight();
-        let stale = self.protocol.end_all(lost, now_ns, &mut core.recorder);
+        let stale = self.protocol.end_all(lost, now_ns, core);
         core.ended += (before - usize::from(stale.is_some())) as u32;
         if let Some(sent) = self.pending.take() {
             // The connection was closed before its request was sent. Retrying could go on forever,

@@ -5,7 +5,7 @@
 
 use super::clock::NEVER;
 use super::recorder::{
-    ConnectionLoss, InputOutcome, JudgedResponse, RequestRecorder, StartedRequest, has_good_body,
+    ConnectionLoss, JudgedResponse, RequestRecorder, StartedRequest, has_good_body,
 };
 use crate::http1::{ResponseSummary, ResponseWatch};
 use crate::http2::hpack::FieldList;
@@ -98,17 +98,16 @@ impl Http2Requests {
         bytes: &[u8],
         now_ns: u64,
         recorder: &mut RequestRecorder,
-    ) -> InputOutcome {
+    ) -> Result<(), ErrorClass> {
         let Http2Requests { http, streams, .. } = self;
         let result = http.feed(bytes, &mut |event| streams.handle_event(event, now_ns, recorder));
-        match result {
-            Ok(()) => InputOutcome::Open,
-            Err(Http2ConnectionError::NotHttp2 | Http2ConnectionError::NoSettings) => {
-                InputOutcome::Broken(ErrorClass::ProtocolStatusLine)
+        result.map_err(|error| match error {
+            Http2ConnectionError::NotHttp2 | Http2ConnectionError::NoSettings => {
+                ErrorClass::ProtocolStatusLine
             }
-            Err(Http2ConnectionError::Flood) => InputOutcome::Broken(ErrorClass::H2Flood),
-            Err(_) => InputOutcome::Broken(ErrorClass::H2Protocol),
-        }
+            Http2ConnectionError::Flood => ErrorClass::H2Flood,
+            _ => ErrorClass::H2Protocol,
+        })
     }
 
     /// Ends every stream of a lost connection.

@@ -121,7 +121,10 @@ impl ProtocolState {
     ) -> InputOutcome {
         match self {
             ProtocolState::One(pipeline) => pipeline.process_input(bytes, now_ns, recorder),
-            ProtocolState::Two(streams) => streams.process_input(bytes, now_ns, recorder),
+            ProtocolState::Two(streams) => {
+                let result = streams.process_input(bytes, now_ns, recorder);
+                result.map_or_else(InputOutcome::Broken, |()| InputOutcome::Open)
+            }
             #[cfg(feature = "http3")]
             ProtocolState::Three(_) => InputOutcome::Open,
         }
@@ -178,8 +181,9 @@ impl ProtocolState {
         &mut self,
         lost: ConnectionLoss,
         now_ns: u64,
-        recorder: &mut RequestRecorder,
+        core: &mut WorkerCore,
     ) -> Option<StartedRequest> {
+        let recorder = &mut core.recorder;
         match self {
             ProtocolState::One(pipeline) => return pipeline.end_all(lost, now_ns, recorder),
             ProtocolState::Two(streams) => streams.end_all(lost, now_ns, recorder),
@@ -191,11 +195,8 @@ impl ProtocolState {
 
     /// Ends requests that exceed their timeouts. HTTP/1 cannot end a single request. For HTTP/1,
     /// this returns the error class with which to close the connection.
-    pub fn expire_timeouts(
-        &mut self,
-        now_ns: u64,
-        recorder: &mut RequestRecorder,
-    ) -> Option<ErrorClass> {
+    pub fn expire_timeouts(&mut self, now_ns: u64, core: &mut WorkerCore) -> Option<ErrorClass> {
+        let recorder = &mut core.recorder;
         match self {
             // Responses arrive in order, so checking the oldest request suffices.
             ProtocolState::One(pipeline) => {
