@@ -10,7 +10,7 @@ use super::clock::{NEVER, SocketEvent};
 use super::core::WorkerCore;
 use super::protocol::ProtocolState;
 use super::recorder::{ConnectionLoss, InputOutcome, StartedRequest};
-use crate::http1::{ResponsePhase, ResponseSummary, ResponseWatch};
+use crate::http1::{ResponsePhase, ResponseSummary};
 use crate::load::LoadConfig;
 use speedwell_model::load::latency::ConnectionLag;
 use speedwell_model::load::measurement::LoadLatency;
@@ -40,7 +40,7 @@ pub(super) struct LoadConnection {
     generation: u32,
     state: ConnectionState,
     channel: Option<ByteChannel>,
-    protocol: ProtocolState,
+    pub protocol: ProtocolState,
     /// The request for which the connection is being opened.
     pending: Option<StartedRequest>,
     begun_ns: u64,
@@ -173,11 +173,6 @@ impl LoadConnection {
         if result.is_err() {
             self.end_connection(ConnectionLoss::Failed(ErrorClass::Send), core);
         }
-    }
-
-    /// Contents of the last response.
-    pub fn watch(&self) -> Option<&ResponseWatch> {
-        self.protocol.response_watch()
     }
 
     /// Whether the request for which the connection was opened can be sent now.
@@ -561,11 +556,6 @@ impl LoadConnection {
             }
             _ => {}
         }
-    }
-
-    /// Closes the connection at the end of the load.
-    pub fn close_connection(&mut self) {
-        self.protocol.close_connection();
     }
 
     /// Closes the connection if it accepts no further request and has none in flight.

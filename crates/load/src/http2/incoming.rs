@@ -13,7 +13,7 @@ use super::hpack::DecodeResult;
 use super::streams::BodyUpload;
 use super::{
     Http2Connection, Http2ConnectionError, Http2ErrorCode, Http2Event, Http2Fault, Http2Request,
-    Http2Settings, Http2StreamError,
+    Http2StreamError,
 };
 use crate::http1::ResponsePhase;
 
@@ -529,7 +529,7 @@ impl Http2Connection {
         self.has_peer_settings = true;
         // Acknowledge before any frame that relies on the new values: many servers apply the old
         // values until they receive the acknowledgement.
-        Http2Settings::push_ack(self.output.append_buffer());
+        frame::push_frame(self.output.append_buffer(), kind::SETTINGS, flag::ACK, 0, &[]);
         // If the peer reduces the size of our compression table, our next header block must
         // announce the new size (RFC 7541, section 4.2). Our table is always empty, so one byte is
         // enough to announce size 0.
