@@ -189,15 +189,15 @@ impl SessionPlan {
     pub fn slots(&self) -> Vec<PlanSlot> {
         let mut slots = Vec::new();
         let strata = match &self.part {
-            Some(part) => 0..part.shard.stratum + 1,
-            None => 0..self.strata,
+            Some(part) => part.shard.stratum + 1,
+            None => self.strata,
         };
         let mut begin = StratumStart::default();
-        for stratum in strata {
-            let jobs = self.jobs_in_stratum(stratum);
+        while begin.stratum < strata {
+            let jobs = self.jobs_in_stratum(begin.stratum);
             begin = match self.design.order {
-                RunOrder::Paired => self.paired_slots(begin, stratum, &jobs, &mut slots),
-                _ => self.block_slots(begin, stratum, &jobs, &mut slots),
+                RunOrder::Paired => self.paired_slots(begin, &jobs, &mut slots),
+                _ => self.block_slots(begin, &jobs, &mut slots),
             };
         }
         slots
@@ -254,7 +254,6 @@ impl SessionPlan {
     fn block_slots(
         &self,
         begin: StratumStart,
-        stratum: u32,
         jobs: &[Option<usize>],
         slots: &mut Vec<PlanSlot>,
     ) -> StratumStart {
@@ -262,6 +261,7 @@ impl SessionPlan {
         let slots_per_job: usize =
             blocks.iter().map(|builds| builds.len()).sum::<usize>() * self.variants.len();
         let end = StratumStart {
+            stratum: begin.stratum + 1,
             index: begin.index + (slots_per_job * jobs.len()) as u32,
             block: begin.block + blocks.len() as u32,
             ordinal: begin.ordinal + (slots_per_job / self.variants.len()) as u32,
@@ -269,8 +269,8 @@ impl SessionPlan {
         if jobs.iter().all(Option::is_none) {
             return end;
         }
-        let mut shuffle = BlockShuffle::new(self.stratum_seed(stratum));
-        let mut shuffle_builds = BlockShuffle::new(!self.stratum_seed(stratum));
+        let mut shuffle = BlockShuffle::new(self.stratum_seed(begin.stratum));
+        let mut shuffle_builds = BlockShuffle::new(!self.stratum_seed(begin.stratum));
         let variants = self.variants.len();
         let StratumStart { mut index, mut ordinal, .. } = begin;
         for (builds, block) in blocks.iter().zip(begin.block..) {
@@ -339,11 +339,10 @@ impl SessionPlan {
     fn paired_slots(
         &self,
         begin: StratumStart,
-        stratum: u32,
         jobs: &[Option<usize>],
         slots: &mut Vec<PlanSlot>,
     ) -> StratumStart {
-        let mut shuffle = BlockShuffle::new(self.stratum_seed(stratum));
+        let mut shuffle = BlockShuffle::new(self.stratum_seed(begin.stratum));
         let StratumStart { mut index, mut block, .. } = begin;
         let mut simultaneous_rounds = 0;
         while simultaneous_rounds < self.runs_per_variant() {
@@ -370,13 +369,14 @@ impl SessionPlan {
             block += 1;
             simultaneous_rounds += u32::from(!is_alone);
         }
-        StratumStart { index, block, ordinal: 0 }
+        StratumStart { stratum: begin.stratum + 1, index, block, ordinal: 0 }
     }
 }
 
-/// Counters at the beginning of a stratum.
+/// Number of a stratum, and counters at its beginning.
 #[derive(Debug, Clone, Copy, Default)]
 struct StratumStart {
+    stratum: u32,
     index: u32,
     block: u32,
     ordinal: u32,

@@ -280,19 +280,26 @@ pub(super) struct LookResult {
     pub is_same: bool,
 }
 
-/// Evaluates `data` at one look; `is_last` means that no more runs will come.
+/// What a look requires of its result.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LookRule {
+    pub limit: SignificanceLimit,
+    /// Whether no more runs will come.
+    pub is_last: bool,
+}
+
+/// Evaluates `data` at one look.
 pub(super) fn evaluate_look(
     data: &ComparedData,
     policy: &JudgingPolicy,
-    limit: SignificanceLimit,
-    is_last: bool,
+    rule: LookRule,
     seed: u64,
 ) -> LookResult {
     let mut result = match (policy.method, data.is_never_negative()) {
         (StatisticalMethod::Rank | StatisticalMethod::SignedRank, true) => {
-            look_by_ranks(data, policy, limit, is_last)
+            look_by_ranks(data, policy, rule)
         }
-        _ => look_by_interval(data, policy, limit, is_last, seed),
+        _ => look_by_interval(data, policy, rule, seed),
     };
     result.is_same |= data.constant_value().is_some();
     result
@@ -300,12 +307,7 @@ pub(super) fn evaluate_look(
 
 /// Evaluates non-negative values with a rank test. Such a test can check every ratio exactly, in
 /// agreement with the interval.
-fn look_by_ranks(
-    data: &ComparedData,
-    policy: &JudgingPolicy,
-    limit: SignificanceLimit,
-    is_last: bool,
-) -> LookResult {
+fn look_by_ranks(data: &ComparedData, policy: &JudgingPolicy, rule: LookRule) -> LookResult {
     let Some(test) = rank_test(policy.method, data) else {
         return LookResult::default();
     };
@@ -314,8 +316,8 @@ fn look_by_ranks(
     // the limits are symmetric around zero as logarithms of the ratio. At the last look, they are
     // symmetric around zero as relative changes.
     let highest = policy.delta.ln_1p();
-    let lowest = if is_last { (-policy.delta).ln_1p() } else { -highest };
-    let level = 0.5 * limit.p;
+    let lowest = if rule.is_last { (-policy.delta).ln_1p() } else { -highest };
+    let level = 0.5 * rule.limit.p;
     LookResult {
         p: Some(p),
         direction: Some(direction),
@@ -339,10 +341,10 @@ fn test_beyond(test: &RankTest, threshold: f64) -> (f64, ShiftDirection) {
 fn look_by_interval(
     data: &ComparedData,
     policy: &JudgingPolicy,
-    limit: SignificanceLimit,
-    is_last: bool,
+    rule: LookRule,
     seed: u64,
 ) -> LookResult {
+    let LookRule { limit, is_last } = rule;
     let Some(change) = estimate_shift(policy.method, data, limit, seed) else {
         let is_from_zero =
             data.is_never_negative() && data.baseline.iter().all(|value| *value == 0.0);

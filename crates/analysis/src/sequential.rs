@@ -10,7 +10,7 @@
 //! [`StopRule::settled_cases`].
 
 use crate::builds::independent_values;
-use crate::evidence::{self, LookResult, ShiftDirection, evaluate_look, standard_error};
+use crate::evidence::{self, LookResult, LookRule, ShiftDirection, evaluate_look, standard_error};
 use crate::exact::is_exact;
 use crate::grid::{distinct_items, finite_values, select_counted_runs};
 use crate::paired::{ComparedData, PairedRuns, RunMatching};
@@ -312,13 +312,8 @@ fn take_look(member: &ReplayMember<'_>, index: usize) -> TakenLook {
     match policy.looks.as_ref() {
         Some(looks) => {
             let look = looks.design.limits()[index];
-            let result = evaluate_look(
-                &pair.first_runs(look.n),
-                policy,
-                (&look).into(),
-                look.is_last,
-                *seed,
-            );
+            let rule = LookRule { limit: (&look).into(), is_last: look.is_last };
+            let result = evaluate_look(&pair.first_runs(look.n), policy, rule, *seed);
             TakenLook {
                 runs: look.n,
                 result,
@@ -327,8 +322,8 @@ fn take_look(member: &ReplayMember<'_>, index: usize) -> TakenLook {
             }
         }
         None => {
-            let result =
-                evaluate_look(&pair.all_runs(), policy, policy.single_limit(), true, *seed);
+            let rule = LookRule { limit: policy.single_limit(), is_last: true };
+            let result = evaluate_look(&pair.all_runs(), policy, rule, *seed);
             TakenLook { runs: pair.comparable_runs(), result, p: result.p, is_last: true }
         }
     }

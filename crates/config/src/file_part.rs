@@ -303,10 +303,6 @@ impl LineStarts {
         LineStarts(std::iter::once(0).chain(ends).collect())
     }
 
-    fn line_at(&self, offset: usize) -> Option<usize> {
-        Some(self.0.partition_point(|begin| *begin <= offset))
-    }
-
     fn convert_node(&self, offset: usize, value: &DeValue<'_>) -> TreeNode {
         let content = match value {
             DeValue::String(text) => NodeContent::Text(text.to_string()),
@@ -330,7 +326,7 @@ impl LineStarts {
             }
             DeValue::Table(table) => self.convert_table(table),
         };
-        TreeNode { line: self.line_at(offset), content }
+        TreeNode { line: Some(self.0.partition_point(|begin| *begin <= offset)), content }
     }
 
     fn convert_table(&self, table: &DeTable<'_>) -> NodeContent {

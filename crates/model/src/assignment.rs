@@ -34,7 +34,15 @@ pub struct RunAssignment {
     /// Backing services of the target, in start order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<BackingService>,
-    /// Addresses of services that were started before the run and outlive it.
+    /// Where the run takes place.
+    #[serde(flatten)]
+    pub place: AssignedPlace,
+}
+
+/// Where the processes of a run, or services shared by several runs, are started.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AssignedPlace {
+    /// Addresses of services that were started earlier and have a longer lifetime.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<PlaceholderValue>,
     /// Inclusive range from which a free port is taken; `None` for any port.
@@ -268,15 +276,9 @@ pub enum ServiceScope {
 pub struct ScopedServices {
     /// The services, in start order.
     pub services: Vec<BackingService>,
-    /// Addresses of services that have a longer lifetime and were started earlier.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub kept: Vec<PlaceholderValue>,
-    /// The same as in [`RunAssignment`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ports: Option<(u16, u16)>,
-    /// The same as in [`RunAssignment`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub placement: Option<Box<MachinePlacement>>,
+    /// Where the services are started.
+    #[serde(flatten)]
+    pub place: AssignedPlace,
 }
 
 /// The check that a server is ready: the server listens and answers a request.

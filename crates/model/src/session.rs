@@ -15,12 +15,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Whether and how a session ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionState {
     /// Still measuring, or killed before the session could record its end.
     Running,
     /// Ended as planned.
+    #[default]
     Complete,
     /// Ended early by the user. Finished runs are kept.
     Interrupted,
@@ -29,7 +30,7 @@ pub enum SessionState {
 }
 
 /// The results of one measuring invocation, or of one imported file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     /// Unique identity, the same in every copy.
     pub id: String,
@@ -238,6 +239,13 @@ pub struct SessionDesign {
     /// different work.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub work: BTreeMap<String, String>,
+}
+
+/// A design with one run of a single variant, which has no name.
+impl Default for SessionDesign {
+    fn default() -> SessionDesign {
+        SessionDesign::new(RunOrder::default(), StoppingDesign::Fixed { runs: 1 }, "")
+    }
 }
 
 impl SessionDesign {

@@ -14,8 +14,8 @@ use anyhow::{Context, ensure};
 use speedwell_analysis::AnalysisSettings;
 use speedwell_formats::spool::{SpoolBlock, parse_runs, serialize_runs};
 use speedwell_model::{
-    Case, Environment, KernelStats, Metric, ParameterValue, ResourceUsage, Run, RunOrder, Sample,
-    Session, SessionDesign, SessionMachine, SessionState, StoppingDesign, Variant,
+    Case, KernelStats, Metric, ParameterValue, ResourceUsage, Run, RunOrder, Sample, Session,
+    SessionDesign, SessionMachine, SessionState, StoppingDesign, Variant,
 };
 use speedwell_report::session::report_session_in_parts;
 use speedwell_report::{OutputOptions, print_document};
@@ -109,10 +109,8 @@ fn empty_session(runs: u32) -> Session {
     let stopping = StoppingDesign::Fixed { runs };
     Session {
         id: "large".into(),
-        number: None,
         started_unix_ms: 1_700_000_000_000,
         state: SessionState::Running,
-        tags: Vec::new(),
         command: vec!["large_session".into()],
         design: SessionDesign {
             seed: 1,
@@ -121,13 +119,7 @@ fn empty_session(runs: u32) -> Session {
         },
         variants: VARIANTS.into_iter().map(Variant::plain).collect(),
         metrics: vec![Metric::throughput()],
-        environment: Environment::default(),
-        origin: None,
-        runs: Vec::new(),
-        failures: Vec::new(),
-        profiles: Vec::new(),
-        calibration: None,
-        machines: Vec::new(),
+        ..Session::default()
     }
 }
 

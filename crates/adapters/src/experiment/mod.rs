@@ -257,7 +257,7 @@ fn replay_command(assigned: &RunAssignment) -> ProcessSpec {
         TargetWork::Server(service) => service.port.unwrap_or(REPLAY_PORT),
         TargetWork::Command | TargetWork::Load(_) => REPLAY_PORT,
     };
-    let address = assigned.placement.as_ref().map(|placement| placement.of_target().address);
+    let address = assigned.place.placement.as_ref().map(|placement| placement.of_target().address);
     let host = address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)).to_string();
     let placeholders = [
         ("port".to_owned(), port.to_string()),

@@ -58,12 +58,7 @@ impl SharedServicePool {
             let is_in_scope = |service: &BackingService| service.scope == scope;
             let (services, others) = assignment.services.drain(..).partition(is_in_scope);
             assignment.services = others;
-            let keeping = ScopedServices {
-                services,
-                kept: assignment.kept.clone(),
-                ports: assignment.ports,
-                placement: assignment.placement.clone(),
-            };
+            let keeping = ScopedServices { services, place: assignment.place.clone() };
             if keeping.services.is_empty() {
                 continue;
             }
@@ -79,7 +74,7 @@ impl SharedServicePool {
                     ServiceKeeper::start(keeping, block)?
                 }
             };
-            assignment.kept.extend_from_slice(&keeper.addresses);
+            assignment.place.kept.extend_from_slice(&keeper.addresses);
             *slot = Some(keeper);
         }
         Ok(())

@@ -8,10 +8,11 @@
 //! registers where `setjmp` may return twice.
 
 use super::parts::{GeneratedSource, LineMarkers, SnippetPart, SnippetParts};
+use super::{LinkedProgram, SnippetBuild};
 use crate::compile::{self, BuildRecipe, CompileFailure, unpack_harness, variable_words};
-use crate::layout::{LinkRecord, ObjectFiles, RunLayout, write_failure};
+use crate::layout::{ObjectFiles, write_failure};
 use crate::{cache_folder, sources};
-use speedwell_model::{FailureCause, Snippet, SnippetLanguage, Variant};
+use speedwell_model::{FailureCause, SnippetLanguage};
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
 use std::hash::{Hash, Hasher};
@@ -28,12 +29,8 @@ const C_FLAGS: [&str; 2] = ["-Werror=implicit-function-declaration", "-Werror=re
 const HEADERS: &str = include_str!("languages/cpp-headers.txt");
 
 /// Builds the program of a C or C++ snippet.
-pub fn build_program(
-    snippet: &Snippet,
-    compiler: &Path,
-    variant: &Variant,
-    layout: RunLayout,
-) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
+pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, CompileFailure> {
+    let SnippetBuild { snippet, compiler, variant, layout } = build;
     let is_c = snippet.language == SnippetLanguage::C;
     let folder = unpack_harness(&sources::C)?;
     let mut flags: Vec<String> = DEFAULT_FLAGS.map(str::to_owned).to_vec();

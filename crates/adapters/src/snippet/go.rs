@@ -2,12 +2,12 @@
 //! variables.
 
 use super::parts::{GeneratedSource, LineMarkers, SnippetPart, SnippetParts};
+use super::{LinkedProgram, SnippetBuild};
 use crate::compile::{
     CompileFailure, GeneratedBuild, hash_folders, program_version, unpack_harness,
 };
-use crate::layout::{LinkRecord, LinkedBuild, RunLayout, build_folder, time_build};
+use crate::layout::{LinkRecord, LinkedBuild, build_folder, time_build};
 use crate::sources;
-use speedwell_model::{Snippet, Variant};
 use std::path::{Path, PathBuf};
 
 /// Environment in which Go neither downloads anything nor selects a different toolchain.
@@ -20,12 +20,8 @@ const ISOLATED_ENVIRONMENT: [(&str, &str); 5] = [
 ];
 
 /// Compiles the code and returns the program.
-pub fn build_program(
-    snippet: &Snippet,
-    compiler: &Path,
-    variant: &Variant,
-    layout: RunLayout,
-) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
+pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, CompileFailure> {
+    let SnippetBuild { snippet, compiler, variant, layout } = build;
     let identity = program_version(compiler, &["version"])?;
     let harness = unpack_harness(&sources::GO)?;
     let module = write_module(&identity, &harness, &snippet.paths);

@@ -92,7 +92,7 @@ fn build_with_layout(
         SnippetLanguage::Erlang | SnippetLanguage::Elixir => {
             (beam_process(snippet.language, program, variant)?, None)
         }
-        _ => build_snippet(snippet, program, variant, layout)?,
+        _ => build_snippet(SnippetBuild { snippet, compiler: program, variant, layout })?,
     };
     spec.environment.extend(variant.environment.iter().cloned());
     spec.channel = ChannelKind::Harness;
@@ -208,29 +208,34 @@ fn missing_language(program: &Path, name: &str, package: &str) -> CompileFailure
     CompileFailure::start_failed(reason)
 }
 
+/// A snippet in a compiled language, and how its program is built.
+#[derive(Clone, Copy)]
+struct SnippetBuild<'a> {
+    snippet: &'a Snippet,
+    compiler: &'a Path,
+    variant: &'a Variant,
+    layout: RunLayout,
+}
+
+/// A program, and how it was linked.
+type LinkedProgram = (PathBuf, Option<LinkRecord>);
+
 /// Compiles a snippet in a compiled language to a program that speaks the protocol: the user's code
 /// in a generated loop, and a harness that is compiled once for each compiler and set of flags.
 /// Returns the command that starts the program.
 ///
 /// # Errors
 /// Fails if the compiler is missing or rejects the code.
-fn build_snippet(
-    snippet: &Snippet,
-    compiler: &Path,
-    variant: &Variant,
-    layout: RunLayout,
-) -> Result<(ProcessSpec, Option<LinkRecord>), CompileFailure> {
-    let program =
-        |(program, linking): (PathBuf, Option<LinkRecord>)| (ProcessSpec::new(program), linking);
+fn build_snippet(build: SnippetBuild) -> Result<(ProcessSpec, Option<LinkRecord>), CompileFailure> {
+    let SnippetBuild { snippet, compiler, variant, .. } = build;
+    let program = |(program, linking): LinkedProgram| (ProcessSpec::new(program), linking);
     let built = match snippet.language {
-        SnippetLanguage::Rust => {
-            rust::build_program(snippet, compiler, variant, layout).map(program)
-        }
-        SnippetLanguage::Go => go::build_program(snippet, compiler, variant, layout).map(program),
+        SnippetLanguage::Rust => rust::build_program(build).map(program),
+        SnippetLanguage::Go => go::build_program(build).map(program),
         SnippetLanguage::Java => {
             java::build_program(snippet, compiler, variant).map(|spec| (spec, None))
         }
-        _ => c::build_program(snippet, compiler, variant, layout).map(program),
+        _ => c::build_program(build).map(program),
     };
     built.map_err(|failure| with_hint(failure, snippet.language))
 }

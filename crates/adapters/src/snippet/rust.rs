@@ -2,16 +2,17 @@
 //! these files.
 
 use super::parts::{SnippetPart, SnippetParts, rewrite_for_user};
+use super::{LinkedProgram, SnippetBuild};
 use crate::cache::sorted_entries;
 use crate::compile::{
     CompileFailure, GeneratedBuild, hash_folders, program_version, unpack_harness,
 };
 use crate::layout::{
-    LinkRecord, LinkedBuild, RunLayout, ShuffleMethod, build_folder, gap_bytes, link_with_first,
-    names_linker, time_build,
+    LinkRecord, LinkedBuild, ShuffleMethod, build_folder, gap_bytes, link_with_first, names_linker,
+    time_build,
 };
 use crate::sources;
-use speedwell_model::{Snippet, Variant};
+use speedwell_model::Variant;
 use std::path::{Path, PathBuf};
 
 /// Default flags for both the harness and the code. Flags of the variant follow them and take
@@ -27,12 +28,8 @@ const ALIGN_FLAG: &str = "-Cllvm-args=-align-all-functions=6";
 const PROGRAM_TEMPLATE: &str = include_str!("languages/rust.txt");
 
 /// Compiles the code and returns the program.
-pub fn build_program(
-    snippet: &Snippet,
-    compiler: &Path,
-    variant: &Variant,
-    layout: RunLayout,
-) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
+pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, CompileFailure> {
+    let SnippetBuild { snippet, compiler, variant, layout } = build;
     // A toolchain, as in `rustc +nightly`, must be the first argument.
     let (toolchain, flags): (Vec<_>, Vec<_>) =
         variant.arguments.iter().cloned().partition(|flag| flag.starts_with('+'));

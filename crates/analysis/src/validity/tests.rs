@@ -3,8 +3,8 @@
 use crate::AnalysisSettings;
 use crate::validity::*;
 use speedwell_model::{
-    Case, Environment, Metric, MetricDirection, ParameterValue, Run, RunOrder, Sample,
-    SessionDesign, SessionState, StoppingDesign, Variant, Verdict,
+    Case, Metric, MetricDirection, ParameterValue, Run, RunOrder, Sample, SessionDesign,
+    SessionState, StoppingDesign, Variant, Verdict,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,11 +15,7 @@ const TOPOLOGIES: &str = include_str!("../../../speedwell/tests/golden/published
 /// An imported session with these variants.
 pub(super) fn published(variants: &[&str]) -> Session {
     Session {
-        id: String::new(),
-        number: None,
-        started_unix_ms: 0,
         state: SessionState::Imported,
-        tags: Vec::new(),
         command: vec!["import".into(), "f".into()],
         design: SessionDesign::new(
             RunOrder::Imported,
@@ -36,13 +32,7 @@ pub(super) fn published(variants: &[&str]) -> Session {
         ]
         .map(|(name, unit)| Metric::new(name, unit, MetricDirection::Higher))
         .into(),
-        environment: Environment::default(),
-        origin: None,
-        runs: Vec::new(),
-        profiles: Vec::new(),
-        calibration: None,
-        machines: Vec::new(),
-        failures: Vec::new(),
+        ..Session::default()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::file_part::{FilePart, NodeContent, NodePath, NodeTable, TreeNode};
 use crate::placeholders::{self, PlaceholderMap};
 use anyhow::{Result, bail, ensure};
 use speedwell_model::assignment::{
-    EnvVarChange, RunAssignment, ServerWork, ServiceScope, TargetProgram, TargetWork,
+    AssignedPlace, EnvVarChange, RunAssignment, ServerWork, ServiceScope, TargetProgram, TargetWork,
 };
 use speedwell_model::{Case, as_milliseconds};
 use std::path::Path;
@@ -89,9 +89,11 @@ impl Experiment {
             processors: self.shares,
             profile: None,
             services: services.collect::<Result<_>>()?,
-            kept: Vec::new(),
-            ports: self.place.as_ref().and_then(|place| place.ports),
-            placement: (self.placement.as_ref()).map(|placement| Box::new(placement.for_a_run())),
+            place: AssignedPlace {
+                kept: Vec::new(),
+                ports: self.place.as_ref().and_then(|place| place.ports),
+                placement: self.placement.as_ref().map(|placement| Box::new(placement.for_a_run())),
+            },
         })
     }
 
@@ -257,9 +259,7 @@ impl Experiment {
             processors: self.shares,
             profile: None,
             services: Vec::new(),
-            kept: Vec::new(),
-            ports: None,
-            placement: None,
+            place: AssignedPlace::default(),
         })
     }
 

@@ -50,11 +50,6 @@ impl QuantityUnit {
         let found = QUANTITY_UNITS.iter().find(|(symbol, ..)| *symbol == name);
         found.map(|&(name, stored, factor)| QuantityUnit { name, stored, factor })
     }
-
-    /// Returns the symbols of all units.
-    pub fn unit_names() -> Vec<String> {
-        QUANTITY_UNITS.iter().map(|(name, ..)| (*name).to_owned()).collect()
-    }
 }
 
 /// A claim or a part of one.

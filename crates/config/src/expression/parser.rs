@@ -6,7 +6,7 @@
 
 use super::{
     BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, ExpressionError, MetricTerm,
-    QuantityUnit,
+    QUANTITY_UNITS, QuantityUnit,
 };
 
 /// Maximum nesting of brackets. Each level uses stack space.
@@ -248,7 +248,9 @@ impl<'a> ExpressionParser<'a> {
         if end > 0 {
             let Some(unit) = QuantityUnit::find_unit(&rest[..end]) else {
                 let message = format!("unknown unit '{}'", &rest[..end]);
-                let hint = format!("use one of {}", QuantityUnit::unit_names().join(", "));
+                let symbols: Vec<&str> =
+                    QUANTITY_UNITS.iter().map(|(symbol, ..)| *symbol).collect();
+                let hint = format!("use one of {}", symbols.join(", "));
                 return Err(self.error_at(self.position, message).with_hint(hint));
             };
             self.position += end;

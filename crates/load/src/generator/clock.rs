@@ -69,11 +69,6 @@ impl LoadClock {
     pub fn max_wait(&self, longest: Duration) -> Duration {
         self.time.max_wait(longest)
     }
-
-    /// Converts load time to the operating system's monotonic clock.
-    fn to_system_time(self, at_ns: u64) -> Timespec {
-        to_timespec(self.system_start_ns.saturating_add(at_ns))
-    }
 }
 
 fn to_timespec(ns: u64) -> Timespec {
@@ -107,7 +102,7 @@ impl LoadTimer {
             let poll_interval = to_timespec(self.clock.max_wait_ns(NEVER));
             (TimerfdTimerFlags::empty(), poll_interval, poll_interval)
         } else {
-            let deadline = self.clock.to_system_time(at_ns);
+            let deadline = to_timespec(self.clock.system_start_ns.saturating_add(at_ns));
             (TimerfdTimerFlags::ABSTIME, deadline, to_timespec(0))
         };
         let time = Itimerspec { it_interval: interval, it_value: first };

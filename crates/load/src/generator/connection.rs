@@ -10,7 +10,7 @@ use super::clock::{NEVER, SocketEvent};
 use super::core::WorkerCore;
 use super::protocol::ProtocolState;
 use super::recorder::{ConnectionLoss, InputOutcome, StartedRequest};
-use crate::http1::{ResponsePhase, ResponseSummary, ResponseWatch};
+use crate::http1::{ResponsePhase, ResponseSummary};
 use crate::load::LoadConfig;
 use speedwell_model::load::latency::ConnectionLag;
 use speedwell_model::load::measurement::LoadLatency;
@@ -40,7 +40,7 @@ pub(super) struct LoadConnection {
     generation: u32,
     state: ConnectionState,
     channel: Option<ByteChannel>,
-    protocol: ProtocolState,
+    pub protocol: ProtocolState,
     /// The request for which the connection is being opened.
     pending: Option<StartedRequest>,
     begun_ns: u64,
@@ -175,11 +175,6 @@ impl LoadConnection {
         }
     }
 
-    /// Contents of the last response.
-    pub fn watch(&self) -> Option<&ResponseWatch> {
-        self.protocol.response_watch()
-    }
-
     /// Whether the request for which the connection was opened can be sent now.
     pub fn has_pending(&self) -> bool {
         self.state == ConnectionState::Open && self.pending.is_some()
@@ -195,18 +190,18 @@ impl LoadConnection {
 
     /// Enforces timeouts.
     pub fn expire_timeouts(&mut self, now_ns: u64, core: &mut WorkerCore) {
-        let limits = core.load.rules.timeouts;
+        let connect_limit_ns = core.load.rules.timeouts.connect_ns;
         let is_over = |limit: Option<u64>, since: u64| {
             limit.is_some_and(|limit| now_ns.saturating_sub(since) >= limit)
         };
         match self.state {
             ConnectionState::Connecting | ConnectionState::Greeting
-                if is_over(limits.connect_ns, self.begun_ns) =>
+                if is_over(connect_limit_ns, self.begun_ns) =>
             {
                 self.fail_to_open(ErrorClass::TimeoutConnect, core);
             }
             ConnectionState::Open => {
-                let lost = self.protocol.expire_timeouts(limits, now_ns, &mut core.recorder);
+                let lost = self.protocol.expire_timeouts(now_ns, core);
                 match lost {
                     Some(class) => self.end_connection(ConnectionLoss::Failed(class), core),
                     None => self.flush_output(core),
@@ -350,7 +345,7 @@ impl LoadConnection {
     fn end_connection(&mut self, lost: ConnectionLoss, core: &mut WorkerCore) {
         let now_ns = core.clock.now_ns();
         let before = self.protocol.in_flight();
-        let stale = self.protocol.end_all(lost, now_ns, &mut core.recorder);
+        let stale = self.protocol.end_all(lost, now_ns, core);
         core.ended += (before - usize::from(stale.is_some())) as u32;
         if let Some(sent) = self.pending.take() {
             // The connection was closed before its request was sent. Retrying could go on forever,
@@ -561,11 +556,6 @@ impl LoadConnection {
             }
             _ => {}
         }
-    }
-
-    /// Closes the connection at the end of the load.
-    pub fn close_connection(&mut self) {
-        self.protocol.close_connection();
     }
 
     /// Closes the connection if it accepts no further request and has none in flight.

@@ -5,7 +5,7 @@
 
 use super::clock::NEVER;
 use super::recorder::{
-    ConnectionLoss, InputOutcome, JudgedResponse, RequestRecorder, StartedRequest, has_good_body,
+    ConnectionLoss, JudgedResponse, RequestRecorder, StartedRequest, has_good_body,
 };
 use crate::http1::{ResponseSummary, ResponseWatch};
 use crate::http2::hpack::FieldList;
@@ -13,7 +13,6 @@ use crate::http2::{
     CloseMeaning, Http2Connection, Http2ConnectionError, Http2ErrorCode, Http2Event, Http2Request,
     Http2Settings, Http2StreamError,
 };
-use crate::load::RequestTimeouts;
 use speedwell_model::load::outcomes::ErrorClass;
 
 /// The streams of one connection.
@@ -99,17 +98,16 @@ impl Http2Requests {
         bytes: &[u8],
         now_ns: u64,
         recorder: &mut RequestRecorder,
-    ) -> InputOutcome {
+    ) -> Result<(), ErrorClass> {
         let Http2Requests { http, streams, .. } = self;
         let result = http.feed(bytes, &mut |event| streams.handle_event(event, now_ns, recorder));
-        match result {
-            Ok(()) => InputOutcome::Open,
-            Err(Http2ConnectionError::NotHttp2 | Http2ConnectionError::NoSettings) => {
-                InputOutcome::Broken(ErrorClass::ProtocolStatusLine)
+        result.map_err(|error| match error {
+            Http2ConnectionError::NotHttp2 | Http2ConnectionError::NoSettings => {
+                ErrorClass::ProtocolStatusLine
             }
-            Err(Http2ConnectionError::Flood) => InputOutcome::Broken(ErrorClass::H2Flood),
-            Err(_) => InputOutcome::Broken(ErrorClass::H2Protocol),
-        }
+            Http2ConnectionError::Flood => ErrorClass::H2Flood,
+            _ => ErrorClass::H2Protocol,
+        })
     }
 
     /// Ends every stream of a lost connection.
@@ -126,32 +124,24 @@ impl Http2Requests {
             // ones.
             sent.is_reused = has_answered;
             let class = match lost {
-                ConnectionLoss::ClosedByUs => {
-                    recorder.record_cancellation(&sent, now_ns);
-                    continue;
-                }
+                ConnectionLoss::ClosedByUs => None,
                 ConnectionLoss::End | ConnectionLoss::Truncated | ConnectionLoss::Reset
                     if was_draining =>
                 {
-                    ErrorClass::H2GoAway
+                    Some(ErrorClass::H2GoAway)
                 }
-                _ => lost.error_class(&sent, phase),
+                _ => Some(lost.error_class(&sent, phase)),
             };
-            recorder.record_failure(&sent, class, now_ns, &ResponseSummary::default());
+            recorder.record_loss(&sent, class, now_ns);
         }
     }
 
     /// Ends streams that exceed their timeouts; the other streams continue.
-    pub fn expire_timeouts(
-        &mut self,
-        limits: RequestTimeouts,
-        now_ns: u64,
-        recorder: &mut RequestRecorder,
-    ) {
+    pub fn expire_timeouts(&mut self, now_ns: u64, recorder: &mut RequestRecorder) {
         for token in 0..self.streams.requests.len() as u32 {
             let exceeded = self.streams.requests[token as usize]
                 .as_ref()
-                .and_then(|sent| sent.exceeded_timeout(limits, now_ns));
+                .and_then(|sent| recorder.exceeded_timeout(sent, now_ns));
             let Some(class) = exceeded else { continue };
             let class =
                 if self.http.waits_for_window(token) { ErrorClass::H2FlowStall } else { class };

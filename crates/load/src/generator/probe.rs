@@ -2,7 +2,6 @@
 
 use super::LoadStartError;
 use super::clock::{LoadClock, NEVER};
-use super::connection::LoadConnection;
 use super::core::{ConnectionFacts, TlsFacts, WorkerCore};
 use super::pacing::RequestPacing;
 use super::progress::TotalsMailbox;
@@ -125,7 +124,8 @@ fn single_request(load: &LoadConfig) -> LoadConfig {
 }
 
 fn build_response(worker: &LoadWorker, row: &RequestRecord) -> ProbeResponse {
-    let watch = worker.connections.first().and_then(LoadConnection::watch);
+    let connection = worker.connections.first();
+    let watch = connection.and_then(|connection| connection.protocol.response_watch());
     let field = |name: &str| {
         let value = watch.and_then(|watch| watch.value(name))?;
         Some(String::from_utf8_lossy(value).into_owned())

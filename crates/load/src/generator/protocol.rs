@@ -10,7 +10,7 @@ use super::recorder::{
     ConnectionLoss, InputOutcome, JudgedResponse, RequestRecorder, StartedRequest, has_good_body,
 };
 use crate::http1::{ResponseEnd, ResponseError, ResponseReader, ResponseSummary, ResponseWatch};
-use crate::load::{HttpVersion, RequestTimeouts};
+use crate::load::HttpVersion;
 use rustix::io::Errno;
 use speedwell_model::load::outcomes::ErrorClass;
 use std::collections::VecDeque;
@@ -121,7 +121,10 @@ impl ProtocolState {
     ) -> InputOutcome {
         match self {
             ProtocolState::One(pipeline) => pipeline.process_input(bytes, now_ns, recorder),
-            ProtocolState::Two(streams) => streams.process_input(bytes, now_ns, recorder),
+            ProtocolState::Two(streams) => {
+                let result = streams.process_input(bytes, now_ns, recorder);
+                result.map_or_else(InputOutcome::Broken, |()| InputOutcome::Open)
+            }
             #[cfg(feature = "http3")]
             ProtocolState::Three(_) => InputOutcome::Open,
         }
@@ -178,45 +181,32 @@ impl ProtocolState {
         &mut self,
         lost: ConnectionLoss,
         now_ns: u64,
-        recorder: &mut RequestRecorder,
+        core: &mut WorkerCore,
     ) -> Option<StartedRequest> {
+        let recorder = &mut core.recorder;
         match self {
-            ProtocolState::One(pipeline) => pipeline.end_all(lost, now_ns, recorder),
-            ProtocolState::Two(streams) => {
-                streams.end_all(lost, now_ns, recorder);
-                None
-            }
+            ProtocolState::One(pipeline) => return pipeline.end_all(lost, now_ns, recorder),
+            ProtocolState::Two(streams) => streams.end_all(lost, now_ns, recorder),
             #[cfg(feature = "http3")]
-            ProtocolState::Three(streams) => {
-                streams.end_all(lost, now_ns, recorder);
-                None
-            }
+            ProtocolState::Three(streams) => streams.end_all(lost, now_ns, recorder),
         }
+        None
     }
 
     /// Ends requests that exceed their timeouts. HTTP/1 cannot end a single request. For HTTP/1,
     /// this returns the error class with which to close the connection.
-    pub fn expire_timeouts(
-        &mut self,
-        limits: RequestTimeouts,
-        now_ns: u64,
-        recorder: &mut RequestRecorder,
-    ) -> Option<ErrorClass> {
+    pub fn expire_timeouts(&mut self, now_ns: u64, core: &mut WorkerCore) -> Option<ErrorClass> {
+        let recorder = &mut core.recorder;
         match self {
             // Responses arrive in order, so checking the oldest request suffices.
             ProtocolState::One(pipeline) => {
-                pipeline.requests.front()?.exceeded_timeout(limits, now_ns)
+                return recorder.exceeded_timeout(pipeline.requests.front()?, now_ns);
             }
-            ProtocolState::Two(streams) => {
-                streams.expire_timeouts(limits, now_ns, recorder);
-                None
-            }
+            ProtocolState::Two(streams) => streams.expire_timeouts(now_ns, recorder),
             #[cfg(feature = "http3")]
-            ProtocolState::Three(streams) => {
-                streams.expire_timeouts(limits, now_ns, recorder);
-                None
-            }
+            ProtocolState::Three(streams) => streams.expire_timeouts(now_ns, recorder),
         }
+        None
     }
 
     /// Contents of the last response.
@@ -384,12 +374,7 @@ impl Http1Requests {
             }
         }
         while let Some(next) = self.requests.pop_front() {
-            match lost.pending_error_class(&next) {
-                Some(class) => {
-                    recorder.record_failure(&next, class, now_ns, &ResponseSummary::default())
-                }
-                None => recorder.record_cancellation(&next, now_ns),
-            }
+            recorder.record_loss(&next, lost.pending_error_class(&next), now_ns);
         }
         stale
     }

@@ -15,7 +15,6 @@ use crate::http3::{
     ConnectionEnd, H3Connection, H3Event, H3Request, H3Response, RequestFailure, RequestHandle,
     StreamEvent, StreamKey,
 };
-use crate::load::RequestTimeouts;
 use speedwell_model::load::outcomes::ErrorClass;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -294,28 +293,22 @@ impl QuicRequests {
             // connections from servers that close new ones.
             sent.is_reused = self.has_answered;
             let class = match lost {
-                ConnectionLoss::ClosedByUs => {
-                    recorder.record_cancellation(&sent, now_ns);
-                    continue;
+                ConnectionLoss::ClosedByUs => None,
+                ConnectionLoss::End | ConnectionLoss::Reset if was_draining => {
+                    Some(ErrorClass::H3GoAway)
                 }
-                ConnectionLoss::End | ConnectionLoss::Reset if was_draining => ErrorClass::H3GoAway,
-                _ => lost.error_class(&sent, phase),
+                _ => Some(lost.error_class(&sent, phase)),
             };
-            recorder.record_failure(&sent, class, now_ns, &ResponseSummary::default());
+            recorder.record_loss(&sent, class, now_ns);
         }
     }
 
     /// Ends requests that exceed their timeouts; the other requests continue.
-    pub fn expire_timeouts(
-        &mut self,
-        limits: RequestTimeouts,
-        now_ns: u64,
-        recorder: &mut RequestRecorder,
-    ) {
+    pub fn expire_timeouts(&mut self, now_ns: u64, recorder: &mut RequestRecorder) {
         for slot in 0..self.slots.len() as u32 {
             let request = self.slots[slot as usize].as_ref();
             if let Some(class) =
-                request.and_then(|request| request.sent.exceeded_timeout(limits, now_ns))
+                request.and_then(|request| recorder.exceeded_timeout(&request.sent, now_ns))
             {
                 self.fail_request(slot, class, now_ns, recorder);
             }

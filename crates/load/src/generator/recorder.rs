@@ -6,7 +6,7 @@
 
 use super::clock::NEVER;
 use crate::http1::{MethodKind, ResponsePhase, ResponseSummary, ResponseWatch};
-use crate::load::{BodyRule, LoadConfig, RequestTimeouts};
+use crate::load::{BodyRule, LoadConfig};
 use speedwell_model::load::latency::{IntendedStart, RequestOutcome, RequestTimes};
 use speedwell_model::load::measurement::{LoadLatency, RequestRecord, RequestTotals};
 use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
@@ -77,6 +77,18 @@ impl<'a> RequestRecorder<'a> {
     /// Whether to retry a request whose connection was stale.
     pub fn may_retry(&self, sent: &StartedRequest) -> bool {
         self.load.rules.retries_stale && !sent.is_retry
+    }
+
+    /// Error class of an exceeded timeout, if any.
+    pub fn exceeded_timeout(&self, sent: &StartedRequest, now_ns: u64) -> Option<ErrorClass> {
+        let limits = self.load.rules.timeouts;
+        let age_ns = now_ns.saturating_sub(sent.sent_ns);
+        let is_over = |limit: Option<u64>| limit.is_some_and(|limit| age_ns >= limit);
+        if is_over(limits.total_ns) {
+            return Some(ErrorClass::TimeoutTotal);
+        }
+        let is_silent = sent.first_byte_ns == NEVER;
+        (is_silent && is_over(limits.first_byte_ns)).then_some(ErrorClass::TimeoutFirstByte)
     }
 
     /// Records the start of a request.
@@ -154,6 +166,15 @@ impl<'a> RequestRecorder<'a> {
     pub fn record_cancellation(&mut self, sent: &StartedRequest, end_ns: u64) {
         self.outcomes(sent.is_warmup).count_cancelled();
         self.record_end(sent, RequestOutcome::Cancelled, end_ns, &ResponseSummary::default());
+    }
+
+    /// Records that a request ended with its connection: it failed with this class, or it was
+    /// cancelled if there is none.
+    pub fn record_loss(&mut self, sent: &StartedRequest, class: Option<ErrorClass>, end_ns: u64) {
+        match class {
+            Some(class) => self.record_failure(sent, class, end_ns, &ResponseSummary::default()),
+            None => self.record_cancellation(sent, end_ns),
+        }
     }
 
     /// Records that a request was still in flight when the load ended. Such requests are counted
@@ -268,17 +289,6 @@ impl StartedRequest {
     /// The times of the request if it ends at `end_ns`.
     pub fn times_until(&self, end_ns: u64) -> RequestTimes {
         RequestTimes { sent_ns: self.sent_ns, first_byte_ns: self.first_byte(), end_ns }
-    }
-
-    /// Error class of an exceeded timeout, if any.
-    pub fn exceeded_timeout(&self, limits: RequestTimeouts, now_ns: u64) -> Option<ErrorClass> {
-        let age_ns = now_ns.saturating_sub(self.sent_ns);
-        let is_over = |limit: Option<u64>| limit.is_some_and(|limit| age_ns >= limit);
-        if is_over(limits.total_ns) {
-            return Some(ErrorClass::TimeoutTotal);
-        }
-        let is_silent = self.first_byte_ns == NEVER;
-        (is_silent && is_over(limits.first_byte_ns)).then_some(ErrorClass::TimeoutFirstByte)
     }
 
     pub fn first_byte(&self) -> Option<u64> {

@@ -389,7 +389,7 @@ impl LoadWorker<'_> {
     /// Closes all connections and notifies the servers.
     pub fn close_quic(&mut self) {
         for connection in &mut self.connections {
-            connection.close_connection();
+            connection.protocol.close_connection();
         }
         if let Some(engine) = &mut self.core.quic {
             engine.inner.flush_closes(self.core.open);

@@ -439,6 +439,12 @@ impl Http2Connection {
             Err(Http2ConnectionError::Stream)
         }
     }
+
+    /// Returns the slot of a stream that we have opened before, or `None` if the stream has ended.
+    pub(super) fn find_opened(&self, stream: u32) -> Result<Option<u32>, Http2ConnectionError> {
+        self.check_opened(stream)?;
+        Ok(self.streams.find_slot(stream))
+    }
 }
 
 /// Whether the payload of a frame is processed as it arrives instead of being buffered. This

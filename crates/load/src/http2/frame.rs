@@ -164,11 +164,6 @@ impl Http2Settings {
             push_window_update(out, 0, more);
         }
     }
-
-    /// Appends an acknowledgement of the peer's settings.
-    pub(super) fn push_ack(out: &mut Vec<u8>) {
-        push_frame(out, kind::SETTINGS, flag::ACK, 0, &[]);
-    }
 }
 
 /// Settings of the peer, with assumed values until the peer announces its own.

@@ -13,7 +13,7 @@ use super::hpack::DecodeResult;
 use super::streams::BodyUpload;
 use super::{
     Http2Connection, Http2ConnectionError, Http2ErrorCode, Http2Event, Http2Fault, Http2Request,
-    Http2Settings, Http2StreamError,
+    Http2StreamError,
 };
 use crate::http1::ResponsePhase;
 
@@ -306,7 +306,7 @@ impl Http2Connection {
         payload: &[u8],
         on_event: &mut impl FnMut(Http2Event),
     ) -> Result<(), Http2ConnectionError> {
-        self.check_opened(head.stream)?;
+        let slot = self.find_opened(head.stream)?;
         let fragment = block_fragment(head, payload)?;
         let pending = PendingHeaderBlock {
             stream: head.stream,
@@ -314,7 +314,6 @@ impl Http2Connection {
             continuations: 0,
             wire_bytes: (HEAD_BYTES + payload.len()) as u64,
         };
-        let slot = self.streams.find_slot(head.stream);
         if let Some(slot) = slot {
             let stream = self.streams.stream_mut(slot);
             if stream.phase == ResponsePhase::FirstByte {
@@ -530,7 +529,7 @@ impl Http2Connection {
         self.has_peer_settings = true;
         // Acknowledge before any frame that relies on the new values: many servers apply the old
         // values until they receive the acknowledgement.
-        Http2Settings::push_ack(self.output.append_buffer());
+        frame::push_frame(self.output.append_buffer(), kind::SETTINGS, flag::ACK, 0, &[]);
         // If the peer reduces the size of our compression table, our next header block must
         // announce the new size (RFC 7541, section 4.2). Our table is always empty, so one byte is
         // enough to announce size 0.
@@ -610,8 +609,7 @@ impl Http2Connection {
             }
             self.send_window += more;
         } else {
-            self.check_opened(id)?;
-            let Some(slot) = self.streams.find_slot(id) else {
+            let Some(slot) = self.find_opened(id)? else {
                 return Ok(());
             };
             let stream = self.streams.stream_mut(slot);
@@ -637,10 +635,9 @@ impl Http2Connection {
         payload: &[u8; 4],
         on_event: &mut impl FnMut(Http2Event),
     ) -> Result<(), Http2ConnectionError> {
-        self.check_opened(id)?;
         // A server may reset a stream that has ended, for instance because it does not want the
         // rest of the request (section 8.1).
-        if let Some(slot) = self.streams.find_slot(id) {
+        if let Some(slot) = self.find_opened(id)? {
             let error = match Http2ErrorCode(u32::from_be_bytes(*payload)) {
                 Http2ErrorCode::REFUSED_STREAM => Http2StreamError::Refused,
                 code => Http2StreamError::Reset(code),

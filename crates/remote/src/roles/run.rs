@@ -38,7 +38,7 @@ const SERVICE_END_DELAY: Duration = Duration::from_millis(300);
 
 /// Performs a run on this machine, or on the machines where its roles are placed.
 pub fn perform_run(assignment: &RunAssignment, seed: u64) -> RunReport {
-    let Some(placement) = &assignment.placement else {
+    let Some(placement) = &assignment.place.placement else {
         return experiment::perform_run(assignment, seed);
     };
     let mut report = RunReport::default();
@@ -65,11 +65,11 @@ fn run_placed(
         seed,
         engine: FleetEngine::from_file(&file).within_allocation(placement.allocation.as_ref()),
         file,
-        placeholders: initial_placeholders(placement, &assignment.kept),
+        placeholders: initial_placeholders(placement, &assignment.place.kept),
         load_failure: None,
     };
     let mut services: Vec<RoleConnection> = Vec::new();
-    let services_and_ports = (&assignment.services[..], assignment.ports);
+    let services_and_ports = (&assignment.services[..], assignment.place.ports);
     let result = start_services(
         &mut run.engine,
         placement,
@@ -96,7 +96,7 @@ pub fn keep_services(
     ready: &mut dyn FnMut(&[PlaceholderValue]),
 ) -> StageReport {
     let mut report = RunReport::default();
-    let result = match &keeping.placement {
+    let result = match &keeping.place.placement {
         None => experiment::run_shared_services(keeping, ready, &mut report),
         Some(placement) => keep_placed_services(keeping, placement, ready, &mut report),
     };
@@ -114,10 +114,10 @@ fn keep_placed_services(
     let file = FleetFile::read(&placement.fleet)
         .map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;
     let mut engine = FleetEngine::from_file(&file).within_allocation(placement.allocation.as_ref());
-    let mut placeholders = initial_placeholders(placement, &keeping.kept);
+    let mut placeholders = initial_placeholders(placement, &keeping.place.kept);
     let known_count = placeholders.len();
     let mut services: Vec<RoleConnection> = Vec::new();
-    let services_and_ports = (&keeping.services[..], keeping.ports);
+    let services_and_ports = (&keeping.services[..], keeping.place.ports);
     let result = start_services(
         &mut engine,
         placement,
@@ -226,11 +226,10 @@ impl PlacedRun<'_> {
         let mapping = FolderMapping { from: &self.placement.root, to: &machine.root };
         let mut placeholders = self.placeholders.clone();
         placeholders.push(("host".to_owned(), machine.address.to_string()));
-        let assignment = RunAssignment {
-            services: Vec::new(),
-            placement: None,
-            ..mapping.map_assignment(self.assignment.clone().fill_placeholders(&placeholders))
-        };
+        let filled = self.assignment.clone().fill_placeholders(&placeholders);
+        let mut assignment = mapping.map_assignment(filled);
+        assignment.services.clear();
+        assignment.place.placement = None;
         let request = WorkerRequest::RunTarget(Box::new(TargetRequest {
             assignment,
             seed: self.seed,

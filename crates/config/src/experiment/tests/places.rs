@@ -47,7 +47,7 @@ fn roles_have_machines_and_runtime_placeholders_stay_unfilled() {
     assert!(place.roles[0].on.matches_machine(&|name| name == "server"));
     assert!(!place.roles[0].on.matches_machine(&|_| true));
     let own = assignment_of(&found, "web", 0, &found.variants[0].name);
-    assert_eq!(own.ports, Some((20_000, 20_999)));
+    assert_eq!(own.place.ports, Some((20_000, 20_999)));
     let command = own.target.command.join(" ");
     assert_eq!(command, "server {port} --on={host} --db={db.host}:{db.port}");
     assert_eq!(service_of(&own).load.spec.url, "http://{target.host}:{port}/x");
@@ -69,7 +69,7 @@ fn without_a_place_all_parts_are_on_one_machine() {
     let found = read_experiment(&join_parts(&[&service, GROUP])).unwrap();
     assert_eq!((&found.place, &found.placement), (&None, &None));
     let own = assignment_of(&found, "web", 0, &found.variants[0].name);
-    assert_eq!((own.services.len(), own.ports), (1, None));
+    assert_eq!((own.services.len(), own.place.ports), (1, None));
     assert_eq!(service_of(&own).load.spec.url, "http://127.0.0.1:{port}/x");
 }
 

@@ -41,7 +41,7 @@ pub fn run_server(
     run: (u64, &RunSite<'_>),
     report: &mut RunReport,
 ) -> StageResult<()> {
-    let port = pick_port(serving.port, assignment.ports, run.1)?;
+    let port = pick_port(serving.port, assignment.place.ports, run.1)?;
     let counter = metrics::open_if_wanted(assignment, report);
     let mut spec = site::target_spec(&assignment.target, Some(port));
     spec.shutdown = site::shutdown(&serving.stop);

@@ -56,9 +56,9 @@ fn run_with_services(
     report: &mut RunReport,
 ) -> StageResult<()> {
     let mut placeholders = site.placeholders();
-    placeholders.extend_from_slice(&assignment.kept);
+    placeholders.extend_from_slice(&assignment.place.kept);
     let services =
-        services::start_all(&assignment.services, site, assignment.ports, &mut placeholders)?;
+        services::start_all(&assignment.services, site, assignment.place.ports, &mut placeholders)?;
     let filled_assignment = assignment.clone().fill_placeholders(&placeholders);
     let result = run_target(&filled_assignment, site, seed, report);
     let lost_service = services::find_lost_service(&services);

@@ -160,9 +160,9 @@ pub fn run_shared_services(
 ) -> StageResult<()> {
     let site = RunSite::default();
     let mut placeholders = site.placeholders();
-    placeholders.extend_from_slice(&scope.kept);
+    placeholders.extend_from_slice(&scope.place.kept);
     let known_count = placeholders.len();
-    let services = start_all(&scope.services, &site, scope.ports, &mut placeholders)?;
+    let services = start_all(&scope.services, &site, scope.place.ports, &mut placeholders)?;
     ready(&placeholders[known_count..]);
     let result = wait_for_loss(|| find_lost_service(&services));
     let stop_result = stop_all(services, report);
