@@ -7,9 +7,9 @@
 //! [`read`].
 
 use super::duplicate_names::{ListedResult, distinguish_results};
-use super::points::{FileSessions, PointKey, commit_subject, revision_origin};
 use super::session_builder::{
-    DroppedEntries, ImportedProcess, InputFile, MetricDirections, value_sample,
+    DroppedEntries, FileSessions, ImportedProcess, InputFile, MetricDirections, PointKey,
+    commit_subject, revision_origin, value_sample,
 };
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::unit::MetricConversion;

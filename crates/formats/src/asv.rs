@@ -6,10 +6,9 @@
 //! documentation (API 1 and 2). Does not search for files. Start at [`read_file`], or at [`AsvRow`]
 //! for the two layouts of results.
 
-use super::points::{FileSessions, PointKey, revision_origin};
 use super::session_builder::{
-    DroppedEntries, ImportedProcess, InputFile, MetricDirections, ONLY_VARIANT, SessionBuilder,
-    unknown_directions_warning, value_sample,
+    DroppedEntries, FileSessions, ImportedProcess, InputFile, MetricDirections, ONLY_VARIANT,
+    PointKey, SessionBuilder, revision_origin, unknown_directions_warning, value_sample,
 };
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::unit::MetricConversion;

@@ -6,8 +6,10 @@
 //! must state the direction of each metric, because such files do not. Start at [`read`].
 
 use super::duplicate_names::{ListedResult, add_distinguishing_parameters};
-use super::points::{FileSessions, PointKey, revision_origin};
-use super::session_builder::{DroppedEntries, ImportedProcess, InputFile, value_sample};
+use super::session_builder::{
+    DroppedEntries, FileSessions, ImportedProcess, InputFile, PointKey, revision_origin,
+    value_sample,
+};
 use crate::foreign::require_utf8;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use jiff::fmt::strtime;
