@@ -8,7 +8,6 @@
 use super::duplicate_names::{ListedResult, add_distinguishing_parameters};
 use super::session_builder::{
     DroppedEntries, FileSessions, ImportedProcess, InputFile, PointKey, revision_origin,
-    value_sample,
 };
 use crate::foreign::require_utf8;
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -95,10 +94,10 @@ fn build_sessions(
     let mut sessions_of_file = FileSessions::new("points over time");
     for point in points.into_iter().filter(|point| !point.content.is_empty()) {
         let imported = sessions_of_file.session_for(keys[point.measurement].clone());
-        let samples = point.content.into_iter().map(|(metric, value)| {
-            let name = imported.declare_metric(metrics[metric].clone());
-            value_sample(&name, value)
-        });
+        let samples = point
+            .content
+            .into_iter()
+            .map(|(metric, value)| imported.metric_sample(metrics[metric].clone(), value));
         let process = ImportedProcess { samples: samples.collect(), ..ImportedProcess::default() };
         imported.add_run(point.case, process);
     }

@@ -82,6 +82,11 @@ impl SessionBuilder {
         name
     }
 
+    /// Declares a metric, and creates a sample of it with a value only.
+    pub fn metric_sample(&mut self, metric: Metric, value: f64) -> Sample {
+        value_sample(&self.declare_metric(metric), value)
+    }
+
     /// Returns the shared name of a metric that was declared before.
     pub fn metric_name(&self, name: &str) -> Option<Arc<str>> {
         self.names.iter().find(|metric| &***metric == name).cloned()

@@ -7,6 +7,7 @@
 
 use crate::foreign::json::{self, JsonNode};
 use crate::foreign::suites::ReportedResult;
+use crate::foreign::to_sentence;
 use anyhow::{Context, Result, anyhow, ensure};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -301,11 +302,4 @@ fn read_benchmark(name: &str, file: &GoogleBenchmarkFile) -> Option<ReportedResu
         reported.cause = Some(FailureCause::Invalid { reason });
     }
     Some(reported)
-}
-
-/// Formats a warning as a whole sentence.
-fn to_sentence(remark: &str) -> String {
-    let mut characters = remark.chars();
-    let first = characters.next().map(|first| first.to_ascii_uppercase());
-    first.into_iter().chain(characters).chain(['.']).collect()
 }
