@@ -11,11 +11,12 @@ use super::session_builder::{
 };
 use crate::foreign::require_utf8;
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use indexmap::IndexMap;
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, civil};
 use speedwell_model::{Case, CodeOrigin, Environment, Metric, Session};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
 
 /// Cell separators, in the order in which they are tried until a header has the required columns.
@@ -60,8 +61,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     let mut table = TableReader {
         metrics: columns.to_metrics(file)?,
         benchmark: default_benchmark(file.label),
-        keys: Vec::new(),
-        indices: HashMap::new(),
+        keys: IndexMap::new(),
         missing_cells: 0,
         left_out,
     };
@@ -86,7 +86,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
 /// column, they become different cases. Rows that do not differ become runs of the same case.
 fn build_sessions(
     mut points: Vec<ListedResult<RowValues>>,
-    keys: &[PointKey],
+    keys: &IndexMap<[String; 5], PointKey>,
     metrics: &[Metric],
     label: &str,
 ) -> Result<Vec<Session>> {
@@ -296,9 +296,8 @@ type RowValues = Vec<(usize, f64)>;
 struct TableReader {
     metrics: Vec<Metric>,
     benchmark: String,
-    keys: Vec<PointKey>,
-    /// Index of each point in `keys`, by the facts that identify the point.
-    indices: HashMap<[String; 5], usize>,
+    /// All points, by the facts that identify them.
+    keys: IndexMap<[String; 5], PointKey>,
     /// Number of cells without a number.
     missing_cells: usize,
     left_out: DroppedEntries,
@@ -390,10 +389,10 @@ impl TableReader {
             key.origin.branch.clone().unwrap_or_default(),
             machine.unwrap_or_default(),
         ];
-        *self.indices.entry(facts).or_insert_with(|| {
-            self.keys.push(key);
-            self.keys.len() - 1
-        })
+        let entry = self.keys.entry(facts);
+        let index = entry.index();
+        entry.or_insert(key);
+        index
     }
 }
 

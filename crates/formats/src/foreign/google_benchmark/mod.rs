@@ -9,6 +9,7 @@ use crate::foreign::json::{self, JsonNode};
 use crate::foreign::suites::ReportedResult;
 use crate::foreign::to_sentence;
 use anyhow::{Context, Result, anyhow, ensure};
+use indexmap::IndexSet;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
@@ -250,12 +251,7 @@ pub fn read_reported(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let file = GoogleBenchmarkFile::read(bytes)?;
     let context = JsonNode::at_location("context".to_owned(), &file.context);
     let remark = debug_build_warning(&context).map(|remark| to_sentence(&remark));
-    let mut names: Vec<&str> = Vec::new();
-    for row in &file.rows {
-        if !names.contains(&row.name.as_str()) {
-            names.push(&row.name);
-        }
-    }
+    let names: IndexSet<&str> = file.rows.iter().map(|row| row.name.as_str()).collect();
     let reported = names.into_iter().filter_map(|name| read_benchmark(name, &file));
     Ok(reported
         .map(|mut reported| {
