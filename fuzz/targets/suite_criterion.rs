@@ -1,5 +1,7 @@
 #![no_main]
 
-use speedwell_formats::foreign::suites::criterion;
+use speedwell_formats::foreign::suites::rust;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| speedwell_fuzz::check_suite(criterion::read(bytes)));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| speedwell_fuzz::check_suite(rust::read_criterion(
+    bytes
+)));

@@ -1,7 +1,7 @@
 #![no_main]
 
-use speedwell_formats::foreign::suites::google_benchmark;
+use speedwell_formats::foreign::google_benchmark;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    speedwell_fuzz::check_suite(google_benchmark::read(bytes));
+    speedwell_fuzz::check_suite(google_benchmark::read_reported(bytes));
 });

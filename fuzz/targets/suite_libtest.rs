@@ -1,5 +1,5 @@
 #![no_main]
 
-use speedwell_formats::foreign::suites::libtest;
+use speedwell_formats::foreign::suites::rust;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| speedwell_fuzz::check_suite(libtest::read(bytes)));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| speedwell_fuzz::check_suite(rust::read_libtest(bytes)));

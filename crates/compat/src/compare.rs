@@ -17,7 +17,7 @@ use crate::r::print::{self, FrameColumn};
 use crate::r::{self, ChartBand, ChartFile, RScript, TextCollation, band_chart};
 use anyhow::Result;
 use speedwell_engine::ScriptsRequest;
-use speedwell_formats::node_csv::groups::CaseRates;
+use speedwell_formats::node_csv::figures::CaseRates;
 use speedwell_formats::node_csv::{CompareRates, CompareSide, javascript, rows};
 use speedwell_model::{Run, SessionEvent, SessionObserver, Variant};
 use speedwell_stats::describe::mean;

@@ -21,7 +21,8 @@ use speedwell_analysis::{
     warn_smallest_p,
 };
 use speedwell_engine::ScriptsRequest;
-use speedwell_formats::node_csv::{ScatterFrame, frame, rows};
+use speedwell_formats::node_csv::figures::{ScatterFrame, TextColumn};
+use speedwell_formats::node_csv::rows;
 use speedwell_model::{ParameterValue, Run, SessionEvent, SessionObserver, Variant};
 use speedwell_plot::{ChartAxis, ChartPoint, PointSeries};
 use speedwell_stats::Interval;
@@ -246,11 +247,11 @@ pub fn scatter_table(
     for (&codes, &rate) in point_codes.iter().zip(&frame.rates) {
         rates.entry(codes).or_default().push(rate);
     }
-    let is_axis = |column: &frame::TextColumn| {
+    let is_axis = |column: &TextColumn| {
         std::ptr::eq(column, x) || category.is_some_and(|category| std::ptr::eq(column, category))
     };
     let pooled = frame.columns.iter().filter(|column| column.texts.len() > 1 && !is_axis(column));
-    let texts_of = |column: &frame::TextColumn| column.texts.iter().cloned().collect();
+    let texts_of = |column: &TextColumn| column.texts.iter().cloned().collect();
     Ok(ScatterTable {
         aggregated: pooled
             .map(|column| AggregatedParameter {
@@ -273,7 +274,7 @@ pub fn scatter_table(
     })
 }
 
-fn find_column<'a>(frame: &'a ScatterFrame, name: &str) -> Result<&'a frame::TextColumn> {
+fn find_column<'a>(frame: &'a ScatterFrame, name: &str) -> Result<&'a TextColumn> {
     frame.find_column(name).ok_or_else(|| {
         let present: Vec<&str> = frame.columns.iter().map(|column| &*column.name).collect();
         anyhow!("unknown column '{name}'; the file has {}", present.join(", "))
@@ -283,7 +284,7 @@ fn find_column<'a>(frame: &'a ScatterFrame, name: &str) -> Result<&'a frame::Tex
 /// Computes the fraction of the variance within points that `column` explains (eta squared).
 fn explained_variance(
     point_codes: &[PointCodes],
-    column: &frame::TextColumn,
+    column: &TextColumn,
     rates: &[f64],
 ) -> Option<f64> {
     let mut points: IndexMap<PointCodes, IndexMap<usize, Vec<f64>>> = IndexMap::new();
@@ -482,7 +483,7 @@ impl ScatterPrinter<'_> {
             }
             Some(frame) => {
                 frame.columns =
-                    run.case.values.iter().map(|(name, _)| frame::TextColumn::new(name)).collect();
+                    run.case.values.iter().map(|(name, _)| TextColumn::new(name)).collect();
             }
         }
         Ok(())
@@ -659,7 +660,7 @@ mod tests {
 
     fn frame() -> ScatterFrame {
         let mut frame = ScatterFrame {
-            columns: ["n", "len", "kind"].map(frame::TextColumn::new).into(),
+            columns: ["n", "len", "kind"].map(TextColumn::new).into(),
             ..ScatterFrame::default()
         };
         for (row, rate) in [(["5", "1", "a"], 1.0), (["5", "2", "a"], 3.0), (["5", "1", "b"], 7.0)]

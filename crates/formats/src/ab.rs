@@ -9,7 +9,7 @@
 
 use crate::foreign::file_beginning;
 use crate::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile_metric};
-use crate::session_builder::{ImportedProcess, SessionBuilder, value_sample};
+use crate::session_builder::{ImportedProcess, SessionBuilder};
 use anyhow::{Context, Result, ensure};
 use speedwell_model::{Case, Environment, Metric, MetricDirection, Session};
 
@@ -356,8 +356,8 @@ pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> R
         for (column, name) in [(4, "latency"), (2, "connect"), (3, "processing"), (5, "waiting")] {
             let ms = table.parse_cell(row, column)?;
             zeros += u32::from(column == 4 && ms == 0.0);
-            let metric = imported.declare_metric(Metric::new(name, "ns", MetricDirection::Lower));
-            samples.push(value_sample(&metric, ms * NS_PER_MS));
+            let metric = Metric::new(name, "ns", MetricDirection::Lower);
+            samples.push(imported.metric_sample(metric, ms * NS_PER_MS));
         }
     }
     let process = ImportedProcess { samples, ..ImportedProcess::default() };

@@ -7,9 +7,9 @@
 //! [`read`].
 
 use super::duplicate_names::{ListedResult, distinguish_results};
-use super::points::{FileSessions, PointKey, commit_subject, revision_origin};
 use super::session_builder::{
-    DroppedEntries, ImportedProcess, InputFile, MetricDirections, value_sample,
+    DroppedEntries, FileSessions, ImportedProcess, InputFile, MetricDirections, PointKey,
+    commit_subject, revision_origin,
 };
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::unit::MetricConversion;
@@ -131,10 +131,10 @@ impl EntriesReader<'_> {
         let mut points = FileSessions::new("github-action-benchmark");
         for result in distinguish_results(self.listed, &mut remarks)? {
             let imported = points.session_for(self.keys[result.measurement].clone());
-            let name = imported.declare_metric(result.content.metric);
+            let figure = result.content;
             let process = ImportedProcess {
-                samples: vec![value_sample(&name, result.content.value)],
-                notes: result.content.note.into_iter().collect(),
+                samples: vec![imported.metric_sample(figure.metric, figure.value)],
+                notes: figure.note.into_iter().collect(),
                 ..ImportedProcess::default()
             };
             imported.add_run(result.case, process);

@@ -6,10 +6,9 @@
 //! documentation (API 1 and 2). Does not search for files. Start at [`read_file`], or at [`AsvRow`]
 //! for the two layouts of results.
 
-use super::points::{FileSessions, PointKey, revision_origin};
 use super::session_builder::{
-    DroppedEntries, ImportedProcess, InputFile, MetricDirections, ONLY_VARIANT, SessionBuilder,
-    unknown_directions_warning, value_sample,
+    DroppedEntries, FileSessions, ImportedProcess, InputFile, MetricDirections, ONLY_VARIANT,
+    PointKey, SessionBuilder, revision_origin, unknown_directions_warning, value_sample,
 };
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::unit::MetricConversion;
@@ -159,7 +158,7 @@ pub fn read_file(
 /// Returns the facts that identify the session of a file.
 fn point_key(root: &JsonNode<'_>, metadata: &AsvMetadata, rows: &[AsvRow<'_>]) -> Result<PointKey> {
     let mut facts = metadata.machine.clone();
-    facts.extend(self::read_facts(&root.require("params")?));
+    facts.extend(read_facts(&root.require("params")?));
     let machine = facts.remove("machine");
     if let (Some(name), Some(folder)) = (&machine, metadata.machine_name()) {
         ensure!(
@@ -189,8 +188,7 @@ fn derive_environment_name(root: &JsonNode<'_>) -> Result<String> {
         return Ok(name.to_owned());
     }
     let mut name = format!("py{}", root.text_of("python")?.unwrap_or_default());
-    let requirements = root.get("requirements").map(|node| self::read_facts(&node));
-    for (package, version) in requirements.unwrap_or_default() {
+    for (package, version) in member_facts(root, "requirements") {
         name.push_str(&format!("-{package}{version}"));
     }
     Ok(name)
@@ -206,6 +204,11 @@ fn read_facts(node: &JsonNode<'_>) -> BTreeMap<String, String> {
     };
     let facts = node.members();
     facts.filter_map(|(key, value)| Some((key.to_owned(), text(value)?))).collect()
+}
+
+/// Returns the facts in an optional member.
+fn member_facts(root: &JsonNode<'_>, key: &str) -> BTreeMap<String, String> {
+    root.get(key).map(|node| read_facts(&node)).unwrap_or_default()
 }
 
 fn read_environment(
@@ -226,13 +229,11 @@ fn read_environment(
         version: Some(python.to_owned()).filter(|python| !python.contains('/')),
         ..MeasuredProgram::default()
     });
-    let required = root.get("requirements").map(|node| self::read_facts(&node));
-    for (package, version) in required.unwrap_or_default() {
+    for (package, version) in member_facts(root, "requirements") {
         facts.remove(&package);
         facts.insert(format!("requirement_{package}"), version);
     }
-    let variables = root.get("env_vars").map(|node| self::read_facts(&node));
-    for (variable, value) in variables.unwrap_or_default() {
+    for (variable, value) in member_facts(root, "env_vars") {
         facts.insert(format!("variable_{variable}"), value);
     }
     facts.insert(Environment::NAME.to_owned(), name.to_owned());
@@ -303,10 +304,7 @@ impl<'a> AsvRow<'a> {
             name,
             results: list("result")?,
             parameters: read_parameters(by_column.get("params"))?,
-            version: by_column
-                .get("version")
-                .map(|node| Ok::<_, anyhow::Error>(node.text()?.to_owned()))
-                .transpose()?,
+            version: by_column.get("version").map(JsonNode::text).transpose()?.map(str::to_owned),
             started: by_column.get("started_at").map(JsonNode::number).transpose()?,
             statistics,
             samples: list("samples")?.unwrap_or_default(),
@@ -317,8 +315,7 @@ impl<'a> AsvRow<'a> {
     fn from_members(name: &'a str, node: &JsonNode<'a>, root: &JsonNode<'a>) -> Result<AsvRow<'a>> {
         let root_member =
             |key: &str| root.get(key).and_then(|values_by_name| values_by_name.get(name));
-        let version = root_member("benchmark_version")
-            .map(|node| Ok::<_, anyhow::Error>(node.text()?.to_owned()));
+        let version = root_member("benchmark_version").map(|node| node.text()).transpose()?;
         let started = root_member("started_at").map(|node| node.number());
         let (results, parameters, samples, statistics) = if node.value().is_object() {
             (
@@ -334,7 +331,7 @@ impl<'a> AsvRow<'a> {
             name,
             results,
             parameters,
-            version: version.transpose()?,
+            version: version.map(str::to_owned),
             started: started.transpose()?,
             statistics: statistics_by_name(&statistics.unwrap_or_default()),
             samples: samples.unwrap_or_default(),
@@ -464,30 +461,23 @@ impl AsvReader<'_> {
         for (index, values) in combinations.into_iter().flatten().enumerate() {
             let case = Case::new(row.name, values);
             let result = row.results.as_ref().and_then(|results| results.get(index));
-            match result.filter(|result| !result.is_null()) {
+            let cause = match result.filter(|result| !result.is_null()) {
                 None => {
                     let reason = "it failed, or asv did not finish it".to_owned();
-                    imported.add_failure(
-                        &case,
-                        FailureCause::Invalid { reason },
-                        self.replay_command(row.name),
-                    );
+                    FailureCause::Invalid { reason }
                 }
                 Some(result) if result.is_not_finite() => {
-                    let reason = "reported by asv".to_owned();
-                    imported.add_failure(
-                        &case,
-                        FailureCause::Skipped { reason },
-                        self.replay_command(row.name),
-                    );
+                    FailureCause::Skipped { reason: "reported by asv".to_owned() }
                 }
                 Some(result) => {
                     let process = build_process(row, index, result, &measure, imported);
                     if let Some(process) = self.left_out.ok_or_count(process) {
                         imported.add_run(case, process);
                     }
+                    continue;
                 }
-            }
+            };
+            imported.add_failure(&case, cause, self.replay_command(row.name));
         }
         true
     }

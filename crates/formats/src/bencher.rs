@@ -7,9 +7,9 @@
 //! defines. Does not fetch responses. Start at [`read`] or [`read_metrics`].
 
 use super::duplicate_names::{ListedResult, distinguish_results};
-use super::points::{FileSessions, PointKey, revision_origin};
 use super::session_builder::{
-    DroppedEntries, ImportedProcess, InputFile, SessionBuilder, value_sample,
+    DroppedEntries, FileSessions, ImportedProcess, InputFile, PointKey, SessionBuilder,
+    revision_origin, value_sample,
 };
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::unit::MetricConversion;

@@ -6,7 +6,7 @@
 
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::load_report::NS_PER_SECOND;
-use super::session_builder::{ImportedProcess, SessionBuilder, value_sample};
+use super::session_builder::{ImportedProcess, SessionBuilder};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use anyhow::{Result, ensure};
 use speedwell_model::{
@@ -78,13 +78,12 @@ struct HyperfineResult {
 
 impl HyperfineResult {
     fn read(result: &JsonNode<'_>) -> Result<HyperfineResult> {
-        let numbers = |key| match result.get(key) {
-            Some(list) => list.elements()?.iter().map(JsonNode::number).collect(),
-            None => Ok(Vec::new()),
+        let numbers = |key| -> Result<Vec<f64>> {
+            let list = result.get(key).map(|list| list.elements()).transpose()?;
+            list.unwrap_or_default().iter().map(JsonNode::number).collect()
         };
-        let times = result.require("times")?;
-        let times_s: Vec<f64> =
-            times.elements()?.iter().map(JsonNode::number).collect::<Result<_>>()?;
+        result.require("times")?;
+        let times_s = numbers("times")?;
         let endings = exit_statuses(result, times_s.len())?;
         let parameters = result.get("parameters");
         Ok(HyperfineResult {
@@ -135,12 +134,11 @@ impl HyperfineResult {
         imported: &mut SessionBuilder,
     ) -> ImportedProcess {
         let wall_ns = time * NS_PER_SECOND;
-        let metric = imported.declare_metric(Metric::new("time", "ns", MetricDirection::Lower));
-        let mut samples = vec![value_sample(&metric, wall_ns)];
+        let metric = Metric::new("time", "ns", MetricDirection::Lower);
+        let mut samples = vec![imported.metric_sample(metric, wall_ns)];
         if let Some(memory) = memory {
-            let metric =
-                imported.declare_metric(Metric::new("max_rss", "B", MetricDirection::Lower));
-            samples.push(value_sample(&metric, memory));
+            let metric = Metric::new("max_rss", "B", MetricDirection::Lower);
+            samples.push(imported.metric_sample(metric, memory));
         }
         ImportedProcess { wall_ns, samples, notes: Vec::new() }
     }
@@ -148,8 +146,8 @@ impl HyperfineResult {
     fn add_cpu_times(&self, process: &mut ImportedProcess, imported: &mut SessionBuilder) {
         for (name, seconds) in [("user_time", self.user), ("system_time", self.system)] {
             let Some(seconds) = seconds else { continue };
-            let metric = imported.declare_metric(Metric::new(name, "ns", MetricDirection::Lower));
-            process.samples.push(value_sample(&metric, seconds * NS_PER_SECOND));
+            let metric = Metric::new(name, "ns", MetricDirection::Lower);
+            process.samples.push(imported.metric_sample(metric, seconds * NS_PER_SECOND));
             if self.times.len() > 1 && process.notes.is_empty() {
                 process.notes.push(CPU_TIMES_NOTE.to_owned());
             }

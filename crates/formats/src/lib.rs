@@ -27,7 +27,6 @@ pub mod markdown_tables;
 pub mod node_csv;
 pub mod output_files;
 pub mod point_table;
-mod points;
 pub mod pyperf;
 mod session_builder;
 pub mod spool;
@@ -38,9 +37,8 @@ use crate::foreign::diagnosis::UnreadableFile;
 pub use crate::foreign::json::JsonContent;
 use crate::foreign::suites::{catch2, vitest};
 use crate::foreign::{file_beginning, require_utf8};
-pub use points::part_id;
 pub use session_builder::{
-    InputFile, MetricDirections, SkippedLines, merge_sessions, set_parameters,
+    InputFile, MetricDirections, SkippedLines, merge_sessions, part_id, set_parameters,
 };
 pub use suites::{CRITERION_JSON, name_criterion_benchmark};
 

@@ -3,8 +3,8 @@
 //! Decides the names of cases and metrics, so that reports of different tools can be compared. This
 //! module knows nothing about file formats. Start at [`LoadReport`].
 
-use super::session_builder::{ImportedProcess, SessionBuilder, value_sample};
-use crate::foreign::http_output;
+use super::session_builder::{ImportedProcess, SessionBuilder};
+use crate::foreign::{http_output, to_sentence};
 use anyhow::Result;
 use speedwell_model::{
     Case, Environment, FailureCause, Metric, MetricDirection, ParameterValue, Sample, Session,
@@ -84,8 +84,7 @@ impl LoadReport {
         let mut add_sample = |metric: Metric, value: f64| {
             // A value that the tool could not compute is missing, not infinite.
             if value.is_finite() {
-                let metric = imported.declare_metric(metric);
-                samples.push(value_sample(&metric, value));
+                samples.push(imported.metric_sample(metric, value));
             }
         };
         if let Some(rate) = self.throughput {
@@ -197,12 +196,6 @@ impl LoadReport {
             ));
         }
     }
-}
-
-fn to_sentence(remark: &str) -> String {
-    let mut characters = remark.chars();
-    let first = characters.next().map(|first| first.to_ascii_uppercase());
-    format!("{}{}.", first.map_or(String::new(), String::from), characters.as_str())
 }
 
 /// Returns the metric name of a percentile: `latency_p50`, `latency_p99_9`, `latency_max`.

@@ -15,6 +15,7 @@ use crate::foreign::json::{self, JsonContent};
 use crate::load_report::{LoadReport, percentile_metric};
 use crate::session_builder::{ONLY_VARIANT, SessionBuilder};
 use anyhow::{Context, Result, bail, ensure};
+use indexmap::IndexSet;
 use serde::Deserialize;
 use speedwell_model::load::latency::{OpenTimes, OpenVerdict, TimeDistribution, TimeQuantity};
 use speedwell_model::load::measurement::LoadLatency;
@@ -61,17 +62,12 @@ enum LoadNames {
     /// Each address is a case.
     Cases,
     /// Each address is a variant of this benchmark.
-    Variants { benchmark: String, labels: Vec<String> },
+    Variants { benchmark: String, labels: IndexSet<String> },
 }
 
 impl LoadNames {
     fn from_loads(loads: &[LoadRun]) -> LoadNames {
-        let mut labels: Vec<String> = Vec::new();
-        for load in loads {
-            if !labels.contains(&load.label) {
-                labels.push(load.label.clone());
-            }
-        }
+        let labels: IndexSet<String> = loads.iter().map(|load| load.label.clone()).collect();
         let is_repeated = loads.iter().any(|load| load.round > 0);
         if labels.len() > 1 && is_repeated {
             LoadNames::Variants { benchmark: common_address(loads), labels }

@@ -6,15 +6,17 @@
 //! must state the direction of each metric, because such files do not. Start at [`read`].
 
 use super::duplicate_names::{ListedResult, add_distinguishing_parameters};
-use super::points::{FileSessions, PointKey, revision_origin};
-use super::session_builder::{DroppedEntries, ImportedProcess, InputFile, value_sample};
+use super::session_builder::{
+    DroppedEntries, FileSessions, ImportedProcess, InputFile, PointKey, revision_origin,
+};
 use crate::foreign::require_utf8;
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use indexmap::IndexMap;
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, civil};
 use speedwell_model::{Case, CodeOrigin, Environment, Metric, Session};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
 
 /// Cell separators, in the order in which they are tried until a header has the required columns.
@@ -59,8 +61,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     let mut table = TableReader {
         metrics: columns.to_metrics(file)?,
         benchmark: default_benchmark(file.label),
-        keys: Vec::new(),
-        indices: HashMap::new(),
+        keys: IndexMap::new(),
         missing_cells: 0,
         left_out,
     };
@@ -85,7 +86,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
 /// column, they become different cases. Rows that do not differ become runs of the same case.
 fn build_sessions(
     mut points: Vec<ListedResult<RowValues>>,
-    keys: &[PointKey],
+    keys: &IndexMap<[String; 5], PointKey>,
     metrics: &[Metric],
     label: &str,
 ) -> Result<Vec<Session>> {
@@ -93,10 +94,10 @@ fn build_sessions(
     let mut sessions_of_file = FileSessions::new("points over time");
     for point in points.into_iter().filter(|point| !point.content.is_empty()) {
         let imported = sessions_of_file.session_for(keys[point.measurement].clone());
-        let samples = point.content.into_iter().map(|(metric, value)| {
-            let name = imported.declare_metric(metrics[metric].clone());
-            value_sample(&name, value)
-        });
+        let samples = point
+            .content
+            .into_iter()
+            .map(|(metric, value)| imported.metric_sample(metrics[metric].clone(), value));
         let process = ImportedProcess { samples: samples.collect(), ..ImportedProcess::default() };
         imported.add_run(point.case, process);
     }
@@ -295,9 +296,8 @@ type RowValues = Vec<(usize, f64)>;
 struct TableReader {
     metrics: Vec<Metric>,
     benchmark: String,
-    keys: Vec<PointKey>,
-    /// Index of each point in `keys`, by the facts that identify the point.
-    indices: HashMap<[String; 5], usize>,
+    /// All points, by the facts that identify them.
+    keys: IndexMap<[String; 5], PointKey>,
     /// Number of cells without a number.
     missing_cells: usize,
     left_out: DroppedEntries,
@@ -389,10 +389,10 @@ impl TableReader {
             key.origin.branch.clone().unwrap_or_default(),
             machine.unwrap_or_default(),
         ];
-        *self.indices.entry(facts).or_insert_with(|| {
-            self.keys.push(key);
-            self.keys.len() - 1
-        })
+        let entry = self.keys.entry(facts);
+        let index = entry.index();
+        entry.or_insert(key);
+        index
     }
 }
 

@@ -119,9 +119,8 @@ fn add_benchmark(
             });
         }
         if let Some(memory) = find_metadata(&metadata, "mem_max_rss").filter(|_| is_time) {
-            let metric =
-                imported.declare_metric(Metric::new("max_rss", "B", MetricDirection::Lower));
-            samples.push(value_sample(&metric, memory.number()?));
+            let metric = Metric::new("max_rss", "B", MetricDirection::Lower);
+            samples.push(imported.metric_sample(metric, memory.number()?));
         }
         let duration = find_metadata(&metadata[..1], "duration").map(|node| node.number());
         let process = ImportedProcess {

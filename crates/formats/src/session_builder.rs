@@ -2,7 +2,9 @@
 //!
 //! Decides the session's design: one variant, and an unknown order of runs. This module knows
 //! nothing about file formats. Start at [`SessionBuilder`], or at [`merge_sessions`] to combine
-//! several files with results of the same variant.
+//! several files with results of the same variant. [`FileSessions`] collects the results of many
+//! revisions from one file: each point in time becomes a session. The session's id is derived from
+//! facts in the file, so reading the file again yields the same sessions.
 //!
 //! Values from one process, such as repetitions inside a program, should be samples of one run
 //! (docs/why/statistics.md, "One value per process"). [`merge_sessions`] joins them into such a
@@ -10,14 +12,16 @@
 //! there, with a note.
 
 use anyhow::{Context, Error, Result, bail, ensure};
+use indexmap::IndexMap;
 use speedwell_model::{
-    Case, Environment, ErrorText, FailureCause, Metric, MetricDirection, ParameterValue, Run,
-    RunOrder, Sample, Session, SessionDesign, SessionState, SessionStep, StepFailure,
-    StoppingDesign, Variant,
+    Case, CodeOrigin, Environment, ErrorText, FailureCause, Metric, MetricDirection, OriginSource,
+    ParameterValue, Run, RunOrder, Sample, Session, SessionDesign, SessionState, SessionStep,
+    StepFailure, StoppingDesign, Variant,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+use uuid::Uuid;
 
 /// Name of the only variant.
 pub const ONLY_VARIANT: &str = "default";
@@ -76,6 +80,11 @@ impl SessionBuilder {
         self.names.push(name.clone());
         self.metrics.push(metric);
         name
+    }
+
+    /// Declares a metric, and creates a sample of it with a value only.
+    pub fn metric_sample(&mut self, metric: Metric, value: f64) -> Sample {
+        value_sample(&self.declare_metric(metric), value)
     }
 
     /// Returns the shared name of a metric that was declared before.
@@ -186,7 +195,7 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let baseline = variants.first().map(|variant| variant.name.clone());
     Session {
-        id: uuid::Uuid::now_v7().to_string(),
+        id: Uuid::now_v7().to_string(),
         number: None,
         started_unix_ms: now.as_millis() as i64,
         state: SessionState::Imported,
@@ -482,6 +491,105 @@ impl MetricDirections {
     }
 }
 
+const MAX_SUBJECT_CHARS: usize = 200;
+
+/// Facts that identify the session of a result.
+#[derive(Debug, Clone, Default)]
+pub struct PointKey {
+    /// Name of the suite, or the name that the file gives to benchmarks that are measured together.
+    pub suite: String,
+    /// A time or the name of a report. It distinguishes results of the same revision, machine and
+    /// environment.
+    pub key: String,
+    /// Measured code.
+    pub origin: CodeOrigin,
+    /// Environment of the measurement.
+    pub environment: Environment,
+    /// Name of the environment, if a machine has several.
+    pub environment_name: String,
+    /// Start of the measurement.
+    pub started_unix_ms: Option<i64>,
+}
+
+impl PointKey {
+    /// Returns the id of the session, derived from these facts and `format`.
+    fn session_id(&self, format: &str) -> String {
+        let machine = self.environment.machine.as_deref();
+        let branch = self.origin.branch.as_deref();
+        let facts = [
+            format,
+            &self.suite,
+            &self.origin.revision,
+            branch.unwrap_or_default(),
+            machine.unwrap_or_default(),
+            &self.environment_name,
+            &self.key,
+        ];
+        // Different facts have different JSON texts, and therefore different ids.
+        let text = serde_json::json!(facts).to_string();
+        Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()).to_string()
+    }
+}
+
+/// Returns the id of a part of an imported session. Part 0 is the session of the first import. Each
+/// later import of the file may add a part that holds the new content.
+pub fn part_id(id: &str, part: u32) -> String {
+    match part {
+        0 => id.to_owned(),
+        later => format!("{id}.{}", later + 1),
+    }
+}
+
+/// The sessions of a file, in file order.
+#[derive(Debug)]
+pub struct FileSessions {
+    format: &'static str,
+    sessions: IndexMap<String, (PointKey, SessionBuilder)>,
+}
+
+impl FileSessions {
+    /// Creates an empty collection. `format` names the file format and is part of the session ids.
+    pub fn new(format: &'static str) -> FileSessions {
+        FileSessions { format, sessions: IndexMap::new() }
+    }
+
+    /// Returns the session for these facts, creating it if needed.
+    pub fn session_for(&mut self, key: PointKey) -> &mut SessionBuilder {
+        let id = key.session_id(self.format);
+        let entry = self.sessions.entry(id);
+        &mut entry.or_insert_with(|| (key, SessionBuilder::default())).1
+    }
+
+    /// Returns all non-empty sessions. `label` is the user's name for the file.
+    ///
+    /// # Errors
+    /// Fails if no session has results, or a value is invalid.
+    pub fn into_sessions(self, label: &str) -> Result<Vec<Session>> {
+        let non_empty = self.sessions.into_iter().filter(|(_, (_, imported))| !imported.is_empty());
+        let session = |(id, (key, imported)): (String, (PointKey, SessionBuilder))| {
+            let session = imported.into_session(label, key.environment, key.started_unix_ms)?;
+            let origin = Some(key.origin).filter(|origin| !origin.revision.is_empty());
+            Ok(Session { id, origin, ..session })
+        };
+        let sessions: Vec<Session> = non_empty.map(session).collect::<Result<_>>()?;
+        ensure!(!sessions.is_empty(), "it contains no results");
+        Ok(sessions)
+    }
+}
+
+/// Creates an origin from a revision named in a file.
+pub fn revision_origin(id: &str) -> CodeOrigin {
+    CodeOrigin { revision: id.to_owned(), source: OriginSource::File, ..CodeOrigin::default() }
+}
+
+/// Returns the first line of a commit message, without control characters and truncated.
+pub fn commit_subject(message: &str) -> Option<String> {
+    let line = message.lines().next()?.trim();
+    let printable = line.chars().filter(|character| !character.is_control());
+    let subject: String = printable.take(MAX_SUBJECT_CHARS).collect();
+    (!subject.is_empty()).then_some(subject)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -545,5 +653,30 @@ mod tests {
         assert_eq!(better.require_direction("ops").unwrap(), MetricDirection::Higher);
         let error = better.set_direction("better", "up").unwrap_err().to_string();
         assert!(error.starts_with("unknown direction 'up'\nhint: "), "{error}");
+    }
+
+    #[test]
+    fn session_ids_depend_on_the_suite_the_key_and_the_format() {
+        let key_of = |suite: &str, key: &str| PointKey {
+            suite: suite.into(),
+            key: key.into(),
+            ..PointKey::default()
+        };
+        assert_eq!(key_of("a", "b").session_id("f"), key_of("a", "b").session_id("f"));
+        let ids = [
+            key_of("a", "b").session_id("f"),
+            key_of("ab", "").session_id("f"),
+            key_of("a", "b").session_id("g"),
+        ];
+        assert!(ids[0] != ids[1] && ids[0] != ids[2]);
+        assert_eq!(part_id("x", 0), "x");
+        assert_eq!(part_id("x", 1), "x.2");
+    }
+
+    #[test]
+    fn a_commit_subject_is_one_short_line_without_control_characters() {
+        assert_eq!(commit_subject("fix \u{1b}[31mred\n\nlong").unwrap(), "fix [31mred");
+        assert_eq!(commit_subject(&"x".repeat(500)).unwrap().len(), MAX_SUBJECT_CHARS);
+        assert_eq!(commit_subject(" \n"), None);
     }
 }

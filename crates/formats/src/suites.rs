@@ -8,7 +8,7 @@
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::session_builder::{DroppedEntries, ImportedProcess, InputFile, SessionBuilder};
 use crate::foreign::json::{self, JsonContent, JsonNode};
-use crate::foreign::suites::{ReportedResult, criterion, divan, jmh, libtest, pytest_benchmark};
+use crate::foreign::suites::{ReportedResult, jmh, pytest_benchmark, rust};
 use anyhow::Result;
 use speedwell_model::{Case, Environment, FailureCause, MeasuredProgram, Metric, Session};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub fn recognizes_libtest(bytes: &[u8]) -> bool {
 
 /// Returns whether the data are output of divan.
 pub fn recognizes_divan(bytes: &[u8]) -> bool {
-    divan::has_header(&String::from_utf8_lossy(crate::foreign::file_beginning(bytes)))
+    rust::has_divan_header(&String::from_utf8_lossy(crate::foreign::file_beginning(bytes)))
 }
 
 /// Returns whether the data are pytest-benchmark JSON.
@@ -87,7 +87,11 @@ pub fn read_criterion(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Resul
         name: Some("criterion".to_owned()),
         ..reported
     };
-    read_with(file, |bytes| Ok(criterion::read(bytes)?.into_iter().map(name).collect()), warnings)
+    read_with(
+        file,
+        |bytes| Ok(rust::read_criterion(bytes)?.into_iter().map(name).collect()),
+        warnings,
+    )
 }
 
 /// Names the benchmark of a session from a `sample.json` of criterion. `description` is the content
@@ -114,8 +118,8 @@ pub fn name_criterion_benchmark(session: &mut Session, description: &[u8]) -> Re
 /// # Errors
 /// Fails if the text has no results, or a result cannot be read; the message names the line.
 pub fn read_libtest(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
-    let session = read_with(file, libtest::read, warnings)?;
-    if libtest::is_cut_short(file.bytes) {
+    let session = read_with(file, rust::read_libtest, warnings)?;
+    if rust::is_libtest_cut_short(file.bytes) {
         warnings.push(format!(
             "'{}': the line 'test result' is missing at the end, so results may be missing",
             file.label
@@ -129,10 +133,10 @@ pub fn read_libtest(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<
 /// # Errors
 /// Fails if the text has no results, or a result cannot be read; the message names the line.
 pub fn read_divan(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
-    let mut results = divan::read(file.bytes)?;
+    let mut results = rust::read_divan(file.bytes)?;
     let rows = results.len();
     results.retain(|result| result.cause.is_some() || !result.samples.is_empty());
-    if results.len() < rows || divan::is_cut_short(file.bytes) {
+    if results.len() < rows || rust::is_divan_cut_short(file.bytes) {
         warnings
             .push(format!("'{}': its tree is incomplete, so results may be missing", file.label));
     }

@@ -16,7 +16,7 @@ use super::database::{Database, TransactionPurpose, sql, sql_params};
 use super::points::{PROJECT, upsert_revision, upsert_series};
 use super::read::{parse_direction, parse_state};
 use super::sessions::{SessionInserter, find_number_by_id};
-use super::uploads::SessionDigest;
+use super::uploads::{SessionDigest, UploadSender, insert_upload};
 use super::{SessionByCases, Store};
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -545,21 +545,9 @@ fn restore_metadata(
 ) -> anyhow::Result<()> {
     if let Some(upload) = &stored.upload {
         let digest = SessionDigest::parse(&upload.sha256).context("the digest is invalid")?;
-        file.execute(
-            sql!(
-                "INSERT INTO upload (id, session, lines, bytes, digest, token, begun_unix_ms,
-                         at_unix_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)"
-            ),
-            sql_params![
-                &session.id,
-                number,
-                upload.lines,
-                upload.bytes,
-                &digest.bytes().to_vec(),
-                &upload.token,
-                upload.at_unix_ms,
-            ],
-        )?;
+        let size = (upload.lines, upload.bytes);
+        let sender = UploadSender { token: upload.token.as_deref(), at_unix_ms: upload.at_unix_ms };
+        insert_upload(file, (&session.id, number), digest, size, &sender)?;
     }
     for (case, metric, builds, sd) in &stored.layout_spread {
         let sql = sql!(

@@ -291,18 +291,6 @@ impl Store {
         );
         self.query_rows(sql, sql_params![beginning, max_count as i64], |row| row.get(0))
     }
-
-    /// Returns the number of runs that a session has so far, including superseded runs.
-    ///
-    /// # Errors
-    /// Fails on database errors.
-    pub fn count_runs_so_far(&self, number: i64) -> anyhow::Result<usize> {
-        let sql = sql!(
-            "SELECT CAST(coalesce(sum(runs), 0) AS BIGINT) FROM session_case WHERE session = $1"
-        );
-        let found = self.query_first(sql, sql_params![number], |row| read_count(row, 0))?;
-        Ok(found.unwrap_or(0))
-    }
 }
 
 /// Reads a machine from the columns id, name, label and class, starting at `column`.

@@ -6,7 +6,7 @@
 //! [`Store`], then [`SessionRecorder`]; the tables are in `schema.rs`.
 
 use anyhow::{Context, anyhow, bail};
-use database::{Database, Error, SqliteConnection};
+use database::{Database, Error, LOCK_TIMEOUT, SqliteConnection};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use schema::STEPS;
 use speedwell_machine::process::ScratchFolder;
@@ -123,10 +123,6 @@ fn data_home() -> Option<PathBuf> {
     let folder = |name: &str| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     folder("XDG_DATA_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/share")))
 }
-
-/// How long to wait for another writer. Each of our transactions takes milliseconds, so a process
-/// that holds the file longer is unlikely to release it soon.
-pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// URL schemes of a database server.
 const SERVER_SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];

@@ -4,6 +4,7 @@ use super::Store;
 use super::database::{Database, SqlRow, TransactionPurpose, sql, sql_params};
 use super::read::parse_json;
 use super::session_writer::{SessionWriter, state_name};
+use super::sessions::read_process;
 use anyhow::{Context, ensure};
 use speedwell_machine::process::ProcessIdentity;
 use speedwell_model::stored::{LiveLoad, LoadProgress};
@@ -357,15 +358,8 @@ impl Store {
                     progress FROM live_load ORDER BY number DESC"
         );
         let read = |row: SqlRow<'_>| {
-            let process = ProcessIdentity {
-                machine_id: row.get(0)?,
-                boot_id: row.get(1)?,
-                pid_namespace: row.get(2)?,
-                pid: row.get(3)?,
-                started_ticks: row.get(4)?,
-            };
             let times: [i64; 2] = [row.get(6)?, row.get(7)?];
-            Ok((process, row.get(5)?, times, row.get(8)?))
+            Ok((read_process(row)?, row.get(5)?, times, row.get(8)?))
         };
         let rows: Vec<(ProcessIdentity, i64, [i64; 2], String)> =
             self.query_rows(sql, sql_params![], read)?;

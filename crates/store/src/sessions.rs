@@ -101,6 +101,18 @@ pub(super) fn find_number_by_id(file: &Database, id: &str) -> Result<Option<i64>
     file.query_first(sql, sql_params![id], |row| row.get(0))
 }
 
+/// Reads a process from the first five columns: machine_id, boot_id, pid_namespace, pid and
+/// started_ticks.
+pub(super) fn read_process(row: SqlRow<'_>) -> Result<ProcessIdentity, Error> {
+    Ok(ProcessIdentity {
+        machine_id: row.get(0)?,
+        boot_id: row.get(1)?,
+        pid_namespace: row.get(2)?,
+        pid: row.get(3)?,
+        started_ticks: row.get(4)?,
+    })
+}
+
 /// Inserts a new session with all its content; returns its number.
 pub(super) fn insert_whole(file: &Database, session: &Session) -> anyhow::Result<i64> {
     let mut entering = SessionInserter::begin_insert(file, session)?;
@@ -335,16 +347,7 @@ impl Store {
             "SELECT machine_id, boot_id, pid_namespace, pid, started_ticks
              FROM recorder WHERE session = $1"
         );
-        let read = |row: SqlRow<'_>| {
-            Ok(ProcessIdentity {
-                machine_id: row.get(0)?,
-                boot_id: row.get(1)?,
-                pid_namespace: row.get(2)?,
-                pid: row.get(3)?,
-                started_ticks: row.get(4)?,
-            })
-        };
-        self.query_first(sql, sql_params![number], read)
+        self.query_first(sql, sql_params![number], read_process)
     }
 
     fn read_overview(&self, row: SqlRow<'_>) -> anyhow::Result<SessionOverview> {

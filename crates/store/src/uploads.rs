@@ -54,11 +54,6 @@ impl SessionDigest {
         is_hex.then_some(SessionDigest(bytes))
     }
 
-    /// Returns the raw bytes.
-    pub(super) fn bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-
     fn from_stored(bytes: &[u8]) -> Option<SessionDigest> {
         bytes.try_into().ok().map(SessionDigest)
     }
@@ -146,21 +141,8 @@ impl Store {
                 return Ok(status);
             }
             let number = insert_whole(file, session)?;
-            file.execute(
-                sql!(
-                    "INSERT INTO upload (id, session, lines, bytes, digest, token, begun_unix_ms,
-                         at_unix_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)"
-                ),
-                sql_params![
-                    &session.id,
-                    number,
-                    lines.cast_signed(),
-                    bytes.cast_signed(),
-                    &digest.0.to_vec(),
-                    sender.token,
-                    sender.at_unix_ms,
-                ],
-            )?;
+            let size = (lines.cast_signed(), bytes.cast_signed());
+            insert_upload(file, (&session.id, number), digest, size, sender)?;
             comment_jobs::queue_comment(
                 file,
                 session.origin.as_ref(),
@@ -188,6 +170,24 @@ impl Store {
             UploadStatus::Differs { here: stored }
         })
     }
+}
+
+/// Stores who uploaded a session, and the number and the total size of its lines.
+pub(super) fn insert_upload(
+    file: &Database,
+    (id, number): (&str, i64),
+    digest: SessionDigest,
+    (lines, bytes): (i64, i64),
+    sender: &UploadSender<'_>,
+) -> Result<(), Error> {
+    let sql = sql!(
+        "INSERT INTO upload (id, session, lines, bytes, digest, token, begun_unix_ms, at_unix_ms)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $7)"
+    );
+    let digest = digest.0.to_vec();
+    let (token, at_unix_ms) = (sender.token, sender.at_unix_ms);
+    file.execute(sql, sql_params![id, number, lines, bytes, &digest, token, at_unix_ms])?;
+    Ok(())
 }
 
 fn find_status(file: &Database, id: &str) -> Result<Option<UploadStatus>, Error> {

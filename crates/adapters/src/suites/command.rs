@@ -10,10 +10,9 @@ use regex::Regex;
 use speedwell_config::adapter::{AdapterKeys, GoodDirection, ResultFormat, SuiteAdapter};
 use speedwell_config::fill_text;
 use speedwell_formats::foreign::suites::{
-    ReportedResult, catch2, configured, criterion, divan, google_benchmark, jmh, libtest,
-    pytest_benchmark, vitest,
+    ReportedResult, catch2, configured, jmh, pytest_benchmark, rust, vitest,
 };
-use speedwell_formats::foreign::{diagnosis, require_utf8};
+use speedwell_formats::foreign::{diagnosis, google_benchmark, require_utf8};
 use speedwell_formats::{go_bench, pyperf};
 use speedwell_machine::process::{ChannelKind, ChildConversation, NextStep, ScratchFolder};
 use speedwell_model::{
@@ -351,11 +350,11 @@ pub fn parse_results(adapter: &SuiteAdapter, bytes: &[u8]) -> Result<Vec<Reporte
             let pattern = Regex::new(keys.line.as_deref().unwrap_or_default())?;
             configured::read_lines(bytes, &pattern, unit, better)
         }
-        ResultFormat::GoogleBenchmark => google_benchmark::read(bytes),
+        ResultFormat::GoogleBenchmark => google_benchmark::read_reported(bytes),
         ResultFormat::GoBench => go_bench::read_reported(bytes),
-        ResultFormat::Criterion => criterion::read(bytes),
-        ResultFormat::Divan => divan::read(bytes),
-        ResultFormat::Libtest => libtest::read(bytes),
+        ResultFormat::Criterion => rust::read_criterion(bytes),
+        ResultFormat::Divan => rust::read_divan(bytes),
+        ResultFormat::Libtest => rust::read_libtest(bytes),
         ResultFormat::Jmh => jmh::read(bytes),
         ResultFormat::PytestBenchmark => pytest_benchmark::read(bytes),
         ResultFormat::Pyperf => pyperf::read_reported(bytes),

@@ -39,3 +39,10 @@ pub const BEGINNING_BYTES: u64 = 64 * 1024;
 pub fn file_beginning(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(BEGINNING_BYTES as usize)]
 }
+
+/// Formats a warning as a whole sentence.
+pub fn to_sentence(remark: &str) -> String {
+    let mut characters = remark.chars();
+    let first = characters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(characters).chain(['.']).collect()
+}

@@ -12,7 +12,6 @@ use crate::foreign::google_benchmark::{
 use crate::foreign::json::{JsonContent, JsonNode};
 use crate::session_builder::{
     ImportedProcess, NOTE_ON_REPETITIONS, ONLY_VARIANT, REPETITIONS_WARNING, SessionBuilder,
-    value_sample,
 };
 use anyhow::Result;
 use indexmap::IndexMap;
@@ -152,9 +151,7 @@ impl RowsReader<'_> {
     fn add_fit(&mut self, mut case: Case, rows: &[&GoogleBenchmarkRow]) {
         let figures = rows.iter().flat_map(|row| &row.fit);
         let samples: Vec<Sample> = figures
-            .map(|(metric, value)| {
-                value_sample(&self.imported.declare_metric(metric.clone()), *value)
-            })
+            .map(|(metric, value)| self.imported.metric_sample(metric.clone(), *value))
             .collect();
         if samples.is_empty() {
             return;

@@ -90,7 +90,9 @@ fn join_tables(label: &str, group: &[FigureTable]) -> Session {
             }
             let key = (cell.row.as_str(), cell.column.as_str(), cell.occurrence);
             let index = *run_indices.entry(key).or_insert_with(|| {
-                runs.push(new_run(cell, runs.len()));
+                let case = Case::new(&cell.row, Vec::new());
+                let (slot, block) = (runs.len() as u32, cell.occurrence as u32);
+                runs.push(Run::empty(case, cell.column.as_str(), slot, block));
                 runs.len() - 1
             });
             let samples = runs[index].samples.iter();
@@ -106,20 +108,11 @@ fn join_tables(label: &str, group: &[FigureTable]) -> Session {
     Session { metrics, runs, ..empty_session(label, variants, blocks) }
 }
 
-fn new_run(cell: &FigureCell, slot: usize) -> Run {
-    Run::empty(
-        Case::new(&cell.row, Vec::new()),
-        cell.column.as_str(),
-        slot as u32,
-        cell.occurrence as u32,
-    )
-}
-
 /// Words for "not measured".
 const MISSING_VALUES: [&str; 6] = ["", "-", "–", "—", "n/a", "?"];
 
 /// A table of figures.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FigureTable {
     /// Headings above the table that do not name a metric.
     pub section: Vec<String>,
@@ -161,13 +154,11 @@ enum HeadingKind {
 fn all_figure_tables(tables: &[MarkdownTable]) -> Vec<FigureTable> {
     // In a section with a table of `Requests`, `Throughput` means bytes per second. In any other
     // section, it means requests per second.
-    let counts = |table: &MarkdownTable| -> bool {
-        let heading = table.headings.last();
-        heading
-            .is_some_and(|heading_text| heading_kind(heading_text) == Some(HeadingKind::Requests))
+    let counts = |table: &&MarkdownTable| {
+        let kind = table.headings.last().and_then(|heading| heading_kind(heading));
+        kind == Some(HeadingKind::Requests)
     };
-    let counted: Vec<Vec<String>> =
-        tables.iter().filter(|t| counts(t)).map(section_headings).collect();
+    let counted: Vec<Vec<String>> = tables.iter().filter(counts).map(section_headings).collect();
     let read = |table| figure_table(table, counted.contains(&section_headings(table)));
     tables.iter().filter_map(read).collect()
 }
@@ -244,13 +235,7 @@ fn figure_table(table: &MarkdownTable, is_beside_requests: bool) -> Option<Figur
     let kinds: Vec<Option<HeadingKind>> =
         data_columns.iter().map(|(name, _)| heading_kind(name)).collect();
     let are_metrics = are_metrics(&kinds);
-    let mut figures = FigureTable {
-        section: section_headings(table),
-        columns: Vec::new(),
-        cells: Vec::new(),
-        is_vague: false,
-        remarks: Vec::new(),
-    };
+    let mut figures = FigureTable { section: section_headings(table), ..FigureTable::default() };
     for (index, ((name, unit), kind)) in data_columns.into_iter().zip(kinds).enumerate() {
         if are_metrics && kind.is_none() {
             // Derived figures are always dropped, so their columns need no remark.

@@ -1,21 +1,24 @@
 //! Reads and writes result files of Node.js core's drivers: `run.js`, `compare.js`, `scatter.js`.
 //!
 //! This module knows nothing about how the figures are used. Start at [`RowReader`] for individual
-//! rows, at [`sessions::read`] for a whole session, and at [`rows`] for writing. [`groups`] and
-//! [`frame`] hold the figures of large files compactly, for tables that need no session.
+//! rows, at [`sessions::read`] for a whole session, and at [`rows`] for writing. [`figures`] holds
+//! the figures of large files compactly, for tables that need no session.
+//!
+//! [`scan_record`] splits a CSV record off the front of a byte slice, without copying. A field is
+//! either unquoted, or in double quotes with each inner quote doubled. Blanks around a field are
+//! ignored, so that `a,b` and `a, b` have the same fields. Text that is not a record is
+//! distinguished from a record that continues after the end of the slice.
 
-use crate::node_csv::record::{CsvField, ScanResult, scan_record};
+use memchr::{memchr, memchr2};
+use std::borrow::Cow;
 
-pub mod frame;
-pub mod groups;
+pub mod figures;
 pub mod javascript;
 pub mod reader;
-pub mod record;
 pub mod rows;
 pub mod sessions;
 
-pub use frame::ScatterFrame;
-pub use groups::{CompareRates, CompareSide};
+pub use figures::{CompareRates, CompareSide, ScatterFrame};
 pub use reader::{CsvRow, RowReader};
 pub use rows::MeasuredRate;
 
@@ -77,9 +80,202 @@ pub fn find_header(bytes: &[u8]) -> Option<CsvLayout> {
 /// UTF-8 byte order mark, which some editors prepend.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// Position of a field in the scanned bytes, without the surrounding quotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CsvField {
+    start: usize,
+    end: usize,
+    kind: FieldQuoting,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FieldQuoting {
+    Bare,
+    Quoted,
+    /// Quoted, with doubled quotes inside.
+    Doubled,
+}
+
+impl CsvField {
+    /// Returns the bytes of the field as in `record`; doubled quotes stay doubled.
+    pub fn raw<'a>(&self, record: &'a [u8]) -> &'a [u8] {
+        &record[self.start..self.end]
+    }
+
+    /// Appends the bytes of the field to `out`, with each doubled quote reduced to one.
+    pub fn append_to(&self, record: &[u8], out: &mut Vec<u8>) {
+        let mut rest = self.raw(record);
+        if self.kind == FieldQuoting::Doubled {
+            while let Some(index) = memchr(b'"', rest) {
+                out.extend_from_slice(&rest[..=index]);
+                rest = &rest[index + 2..];
+            }
+        }
+        out.extend_from_slice(rest);
+    }
+
+    /// Returns the field as text; invalid UTF-8 is replaced.
+    pub fn text<'a>(&self, record: &'a [u8]) -> Cow<'a, str> {
+        if self.kind != FieldQuoting::Doubled {
+            return String::from_utf8_lossy(self.raw(record));
+        }
+        let mut bytes = Vec::with_capacity(self.end - self.start);
+        self.append_to(record, &mut bytes);
+        Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Returns the start of the field in its record.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// Returns whether the field was quoted. A quoted `16` is a string, not a number.
+    pub fn is_quoted(&self) -> bool {
+        self.kind != FieldQuoting::Bare
+    }
+}
+
+/// Result of [`scan_record`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScanResult {
+    /// A record of this many bytes, including its line end.
+    Record(usize),
+    /// The record continues after the end of the bytes.
+    Unfinished,
+    /// The bytes do not start with a record.
+    NotARecord,
+}
+
+/// Splits the record at the front of `bytes` into fields.
+///
+/// `last` means that no more bytes follow; the record then needs no line end.
+pub fn scan_record(bytes: &[u8], last: bool, fields: &mut Vec<CsvField>) -> ScanResult {
+    fields.clear();
+    let mut index = 0;
+    loop {
+        index += count_blanks(&bytes[index..]);
+        let next = match bytes.get(index) {
+            Some(b'"') => scan_quoted(bytes, index + 1, fields),
+            Some(_) => scan_unquoted(bytes, index, last, fields),
+            None if last => {
+                fields.push(CsvField { start: index, end: index, kind: FieldQuoting::Bare });
+                return ScanResult::Record(index);
+            }
+            None => return ScanResult::Unfinished,
+        };
+        match next {
+            FieldScan::Separator(after) => match scan_separator(&bytes[after..], last) {
+                FieldSeparator::Comma(length) => index = after + length,
+                FieldSeparator::LineEnd(length) => return ScanResult::Record(after + length),
+                FieldSeparator::Unknown => return ScanResult::Unfinished,
+                FieldSeparator::None => return ScanResult::NotARecord,
+            },
+            FieldScan::Unfinished if last => return ScanResult::NotARecord,
+            FieldScan::Unfinished => return ScanResult::Unfinished,
+        }
+    }
+}
+
+enum FieldScan {
+    /// The field is complete; a separator must follow at this position.
+    Separator(usize),
+    Unfinished,
+}
+
+fn scan_quoted(bytes: &[u8], start: usize, fields: &mut Vec<CsvField>) -> FieldScan {
+    let mut kind = FieldQuoting::Quoted;
+    let mut index = start;
+    while let Some(offset) = memchr(b'"', &bytes[index..]) {
+        let quote = index + offset;
+        if bytes.get(quote + 1) != Some(&b'"') {
+            fields.push(CsvField { start, end: quote, kind });
+            return FieldScan::Separator(quote + 1);
+        }
+        kind = FieldQuoting::Doubled;
+        index = quote + 2;
+    }
+    FieldScan::Unfinished
+}
+
+fn scan_unquoted(bytes: &[u8], start: usize, last: bool, fields: &mut Vec<CsvField>) -> FieldScan {
+    let end = match memchr2(b',', b'\n', &bytes[start..]) {
+        Some(length) => start + length,
+        None if last => bytes.len(),
+        None => return FieldScan::Unfinished,
+    };
+    let trimmed = bytes[start..end].trim_ascii_end().len();
+    fields.push(CsvField { start, end: start + trimmed, kind: FieldQuoting::Bare });
+    FieldScan::Separator(end)
+}
+
+enum FieldSeparator {
+    Comma(usize),
+    LineEnd(usize),
+    /// More bytes are needed to decide.
+    Unknown,
+    None,
+}
+
+fn scan_separator(bytes: &[u8], last: bool) -> FieldSeparator {
+    let skipped = count_blanks(bytes);
+    match &bytes[skipped..] {
+        [b',', ..] => FieldSeparator::Comma(skipped + 1),
+        [b'\n', ..] => FieldSeparator::LineEnd(skipped + 1),
+        [b'\r', b'\n', ..] => FieldSeparator::LineEnd(skipped + 2),
+        [] | [b'\r'] if last => FieldSeparator::LineEnd(bytes.len()),
+        [] | [b'\r'] => FieldSeparator::Unknown,
+        _ => FieldSeparator::None,
+    }
+}
+
+fn count_blanks(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|&&byte| byte == b' ').count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn texts(bytes: &[u8]) -> (ScanResult, Vec<String>) {
+        let mut fields = Vec::new();
+        let scan = scan_record(bytes, true, &mut fields);
+        (scan, fields.iter().map(|field| field.text(bytes).into_owned()).collect())
+    }
+
+    #[test]
+    fn both_spacings_give_the_same_fields() {
+        let (_, tight) = texts(b"\"a\",\"b c\",1.5\n");
+        let (_, wide) = texts(b"\"a\", \"b c\", 1.5\r\n");
+        assert_eq!(tight, ["a", "b c", "1.5"]);
+        assert_eq!(tight, wide);
+    }
+
+    #[test]
+    fn doubled_quotes_and_line_breaks_belong_to_the_field() {
+        let (scan, fields) = texts(b"\"a\"\"b\",\"g\nh\"\nnext");
+        assert_eq!(fields, ["a\"b", "g\nh"]);
+        assert_eq!(scan, ScanResult::Record(13));
+    }
+
+    #[test]
+    fn an_unfinished_record_is_distinguished_from_other_text() {
+        let mut fields = Vec::new();
+        assert_eq!(scan_record(b"\"a\",\"b", false, &mut fields), ScanResult::Unfinished);
+        assert_eq!(scan_record(b"\"a\",1", false, &mut fields), ScanResult::Unfinished);
+        assert_eq!(scan_record(b"\"a\",\"b", true, &mut fields), ScanResult::NotARecord);
+        assert_eq!(scan_record(b"\"a\" b\n", false, &mut fields), ScanResult::NotARecord);
+        assert_eq!(
+            scan_record(b"\"a\"", false, &mut fields),
+            ScanResult::Unfinished,
+            "the quote may be doubled"
+        );
+    }
+
+    #[test]
+    fn the_last_record_needs_no_line_end() {
+        assert_eq!(texts(b"\"a\",2").1, ["a", "2"]);
+        assert_eq!(texts(b"a,").1, ["a", ""]);
+    }
 
     #[test]
     fn every_driver_is_known_by_its_header() {

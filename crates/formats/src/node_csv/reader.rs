@@ -5,8 +5,7 @@
 //! This module knows nothing about cases or sessions. Start at [`RowReader::next_row`].
 
 use super::javascript;
-use super::record::{CsvField, ScanResult, scan_record};
-use super::{BYTE_ORDER_MARK, CsvLayout};
+use super::{BYTE_ORDER_MARK, CsvField, CsvLayout, ScanResult, scan_record};
 use crate::SkippedLines;
 use memchr::memchr;
 use std::borrow::Cow;

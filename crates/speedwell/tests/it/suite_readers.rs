@@ -2,10 +2,10 @@
 
 use super::project::repository;
 use regex::Regex;
+use speedwell_formats::foreign::google_benchmark;
 use speedwell_formats::foreign::suites::configured::{ResultPaths, read_lines};
 use speedwell_formats::foreign::suites::{
-    ReportedResult, catch2, criterion, divan, google_benchmark, jmh, libtest, pytest_benchmark,
-    vitest,
+    ReportedResult, catch2, jmh, pytest_benchmark, rust, vitest,
 };
 use speedwell_formats::{go_bench, pyperf};
 use std::hint::black_box;
@@ -28,10 +28,10 @@ const RECORDED: [(&str, ReadResults); 10] = [
 
 /// Text formats, in which much damage goes unnoticed.
 const TEXTS: [(&str, ReadResults); 4] = [
-    ("suites/criterion.json", criterion::read),
-    ("suites/divan.txt", divan::read),
+    ("suites/criterion.json", rust::read_criterion),
+    ("suites/divan.txt", rust::read_divan),
     ("suites/go.txt", go_bench::read_reported),
-    ("suites/libtest.txt", libtest::read),
+    ("suites/libtest.txt", rust::read_libtest),
 ];
 
 /// Formats that a user's table may name, and that of google/benchmark, which has its own tests.
@@ -51,7 +51,7 @@ const OTHERS: [(&str, ReadResults); 3] = [
         let pattern = Regex::new(r"^(?P<name>\S+): (?P<value>[0-9.,e]+) (?P<unit>\S+)$")?;
         read_lines(bytes, &pattern, "ns", None)
     }),
-    ("google-benchmark/in_kitchen_a.json", google_benchmark::read),
+    ("google-benchmark/in_kitchen_a.json", google_benchmark::read_reported),
 ];
 
 fn golden(file: &str) -> Vec<u8> {

@@ -4,9 +4,8 @@
 use super::project::TempProject;
 use super::suite_projects::{self, TestSuite};
 use regex::Regex;
-use speedwell_formats::foreign::suites::{
-    ReportedResult, criterion, divan, google_benchmark, jmh, libtest, pytest_benchmark, vitest,
-};
+use speedwell_formats::foreign::google_benchmark;
+use speedwell_formats::foreign::suites::{ReportedResult, jmh, pytest_benchmark, rust, vitest};
 use speedwell_formats::{go_bench, pyperf};
 use speedwell_model::Sample;
 use std::path::{Path, PathBuf};
@@ -61,7 +60,7 @@ const PROCESSES: [SuiteProcess; 9] = [
             "--warm-up-time=0.01",
         ],
         place: "new/sample.json",
-        read: criterion::read,
+        read: rust::read_criterion,
         printed: r"time: +\[[\d.]+ \S+ ([\d.]+) (\S+) ",
         unit: "",
         statistic: PrintedStatistic::Slope,
@@ -80,7 +79,7 @@ const PROCESSES: [SuiteProcess; 9] = [
             "--max-time=0.02",
         ],
         place: "",
-        read: divan::read,
+        read: rust::read_divan,
         printed: r"─ 4 +[\d.]+ \S+ +│ [\d.]+ \S+ +│ ([\d.]+) (\S+) ",
         unit: "",
         statistic: PrintedStatistic::Median,
@@ -89,7 +88,7 @@ const PROCESSES: [SuiteProcess; 9] = [
         suite: suite_projects::libtest,
         words: &["cargo", "bench", "-q", "--bench=with_libtest", "--", "--exact", "fold"],
         place: "",
-        read: libtest::read,
+        read: rust::read_libtest,
         printed: r"bench: +([\d.,]+) (ns)/iter",
         unit: "",
         statistic: PrintedStatistic::Median,
@@ -176,7 +175,7 @@ const PROCESSES: [SuiteProcess; 9] = [
             "--benchmark_out_format=json",
         ],
         place: "OUTPUT",
-        read: google_benchmark::read,
+        read: google_benchmark::read_reported,
         printed: r"total/20000_median +([\d.]+) (ns)",
         unit: "",
         statistic: PrintedStatistic::Median,

@@ -4,7 +4,7 @@ use super::harness_driver::is_missing;
 use super::project::{CommandResult, TempProject};
 use super::repository::TestRepository;
 use speedwell_formats::foreign::suites::configured::ResultPaths;
-use speedwell_formats::foreign::suites::{ReportedResult, criterion, divan, libtest};
+use speedwell_formats::foreign::suites::{ReportedResult, rust};
 use speedwell_formats::go_bench;
 use speedwell_model::Sample;
 use std::fs;
@@ -237,11 +237,11 @@ fn recorded_outputs() -> Vec<(Vec<u8>, SuiteReader)> {
         fs::read(folder.join(name)).unwrap()
     };
     vec![
-        (bytes("criterion.json"), criterion::read),
-        (bytes("divan.txt"), divan::read),
-        (bytes("divan-list.txt"), divan::read),
+        (bytes("criterion.json"), rust::read_criterion),
+        (bytes("divan.txt"), rust::read_divan),
+        (bytes("divan-list.txt"), rust::read_divan),
         (bytes("go.txt"), go_bench::read_reported),
-        (bytes("libtest.txt"), libtest::read),
+        (bytes("libtest.txt"), rust::read_libtest),
         (bytes("mine.json"), |bytes| {
             let paths = ResultPaths {
                 results: "results[*]",

@@ -4,9 +4,7 @@
 //! SQL dialect of the back ends (`statement.rs`); all differences between back ends are handled
 //! below this module. Start at [`Database`].
 
-// Circular modules: [`Error`] and `row.rs` name types of every back end, and every back end
-// returns errors and rows. Trait objects would break the cycle at the cost of an allocation per
-// value read.
+mod errors;
 #[cfg(test)]
 mod plans;
 #[cfg(feature = "postgres")]
@@ -15,24 +13,17 @@ mod row;
 mod sqlite;
 mod statement;
 
+pub(super) use errors::Error;
+pub use errors::StoreErrorKind;
 #[cfg(feature = "postgres")]
 pub(super) use postgres::PostgresConnection;
 pub(super) use row::{FromColumn, SqlRow};
-pub(super) use sqlite::SqliteConnection;
-pub(super) use statement::{SqlParam, SqlStatement, sql, sql_params};
+pub(super) use sqlite::{LOCK_TIMEOUT, SqliteConnection};
+pub(super) use statement::{SqlParam, SqlStatement, TransactionPurpose, sql, sql_params};
 
 use row::SqlRows;
 use std::fmt;
 use std::time::Duration;
-
-/// Purpose of a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TransactionPurpose {
-    /// Reads a consistent snapshot.
-    Reading,
-    /// Excludes other writers.
-    Writing,
-}
 
 /// An open database.
 pub(super) enum Database {
@@ -294,70 +285,6 @@ impl PreparedStatement<'_> {
             PreparedStatement::Postgres(server, statement) => {
                 Ok(SqlRows::Postgres(server.query(statement, params)?, 0))
             }
-        }
-    }
-}
-
-/// A database error.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
-    /// Reported by SQLite.
-    #[error(transparent)]
-    Sqlite(#[from] rusqlite::Error),
-    /// Reported by PostgreSQL.
-    #[cfg(feature = "postgres")]
-    #[error(transparent)]
-    Postgres(#[from] ::postgres::Error),
-    /// The server's database does not use UTF-8.
-    #[cfg(feature = "postgres")]
-    #[error(
-        "its encoding is {0}, but the names of benchmarks require UTF8\nhint: create a database with this encoding: createdb --encoding=UTF8 --template=template0"
-    )]
-    Encoding(String),
-    /// A query that should return a row returned none.
-    #[error("the query returned no row")]
-    NoRow,
-    /// A column holds a value of an unexpected type.
-    #[error("column {column} holds {found}, not {expected}")]
-    Column {
-        /// Index of the column, counting from 0.
-        column: usize,
-        /// Actual type.
-        found: &'static str,
-        /// Expected type.
-        expected: &'static str,
-    },
-}
-
-/// Whether a retry may help after a database error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoreErrorKind {
-    /// The database is unreachable or busy at the moment.
-    Unavailable,
-    /// The disk is full.
-    DiskFull,
-    /// A retry does not help.
-    Permanent,
-}
-
-impl Error {
-    /// Classifies the error by whether a retry may help.
-    pub fn kind(&self) -> StoreErrorKind {
-        match self {
-            Error::Sqlite(error) => sqlite::error_kind(error),
-            #[cfg(feature = "postgres")]
-            Error::Postgres(error) => postgres::error_kind(error),
-            _ => StoreErrorKind::Permanent,
-        }
-    }
-
-    /// Converts into an error with a message and, where the user can act, a hint.
-    pub fn explain_error(self) -> anyhow::Error {
-        match self {
-            Error::Sqlite(error) => sqlite::explain_error(error),
-            #[cfg(feature = "postgres")]
-            Error::Postgres(error) => postgres::explain_error(&error),
-            other => other.into(),
         }
     }
 }

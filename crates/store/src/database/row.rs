@@ -1,6 +1,6 @@
 //! Reads the rows of a query, and converts their columns into Rust values.
 
-use super::Error;
+use super::errors::Error;
 use rusqlite::types::ValueRef;
 
 /// Iterator over the rows of a query.
@@ -99,9 +99,32 @@ impl<'a> SqlRow<'a> {
                 ValueRef::Blob(bytes) => SqlValue::Bytes(bytes),
             }),
             #[cfg(feature = "postgres")]
-            SqlRow::Postgres(row) => Ok(super::postgres::raw_value(row, column)?),
+            SqlRow::Postgres(row) => Ok(server_value(row, column)?),
         }
     }
+}
+
+/// Converts a column into a raw value.
+#[cfg(feature = "postgres")]
+fn server_value(row: &postgres::Row, column: usize) -> Result<SqlValue<'_>, postgres::Error> {
+    use postgres::types::Type;
+
+    Ok(match *row.columns()[column].type_() {
+        Type::BOOL => {
+            let value: Option<bool> = row.try_get(column)?;
+            value.map_or(SqlValue::Null, |yes| SqlValue::Integer(i64::from(yes)))
+        }
+        Type::FLOAT8 => {
+            row.try_get::<_, Option<f64>>(column)?.map_or(SqlValue::Null, SqlValue::Real)
+        }
+        Type::TEXT => {
+            row.try_get::<_, Option<&str>>(column)?.map_or(SqlValue::Null, SqlValue::Text)
+        }
+        Type::BYTEA => {
+            row.try_get::<_, Option<&[u8]>>(column)?.map_or(SqlValue::Null, SqlValue::Bytes)
+        }
+        _ => row.try_get::<_, Option<i64>>(column)?.map_or(SqlValue::Null, SqlValue::Integer),
+    })
 }
 
 impl SqlValue<'_> {

@@ -142,6 +142,15 @@ pub(crate) enum SqlParam<'a> {
     Bytes(&'a [u8]),
 }
 
+/// Purpose of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TransactionPurpose {
+    /// Reads a consistent snapshot.
+    Reading,
+    /// Excludes other writers.
+    Writing,
+}
+
 /// Builds the parameters of a statement, in the order of its placeholders.
 macro_rules! sql_params {
     ($($value:expr),* $(,)?) => {

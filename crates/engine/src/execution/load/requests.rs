@@ -24,7 +24,7 @@ use base64::engine::general_purpose::STANDARD;
 use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::Value as Json;
-use speedwell_formats::node_csv::record::{ScanResult, scan_record};
+use speedwell_formats::node_csv::{ScanResult, scan_record};
 use speedwell_load::http1::{ConnectionOption, Http1Version};
 use speedwell_load::load::{DataTable, RequestKind, RequestKinds};
 use speedwell_model::load::spec::LoadSpec;

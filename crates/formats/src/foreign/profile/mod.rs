@@ -6,11 +6,13 @@
 //! recordings are made. Start at [`read_profile`]; [`FrameNames::shorten_function`] shortens the
 //! names of frames.
 
+use crate::foreign::json::JsonContent;
 use crate::foreign::{file_beginning, require_utf8};
 use anyhow::{Context, Result, bail};
+use serde::Deserialize;
 use speedwell_model::{ProfileTool, StackProfile, WeightUnit};
+use std::collections::HashMap;
 
-mod cpu_profile;
 mod frame_names;
 mod perf_script;
 
@@ -31,8 +33,8 @@ pub fn read_profile(bytes: &[u8], names: &FrameNames) -> Result<Option<StackProf
              hint: convert it to text first: perf script -i FILE > FILE.txt"
         );
     }
-    if cpu_profile::recognizes(beginning_lines(bytes)) {
-        return cpu_profile::read(require_utf8(bytes)?, names).map(Some);
+    if recognizes_cpu_profile(beginning_lines(bytes)) {
+        return read_cpu_profile(require_utf8(bytes)?, names).map(Some);
     }
     let beginning = String::from_utf8_lossy(beginning_lines(bytes));
     if perf_script::recognizes(&beginning) {
@@ -99,6 +101,155 @@ fn split_stack_line(line: &str) -> Option<(&str, u64)> {
     (!stack.trim().is_empty()).then_some((stack, weight))
 }
 
+/// Name of the frame for idle time. Samples in this frame are skipped, because idle time is not a
+/// cost.
+const IDLE_FRAME: &str = "(idle)";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CpuProfileFile {
+    nodes: Vec<CpuProfileNode>,
+    end_time: i64,
+    start_time: i64,
+    samples: Vec<u64>,
+    time_deltas: Vec<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CpuProfileNode {
+    id: u64,
+    call_frame: CallFrame,
+    #[serde(default)]
+    children: Vec<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CallFrame {
+    function_name: String,
+    #[serde(default)]
+    url: String,
+    #[serde(default)]
+    line_number: i64,
+}
+
+/// Returns whether a file with this beginning is a `.cpuprofile` file.
+fn recognizes_cpu_profile(beginning: &[u8]) -> bool {
+    if !beginning.trim_ascii_start().starts_with(b"{") {
+        return false;
+    }
+    let beginning = JsonContent::new(beginning);
+    beginning.has_key(1, "nodes") && beginning.has_key(3, "callFrame")
+}
+
+/// Parses a `.cpuprofile` file of V8's own profiler, as written by `node --cpu-prof` and browsers
+/// (<https://chromedevtools.github.io/devtools-protocol/tot/Profiler/#type-Profile>).
+///
+/// Weights are microseconds, not counts of samples, because V8 takes samples at irregular intervals.
+///
+/// # Errors
+/// Fails if the JSON is invalid, refers to a missing node, has a cycle of nodes, or contains no
+/// samples.
+fn read_cpu_profile(text: &str, names: &FrameNames) -> Result<StackProfile> {
+    let file: CpuProfileFile = serde_json::from_str(text).context("it is not a V8 profile")?;
+    let stacks = CallStacks::from_nodes(&file.nodes, &names.or_infer_home(own_files(&file.nodes)));
+    let mut profile = StackProfile::new(ProfileTool::V8, WeightUnit::Microseconds);
+    let mut samples = 0;
+    for (&node, weight) in file.samples.iter().zip(sample_weights_us(&file)) {
+        let frames = stacks.frames_of_node(node)?;
+        if frames.first().is_some_and(|frame| *frame == IDLE_FRAME) {
+            continue;
+        }
+        samples += 1;
+        profile.add(frames, weight);
+    }
+    if samples == 0 {
+        bail!("it contains no samples");
+    }
+    profile.samples = Some(samples);
+    Ok(profile)
+}
+
+/// Returns the paths of the program's own files, from which its home folder is inferred. Files of
+/// installed packages are excluded, because they may be outside that folder.
+fn own_files(nodes: &[CpuProfileNode]) -> impl Iterator<Item = &str> {
+    let urls = nodes.iter().map(|node| node.call_frame.url.as_str());
+    let paths = urls.map(|url| url.strip_prefix("file://").unwrap_or(url));
+    paths.filter(|path| path.starts_with('/') && !path.contains("/node_modules/"))
+}
+
+/// Returns the weight of each sample: the time until the next sample or, for the last sample, until
+/// the end of the recording. V8 stores the time since the previous sample instead. This time is
+/// negative if the clock jumps back; the weight is then 0.
+fn sample_weights_us(file: &CpuProfileFile) -> impl Iterator<Item = u64> {
+    let total = file.end_time.saturating_sub(file.start_time);
+    let sum = file.time_deltas.iter().fold(0_i64, |a, b| a.saturating_add(*b));
+    let after_last = total.saturating_sub(sum);
+    let following = file.time_deltas.iter().skip(1).copied();
+    following.chain([after_last]).map(|delta_us| u64::try_from(delta_us).unwrap_or(0))
+}
+
+/// The call tree: the name and the parent of each node, by the id of the node.
+struct CallStacks {
+    names: HashMap<u64, String>,
+    parents: HashMap<u64, u64>,
+}
+
+impl CallStacks {
+    fn from_nodes(nodes: &[CpuProfileNode], names: &FrameNames) -> CallStacks {
+        let parent = |node: &CpuProfileNode| {
+            let id = node.id;
+            node.children.iter().map(move |child| (*child, id)).collect::<Vec<_>>()
+        };
+        let name = |node: &CpuProfileNode| (node.id, node.call_frame.frame_name(names));
+        CallStacks {
+            names: nodes.iter().map(name).collect(),
+            parents: nodes.iter().flat_map(parent).collect(),
+        }
+    }
+
+    /// Returns the frames of a node, outermost first. The root is not a function, so it is a frame
+    /// only if the node is the root itself.
+    fn frames_of_node(&self, node: u64) -> Result<Vec<&str>> {
+        let mut frames = Vec::new();
+        let mut current = node;
+        loop {
+            let name = self
+                .names
+                .get(&current)
+                .with_context(|| format!("node {current} does not exist"))?;
+            let Some(parent) = self.parents.get(&current) else {
+                break;
+            };
+            frames.push(name.as_str());
+            if frames.len() > self.names.len() {
+                bail!("node {current} is its own ancestor");
+            }
+            current = *parent;
+        }
+        if frames.is_empty() {
+            frames.extend(self.names.get(&node).map(String::as_str));
+        }
+        frames.reverse();
+        Ok(frames)
+    }
+}
+
+impl CallFrame {
+    /// Formats `name file:line`. Line numbers stored in a `.cpuprofile` file start at 0.
+    fn frame_name(&self, names: &FrameNames) -> String {
+        let function = match self.function_name.as_str() {
+            "" => "(anonymous)",
+            name => name,
+        };
+        match names.shorten_function(&self.url) {
+            url if url.is_empty() => function.to_owned(),
+            url => format!("{function} {url}:{}", self.line_number.saturating_add(1)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,5 +279,39 @@ mod tests {
     fn a_broken_line_is_named() {
         let error = read_folded("a;b 1\na;b x\n", &FrameNames::default()).unwrap_err();
         assert_eq!(error.to_string(), "line 2 is not a stack with a weight");
+    }
+
+    /// Returns a profile with the nodes `(root)`, `f` and `(idle)`, whose ids are 1, 2 and 3.
+    /// `children` lists the ids of the children of `(root)`.
+    fn profile_text(samples: &str, deltas: &str, children: &str) -> String {
+        let frame = |name: &str| format!(r#"{{"functionName":"{name}","url":"","lineNumber":-1}}"#);
+        format!(
+            r#"{{"nodes":[{{"id":1,"callFrame":{},"children":{children}}},{{"id":2,"callFrame":{}}},
+                {{"id":3,"callFrame":{}}}],"startTime":100,"endTime":200,"samples":{samples},
+                "timeDeltas":{deltas}}}"#,
+            frame("(root)"),
+            frame("f"),
+            frame("(idle)"),
+        )
+    }
+
+    fn fold_profile(text: &str) -> Result<String> {
+        assert!(recognizes_cpu_profile(text.as_bytes()));
+        Ok(read_cpu_profile(text, &FrameNames::default())?.to_string())
+    }
+
+    #[test]
+    fn samples_are_weighted_by_duration_and_idle_time_is_omitted() {
+        // The recording lasts 100 us. The samples at 10, 30, 60 and 65 us are f, idle, f and f.
+        let text = profile_text("[2,3,2,2]", "[10,20,30,5]", "[2,3]");
+        assert_eq!(fold_profile(&text).unwrap(), "f 60\n");
+    }
+
+    #[test]
+    fn cycles_and_missing_nodes_in_the_tree_are_errors() {
+        let broken = |text: String| fold_profile(&text).unwrap_err().to_string();
+        assert_eq!(broken(profile_text("[9]", "[1]", "[2]")), "node 9 does not exist");
+        assert!(broken(profile_text("[1]", "[1]", "[1,2]")).ends_with("is its own ancestor"));
+        assert_eq!(broken(profile_text("[]", "[]", "[2]")), "it contains no samples");
     }
 }

@@ -6,12 +6,9 @@
 
 pub mod catch2;
 pub mod configured;
-pub mod criterion;
-pub mod divan;
-pub mod google_benchmark;
 pub mod jmh;
-pub mod libtest;
 pub mod pytest_benchmark;
+pub mod rust;
 pub mod vitest;
 
 use crate::foreign::json::JsonNode;

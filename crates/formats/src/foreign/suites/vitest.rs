@@ -38,10 +38,8 @@ fn read_result(group_name: &str, benchmark: &JsonNode<'_>) -> Result<ReportedRes
     let file = group_name.split(" > ").next().unwrap_or_default();
     reported.details = vec![("file".to_owned(), file.to_owned())];
     let milliseconds = MetricConversion::from_unit("ms");
-    let samples = match benchmark.get("samples") {
-        Some(samples) => samples.elements()?,
-        None => Vec::new(),
-    };
+    let samples = benchmark.get("samples").map(|samples| samples.elements()).transpose()?;
+    let samples = samples.unwrap_or_default();
     for sample in &samples {
         reported.add_node(&milliseconds, sample, Some(1.0))?;
     }

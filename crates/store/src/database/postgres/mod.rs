@@ -1,14 +1,11 @@
 //! Connects to a PostgreSQL server, and executes statements on it.
 //!
 //! Decides how to connect and reconnect, and serializes writers, as SQLite does. Addresses and
-//! passwords are in `address.rs`, errors in `errors.rs`.
+//! passwords are in `address.rs`.
 
 mod address;
-mod errors;
 
-pub(super) use errors::{error_kind, explain_error};
-
-use super::row::SqlValue;
+use super::errors::has_lost_connection;
 use super::{Error, SqlParam, SqlStatement, TransactionPurpose};
 use crate::schema::{DatabaseOwner, STEPS, SchemaStep, applied_steps, version_after};
 use bytes::BytesMut;
@@ -217,7 +214,7 @@ impl PostgresConnection {
         let mut line = self.line.borrow_mut();
         line.is_in_transaction = false;
         match line.client.batch_execute("ROLLBACK") {
-            Err(error) if errors::has_lost_connection(&error) => Ok(()),
+            Err(error) if has_lost_connection(&error) => Ok(()),
             other => Ok(other?),
         }
     }
@@ -237,7 +234,7 @@ impl PostgresConnection {
         let mut line = self.line.borrow_mut();
         match work(&mut line) {
             Err(Error::Postgres(error))
-                if !line.is_in_transaction && errors::has_lost_connection(&error) =>
+                if !line.is_in_transaction && has_lost_connection(&error) =>
             {
                 let timeout = if self.is_read_only.get() {
                     VIEWER_RECONNECT_TIMEOUT
@@ -458,33 +455,13 @@ fn reconnect(config: &Config, timeout: Duration) -> Result<ActiveConnection, Err
     loop {
         match connect(&config) {
             Err(Error::Postgres(error))
-                if errors::has_lost_connection(&error) && begun.elapsed() < timeout =>
+                if has_lost_connection(&error) && begun.elapsed() < timeout =>
             {
                 std::thread::sleep(RECONNECT_PAUSE);
             }
             result => return result,
         }
     }
-}
-
-/// Converts a column into a raw value.
-pub(super) fn raw_value(row: &Row, column: usize) -> Result<SqlValue<'_>, postgres::Error> {
-    Ok(match *row.columns()[column].type_() {
-        Type::BOOL => {
-            let value: Option<bool> = row.try_get(column)?;
-            value.map_or(SqlValue::Null, |yes| SqlValue::Integer(i64::from(yes)))
-        }
-        Type::FLOAT8 => {
-            row.try_get::<_, Option<f64>>(column)?.map_or(SqlValue::Null, SqlValue::Real)
-        }
-        Type::TEXT => {
-            row.try_get::<_, Option<&str>>(column)?.map_or(SqlValue::Null, SqlValue::Text)
-        }
-        Type::BYTEA => {
-            row.try_get::<_, Option<&[u8]>>(column)?.map_or(SqlValue::Null, SqlValue::Bytes)
-        }
-        _ => row.try_get::<_, Option<i64>>(column)?.map_or(SqlValue::Null, SqlValue::Integer),
-    })
 }
 
 impl ToSql for SqlParam<'_> {

@@ -2,10 +2,10 @@
 //!
 //! Decides how a file is opened, how its owner is recognized, and how its tables are migrated.
 
-use super::{Error, SqlParam, SqlStatement, StoreErrorKind, TransactionPurpose};
-use crate::LOCK_TIMEOUT;
+use super::errors::explain_sqlite_error;
+use super::{Error, SqlParam, SqlStatement, TransactionPurpose};
 use crate::schema::{DatabaseOwner, STEPS, SchemaStep, applied_steps, version_after};
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{
     CachedStatement, Connection, ErrorCode, OpenFlags, ToSql, Transaction, TransactionBehavior,
@@ -31,6 +31,10 @@ const PAGE_BYTES: i64 = 2048;
 const CHECKPOINT_PAGES: i64 = 2_000;
 
 const STATEMENT_CACHE_SIZE: usize = 64;
+
+/// How long to wait for another writer. Each of our transactions takes milliseconds, so a process
+/// that holds the file longer is unlikely to release it soon.
+pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An open database.
 pub(crate) struct SqliteConnection {
@@ -64,15 +68,17 @@ impl SqliteConnection {
                 path.display()
             );
         }
-        let file =
-            SqliteConnection::from_connection(Connection::open(path).map_err(explain_error)?);
-        file.connection.busy_timeout(timeout).map_err(explain_error)?;
-        let owner = retry_while_busy(timeout, || file.database_owner()).map_err(explain_error)?;
+        let file = SqliteConnection::from_connection(
+            Connection::open(path).map_err(explain_sqlite_error)?,
+        );
+        file.connection.busy_timeout(timeout).map_err(explain_sqlite_error)?;
+        let owner =
+            retry_while_busy(timeout, || file.database_owner()).map_err(explain_sqlite_error)?;
         let steps = owner.usable_steps()?;
-        file.configure(timeout).map_err(explain_error)?;
+        file.configure(timeout).map_err(explain_sqlite_error)?;
         // A reader must not wait for a writer, so take the write lock only if a step is missing.
         if steps < STEPS.len() {
-            retry_while_busy(timeout, || file.migrate(STEPS)).map_err(explain_error)?;
+            retry_while_busy(timeout, || file.migrate(STEPS)).map_err(explain_sqlite_error)?;
         }
         Ok(file)
     }
@@ -92,8 +98,8 @@ impl SqliteConnection {
             .replace('?', "%3f")
             .replace('#', "%23");
         let connection = Connection::open_with_flags(format!("file:{escaped}?{form}"), flags)
-            .map_err(explain_error)?;
-        connection.busy_timeout(LOCK_TIMEOUT).map_err(explain_error)?;
+            .map_err(explain_sqlite_error)?;
+        connection.busy_timeout(LOCK_TIMEOUT).map_err(explain_sqlite_error)?;
         Ok(SqliteConnection::from_connection(connection))
     }
 
@@ -292,43 +298,6 @@ fn retry_while_busy<T>(
 
 fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
-}
-
-/// Classifies the error by whether a retry may help.
-pub(super) fn error_kind(error: &rusqlite::Error) -> StoreErrorKind {
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => StoreErrorKind::DiskFull,
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreErrorKind::Unavailable,
-        _ => StoreErrorKind::Permanent,
-    }
-}
-
-pub(super) fn explain_error(error: rusqlite::Error) -> anyhow::Error {
-    let (what, hint) = match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => {
-            ("it is not a database", "choose another file with --db FILE")
-        }
-        Some(ErrorCode::DatabaseCorrupt) => (
-            "it is damaged",
-            "move it away and rebuild it from exported JSON lines with speedwell import",
-        ),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
-            "it is locked by another program",
-            "wait until that program ends, or choose another file with --db FILE",
-        ),
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => (
-            "it is not writable",
-            "check the permissions of the file and its folder, or choose another file with --db FILE",
-        ),
-        Some(ErrorCode::DiskFull) => {
-            ("the disk is full", "free some space, or choose another file with --db FILE")
-        }
-        Some(ErrorCode::SystemIoFailure) => {
-            ("the disk reported an error", "check the kernel log with dmesg")
-        }
-        _ => return error.into(),
-    };
-    anyhow!("{what} ({error})\nhint: {hint}")
 }
 
 #[cfg(test)]

@@ -254,7 +254,8 @@ fn errors_a_user_can_mend_carry_a_hint() {
         (ffi::SQLITE_IOERR, "disk reported an error"),
     ] {
         let message =
-            explain_error(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)).to_string();
+            explain_sqlite_error(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None))
+                .to_string();
         assert!(message.contains(expected) && message.contains("hint: "), "{message}");
     }
 }

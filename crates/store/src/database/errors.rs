@@ -1,12 +1,115 @@
-//! Explains errors of a server and suggests remedies.
+//! Defines the errors of all back ends, explains them and suggests remedies.
 
-use crate::database::StoreErrorKind;
-use postgres::Error;
+#[cfg(feature = "postgres")]
 use postgres::error::SqlState;
+use rusqlite::ErrorCode;
+#[cfg(feature = "postgres")]
 use std::error::Error as _;
 
+/// A database error.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// Reported by SQLite.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    /// Reported by PostgreSQL.
+    #[cfg(feature = "postgres")]
+    #[error(transparent)]
+    Postgres(#[from] postgres::Error),
+    /// The server's database does not use UTF-8.
+    #[cfg(feature = "postgres")]
+    #[error(
+        "its encoding is {0}, but the names of benchmarks require UTF8\nhint: create a database with this encoding: createdb --encoding=UTF8 --template=template0"
+    )]
+    Encoding(String),
+    /// A query that should return a row returned none.
+    #[error("the query returned no row")]
+    NoRow,
+    /// A column holds a value of an unexpected type.
+    #[error("column {column} holds {found}, not {expected}")]
+    Column {
+        /// Index of the column, counting from 0.
+        column: usize,
+        /// Actual type.
+        found: &'static str,
+        /// Expected type.
+        expected: &'static str,
+    },
+}
+
+/// Whether a retry may help after a database error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreErrorKind {
+    /// The database is unreachable or busy at the moment.
+    Unavailable,
+    /// The disk is full.
+    DiskFull,
+    /// A retry does not help.
+    Permanent,
+}
+
+impl Error {
+    /// Classifies the error by whether a retry may help.
+    pub fn kind(&self) -> StoreErrorKind {
+        match self {
+            Error::Sqlite(error) => sqlite_error_kind(error),
+            #[cfg(feature = "postgres")]
+            Error::Postgres(error) => server_error_kind(error),
+            _ => StoreErrorKind::Permanent,
+        }
+    }
+
+    /// Converts into an error with a message and, where the user can act, a hint.
+    pub fn explain_error(self) -> anyhow::Error {
+        match self {
+            Error::Sqlite(error) => explain_sqlite_error(error),
+            #[cfg(feature = "postgres")]
+            Error::Postgres(error) => explain_server_error(&error),
+            other => other.into(),
+        }
+    }
+}
+
+/// Classifies the error by whether a retry may help.
+fn sqlite_error_kind(error: &rusqlite::Error) -> StoreErrorKind {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => StoreErrorKind::DiskFull,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreErrorKind::Unavailable,
+        _ => StoreErrorKind::Permanent,
+    }
+}
+
+pub(super) fn explain_sqlite_error(error: rusqlite::Error) -> anyhow::Error {
+    let (what, hint) = match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => {
+            ("it is not a database", "choose another file with --db FILE")
+        }
+        Some(ErrorCode::DatabaseCorrupt) => (
+            "it is damaged",
+            "move it away and rebuild it from exported JSON lines with speedwell import",
+        ),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
+            "it is locked by another program",
+            "wait until that program ends, or choose another file with --db FILE",
+        ),
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => (
+            "it is not writable",
+            "check the permissions of the file and its folder, or choose another file with --db FILE",
+        ),
+        Some(ErrorCode::DiskFull) => {
+            ("the disk is full", "free some space, or choose another file with --db FILE")
+        }
+        Some(ErrorCode::SystemIoFailure) => {
+            ("the disk reported an error", "check the kernel log with dmesg")
+        }
+        _ => return error.into(),
+    };
+    anyhow::anyhow!("{what} ({error})\nhint: {hint}")
+}
+
 /// Converts an error into a message, with a hint where the user can act.
-pub(in crate::database) fn explain_error(error: &Error) -> anyhow::Error {
+#[cfg(feature = "postgres")]
+fn explain_server_error(error: &postgres::Error) -> anyhow::Error {
     let (message, hint) = match error.code() {
         Some(state) => match explain_state(state) {
             Some(explanation) => explanation,
@@ -34,6 +137,7 @@ pub(in crate::database) fn explain_error(error: &Error) -> anyhow::Error {
 
 /// SQL states (<https://www.postgresql.org/docs/current/errcodes-appendix.html>), their messages
 /// and hints.
+#[cfg(feature = "postgres")]
 const EXPLANATIONS: &[(&[SqlState], &str, &str)] = &[
     (
         &[SqlState::INVALID_PASSWORD],
@@ -87,13 +191,15 @@ const EXPLANATIONS: &[(&[SqlState], &str, &str)] = &[
     ),
 ];
 
+#[cfg(feature = "postgres")]
 fn explain_state(state: &SqlState) -> Option<(&'static str, &'static str)> {
     let explanation = EXPLANATIONS.iter().find(|(states, ..)| states.contains(state));
     explanation.map(|(_, message, hint)| (*message, *hint))
 }
 
 /// Returns the message of the server or the operating system.
-fn error_message(error: &Error) -> String {
+#[cfg(feature = "postgres")]
+fn error_message(error: &postgres::Error) -> String {
     match error.as_db_error() {
         Some(server) => server.message().to_owned(),
         None => match error.source() {
@@ -103,13 +209,15 @@ fn error_message(error: &Error) -> String {
     }
 }
 
-fn is_io_error(error: &Error) -> bool {
+#[cfg(feature = "postgres")]
+fn is_io_error(error: &postgres::Error) -> bool {
     error.source().is_some_and(|cause| cause.is::<std::io::Error>())
         || error_message(error).contains("timed out")
 }
 
 /// Classifies the error by whether a retry may help.
-pub(in crate::database) fn error_kind(error: &Error) -> StoreErrorKind {
+#[cfg(feature = "postgres")]
+fn server_error_kind(error: &postgres::Error) -> StoreErrorKind {
     let transient =
         [SqlState::QUERY_CANCELED, SqlState::LOCK_NOT_AVAILABLE, SqlState::TOO_MANY_CONNECTIONS];
     match error.code() {
@@ -121,7 +229,8 @@ pub(in crate::database) fn error_kind(error: &Error) -> StoreErrorKind {
 }
 
 /// Returns whether the connection is unusable.
-pub(super) fn has_lost_connection(error: &Error) -> bool {
+#[cfg(feature = "postgres")]
+pub(super) fn has_lost_connection(error: &postgres::Error) -> bool {
     let stopping =
         [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW];
     error.is_closed()
