@@ -36,7 +36,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
             Some(columns) => columns.split_line(line, tail),
             None => (tail.trim(), None),
         };
-        // Rows below a benchmark's row hold rates and allocations, and have no name.
+        // Rows below a benchmark's row contain rates and allocations, and have no name.
         if name.is_empty() || depth > path.len() {
             continue;
         }

@@ -11,7 +11,7 @@ use anyhow::Result;
 use speedwell_model::{FailureCause, Metric};
 use std::sync::Arc;
 
-/// Note on a run whose wall time says little about the code.
+/// Note on a benchmark whose wall time is much longer than its CPU time.
 const WAITING_NOTE: &str = "Wall time was more than a tenth above CPU time: the machine was busy, \
      or the code waits; --metric cpu_time shows CPU time.";
 
