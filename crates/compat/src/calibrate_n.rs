@@ -160,7 +160,7 @@ fn format_configuration(case: &Case) -> String {
 struct CalibrateOptions {
     /// Script as typed.
     path: String,
-    /// Runs for each number of iterations.
+    /// Number of runs with each number of iterations.
     runs: u32,
     /// Stability required to stop.
     required: RequiredSteadiness,
@@ -169,7 +169,7 @@ struct CalibrateOptions {
 }
 
 impl CalibrateOptions {
-    /// Parses a command line. If several paths are given, the last one counts.
+    /// Parses a command line. If several paths are given, the last one is used.
     ///
     /// # Errors
     /// Fails if an option is unknown, a value is not a number above 0, or the path is missing.

@@ -23,7 +23,8 @@ pub struct ListedResult<T> {
     /// Metric of the figures. Two results with the same name but different metrics belong to one
     /// benchmark.
     pub metric: String,
-    /// Other facts about the benchmark, by names that may become parameter names.
+    /// Other facts about the benchmark, each with its name. A fact may become a parameter with this
+    /// name.
     pub details: Vec<(String, String)>,
     /// The figures.
     pub content: T,

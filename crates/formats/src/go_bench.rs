@@ -1,10 +1,10 @@
 //! Reads the output of `go test -bench`, with or without `-json`. This output is also the input of
 //! benchstat.
 //!
-//! Decides which lines belong together, and how other lines are reported. The lines of one
-//! benchmark (`-count`) come from one process. In an imported file, each of them becomes a run with
-//! a note that says so; in the output of a measured process, they are samples. Start at [`read`] or
-//! [`read_reported`].
+//! Decides which lines form a result, and how the user is warned about other lines. The lines of
+//! one benchmark (`-count`) come from one process. In an imported file, each of them becomes a run
+//! with a note that says so; in the output of a measured process, they are samples. Start at
+//! [`read`] or [`read_reported`].
 
 use crate::SkippedLines;
 use crate::foreign::file_beginning;
@@ -352,8 +352,8 @@ fn processors_by_package<'a>(
     (by_package.into_iter()).map(|(package, found)| (package, of_package(found))).collect()
 }
 
-/// Adds all entries to a session. `directions` says whether higher is better, for each unit that
-/// has a `Unit` line in the text. Returns messages for the user.
+/// Adds all entries to a session. For each unit that has a `Unit` line in the text, `directions`
+/// contains whether higher is better. Returns messages for the user.
 fn add_entries(
     entries: Vec<GoBenchEntry<'_>>,
     directions: &HashMap<&str, bool>,

@@ -28,8 +28,8 @@ const QUANTITIES: [(&str, &str); 6] = [
 /// Name of the benchmark for lines whose tag does not name a benchmark.
 const BENCHMARK: &str = "load";
 
-/// Returns whether the data are an HdrHistogram log. A log begins with a comment that says so, or
-/// has the usual header of the columns.
+/// Returns whether the data are an HdrHistogram log. Near its beginning, a log has a comment with
+/// the version of the format, or the usual header of the columns.
 pub fn recognizes(bytes: &[u8]) -> bool {
     let beginning = String::from_utf8_lossy(file_beginning(bytes));
     beginning.lines().take(32).any(|line| {

@@ -1,6 +1,6 @@
 //! Reads results of `hyperfine --export-json`.
 //!
-//! Decides how rows are stored: each measured time comes from one process and becomes one run.
+//! Decides how results are stored: each measured time comes from one process and becomes one run.
 //! Start at [`read`]. The format is described in hyperfine's README ("JSON"); unknown keys are
 //! ignored.
 
@@ -13,7 +13,7 @@ use speedwell_model::{
     Case, Environment, FailureCause, Metric, MetricDirection, ParameterValue, Session,
 };
 
-/// Note on the first run of a command. This run also holds the mean CPU times of all runs.
+/// Note on the first run of a command. The mean CPU times of all runs are stored in this run.
 const CPU_TIMES_NOTE: &str = "User and system time are means over all runs of this command.";
 
 /// Returns whether the data are results of hyperfine.

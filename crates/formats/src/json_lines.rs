@@ -154,7 +154,7 @@ pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
     read_from(text.as_bytes())
 }
 
-/// Reads all sessions from `input`, of which only one line is in memory at a time.
+/// Reads all sessions from `input` line by line, without loading its whole text into memory.
 ///
 /// # Errors
 /// Fails like [`read`], or if `input` fails.
@@ -456,7 +456,7 @@ struct HeaderLine {
     pub environment: Environment,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<CodeOrigin>,
-    /// Result of a session that measured how often its machine raises false alarms.
+    /// Result of a session that measured how often comparisons on its machine give a false alarm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<NoiseCalibration>,
     /// Number of runs that follow; absent if the writer is still measuring. This count and the next

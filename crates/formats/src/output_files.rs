@@ -181,8 +181,8 @@ pub fn refuse_file(outputs: &[OutputFile], input: &Path) -> anyhow::Result<()> {
 }
 
 /// Returns the parts of a word that may be file names: the word itself, and its items if it is a
-/// command line or a comma-separated list. Each of these also counts without `NAME=`, `@`,
-/// `SUITE:`, `[VARIANT]` and `::PART`.
+/// command line or a comma-separated list. Each of these is also returned with a prefix (`NAME=`,
+/// `@` or `SUITE:`) or a suffix (`[VARIANT]` or `::PART`) stripped, or both.
 fn names_in(word: &str) -> Vec<&str> {
     if word.len() > MAX_WORD_BYTES {
         return Vec::new();

@@ -328,7 +328,7 @@ impl TableReader {
         ensure!(!commit.is_empty(), "line {}: the commit is missing", row.line);
         let key = PointKey {
             // If no column names the benchmark, the benchmark is named after the file. This name
-            // keeps the point apart from points of other files.
+            // distinguishes the point from points of other files.
             suite: optional_cell(columns.benchmark)
                 .map_or(self.benchmark.clone(), |_| String::new()),
             key: started.to_string(),
@@ -371,7 +371,7 @@ impl TableReader {
                     );
                     self.left_out.ok_or_count::<()>(Err(error));
                 }
-                // A cell that is empty, or whose value is not finite, counts as missing.
+                // A cell that is empty, or whose value is not finite, is counted as a missing cell.
                 _ => self.missing_cells += 1,
             }
         }
@@ -412,8 +412,8 @@ const FORMATS_WITHOUT_ZONE: [&str; 3] =
 /// milliseconds since the Unix epoch.
 pub fn parse_time(input: &str) -> Option<i64> {
     if let Ok(seconds) = input.parse::<f64>() {
-        // A number below 1e11 counts seconds, which covers times until the year 5138. A larger
-        // number counts milliseconds, which covers times from 1973 on.
+        // A number below 1e11 is taken as seconds, which covers times until the year 5138. A larger
+        // number is taken as milliseconds, which covers times from 1973 on.
         let factor = if seconds.abs() < 1e11 { 1e3 } else { 1.0 };
         return (0.0..1e14).contains(&(seconds * factor)).then_some((seconds * factor) as i64);
     }

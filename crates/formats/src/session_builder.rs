@@ -8,8 +8,8 @@
 //!
 //! Values from one process, such as repetitions inside a program, should be samples of one run
 //! (docs/why/statistics.md, "One value per process"). [`merge_sessions`] joins them into such a
-//! run. A session of a single file would then have only one run, so each repetition counts as a run
-//! there, with a note.
+//! run. A session of a single file would then have only one run, so each of its repetitions is
+//! stored as a run, with a note.
 
 use anyhow::{Context, Error, Result, bail, ensure};
 use indexmap::IndexMap;
@@ -118,8 +118,8 @@ impl SessionBuilder {
         self.runs.last_mut()
     }
 
-    /// Adds a failed run. `replay` is the command that repeats the run, as far as the file contains
-    /// the command.
+    /// Adds a failed run. `replay` is the command that repeats the run, or the part of it that is
+    /// known; it may be empty.
     pub fn add_failure(&mut self, case: &Case, cause: FailureCause, replay: String) {
         self.failures.push(StepFailure {
             step: SessionStep::Run,
@@ -343,7 +343,7 @@ const MAX_QUOTED_CHARS: usize = 60;
 /// Lines that were skipped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SkippedLines {
-    /// Number of skipped lines. Blank lines and headers do not count.
+    /// Number of skipped lines. Blank lines and headers are not included.
     pub lines: u64,
     /// Beginning of the first skipped line.
     pub first: Option<String>,

@@ -54,8 +54,8 @@ pub fn recognizes_catch2(bytes: &[u8]) -> bool {
     text.contains("<?xml") && (text.contains("<Catch2TestRun") || text.contains("<Catch "))
 }
 
-/// Reads a file with `parse`, for formats whose files have one process. Adds messages for the user
-/// to `warnings`.
+/// Reads a file with `parse`, for formats in which a file contains the results of a single process.
+/// Adds messages for the user to `warnings`.
 ///
 /// # Errors
 /// Fails if `parse` does, or if there are no results.
@@ -186,7 +186,8 @@ pub fn read_pytest_benchmark(file: &InputFile<'_>, warnings: &mut Vec<String>) -
     build_session(file.label, results.into_iter(), environment, began, warnings)
 }
 
-/// Builds the session. Each item holds the results of one benchmark, one per process.
+/// Builds the session. Each item of `benchmarks` contains the results of one benchmark, one result
+/// per process.
 fn build_session(
     label: &str,
     benchmarks: impl Iterator<Item = Vec<ReportedResult>>,

@@ -1,11 +1,12 @@
 //! Dumps the projects of a store as JSON Lines, and restores them into either back end.
 //!
 //! A backup contains the lines that [`json_lines`](speedwell_formats::json_lines) writes for every
-//! session. Other lines hold data outside sessions: token digests, triage, the revisions of each
-//! branch, deletions. So any program that reads sessions, later versions of Speedwell included, can
-//! read a backup. Derived data (points and detector states) is left out. The last line counts
-//! projects and sessions, which reveals a file that was cut between two sessions. Start at
-//! [`Store::write_backup`]; [`BackupLine`] lists the kinds of lines.
+//! session. Other lines contain data outside sessions: token digests, triage, the revisions of each
+//! branch, deletions. Programs that read sessions ignore these lines, so any such program,
+//! including later versions of Speedwell, can read a backup. Derived data (points and detector
+//! states) is left out. The last line states the number of projects and sessions, which reveals a
+//! file that was cut between two sessions. Start at [`Store::write_backup`]; [`BackupLine`] lists
+//! the kinds of lines.
 
 mod rows;
 #[cfg(test)]
@@ -24,7 +25,7 @@ use speedwell_formats::json_lines::{ParsedLine, StreamingReader};
 use speedwell_model::{Metric, RecordedChange, Revision, SeriesKey, Session, SessionState};
 use std::io::{BufRead, Write};
 
-/// Version written, and the only one that can be read: older ones were never released.
+/// Version of the format. It is the only version that can be read: older ones were never released.
 const BACKUP_VERSION: u64 = 3;
 
 /// Largest gap between session numbers that a restore reproduces. If a gap is larger, sessions get
@@ -56,7 +57,7 @@ enum BackupLine {
     End { projects: usize, sessions: usize },
 }
 
-/// What the store knows about a session beyond its content.
+/// Data about a session that the store keeps in addition to the session's content.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct SessionMetadata {
     number: i64,
@@ -66,7 +67,7 @@ struct SessionMetadata {
     /// Spread between builds of one source: case, metric, number of builds, standard deviation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     layout_spread: Vec<(String, String, i64, f64)>,
-    /// Uploads in the outbox, sent ones included: address and state.
+    /// Uploads in the outbox, including sent ones, each with its address and state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pending_uploads: Vec<(String, String)>,
 }
@@ -83,11 +84,11 @@ struct UploadRecord {
 /// Result of a restore.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RestoreSummary {
-    /// Sessions restored.
+    /// Number of sessions that were restored.
     pub sessions: usize,
-    /// Sessions already present.
+    /// Number of sessions that the store already had.
     pub known: usize,
-    /// Sessions deleted in this store, which stay deleted.
+    /// Number of sessions that were deleted in this store earlier. They stay deleted.
     pub deleted: usize,
 }
 
@@ -222,7 +223,7 @@ pub fn write_backup_header(out: &mut dyn Write, made_unix_ms: i64) -> anyhow::Re
     write_line(out, &BackupLine::Backup { version, made_unix_ms })
 }
 
-/// Writes the last line of a backup, which counts its contents.
+/// Writes the last line of a backup, which states the number of projects and sessions.
 ///
 /// # Errors
 /// Fails if `out` cannot be written.

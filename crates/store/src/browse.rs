@@ -1,8 +1,8 @@
 //! Runs read-only queries for browsing: machines, calibrations, names, benchmarks, and the
 //! neighbors of a session. `sessions.rs` lists sessions.
 //!
-//! Except for benchmarks, the queries use only tables that are small compared with the tables of runs and samples. Start
-//! at [`Store::open_to_view`].
+//! Except for the queries of benchmarks, all queries use only tables that are small compared with
+//! the tables of runs and samples. Start at [`Store::open_to_view`].
 
 use super::Store;
 use super::database::{Error, SqlParam, SqlRow, SqlStatement, sql, sql_params};

@@ -86,8 +86,8 @@ impl Store {
 }
 
 impl Store {
-    /// Writes a session of any size as JSON Lines, like [`json_lines::write`] after
-    /// [`Store::load_session`].
+    /// Writes a session of any size as JSON Lines, without loading all of its runs at once. Writes
+    /// the same lines as [`json_lines::write`] for the session from [`Store::load_session`].
     ///
     /// # Errors
     /// Fails if there is no such session, on database errors, or if `out` cannot be written.

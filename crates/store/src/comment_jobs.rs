@@ -1,5 +1,5 @@
-//! Stores where to comment on a project's pull requests, the queue of pending comments, and
-//! the posted comments.
+//! Stores the settings for comments on a project's pull requests, the queue of pending comments,
+//! and the posted comments.
 //!
 //! A comment is queued in the same transaction that inserts its session, so that no comment is lost
 //! when the server is killed. If several servers share a store, each claims a comment before it
@@ -11,15 +11,16 @@ use super::read::parse_json;
 use serde::{Deserialize, Serialize};
 use speedwell_model::CodeOrigin;
 
-/// Where to comment on a project's pull requests, and how. The token is in a file, never in a
-/// table.
+/// Settings for comments on a project's pull requests. The token is in a file, never in a table of
+/// the database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForgeSetting {
     /// Kind, server, owner and name, such as `gitea:https://forge.example/owner/name`.
     pub repository: String,
     /// The file that holds the token.
     pub token_file: String,
-    /// Name of the comment and of its status. It tells several comments on a pull request apart.
+    /// Name of the comment and of its status. It distinguishes several comments on one pull
+    /// request.
     pub check: String,
     /// Options of the comparison with their values, as on the command line.
     pub options: Vec<(String, String)>,
@@ -80,7 +81,7 @@ const FORGE: &str = "forge";
 const CLAIM_MS: i64 = 120_000;
 
 impl Store {
-    /// Returns where the server comments on pull requests; `None` if it does not comment.
+    /// Returns the settings for comments on pull requests; `None` if the server posts no comments.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -89,8 +90,8 @@ impl Store {
         found.map(|text| parse_json(&text)).transpose()
     }
 
-    /// Sets where the server comments; `None` stops comments. Comments that the forge rejected
-    /// earlier are tried again.
+    /// Stores the settings for comments on pull requests; after `None`, the server posts no
+    /// comments. Comments that the forge rejected earlier are tried again.
     ///
     /// # Errors
     /// Fails on database errors.

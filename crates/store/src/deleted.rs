@@ -1,6 +1,6 @@
-//! Selects the sessions that may be deleted, deletes sessions, and restores them. A tombstone remains, so that a later upload of the session is
-//! rejected. For some days, the tombstone keeps the session as compressed JSON Lines, so that the
-//! deletion can be undone.
+//! Selects the sessions that may be deleted, deletes sessions, and restores them. A tombstone of a
+//! deleted session remains, so that a later upload of the session is rejected. For some days, the
+//! tombstone keeps the session as compressed JSON Lines, so that the deletion can be undone.
 
 use super::Store;
 use super::database::{SqlRow, sql, sql_params};
@@ -108,7 +108,7 @@ impl Store {
         })
     }
 
-    /// Drops the stored content of sessions that were deleted before this time. The tombstones
+    /// Drops the stored content of sessions that were deleted before `unix_ms`. The tombstones
     /// stay. Returns the number of sessions whose content was dropped.
     ///
     /// # Errors

@@ -81,7 +81,7 @@ impl Store {
         })
     }
 
-    /// Delays all waiting uploads to a destination until this time.
+    /// Delays all waiting uploads to the destination `url` until `until_unix_ms`.
     ///
     /// # Errors
     /// Fails on database errors.

@@ -268,7 +268,7 @@ impl SessionWriter {
     }
 
     /// Returns the index of a metric. Adds a metric that was not declared. An added metric has no
-    /// unit (except for the throughput), and higher values count as better.
+    /// unit (except for the throughput), and its higher values are taken as better.
     fn metric_index(&mut self, file: &Database, name: &Arc<str>) -> Result<i64, Error> {
         if let Some(&index) = self.metrics.get(name) {
             return Ok(index);

@@ -78,7 +78,8 @@ impl Store {
         })
     }
 
-    /// Deletes the session with all its measurements. Its number is not reused.
+    /// Deletes the session with all its measurements, and leaves no tombstone. The number of the
+    /// session is not reused.
     ///
     /// The cases of the session stay in the store: they are small, other sessions share them, and a
     /// session that is being recorded relies on their numbers.
@@ -146,8 +147,8 @@ impl SessionInserter {
         Ok(SessionInserter { writer, waiting: Vec::new() })
     }
 
-    /// Inserts what one line of an exported session holds. Collects runs until there are enough for
-    /// a batch.
+    /// Inserts the content of one line of an exported session. Collects runs until there are enough
+    /// for a batch.
     pub fn insert_item(&mut self, file: &Database, line: ParsedLine) -> anyhow::Result<()> {
         self.waiting.extend(line.run);
         if self.waiting.len() >= RUN_BATCH_SIZE {
@@ -252,7 +253,8 @@ impl Store {
         self.overviews(&self.selected_numbers(filter, usize::MAX)?)
     }
 
-    /// Returns a page of the matching sessions, oldest first. Page 0 holds the `size` newest ones.
+    /// Returns a page of the matching sessions, oldest first. Page 0 contains the `size` newest
+    /// sessions.
     ///
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.

@@ -1,7 +1,7 @@
 //! Computes the figures of a report from the results of a load.
 //!
 //! Defines what ab's terms mean (docs/reference/ab.md). Does not print. Start at
-//! [`AbFigures::from_measured`]; the methods below it hold the formulas of rates.
+//! [`AbFigures::from_measured`]; the methods below it contain the formulas for rates.
 
 use crate::ab::arguments::AbRequest;
 use speedwell_model::load::latency::{MIN_CONCURRENCY_SHARE, RequestOutcome};
@@ -91,7 +91,8 @@ impl AbFigures {
         Some(self.complete as f64 / self.elapsed_s()?)
     }
 
-    /// Returns the time per request in milliseconds, first for one client, then across all clients.
+    /// Returns two mean times per request in milliseconds: the mean for one client, and the mean
+    /// across all clients.
     pub fn time_per_request_ms(&self) -> Option<(f64, f64)> {
         let per_request_ms = self.elapsed_s()? * 1000.0 / self.complete as f64;
         (self.complete > 0).then(|| (per_request_ms * f64::from(self.concurrency), per_request_ms))
@@ -115,10 +116,10 @@ impl AbFigures {
         (self.elapsed_ns > 0).then(|| sum_ns / self.elapsed_ns as f64)
     }
 
-    /// Whether clearly fewer requests were in flight than requested. Tolerates the start and the
-    /// end of the test, when clients come and go one by one for about the length of one request.
-    /// Returns `false` if requests failed, or if the test is so short that its start is a large
-    /// part of it.
+    /// Whether clearly fewer requests were in flight than requested. At the start and at the end of
+    /// the test, clients start and stop one by one; this is tolerated for about the duration of one
+    /// request. Returns `false` if requests failed, or if the test is so short that its start is a
+    /// large part of it.
     pub fn lacks_concurrency(&self) -> bool {
         if self.failures != FailureCounts::default() || self.elapsed_ns < SHORT_TEST_NS {
             return false;

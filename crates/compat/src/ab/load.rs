@@ -107,7 +107,7 @@ fn build_target(request: &AbRequest, url: &AbUrl) -> Result<LoadTarget> {
     })
 }
 
-/// Returns ab's header fields in its order.
+/// Returns the header fields that ab sends, in ab's order.
 fn build_headers(request: &AbRequest, url: &AbUrl, body: Option<&[u8]>) -> Vec<(String, Vec<u8>)> {
     let header = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
     let mut headers = Vec::new();

@@ -37,8 +37,8 @@ fn table_headings(tables: &BenchstatTables, index: usize) -> Vec<String> {
     lines
 }
 
-/// Returns where the cells of column `index` start. The first column takes `cells` cells, and each
-/// further column takes twice as many.
+/// Returns the position of the first cell of column `index`. The first column has `cells` cells.
+/// Each further column has twice as many, because it also contains a comparison with the first.
 fn column_start(index: usize, cells: usize) -> usize {
     match index {
         0 => 1,
@@ -46,7 +46,7 @@ fn column_start(index: usize, cells: usize) -> usize {
     }
 }
 
-/// Numbered remarks.
+/// The remarks below a table. The number of a remark is its index plus 1.
 #[derive(Default)]
 struct NumberedRemarks(Vec<String>);
 
@@ -112,7 +112,8 @@ fn table_text(tables: &BenchstatTables, table: &BenchstatTable) -> String {
     text
 }
 
-/// Adds the column names, level by level, and the units.
+/// Adds the column names, with a row for each field of the column projection, and then a row of
+/// units.
 fn add_column_names(tables: &BenchstatTables, table: &BenchstatTable, layout: &mut TextLayout) {
     let count = table.columns.len();
     let edge = column_start(count, 3);

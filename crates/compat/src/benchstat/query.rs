@@ -50,7 +50,7 @@ pub enum PartOrder {
     First,
     /// Alphabetical.
     Alpha,
-    /// Numeric, with unit prefixes.
+    /// Numeric. A number may have a unit prefix, as in `4k` or `16KiB`.
     Number,
     /// In the order of this list; results with other values are excluded.
     Fixed(Vec<String>),
@@ -78,7 +78,7 @@ impl<'a> QueryLexer<'a> {
         QueryLexer { text, position: 0 }
     }
 
-    /// Returns a syntax error with a mark below its position.
+    /// Returns a syntax error: the reason, the expression, and a `^` below the current position.
     fn fail<T>(&self, reason: &str) -> Result<T, String> {
         let before = self.text.char_indices().take_while(|(byte, _)| *byte < self.position);
         let mark_column = before.count();

@@ -1,8 +1,8 @@
 //! Parses the command line of `compare.py`.
 //!
 //! Follows the rules of Python's argparse: long options may be abbreviated, values may follow `=`
-//! or a space, and everything after the inputs is passed to the measured programs. Does not know
-//! what an input is. Start at [`ComparePyCommand::parse`].
+//! or a space, and everything after the inputs is passed to the measured programs. Does not check
+//! whether an input is a result file or a program. Start at [`ComparePyCommand::parse`].
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub struct ComparePyRequest {
     pub inputs: [String; 2],
     /// Filter of each input; `None` in the mode `benchmarks`.
     pub filters: Option<[String; 2]>,
-    /// Whether both sides come from one input.
+    /// Whether baseline and contender come from the same input, as in the mode `filters`.
     pub is_one_input: bool,
     /// `-a`.
     pub aggregates_only: bool,

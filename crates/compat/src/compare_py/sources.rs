@@ -211,7 +211,7 @@ pub struct SideInput {
 #[derive(Debug)]
 pub enum Kind {
     Results(ResultFile),
-    /// A program, by a path that contains a slash.
+    /// Path of a program. It contains a slash, so that the program is not searched for in `PATH`.
     Program(PathBuf),
 }
 

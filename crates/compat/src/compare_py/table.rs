@@ -2,8 +2,9 @@
 //! [`ComparisonRules::Sound`] requires a different text, width or color.
 //!
 //! Decides the widths, order and colors of the table's parts. Does not know where the figures come
-//! from. Start at [`ComparisonTable::write`]. [`write_json`] writes the comparison as JSON, and
-//! [`warning_sentences`] and its neighbors the messages that `compare.py` itself does not have.
+//! from. Start at [`ComparisonTable::write`]. [`write_json`] writes the comparison as JSON.
+//! [`warning_sentences`] and the functions after it return messages that `compare.py` itself does
+//! not print.
 
 use crate::compare_py::figures::{
     ComparedPair, ComparedRow, ComparedSide, ComparisonRules, RELIABLE_TEST_ENTRIES, TimePair,
@@ -172,8 +173,9 @@ impl ComparisonTable<'_> {
         }
     }
 
-    /// Returns the color of a p value. Under the rules [`ComparisonRules::Sound`], NaN counts as
-    /// not significant. In `compare.py`, it counts as significant.
+    /// Returns the color of a p value. Under the rules [`ComparisonRules::Sound`], NaN has the
+    /// color of a p value that is not significant. In `compare.py`, it has the color of a
+    /// significant p value.
     fn p_color(&self, p: f64) -> &'static str {
         if p >= self.alpha || (p.is_nan() && self.rules == ComparisonRules::Sound) {
             RED

@@ -413,7 +413,7 @@ mod tests {
     #[test]
     fn more_workers_than_processors_cause_no_disturbance_warning() {
         let alone = disturbance_warning(&taken(1), &request()).unwrap();
-        assert!(alone.contains("takes 10.0 times as long"), "{alone}");
+        assert!(alone.contains("take on average 10.0 times as long"), "{alone}");
         assert_eq!(disturbance_warning(&taken(100_000), &request()), None);
     }
 

@@ -25,7 +25,7 @@ pub struct SnippetSamples {
     pub workers: u32,
     /// Results of each visit. A visit takes one or more samples without a pause.
     pub visits: Vec<SnippetTiming>,
-    /// Longest delay of a sample's end, in nanoseconds.
+    /// Longest time by which a sample ended later than planned, in nanoseconds.
     pub late_ns: f64,
 }
 
@@ -188,8 +188,8 @@ pub fn sample_unit(request: &ErlperfRequest) -> SampleUnit {
     }
 }
 
-/// Maximum number of passes with the same number of workers. A second pass takes place only if this
-/// number of workers may be as good as the best.
+/// Maximum number of passes with the same number of workers. A number of workers is measured again
+/// only if it may be as good as the best.
 const MAX_PASSES: u32 = 3;
 
 #[derive(Debug, Clone)]

@@ -32,11 +32,12 @@ const SHORT_TIME_S: f64 = 5e-3;
 /// distribution; one standard deviation is 1.4826 median absolute deviations.
 const OUTLIER_SCORE: f64 = 1.4826 * 10.0;
 
-/// Error rate of the comparison, over all commands together.
+/// Maximum probability that the comparison, over all commands together, reports a difference that
+/// does not exist.
 const ALPHA: f64 = 0.05;
 
-/// Two commands count as the same if the whole interval of their ratio differs from 1 by less than
-/// this.
+/// Two commands are reported as the same if no value in the confidence interval of their ratio
+/// differs from 1 by more than this.
 const SAME_RATIO_TOLERANCE: f64 = 0.02;
 
 /// Terminal colors and styles.
@@ -69,7 +70,7 @@ impl ReportLook {
     }
 }
 
-/// Formats the first line of a command.
+/// Formats the line above the figures of a command. `number` is the index of the command.
 pub fn format_heading(number: usize, title: &str, look: ReportLook) -> String {
     let (word, number) = ("Benchmark ", (number + 1).to_string());
     let (word, number) =
@@ -260,7 +261,8 @@ fn compare_by_test(
     }
     let p_values: Vec<f64> = rows.iter().filter_map(|row| Some(row.test.as_ref()?.p)).collect();
     // Holm's correction tests each p value against a limit of its own. The intervals all use the
-    // strictest of these limits, so that no interval claims more than its p value.
+    // strictest of these limits, so that an interval excludes a ratio of 1 only if its p value is
+    // significant.
     let limit = ALPHA / p_values.len().max(1) as f64;
     let mut adjusted = adjust_holm(&p_values).into_iter();
     let title = look.paint(&base.title, &[TextStyle::Cyan]);
@@ -438,7 +440,7 @@ pub fn format_export(
 pub fn replace_file(file: &str, text: &str) -> io::Result<()> {
     let path = Path::new(file);
     let old_metadata = fs::symlink_metadata(path);
-    // Only a regular file is replaced. A link, a terminal or a pipe is written to.
+    // Only a regular file is replaced. A link, a terminal or a pipe is opened and written to.
     let temporary = match old_metadata.as_ref().map(Metadata::is_file) {
         Ok(true) => path.file_name().map(|name| {
             let name = format!(".{}.{}", name.to_string_lossy(), std::process::id());
@@ -528,7 +530,7 @@ fn quote_csv(text: &str) -> String {
     }
 }
 
-/// The tables.
+/// Formats tables in Markdown, AsciiDoc and Org.
 impl ExportKind {
     fn format_table(self, rows: &[RelativeFigures<'_>], unit: TimeUnit) -> String {
         let symbol = unit.symbol();

@@ -92,7 +92,7 @@ fn is_processor_list(list: &str) -> bool {
 pub struct CommandLine {
     /// Name of the original script.
     pub tool: &'static str,
-    /// What the original script prints for an invalid command line.
+    /// Usage text that the original script prints for an invalid command line.
     pub usage: &'static str,
     /// Additional text of `--help`: the options that only the drop-in has.
     pub further_usage: &'static str,

@@ -40,8 +40,7 @@ impl Experiment {
         }
         let variant = &self.variants[super::variant::find_variant(&self.variants, variant)?];
         if group.kind == GroupKind::Load {
-            let current = |name: &str| std::env::var(name).ok();
-            let variant = self.harness_variant(&variant.name, &current)?;
+            let variant = self.harness_variant(&variant.name, &|name| std::env::var(name).ok())?;
             return self.load_assignment(group, case, &variant, None);
         }
         let sections = group.sections_of(case);
@@ -75,9 +74,9 @@ impl Experiment {
             refuse_server_keys(&target_part, group)?;
             TargetWork::Command
         };
-        let is_placed = self.place.is_some();
         let services = (self.services.iter()).map(|service| {
-            service.resolve(&placeholders, (&self.root, is_placed), self.plan.timeout)
+            let site = (&*self.root, self.place.is_some());
+            service.resolve(&placeholders, site, self.plan.timeout)
         });
         let proofs = load::resolve_proofs(&patch_part, &target.directory, is_server)?;
         Ok(RunAssignment {

@@ -1,8 +1,9 @@
 //! Diagnoses files that cannot be read: wrong encoding, no results, or output formatted for people.
 //!
-//! Decides what a message says about such a file, and how the user can get a readable one. Imports
-//! use this module, and so do the commands that replace other tools. Start at [`strip_bom`] for
-//! bytes that should be text, and at [`UnreadableFile::diagnose`] for bytes of an unknown format.
+//! Decides how messages describe such a file, and which hint they give for getting a readable one.
+//! Imports use this module, and so do the commands that replace other tools. Start at [`strip_bom`]
+//! for bytes that should be text, and at [`UnreadableFile::diagnose`] for bytes of an unknown
+//! format.
 
 use super::file_beginning;
 use anyhow::{Result, bail};

@@ -237,7 +237,7 @@ fn is_new_parameter(key: &str, values: &[(String, ParameterValue)]) -> bool {
 ///
 /// Go's `testing` package appends `-N` to the name of a result unless N is 1, but `gzip-6` may also
 /// be the name of a sub-benchmark. With `-v`, Go prints the name without GOMAXPROCS before the
-/// result, which resolves the ambiguity. Otherwise, a number counts as GOMAXPROCS only if every
+/// result, which resolves the ambiguity. Otherwise, a number is taken as GOMAXPROCS only if every
 /// benchmark of the package was measured with this number. If the names are `X`, `X-2` and `X-4`
 /// (`-cpu 1,2,4`), 2 and 4 are GOMAXPROCS; if they are `gzip`, `gzip-6` and `none`, 6 is not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

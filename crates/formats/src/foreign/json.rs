@@ -39,7 +39,8 @@ fn find_keys(bytes: &[u8]) -> Vec<(u32, &[u8])> {
     found
 }
 
-/// A file whose format is being detected. Caches what several detectors need.
+/// A file whose format is being detected. Caches the keys near its beginning, because several
+/// detectors need them.
 #[derive(Debug)]
 pub struct JsonContent<'a> {
     /// Content of the file, or its beginning, unpacked and without byte order mark.

@@ -60,8 +60,8 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec
     Ok(sessions)
 }
 
-/// Returns whether two tables belong to the same group: they hold different metrics of the same
-/// cases and variants.
+/// Returns whether two tables belong to the same group. The tables of a group contain different
+/// metrics of the same cases and variants.
 fn is_same_group(first: &FigureTable, second: &FigureTable) -> bool {
     let columns =
         |table: &FigureTable| -> HashSet<String> { table.columns.iter().cloned().collect() };

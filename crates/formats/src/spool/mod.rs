@@ -1,7 +1,7 @@
 //! The spool: the line-oriented log that a fleet machine writes while it measures.
 //!
 //! A shard is the unit of work that is sent to a machine. Each attempt at a shard writes a spool of
-//! its own, which is read while it grows. Only complete blocks count. The last line of a block
+//! its own, which is read while it grows. Only complete blocks are used. The last line of a block
 //! carries the checksum of the block's lines, and the whole block is synced to disk before the next
 //! run starts. Lines that are torn or damaged, or that do not belong to the shard, are dropped and
 //! reported. Start at [`SpoolWriter`] and [`SpoolReader`].
@@ -100,7 +100,7 @@ struct BlockTrailer {
 #[derive(PartialEq, Serialize, Deserialize)]
 struct DecisionLine {
     job: u32,
-    /// Last block of the case in this spool; absent if earlier attempts settled the case.
+    /// Last block of the case in this spool; absent if the spool contains no block of the case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     after: Option<u32>,
     saved: usize,
@@ -143,7 +143,7 @@ pub struct AttemptEnd {
     /// of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<u32>,
-    /// Why part of the shard was not measured; `None` if the whole shard was measured.
+    /// Reason why part of the shard was not measured; `None` if the whole shard was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -204,7 +204,8 @@ impl SpoolWriter {
         };
         spool.buffer_line(&SpoolLine::Spool(Box::new(header)))?;
         spool.flush_lines()?;
-        // Block checksums cover only the lines of blocks, so the header does not count.
+        // Restart the checksum: the checksum of a block covers only the lines of the block, not the
+        // header of the spool.
         spool.crc = crc32fast::Hasher::new();
         Ok(spool)
     }
@@ -217,9 +218,9 @@ impl SpoolWriter {
         self.write_line(&SpoolLine::Warning(Cow::Borrowed(sentence)))
     }
 
-    /// Ends the spool. `reason` says why part of the shard was not measured; `None` if the whole
-    /// shard was measured. An `.ended` file, created atomically next to the spool, marks the spool
-    /// as complete.
+    /// Ends the spool. `reason` is the reason why part of the shard was not measured; `None` if the
+    /// whole shard was measured. An `.ended` file, created atomically next to the spool, marks the
+    /// spool as complete.
     ///
     /// # Errors
     /// Fails if the file cannot be written.

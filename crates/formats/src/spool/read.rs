@@ -30,7 +30,7 @@ pub enum SpoolItem {
     Decided {
         /// Index of the case in the plan.
         job: u32,
-        /// Last block of the case in this attempt; `None` if earlier attempts settled the case.
+        /// Last block of the case in this spool; `None` if the spool contains no block of the case.
         after: Option<u32>,
         /// Number of planned runs that the decision made unnecessary.
         saved: usize,

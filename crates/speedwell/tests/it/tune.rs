@@ -299,7 +299,7 @@ fn a_command_is_not_executed_if_no_setting_can_be_changed() {
     machine.write_setting("/sys/hypervisor/type", "xen");
     let answer = machine.tune(&["--", "echo", "executed"]).expect_status(1);
     assert!(!answer.stdout.contains("executed"));
-    answer.expect_stdout(&["left to the host (hypervisor xen)"]);
+    answer.expect_stdout(&["controlled by the host (hypervisor xen)"]);
     machine.tune(&["--dry-run"]).expect_status(1);
 }
 

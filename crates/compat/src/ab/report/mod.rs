@@ -1,9 +1,9 @@
 //! Builds the contents of a report, and writes it in ab's layout.
 //!
-//! Decides which of ab's lines appear, and their order. They are printed as text, or with `-w` as an
-//! HTML table with the attributes of `-x`, `-y` and `-z`. These are written as typed, because they
-//! are the user's own HTML; text from the server is escaped, unlike in ab. TLS is described in the
-//! OpenSSL terms that ab prints. Start at [`write_text`] and [`write_html`].
+//! Decides which of ab's lines appear, and their order. They are printed as text, or with `-w` as
+//! an HTML table with the attributes of `-x`, `-y` and `-z`. The attributes are written as typed,
+//! because they are the user's own HTML. Text from the server is escaped, unlike in ab. TLS is
+//! described in the OpenSSL terms that ab prints. Start at [`write_text`] and [`write_html`].
 
 use crate::ab::arguments::{AbRequest, HtmlAttributes};
 use crate::ab::figures::{AbFigures, PERCENTS, RequestTiming, RequestTimings, TimeSelector};

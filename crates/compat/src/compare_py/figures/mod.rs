@@ -1,10 +1,11 @@
 //! Computes the figures of google/benchmark's `compare.py`: changes, the p value of the
 //! Mann-Whitney test, geometric means.
 //!
-//! Decides which entries of the two sides are compared and which figures are computed. Other
-//! modules decide the order of files, the text and the colors. Verdicts of `analysis` are not used,
-//! because this table shows what `compare.py` shows. [`ComparedSide`] filters, sorts and renames
-//! the entries of one side first, as `compare.py` does. Start at [`compare_entries`].
+//! Decides which entries of the two sides (baseline and candidate) are compared, and which figures
+//! are computed. Other modules decide the order of files, the text and the colors. Verdicts of
+//! `analysis` are not used, because this table shows what `compare.py` shows. [`ComparedSide`]
+//! filters, sorts and renames the entries of one side first, as `compare.py` does. Start at
+//! [`compare_entries`].
 
 use anyhow::{Result, anyhow};
 use indexmap::IndexMap;
@@ -26,9 +27,9 @@ pub enum ComparisonRules {
     /// These cases are corrected. Entries without a result are omitted, units are converted, the
     /// geometric mean covers only entries that both sides have, and a change from 0 is undefined.
     Sound,
-    /// These cases are treated as in `compare.py`. An entry without a result counts as a time of 0,
-    /// entries with other units are dropped silently, the geometric mean covers all entries, and a
-    /// change from 0 is +2.
+    /// These cases are treated as in `compare.py`. The time of an entry without a result is taken
+    /// as 0, entries with other units are dropped silently, the geometric mean covers all entries,
+    /// and a change from 0 is +2.
     Original,
 }
 
@@ -89,7 +90,7 @@ pub struct ComparedRow<'e> {
     pub first: &'e GoogleBenchmarkEntry<'e>,
     /// Unit of all times.
     pub unit: &'e str,
-    /// One for each repetition that both sides have.
+    /// One pair for each repetition that both sides have.
     pub pairs: Vec<ComparedPair>,
     /// Test, if requested and if there are enough entries.
     pub u_test: Option<UTest>,
@@ -104,9 +105,10 @@ pub struct UTestTable<'e> {
     pub geomean: Option<ComparedPair>,
     /// Number of repetitions excluded from the geometric means.
     pub not_in_geomean: usize,
-    /// Names that only one side has, by side.
+    /// Names that only the baseline has, and names that only the candidate has.
     pub unmatched: [Vec<&'e str>; 2],
-    /// Failed or skipped entries, by side; empty under the rules of `compare.py`.
+    /// Failed or skipped entries of the baseline, and those of the candidate; both empty under
+    /// [`ComparisonRules::Original`].
     pub without_result: [Vec<&'e GoogleBenchmarkEntry<'e>>; 2],
     /// Names whose units cannot be converted into each other.
     pub odd_units: Vec<&'e str>,
@@ -138,7 +140,7 @@ pub fn compare_entries<'e>(
         if let Some(side) = (0..2).find(|side| !group.is_known[1 - side]) {
             table.unmatched[side].push(name);
         }
-        // Names without times are left out: their entries are coefficients of a fit.
+        // Names without times are left out: their entries are the coefficients of a complexity fit.
         let Some((first, unit)) = group.reference_entry().filter(|_| group.is_shared()) else {
             continue;
         };
@@ -245,7 +247,7 @@ fn geometric_means<'e>(
         }
         (count > 0).then(|| logs.map_times(|sum| (sum / count as f64).exp()))
     });
-    // A mean that is NaN counts as nonzero, because `compare.py` shows it.
+    // A mean that is NaN passes this check, because `compare.py` shows it.
     let is_nonzero = |mean: &TimePair<f64>| mean.real != 0.0 || mean.cpu != 0.0;
     let pair = match means {
         [Some(baseline), Some(candidate)] if is_nonzero(&baseline) && is_nonzero(&candidate) => {
@@ -321,7 +323,7 @@ fn entry_times(entry: &GoogleBenchmarkEntry<'_>) -> Option<TimePair<f64>> {
     Some(TimePair { real: entry.real_time?, cpu: entry.cpu_time? })
 }
 
-/// How the entries of a side are chosen.
+/// Filters that choose the entries of a side.
 #[derive(Debug, Default)]
 pub struct EntryChoice<'f> {
     /// Filter for the entries of a result file. The filter is matched against names without the
@@ -438,8 +440,8 @@ impl NameFilter {
         self.regex.is_match(name) != self.is_negated
     }
 
-    /// Replaces every match in a name. An empty match right after another match counts, as in
-    /// Python since 3.7.
+    /// Replaces every match in a name. An empty match right after another match is replaced as
+    /// well, as in Python since 3.7.
     pub fn replace_matches(&self, name: &str, replacement: &str) -> String {
         let mut replaced = String::with_capacity(name.len() + replacement.len());
         let (mut copied, mut search_start) = (0, 0);

@@ -1,11 +1,12 @@
 //! Builds erlperf's tables: the columns of a report, their widths, and the contents of their cells.
 //!
 //! Statistics follow erlperf's definitions: median and 99th percentile are elements of the sorted
-//! samples and are never interpolated. For at most 50 samples, the 99th percentile is therefore the
-//! maximum. A number is stated in a larger unit only if it exceeds 100 of this unit. Labels are
-//! aligned by display width, and stay distinct if they are truncated. This module knows nothing
-//! about how figures were measured. Start at [`SnippetTable::write`], at [`build_document`] for
-//! Markdown, CSV, JSON and HTML, and at [`write_session`] for `speedwell eval --style erlperf`.
+//! samples and are never interpolated. Their ranks are rounded to whole numbers, so for at most 50
+//! samples, the 99th percentile is the maximum. A number is stated in a larger unit only if it
+//! exceeds 100 of this unit. Labels are aligned by display width, and stay distinct if they are
+//! truncated. This module knows nothing about how figures were measured. Start at
+//! [`SnippetTable::write`], at [`build_document`] for Markdown, CSV, JSON and HTML, and at
+//! [`write_session`] for `speedwell eval --style erlperf`.
 
 use crate::console::terminal_columns;
 use speedwell_adapters::ProtocolMessage;

@@ -148,8 +148,8 @@ pub fn metric_for_name(name: &str) -> Metric {
 }
 
 /// Keys that are read separately or are irrelevant for comparisons. Any other key whose value is a
-/// string becomes a fact, because the library writes custom context (`--benchmark_context`) next to
-/// its own keys.
+/// string is stored as a fact of the environment, because the library writes custom context
+/// (`--benchmark_context`) next to its own keys.
 const NON_FACT_KEYS: [&str; 3] = ["date", "host_name", "executable"];
 
 /// Returns the environment of the measurement, with the executable as the program of `variant`.

@@ -47,7 +47,8 @@ pub fn recognizes(beginning: &str) -> bool {
 }
 
 /// Parses the output. The weight of a stack is the sum of the weights of its samples: nanoseconds
-/// for clock events, otherwise numbers of events. A sample without a weight counts as 1.
+/// for clock events, otherwise numbers of events. A sample for which no weight is stated has the
+/// weight 1.
 ///
 /// # Errors
 /// Fails if reading fails, or there is no sample.

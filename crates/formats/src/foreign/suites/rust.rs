@@ -117,7 +117,7 @@ pub fn read_divan(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
             Some(columns) => columns.split_line(line, tail),
             None => (tail.trim(), None),
         };
-        // Rows below a benchmark's row hold rates and allocations, and have no name.
+        // Rows below a benchmark's row contain rates and allocations, and have no name.
         if name.is_empty() || depth > path.len() {
             continue;
         }
@@ -252,7 +252,7 @@ mod tests {
         let samples = &found[0].samples;
         assert_eq!((samples[0].value, samples[1].value), (5.0, 4.5));
         assert_eq!((samples[1].iterations, samples[1].elapsed_ns), (Some(20.0), Some(90)));
-        let error_message = |text: &str| read_criterion(text).unwrap_err().to_string();
+        let error_message = |text: &str| read_criterion(text.as_bytes()).unwrap_err().to_string();
         assert_eq!(
             error_message(r#"{"iters":[1],"times":[]}"#),
             "'iters' has length 1, but 'times' has length 0"

@@ -209,7 +209,7 @@ fn an_absent_setting_is_reported_as_missing_or_left_to_the_host() {
         assert_eq!(note(&folder), "not on this machine", "{knob}");
         fs::create_dir_all(folder.resolve("/sys/hypervisor")).unwrap();
         fs::write(folder.resolve("/sys/hypervisor/type"), "xen").unwrap();
-        assert_eq!(note(&folder), "left to the host (hypervisor xen)", "{knob}");
+        assert_eq!(note(&folder), "controlled by the host (hypervisor xen)", "{knob}");
     }
 }
 
@@ -238,7 +238,8 @@ fn settings_that_may_not_be_written_are_detected_without_writing() {
 
 #[test]
 fn settings_refused_by_the_device_are_reported_and_not_recorded() {
-    for (says, words) in [("EIO", "the device cannot do it"), ("EBUSY", "in use by something else")]
+    for (says, words) in
+        [("EIO", "the device does not support it"), ("EBUSY", "in use by something else")]
     {
         for knob in knobs_of_files() {
             let folder = answering(knob, says);
@@ -261,7 +262,7 @@ fn one_interrupt_that_cannot_be_moved_does_not_hinder_the_others() {
     fs::write(folder.resolve("/answers"), "/proc/irq/24/smp_affinity_list EIO\n").unwrap();
     let state = turn(&folder, "irq");
     assert_eq!(state.outcome, KnobOutcome::Set);
-    assert_eq!(state.note, "1 of 3 settings: the device cannot do it");
+    assert_eq!(state.note, "1 of 3 settings: the device does not support it");
     let value_of = |path| machine(&folder).current_value(path).unwrap();
     assert_eq!(value_of("/proc/irq/24/smp_affinity_list"), "0-3");
     assert_eq!(value_of("/proc/irq/25/smp_affinity_list"), "0-1");
@@ -525,7 +526,7 @@ fn settings_that_cannot_be_restored_stay_in_the_journal() {
     let machine = machine(&folder);
     let lock = TuneLock::acquire(&machine).unwrap();
     let restored = lock.current_journal().unwrap().unwrap().restore_all(&lock, false).unwrap();
-    let refused = RestoreOutcome::Refused("the device cannot do it".into());
+    let refused = RestoreOutcome::Refused("the device does not support it".into());
     assert_eq!(restored[0].outcome, refused);
     assert_eq!(lock.current_journal().unwrap().unwrap().entries.len(), 1);
 }

@@ -301,7 +301,7 @@ mod tests {
         ]);
         let machine = TunableMachine::open(folder.0.path(), None).unwrap();
         let error = machine.write_setting("/a", SettingChange::Value("2")).unwrap_err();
-        assert_eq!(machine.explain_refusal(&error), "the device cannot do it");
+        assert_eq!(machine.explain_refusal(&error), "the device does not support it");
         machine.write_setting("/b", SettingChange::Value("isolated")).unwrap();
         assert_eq!(machine.current_value("/b").unwrap(), "isolated invalid (no cpu)");
         machine.write_setting("/c", SettingChange::Value("2")).unwrap();

@@ -16,7 +16,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// How long to try to reconnect to a lost server when waiting does no harm.
+/// How long to try to reconnect to a lost server, unless a viewer is waiting for a page.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The same limit for a page request: the viewer is waiting, and can reload.
 const VIEWER_RECONNECT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -257,7 +257,7 @@ impl PostgresConnection {
     }
 }
 
-/// The tables and the schemas of projects.
+/// Manages the tables, and the database schemas of projects.
 impl PostgresConnection {
     /// Determines the owner of the tables in the schema of the connection.
     ///
@@ -291,8 +291,8 @@ impl PostgresConnection {
         self.with_client(|client| Ok(client.batch_execute(&statement)?))
     }
 
-    /// Applies all missing steps in one transaction. If several programs start at once, only one
-    /// applies them.
+    /// Applies all missing schema steps in one transaction. If several programs start at once, only
+    /// one applies them.
     pub(in crate::database) fn migrate(&self, steps: &[SchemaStep]) -> Result<(), Error> {
         self.with_client(|client| {
             let mut change = client.transaction()?;
