@@ -86,7 +86,7 @@ pub fn warn_uncalibrated(machine: &Environment, calibration: &NoiseCalibration) 
     let host = machine.host.as_deref().unwrap_or("unknown");
     (!calibration.is_in_range()).then(|| {
         format!(
-            "The machine '{host}' is not calibrated: @{} found {} in {} A/A comparisons, \
+            "The machine '{host}' is not calibrated: @{} found {} in {} comparisons of the same thing, \
              where {} to {} are expected; {effect}.",
             calibration.session,
             format_count(calibration.false_alarms as usize, "false alarm", "false alarms"),

@@ -185,10 +185,10 @@ fn tuned_headline(spreads: &[SpreadChange]) -> String {
     match (number("less"), number("more")) {
         _ if spreads.is_empty() => "nothing was compared".into(),
         (0, 0) => format!(
-            "after tuning, repeated runs differ from each other as much as before, as far as {cases} can show."
+            "after tuning, runs of the same thing differ as much as before, as far as {cases} can show."
         ),
         (fewer_cases, noisier_cases) => format!(
-            "after tuning, repeated runs differ less from each other in {fewer_cases} and more in \
+            "after tuning, runs of the same thing differ less in {fewer_cases} and more in \
              {noisier_cases} of {cases}."
         ),
     }
@@ -261,7 +261,7 @@ fn unknown_headline(found: &CalibrationFindings) -> String {
 
 fn alarms_text(counts: &NoiseCalibration) -> String {
     format!(
-        "{} in {} of a case with itself",
+        "{} in {} of the same thing",
         format_count(counts.false_alarms as usize, "false alarm", "false alarms"),
         format_count(counts.comparisons as usize, "comparison", "comparisons"),
     )

@@ -75,7 +75,7 @@ fn direction_word(metric: &Metric, is_more: bool) -> &'static str {
 pub fn report_identical() -> Document {
     let mut document = Document::new("confirmation");
     document.push_headline(
-        "refuted: both programs are the same file; any difference comes from the data, the machine or the environment",
+        "refuted: both programs are the same file; check data, machine and environment",
     );
     document
 }

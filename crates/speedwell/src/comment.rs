@@ -83,7 +83,7 @@ pub struct CommentArgs {
     /// Read the token from this file, not from the environment
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Print the comment instead of posting it
+    /// Print what would change, and why, without changing it
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]

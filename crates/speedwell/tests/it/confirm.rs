@@ -46,7 +46,7 @@ fn unchanged_programs_are_refuted_and_identical_files_are_not_measured() {
     let Some(same) = repository("100", "") else {
         return;
     };
-    let sentence = "refuted: both programs are the same file; any difference comes from the data, the machine or the environment";
+    let sentence = "refuted: both programs are the same file; check data, machine and environment";
     confirm(&same, &[]).expect_status(1).expect_stdout(&[sentence]);
     let sessions = same.run(&["history", "--format", "csv"]).stdout;
     assert_eq!(sessions.lines().count(), 1, "{sessions}");
