@@ -407,8 +407,8 @@ fn label_assignments(baseline: usize, candidate: usize) -> f64 {
     factors.product::<f64>()
 }
 
-/// Maximum number of comparisons that can be corrected together by Holm's method with at least one
-/// of them still decidable, if the tests cannot give p values below `smallest_p`.
+/// Maximum number of comparisons for which Holm's method can still find a difference, if the tests
+/// cannot give p values below `smallest_p`.
 pub(super) fn most_comparisons(smallest_p: f64, alpha: f64) -> usize {
     (alpha / smallest_p * (1.0 + 1e-9)).floor() as usize
 }

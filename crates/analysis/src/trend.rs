@@ -14,7 +14,7 @@ use speedwell_stats::describe::median;
 use speedwell_stats::interval::{Interval, median_binomial};
 use speedwell_stats::trend::{
     self as search, ChangeDetector, ChangeEvidence, ChangeShape, FIRST_SUSPICION, LogMeasurement,
-    TooManyNonPositive, TrendSeries,
+    TooManyUnusableValues, TrendSeries,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::f64::consts::FRAC_PI_2;
@@ -81,7 +81,7 @@ pub enum TrendSearch {
     /// There are too few points: this many more are needed before a change can be suspected.
     TooShort(usize),
     /// Too many values are negative or not finite.
-    Impossible(TooManyNonPositive),
+    Impossible(TooManyUnusableValues),
 }
 
 /// A series over the revisions of a branch, with the results of the search for changes.

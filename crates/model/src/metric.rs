@@ -41,8 +41,8 @@ impl Metric {
     /// Time that one worker needs for an iteration at the 5th percentile of batches.
     pub const TIME_P5: &'static str = "time_p5";
 
-    /// Processor time per iteration over all workers: the part of [`Metric::TIME`] that was spent
-    /// working.
+    /// Processor time of all workers, divided by their iterations. Unlike [`Metric::TIME`], it
+    /// excludes waiting.
     pub const CPU_TIME: &'static str = "cpu_time";
 
     /// Instructions per iteration.

@@ -22,7 +22,7 @@
 //! assert_eq!((changes[0].before, changes[0].after), (19, 20));
 //! assert_eq!(changes[0].evidence, ChangeEvidence::Found { seen: 27 });
 //! assert!((changes[0].size.ratio - 1.05).abs() < 0.005);
-//! # Ok::<(), speedwell_stats::trend::TooManyNonPositive>(())
+//! # Ok::<(), speedwell_stats::trend::TooManyUnusableValues>(())
 //! ```
 
 mod detector;
@@ -34,8 +34,8 @@ pub use detector::{
 };
 pub use scan::{ChangeShape, ChangeSize, exact_deviate, machine_swap};
 pub use series::{
-    LogMeasurement, MeasuredPoint, TooManyNonPositive, TrendSeries, between_sessions, first_beyond,
-    weighted_level,
+    LogMeasurement, MeasuredPoint, TooManyUnusableValues, TrendSeries, between_sessions,
+    first_beyond, weighted_level,
 };
 
 /// Finds all changes of a series, oldest first. `points` must be in the order of the revisions, and
@@ -43,8 +43,10 @@ pub use series::{
 ///
 /// # Errors
 ///
-/// Fails if more than one value in ten is negative or not finite.
-pub fn find_changes(points: &[MeasuredPoint]) -> Result<Vec<DetectedChange>, TooManyNonPositive> {
+/// Fails if more than one value in ten is negative or not finite; zero is allowed.
+pub fn find_changes(
+    points: &[MeasuredPoint],
+) -> Result<Vec<DetectedChange>, TooManyUnusableValues> {
     let series = TrendSeries::new(points)?;
     let mut walk = ChangeDetector::default();
     walk.process_series(&series);

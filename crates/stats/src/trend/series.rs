@@ -28,7 +28,7 @@ pub struct MeasuredPoint {
 #[error(
     "{left_out} of {points} values are negative or not finite; a trend search allows at most one in ten"
 )]
-pub struct TooManyNonPositive {
+pub struct TooManyUnusableValues {
     /// Number of values that are negative, infinite, or NaN.
     pub left_out: usize,
     /// Number of all values.
@@ -60,7 +60,7 @@ impl TrendSeries {
     /// # Errors
     ///
     /// Fails if more than one value in ten is negative or not finite.
-    pub fn new(points: &[MeasuredPoint]) -> Result<TrendSeries, TooManyNonPositive> {
+    pub fn new(points: &[MeasuredPoint]) -> Result<TrendSeries, TooManyUnusableValues> {
         let mut series = TrendSeries::default();
         for (given_index, point) in points.iter().enumerate() {
             if point.value >= 0.0 && point.value.is_finite() {
@@ -73,7 +73,7 @@ impl TrendSeries {
         }
         let left_out = points.len() - series.len();
         if 10 * left_out > points.len() {
-            return Err(TooManyNonPositive { left_out, points: points.len() });
+            return Err(TooManyUnusableValues { left_out, points: points.len() });
         }
         Ok(series)
     }

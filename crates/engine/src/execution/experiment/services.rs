@@ -152,7 +152,8 @@ pub(super) fn stop_all(services: Vec<RunningService>, report: &mut RunReport) ->
 /// Runs services on this machine until an interrupt tells the process to stop them. Once all
 /// services are ready, calls `ready` with their addresses.
 ///
-/// # Errors Returns the stage that failed, for example because a service ended by itself.
+/// # Errors
+/// Returns the stage that failed, for example because a service ended by itself.
 pub fn run_shared_services(
     scope: &ScopedServices,
     ready: &mut dyn FnMut(&[PlaceholderValue]),
