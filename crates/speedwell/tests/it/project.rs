@@ -65,6 +65,8 @@ impl TempProject {
             .env_remove("GITHUB_ACTIONS")
             .env_remove("GITLAB_CI")
             .env("NO_COLOR", "1")
+            // Go compiles its standard library once for all tests.
+            .env("GOCACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/go"))
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());
         if let Some(db) = &self.db {

@@ -571,12 +571,7 @@ fn compare_go(repository: &TestRepository, sides: [&str; 2], more: &[&str]) -> C
         "50",
         ".",
     ];
-    let mut command = repository.command(&[&words, more].concat());
-    // Reuse compiled parts of the standard library.
-    command
-        .env("GOFLAGS", "-mod=mod")
-        .env("GOCACHE", std::env::temp_dir().join("speedwell-tests-go"));
-    CommandResult::from(command.output().unwrap())
+    repository.run(&[&words, more].concat())
 }
 
 #[test]

@@ -384,11 +384,7 @@ fn a_package_folder_of_go_is_built_and_compared_at_two_revisions() {
         .committed("more steps");
     let words = ["compare", "--old", "rev:main", "--new", "rev:HEAD", "./tiny", "-f", "Sum"];
     let short = ["-r", "2", "-n", "1", "-i", "5", "--metric", "steps/op", "--format", "json"];
-    let mut command = repository.command(&[&words[..], &short].concat());
-    // Reuse Go's compiled code.
-    let caches = Command::new("go").args(["env", "GOCACHE"]).output().unwrap();
-    command.env("GOCACHE", String::from_utf8(caches.stdout).unwrap().trim());
-    let answer = CommandResult::from(command.output().unwrap()).expect_status(0);
+    let answer = repository.run(&[&words[..], &short].concat()).expect_status(0);
     assert!(!answer.stderr.contains("no option for"), "{answer:#?}");
     let json = answer.json();
     let changes = json["changes"].as_array().unwrap().iter();
