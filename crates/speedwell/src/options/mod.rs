@@ -12,7 +12,6 @@ mod output;
 pub mod parse;
 mod run;
 mod store;
-mod variants;
 
 #[cfg(feature = "serve")]
 pub use comparison::default_threshold;
@@ -25,8 +24,8 @@ pub use fleet::{FleetArgs, FleetGeneratorArgs, find_fleet_file as fleet_file};
 pub use load::{Concurrency, LoadArgs, SearchArgs, load_mode};
 pub use output::{OutputArgs, check_outputs};
 pub use run::{
-    LayoutArgs, MeasureTask, ResultArgs, RevisionMeasuringArgs, RunArgs, SelectionArgs, StudyArgs,
-    plan_request,
+    LayoutArgs, MeasureTask, ResultArgs, RevisionMeasuringArgs, RevisionProgramArgs, RunArgs,
+    SelectionArgs, StudyArgs, VariantArgs, plan_request,
 };
 pub use speedwell_analysis::gate::FailOn;
 #[cfg(feature = "serve")]
@@ -34,4 +33,3 @@ pub use store::mark_known;
 pub use store::{
     DatabaseArgs, MachineArgs, OriginArgs, PushTarget, StoreArgs, env_variable, read_token_file,
 };
-pub use variants::{RevisionProgramArgs, VariantArgs};

@@ -1,7 +1,7 @@
 //! Implements `speedwell warmup`: finds out which processes become steady, when, and at what cost.
 //!
 //! This module handles the options. `measure.rs` plans the runs, `analysis::warmup`
-//! classifies the processes, and `session_report.rs` reports the results. Start at [`run`].
+//! classifies the processes, and `run.rs` reports the results. Start at [`run`].
 
 pub mod measure;
 
