@@ -19,7 +19,8 @@ use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DefaultLoadTool,
     DescribeRequest, NamePatterns, ProgressReporter, SourceKind, StartMode, TrialMode,
 };
-use crate::run_outcome::{describing_failure, invalid_cause};
+use crate::reported_values::invalid_cause;
+use crate::run_outcome::describing_failure;
 use anyhow::{Context as _, bail};
 use regex::{Captures, Regex};
 use speedwell_config::LazyDefinition;

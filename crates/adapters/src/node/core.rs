@@ -20,7 +20,8 @@ use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, StartMode, TrialMode,
 };
-use crate::run_outcome::{description_failure, invalid_cause, start_reason};
+use crate::reported_values::invalid_cause;
+use crate::run_outcome::{description_failure, start_reason};
 use crate::{LanguageHarness, RunOutcome, sources};
 use serde::Deserialize;
 use speedwell_machine::process::{

@@ -12,11 +12,12 @@ use super::live_harness::{
 use super::timing::parse_timing;
 use super::{build_with_layout, default_program};
 use crate::compile::CompileFailure;
+use crate::counting::{CountingInputs, perform_counted};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
 };
-use crate::protocol::{CountingInputs, perform_counted};
-use crate::run_outcome::{add_metric, harness_warnings, invalid_cause, run_failure};
+use crate::reported_values::invalid_cause;
+use crate::run_outcome::{add_metric, harness_warnings, run_failure};
 use crate::wire::EventLog;
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult};
 use speedwell_machine::process::{ProcessSpec, is_interrupt_requested, run_child, unix_time_ms};

@@ -13,7 +13,8 @@ use crate::ProgressReporter;
 use crate::cache::{self, cache_folder};
 use crate::compile::{CompileFailure, remove_unused, run_compiler};
 use crate::job::BenchmarkSource;
-use crate::run_outcome::invalid_cause;
+use crate::reported_values::invalid_cause;
+
 use serde::Deserialize;
 use speedwell_config::adapter::{BuildStep, SuiteAdapter};
 use speedwell_machine::process::{

@@ -4,7 +4,8 @@
 
 use super::registry::files_matching;
 use crate::RunResult;
-use crate::run_outcome::invalid_cause;
+use crate::reported_values::invalid_cause;
+
 use anyhow::{Context as _, Result, ensure};
 use regex::Regex;
 use speedwell_config::adapter::{AdapterKeys, GoodDirection, ResultFormat, SuiteAdapter};

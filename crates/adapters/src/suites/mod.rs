@@ -22,7 +22,8 @@ use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SuiteCase,
 };
-use crate::run_outcome::{description_failure, invalid_cause, start_reason};
+use crate::reported_values::invalid_cause;
+use crate::run_outcome::{description_failure, start_reason};
 use crate::{LanguageHarness, ProgressReporter, RunOutcome, RunResult};
 use anyhow::{Result, anyhow, bail};
 use build::BuiltProgram;
