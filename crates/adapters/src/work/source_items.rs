@@ -9,7 +9,9 @@
 //! comments begin and end. Whitespace and comments yield no tokens, because they do not change a
 //! program.
 
+use regex::Regex;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// One declaration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -471,181 +473,91 @@ impl SourceToken {
     }
 }
 
+/// Comments and literals of each language, in the order of [`SourceSyntax`]. What is not closed
+/// extends to the end of the text. A slash begins a regular expression of JavaScript only where
+/// [`may_be_expression`] says so.
+const COMMENTS_AND_LITERALS: [(&str, &[&str]); 6] = [
+    (C_COMMENT, &[DOUBLE_QUOTED, SINGLE_QUOTED, "`[^`]*`?"]),
+    // A lifetime begins like a character literal, but has no second quote.
+    (C_COMMENT, &[DOUBLE_QUOTED, r"'\\.(?:\\.?|[^'\\])*'?|'[^\\]'", RAW_STRING]),
+    (r"#[^\n]*", &[TRIPLE_QUOTED, r"'''(?:\\.|[^\\])*?(?:'''|\z)", DOUBLE_QUOTED, SINGLE_QUOTED]),
+    (C_COMMENT, &[DOUBLE_QUOTED, SINGLE_QUOTED, r"`(?:\\.?|[^`\\])*`?", EXPRESSION]),
+    (C_COMMENT, &[DOUBLE_QUOTED, SINGLE_QUOTED]),
+    (C_COMMENT, &[TRIPLE_QUOTED, DOUBLE_QUOTED, SINGLE_QUOTED]),
+];
+
+const C_COMMENT: &str = r"//[^\n]*|/\*.*?(?:\*/|\z)";
+const DOUBLE_QUOTED: &str = r#""(?:\\.?|[^"\\])*"?"#;
+const SINGLE_QUOTED: &str = r"'(?:\\.?|[^'\\])*'?";
+const TRIPLE_QUOTED: &str = r#""""(?:\\.|[^\\])*?(?:"""|\z)"#;
+const RAW_STRING: &str = r##"r"[^"]*"?|r#".*?(?:"#|\z)|r#{2}".*?(?:"#{2}|\z)"##;
+const EXPRESSION: &str = r"/(?:\\[^\n]|\[(?:\\[^\n]|[^\]\\\n])*\]|[^/\[\\\n])+/";
+
+static TOKEN_PATTERNS: LazyLock<Vec<Option<Regex>>> = LazyLock::new(|| {
+    let pattern = |(comment, literals): &(&str, &[&str])| {
+        let literals = literals.join("|");
+        format!(r"^(?s:(?P<comment>{comment})|(?P<literal>{literals})|(?P<word>[\w$]+)|.)")
+    };
+    COMMENTS_AND_LITERALS.iter().map(|syntax| Regex::new(&pattern(syntax)).ok()).collect()
+});
+
 /// Tokenizes source code.
 pub fn tokenize(text: &str, syntax: SourceSyntax) -> Vec<SourceToken> {
-    let mut reader = TokenReader { text, syntax, offset: 0, column: Some(0), tokens: Vec::new() };
-    while let Some(next) = reader.remaining().chars().next() {
-        reader.read_token(next);
-    }
-    reader.tokens
-}
-
-struct TokenReader<'t> {
-    text: &'t str,
-    syntax: SourceSyntax,
-    offset: usize,
-    /// Current column; `None` after the first token of the line.
-    column: Option<usize>,
-    tokens: Vec<SourceToken>,
-}
-
-impl TokenReader<'_> {
-    fn remaining(&self) -> &str {
-        &self.text[self.offset..]
-    }
-
-    fn read_token(&mut self, next: char) {
-        if next == '\n' {
-            (self.offset, self.column) = (self.offset + 1, Some(0));
-        } else if next.is_whitespace() {
-            self.offset += next.len_utf8();
-            self.column = self.column.map(|column| column + 1);
-        } else if let Some(length) = self.comment_length() {
-            self.offset += length;
-        } else if let Some(length) = self.literal_length(next) {
-            self.push(TokenKind::Text, length);
-        } else if is_in_word(next) {
-            let length = self.remaining().find(|c| !is_in_word(c));
-            self.push(TokenKind::Word, length.unwrap_or(self.remaining().len()));
-        } else {
-            self.push(TokenKind::Mark, next.len_utf8());
-        }
-    }
-
-    fn push(&mut self, kind: TokenKind, length: usize) {
-        let text = self.remaining()[..length].to_owned();
-        self.offset += length;
-        self.tokens.push(SourceToken { kind, text, column: self.column.take() });
-    }
-
-    /// Length of a comment that begins here, excluding the line end.
-    fn comment_length(&mut self) -> Option<usize> {
-        let rest = self.remaining();
-        let line_length = || rest.find('\n').unwrap_or(rest.len());
-        match self.syntax {
-            SourceSyntax::Python => rest.starts_with('#').then(line_length),
-            // '//go:embed' and similar comments are compiler directives.
-            SourceSyntax::Go if rest.starts_with("//go:") && self.column.is_some() => {
-                let end = line_length();
-                self.push(TokenKind::Text, end);
-                Some(0)
-            }
-            _ if rest.starts_with("//") => Some(line_length()),
-            _ if rest.starts_with("/*") => {
-                Some(block_comment(rest, self.syntax == SourceSyntax::Rust))
-            }
-            _ => None,
-        }
-    }
-
-    /// Length of a literal that begins here.
-    fn literal_length(&self, next: char) -> Option<usize> {
-        let rest = self.remaining();
-        let is_one_of = |syntaxes: &[SourceSyntax]| syntaxes.contains(&self.syntax);
-        match next {
-            '"' if rest.starts_with("\"\"\"")
-                && is_one_of(&[SourceSyntax::Python, SourceSyntax::Java]) =>
-            {
-                Some(quoted_length(rest, "\"\"\"", true))
-            }
-            '\'' if rest.starts_with("'''") && is_one_of(&[SourceSyntax::Python]) => {
-                Some(quoted_length(rest, "'''", true))
-            }
-            '"' => Some(quoted_length(rest, "\"", true)),
-            '`' if is_one_of(&[SourceSyntax::Go]) => Some(quoted_length(rest, "`", false)),
-            '`' if is_one_of(&[SourceSyntax::Script]) => Some(quoted_length(rest, "`", true)),
-            // In Rust, a lifetime begins like a character literal, but has no second quote.
-            '\'' if is_one_of(&[SourceSyntax::Rust]) => {
-                let mut chars = rest.chars().skip(1);
-                let is_escape = chars.next() == Some('\\');
-                (is_escape || chars.next() == Some('\'')).then(|| quoted_length(rest, "'", true))
-            }
-            '\'' => Some(quoted_length(rest, "'", true)),
-            'r' if is_one_of(&[SourceSyntax::Rust]) => raw_string(rest),
-            '/' if is_one_of(&[SourceSyntax::Script]) && self.may_be_pattern() => {
-                pattern_length(rest)
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether a slash here begins a regular expression, because an operand is expected.
-    fn may_be_pattern(&self) -> bool {
-        self.tokens.last().is_none_or(|previous| match previous.kind {
-            TokenKind::Mark => !previous.is(')') && !previous.is(']') && !previous.is('}'),
-            TokenKind::Word => ["return", "typeof", "case", "of", "in"].contains(&&*previous.text),
-            TokenKind::Text => false,
-        })
-    }
-}
-
-fn is_in_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_' || c == '$'
-}
-
-fn block_comment(text: &str, is_nested: bool) -> usize {
-    let (mut offset, mut depth) = (2, 1);
-    while depth > 0 {
-        let Some(next) = text[offset..].find(['*', '/']) else {
-            return text.len();
-        };
-        offset += next;
+    let mut tokens: Vec<SourceToken> = Vec::new();
+    // The column is unknown after the first token of a line.
+    let (mut offset, mut column) = (0, Some(0));
+    while let Some(next) = text[offset..].chars().next() {
         let rest = &text[offset..];
-        let step = if rest.starts_with("*/") {
-            depth -= 1;
-            2
-        } else if is_nested && rest.starts_with("/*") {
-            depth += 1;
-            2
-        } else {
-            1
-        };
-        offset += step;
-    }
-    offset
-}
-
-/// Length of a literal that begins and ends with `quote`.
-fn quoted_length(text: &str, quote: &str, has_escapes: bool) -> usize {
-    let mut offset = quote.len();
-    while offset < text.len() && !text[offset..].starts_with(quote) {
-        let mut chars = text[offset..].chars();
-        let c = chars.next().map_or(1, char::len_utf8);
-        let is_escape = has_escapes && text[offset..].starts_with('\\');
-        offset += c;
-        if is_escape {
-            offset += chars.next().map_or(0, char::len_utf8);
+        if next.is_whitespace() {
+            offset += next.len_utf8();
+            column = if next == '\n' { Some(0) } else { column.map(|column| column + 1) };
+            continue;
         }
+        // A test ensures that every pattern can be parsed. Each matches any character.
+        let pattern = TOKEN_PATTERNS[syntax as usize].as_ref();
+        let Some(found) = pattern.and_then(|pattern| pattern.captures(rest)) else { break };
+        // '//go:embed' and similar comments are compiler directives.
+        let is_directive =
+            syntax == SourceSyntax::Go && column.is_some() && rest.starts_with("//go:");
+        if found.name("comment").is_some() && !is_directive {
+            let is_nested = syntax == SourceSyntax::Rust && rest.starts_with("/*");
+            offset += if is_nested { nested_comment_length(rest) } else { found[0].len() };
+            continue;
+        }
+        let is_literal =
+            found.name("literal").is_some() && (next != '/' || may_be_expression(tokens.last()));
+        let (kind, length) = match found.name("word") {
+            _ if is_directive || is_literal => (TokenKind::Text, found[0].len()),
+            Some(word) => (TokenKind::Word, word.len()),
+            None => (TokenKind::Mark, next.len_utf8()),
+        };
+        tokens.push(SourceToken { kind, text: rest[..length].to_owned(), column: column.take() });
+        offset += length;
     }
-    (offset + quote.len()).min(text.len())
+    tokens
 }
 
-/// Length of `r"..."` or `r#"..."#`.
-fn raw_string(text: &str) -> Option<usize> {
-    let hash_count = text[1..].chars().take_while(|c| *c == '#').count();
-    text[1 + hash_count..].starts_with('"').then(|| {
-        let end = format!("\"{}", "#".repeat(hash_count));
-        let begin = 2 + hash_count;
-        let found = text[begin..].find(&end);
-        found.map_or(text.len(), |offset| begin + offset + end.len())
+/// Whether a slash after this token begins a regular expression, because an operand is expected.
+fn may_be_expression(previous: Option<&SourceToken>) -> bool {
+    previous.is_none_or(|previous| match previous.kind {
+        TokenKind::Mark => !previous.is(')') && !previous.is(']') && !previous.is('}'),
+        TokenKind::Word => ["return", "typeof", "case", "of", "in"].contains(&&*previous.text),
+        TokenKind::Text => false,
     })
 }
 
-/// Length of a regular expression; `None` if the line ends before the expression does.
-fn pattern_length(text: &str) -> Option<usize> {
-    let (mut is_escaped, mut in_class) = (false, false);
-    for (offset, c) in text.char_indices().skip(1) {
-        match c {
-            '\n' => return None,
-            _ if is_escaped => is_escaped = false,
-            '\\' => is_escaped = true,
-            '[' => in_class = true,
-            ']' => in_class = false,
-            '/' if !in_class => return Some(offset + 1),
-            _ => {}
+/// Length of a block comment that begins here, with the comments in it.
+fn nested_comment_length(text: &str) -> usize {
+    let (mut depth, mut offset) = (0, 0);
+    while let Some(pair) = text.as_bytes().get(offset..offset + 2) {
+        let change = i32::from(pair == b"/*") - i32::from(pair == b"*/");
+        depth += change;
+        offset += if change == 0 { 1 } else { 2 };
+        if depth == 0 {
+            return offset;
         }
     }
-    None
+    text.len()
 }
 
 #[cfg(test)]
@@ -727,6 +639,7 @@ mod token_tests {
 
     #[test]
     fn comments_and_white_space_are_not_tokens() {
+        assert!(TOKEN_PATTERNS.iter().all(Option::is_some));
         assert_eq!(token_texts("a /* b */ +c // d\n", SourceSyntax::Go), ["a", "+", "c"]);
         assert_eq!(token_texts("a /* b /* c */ d */ e", SourceSyntax::Rust), ["a", "e"]);
         assert_eq!(token_texts("a = 1  # b\n", SourceSyntax::Python), ["a", "=", "1"]);
