@@ -14,6 +14,7 @@ pub mod experiment;
 mod fake;
 mod job;
 mod layout;
+mod lexer;
 mod node;
 pub mod plan;
 mod program;
