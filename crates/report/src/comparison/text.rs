@@ -493,7 +493,7 @@ fn comparison_data(comparison: &CandidateComparison) -> Value {
         "baseline": comparison.baseline,
         "candidate": comparison.candidate,
         "metric": comparison.metric,
-        "method": method_name(comparison.method),
+        "method": comparison.method,
         "confidence": comparison.confidence,
         "delta": comparison.delta,
         "correction": correction_name(comparison.correction),
@@ -523,17 +523,6 @@ fn estimate_data(estimate: &IntervalEstimate) -> Value {
         "low": json_number(estimate.low),
         "high": json_number(estimate.high),
     })
-}
-
-/// Returns a method's name in `--method`.
-fn method_name(method: StatisticalMethod) -> &'static str {
-    match method {
-        StatisticalMethod::Rank => "rank",
-        StatisticalMethod::SignedRank => "signed-rank",
-        StatisticalMethod::Welch => "welch",
-        StatisticalMethod::MannWhitney => "mann-whitney",
-        StatisticalMethod::Bootstrap => "bootstrap",
-    }
 }
 
 /// Returns a correction's name in `--correct`.

@@ -2,7 +2,6 @@
 //! an option means the same everywhere.
 
 mod comparison;
-mod dashboard;
 mod eval;
 mod fleet;
 mod load;
@@ -16,9 +15,6 @@ mod store;
 #[cfg(feature = "serve")]
 pub use comparison::default_threshold;
 pub use comparison::{ComparisonArgs, MetricArgs, SeriesArgs};
-pub use dashboard::DashboardArgs;
-#[cfg(feature = "serve")]
-pub use dashboard::LogFormat;
 pub use eval::{EvalArgs, SnippetArgs, join_lines, language, read_snippets};
 pub use fleet::{FleetArgs, FleetGeneratorArgs, find_fleet_file as fleet_file};
 pub use load::{Concurrency, LoadArgs, SearchArgs, load_mode};
@@ -28,8 +24,9 @@ pub use run::{
     SelectionArgs, StudyArgs, VariantArgs, plan_request,
 };
 pub use speedwell_analysis::gate::FailOn;
-#[cfg(feature = "serve")]
-pub use store::mark_known;
 pub use store::{
-    DatabaseArgs, MachineArgs, OriginArgs, PushTarget, StoreArgs, env_variable, read_token_file,
+    DashboardArgs, DatabaseArgs, MachineArgs, OriginArgs, PushTarget, StoreArgs, env_variable,
+    read_token_file,
 };
+#[cfg(feature = "serve")]
+pub use store::{LogFormat, mark_known};
