@@ -171,46 +171,11 @@ pub struct DescribeRequest {
     pub variant: Variant,
     /// Values that replace the declared values of parameters, in the given order.
     pub sets: Vec<(String, String)>,
-    /// Name patterns, for harnesses that execute a benchmark to learn its cases.
-    pub names: NamePatterns,
-    /// Whether to use small values that only show whether the file works.
-    pub trial: TrialMode,
-    /// Client of HTTP loads that do not name one.
-    pub usual_tool: DefaultLoadTool,
+    /// The user's selection. Its patterns are for harnesses that execute a benchmark to learn its
+    /// cases.
+    pub selection: BenchmarkSelection,
     /// Time limit of the description.
     pub limit: Duration,
-}
-
-/// Patterns of benchmark names.
-#[derive(Debug, Clone, Default)]
-pub struct NamePatterns {
-    /// At least one of these patterns must match, if there are any.
-    pub filters: Vec<Regex>,
-    /// None of these patterns may match.
-    pub excludes: Vec<Regex>,
-}
-
-impl NamePatterns {
-    /// Decides which benchmarks are executed to learn their cases. The name of a case begins with
-    /// the name of its benchmark.
-    ///
-    /// If there are filters and each matches the name of some benchmark, only the matching
-    /// benchmarks are executed, as in `go test -bench`. If a filter matches no benchmark, it may
-    /// still match cases, so all benchmarks are executed.
-    pub fn select_benchmarks(&self, names: &[String]) -> Vec<bool> {
-        let matching = |filter: &Regex| names.iter().any(|name| filter.is_match(name));
-        let finds_all = self.filters.is_empty() || !self.filters.iter().all(matching);
-        let is_wanted =
-            |name: &String| finds_all || self.filters.iter().any(|filter| filter.is_match(name));
-        // A pattern excludes a whole benchmark only if it also matches the name followed by a slash
-        // and any text. A pattern with an anchor at the end of the name excludes no benchmark.
-        let any_case = |name: &String| format!("{name}/\u{e000}\u{e001}");
-        let is_excluded = |name: &String| {
-            let mut excludes = self.excludes.iter();
-            excludes.any(|exclude| exclude.is_match(name) && exclude.is_match(&any_case(name)))
-        };
-        (names.iter()).map(|name| is_wanted(name) && !is_excluded(name)).collect()
-    }
 }
 
 /// Selection options.
@@ -239,6 +204,27 @@ impl BenchmarkSelection {
     pub fn selects_name(&self, name: &str) -> bool {
         let any = |list: &[Regex]| list.iter().any(|pattern| pattern.is_match(name));
         (self.filters.is_empty() || any(&self.filters)) && !any(&self.excludes)
+    }
+
+    /// Decides which benchmarks are executed to learn their cases. The name of a case begins with
+    /// the name of its benchmark.
+    ///
+    /// If there are filters and each matches the name of some benchmark, only the matching
+    /// benchmarks are executed, as in `go test -bench`. If a filter matches no benchmark, it may
+    /// still match cases, so all benchmarks are executed.
+    pub fn select_benchmarks(&self, names: &[String]) -> Vec<bool> {
+        let matching = |filter: &Regex| names.iter().any(|name| filter.is_match(name));
+        let finds_all = self.filters.is_empty() || !self.filters.iter().all(matching);
+        let is_wanted =
+            |name: &String| finds_all || self.filters.iter().any(|filter| filter.is_match(name));
+        // A pattern excludes a whole benchmark only if it also matches the name followed by a slash
+        // and any text. A pattern with an anchor at the end of the name excludes no benchmark.
+        let any_case = |name: &String| format!("{name}/\u{e000}\u{e001}");
+        let is_excluded = |name: &String| {
+            let mut excludes = self.excludes.iter();
+            excludes.any(|exclude| exclude.is_match(name) && exclude.is_match(&any_case(name)))
+        };
+        (names.iter()).map(|name| is_wanted(name) && !is_excluded(name)).collect()
     }
 
     /// Returns the values for a file. A value for this file alone replaces the parameter's values
@@ -345,7 +331,7 @@ impl DescribeRequest {
     /// Builds a job without values: the common part of all cases of a file.
     pub(crate) fn draft_job(&self) -> BenchmarkJob {
         BenchmarkJob {
-            test: self.trial != TrialMode::No,
+            test: self.selection.trial != TrialMode::No,
             ..BenchmarkJob::new(self.source.clone(), &self.source.name)
         }
     }
@@ -625,7 +611,11 @@ mod tests {
                 let patterns = patterns.iter();
                 patterns.map(|pattern| Regex::new(pattern).unwrap()).collect()
             };
-            let patterns = NamePatterns { filters: read(filters), excludes: read(excludes) };
+            let patterns = BenchmarkSelection {
+                filters: read(filters),
+                excludes: read(excludes),
+                ..BenchmarkSelection::default()
+            };
             let chosen = names.iter().zip(patterns.select_benchmarks(&names));
             let chosen: Vec<&str> = chosen
                 .filter(|(_, is_selected)| *is_selected)

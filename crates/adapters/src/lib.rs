@@ -32,8 +32,7 @@ pub use counting::check_countable;
 pub use discover::is_text;
 pub use job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DefaultLoadTool,
-    DescribeRequest, NamePatterns, ProgressReporter, RunContext, SourceKind, StartMode, SuiteCase,
-    TrialMode,
+    DescribeRequest, ProgressReporter, RunContext, SourceKind, StartMode, SuiteCase, TrialMode,
 };
 pub use layout::{LinkRecord, LinkedBuild, RunLayout, build_cost, remove_builds};
 pub use program::is_harness as is_program_with_harness;

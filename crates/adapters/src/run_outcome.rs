@@ -283,7 +283,7 @@ pub(super) fn describe_file(
         .with("path", source.file.display())
         .with("root", source.root.display())
         .with_list("args", &request.assignments());
-    if request.trial != TrialMode::No {
+    if request.selection.trial != TrialMode::No {
         message = message.with("test", 1);
     }
     let mut events = EventLog::new([message]);

@@ -18,7 +18,7 @@ pub use target::{
 
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
-    NamePatterns, ProgressReporter, SourceKind, StartMode,
+    ProgressReporter, SourceKind, StartMode,
 };
 use crate::reported_values::invalid_cause;
 use crate::run_outcome::describing_failure;
@@ -483,12 +483,7 @@ fn describe_source(
         program: crate::resolve_program_for(source, baseline),
         variant: baseline.clone(),
         sets: selection.sets_of(&source.name, &source.file),
-        names: NamePatterns {
-            filters: selection.filters.clone(),
-            excludes: selection.excludes.clone(),
-        },
-        trial: selection.trial,
-        usual_tool: selection.usual_tool,
+        selection: selection.clone(),
         limit: DESCRIBE_TIMEOUT,
     };
     // A failed build is reported when the cases are described.

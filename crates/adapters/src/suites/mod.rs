@@ -409,7 +409,7 @@ impl CaseListing<'_> {
             listed.into_iter().map(|case| self.with_package(case)).collect();
         let names: Vec<String> =
             listed.iter().map(|case| self.benchmark_name(&case.case)).collect();
-        let selected = self.request.names.select_benchmarks(&names);
+        let selected = self.request.selection.select_benchmarks(&names);
         let expand = |(case, is_wanted)| {
             if is_wanted { self.expand_case(case) } else { vec![case] }
         };

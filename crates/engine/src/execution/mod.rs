@@ -56,6 +56,15 @@ pub trait StoppingRule {
     fn derive_metrics(&self, _result: &mut RunResult) {}
 }
 
+/// A rule that ends no case early.
+pub struct NeverSettled;
+
+impl StoppingRule for NeverSettled {
+    fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool> {
+        vec![false; cases.len()]
+    }
+}
+
 /// Options for [`execute`], most of which describe the state of a resumed session.
 #[derive(Default)]
 pub struct ExecuteOptions {

@@ -522,22 +522,23 @@ impl VariantArgs {
                 .map(|text| parse_variant(text))
                 .collect::<anyhow::Result<_>>()?,
         };
-        let (variants, parsed_revisions): (Vec<_>, Vec<_>) = parsed.into_iter().unzip();
         let names_variant = self.old.is_some();
-        let indexed = parsed_revisions.into_iter().enumerate();
-        let revisions: Vec<_> = indexed
-            .filter_map(|(variant, typed)| {
-                let TypedRevision { revision, program } = typed?;
-                Some(RevisionRequest { variant, revision, program, names_variant })
-            })
-            .collect();
+        let (mut given, mut revisions) = (Vec::new(), Vec::new());
+        for (variant, (typed, revision)) in parsed.into_iter().enumerate() {
+            given.push(typed);
+            revisions.extend(revision.map(|typed| RevisionRequest {
+                variant,
+                names_variant,
+                ..typed
+            }));
+        }
         ensure!(
             self.build.build.is_none() || !revisions.is_empty(),
             "--build needs a revision to build\nhint: name revisions, for example \
              --old rev:main --new rev:HEAD"
         );
         Ok(VariantRequest {
-            given: variants,
+            given,
             revisions,
             build: self.build.clone(),
             baseline: self.baseline.clone(),
@@ -547,54 +548,47 @@ impl VariantArgs {
 }
 
 /// A variant and, if any, the revision to build it from.
-type TypedVariant = (Variant, Option<TypedRevision>);
+type TypedVariant = (Variant, Option<RevisionRequest>);
 
-/// A revision as typed: `rev:REV[:PROGRAM]`.
-#[derive(Debug, PartialEq, Eq)]
-struct TypedRevision {
-    revision: String,
-    program: Option<PathBuf>,
-}
-
-impl TypedRevision {
-    /// Parses a revision. Returns `None` if the argument is a program.
-    fn parse_revision(argument: &str) -> anyhow::Result<Option<TypedRevision>> {
-        let Some(spec) = argument.strip_prefix("rev:") else {
-            return Ok(None);
-        };
-        // Inside braces, a colon belongs to the revision: main@{12:30}, HEAD^{/fix: x}.
-        let mut depth = 0;
-        let end = spec.find(|c| {
-            depth += i32::from(c == '{') - i32::from(c == '}');
-            c == ':' && depth == 0
-        });
-        let (revision, program) = match end {
-            Some(end) => (&spec[..end], Some(&spec[end + 1..])),
-            None => (spec, None),
-        };
-        let (revision, program) = match program.filter(|_| revision == BASE_REVISION) {
-            // After `@base:`, the name of a branch comes first. An empty name, as in
-            // `@base::PROGRAM`, means `@base`.
-            Some(after_base) if !after_base.is_empty() => {
-                let (branch, program) = after_base
-                    .split_once(':')
-                    .map_or((after_base, None), |(branch, program)| (branch, Some(program)));
-                let end = if branch.is_empty() { 0 } else { 1 + branch.len() };
-                (&spec[..BASE_REVISION.len() + end], program)
-            }
-            _ => (revision, program),
-        };
-        let is_invalid = revision.is_empty() || program.is_some_and(str::is_empty);
-        ensure!(
-            !is_invalid && !spec.contains(char::is_control),
-            "cannot parse revision '{}': expected rev:REVISION[:PROGRAM]\nhint: rev:main, rev:v1.4:build/bench",
-            argument.escape_debug()
-        );
-        Ok(Some(TypedRevision {
-            revision: revision.to_owned(),
-            program: program.map(PathBuf::from),
-        }))
-    }
+/// Parses a revision, `rev:REV[:PROGRAM]`. Returns `None` if the argument is a program.
+fn parse_revision(argument: &str) -> anyhow::Result<Option<RevisionRequest>> {
+    let Some(spec) = argument.strip_prefix("rev:") else {
+        return Ok(None);
+    };
+    // Inside braces, a colon belongs to the revision: main@{12:30}, HEAD^{/fix: x}.
+    let mut depth = 0;
+    let end = spec.find(|c| {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        c == ':' && depth == 0
+    });
+    let (revision, program) = match end {
+        Some(end) => (&spec[..end], Some(&spec[end + 1..])),
+        None => (spec, None),
+    };
+    let (revision, program) = match program.filter(|_| revision == BASE_REVISION) {
+        // After `@base:`, the name of a branch comes first. An empty name, as in
+        // `@base::PROGRAM`, means `@base`.
+        Some(after_base) if !after_base.is_empty() => {
+            let (branch, program) = after_base
+                .split_once(':')
+                .map_or((after_base, None), |(branch, program)| (branch, Some(program)));
+            let end = if branch.is_empty() { 0 } else { 1 + branch.len() };
+            (&spec[..BASE_REVISION.len() + end], program)
+        }
+        _ => (revision, program),
+    };
+    let is_invalid = revision.is_empty() || program.is_some_and(str::is_empty);
+    ensure!(
+        !is_invalid && !spec.contains(char::is_control),
+        "cannot parse revision '{}': expected rev:REVISION[:PROGRAM]\nhint: rev:main, rev:v1.4:build/bench",
+        argument.escape_debug()
+    );
+    Ok(Some(RevisionRequest {
+        variant: 0,
+        revision: revision.to_owned(),
+        program: program.map(PathBuf::from),
+        names_variant: false,
+    }))
 }
 
 /// Parses `NAME=[VAR=V...] [PROGRAM] [ARG...]`, or a program alone.
@@ -617,7 +611,7 @@ fn parse_variant(text: &str) -> anyhow::Result<TypedVariant> {
     }
     let mut revision = None;
     if let Some(program) = arguments.next_if(|argument| !argument.starts_with('-')) {
-        revision = TypedRevision::parse_revision(&program)?;
+        revision = parse_revision(&program)?;
         if revision.is_none() {
             variant.program = Some(resolve_program(Path::new(&program))?);
         }
@@ -649,7 +643,7 @@ fn parse_env_assignment(argument: &str) -> Option<(String, String)> {
 
 fn with_program(name: &str, program: &Path) -> anyhow::Result<TypedVariant> {
     let mut variant = Variant::plain(name);
-    let revision = program.to_str().map(TypedRevision::parse_revision).transpose()?.flatten();
+    let revision = program.to_str().map(parse_revision).transpose()?.flatten();
     if revision.is_none() {
         variant.program = Some(resolve_program(program)?);
     }
@@ -695,7 +689,7 @@ mod tests {
     #[test]
     fn a_revision_ends_at_a_colon_outside_of_braces() {
         let read = |text: &str| {
-            let revision = TypedRevision::parse_revision(text).unwrap()?;
+            let revision = parse_revision(text).unwrap()?;
             Some((revision.revision, revision.program))
         };
         let expected = |revision: &str, program: Option<&str>| {
@@ -719,7 +713,7 @@ mod tests {
             "rev:main:",
             "rev:a\nb",
         ] {
-            let message = TypedRevision::parse_revision(invalid).unwrap_err().to_string();
+            let message = parse_revision(invalid).unwrap_err().to_string();
             assert!(message.contains("rev:REVISION[:PROGRAM]"), "{message}");
         }
     }
