@@ -106,18 +106,16 @@ pub fn token_at(text: &str, syntax: SourceSyntax) -> Option<(TokenKind, usize)> 
     if let Some(length) = raw_string_length(text, syntax) {
         return Some((TokenKind::Text, length));
     }
+    // Block comments of Rust nest.
+    if syntax == SourceSyntax::Rust && text.starts_with("/*") {
+        return Some((TokenKind::Comment, nested_comment_length(text)));
+    }
     // A test ensures that every pattern can be parsed. Each matches any character.
     let found = TOKEN_PATTERNS[syntax as usize].as_ref()?.captures(text)?;
-    let kind = match () {
-        // Block comments of Rust nest.
-        () if syntax == SourceSyntax::Rust && text.starts_with("/*") => {
-            return Some((TokenKind::Comment, nested_comment_length(text)));
-        }
-        () if found.name("comment").is_some() => TokenKind::Comment,
-        () if found.name("literal").is_some() => TokenKind::Text,
-        () if found.name("word").is_some() => TokenKind::Word,
-        () => TokenKind::Mark,
-    };
+    let groups =
+        [("comment", TokenKind::Comment), ("literal", TokenKind::Text), ("word", TokenKind::Word)];
+    let group = groups.into_iter().find(|(name, _)| found.name(name).is_some());
+    let kind = group.map_or(TokenKind::Mark, |(_, kind)| kind);
     Some((kind, found[0].len()))
 }
 
