@@ -18,9 +18,9 @@ use anyhow::{anyhow, bail};
 use serde::Deserialize;
 use speedwell_config::adapter::{BuildStep, SuiteAdapter};
 use speedwell_machine::process::{
-    ProcessEnd, ProcessSpec, ScratchFolder, begin_activity, resolve_program, run_child, shell_line,
+    ProcessEnd, ProcessSpec, ScratchFolder, begin_activity, resolve_program, run_child,
 };
-use speedwell_model::{FailureCause, SessionEvent, Variant};
+use speedwell_model::{SessionEvent, Variant};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -157,10 +157,8 @@ fn build_with_command(
     };
     let replay = spec_with(Path::new("/tmp/built"));
     run_compiler(&spec_with(&output), &replay)?;
-    let missing_program = |reason: String| CompileFailure {
-        replay: shell_line(&replay),
-        ..CompileFailure::before_start(invalid_cause(reason))
-    };
+    let missing_program =
+        |reason: String| CompileFailure::before_start(invalid_cause(reason)).with_replay(&replay);
     if !output.is_file() {
         // `go test -c` produces nothing for a package without tests.
         return Err(missing_program("produced no benchmark program".to_owned()));
@@ -203,29 +201,17 @@ fn build_with_cargo(adapters: &KnownAdapters, mut spec: ProcessSpec) -> BuildOut
     spec = spec.args(words).args(["--message-format=json-render-diagnostics"]);
     spec.channel = speedwell_machine::process::ChannelKind::Stdout;
     let mut output = CollectedOutput::default();
-    let failure = |cause, output: String, interrupted| CompileFailure {
-        cause,
-        output,
-        replay: shell_line(&replay),
-        interrupted,
-    };
     let folder =
         spec.directory.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
     let _activity = begin_activity(format!("compiling {folder} with cargo"));
-    let outcome = run_child(&spec, &mut output).map_err(|error| {
-        let reason = error.to_string();
-        failure(FailureCause::Start { reason }, String::new(), false)
-    })?;
+    let outcome = run_child(&spec, &mut output)
+        .map_err(|error| CompileFailure::start_failed(error.to_string()).with_replay(&replay))?;
     if outcome.ended != ProcessEnd::Exit(0) {
         let stderr = outcome.stderr.last_lines(20);
         let line = stderr.lines().find(|line| line.starts_with("error"));
-        let reason = format!("does not compile: {}", line.unwrap_or("cargo gave no reason"));
-        let cause = match outcome.ended {
-            ProcessEnd::Exit(_) => invalid_cause(reason),
-            _ => outcome.failure_cause(BUILD_TIMEOUT).unwrap_or(FailureCause::Silent),
-        };
-        let interrupted = outcome.ended == ProcessEnd::Interrupted;
-        return Err(failure(cause, stderr, interrupted));
+        let message = line.unwrap_or("cargo gave no reason").to_owned();
+        let failure = CompileFailure::from_process(&spec, &outcome, &message, stderr);
+        return Err(failure.with_replay(&replay));
     }
     let mut built = Vec::new();
     for line in output.0.split(|&byte| byte == b'\n') {
@@ -241,8 +227,8 @@ fn build_with_cargo(adapters: &KnownAdapters, mut spec: ProcessSpec) -> BuildOut
         }
     }
     if built.is_empty() {
-        let reason = "has no bench target that cargo builds".to_owned();
-        return Err(failure(invalid_cause(reason), String::new(), false));
+        let cause = invalid_cause("has no bench target that cargo builds");
+        return Err(CompileFailure::before_start(cause).with_replay(&replay));
     }
     Ok(built)
 }
