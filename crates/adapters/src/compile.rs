@@ -7,8 +7,11 @@
 //! compiles generated sources in a folder.
 
 use crate::cache::{self, cache_folder, find_in_path, mark_used, sorted_entries};
+use crate::reported_values::invalid_cause;
 use crate::sources::HarnessSources;
-use speedwell_machine::process::{ProcessEnd, ProcessSpec, begin_activity, run_child, shell_line};
+use speedwell_machine::process::{
+    ProcessEnd, ProcessOutcome, ProcessSpec, begin_activity, run_child, shell_line,
+};
 use speedwell_model::FailureCause;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -64,6 +67,27 @@ impl CompileFailure {
     /// Returns the failure of a compilation that was not attempted.
     pub fn before_start(cause: FailureCause) -> CompileFailure {
         CompileFailure { cause, output: String::new(), replay: String::new(), interrupted: false }
+    }
+
+    /// Returns the failure of a compiler that ended like `outcome` and printed `output`. `message`
+    /// is its first error.
+    pub fn from_process(
+        spec: &ProcessSpec,
+        outcome: &ProcessOutcome,
+        message: &str,
+        output: String,
+    ) -> CompileFailure {
+        let cause = match outcome.ended {
+            ProcessEnd::Exit(_) => invalid_cause(format!("does not compile: {message}")),
+            _ => outcome.failure_cause(spec.limit).unwrap_or(FailureCause::Silent),
+        };
+        let interrupted = outcome.ended == ProcessEnd::Interrupted;
+        CompileFailure { output, interrupted, ..CompileFailure::before_start(cause) }
+    }
+
+    /// Adds the command that repeats the compilation.
+    pub fn with_replay(self, replay: &ProcessSpec) -> CompileFailure {
+        CompileFailure { replay: shell_line(replay), ..self }
     }
 }
 
@@ -134,9 +158,9 @@ fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, Compil
     let draft =
         cache.join(format!("draft-{stem}-{:016x}-{}", recipe.hash_inputs(), std::process::id()));
     let spec = recipe.compiler_command(&draft);
-    let io_failure = |error: std::io::Error, path: &Path| CompileFailure {
-        replay: shell_line(&recipe.replay_command()),
-        ..CompileFailure::start_failed(format!("'{}': {error}", path.display()))
+    let io_failure = |error: std::io::Error, path: &Path| {
+        CompileFailure::start_failed(format!("'{}': {error}", path.display()))
+            .with_replay(&recipe.replay_command())
     };
     fs::create_dir_all(cache).map_err(|error| io_failure(error, cache))?;
     remove_unused(cache);
@@ -159,30 +183,19 @@ fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, Compil
 /// # Errors
 /// Fails if the compiler cannot be started, or rejects its input.
 pub(super) fn run_compiler(spec: &ProcessSpec, replay: &ProcessSpec) -> Result<(), CompileFailure> {
-    let failure = |cause, output: String, interrupted| CompileFailure {
-        cause,
-        output,
-        replay: shell_line(replay),
-        interrupted,
-    };
     let _activity = begin_activity(describe_call(spec));
     let outcome = run_child(spec, &mut ()).map_err(|error| {
         let reason = format!("the compiler '{}': {error}", spec.program.display());
-        failure(FailureCause::Start { reason }, String::new(), false)
+        CompileFailure::start_failed(reason).with_replay(replay)
     })?;
     if outcome.ended == ProcessEnd::Exit(0) {
         return Ok(());
     }
     let output = format!("{}{}", outcome.stderr.text(), outcome.stdout.text());
     let first_lines: Vec<&str> = output.lines().take(MAX_ERROR_LINES).collect();
-    let cause = match outcome.ended {
-        ProcessEnd::Exit(_) => {
-            FailureCause::Invalid { reason: format!("does not compile: {}", first_error(&output)) }
-        }
-        _ => outcome.failure_cause(spec.limit).unwrap_or(FailureCause::Silent),
-    };
-    let interrupted = outcome.ended == ProcessEnd::Interrupted;
-    Err(failure(cause, first_lines.join("\n"), interrupted))
+    let message = first_error(&output);
+    let failure = CompileFailure::from_process(spec, &outcome, &message, first_lines.join("\n"));
+    Err(failure.with_replay(replay))
 }
 
 /// Describes a compiler call in a few words: `compiling copy.cpp with c++`.

@@ -30,7 +30,8 @@ use super::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext,
 };
-use super::run_outcome::{ReportedRate, description_failure, observe_rate, run_failure};
+use super::reported_values::{ReportedRate, observe_rate};
+use super::run_outcome::{description_failure, run_failure};
 use super::{LanguageHarness, RunOutcome, RunResult};
 use serde_json::json;
 use speedwell_machine::process::{ProcessSpec, is_interrupt_requested};

@@ -1,9 +1,9 @@
-//! Defines the inputs for describing a benchmark file (asking it for its cases) and for performing
-//! a case. The inputs are plain data, which a plan stores so that its session can be resumed.
+//! Defines the inputs for selecting benchmarks, for describing a benchmark file (asking it for its
+//! cases) and for performing a case. The inputs are plain data, which a plan stores so that its session can be resumed.
 
 use crate::experiment::SharedServicePool;
 use crate::layout::RunLayout;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use speedwell_config::LazyDefinition;
@@ -12,7 +12,7 @@ use speedwell_config::experiment::Experiment;
 use speedwell_machine::process::CpuSet;
 use speedwell_model::{
     Case, InstructionCounting, ParameterValue, SampleDivision, SamplingOptions, SessionEvent,
-    Snippet, SnippetLanguage, StepFailure, Variant,
+    Snippet, SnippetLanguage, StepFailure, ValueKind, Variant,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -171,26 +171,41 @@ pub struct DescribeRequest {
     pub variant: Variant,
     /// Values that replace the declared values of parameters, in the given order.
     pub sets: Vec<(String, String)>,
-    /// Name patterns, for harnesses that execute a benchmark to learn its cases.
-    pub names: NamePatterns,
-    /// Whether to use small values that only show whether the file works.
-    pub trial: TrialMode,
-    /// Client of HTTP loads that do not name one.
-    pub usual_tool: DefaultLoadTool,
+    /// The user's selection. Its patterns are for harnesses that execute a benchmark to learn its
+    /// cases.
+    pub selection: BenchmarkSelection,
     /// Time limit of the description.
     pub limit: Duration,
 }
 
-/// Patterns of benchmark names.
+/// Selection options.
 #[derive(Debug, Clone, Default)]
-pub struct NamePatterns {
-    /// At least one of these patterns must match, if there are any.
+pub struct BenchmarkSelection {
+    /// Keeps a benchmark if any of these patterns matches its name. Without patterns, keeps all.
     pub filters: Vec<Regex>,
-    /// None of these patterns may match.
+    /// Drops a benchmark if any of these patterns matches its name.
     pub excludes: Vec<Regex>,
+    /// Parameters with their values, in the given order. A parameter with several values is
+    /// measured with each of them.
+    pub sets: Vec<(String, String)>,
+    /// Values for single benchmarks, by file name (`group/name.js`). For the same parameter, they
+    /// take precedence over the values for all benchmarks.
+    pub of_benchmarks: Vec<(String, (String, String))>,
+    /// Values for all benchmark files at or below a path, used instead of `sets`.
+    pub of_files: Vec<(PathBuf, Vec<(String, String)>)>,
+    /// Whether and how cases are tried with small values instead of measured.
+    pub trial: TrialMode,
+    /// HTTP client for loads that do not name a client.
+    pub usual_tool: DefaultLoadTool,
 }
 
-impl NamePatterns {
+impl BenchmarkSelection {
+    /// Whether the benchmark of that name is selected.
+    pub fn selects_name(&self, name: &str) -> bool {
+        let any = |list: &[Regex]| list.iter().any(|pattern| pattern.is_match(name));
+        (self.filters.is_empty() || any(&self.filters)) && !any(&self.excludes)
+    }
+
     /// Decides which benchmarks are executed to learn their cases. The name of a case begins with
     /// the name of its benchmark.
     ///
@@ -210,6 +225,90 @@ impl NamePatterns {
             excludes.any(|exclude| exclude.is_match(name) && exclude.is_match(&any_case(name)))
         };
         (names.iter()).map(|name| is_wanted(name) && !is_excluded(name)).collect()
+    }
+
+    /// Returns the values for a file. A value for this file alone replaces the parameter's values
+    /// for all files.
+    pub fn sets_of(&self, name: &str, file: &Path) -> Vec<(String, String)> {
+        let file_entry = self.of_files.iter().find(|(path, _)| file.starts_with(path));
+        let mut sets = file_entry.map_or(&self.sets, |(_, sets)| sets).clone();
+        let replacements: Vec<_> = self.of_benchmark(name).cloned().collect();
+        sets.retain(|(key, _)| replacements.iter().all(|(replaced, _)| replaced != key));
+        sets.extend(replacements);
+        sets
+    }
+
+    /// Values for the benchmark file of that name alone.
+    pub fn of_benchmark(&self, name: &str) -> impl Iterator<Item = &(String, String)> {
+        let values = self.of_benchmarks.iter();
+        values.filter(move |(key, _)| key == name).map(|(_, set)| set)
+    }
+
+    /// Whether a measured case is selected, judging by the name of its benchmark and by its
+    /// parameter values.
+    pub fn selects_case(&self, case: &Case) -> bool {
+        let has = |name: &str, wanted: &str| case.value(name).is_some_and(|v| v.plain() == wanted);
+        let allowed = |name: &str| self.sets.iter().any(|(n, wanted)| n == name && has(n, wanted));
+        let named = self.sets.iter().map(|(name, _)| name.as_str());
+        let mut used = named.filter(|name| case.value(name).is_some());
+        self.selects_name(&case.benchmark) && used.all(allowed)
+    }
+
+    /// Parses `NAME=V[,V...]`, the argument of `--set`.
+    ///
+    /// # Errors
+    /// Fails if the argument has no `=` or an empty name.
+    pub fn parse_set(text: &str) -> anyhow::Result<Vec<(String, String)>> {
+        match text.split_once('=') {
+            Some((name, values)) if !name.is_empty() => Ok(values
+                .split(',')
+                .map(|value| (name.to_owned(), Self::expand_number(value)))
+                .collect()),
+            _ => bail!("cannot parse '{text}': expected NAME=VALUE[,VALUE...]"),
+        }
+    }
+
+    /// Adds the values in lines such as `buffers/copy.js n=1000 len=16`. Such a line gives values
+    /// for the named benchmark file alone. The values of a line without a name apply to all files.
+    /// Ignores empty lines and lines that begin with `#`.
+    ///
+    /// # Errors
+    /// Fails if a line has no value; the message gives the number of the line.
+    pub fn add_lines(&mut self, text: &str) -> anyhow::Result<()> {
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let refusal = || {
+                let number = index + 1;
+                format!("cannot parse line {number}, '{line}': expected 'group/file NAME=VALUE'")
+            };
+            let before_equals = line.split_once('=').with_context(refusal)?.0;
+            let (name, words) = match before_equals.rsplit_once(' ') {
+                Some((name, _)) => (name.trim_end(), &line[name.len()..]),
+                None => ("", line),
+            };
+            for (parameter, value) in Case::with_values(name, words).with_context(refusal)?.values {
+                let set = (parameter, Self::expand_number(&value.plain()));
+                if name.is_empty() {
+                    self.sets.push(set)
+                } else {
+                    self.of_benchmarks.push((name.to_owned(), set))
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Expands `10k` and `2M`, because benchmarks read plain numbers; leaves other strings
+    /// unchanged.
+    pub fn expand_number(value: &str) -> String {
+        let with_suffix = value.ends_with(['k', 'M', 'G']);
+        match ParameterValue::parse(value, ValueKind::Number).filter(|_| with_suffix) {
+            Some(number) => number.to_string(),
+            None => value.to_owned(),
+        }
     }
 }
 
@@ -232,7 +331,7 @@ impl DescribeRequest {
     /// Builds a job without values: the common part of all cases of a file.
     pub(crate) fn draft_job(&self) -> BenchmarkJob {
         BenchmarkJob {
-            test: self.trial != TrialMode::No,
+            test: self.selection.trial != TrialMode::No,
             ..BenchmarkJob::new(self.source.clone(), &self.source.name)
         }
     }
@@ -512,7 +611,11 @@ mod tests {
                 let patterns = patterns.iter();
                 patterns.map(|pattern| Regex::new(pattern).unwrap()).collect()
             };
-            let patterns = NamePatterns { filters: read(filters), excludes: read(excludes) };
+            let patterns = BenchmarkSelection {
+                filters: read(filters),
+                excludes: read(excludes),
+                ..BenchmarkSelection::default()
+            };
             let chosen = names.iter().zip(patterns.select_benchmarks(&names));
             let chosen: Vec<&str> = chosen
                 .filter(|(_, is_selected)| *is_selected)
@@ -526,5 +629,55 @@ mod tests {
         assert_eq!(chosen(&["Zip/gzip", "Sum"], &[]), "Sum Sort Zip");
         assert_eq!(chosen(&["^p/S"], &["Sort"]), "Sum");
         assert_eq!(chosen(&[], &["Sort$"]), "Sum Sort Zip", "its cases have longer names");
+    }
+
+    #[test]
+    fn measured_cases_are_chosen_by_name_and_value() {
+        let case = |id: &str| Case::parse(id).unwrap();
+        let selection = BenchmarkSelection {
+            filters: vec![Regex::new("copy").unwrap()],
+            sets: BenchmarkSelection::parse_set("len=1k,16").unwrap(),
+            ..BenchmarkSelection::default()
+        };
+        assert!(selection.selects_case(&case("g/copy len=16 type=utf8")));
+        assert!(
+            selection.selects_case(&case("g/copy len=1000"))
+                && selection.selects_case(&case("g/copy"))
+        );
+        assert!(
+            !selection.selects_case(&case("g/copy len=64"))
+                && !selection.selects_case(&case("g/fill len=16"))
+        );
+    }
+
+    #[test]
+    fn lines_of_a_file_give_values_to_single_benchmarks_or_to_all() {
+        let mut selection = BenchmarkSelection::default();
+        let text = "# a remark\n\nlen=16\n  g/my file.js n=10k kind=\"a b\"\ng/b.js n=5\n";
+        selection.add_lines(text).unwrap();
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        selection.sets.push(pair("n", "1"));
+        let sets = |name| selection.sets_of(name, Path::new("/x"));
+        assert_eq!(
+            sets("g/my file.js"),
+            [pair("len", "16"), pair("n", "10000"), pair("kind", "a b")]
+        );
+        assert_eq!(sets("g/b.js"), [pair("len", "16"), pair("n", "5")]);
+        assert_eq!(sets("g/c.js"), [pair("len", "16"), pair("n", "1")]);
+        for text in ["g/b.js", "x=1\ng/b.js 5 n", "g/b.js n=\"x"] {
+            let error = BenchmarkSelection::default().add_lines(text).unwrap_err();
+            assert!(error.to_string().starts_with("cannot parse line "), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn large_numbers_may_be_written_short() {
+        let pair = |value: &str| ("n".to_owned(), value.to_owned());
+        let sets = BenchmarkSelection::parse_set("n=10k,2M,1e3,utf8").unwrap();
+        assert_eq!(sets, [pair("10000"), pair("2000000"), pair("1e3"), pair("utf8")]);
+        assert!(
+            BenchmarkSelection::parse_set("n").is_err()
+                && BenchmarkSelection::parse_set("=1").is_err()
+        );
     }
 }

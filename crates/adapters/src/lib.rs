@@ -8,15 +8,17 @@
 mod cache;
 mod code_files;
 mod compile;
+mod counting;
 pub mod discover;
 pub mod experiment;
 mod fake;
 mod job;
 mod layout;
+mod lexer;
 mod node;
 pub mod plan;
 mod program;
-mod protocol;
+mod reported_values;
 mod run_outcome;
 pub mod snippet;
 mod sources;
@@ -26,16 +28,16 @@ mod work;
 
 pub use cache::{cache_folder, cache_warning};
 pub use code_files::{ModuleLog, code_files, is_javascript, is_python};
+pub use counting::check_countable;
 pub use discover::is_text;
 pub use job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DefaultLoadTool,
-    DescribeRequest, NamePatterns, ProgressReporter, RunContext, SourceKind, StartMode, SuiteCase,
-    TrialMode,
+    DescribeRequest, ProgressReporter, RunContext, SourceKind, StartMode, SuiteCase, TrialMode,
 };
 pub use layout::{LinkRecord, LinkedBuild, RunLayout, build_cost, remove_builds};
 pub use program::is_harness as is_program_with_harness;
-pub use protocol::check_countable;
-pub use run_outcome::{LanguageHarness, RunOutcome, RunResult};
+pub use reported_values::RunResult;
+pub use run_outcome::{LanguageHarness, RunOutcome};
 pub use sources::own_program;
 pub use suites::{
     KnownAdapters, build_if_package, build_single_program, builtin_adapter, explain_framework,

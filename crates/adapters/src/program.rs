@@ -13,16 +13,18 @@
 //! byte order are read.
 
 use crate::compile::{self, BuildRecipe, CompileFailure, unpack_harness, variable_words};
+use crate::counting::{CountingInputs, perform_counted};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
 };
 use crate::layout::{LinkRecord, ObjectFiles, RunLayout};
-use crate::protocol::{self, LoopOwner};
-use crate::run_outcome::{description_failure, invalid_cause};
+use crate::reported_values::invalid_cause;
+use crate::run_outcome::{self, LoopOwner, describe_file, description_failure, perform_case};
 use crate::snippet::default_program as default_compiler;
+use crate::wire::EventLog;
 use crate::{LanguageHarness, RunOutcome, sources};
 use speedwell_machine::process::{ChannelKind, ProcessSpec};
-use speedwell_model::{FailureCause, SnippetLanguage, Variant};
+use speedwell_model::{FailureCause, SampleDivision, SnippetLanguage, Variant};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -50,7 +52,7 @@ impl LanguageHarness for ProgramHarness {
             ..plain.clone()
         });
         let listing = plain.args(["--list"]);
-        protocol::describe_file(request, &spec, &listing, &request.draft_job())
+        describe_file(request, &spec, &listing, &request.draft_job())
     }
 
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
@@ -59,7 +61,7 @@ impl LanguageHarness for ProgramHarness {
         if let Some(cause) = refuse_program(&setting.program) {
             return RunOutcome::unsupported(&plain, &cause.to_string(), job, setting);
         }
-        perform_case(job, setting, plain)
+        perform_program(job, setting, plain)
     }
 
     fn default_program(&self, source: &BenchmarkSource) -> PathBuf {
@@ -73,7 +75,7 @@ impl LanguageHarness for ProgramHarness {
 
 /// Performs one case with the program that the command `plain` starts, in the variant's
 /// environment.
-fn perform_case(
+fn perform_program(
     job: &BenchmarkJob,
     setting: &RunContext<'_>,
     mut plain: ProcessSpec,
@@ -82,7 +84,21 @@ fn perform_case(
     plain.limit = setting.limit();
     let spec = ProcessSpec { pin: setting.pin.cloned(), ..with_channel(plain.clone()) };
     plain.arguments.extend(case_arguments(job));
-    protocol::perform_case(job, setting, &spec, &plain, LoopOwner::Harness)
+    let Some(counting) = setting.counting else {
+        return perform_case(job, setting, &spec, &plain, LoopOwner::Harness);
+    };
+    perform_counted(&CountingInputs {
+        job,
+        setting,
+        counting,
+        spec: &spec,
+        plain: &plain,
+        commands: &|samples: &SampleDivision| {
+            let run = run_outcome::samples_message(samples, false);
+            EventLog::new([run_outcome::load_message(job, setting), run])
+        },
+        observe: &|events: &EventLog| run_outcome::observe_case(job, events),
+    })
 }
 
 /// Builds the command with which a user would start `program`.
@@ -200,7 +216,7 @@ impl LanguageHarness for CppHarness {
                 plain.environment = request.variant.environment.clone();
                 let spec = with_channel(plain.clone());
                 let listing = plain.args(["--list"]);
-                protocol::describe_file(request, &spec, &listing, &request.draft_job())
+                describe_file(request, &spec, &listing, &request.draft_job())
             }
             Err(compile_failure) => compile_failure.into_description(source),
         }
@@ -210,7 +226,7 @@ impl LanguageHarness for CppHarness {
         match build_benchmark(&job.source, &setting.program, setting.variant, setting.layout) {
             Ok((built, linking)) => {
                 let plain = plain_command(&built, &job.source);
-                let mut attempt = perform_case(job, setting, plain);
+                let mut attempt = perform_program(job, setting, plain);
                 // The linked program no longer exists when a user reads the failure.
                 if let (Some(linking), Some(failure)) = (&linking, &mut attempt.failure) {
                     failure.replay = linking.prepend_link(&failure.replay);
@@ -306,7 +322,7 @@ impl LanguageHarness for PythonHarness {
             }
         };
         plain.arguments.push("--list".into());
-        protocol::describe_file(request, &spec, &plain, &request.draft_job())
+        describe_file(request, &spec, &plain, &request.draft_job())
     }
 
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
@@ -322,7 +338,7 @@ impl LanguageHarness for PythonHarness {
         spec.pin = setting.pin.cloned();
         plain.limit = setting.limit();
         plain.arguments.extend(case_arguments(job));
-        protocol::perform_case(job, setting, &spec, &plain, LoopOwner::Harness)
+        perform_case(job, setting, &spec, &plain, LoopOwner::Harness)
     }
 
     fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {

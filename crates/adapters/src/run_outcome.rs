@@ -1,23 +1,32 @@
-//! Defines what every harness does, builds the result of one execution from the events of its
-//! process ([`observe_case`]), and decides whether the execution failed.
+//! Asks a child for its cases ([`describe_file`]), has it perform one ([`perform_case`]), and decides
+//! how its report becomes the outcome of a run ([`observe_case`], [`RunOutcome::from_process`]).
 //!
-//! A reported rate may be faulty ([`observe_rate`]): no value, NaN, infinity, zero or less, a number
-//! as text, a count instead of a rate, and a load with failed requests. The tools of Node.js core
-//! accept all of them.
+//! This module decides, for all languages that speak the harness protocol
+//! (docs/reference/protocol.md), which commands are sent and what the events mean. The harness of a
+//! language decides how its process is started, and which command a user would type to repeat the
+//! execution. All commands are known before the process starts, so they are all sent up front and
+//! the process never waits for a command. `wire.rs` formats the messages, `reported_values.rs` judges
+//! the values that a process computed itself, and `counting.rs` counts instructions.
 
+use crate::cache::{self, DescriptionInputs, DescriptionOrigin};
 use crate::compile::CompileFailure;
 use crate::job::{
-    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
+    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
+    RunContext, SourceKind, StartMode, TrialMode,
 };
 use crate::layout::LinkRecord;
-use crate::wire::{EventLog, ProtocolMessage};
-use serde_json::Value as Json;
-use speedwell_machine::process::{ProcessEnd, ProcessOutcome, ProcessSpec, shell_line};
-use speedwell_model::{
-    Case, FailureCause, KernelStats, Metric, MetricDirection, ParameterValue, ResourceUsage,
-    Sample, SessionStep, StepFailure,
+use crate::reported_values::{
+    ReportedRate, RunResult, check_lifetime, find_impossible_value, invalid_cause, observe_rate,
 };
-use std::path::PathBuf;
+use crate::wire::{EventLog, ProtocolMessage};
+use speedwell_machine::process::{ProcessEnd, ProcessOutcome, ProcessSpec, run_child, shell_line};
+use speedwell_model::{
+    Case, FailureCause, KernelStats, Metric, MetricDirection, ParameterValue, ResourceUsage, Run,
+    Sample, SampleDivision, SampleLength, SessionStep, SteadyRule, StepFailure, ValueKind,
+    VariantWorktree,
+};
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Describes and performs benchmarks of one language or framework.
@@ -57,9 +66,6 @@ pub trait LanguageHarness: Sync {
 /// Lines of stderr kept with a failure.
 const TAIL_LINES: usize = 20;
 
-/// Largest accepted value. The square of a larger value might overflow, for example in a variance.
-const MAX_VALUE: f64 = 1e150;
-
 /// Outcome of one execution: the report and the resource usage of the process, if it was started,
 /// and the reason for a failure.
 ///
@@ -86,57 +92,6 @@ pub struct RunOutcome {
     pub stdout: String,
     /// How the program of the process was linked, if there are several builds.
     pub linking: Option<LinkRecord>,
-}
-
-/// Result reported for one case.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RunResult {
-    /// The case as named by the process.
-    pub case: Case,
-    /// Measured values.
-    pub samples: Vec<Sample>,
-    /// Metrics of the values.
-    pub metrics: Vec<Metric>,
-    /// Notes on these values, as whole sentences.
-    pub notes: Vec<String>,
-    /// Checksum computed by the process, compared between variants.
-    pub check: Option<String>,
-    /// Details of an HTTP load; see [`speedwell_model::Run::load`].
-    pub load: Option<Arc<str>>,
-}
-
-impl RunResult {
-    /// Creates a result without samples. The first of the metrics is the one that is compared.
-    pub(crate) fn new(case: Case, metrics: Vec<Metric>) -> RunResult {
-        RunResult { case, samples: Vec::new(), metrics, notes: Vec::new(), check: None, load: None }
-    }
-
-    /// Adds a value that has neither an elapsed time nor a number of iterations.
-    pub(crate) fn add_value(&mut self, metric: Metric, value: f64) {
-        self.samples.push(Sample {
-            metric: Arc::from(metric.name.as_str()),
-            value,
-            elapsed_ns: None,
-            iterations: None,
-        });
-        if self.metrics.iter().all(|other| other.name != metric.name) {
-            self.metrics.push(metric);
-        }
-    }
-
-    /// Adds processor times per iteration, in nanoseconds, unless the benchmark reports this metric
-    /// itself.
-    pub(crate) fn add_cpu_times(&mut self, times_ns: &[f64]) {
-        let metric = Metric::cpu_time();
-        if self.metrics.iter().all(|other| other.name != metric.name) {
-            times_ns.iter().for_each(|&value| self.add_value(metric.clone(), value));
-        }
-    }
-}
-
-/// Builds a failure cause. `reason` is a sentence fragment, such as "reported no finite rate".
-pub(crate) fn invalid_cause(reason: impl Into<String>) -> FailureCause {
-    FailureCause::Invalid { reason: reason.into() }
 }
 
 impl RunOutcome {
@@ -210,22 +165,6 @@ impl RunOutcome {
         let failure = run_failure(cause, String::new(), spec, job, setting);
         RunOutcome { failure: Some(failure), ..RunOutcome::default() }
     }
-}
-
-/// Rejects values that no measurement can produce. All results are checked here, whether they come
-/// from a harness, a command, or a benchmark that writes to the harness channel itself.
-fn find_impossible_value(result: &RunResult) -> Option<FailureCause> {
-    let reason = result.samples.iter().find_map(|sample| {
-        let (name, value) = (&sample.metric, sample.value);
-        let metric = result.metrics.iter().find(|metric| metric.name == **name);
-        let is_time = metric.is_some_and(|metric| metric.unit == "ns");
-        if !value.is_finite() || value.abs() > MAX_VALUE {
-            return Some(format!("reported the impossible value {value:e} for '{name}'"));
-        }
-        (is_time && value < 0.0)
-            .then(|| format!("reported a negative time for '{name}': {value} ns"))
-    })?;
-    Some(invalid_cause(reason))
 }
 
 /// Notes on how the process ended.
@@ -316,6 +255,254 @@ impl CompileFailure {
             failure: Some(StepFailure { replay: self.replay, ..failure }),
             ..RunOutcome::default()
         }
+    }
+}
+
+/// Whether the file or the harness marks start and end of the measured section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LoopOwner {
+    /// The file marks them, and is measured once per process.
+    File,
+    /// The harness marks them. It takes several samples and chooses the number of iterations.
+    Harness,
+}
+
+/// Asks the process of `spec` for the cases of a file. Each case becomes a job: a copy of `draft`,
+/// completed with what the file reports about the case. `plain` is the command with which a user
+/// can repeat a failure.
+pub(super) fn describe_file(
+    request: &DescribeRequest,
+    spec: &ProcessSpec,
+    plain: &ProcessSpec,
+    draft: &BenchmarkJob,
+) -> BenchmarkDescription {
+    let source = &request.source;
+    let spec = ProcessSpec { limit: request.limit, ..spec.clone() };
+    let mut message = ProtocolMessage::new("describe")
+        .with("id", 2)
+        .with("path", source.file.display())
+        .with("root", source.root.display())
+        .with_list("args", &request.assignments());
+    if request.selection.trial != TrialMode::No {
+        message = message.with("test", 1);
+    }
+    let mut events = EventLog::new([message]);
+    match cache::ask_cached(&spec, &mut events, dependencies_in) {
+        Err(error) => {
+            let reason = start_reason(&spec, &error);
+            description_failure(source, FailureCause::Start { reason }, plain, None)
+        }
+        Ok(outcome) => {
+            match events.error_cause().or_else(|| outcome.as_ref()?.failure_cause(spec.limit)) {
+                Some(cause) => description_failure(source, cause, plain, outcome.as_ref()),
+                None => to_description(request, &events, draft),
+            }
+        }
+    }
+}
+
+/// Extracts the dependencies of a description from the last event, if the language reports them.
+fn dependencies_in(line: &[u8]) -> Option<DescriptionOrigin> {
+    let described = ProtocolMessage::parse(line).filter(|message| message.verb == "described")?;
+    Some(DescriptionOrigin {
+        program: described.get("program")?.into(),
+        depends: DescriptionInputs {
+            files: described.list("files").into_iter().map(Into::into).collect(),
+            environment: described.list("env"),
+            volatile: described.get("volatile").is_some() || described.get("more").is_some(),
+        },
+    })
+}
+
+/// Performs one case in the process of `spec`. `plain` is the command with which a user can repeat
+/// it.
+pub(super) fn perform_case(
+    job: &BenchmarkJob,
+    setting: &RunContext<'_>,
+    spec: &ProcessSpec,
+    plain: &ProcessSpec,
+    owner: LoopOwner,
+) -> RunOutcome {
+    let worktree = setting.variant.worktree.as_ref();
+    // A trial only checks whether the case works.
+    let mut run_message = if owner == LoopOwner::File || job.test {
+        run_case().with("mode", "once")
+    } else {
+        samples_message(&setting.samples, setting.is_series)
+    };
+    if let Some(checkout) = worktree.and_then(|worktree| fs::canonicalize(&worktree.checkout).ok())
+    {
+        run_message = run_message.with("modules_below", checkout.display());
+    }
+    let mut events = EventLog::new([load_message(job, setting), run_message]);
+    match run_child(&setting.layout.apply_to(spec), &mut events) {
+        Err(error) => RunOutcome::start_failed(spec, &error, job, setting),
+        Ok(outcome) => {
+            let (mut result, fault) = observe_case(job, &events);
+            if let (Some(result), Some(worktree)) = (&mut result, worktree) {
+                result.notes.extend(stray_note(&events, worktree));
+            }
+            // Other kinds of sources are not checked: their benchmarks may report times that they
+            // did not measure themselves, for example times of a device.
+            let is_clocked = job.source.kind == SourceKind::Node;
+            let wall_ns = outcome.wall_ns;
+            let fault =
+                fault.or_else(|| check_lifetime(result.as_ref().filter(|_| is_clocked)?, wall_ns));
+            RunOutcome::from_process(plain, &outcome, result, fault, job, setting)
+        }
+    }
+}
+
+/// Returns a note if the process loaded modules from the user's checkout instead of the worktree.
+/// The worktree may be a folder inside the checkout.
+fn stray_note(events: &EventLog, worktree: &VariantWorktree) -> Option<String> {
+    let [checkout, folder] = [&worktree.checkout, &worktree.folder]
+        .map(|path| fs::canonicalize(path).unwrap_or_else(|_| path.clone()));
+    let modules = events.first("end")?.list("modules");
+    let mut checkout_files: Vec<String> = modules
+        .iter()
+        .map(Path::new)
+        .filter(|file| !file.starts_with(&folder))
+        .filter_map(|file| file.strip_prefix(&checkout).ok())
+        .map(|file| file.to_string_lossy().into_owned())
+        .collect();
+    checkout_files.sort();
+    (!checkout_files.is_empty()).then(|| Run::stray_note(&checkout_files))
+}
+
+pub(super) fn load_message(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProtocolMessage {
+    let mut message = ProtocolMessage::new("load")
+        .with("id", 2)
+        .with("job", "case")
+        .with("form", "case")
+        .with("path", job.source.file.display())
+        .with("root", job.source.root.display());
+    if let Some(benchmark) = job.benchmark_under(&setting.variant.name) {
+        message = message.with("benchmark", benchmark);
+    }
+    if job.test {
+        message = message.with("test", 1);
+    }
+    for word in &job.arguments {
+        if let Some((name, value)) = word.split_once('=') {
+            message = message.with(format!("value.{name}"), value);
+        }
+    }
+    message
+}
+
+fn run_case() -> ProtocolMessage {
+    ProtocolMessage::new("run").with("id", 3).with("jobs", "case")
+}
+
+pub(super) fn samples_message(samples: &SampleDivision, is_series: bool) -> ProtocolMessage {
+    let run = run_case().with("samples", samples.count);
+    let run = if is_series {
+        run.with("mode", "series").with("reference", SteadyRule::REFERENCE_EVERY)
+    } else {
+        run.with("mode", "timed").with("warmup_ns", samples.warmup_ns)
+    };
+    match samples.length {
+        SampleLength::TimeNs(ns) => run.with("sample_ns", ns),
+        SampleLength::Iterations(count) => run.with("loop", count),
+    }
+}
+
+/// Converts events to the description of a file. The jobs of the description are copies of `draft`.
+fn to_description(
+    request: &DescribeRequest,
+    events: &EventLog,
+    draft: &BenchmarkJob,
+) -> BenchmarkDescription {
+    let mut description = BenchmarkDescription::default();
+    let described = events.events_of("described").next();
+    for list in ["files", "loaded"] {
+        let files = described.map(|described| described.list(list)).unwrap_or_default();
+        description.loaded.extend(files.into_iter().map(Into::into));
+    }
+    for benchmark in events.events_of("benchmark") {
+        description.parameters.extend(declared_parameters(benchmark));
+        let draft = BenchmarkJob { flags: benchmark.list("flags"), ..draft.clone() };
+        if benchmark.get("setup").as_deref() == Some("1") {
+            // The benchmark's set-up must run once before all cases, so the file has to start the
+            // cases itself.
+            description.jobs.push(BenchmarkJob {
+                route: StartMode::Parent,
+                arguments: request.assignments(),
+                flags: Vec::new(),
+                ..draft
+            });
+            continue;
+        }
+        let name = benchmark.get("name");
+        let cases = events.events_of("case").filter(|case| case.get("benchmark") == name);
+        description.jobs.extend(cases.map(|case| parse_job(case, benchmark, &draft)));
+    }
+    let versions = events.first("described").map(|described| described.list("versions"));
+    description.versions = versions
+        .iter()
+        .flatten()
+        .filter_map(|word| word.split_once('='))
+        .map(|(name, version)| (name.to_owned(), version.to_owned()))
+        .collect();
+    if description.jobs.is_empty() && events.first("described").is_some() {
+        description.warnings.push(no_cases_warning(&request.source, events));
+    }
+    description
+}
+
+/// Explains why a file has no cases although describing it succeeded.
+fn no_cases_warning(source: &BenchmarkSource, events: &EventLog) -> String {
+    let name = &source.name;
+    match events.first("benchmark") {
+        Some(_) => format!("'{name}' has no cases: its own filter excludes all of them."),
+        None => format!("'{name}' declares no benchmark."),
+    }
+}
+
+/// Returns the declared kind of a parameter.
+fn parameter_kind(benchmark: &ProtocolMessage, name: &str) -> ValueKind {
+    match benchmark.get(&format!("type.{name}")).as_deref() {
+        Some("int" | "float") => ValueKind::Number,
+        Some("bool") => ValueKind::Bool,
+        _ => ValueKind::Text,
+    }
+}
+
+fn declared_parameters(benchmark: &ProtocolMessage) -> Vec<DeclaredParameter> {
+    let names = benchmark.keys().filter_map(|key| key.strip_prefix("param."));
+    names
+        .map(|name| {
+            let kind = parameter_kind(benchmark, name);
+            let value_strings = benchmark.list(&format!("param.{name}"));
+            let values =
+                value_strings.iter().filter_map(|text| ParameterValue::parse(text, kind)).collect();
+            DeclaredParameter { name: name.to_owned(), values }
+        })
+        .collect()
+}
+
+fn parse_job(
+    event: &ProtocolMessage,
+    benchmark: &ProtocolMessage,
+    draft: &BenchmarkJob,
+) -> BenchmarkJob {
+    let build = |mut arguments: Vec<String>| {
+        let pairs = arguments.iter().filter_map(|word| word.split_once('='));
+        let values = pairs.map(|(name, text)| {
+            let value = ParameterValue::parse(text, parameter_kind(benchmark, name));
+            (name.to_owned(), value.unwrap_or_else(|| ParameterValue::infer_value(text)))
+        });
+        let case = Case::new(event.get("benchmark").unwrap_or_default(), values.collect());
+        let missing_arguments: Vec<String> =
+            draft.arguments.iter().filter(|word| !arguments.contains(word)).cloned().collect();
+        arguments.extend(missing_arguments);
+        BenchmarkJob { label: case.id(), arguments, case: Some(case), ..draft.clone() }
+    };
+    let measured = Some(event.list("measured")).filter(|measured| !measured.is_empty());
+    BenchmarkJob {
+        measured: measured.map(|measured| Box::new(build(measured))),
+        ..build(event.list("args"))
     }
 }
 
@@ -452,200 +639,10 @@ pub(super) fn add_metric(result: &mut RunResult, event: &ProtocolMessage) {
     }
 }
 
-/// Metric that holds the value as reported, if the rate had to be corrected.
-pub const REPORTED_METRIC: &str = "reported";
-
-/// One reported rate.
-#[derive(Debug, Clone, Default)]
-pub struct ReportedRate {
-    /// The rate as received: a number, text, or nothing usable.
-    pub rate: Json,
-    /// Length of the measured section, if it could be read.
-    pub elapsed_ns: Option<u64>,
-    /// Further results of the HTTP tool, if the harness kept them.
-    pub http: Option<Json>,
-}
-
-/// Converts `rate` to an observation of `case`. In a trial (`test`), implausible rates such as zero
-/// are accepted, because no conclusion is drawn from them.
-pub fn observe_rate(
-    case: Case,
-    rate: &ReportedRate,
-    test: bool,
-) -> (RunResult, Option<FailureCause>) {
-    let mut result = RunResult::new(case, vec![Metric::throughput()]);
-    let value = match parse_rate(&rate.rate, &mut result.notes) {
-        Ok(value) => value,
-        Err(reason) => return (result, Some(invalid_cause(reason))),
-    };
-    if !test && let Some(reason) = find_implausible(value) {
-        return (result, Some(invalid_cause(reason)));
-    }
-    let value = correct_rate(value, rate, &mut result);
-    let iterations = rate.elapsed_ns.map(|elapsed_ns| value * elapsed_ns as f64 / 1e9);
-    result.samples.insert(
-        0,
-        Sample {
-            metric: Arc::from(Metric::THROUGHPUT),
-            value,
-            elapsed_ns: rate.elapsed_ns,
-            iterations: iterations.map(f64::round).filter(|count| count.is_finite()),
-        },
-    );
-    let cause = rate.http.as_ref().and_then(|http| add_http_metrics(http, &mut result));
-    (result, cause)
-}
-
-/// Parses seconds, given as decimal text (`"0.003686740"`) or as a number, with nanosecond
-/// precision.
-pub fn parse_elapsed_ns(time: &Json) -> Option<u64> {
-    let text = match time {
-        Json::String(text) => text.clone(),
-        Json::Number(number) => format!("{:.9}", number.as_f64()?),
-        _ => return None,
-    };
-    let (seconds, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let digits: String = fraction.chars().chain(std::iter::repeat('0')).take(9).collect();
-    seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(digits.parse().ok()?)
-}
-
-fn parse_rate(rate: &Json, notes: &mut Vec<String>) -> Result<f64, String> {
-    match rate {
-        Json::Number(number) => number.as_f64().ok_or_else(|| "reported no finite rate".to_owned()),
-        Json::String(text) => match text.trim().parse::<f64>() {
-            Ok(value) => {
-                notes.push("The rate was reported as text and converted to a number.".to_owned());
-                Ok(value)
-            }
-            Err(_) => Err(format!("reported the rate '{text}', which is not a number")),
-        },
-        Json::Null => Err("reported no rate (null, which also stands for NaN)".to_owned()),
-        other => Err(format!("reported the rate {other}, which is not a number")),
-    }
-}
-
-fn find_implausible(value: f64) -> Option<String> {
-    if value.is_nan() || value.is_infinite() || value == f64::MAX {
-        Some(format!("reported the impossible rate {value:e}"))
-    } else if value <= 0.0 {
-        Some(format!("reported the rate {value}; expected a rate above zero"))
-    } else {
-        None
-    }
-}
-
-/// Corrects the rate of `test-double`, the stand-in for an HTTP tool in Node.js. The stand-in
-/// reports the number of requests, but its callers print this number as a rate. This function
-/// divides the number by the time, and keeps the reported value as a second metric.
-fn correct_rate(value: f64, rate: &ReportedRate, result: &mut RunResult) -> f64 {
-    let tool = result.case.value("benchmarker").map(ParameterValue::plain).unwrap_or_default();
-    if !tool.starts_with("test-double") {
-        return value;
-    }
-    let reported_seconds = rate.http.as_ref().and_then(|http| http["seconds"].as_f64());
-    let Some(seconds) =
-        reported_seconds.or(rate.elapsed_ns.map(|ns| ns as f64 / 1e9)).filter(|s| *s > 0.0)
-    else {
-        return value;
-    };
-    result.notes.push(format!(
-        "The test double reported a count of {value} requests; the rate is this count divided by \
-         the measured time of {seconds} s."
-    ));
-    result.add_value(Metric::new(REPORTED_METRIC, "", MetricDirection::Higher), value);
-    value / seconds
-}
-
-/// Adds latency and error counts. A load with failed requests does not measure the server.
-fn add_http_metrics(http: &Json, result: &mut RunResult) -> Option<FailureCause> {
-    let mut add = |name: &str, unit: &str, value: Option<f64>| {
-        let metric = Metric::new(name, unit, MetricDirection::Lower);
-        if let Some(value) = value {
-            result.add_value(metric, value);
-        }
-    };
-    for name in ["mean", "p50", "p75", "p90", "p99", "max"] {
-        let ms = http["latency_ms"][name].as_f64();
-        add(&format!("latency_{name}"), "ns", ms.map(|ms| ms * 1e6));
-    }
-    let errors = http["errors"].as_f64();
-    let non2xx = http["non2xx"].as_f64();
-    add("http_errors", "", errors);
-    add("http_non2xx", "", non2xx);
-    let failed_requests = errors.unwrap_or(0.0) + non2xx.unwrap_or(0.0);
-    (failed_requests > 0.0).then(|| {
-        invalid_cause(format!(
-            "{failed_requests} requests failed ({} errors, {} responses other than 2xx), so the rate is invalid",
-            errors.unwrap_or(0.0),
-            non2xx.unwrap_or(0.0)
-        ))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{BenchmarkSource, SourceKind};
-    use serde_json::json;
     use speedwell_machine::process::ChildConversation;
-    use std::path::Path;
-
-    fn rate(rate: Json) -> ReportedRate {
-        ReportedRate { rate, elapsed_ns: Some(2_000_000_000), http: None }
-    }
-
-    fn case(tool: &str) -> Case {
-        let value = speedwell_model::ParameterValue::Text(tool.into());
-        Case::new("http/simple.js", vec![("benchmarker".into(), value)])
-    }
-
-    #[test]
-    fn elapsed_seconds_are_parsed_to_the_nanosecond() {
-        assert_eq!(parse_elapsed_ns(&json!("0.003686740")), Some(3_686_740));
-        assert_eq!(parse_elapsed_ns(&json!("12.5")), Some(12_500_000_000));
-        assert_eq!(parse_elapsed_ns(&json!(1.5)), Some(1_500_000_000));
-        assert_eq!(parse_elapsed_ns(&json!("x")), None);
-    }
-
-    #[test]
-    fn a_figure_as_text_is_converted_and_noted() {
-        let (result, cause) = observe_rate(case("h2load"), &rate(json!("549.52")), false);
-        assert_eq!((result.samples[0].value, cause), (549.52, None));
-        assert_eq!(result.notes.len(), 1);
-    }
-
-    #[test]
-    fn impossible_rates_are_failures() {
-        for value in [json!(null), json!(0), json!(-1.0), json!(f64::MAX), json!("abc"), json!([])]
-        {
-            let (_, cause) = observe_rate(case("wrk"), &rate(value.clone()), false);
-            assert!(matches!(cause, Some(FailureCause::Invalid { .. })), "{value}");
-        }
-        assert_eq!(
-            observe_rate(case("wrk"), &rate(json!(0)), true).1,
-            None,
-            "a trial may report 0"
-        );
-    }
-
-    #[test]
-    fn the_count_of_a_test_double_is_converted_to_a_rate() {
-        let (result, _) = observe_rate(case("test-double-http"), &rate(json!(2473)), false);
-        assert_eq!(result.samples[0].value, 1236.5);
-        assert_eq!(
-            (&*result.samples[1].metric, result.samples[1].value),
-            (REPORTED_METRIC, 2473.0)
-        );
-    }
-
-    #[test]
-    fn failed_requests_fail_a_load_but_keep_its_latencies() {
-        let mut rate = rate(json!(1000.0));
-        rate.http = Some(json!({"tool": "wrk", "errors": 3, "latency_ms": {"p99": 4.2}}));
-        let (result, cause) = observe_rate(case("wrk"), &rate, false);
-        assert!(cause.unwrap().to_string().contains("3 requests failed"));
-        assert!(result.samples.iter().any(|s| &*s.metric == "latency_p99" && s.value == 4.2e6));
-    }
 
     fn observe_lines(lines: &[&str]) -> (RunResult, Option<FailureCause>) {
         let mut events = EventLog::new([]);

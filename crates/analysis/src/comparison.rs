@@ -1,31 +1,41 @@
-//! Compares whole sources: matches their cases, describes them one by one, and judges them
-//! together.
+//! Compares whole sources: matches their cases ([`match_cases`]), describes them one by one
+//! ([`describe_case`]), and decides the verdicts of all together ([`correct_family`]).
 //!
 //! Decides which cases are compared, in which order, and which figures belong to the estimated
-//! change. Computes the typical change over all cases. Does not know where the runs come from.
-//! Start at [`match_cases`], then [`compare_matched`].
+//! change. A change is reported only if its p value survives a correction for all comparisons in the
+//! report, across metrics, candidates and cases. Does not know where the runs come from, and does
+//! not compute p values. `case_row.rs` explains the verdicts.
 //!
 //! The change is estimated within blocks. A median over all runs of a side ignores blocks, so two
 //! medians can contradict the reported change. The figures of a row are therefore derived from the
 //! estimate (docs/why/statistics.md, "The figures of a row"): see [`fill_locations`].
 
 use crate::builds::{IndependentUnit, independent_values};
-use crate::case_row::{CaseRow, FamilyMember, MatchedCase, correct_family, describe_case};
+use crate::case_row::{
+    CaseRow, MatchedCase, additional_runs, are_alike, case_notes, count_unbounded,
+    explain_no_verdict, explain_open_verdict, has_shape_changed, note_dependence, overall_change,
+};
+use crate::evidence::ShiftDirection;
+use crate::exact::ExactCounts;
 use crate::grid::{CaseRuns, DisturbanceExposure, finite_values};
-use crate::paired::{PairedRuns, RunMatching};
-use crate::policy::JudgingPolicy;
-use crate::sequential::{ReplayMember, SequentialDecision, in_parallel};
+use crate::paired::{
+    ComparedData, PairedRuns, RunMatching, is_noise_autocorrelated, is_one_after_the_other,
+};
+use crate::policy::{AchievedPrecision, JudgingPolicy};
+use crate::sequential::{
+    ReplayMember, SequentialDecision, SequentialOutcome, adjust_function, in_parallel,
+};
+use crate::summary::finite_or_none;
 use crate::warnings::{self, format_count};
 use crate::withheld::{MeasuredVariant, WithheldReason};
 use crate::{
     AnalysisFindings, AnalysisSettings, CandidateComparison, CaseComparison, SideSummary,
-    StatisticalMethod, exact, validity,
+    StatisticalMethod, TestingCorrection, evidence, exact, validity,
 };
-use rand::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use speedwell_model::{IntervalEstimate, Metric, Run};
-use speedwell_stats::describe::{mean, median, quantile};
-use speedwell_stats::distribution::{chi_squared_upper_tail, normal};
+use speedwell_model::{Metric, MetricDirection, Run, RunValue, Verdict};
+use speedwell_stats::describe::{coefficient_of_variation, mean, median};
+use speedwell_stats::effect::cliffs_delta;
+use speedwell_stats::sequential::survives_correction;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
@@ -312,142 +322,176 @@ pub(super) fn match_cases<'r>(
     matched
 }
 
-/// Number of resamples. With this number, 50 resampled values lie beyond each end of a 95 %
-/// interval.
-const DRAWS: usize = 2_000;
+const DISTURB_EACH_OTHER: &str = "Paired and single runs disagree: the sides disturb each other's \
+    caches. Use --order blocks to measure them separately.";
 
-/// Number of cases up to which the mean is resampled. The mean of more cases is assumed to be
-/// normal.
-const MAX_RESAMPLED_CASES: usize = 500;
+/// Describes one case, given the `outcome` of its tests. The verdict is added later. `names` holds
+/// the names of baseline and candidate.
+fn describe_case(
+    case: MatchedCase,
+    mut outcome: SequentialOutcome,
+    policy: &JudgingPolicy,
+    names: [&str; 2],
+) -> CaseRow {
+    let seed = policy.seed_for(&case.id);
+    let counts = counts_of(&case.pair, policy);
+    if counts.is_exact() {
+        (outcome.change, outcome.p, outcome.error) = (counts.exact_change(), None, None);
+    }
+    let runs = outcome.data.smaller_side_runs();
+    let precision = outcome.error.map(|error| AchievedPrecision { runs, error });
+    let mean_change = evidence::mean_change(&outcome.data, policy.confidence(), seed);
+    // In randomized blocks, one side comes first only by chance. The test accounts for this.
+    let one_after_the_other =
+        case.apart || (policy.indicative && is_one_after_the_other(&case.pair));
+    let mut notes = case_notes(&case.pair, &outcome, policy, counts);
+    if is_noise_autocorrelated(&case.pair, case.apart) {
+        notes.extend(note_dependence(policy, one_after_the_other));
+    }
+    let [old, new] = &case.exposures;
+    notes.extend(old.explain_unequal(new, names).filter(|_| !case.apart));
+    let disturb_each_other = policy.matching == RunMatching::Pairs
+        && evidence::sharing_matters(&outcome.data.to_pairs(), &case.alone);
+    notes.extend(disturb_each_other.then(|| DISTURB_EACH_OTHER.to_owned()));
+    let [baseline, candidate] = (case.sides).unwrap_or([case.pair.baseline, case.pair.candidate]);
+    let (baseline, candidate) = (row_side(baseline, old), row_side(candidate, new));
+    let comparison = CaseComparison {
+        case: case.case,
+        change: outcome.change,
+        mean_change,
+        is_shape_changed: has_shape_changed(outcome.change, mean_change),
+        p: outcome.p,
+        q: None,
+        verdict: Verdict::Unclear,
+        withheld: case.withheld,
+        no_verdict: None,
+        differs: false,
+        is_exact: counts.is_exact(),
+        is_indicative: policy.indicative,
+        decided_at: (outcome.decided_at).map(|units| units * policy.unit.runs_per_unit() as u32),
+        detectable: None,
+        more_runs: None,
+        cliffs_delta: finite_or_none(cliffs_delta(&outcome.data.baseline, &outcome.data.candidate)),
+        machines: None,
+        notes,
+        baseline,
+        candidate,
+    };
+    let sizes = [&outcome.data.baseline, &outcome.data.candidate].map(Vec::len);
+    CaseRow {
+        comparison,
+        smallest_p: policy.smallest_p().for_runs(sizes),
+        runs,
+        // Drop the data, because there may be thousands of cases.
+        outcome: SequentialOutcome { data: ComparedData::default(), ..outcome },
+        precision,
+        one_after_the_other,
+        disturb_each_other,
+        counts,
+    }
+}
 
-/// Geometric mean of the ratios, as a change with its interval. `None` for fewer than two cases.
-/// The interval has no width if every case is exact.
-///
-/// Cases without a bounded interval are excluded. If fewer than two cases have a bounded interval,
-/// the mean is taken over all cases instead, and its interval is unbounded. When a case is
-/// resampled, a normal deviate represents the noise of its blocks. The standard deviation of this
-/// noise is the standard error of the case, which follows from the case's interval. To first order,
-/// this gives the same result as resampling the blocks, at a thousandth of the cost.
-pub(super) fn overall_change(
-    rows: &[&CaseRow],
-    confidence: f64,
-    seed: u64,
-) -> Option<IntervalEstimate> {
-    let cases: Vec<(f64, f64)> = rows.iter().filter_map(|row| ratio_and_error(row)).collect();
-    if rows.len() > 1 && rows.iter().all(|row| row.comparison.is_exact) {
-        let logs: Vec<f64> = rows.iter().filter_map(|row| log_ratio(row)).collect();
-        let value = mean(&logs).exp_m1();
-        return Some(IntervalEstimate { value, low: value, high: value });
+/// Compares the values as counts if the metric is a count.
+fn counts_of(pair: &PairedRuns, policy: &JudgingPolicy) -> ExactCounts {
+    if policy.counts {
+        ExactCounts::from_runs(&pair.baseline, &pair.candidate)
+    } else {
+        ExactCounts::TooFew
     }
-    if cases.len() < 2 {
-        return unbounded_mean(rows);
+}
+
+fn row_side(runs: Vec<RunValue>, exposure: &DisturbanceExposure) -> SideSummary {
+    let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
+    let typical = median(&values);
+    SideSummary {
+        location: typical,
+        median: typical,
+        mean: mean(&values),
+        variation: finite_or_none(coefficient_of_variation(&values)),
+        exposure: exposure.clone(),
+        runs: runs.into(),
     }
-    if cases.len() > MAX_RESAMPLED_CASES {
-        return Some(normal_interval(&cases, confidence));
-    }
-    let count = cases.len() as f64;
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut resample = || {
-        let (mut sum, mut variance) = (0.0, 0.0);
-        for _ in 0..cases.len() {
-            let (log_ratio, error) = cases[random.random_range(0..cases.len())];
-            sum += log_ratio;
-            variance += error * error;
+}
+
+/// A row, with the policy and the metric's direction that its verdict depends on.
+struct FamilyMember<'a> {
+    row: &'a mut CaseRow,
+    policy: &'a JudgingPolicy,
+    better: MetricDirection,
+}
+
+/// Fills in the adjusted p values and verdicts of a family of comparisons. For each unclear
+/// comparison, also fills in how many more runs it needs.
+fn correct_family(family: &mut [FamilyMember<'_>], correction: TestingCorrection) {
+    let p: Vec<f64> =
+        family.iter().map(|member| member.row.outcome.p.unwrap_or(f64::NAN)).collect();
+    let adjusted = adjust_function(correction)(&p);
+    let tests = p.iter().filter(|p| !p.is_nan()).count();
+    let mut discoveries = 0;
+    for (member, &adjusted) in family.iter_mut().zip(&adjusted) {
+        let FamilyMember { row, policy, better } = member;
+        let outcome = &row.outcome;
+        let survives = survives_correction(adjusted, policy.alpha);
+        discoveries += usize::from(survives);
+        let comparison = &mut row.comparison;
+        comparison.q =
+            outcome.p.map(|_| adjusted).filter(|_| correction != TestingCorrection::None);
+        comparison.verdict = match outcome.direction.filter(|_| survives) {
+            _ if row.disturb_each_other || comparison.withheld.is_some() => Verdict::Unclear,
+            _ if comparison.is_exact => {
+                row.counts.exact_verdict(policy.delta, *better).unwrap_or(Verdict::Unclear)
+            }
+            Some(direction) => verdict_of_direction(direction, *better),
+            None if outcome.is_same => Verdict::Same,
+            None => Verdict::Unclear,
+        };
+        let is_withheld = comparison.withheld.is_some();
+        comparison.differs = if comparison.is_exact {
+            row.counts.exceeds_delta(policy.delta) && !is_withheld
+        } else {
+            let is_spoiled = row.disturb_each_other || is_withheld;
+            survives && outcome.direction.is_some() && !is_spoiled
+        };
+        explain_no_verdict(row, policy, correction, tests);
+        let (comparison, outcome) = (&mut row.comparison, &row.outcome);
+        if !row.disturb_each_other && !comparison.is_exact && !is_withheld {
+            comparison.notes.extend(explain_open_verdict(comparison, outcome, policy));
         }
-        // The sum of independent normal deviates is normal with the sum of their variances. The
-        // range excludes 0 and 1, where the quantile is infinite.
-        let noise = normal::quantile(random.random_range(1e-12..1.0));
-        (sum + noise * variance.sqrt()) / count
-    };
-    let mut resamples: Vec<f64> = (0..DRAWS).map(|_| resample()).collect();
-    resamples.sort_unstable_by(f64::total_cmp);
-    let tail = 0.5 * (1.0 - confidence);
-    let logs: Vec<f64> = cases.iter().map(|(log_ratio, _)| *log_ratio).collect();
-    Some(IntervalEstimate {
-        value: mean(&logs).exp_m1(),
-        low: quantile(&resamples, tail).exp_m1(),
-        high: quantile(&resamples, 1.0 - tail).exp_m1(),
-    })
-}
-
-/// Computes the interval for many cases without resampling. Resampling would give the same
-/// interval, because the sum of this many independent draws is normal (central limit theorem). The
-/// variance of a draw is the variance between cases plus the variance of their noise.
-fn normal_interval(cases: &[(f64, f64)], confidence: f64) -> IntervalEstimate {
-    let count = cases.len() as f64;
-    let center = cases.iter().map(|(log_ratio, _)| log_ratio).sum::<f64>() / count;
-    let variance = |&(log_ratio, error): &(f64, f64)| (log_ratio - center).powi(2) + error * error;
-    let error = cases.iter().map(variance).sum::<f64>().sqrt() / count;
-    let reach = normal::quantile(0.5 * (1.0 + confidence)) * error;
-    IntervalEstimate {
-        value: center.exp_m1(),
-        low: (center - reach).exp_m1(),
-        high: (center + reach).exp_m1(),
     }
-}
-
-/// Mean over all cases, with an interval that excludes nothing.
-fn unbounded_mean(rows: &[&CaseRow]) -> Option<IntervalEstimate> {
-    let logs: Vec<f64> = rows.iter().filter_map(|row| log_ratio(row)).collect();
-    (logs.len() >= 2).then(|| IntervalEstimate {
-        value: mean(&logs).exp_m1(),
-        low: -1.0,
-        high: f64::INFINITY,
-    })
-}
-
-/// Minimum number of cases for a typical change.
-const FEWEST_TYPICAL: usize = 5;
-
-/// Significance level at which the changes of cases count as different.
-const UNLIKE: f64 = 0.05;
-
-/// Lower limit of a case's standard error. A smaller error is only a rounding error of logarithms:
-/// the runs of such a case do not scatter.
-const LEAST_ERROR: f64 = 1e-9;
-
-/// Whether there are enough cases, and their changes differ so little that the standard errors can
-/// explain the differences.
-///
-/// Uses Cochran's Q, the weighted sum of squares about the weighted mean. Q is chi-squared if all
-/// cases have the same change (Biometrics 10, 1954).
-fn are_alike(rows: &[&CaseRow]) -> bool {
-    let error = |row: &CaseRow| {
-        if row.comparison.is_exact {
-            return Some(LEAST_ERROR);
+    let share = next_alpha_share(correction, tests, discoveries);
+    for FamilyMember { row, policy, .. } in family {
+        let level = policy.alpha * share;
+        row.comparison.detectable =
+            row.precision.map(|precision| precision.detectable_change(level));
+        let comparison = &row.comparison;
+        let is_open = comparison.verdict == Verdict::Unclear
+            && !comparison.differs
+            && comparison.withheld.is_none();
+        if is_open && !row.disturb_each_other {
+            row.comparison.more_runs = additional_runs(row, policy, level);
         }
-        row.precision.map(|precision| precision.error.max(LEAST_ERROR))
-    };
-    let cases = rows.iter().filter_map(|row| Some((log_ratio(row)?, error(row)?.powi(-2))));
-    let cases: Vec<(f64, f64)> = cases.collect();
-    if cases.len() < FEWEST_TYPICAL {
-        return false;
     }
-    let weights: f64 = cases.iter().map(|(_, weight)| weight).sum();
-    let weighted = cases.iter().map(|(log_ratio, weight)| weight * log_ratio);
-    let center = weighted.sum::<f64>() / weights;
-    let q = cases.iter().map(|(log_ratio, weight)| weight * (log_ratio - center).powi(2)).sum();
-    chi_squared_upper_tail(q, cases.len() as u32 - 1) >= UNLIKE
 }
 
-/// Number of cases excluded from [`overall_change`].
-pub(super) fn count_unbounded(rows: &[&CaseRow]) -> usize {
-    let bounded = rows.iter().filter(|row| ratio_and_error(row).is_some()).count();
-    let part = match bounded {
-        0 | 1 if rows.iter().all(|row| row.comparison.is_exact) => rows.len(),
-        0 | 1 => rows.iter().filter_map(|row| log_ratio(row)).count(),
-        _ => bounded,
-    };
-    rows.len() - part
+/// Returns the level, as a fraction of the error rate, at which one more change would be
+/// significant after the correction.
+fn next_alpha_share(correction: TestingCorrection, tests: usize, discoveries: usize) -> f64 {
+    let (tests, discoveries) = (tests.max(1), discoveries.min(tests.saturating_sub(1)));
+    match correction {
+        TestingCorrection::BenjaminiHochberg => (discoveries + 1) as f64 / tests as f64,
+        TestingCorrection::Holm => 1.0 / (tests - discoveries) as f64,
+        TestingCorrection::None => 1.0,
+    }
 }
 
-fn ratio_and_error(row: &CaseRow) -> Option<(f64, f64)> {
-    Some((log_ratio(row)?, row.precision?.error))
-}
-
-fn log_ratio(row: &CaseRow) -> Option<f64> {
-    let log_ratio = row.comparison.change?.value.ln_1p();
-    log_ratio.is_finite().then_some(log_ratio)
+fn verdict_of_direction(direction: ShiftDirection, better: MetricDirection) -> Verdict {
+    match (direction, better) {
+        (_, MetricDirection::Unknown) => Verdict::Unclear,
+        (ShiftDirection::Larger, MetricDirection::Higher)
+        | (ShiftDirection::Smaller, MetricDirection::Lower) => Verdict::Better,
+        (ShiftDirection::Larger, MetricDirection::Lower)
+        | (ShiftDirection::Smaller, MetricDirection::Higher) => Verdict::Worse,
+    }
 }
 
 /// Metric, baseline and case. Rows with the same key have the same baseline runs. They form a
@@ -540,32 +584,6 @@ mod tests {
     use super::*;
     use crate::AnalysisSettings;
     use speedwell_fixtures::FakeSession;
-
-    #[test]
-    fn the_normal_interval_of_many_cases_matches_resampling() {
-        // Evenly spaced ratios from -10 % to +20 % in logarithms, with an error of 1 % each.
-        let cases: Vec<(f64, f64)> =
-            (0..501).map(|at| (-0.1 + 0.3 * f64::from(at) / 500.0, 0.01)).collect();
-        let exact = normal_interval(&cases, 0.95);
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-        let mut resamples: Vec<f64> = (0..4_000)
-            .map(|_| {
-                let sum: f64 = (0..cases.len())
-                    .map(|_| {
-                        let (log_ratio, error) = cases[random.random_range(0..cases.len())];
-                        log_ratio + error * normal::quantile(random.random_range(1e-12..1.0))
-                    })
-                    .sum();
-                sum / cases.len() as f64
-            })
-            .collect();
-        resamples.sort_unstable_by(f64::total_cmp);
-        let (low, high) = (quantile(&resamples, 0.025), quantile(&resamples, 0.975));
-        let width = high - low;
-        assert!((exact.value - 0.05_f64.exp_m1()).abs() < 1e-12, "{exact:?}");
-        assert!((exact.low.ln_1p() - low).abs() < 0.05 * width, "{exact:?} {low}");
-        assert!((exact.high.ln_1p() - high).abs() < 0.05 * width, "{exact:?} {high}");
-    }
 
     /// A machine that becomes twice as fast halfway, and a candidate that is 12 % slower in every
     /// block.

@@ -18,17 +18,19 @@ mod trial;
 
 pub use measured_code::are_identical;
 pub use pairs::{check_targets as check_paired_targets, prepare_counting};
-pub use rehearsal::describe_failure;
+pub use rehearsal::{
+    build_packages, check_layout, check_plan, check_processors, describe_failure,
+    prepare_measurement, reach_warning, warn_if_busy,
+};
 pub use request::{
     BuildArgs, ExecutionArgs, HeldMachines, MeasureRequest, PlaceRoles, PlanRequest, PreparedPlan,
     ResumedSession, RevisionRequest, SamplingRequest, SearchRequest, SessionRequest,
-    VariantRequest, draw_seed,
+    VariantRequest,
 };
 pub use scripts::{BenchmarkScript, ScriptsRequest, execute_scripts};
 pub use session::{
-    AnalysisStoppingRule, MeasuredSession, attach_definitions, build_packages, check_layout,
-    check_plan, check_processors, needs_earlier_runs, prepare_measurement, reach_warning,
-    session_header, suggest_runs_per_build, warn_if_busy,
+    AnalysisStoppingRule, MeasuredSession, attach_definitions, draw_seed, needs_earlier_runs,
+    session_header, suggest_runs_per_build,
 };
 pub use trial::{TrialResult, try_cases};
 

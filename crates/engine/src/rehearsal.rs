@@ -1,24 +1,26 @@
-//! Rehearses a plan before the first run: checks that every variant starts and that the requested
-//! metrics exist.
+//! Decides what to reject and what to warn about before measuring ([`check_plan`],
+//! [`prepare_measurement`]), and which programs have a memory layout that cannot be varied.
 //!
-//! This module decides what to start for these checks. Benchmark files have already been listed
-//! under the first variant, so under each of the other variants, files are listed only until one
-//! listing succeeds. Snippets run once under every variant. No result is kept. Start at
-//! [`rehearse_plan`].
+//! Also rehearses the plan ([`rehearse_plan`]): checks that every variant starts and that the
+//! requested metrics exist. Benchmark files have already been listed under the first variant, so
+//! under each of the other variants, files are listed only until one listing succeeds. Snippets run
+//! once under every variant. No result is kept.
 
 use crate::execution::{perform_slot, prefer_processor_time, run_context};
-use anyhow::{Context, Result, anyhow};
+use crate::{EventListener, PreparedPlan, SessionRequest, emit_warning, pairs, shared_emitter};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_adapters::discover::{self, BenchmarkSelection};
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
 use speedwell_adapters::snippet::sh;
-use speedwell_adapters::{BenchmarkJob, BenchmarkSource, SourceKind};
-use speedwell_analysis::{AnalysisSettings, check_metrics};
+use speedwell_adapters::{self as adapters, BenchmarkJob, BenchmarkSource, SourceKind};
+use speedwell_analysis::{self as analysis, AnalysisSettings, check_metrics};
 use speedwell_config::LazyDefinition;
 use speedwell_config::experiment::{BenchmarkGroup, Experiment};
+use speedwell_machine::environment;
 use speedwell_machine::process::{check_interrupted, resolve_program};
 use speedwell_model::{
-    ComparedClock, FailureCause, RunOrder, SampleDivision, SampleLength, SessionPurpose,
-    SnippetLanguage, StepFailure, Variant,
+    ComparedClock, FailureCause, LayoutVariation, RunOrder, SampleDivision, SampleLength,
+    SessionEvent, SessionPurpose, SnippetLanguage, StepFailure, Variant,
 };
 use std::path::Path;
 use std::thread;
@@ -39,6 +41,228 @@ const NOT_COMPILED: &str = "does not compile: ";
 /// Smallest measurement for a harness that divides runs into samples.
 const SHORTEST: SampleDivision =
     SampleDivision { count: 1, length: SampleLength::Iterations(1), warmup_ns: 0 };
+
+/// Checks a plan before anything is built or sent to other machines, and prepares to count
+/// instructions if the plan requests that. The checks do not depend on where the plan is measured.
+///
+/// # Errors
+/// Fails if the plan cannot be measured as requested.
+pub fn check_plan(plans: &mut PreparedPlan) -> anyhow::Result<()> {
+    check_layout(&plans.plan)?;
+    if plans.resumed.is_some() {
+        return Ok(());
+    }
+    if plans.plan.design.order == RunOrder::Paired {
+        pairs::check_paired(&plans.plan)?;
+    }
+    check_rules(&plans.plan)?;
+    if plans.plan.design.counting.is_some() {
+        pairs::prepare_counting(&mut plans.plan)?;
+    }
+    Ok(())
+}
+
+/// Prepares to measure a checked plan on this machine: builds packages, tries the benchmarks of a
+/// new session, and warns about anything that would distort the results.
+///
+/// # Errors
+/// Fails if a package cannot be built, the trial shows that nothing can be measured, or the
+/// listener fails.
+pub fn prepare_measurement(
+    plans: &PreparedPlan,
+    request: &SessionRequest,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<()> {
+    check_processors(&plans.plan)?;
+    build_packages(&plans.plan, listener)?;
+    if plans.resumed.is_none() {
+        rehearse_plan(&plans.plan, &plans.suite.failures, &request.settings)?;
+    }
+    warn_before(plans, request, listener)
+}
+
+/// Builds all packages for all variants before the first run. Then no run waits for a build, and
+/// compile errors are reported early.
+///
+/// # Errors
+/// Fails if a package cannot be built, or the user interrupts.
+pub fn build_packages(plan: &SessionPlan, listener: &mut EventListener<'_>) -> anyhow::Result<()> {
+    let emit = shared_emitter(listener);
+    for job in &plan.jobs {
+        for variant in &plan.variants {
+            let result = adapters::build_if_package(&job.source, variant, &emit);
+            // Check for an interrupt by the user first, because an interrupt also makes the build
+            // fail.
+            check_interrupted()?;
+            result?;
+        }
+    }
+    Ok(())
+}
+
+/// Rejects processors that this process may not use.
+///
+/// # Errors
+/// Fails if the plan pins processes to such a processor.
+pub fn check_processors(plan: &SessionPlan) -> anyhow::Result<()> {
+    match &plan.pin {
+        Some(pin) => Ok(pin.check_usable().context("in --pin")?),
+        None => Ok(()),
+    }
+}
+
+/// Rejects plans with disturbance rules if single runs cannot be discarded and repeated.
+fn check_rules(plan: &SessionPlan) -> anyhow::Result<()> {
+    let SessionPlan { design, shared, .. } = plan;
+    ensure!(
+        design.reject.is_empty() || design.order == RunOrder::Blocks,
+        "--reject repeats single runs at the end of their block, so it requires '--order blocks'; \
+         in a pair, a disturbance affects both sides\nhint: leave out --order or --reject"
+    );
+    ensure!(
+        design.reject.is_empty() || design.experiment.is_none(),
+        "--reject supports only benchmark files, commands and snippets; an experiment runs several \
+         processes"
+    );
+    ensure!(
+        design.reject.is_empty() || !shared,
+        "--reject needs a separate process for every run, but the snippets share one\nhint: leave \
+         out --shared"
+    );
+    Ok(())
+}
+
+/// Rejects plans with programs whose memory layout cannot be varied as requested.
+///
+/// # Errors
+/// Fails with a message that explains the reason, and what can be varied instead.
+pub fn check_layout(plan: &SessionPlan) -> anyhow::Result<()> {
+    let layout = plan.design.layout;
+    if layout.is_default() {
+        return Ok(());
+    }
+    ensure!(
+        !plan.shared,
+        "the snippets share one process, which has only one layout\nhint: leave out --shared and --order parallel"
+    );
+    ensure!(
+        !plan.is_search,
+        "a search for the best concurrency compares numbers of workers, not builds\nhint: leave out --builds and \
+         --layout"
+    );
+    ensure!(
+        plan.design.order != RunOrder::Paired || !plan.design.shares_builds(),
+        "'--order paired' needs separate builds for every pair, but {} runs share {} \
+         builds\nhint: --builds {0}",
+        plan.design.max_runs(),
+        layout.builds,
+    );
+    plan.jobs.iter().try_for_each(|job| check_job(job, layout))
+}
+
+fn check_job(job: &BenchmarkJob, layout: LayoutVariation) -> anyhow::Result<()> {
+    const HINT: &str = "hint: --layout env,stack varies the layout without another build";
+    let (name, links) = (&job.source.name, layout.builds > 0 || layout.align);
+    match job.source.kind {
+        SourceKind::Load | SourceKind::Experiment => bail!(
+            "'{name}' starts its own server and load processes, which --builds and --layout do not affect"
+        ),
+        SourceKind::Snippet(SnippetLanguage::Go) if layout.align => {
+            bail!("Go has no option that aligns functions\nhint: leave out 'align'")
+        }
+        SourceKind::Cpp | SourceKind::Fake => Ok(()),
+        SourceKind::Snippet(
+            SnippetLanguage::C | SnippetLanguage::Cpp | SnippetLanguage::Rust | SnippetLanguage::Go,
+        ) => Ok(()),
+        SourceKind::Program | SourceKind::Suite if links => {
+            bail!("'{name}' was built elsewhere and cannot be rebuilt here\n{HINT}")
+        }
+        SourceKind::Snippet(language) if links => {
+            bail!("{language} is not linked, so there are no builds of '{name}'\n{HINT}")
+        }
+        SourceKind::Node | SourceKind::NodeCore | SourceKind::Python if links => {
+            bail!("'{name}' is not linked, so there are no builds of it\n{HINT}")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Before time is spent on measuring, warns about too few runs for a verdict, options without an
+/// effect and a busy machine. Also passes on the warnings from listing the cases.
+fn warn_before(
+    plans: &PreparedPlan,
+    request: &SessionRequest,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<()> {
+    let warnings =
+        plans.suite.warnings.iter().cloned().chain(reach_warning(&plans.plan, &request.settings));
+    let undivided = request.divides_runs.then(|| undivided_warning(&plans.plan)).flatten();
+    for warning in warnings.chain(undivided) {
+        emit_warning(listener, &warning)?;
+    }
+    let counting = plans.plan.design.counting.as_ref();
+    if counting.is_some_and(|counting| !counting.also_timed) {
+        // Instruction counts do not depend on how busy the machine is.
+        return Ok(());
+    }
+    // Suggest pairs only if the user may choose the order of the runs. In a confirmation, for
+    // example, the order is fixed.
+    let may_be_paired =
+        plans.plan.design.purpose == SessionPurpose::Measured && !request.has_given_order;
+    let advice = pairs::suggest_pairs(&plans.plan).filter(|_| may_be_paired);
+    match (environment::busy_machine(), advice) {
+        (Some(busy), Some(advice)) => {
+            listener.observe(&SessionEvent::Busy(&format!("{busy}\n{advice}")))
+        }
+        (Some(busy), None) => listener.observe(&SessionEvent::Busy(&busy)),
+        (None, _) => Ok(()),
+    }
+}
+
+/// Warns if the machine is busy with other work.
+///
+/// # Errors
+/// Fails if the listener fails.
+pub fn warn_if_busy(listener: &mut EventListener<'_>) -> anyhow::Result<()> {
+    match environment::busy_machine() {
+        Some(sentence) => listener.observe(&SessionEvent::Busy(&sentence)),
+        None => Ok(()),
+    }
+}
+
+/// Returns a warning if the fixed number of runs is too small for any verdict. The number of
+/// comparisons used here is a lower bound: there are more with `--metric all` and with files that
+/// measure several cases per run. Experiments and instruction counts get no such warning.
+pub fn reach_warning(plan: &SessionPlan, settings: &AnalysisSettings) -> Option<String> {
+    if plan.design.experiment.is_some() || plan.design.counting.is_some() {
+        return None;
+    }
+    let candidates = plan.variants.len() - 1;
+    let metrics = if settings.wants_all_metrics() { 1 } else { settings.metrics.len().max(1) };
+    let comparisons = plan.jobs.len() * candidates * metrics;
+    analysis::explain_out_of_reach(&plan.design, settings, comparisons)
+}
+
+/// Returns a warning if options for dividing a run into samples do not affect some of the files.
+fn undivided_warning(plan: &SessionPlan) -> Option<String> {
+    let undivided = |job: &&BenchmarkJob| !adapters::harness_for(job.source.kind).divides_runs();
+    let unsupported_option_warning = |job: &BenchmarkJob| {
+        let option = adapters::unsupported_option(&job.source, plan.sampling.requested)?;
+        let name = &job.source.name;
+        Some(format!(
+            "The suite of '{name}' has no option for {option}, so the suite's default applies."
+        ))
+    };
+    if let Some(sentence) = plan.jobs.iter().find_map(unsupported_option_warning) {
+        return Some(sentence);
+    }
+    let job = plan.jobs.iter().find(undivided)?;
+    Some(format!(
+        "'{}' controls its own measurements: --samples, --time, --iterations and \
+         --warmup do not affect it.",
+        job.source.name
+    ))
+}
 
 /// Rejects a plan if nothing, or only one side, could be measured.
 ///

@@ -1,42 +1,32 @@
-//! Defines the options for measuring, as plain data, and their defaults.
+//! Defines the options for measuring, as plain data, and their defaults. `session.rs` plans
+//! accordingly.
 
 use crate::EventListener;
 use crate::execution::ExecuteOptions;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
 use speedwell_adapters::TrialMode;
 use speedwell_adapters::discover::{BenchmarkSelection, DiscoveredBenchmarks};
 use speedwell_adapters::plan::SessionPlan;
+use speedwell_analysis::AnalysisSettings;
 use speedwell_analysis::scaling::SaturationRules;
-use speedwell_analysis::{AnalysisSettings, confirm};
 use speedwell_config::experiment::RolePlacement;
 use speedwell_machine::environment;
-use speedwell_machine::process::{CpuSet, resolve_program};
+use speedwell_machine::process::CpuSet;
 use speedwell_model::{
     CodeOrigin, ComparedClock, Environment, InstructionCounting, LayoutVariation, MachinePlacement,
     Metric, OriginRequest, RejectRules, RequestedDivision, RunCount, RunOrder, SampleDivision,
-    SampleLength, SamplingOptions, SessionDesign, SessionPurpose, SteadyRule, StoppingDesign,
-    Variant, as_milliseconds, parse,
+    SampleLength, SamplingOptions, SessionPurpose, SteadyRule, Variant, as_milliseconds, parse,
 };
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Default number of runs if nothing is compared: the smallest number for which minimum and maximum
 /// bound a 95 % interval of the median (1 - 2 / 2^6 = 96.9 %).
 const RUNS_OF_ONE_VARIANT: u32 = 6;
 
-/// Numbers of pairs after which the sequential test evaluates the results (its looks). Eight pairs
-/// are too few: the smallest p-value that they can give, 2/2^8, is above the limit of the first
-/// look.
-const LOOKS_AT_PAIRS: [u32; 5] = [10, 14, 20, 26, 32];
-
 /// Minimum number of runs per side to decide a comparison: the number at the first default look.
 const MIN_TEST_RUNS: u32 = AnalysisSettings::DEFAULT_LOOKS[0];
-
-/// Runs per side if instruction counts differ from run to run. Otherwise, two runs are enough.
-const RUNS_THAT_DIFFER: u32 = 8;
 
 /// Maximum number of runs when measuring until a precision is reached.
 const RUNS_FOR_PRECISION: u32 = 40;
@@ -329,131 +319,6 @@ impl SearchRequest {
     }
 }
 
-impl VariantRequest {
-    /// Returns the variants, the baseline first: the given variants, else the variants declared in
-    /// files, else one plain variant.
-    ///
-    /// # Errors
-    /// Fails if two variants have the same name, the baseline is unknown, or a program is missing.
-    pub fn build_variants(&self, declared: Vec<Variant>) -> anyhow::Result<Vec<Variant>> {
-        let mut variants = self.given.clone();
-        if variants.is_empty() {
-            variants = declared;
-            for program in variants.iter_mut().flat_map(|variant| &mut variant.program) {
-                *program = resolve_program(program)?;
-            }
-        }
-        if variants.is_empty() {
-            variants.push(Variant::plain("default"));
-        }
-        for (position, variant) in variants.iter().enumerate() {
-            let is_same = |earlier: &Variant| earlier.name == variant.name;
-            if variants[..position].iter().any(is_same) {
-                bail!("two variants are named '{}'", variant.name);
-            }
-        }
-        if let Some(name) = &self.baseline {
-            let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
-            let position = names.iter().position(|names| names == name).with_context(|| {
-                format!("no variant is named '{name}'\nhint: the variants are {}", names.join(", "))
-            })?;
-            variants.swap(0, position);
-        }
-        for variant in &mut variants {
-            let arguments = self.arguments.iter().cloned();
-            variant.arguments.splice(0..0, arguments);
-        }
-        Ok(variants)
-    }
-}
-
-impl PlanRequest {
-    /// Builds the plan for the discovered cases.
-    pub fn build_plan(&self, variants: Vec<Variant>, suite: &DiscoveredBenchmarks) -> SessionPlan {
-        let execution = &self.execution;
-        let mut sampling = SamplingOptions {
-            budget_ms: execution.budget.map(as_milliseconds),
-            clock: match execution.order {
-                RunOrder::Paired => ComparedClock::Cpu,
-                _ => execution.clock.unwrap_or_default(),
-            },
-            ..self.sampling.sampling_options(variants.len())
-        };
-        if self.counting.is_some() {
-            let runs = self.sampling.runs.unwrap_or(RUNS_THAT_DIFFER);
-            sampling.runs = RunCount::Fixed(runs.max(2));
-        }
-        let runs_per_block = match execution.order {
-            RunOrder::Paired => 1,
-            _ if variants.len() == 1 => 1,
-            _ => 2,
-        };
-        let layout = round_to_blocks(self.layout, runs_per_block);
-        let stopping = self.stopping_design(&sampling.runs, layout.builds);
-        let design = SessionDesign {
-            order: execution.order,
-            stopping,
-            baseline: variants[0].name.clone(),
-            seed: execution.seed.unwrap_or_else(draw_seed),
-            runs_per_block,
-            // A confirmation asks only whether there is a change, so it has no threshold. The
-            // interval shows the size of the change.
-            threshold: self.threshold.filter(|_| !self.is_confirmation()),
-            experiment: None,
-            definitions: suite.definitions(),
-            conditions: Vec::new(),
-            reject: execution.reject.clone().unwrap_or_default(),
-            counting: self.counting.clone(),
-            steady: None,
-            layout,
-            bisection: None,
-            purpose: self.purpose,
-            work: BTreeMap::new(),
-        };
-        SessionPlan {
-            jobs: suite.jobs.clone(),
-            variants,
-            design,
-            sampling,
-            pin: execution.pin.clone(),
-            shared: false,
-            is_search: false,
-            strata: 1,
-            part: None,
-        }
-    }
-
-    /// Whether the purpose is to confirm or to bisect a suspected change.
-    fn is_confirmation(&self) -> bool {
-        matches!(self.purpose, SessionPurpose::Confirm | SessionPurpose::Bisect)
-    }
-
-    /// Decides when to stop measuring a case.
-    fn stopping_design(&self, runs: &RunCount, builds: u32) -> StoppingDesign {
-        match *runs {
-            RunCount::Fixed(runs) => StoppingDesign::Fixed { runs },
-            RunCount::Sequential => StoppingDesign::Sequential {
-                looks: match self.execution.order {
-                    RunOrder::Paired => self.sampling.bounded_looks(&LOOKS_AT_PAIRS),
-                    _ if self.is_confirmation() => {
-                        build_looks(&confirm::CONFIRMATION_LOOKS, builds)
-                    }
-                    _ => build_looks(
-                        &self.sampling.bounded_looks(&AnalysisSettings::DEFAULT_LOOKS),
-                        builds,
-                    ),
-                },
-                alpha: if self.is_confirmation() {
-                    confirm::CONFIRMATION_ALPHA
-                } else {
-                    1.0 - self.confidence.unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE)
-                },
-                delta: self.threshold.unwrap_or(AnalysisSettings::DEFAULT_DELTA),
-            },
-        }
-    }
-}
-
 impl SamplingRequest {
     /// Returns the sampling options for this many variants.
     pub fn sampling_options(&self, variants: usize) -> SamplingOptions {
@@ -485,7 +350,7 @@ impl SamplingRequest {
 
     /// Returns the numbers of runs after which to look at the results, within the bounds on runs.
     /// The last look is at the maximum number of runs.
-    fn bounded_looks(&self, default_looks: &[u32]) -> Vec<u32> {
+    pub(crate) fn bounded_looks(&self, default_looks: &[u32]) -> Vec<u32> {
         let min_runs = self.min_runs.unwrap_or(0);
         let last = default_looks.last().copied().unwrap_or(0);
         let max_runs = self.max_runs.unwrap_or(last.max(min_runs));
@@ -546,31 +411,6 @@ impl SamplingRequest {
     }
 }
 
-/// Returns the looks (interim analyses) of a comparison, as numbers of runs. If runs share builds,
-/// each look comes after a whole number of builds, and the last look comes after all builds.
-fn build_looks(default_looks: &[u32], builds: u32) -> Vec<u32> {
-    let max_runs = default_looks.iter().copied().max().unwrap_or(0);
-    if builds == 0 || builds >= max_runs {
-        return default_looks.to_vec();
-    }
-    let runs_per_build = max_runs.div_ceil(builds);
-    let earlier = default_looks.iter().copied().filter(|look| *look < builds);
-    let looks = earlier.chain([builds]);
-    looks.map(|builds| builds * runs_per_build).collect()
-}
-
-/// Rounds the number of builds up to a multiple of the runs per block: the runs of a variant in a
-/// block all execute different builds.
-fn round_to_blocks(layout: LayoutVariation, runs_per_block: u32) -> LayoutVariation {
-    let builds = layout.builds.next_multiple_of(runs_per_block.max(1));
-    LayoutVariation { builds, ..layout }
-}
-
-/// Draws a random seed below 2^53, so that JSON parsers of other languages keep every digit.
-pub fn draw_seed() -> u64 {
-    uuid::Uuid::now_v7().as_u128() as u64 >> 11
-}
-
 /// A plan and related information.
 pub struct PreparedPlan {
     /// What to execute.
@@ -581,13 +421,6 @@ pub struct PreparedPlan {
     pub resumed: Option<ResumedSession>,
     /// The machines of an experiment whose roles run on different machines.
     pub held: Option<HeldMachines>,
-}
-
-impl PreparedPlan {
-    /// Creates the plan of a new session.
-    pub fn new(plan: SessionPlan, suite: DiscoveredBenchmarks) -> PreparedPlan {
-        PreparedPlan { plan, suite, resumed: None, held: None }
-    }
 }
 
 /// A session to resume.

@@ -5,7 +5,7 @@
 //! [`execute_scripts`].
 
 use super::{ExecutionArgs, PlanRequest, SamplingRequest};
-use crate::execution::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
+use crate::execution::{self as runner, ExecuteOptions, NeverSettled, SessionEnd};
 use anyhow::Context;
 use speedwell_adapters::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
 use speedwell_adapters::plan::SessionPlan;
@@ -13,7 +13,7 @@ use speedwell_adapters::{
     BenchmarkDescription, BenchmarkSource, DefaultLoadTool, KnownAdapters, TrialMode,
 };
 use speedwell_machine::process;
-use speedwell_model::{Run, RunOrder, SessionEvent, SessionObserver, Variant};
+use speedwell_model::{RunOrder, SessionEvent, SessionObserver, Variant};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ pub struct ScriptsRequest {
 /// planned script, in order. If a case fails, `observer` gets an event, and the other cases are
 /// measured nevertheless.
 ///
-/// The benchmark of a [`Run`] is the name that the script reported; the label of
+/// The benchmark of a [`Run`](speedwell_model::Run) is the name that the script reported; the label of
 /// [`SessionEvent::RunStarted`] begins with the name of the [`BenchmarkScript`].
 ///
 /// # Errors
@@ -106,6 +106,7 @@ fn execute_files(
             observer.observe(&SessionEvent::Failed(failure))?;
         }
         let mut inner = InnerEvents(observer);
+        // Like the drivers of Node.js, execute every requested run.
         session_end =
             runner::execute(plan, ExecuteOptions::default(), &mut NeverSettled, &mut [&mut inner])?;
         if session_end != SessionEnd::Complete {
@@ -168,14 +169,5 @@ impl SessionObserver for InnerEvents<'_> {
             SessionEvent::Started { .. } | SessionEvent::Finished { .. } => Ok(()),
             other => self.0.observe(other),
         }
-    }
-}
-
-/// Never ends a case early: like the drivers of Node.js, executes every requested run.
-struct NeverSettled;
-
-impl StoppingRule for NeverSettled {
-    fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool> {
-        vec![false; cases.len()]
     }
 }

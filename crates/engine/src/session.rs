@@ -1,16 +1,14 @@
-//! Turns a request to measure into a plan, prepares its measurement, and decides when a case needs
-//! no more runs.
+//! Turns a request to measure into a plan ([`PreparedPlan::read`]) and into the record of a session
+//! ([`session_header`]), and decides when a case needs no more runs ([`AnalysisStoppingRule`]).
 //!
-//! This module decides what to reject and what to warn about before measuring, and which programs
-//! have a memory layout that cannot be varied. Start at [`PreparedPlan::read`], [`check_plan`],
-//! [`prepare_measurement`] and [`session_header`].
+//! `rehearsal.rs` decides what to reject and what to warn about before measuring.
 
 use crate::execution::{SessionEnd, StoppingRule};
 use crate::{
-    EventListener, MeasureRequest, PlanRequest, PreparedPlan, SessionRequest, emit_warning,
-    experiment, measured_code, pairs, rehearsal, revisions, shared_emitter,
+    EventListener, MeasureRequest, PlanRequest, PreparedPlan, SessionRequest, VariantRequest,
+    experiment, measured_code, pairs, revisions, shared_emitter,
 };
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use speedwell_adapters::discover::{
     self, BenchmarkSelection, ComparisonSide, DiscoveredBenchmarks,
 };
@@ -18,13 +16,15 @@ use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{
     self as adapters, BenchmarkJob, BenchmarkSource, RunResult, SourceKind, build_cost,
 };
-use speedwell_analysis::{self as analysis, AnalysisSettings, LayoutSpread, layout_spreads};
+use speedwell_analysis::{
+    self as analysis, AnalysisSettings, LayoutSpread, confirm, layout_spreads,
+};
 use speedwell_config::LazyDefinition;
 use speedwell_machine::{environment, process};
 use speedwell_model::{
-    CodeOrigin, DefinitionFile, Environment, LayoutVariation, Run, RunOrder, Session,
-    SessionDesign, SessionEvent, SessionPurpose, SessionState, SnippetLanguage, SteadyRule,
-    StoppingDesign, Variant,
+    CodeOrigin, ComparedClock, DefinitionFile, Environment, LayoutVariation, Run, RunCount,
+    RunOrder, SamplingOptions, Session, SessionDesign, SessionPurpose, SessionState, SteadyRule,
+    StoppingDesign, Variant, as_milliseconds,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -32,7 +32,20 @@ use std::path::Path;
 use std::sync::Arc;
 use uuid::Uuid;
 
+/// Numbers of pairs after which the sequential test evaluates the results (its looks). Eight pairs
+/// are too few: the smallest p-value that they can give, 2/2^8, is above the limit of the first
+/// look.
+const LOOKS_AT_PAIRS: [u32; 5] = [10, 14, 20, 26, 32];
+
+/// Runs per side if instruction counts differ from run to run. Otherwise, two runs are enough.
+const RUNS_THAT_DIFFER: u32 = 8;
+
 impl PreparedPlan {
+    /// Creates the plan of a new session.
+    pub fn new(plan: SessionPlan, suite: DiscoveredBenchmarks) -> PreparedPlan {
+        PreparedPlan { plan, suite, resumed: None, held: None }
+    }
+
     /// Reads the targets and plans their execution.
     ///
     /// # Errors
@@ -102,6 +115,156 @@ impl PreparedPlan {
     }
 }
 
+impl VariantRequest {
+    /// Returns the variants, the baseline first: the given variants, else the variants declared in
+    /// files, else one plain variant.
+    ///
+    /// # Errors
+    /// Fails if two variants have the same name, the baseline is unknown, or a program is missing.
+    pub fn build_variants(&self, declared: Vec<Variant>) -> anyhow::Result<Vec<Variant>> {
+        let mut variants = self.given.clone();
+        if variants.is_empty() {
+            variants = declared;
+            for program in variants.iter_mut().flat_map(|variant| &mut variant.program) {
+                *program = process::resolve_program(program)?;
+            }
+        }
+        if variants.is_empty() {
+            variants.push(Variant::plain("default"));
+        }
+        for (position, variant) in variants.iter().enumerate() {
+            let is_same = |earlier: &Variant| earlier.name == variant.name;
+            if variants[..position].iter().any(is_same) {
+                bail!("two variants are named '{}'", variant.name);
+            }
+        }
+        if let Some(name) = &self.baseline {
+            let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
+            let position = names.iter().position(|names| names == name).with_context(|| {
+                format!("no variant is named '{name}'\nhint: the variants are {}", names.join(", "))
+            })?;
+            variants.swap(0, position);
+        }
+        for variant in &mut variants {
+            let arguments = self.arguments.iter().cloned();
+            variant.arguments.splice(0..0, arguments);
+        }
+        Ok(variants)
+    }
+}
+
+impl PlanRequest {
+    /// Builds the plan for the discovered cases.
+    pub fn build_plan(&self, variants: Vec<Variant>, suite: &DiscoveredBenchmarks) -> SessionPlan {
+        let execution = &self.execution;
+        let mut sampling = SamplingOptions {
+            budget_ms: execution.budget.map(as_milliseconds),
+            clock: match execution.order {
+                RunOrder::Paired => ComparedClock::Cpu,
+                _ => execution.clock.unwrap_or_default(),
+            },
+            ..self.sampling.sampling_options(variants.len())
+        };
+        if self.counting.is_some() {
+            let runs = self.sampling.runs.unwrap_or(RUNS_THAT_DIFFER);
+            sampling.runs = RunCount::Fixed(runs.max(2));
+        }
+        let runs_per_block = match execution.order {
+            RunOrder::Paired => 1,
+            _ if variants.len() == 1 => 1,
+            _ => 2,
+        };
+        let layout = round_to_blocks(self.layout, runs_per_block);
+        let stopping = self.stopping_design(&sampling.runs, layout.builds);
+        let design = SessionDesign {
+            order: execution.order,
+            stopping,
+            baseline: variants[0].name.clone(),
+            seed: execution.seed.unwrap_or_else(draw_seed),
+            runs_per_block,
+            // A confirmation asks only whether there is a change, so it has no threshold. The
+            // interval shows the size of the change.
+            threshold: self.threshold.filter(|_| !self.is_confirmation()),
+            experiment: None,
+            definitions: suite.definitions(),
+            conditions: Vec::new(),
+            reject: execution.reject.clone().unwrap_or_default(),
+            counting: self.counting.clone(),
+            steady: None,
+            layout,
+            bisection: None,
+            purpose: self.purpose,
+            work: BTreeMap::new(),
+        };
+        SessionPlan {
+            jobs: suite.jobs.clone(),
+            variants,
+            design,
+            sampling,
+            pin: execution.pin.clone(),
+            shared: false,
+            is_search: false,
+            strata: 1,
+            part: None,
+        }
+    }
+
+    /// Whether the purpose is to confirm or to bisect a suspected change.
+    fn is_confirmation(&self) -> bool {
+        matches!(self.purpose, SessionPurpose::Confirm | SessionPurpose::Bisect)
+    }
+
+    /// Decides when to stop measuring a case.
+    fn stopping_design(&self, runs: &RunCount, builds: u32) -> StoppingDesign {
+        match *runs {
+            RunCount::Fixed(runs) => StoppingDesign::Fixed { runs },
+            RunCount::Sequential => StoppingDesign::Sequential {
+                looks: match self.execution.order {
+                    RunOrder::Paired => self.sampling.bounded_looks(&LOOKS_AT_PAIRS),
+                    _ if self.is_confirmation() => {
+                        build_looks(&confirm::CONFIRMATION_LOOKS, builds)
+                    }
+                    _ => build_looks(
+                        &self.sampling.bounded_looks(&AnalysisSettings::DEFAULT_LOOKS),
+                        builds,
+                    ),
+                },
+                alpha: if self.is_confirmation() {
+                    confirm::CONFIRMATION_ALPHA
+                } else {
+                    1.0 - self.confidence.unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE)
+                },
+                delta: self.threshold.unwrap_or(AnalysisSettings::DEFAULT_DELTA),
+            },
+        }
+    }
+}
+
+/// Returns the looks (interim analyses) of a comparison, as numbers of runs. If runs share builds,
+/// each look comes after a whole number of builds, and the last look comes after all builds.
+fn build_looks(default_looks: &[u32], builds: u32) -> Vec<u32> {
+    let max_runs = default_looks.iter().copied().max().unwrap_or(0);
+    if builds == 0 || builds >= max_runs {
+        return default_looks.to_vec();
+    }
+    let runs_per_build = max_runs.div_ceil(builds);
+    let earlier = default_looks.iter().copied().filter(|look| *look < builds);
+    let looks = earlier.chain([builds]);
+    looks.map(|builds| builds * runs_per_build).collect()
+}
+
+/// Rounds the number of builds up to a multiple of the runs per block: the runs of a variant in a
+/// block all execute different builds.
+fn round_to_blocks(layout: LayoutVariation, runs_per_block: u32) -> LayoutVariation {
+    let builds = layout.builds.next_multiple_of(runs_per_block.max(1));
+    LayoutVariation { builds, ..layout }
+}
+
+/// Draws a random seed below 2^53, so that JSON parsers of other languages keep every digit.
+pub fn draw_seed() -> u64 {
+    uuid::Uuid::now_v7().as_u128() as u64 >> 11
+}
+
 /// Gives jobs the text that their definition file had at the start of the session. A plan written
 /// by an earlier version of Speedwell lacks the text; in that case, this function reads each file
 /// once.
@@ -154,151 +317,6 @@ impl MeasuredSession {
     }
 }
 
-/// Checks a plan before anything is built or sent to other machines, and prepares to count
-/// instructions if the plan requests that. The checks do not depend on where the plan is measured.
-///
-/// # Errors
-/// Fails if the plan cannot be measured as requested.
-pub fn check_plan(plans: &mut PreparedPlan) -> anyhow::Result<()> {
-    check_layout(&plans.plan)?;
-    if plans.resumed.is_some() {
-        return Ok(());
-    }
-    if plans.plan.design.order == RunOrder::Paired {
-        pairs::check_paired(&plans.plan)?;
-    }
-    check_rules(&plans.plan)?;
-    if plans.plan.design.counting.is_some() {
-        pairs::prepare_counting(&mut plans.plan)?;
-    }
-    Ok(())
-}
-
-/// Prepares to measure a checked plan on this machine: builds packages, tries the benchmarks of a
-/// new session, and warns about anything that would distort the results.
-///
-/// # Errors
-/// Fails if a package cannot be built, the trial shows that nothing can be measured, or the
-/// listener fails.
-pub fn prepare_measurement(
-    plans: &PreparedPlan,
-    request: &SessionRequest,
-    listener: &mut EventListener<'_>,
-) -> anyhow::Result<()> {
-    check_processors(&plans.plan)?;
-    build_packages(&plans.plan, listener)?;
-    if plans.resumed.is_none() {
-        rehearsal::rehearse_plan(&plans.plan, &plans.suite.failures, &request.settings)?;
-    }
-    warn_before(plans, request, listener)
-}
-
-/// Builds all packages for all variants before the first run. Then no run waits for a build, and
-/// compile errors are reported early.
-///
-/// # Errors
-/// Fails if a package cannot be built, or the user interrupts.
-pub fn build_packages(plan: &SessionPlan, listener: &mut EventListener<'_>) -> anyhow::Result<()> {
-    let emit = shared_emitter(listener);
-    for job in &plan.jobs {
-        for variant in &plan.variants {
-            let result = adapters::build_if_package(&job.source, variant, &emit);
-            // Check for an interrupt by the user first, because an interrupt also makes the build
-            // fail.
-            process::check_interrupted()?;
-            result?;
-        }
-    }
-    Ok(())
-}
-
-/// Rejects processors that this process may not use.
-///
-/// # Errors
-/// Fails if the plan pins processes to such a processor.
-pub fn check_processors(plan: &SessionPlan) -> anyhow::Result<()> {
-    match &plan.pin {
-        Some(pin) => Ok(pin.check_usable().context("in --pin")?),
-        None => Ok(()),
-    }
-}
-
-/// Rejects plans with disturbance rules if single runs cannot be discarded and repeated.
-fn check_rules(plan: &SessionPlan) -> anyhow::Result<()> {
-    let SessionPlan { design, shared, .. } = plan;
-    ensure!(
-        design.reject.is_empty() || design.order == RunOrder::Blocks,
-        "--reject repeats single runs at the end of their block, so it requires '--order blocks'; \
-         in a pair, a disturbance affects both sides\nhint: leave out --order or --reject"
-    );
-    ensure!(
-        design.reject.is_empty() || design.experiment.is_none(),
-        "--reject supports only benchmark files, commands and snippets; an experiment runs several \
-         processes"
-    );
-    ensure!(
-        design.reject.is_empty() || !shared,
-        "--reject needs a separate process for every run, but the snippets share one\nhint: leave \
-         out --shared"
-    );
-    Ok(())
-}
-
-/// Rejects plans with programs whose memory layout cannot be varied as requested.
-///
-/// # Errors
-/// Fails with a message that explains the reason, and what can be varied instead.
-pub fn check_layout(plan: &SessionPlan) -> anyhow::Result<()> {
-    let layout = plan.design.layout;
-    if layout.is_default() {
-        return Ok(());
-    }
-    ensure!(
-        !plan.shared,
-        "the snippets share one process, which has only one layout\nhint: leave out --shared and --order parallel"
-    );
-    ensure!(
-        !plan.is_search,
-        "a search for the best concurrency compares numbers of workers, not builds\nhint: leave out --builds and \
-         --layout"
-    );
-    ensure!(
-        plan.design.order != RunOrder::Paired || !plan.design.shares_builds(),
-        "'--order paired' needs separate builds for every pair, but {} runs share {} \
-         builds\nhint: --builds {0}",
-        plan.design.max_runs(),
-        layout.builds,
-    );
-    plan.jobs.iter().try_for_each(|job| check_job(job, layout))
-}
-
-fn check_job(job: &BenchmarkJob, layout: LayoutVariation) -> anyhow::Result<()> {
-    const HINT: &str = "hint: --layout env,stack varies the layout without another build";
-    let (name, links) = (&job.source.name, layout.builds > 0 || layout.align);
-    match job.source.kind {
-        SourceKind::Load | SourceKind::Experiment => bail!(
-            "'{name}' starts its own server and load processes, which --builds and --layout do not affect"
-        ),
-        SourceKind::Snippet(SnippetLanguage::Go) if layout.align => {
-            bail!("Go has no option that aligns functions\nhint: leave out 'align'")
-        }
-        SourceKind::Cpp | SourceKind::Fake => Ok(()),
-        SourceKind::Snippet(
-            SnippetLanguage::C | SnippetLanguage::Cpp | SnippetLanguage::Rust | SnippetLanguage::Go,
-        ) => Ok(()),
-        SourceKind::Program | SourceKind::Suite if links => {
-            bail!("'{name}' was built elsewhere and cannot be rebuilt here\n{HINT}")
-        }
-        SourceKind::Snippet(language) if links => {
-            bail!("{language} is not linked, so there are no builds of '{name}'\n{HINT}")
-        }
-        SourceKind::Node | SourceKind::NodeCore | SourceKind::Python if links => {
-            bail!("'{name}' is not linked, so there are no builds of it\n{HINT}")
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Suggests how many runs per build would have given the narrowest intervals in the same time;
 /// `None` if builds had one run each or do not differ.
 pub fn suggest_runs_per_build(session: &Session) -> Option<String> {
@@ -314,83 +332,6 @@ pub fn suggest_runs_per_build(session: &Session) -> Option<String> {
     Some(format!(
         "in the same time, {runs} of every build would have been most informative: a build took \
          {build_s:.2} s, a run {run_s:.2} s"
-    ))
-}
-
-/// Before time is spent on measuring, warns about too few runs for a verdict, options without an
-/// effect and a busy machine. Also passes on the warnings from listing the cases.
-fn warn_before(
-    plans: &PreparedPlan,
-    request: &SessionRequest,
-    listener: &mut EventListener<'_>,
-) -> anyhow::Result<()> {
-    let warnings =
-        plans.suite.warnings.iter().cloned().chain(reach_warning(&plans.plan, &request.settings));
-    let undivided = request.divides_runs.then(|| undivided_warning(&plans.plan)).flatten();
-    for warning in warnings.chain(undivided) {
-        emit_warning(listener, &warning)?;
-    }
-    let counting = plans.plan.design.counting.as_ref();
-    if counting.is_some_and(|counting| !counting.also_timed) {
-        // Instruction counts do not depend on how busy the machine is.
-        return Ok(());
-    }
-    // Suggest pairs only if the user may choose the order of the runs. In a confirmation, for
-    // example, the order is fixed.
-    let may_be_paired =
-        plans.plan.design.purpose == SessionPurpose::Measured && !request.has_given_order;
-    let advice = pairs::suggest_pairs(&plans.plan).filter(|_| may_be_paired);
-    match (environment::busy_machine(), advice) {
-        (Some(busy), Some(advice)) => {
-            listener.observe(&SessionEvent::Busy(&format!("{busy}\n{advice}")))
-        }
-        (Some(busy), None) => listener.observe(&SessionEvent::Busy(&busy)),
-        (None, _) => Ok(()),
-    }
-}
-
-/// Warns if the machine is busy with other work.
-///
-/// # Errors
-/// Fails if the listener fails.
-pub fn warn_if_busy(listener: &mut EventListener<'_>) -> anyhow::Result<()> {
-    match environment::busy_machine() {
-        Some(sentence) => listener.observe(&SessionEvent::Busy(&sentence)),
-        None => Ok(()),
-    }
-}
-
-/// Returns a warning if the fixed number of runs is too small for any verdict. The number of
-/// comparisons used here is a lower bound: there are more with `--metric all` and with files that
-/// measure several cases per run. Experiments and instruction counts get no such warning.
-pub fn reach_warning(plan: &SessionPlan, settings: &AnalysisSettings) -> Option<String> {
-    if plan.design.experiment.is_some() || plan.design.counting.is_some() {
-        return None;
-    }
-    let candidates = plan.variants.len() - 1;
-    let metrics = if settings.wants_all_metrics() { 1 } else { settings.metrics.len().max(1) };
-    let comparisons = plan.jobs.len() * candidates * metrics;
-    analysis::explain_out_of_reach(&plan.design, settings, comparisons)
-}
-
-/// Returns a warning if options for dividing a run into samples do not affect some of the files.
-fn undivided_warning(plan: &SessionPlan) -> Option<String> {
-    let undivided = |job: &&BenchmarkJob| !adapters::harness_for(job.source.kind).divides_runs();
-    let unsupported_option_warning = |job: &BenchmarkJob| {
-        let option = adapters::unsupported_option(&job.source, plan.sampling.requested)?;
-        let name = &job.source.name;
-        Some(format!(
-            "The suite of '{name}' has no option for {option}, so the suite's default applies."
-        ))
-    };
-    if let Some(sentence) = plan.jobs.iter().find_map(unsupported_option_warning) {
-        return Some(sentence);
-    }
-    let job = plan.jobs.iter().find(undivided)?;
-    Some(format!(
-        "'{}' controls its own measurements: --samples, --time, --iterations and \
-         --warmup do not affect it.",
-        job.source.name
     ))
 }
 

@@ -5,7 +5,7 @@ use super::output::OutputOptions;
 use crate::ReportFormat;
 use crate::changes::text::{SeriesChange, series_changes, series_title};
 use crate::charts::{TrendXAxis, VariantLane, draw_every_run, draw_trend};
-use crate::comparison::{rows, verdict_emphasis, verdict_symbol};
+use crate::comparison::{machines, verdict_emphasis, verdict_symbol};
 use crate::document::{CaseAnswer, CaseGallery, CaseView, GalleryKind, ReportBlock, ReportChart};
 use crate::figure::format_change_interval;
 use crate::summary::scale_and_place;
@@ -118,7 +118,7 @@ impl<'a> GatheredCases<'a> {
     fn add_comparison(&mut self, comparison: &'a CandidateComparison, row: &'a CaseComparison) {
         let case = self.case_entry(row.case.id());
         case.answers.push(comparison_answer(comparison, row));
-        case.extra_charts.extend(rows::machines_forest(comparison, row));
+        case.extra_charts.extend(machines::machines_forest(comparison, row));
         case.add_lane(&comparison.metric, side_lane(&comparison.baseline, &row.baseline));
         case.add_lane(&comparison.metric, side_lane(&comparison.candidate, &row.candidate));
     }

@@ -1,12 +1,11 @@
-//! Implements the command-line interface, with one file or folder per subcommand. Options that
-//! several commands share are declared once, in `options/`. `arguments.rs` lists the
-//! commands and parses command lines.
+//! Implements the command-line interface: lists the commands, parses the command line and starts
+//! the command. Each subcommand has a file or a folder. Options that several commands share are
+//! declared once, in `options/`.
 //!
 //! Commands write data to stdout, and progress, warnings and hints to stderr. The exit status is 0
 //! for success, 1 for a negative answer (such as a failed gate), 2 for an error, and 130 for an
 //! interrupt. Completed runs are saved in any case.
 
-mod arguments;
 mod as_tool;
 mod comment;
 mod compare;
@@ -15,6 +14,7 @@ mod eval;
 mod features;
 mod fleet;
 mod gate;
+mod help;
 mod history;
 mod import;
 mod load;
@@ -28,22 +28,118 @@ mod report;
 mod results_file;
 mod run;
 mod serve;
-mod session_report;
 mod source;
 mod status;
 mod stored_session;
 mod worker;
 
-pub use arguments::build_grammar;
 // Public for a benchmark and a test of the history.
 pub use history::project as project_history;
 pub use status::CommandStatus;
 
-use arguments::{CliCommand, InternalCommand, InternalCommandLine};
-use clap::{Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use features::{backfill, bisect, confirm, iterations, push, tune, warmup};
 use speedwell_adapters::{self as adapters, snippet};
+use speedwell_machine::environment::tune::guard::COMMAND as GUARD_COMMAND;
+use speedwell_machine::worker::WORKER_COMMAND;
 use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Is this faster, by how much, and how sure are we?
+#[derive(Debug, Parser)]
+#[command(
+    name = "speedwell",
+    version,
+    about,
+    max_term_width = 100,
+    propagate_version = true,
+    // The last value of an option wins, so that a shell alias can set defaults.
+    args_override_self = true
+)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: CliCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum CliCommand {
+    Run(DeferredArgs<options::RunArgs>),
+    Eval(DeferredArgs<options::EvalArgs>),
+    Iterations(DeferredArgs<iterations::IterationsArgs>),
+    Warmup(DeferredArgs<warmup::WarmupArgs>),
+    Load(DeferredArgs<options::LoadArgs>),
+    Compare(DeferredArgs<compare::CompareArgs>),
+    Confirm(DeferredArgs<confirm::ConfirmArgs>),
+    Bisect(DeferredArgs<bisect::BisectArgs>),
+    Report(DeferredArgs<report::ReportArgs>),
+    History(DeferredArgs<history::HistoryArgs>),
+    Backfill(DeferredArgs<backfill::BackfillArgs>),
+    Import(DeferredArgs<import::ImportArgs>),
+    Push(DeferredArgs<push::PushArgs>),
+    Comment(DeferredArgs<comment::CommentArgs>),
+    Doctor(DeferredArgs<doctor::DoctorArgs>),
+    Tune(DeferredArgs<tune::TuneArgs>),
+    Fleet(DeferredArgs<fleet::FleetArgs>),
+    New(DeferredArgs<new::NewArgs>),
+    Serve(DeferredArgs<serve::ServeArgs>),
+    As(DeferredArgs<as_tool::AsArgs>),
+    Completions(DeferredArgs<help::CompletionsArgs>),
+    Man(DeferredArgs<help::ManArgs>),
+}
+
+/// Commands of the processes that Speedwell itself starts. No list, suggestion, completion or
+/// manual page shows them.
+#[derive(Debug, Parser)]
+struct InternalCommandLine {
+    #[command(subcommand)]
+    command: InternalCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum InternalCommand {
+    /// Work that another process of this program requests.
+    #[command(name = WORKER_COMMAND, subcommand)]
+    Worker(worker::WorkerCommand),
+    /// Restores the settings of a machine after the tuner has ended.
+    #[command(name = GUARD_COMMAND)]
+    TuneGuard {
+        /// Root folder of the machine.
+        root: PathBuf,
+        /// Restore the settings after this many milliseconds, even if the tuner has not ended.
+        limit_ms: Option<u64>,
+    },
+    /// The harness for shell commands.
+    #[command(name = snippet::sh::HARNESS_COMMAND)]
+    HarnessSh {
+        /// The shell.
+        shell: String,
+    },
+}
+
+/// Arguments of a command, built only if the command is used. Building the arguments of all
+/// commands would dominate the start-up time.
+#[derive(Debug)]
+struct DeferredArgs<T>(Box<T>);
+
+impl<T: Args> Args for DeferredArgs<T> {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.defer(T::augment_args)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        command.defer(T::augment_args_for_update)
+    }
+}
+
+impl<T: FromArgMatches> FromArgMatches for DeferredArgs<T> {
+    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<DeferredArgs<T>, clap::Error> {
+        Ok(DeferredArgs(Box::new(T::from_arg_matches(matches)?)))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
 
 /// Parses the arguments, starting with the program's name, and runs the command.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> CommandStatus {
@@ -53,10 +149,60 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> CommandStatus {
     if is_internal && let Ok(line) = InternalCommandLine::try_parse_from(&arguments) {
         return conclude_command(run_internal(line.command));
     }
-    match arguments::parse_command_line(&arguments) {
+    match parse_command_line(&arguments) {
         Ok(line) => conclude_command(run_command(line.command)),
         Err(status) => status,
     }
+}
+
+/// Builds every command and option in full, for completions and for tests of the grammar.
+pub fn build_grammar() -> clap::Command {
+    let mut grammar = CommandLine::command();
+    grammar.build();
+    grammar
+}
+
+/// Parses the command line and checks that its output files do not conflict. If it prints help or
+/// an error message instead, it returns the exit status as an error.
+fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, CommandStatus> {
+    if let Some(argument) = arguments.iter().find(|argument| argument.to_str().is_none()) {
+        // Names of cases, sessions and files are stored as UTF-8.
+        status::print_error(&anyhow::anyhow!(
+            "argument {argument:?} is not valid UTF-8\nhint: rename the file"
+        ));
+        return Err(CommandStatus::FAILED);
+    }
+    let name = arguments.get(1).and_then(|name| name.to_str());
+    let mut grammar = CommandLine::command();
+    if name == Some("as") && arguments.get(2).is_some_and(|tool| !is_option(tool)) {
+        // Everything after the tool's name belongs to the tool, including '-h' and '--version'.
+        grammar = grammar
+            .mut_subcommand("as", |tool| tool.disable_help_flag(true).disable_version_flag(true));
+    }
+    let lists_commands = name.is_none_or(|name| {
+        grammar.find_subcommand(name).is_none() && name != "--version" && name != "-V"
+    });
+    if lists_commands {
+        // The list of commands shows all descriptions, so build all commands.
+        grammar.build();
+    }
+    let parsed = grammar
+        .try_get_matches_from_mut(arguments)
+        .and_then(|matches| Ok((CommandLine::from_arg_matches(&matches)?, matches)));
+    let (line, matches) = parsed.map_err(|error| {
+        let formatted = error.format(&mut grammar);
+        let command = if lists_commands { &grammar } else { help::typed_command(&grammar) };
+        help::print_refusal(formatted, command, arguments)
+    })?;
+    options::check_outputs(&grammar, &matches).map_err(|error| {
+        status::print_error(&error);
+        CommandStatus::FAILED
+    })?;
+    Ok(line)
+}
+
+fn is_option(argument: &OsString) -> bool {
+    argument.to_string_lossy().starts_with('-')
 }
 
 /// Prints the error of a command, if any, and a warning about an unusual cache folder. Returns the
@@ -100,8 +246,8 @@ fn run_command(command: CliCommand) -> anyhow::Result<CommandStatus> {
             .map(|written| written.map_or(CommandStatus::DONE, |written| first_look(&written))),
         CliCommand::Serve(args) => serve::run(&args.0),
         CliCommand::As(args) => as_tool::run(*args.0),
-        CliCommand::Completions(args) => arguments::print_completions(&args.0),
-        CliCommand::Man(args) => arguments::write_manual(&args.0),
+        CliCommand::Completions(args) => help::print_completions(&args.0, &build_grammar()),
+        CliCommand::Man(args) => help::write_manual(&args.0, CommandLine::command()),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::operand::SourceOperand;
 use crate::options::{
     ComparisonArgs, FailOn, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
-use crate::session_report::own_gate;
+use crate::run::own_gate;
 use crate::source::ResultSource;
 use crate::stored_session::SessionSelection;
 use crate::{CommandStatus, operand, source, status, stored_session};

@@ -1,17 +1,22 @@
 //! `speedwell run`: plans, measures, stores, reports and uploads. Start at [`run`].
 //!
-//! Features that do their own planning and reporting call [`measure_plan`].
+//! Features that do their own planning and reporting call [`measure_plan`]. [`report_session`]
+//! reports a session or experiment that was just measured or is stored, and chooses the exit
+//! status; for a stored session of any size, see [`report_stored`].
 
 use crate::features::warmup::measure::{SeriesLength, plan_series};
-use crate::options::{FleetArgs, MeasureTask, RunArgs};
+use crate::gate::{CommandGate, every_metric};
+use crate::options::{FailOn, FleetArgs, MeasureTask, OutputArgs, RunArgs};
 use crate::profile_recording::record_profiles;
-use crate::session_report::{report_session, report_stored};
 use crate::stored_session::SessionSelection;
-use crate::{CommandStatus, fleet, gate, push, rehearsal, serve, status, stored_session};
-use anyhow::ensure;
+use crate::{CommandStatus, gate, push, rehearsal, serve, status, stored_session};
+use anyhow::{Context, ensure};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{self as adapters, BenchmarkJob, SourceKind};
-use speedwell_analysis::layout_spreads;
+use speedwell_analysis::experiment::analyze_experiment;
+use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, warmup};
+use speedwell_compat::erlperf;
+use speedwell_config::experiment::{Experiment, ReportOutput as Wanted};
 use speedwell_engine::execution::{ExecuteOptions, execute};
 use speedwell_engine::{
     AnalysisStoppingRule, EventListener, MeasuredSession, PreparedPlan, SessionRequest, check_plan,
@@ -20,11 +25,13 @@ use speedwell_engine::{
 use speedwell_machine::process;
 use speedwell_machine::process::InterruptedEarly;
 use speedwell_model::{
-    ComparedClock, Metric, RunOrder, Session, SessionEvent, SessionObserver, StoppingDesign,
+    ComparedClock, DefinitionFile, Metric, RunOrder, Session, SessionEvent, SessionObserver,
+    SteadyRule, StoppingDesign,
 };
 use speedwell_remote::fleet::{FleetRequest, measure_on_fleet};
 use speedwell_remote::roles;
-use speedwell_report::{ChartKind, ReportSubject};
+use speedwell_report::session::report_requested;
+use speedwell_report::{self as report, ChartKind, OutputOptions, ReportSubject};
 use speedwell_store::Store;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -94,7 +101,7 @@ pub fn execute_plans(
     }
     let mut session = measured.session;
     if task.fleet.detach {
-        return fleet::report_detached(&session, status);
+        return report_detached(&session, status);
     }
     let report_status = if measured.in_parts {
         report_stored((&*store, session.number.unwrap_or_default()), task)
@@ -106,6 +113,20 @@ pub fn execute_plans(
     // Upload even if reporting failed, because the session has been measured.
     let push_status = push::push_pending(&task.owing, &session, store)?;
     Ok(status.combine_with_gate(report_status?).combine_with_gate(push_status))
+}
+
+/// Prints the number of a detached session, and how to follow it.
+fn report_detached(session: &Session, ended: CommandStatus) -> anyhow::Result<CommandStatus> {
+    if ended == CommandStatus::FAILED {
+        return Ok(ended);
+    }
+    let number = session.number.unwrap_or_default();
+    status::write_stdout(format!("@{number}\n"))?;
+    status::print_note(&format!(
+        "the workers were started; 'speedwell fleet status @{number}' shows their progress, and 'speedwell fleet \
+         collect @{number}' waits for the results and reports them"
+    ));
+    Ok(CommandStatus::DONE)
 }
 
 /// Records profiles if requested, and reports.
@@ -269,7 +290,8 @@ fn store_spreads(session: &Session, store: &mut Store) -> anyhow::Result<()> {
     let metrics: Vec<&Metric> = session.metrics.iter().collect();
     let spreads = store.with_session_by_cases(number, |stored| {
         let mut spreads = Vec::new();
-        stored.for_each_part(&mut |part| spreads.extend(layout_spreads(part, &metrics)))?;
+        stored
+            .for_each_part(&mut |part| spreads.extend(analysis::layout_spreads(part, &metrics)))?;
         Ok(spreads)
     })?;
     for spread in spreads {
@@ -362,4 +384,180 @@ fn progress_text(done: usize, planned: usize, stopping: &StoppingDesign) -> Stri
     };
     let verb = if done == 1 { "was" } else { "were" };
     format!("only {done} of {total_prefix}{planned} runs {verb} done")
+}
+
+/// Analyzes a session that is in memory, reports it, and evaluates the gate (the check that
+/// `--fail-on` requests).
+///
+/// # Errors
+/// Returns an error if the session does not have a requested metric, or an output cannot be
+/// written.
+pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<CommandStatus> {
+    let settings = &task.settings;
+    let is_unrestricted = task.study.x_axis.is_none() && settings.metrics.is_empty();
+    if let Some(definition) = &session.design.experiment
+        && is_unrestricted
+    {
+        return report_experiment(session, definition, task);
+    }
+    if let Some(rule) = &session.design.steady.filter(|rule| !rule.is_metric)
+        && is_unrestricted
+    {
+        return report_series(session, rule, task);
+    }
+    if !session.metrics.is_empty() {
+        // For a session without results, the report shows the failures instead.
+        let metric_names = session.metrics.iter().map(|metric| metric.name.as_str());
+        analysis::check_metrics(settings, metric_names).context("in --metric")?;
+    }
+    let mut findings = analysis::analyze_session(session, settings);
+    task.store.mark_findings(&mut findings, &[session]);
+    let gate = CommandGate::new(&findings, task.fail_on, || {
+        every_metric(settings).map(|all| analysis::analyze_session(session, &all))
+    });
+    if let Some(style) = task.style {
+        let mut text = Vec::new();
+        erlperf::write_session(session, style, &mut text)?;
+        status::write_stdout(text)?;
+        gate.print_line();
+        return Ok(gate.exit_status());
+    }
+    let output = task.output.report_settings();
+    let mut document =
+        report_requested(session, &findings, &task.study.study_choice(), settings, &output)?;
+    document.append_document(report::report_measurement_details(&[(None, session)], &findings));
+    let status = gate.print_report(document, &task.output)?;
+    if let Some(hint) = analysis::pairs_hint(session, &findings, settings) {
+        status::print_hint(&hint);
+    }
+    Ok(status)
+}
+
+/// Analyzes a session that recorded time series of iterations (`speedwell warmup`), reports it, and
+/// evaluates the gate.
+///
+/// # Errors
+/// Returns an error if an output cannot be written.
+fn report_series(
+    session: &Session,
+    rule: &SteadyRule,
+    task: &MeasureTask,
+) -> anyhow::Result<CommandStatus> {
+    let findings = warmup::analyze_warmup(session, rule, &task.settings);
+    let mut document =
+        report::report_warmup(&findings, &session.environment, &task.output.report_settings());
+    document.append_document(report::report_measurement_details(
+        &[(None, session)],
+        &findings.findings,
+    ));
+    let failures = status::status_of_failures(&session.failures);
+    let gate = CommandGate::from_outcome(findings.judge_gate(task.fail_on), failures);
+    gate.print_report(document, &task.output)
+}
+
+/// Evaluates the gate of a stored experiment, or of a stored session that recorded time series of
+/// iterations. Returns `None` for any other session, or if the settings select metrics. The caller
+/// then evaluates the gate from the session's findings.
+///
+/// # Errors
+/// Returns an error if the experiment cannot be read.
+pub fn own_gate(
+    session: &Session,
+    settings: &AnalysisSettings,
+    fail_on: FailOn,
+) -> anyhow::Result<Option<CommandGate>> {
+    if !settings.metrics.is_empty() {
+        return Ok(None);
+    }
+    let outcome = if let Some(definition) = &session.design.experiment {
+        let experiment = Experiment::parse(definition)?;
+        if experiment.compare.gates.is_empty() && fail_on == FailOn::Never {
+            None
+        } else {
+            let findings = analysis::experiment::analyze_experiment(session, &experiment, settings);
+            findings.judge_gates(&experiment, session, fail_on)
+        }
+    } else if let Some(rule) = session.design.steady.filter(|rule| !rule.is_metric) {
+        let judge = || warmup::analyze_warmup(session, &rule, settings).judge_gate(fail_on);
+        (fail_on != FailOn::Never).then(judge).flatten()
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(CommandGate::from_outcome(outcome, CommandStatus::DONE)))
+}
+
+/// Analyzes a stored session of any size, reports it, and evaluates the gate.
+///
+/// # Errors
+/// Returns an error if an output cannot be written, or the session has too many runs for the task.
+pub fn report_stored(
+    stored_session: (&Store, i64),
+    task: &MeasureTask,
+) -> anyhow::Result<CommandStatus> {
+    let (selection, output) = (SessionSelection::default(), task.output.report_settings());
+    let mut gate = CommandGate::default();
+    let mut mark = |findings: &mut AnalysisFindings, header: &Session| {
+        task.store.mark_findings(findings, &[header]);
+        gate = CommandGate::new(findings, task.fail_on, || None);
+    };
+    let document = match task.study.x_axis {
+        None => stored_session::large_document(
+            stored_session,
+            &selection,
+            &task.settings,
+            &output,
+            &mut mark,
+        )?,
+        Some(_) => None,
+    };
+    match document {
+        Some(document) => gate.print_report(document, &task.output),
+        None => report_session(&stored_session::load_selected(stored_session, &selection)?, task),
+    }
+}
+
+/// Reports an experiment, writes its output files, and evaluates its gates. `-o` overrides the
+/// declared output files.
+///
+/// # Errors
+/// Fails if an output cannot be written.
+fn report_experiment(
+    session: &Session,
+    definition: &DefinitionFile,
+    task: &MeasureTask,
+) -> anyhow::Result<CommandStatus> {
+    let experiment = Experiment::parse(definition)?;
+    let findings = analyze_experiment(session, &experiment, &task.settings);
+    let options = OutputOptions { flames: task.profile, ..task.output.report_settings() };
+    let mut document = report::report_experiment(&findings, &experiment, &options);
+    document.append_document(report::report_measurement_details(
+        &[(None, session)],
+        &AnalysisFindings::default(),
+    ));
+    let output = OutputArgs {
+        output: if task.output.output.is_empty() {
+            declared_files(&experiment, document.charts().next().is_some())
+        } else {
+            task.output.output.clone()
+        },
+        ..task.output.clone()
+    };
+    let outcome = findings.judge_gates(&experiment, session, task.fail_on);
+    let gate = CommandGate::from_outcome(outcome, status::status_of_failures(&findings.failures));
+    gate.print_report(document, &output)
+}
+
+/// Returns the declared output files, named after the experiment and in the current folder. A
+/// Markdown report has its charts in a separate file.
+fn declared_files(experiment: &Experiment, has_charts: bool) -> Vec<PathBuf> {
+    let formats = experiment.outputs.iter().flat_map(|output| match output {
+        Wanted::Report(formats) => formats.as_slice(),
+        _ => &[],
+    });
+    let extensions = formats.flat_map(|format| match format.as_str() {
+        "markdown" if has_charts => vec!["md", "svg"],
+        "markdown" => vec!["md"],
+        other => vec![other],
+    });
+    extensions.map(|extension| PathBuf::from(format!("{}.{extension}", experiment.name))).collect()
 }

@@ -7,8 +7,9 @@ use speedwell_engine::execution::SessionEnd;
 use speedwell_model::{ErrorText, StepFailure};
 use speedwell_report::escape_controls;
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -141,15 +142,13 @@ static IS_DRAWN: AtomicBool = AtomicBool::new(false);
 type LineText = dyn Fn() -> Option<String> + Send + Sync;
 
 /// The line on the screen. Dropping this value clears the line.
-pub struct StatusLine {
-    shared: Option<Arc<SharedLine>>,
-    redraw: Option<JoinHandle<()>>,
-}
+pub struct StatusLine(Option<ShownLine>);
 
-struct SharedLine {
-    text: Box<LineText>,
-    has_ended: Mutex<bool>,
-    changed: Condvar,
+struct ShownLine {
+    text: Arc<LineText>,
+    /// Dropping the sender ends the thread that redraws the line.
+    end: Sender<()>,
+    redraw: JoinHandle<()>,
 }
 
 impl StatusLine {
@@ -158,59 +157,42 @@ impl StatusLine {
         is_visible: bool,
         text: impl Fn() -> Option<String> + Send + Sync + 'static,
     ) -> StatusLine {
-        let shared = is_visible.then(|| {
-            Arc::new(SharedLine {
-                text: Box::new(text),
-                has_ended: Mutex::new(false),
-                changed: Condvar::new(),
-            })
-        });
-        let redraw_line = shared.clone();
-        StatusLine {
-            shared,
-            redraw: redraw_line.map(|shared| std::thread::spawn(move || shared.redraw())),
-        }
+        StatusLine(is_visible.then(|| {
+            let text: Arc<LineText> = Arc::new(text);
+            let (end, has_ended) = channel();
+            let redrawn = text.clone();
+            let redraw = std::thread::spawn(move || {
+                let mut wait = FIRST_DELAY;
+                while has_ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                    draw_text(&redrawn);
+                    wait = REDRAW_INTERVAL;
+                }
+            });
+            ShownLine { text, end, redraw }
+        }))
     }
 
     /// Draws the line with its current text.
     pub fn draw(&self) {
-        if let Some(shared) = &self.shared {
-            shared.draw();
-        }
-    }
-}
-
-impl SharedLine {
-    fn redraw(&self) {
-        let mut wait = FIRST_DELAY;
-        let mut has_ended = self.has_ended.lock().unwrap_or_else(PoisonError::into_inner);
-        while !*has_ended {
-            let result = self.changed.wait_timeout(has_ended, wait);
-            has_ended = result.unwrap_or_else(PoisonError::into_inner).0;
-            if !*has_ended {
-                self.draw();
-            }
-            wait = REDRAW_INTERVAL;
-        }
-    }
-
-    fn draw(&self) {
-        match (self.text)() {
-            Some(text) => draw_line(&text),
-            None => clear_line(),
+        if let Some(shown) = &self.0 {
+            draw_text(&shown.text);
         }
     }
 }
 
 impl Drop for StatusLine {
     fn drop(&mut self) {
-        let Some(shared) = &self.shared else { return };
-        *shared.has_ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        shared.changed.notify_all();
-        if let Some(redraw) = self.redraw.take() {
-            let _ = redraw.join();
-        }
+        let Some(ShownLine { end, redraw, .. }) = self.0.take() else { return };
+        drop(end);
+        let _ = redraw.join();
         clear_line();
+    }
+}
+
+fn draw_text(text: &Arc<LineText>) {
+    match text() {
+        Some(text) => draw_line(&text),
+        None => clear_line(),
     }
 }
 

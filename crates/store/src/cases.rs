@@ -52,21 +52,6 @@ impl Store {
         Ok(counts.into_iter().sum::<i64>() as usize)
     }
 
-    /// Loads a session that was just measured. Omits its runs if there are more than
-    /// [`LARGE_SESSION`]; the second value tells whether the runs were omitted.
-    ///
-    /// # Errors
-    /// Fails if there is no such session, and on database errors.
-    pub fn load_measured(&self, number: i64) -> anyhow::Result<(Session, bool)> {
-        let is_large = self.count_runs(number)? > LARGE_SESSION;
-        let session = if is_large {
-            self.load_session_without_runs(number)?
-        } else {
-            self.load_session(number)?
-        };
-        Ok((session, is_large))
-    }
-
     /// Calls `work` with a session whose runs are read a few cases at a time. All reads in `work`
     /// see the same state of the database.
     ///
@@ -83,9 +68,7 @@ impl Store {
         });
         result.map_err(|error| self.to_user_error(error))
     }
-}
 
-impl Store {
     /// Writes a session of any size as JSON Lines, without loading all of its runs at once. Writes
     /// the same lines as [`json_lines::write`] for the session from [`Store::load_session`].
     ///

@@ -1,6 +1,8 @@
-//! Records a session while it is being measured, and the progress of running loads.
+//! Records a session while it is being measured, and reads it back ([`Store::load_measured`]). Also
+//! records the progress of running loads.
 
 use super::Store;
+use super::cases::LARGE_SESSION;
 use super::database::{Database, SqlRow, TransactionPurpose, sql, sql_params};
 use super::read::parse_json;
 use super::session_writer::{SessionWriter, state_name};
@@ -91,6 +93,21 @@ impl Store {
             Ok(writer)
         })?;
         Ok(SessionRecorder { store: self, writer, open_slots: BTreeMap::new() })
+    }
+
+    /// Loads a session that was just measured. Omits its runs if there are more than
+    /// [`LARGE_SESSION`]; the second value tells whether the runs were omitted.
+    ///
+    /// # Errors
+    /// Fails if there is no such session, and on database errors.
+    pub fn load_measured(&self, number: i64) -> anyhow::Result<(Session, bool)> {
+        let is_large = self.count_runs(number)? > LARGE_SESSION;
+        let session = if is_large {
+            self.load_session_without_runs(number)?
+        } else {
+            self.load_session(number)?
+        };
+        Ok((session, is_large))
     }
 
     /// Fails if another live process is measuring the session.

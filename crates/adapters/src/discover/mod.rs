@@ -1,198 +1,330 @@
 //! Finds benchmarks and their cases from command-line operands: files, folders, groups, programs.
 //!
-//! Start at [`discover_benchmarks`], which asks every file for its cases, and checks the user's
-//! values against the parameters that the files declare. [`target`] finds benchmark files and their
-//! kinds, and [`BenchmarkSelection`] holds the user's filters and values. [`programs`] pairs the
-//! benchmarks of the programs in a comparison. A [`BenchmarkPart`] limits a comparison to some of a
-//! program's benchmarks.
+//! [`find_all_sources`] finds benchmark files and decides their kinds. [`discover_benchmarks`] asks
+//! every file for its cases, and checks the user's values against the parameters that the files
+//! declare. `target.rs` knows paths and folders, among them those of Node.js core, and `programs.rs`
+//! pairs the benchmarks of the programs in a comparison.
 
 mod programs;
 mod target;
 
-pub use programs::{ComparisonSide, find_common_benchmarks as common_benchmarks};
+pub use crate::job::BenchmarkSelection;
+pub use programs::{
+    BenchmarkPart, ComparisonSide, find_common_benchmarks as common_benchmarks, shared_word,
+};
 pub use target::{
-    core_source, declared_variants, find_all_sources, find_experiment, find_sources, is_command,
-    is_text, similar_file,
+    core_source, declared_variants, find_experiment, is_command, is_text, similar_file,
 };
 
 use crate::job::{
-    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DefaultLoadTool,
-    DescribeRequest, NamePatterns, ProgressReporter, SourceKind, StartMode, TrialMode,
+    BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
+    ProgressReporter, SourceKind, StartMode,
 };
-use crate::run_outcome::{describing_failure, invalid_cause};
-use anyhow::{Context as _, bail};
-use regex::{Captures, Regex};
+use crate::reported_values::invalid_cause;
+use crate::run_outcome::describing_failure;
+use crate::suites::{KnownAdapters, builtin_adapter, explain_framework, framework_without_adapter};
+use anyhow::{Context as _, bail, ensure};
 use speedwell_config::LazyDefinition;
+use speedwell_config::adapter::SuiteAdapter;
+use speedwell_config::experiment::{DefinitionForm, definition_form};
 use speedwell_machine::process::{begin_activity, check_interrupted, is_interrupt_requested};
 use speedwell_model::{
     Case, DefinitionFile, FailureCause, ParameterValue, SessionEvent, StepFailure, ValueKind,
     Variant, nearest_name, quote,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// The benchmarks of one program whose names match a pattern.
-#[derive(Debug, Clone)]
-pub struct BenchmarkPart(Regex);
+/// The folder to which targets are relative, and the known adapters for other frameworks.
+#[derive(Clone, Copy)]
+struct TargetContext<'a> {
+    cwd: &'a Path,
+    adapters: &'a KnownAdapters,
+}
 
-impl BenchmarkPart {
-    /// Parses a pattern.
-    ///
-    /// # Errors
-    /// Fails if the pattern is invalid; the message shows where.
-    pub fn parse(pattern: &str) -> Result<BenchmarkPart, regex::Error> {
-        Regex::new(pattern).map(BenchmarkPart)
+/// Finds every benchmark file that one of `targets` denotes, and reads the definition files among
+/// them.
+///
+/// # Errors
+/// See [`find_sources`].
+pub fn find_all_sources(targets: &[String], cwd: &Path) -> anyhow::Result<Vec<BenchmarkSource>> {
+    let adapters = KnownAdapters::new(targets, cwd)?;
+    let found: anyhow::Result<Vec<_>> =
+        targets.iter().map(|target| find_sources(target, cwd, &adapters)).collect();
+    Ok(found?.into_iter().flatten().collect())
+}
+
+/// Finds every benchmark file that `target` denotes. The target is a file, a folder, `FOLDER/...`
+/// for Go packages, `SUITE:PATH` with a framework in `adapters`, or the name of a group in the
+/// current folder or its `benchmark` folder. For a file that defines adapters, the result is empty.
+///
+/// # Errors
+/// Fails if `target` does not exist, or has no benchmarks.
+pub fn find_sources(
+    target: &str,
+    cwd: &Path,
+    adapters: &KnownAdapters,
+) -> anyhow::Result<Vec<BenchmarkSource>> {
+    let context = TargetContext { cwd, adapters };
+    if let Some((suite, path)) = adapters.split_operand(target)
+        && !cwd.join(target).exists()
+    {
+        let path = fs::canonicalize(cwd.join(path))
+            .with_context(|| format!("cannot resolve the path '{path}'"))?;
+        return Ok(vec![suite_source(&path, suite, context)]);
     }
-
-    /// Whether the pattern matches the name of a benchmark.
-    pub fn contains(&self, name: &str) -> bool {
-        self.0.is_match(name)
+    if let Some(folder) = target.strip_suffix("...") {
+        return go_packages(target, &cwd.join(folder), context);
     }
-
-    /// Text of the pattern.
-    pub fn pattern(&self) -> &str {
-        self.0.as_str()
-    }
-
-    /// Replaces matches of the pattern in the name with `word`. Text captured by groups is appended
-    /// to the word: if a pattern captures a size, names with different sizes stay different.
-    pub fn rename_matches(&self, name: &str, word: &str) -> String {
-        let replace = |found: &Captures<'_>| {
-            let captured: Vec<&str> =
-                found.iter().skip(1).flatten().map(|group| group.as_str()).collect();
-            if captured.is_empty() {
-                word.to_owned()
-            } else {
-                format!("{word}({})", captured.join(","))
-            }
+    let path = target::find_path(target, cwd, adapters)?;
+    let path = fs::canonicalize(&path)
+        .with_context(|| format!("cannot resolve the path '{}'", path.display()))?;
+    let found = if path.is_file() {
+        match definition_form(&path) {
+            Some(DefinitionForm::Experiment) => return experiment_sources(&path, context),
+            Some(DefinitionForm::Suites) => return Ok(Vec::new()),
+            _ => {}
+        }
+        let source = if crate::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh") {
+            // A wrapper script may start any program. Most such programs use google/benchmark.
+            let suite = adapters.recognize(&path).or_else(|| builtin_adapter("google-benchmark"));
+            Ok(source_of_program(&path, suite, context))
+        } else {
+            classify_file(&path, context)
         };
-        self.0.replace_all(name, replace).into_owned()
+        let hint = || is_command(target).then(|| target::command_hint(target));
+        let refusal =
+            || format!("'{target}' is not a benchmark file{}", hint().unwrap_or_default());
+        vec![source.with_context(refusal)?]
+    } else if let Some(root) = target::core_root(&path) {
+        target::core_folder(&path, &root)?
+    } else {
+        find_in_folder(&path, context)?
+    };
+    if let (true, Some(file)) = (found.is_empty(), target::foreign_file(&path)) {
+        let (file, name) = file;
+        let shown = file.strip_prefix(cwd).unwrap_or(&file).to_string_lossy();
+        bail!(
+            "no benchmarks found in '{target}': cannot measure '{shown}': {}",
+            explain_framework(name, &shown)
+        );
     }
+    if found.is_empty() {
+        bail!(
+            "no benchmarks found in '{target}'\n\
+             hint: a benchmark is a JavaScript file that calls createBenchmark, a C++ file that \
+             includes speedwell.hpp, a Python file that imports speedwell, a definition file \
+             (.toml), or a file of another benchmark framework (docs/reference/suites.md); the \
+             folder of a benchmark file is its group"
+        );
+    }
+    Ok(found)
 }
 
-/// Returns the word that replaces whatever the programs' patterns match in benchmark names, such as
-/// `[jemalloc|mimalloc]`. After the replacement, benchmarks of different programs have equal names.
-/// Returns `None` if a program has no pattern, or if all patterns are equal: the names then agree
-/// without a replacement.
-pub fn shared_word(parts: &[Option<&BenchmarkPart>]) -> Option<String> {
-    let patterns: Vec<&str> = parts.iter().flatten().map(|part| part.pattern()).collect();
-    let differ = patterns.windows(2).any(|pair| pair[0] != pair[1]);
-    (patterns.len() == parts.len() && differ).then(|| format!("[{}]", patterns.join("|")))
-}
-
-/// Selection options.
-#[derive(Debug, Clone, Default)]
-pub struct BenchmarkSelection {
-    /// Keeps a benchmark if any of these patterns matches its name. Without patterns, keeps all.
-    pub filters: Vec<Regex>,
-    /// Drops a benchmark if any of these patterns matches its name.
-    pub excludes: Vec<Regex>,
-    /// Parameters with their values, in the given order. A parameter with several values is
-    /// measured with each of them.
-    pub sets: Vec<(String, String)>,
-    /// Values for single benchmarks, by file name (`group/name.js`). For the same parameter, they
-    /// take precedence over the values for all benchmarks.
-    pub of_benchmarks: Vec<(String, (String, String))>,
-    /// Values for all benchmark files at or below a path, used instead of `sets`.
-    pub of_files: Vec<(PathBuf, Vec<(String, String)>)>,
-    /// Whether and how cases are tried with small values instead of measured.
-    pub trial: TrialMode,
-    /// HTTP client for loads that do not name a client.
-    pub usual_tool: DefaultLoadTool,
-}
-
-impl BenchmarkSelection {
-    /// Whether the benchmark of that name is selected.
-    pub fn selects_name(&self, name: &str) -> bool {
-        let any = |list: &[Regex]| list.iter().any(|pattern| pattern.is_match(name));
-        (self.filters.is_empty() || any(&self.filters)) && !any(&self.excludes)
+/// Finds benchmark files in a folder other than a Node.js core folder. The group of a file is the
+/// folder that contains it.
+fn find_in_folder(path: &Path, context: TargetContext<'_>) -> anyhow::Result<Vec<BenchmarkSource>> {
+    if let Some(suite) = context.adapters.recognize(path) {
+        return Ok(vec![suite_source(path, suite, context)]);
     }
-
-    /// Returns the values for a file. A value for this file alone replaces the parameter's values
-    /// for all files.
-    pub fn sets_of(&self, name: &str, file: &Path) -> Vec<(String, String)> {
-        let file_entry = self.of_files.iter().find(|(path, _)| file.starts_with(path));
-        let mut sets = file_entry.map_or(&self.sets, |(_, sets)| sets).clone();
-        let replacements: Vec<_> = self.of_benchmark(name).cloned().collect();
-        sets.retain(|(key, _)| replacements.iter().all(|(replaced, _)| replaced != key));
-        sets.extend(replacements);
-        sets
-    }
-
-    /// Values for the benchmark file of that name alone.
-    pub fn of_benchmark(&self, name: &str) -> impl Iterator<Item = &(String, String)> {
-        let values = self.of_benchmarks.iter();
-        values.filter(move |(key, _)| key == name).map(|(_, set)| set)
-    }
-
-    /// Whether a measured case is selected, judging by the name of its benchmark and by its
-    /// parameter values.
-    pub fn selects_case(&self, case: &Case) -> bool {
-        let has = |name: &str, wanted: &str| case.value(name).is_some_and(|v| v.plain() == wanted);
-        let allowed = |name: &str| self.sets.iter().any(|(n, wanted)| n == name && has(n, wanted));
-        let named = self.sets.iter().map(|(name, _)| name.as_str());
-        let mut used = named.filter(|name| case.value(name).is_some());
-        self.selects_name(&case.benchmark) && used.all(allowed)
-    }
-
-    /// Parses `NAME=V[,V...]`, the argument of `--set`.
-    ///
-    /// # Errors
-    /// Fails if the argument has no `=` or an empty name.
-    pub fn parse_set(text: &str) -> anyhow::Result<Vec<(String, String)>> {
-        match text.split_once('=') {
-            Some((name, values)) if !name.is_empty() => Ok(values
-                .split(',')
-                .map(|value| (name.to_owned(), Self::expand_number(value)))
-                .collect()),
-            _ => bail!("cannot parse '{text}': expected NAME=VALUE[,VALUE...]"),
-        }
-    }
-
-    /// Adds the values in lines such as `buffers/copy.js n=1000 len=16`. Such a line gives values
-    /// for the named benchmark file alone. The values of a line without a name apply to all files.
-    /// Ignores empty lines and lines that begin with `#`.
-    ///
-    /// # Errors
-    /// Fails if a line has no value; the message gives the number of the line.
-    pub fn add_lines(&mut self, text: &str) -> anyhow::Result<()> {
-        for (index, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let refusal = || {
-                let number = index + 1;
-                format!("cannot parse line {number}, '{line}': expected 'group/file NAME=VALUE'")
-            };
-            let before_equals = line.split_once('=').with_context(refusal)?.0;
-            let (name, words) = match before_equals.rsplit_once(' ') {
-                Some((name, _)) => (name.trim_end(), &line[name.len()..]),
-                None => ("", line),
-            };
-            for (parameter, value) in Case::with_values(name, words).with_context(refusal)?.values {
-                let set = (parameter, Self::expand_number(&value.plain()));
-                if name.is_empty() {
-                    self.sets.push(set)
+    let mut found = Vec::new();
+    for entry in target::visible_entries(path)? {
+        if entry.is_dir() {
+            if entry.file_name().is_none_or(|name| name != "node_modules" && name != "fixtures") {
+                let inner = if target::core_root(&entry).is_some_and(|root| root == entry) {
+                    target::core_folder(&entry, &entry)?
                 } else {
-                    self.of_benchmarks.push((name.to_owned(), set))
-                }
+                    find_in_folder(&entry, context)?
+                };
+                found.extend(inner);
             }
+        } else if definition_form(&entry) == Some(DefinitionForm::Benchmarks) {
+            found.push(classify_file(&entry, context)?);
+        } else if let Ok(source) = classify_file(&entry, context)
+            // A program built next to a source file is not a benchmark of its own.
+            && source.kind != SourceKind::Program
+        {
+            found.push(source);
         }
-        Ok(())
     }
+    Ok(found)
+}
 
-    /// Expands `10k` and `2M`, because benchmarks read plain numbers; leaves other strings
-    /// unchanged.
-    pub fn expand_number(value: &str) -> String {
-        let with_suffix = value.ends_with(['k', 'M', 'G']);
-        match ParameterValue::parse(value, ValueKind::Number).filter(|_| with_suffix) {
-            Some(number) => number.to_string(),
-            None => value.to_owned(),
+/// Classifies a single file: the user's adapters take precedence, then Speedwell's own formats,
+/// then built-in adapters.
+fn classify_file(file: &Path, context: TargetContext<'_>) -> anyhow::Result<BenchmarkSource> {
+    if let Some(suite) = context.adapters.recognize_by_user(file) {
+        return Ok(suite_source(file, suite, context));
+    }
+    classify_own_kind(file, context).or_else(|error| {
+        if let Some(suite) = context.adapters.recognize(file) {
+            return Ok(suite_source(file, suite, context));
         }
+        match framework_without_adapter(file) {
+            Some(name) => bail!("{}", explain_framework(name, &file.to_string_lossy())),
+            None => Err(error),
+        }
+    })
+}
+
+/// Finds Go packages in and below a folder. As in `go test ./...`, nested modules, `vendor`,
+/// `testdata`, and folders whose names begin with a dot or an underscore are excluded.
+fn go_packages(
+    target: &str,
+    folder: &Path,
+    context: TargetContext<'_>,
+) -> anyhow::Result<Vec<BenchmarkSource>> {
+    let folder = fs::canonicalize(folder)
+        .with_context(|| format!("cannot resolve the folder of '{target}'"))?;
+    let mut found = Vec::new();
+    add_go_packages(&folder, context, &mut found)?;
+    ensure!(
+        !found.is_empty(),
+        "no Go package with benchmarks in '{target}'\n\
+         hint: a benchmark is a function 'BenchmarkX(b *testing.B)' in a '_test.go' file"
+    );
+    Ok(found)
+}
+
+fn add_go_packages(
+    folder: &Path,
+    context: TargetContext<'_>,
+    found: &mut Vec<BenchmarkSource>,
+) -> anyhow::Result<()> {
+    let suite = context.adapters.recognize(folder);
+    found.extend(
+        suite
+            .filter(|suite| suite.name == "go-package")
+            .map(|suite| suite_source(folder, suite, context)),
+    );
+    for entry in target::visible_entries(folder)?.into_iter().filter(|entry| entry.is_dir()) {
+        let name = entry.file_name().unwrap_or_default();
+        let is_link = entry.is_symlink();
+        let is_module = entry.join("go.mod").is_file();
+        if name != "vendor" && name != "testdata" && !is_link && !is_module {
+            add_go_packages(&entry, context, found)?;
+        }
+    }
+    Ok(())
+}
+
+fn classify_own_kind(file: &Path, context: TargetContext<'_>) -> anyhow::Result<BenchmarkSource> {
+    // Names consist of group and file, so the root is two levels up.
+    let root = file.ancestors().nth(2).unwrap_or(Path::new("/")).to_owned();
+    if let Some(source) = target::fake_source(file, &root) {
+        return Ok(source);
+    }
+    let extension = file.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    let source = |kind| BenchmarkSource::new(kind, file, &root, context.cwd);
+    if crate::is_program_with_harness(file) {
+        return Ok(source_of_program(file, None, context));
+    }
+    if extension == "toml" {
+        return target::definition_source(file);
+    }
+    let languages = ["js", "cjs", "mjs", "ts", "cts", "mts", "cpp", "cc", "cxx", "py"];
+    if target::declares_types_only(file) {
+        bail!("a file with only type declarations has no benchmarks");
+    }
+    if !languages.contains(&extension) {
+        bail!("benchmarks in '.{extension}' files are not supported");
+    }
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read '{}'", file.display()))?;
+    let has_line = |begins: &[&str]| {
+        let lines = text.lines().map(str::trim_start);
+        lines
+            .filter(|line| begins.iter().any(|begin| line.starts_with(begin)))
+            .any(|line| line.contains("speedwell"))
+    };
+    match extension {
+        "py" if has_line(&["import ", "from "]) => return Ok(source(SourceKind::Python)),
+        "py" => bail!("it does not import speedwell"),
+        "cpp" | "cc" | "cxx" if has_line(&["#include"]) => return Ok(source(SourceKind::Cpp)),
+        "cpp" | "cc" | "cxx" => bail!("it does not include speedwell.hpp"),
+        _ => {}
+    }
+    if let Some(root) = target::core_root_of(file, &text) {
+        let is_index = file.file_name().is_some_and(|name| name == "index.js");
+        let entry = if is_index { file.parent().unwrap_or(file) } else { file };
+        return Ok(core_source(entry, file.to_owned(), root));
+    }
+    if !text.contains("createBenchmark") {
+        bail!("it does not call createBenchmark");
+    }
+    Ok(source(SourceKind::Node))
+}
+
+/// Returns the sources of an experiment: the definition file itself, for its servers and commands,
+/// and the benchmark files that its groups list. The experiment's own name is read later, when the
+/// experiment is described.
+fn experiment_sources(
+    file: &Path,
+    context: TargetContext<'_>,
+) -> anyhow::Result<Vec<BenchmarkSource>> {
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let stem = file.file_stem().unwrap_or_default();
+    let definition = Arc::new(LazyDefinition::new(speedwell_config::read_source(file, &[])?));
+    // Ignore errors here: they are reported when the file is read with the user's values.
+    let experiment = definition.experiment();
+    let mut found = vec![BenchmarkSource {
+        name: stem.to_string_lossy().into_owned(),
+        definition: Some(definition.clone()),
+        ..BenchmarkSource::new(SourceKind::Experiment, file, folder, folder)
+    }];
+    for benchmark in
+        experiment.iter().flat_map(|experiment| &experiment.groups).flat_map(|group| &group.files)
+    {
+        found.extend(find_sources(&benchmark.to_string_lossy(), context.cwd, context.adapters)?);
+    }
+    Ok(found)
+}
+
+/// Creates a source for a built program. Its folder is a build folder, not a group, and is not part
+/// of case names, so two builds in two folders have the same cases.
+pub fn program_source(
+    file: &Path,
+    suite: Option<Arc<SuiteAdapter>>,
+    cwd: &Path,
+) -> BenchmarkSource {
+    let adapters = KnownAdapters::default();
+    source_of_program(file, suite, TargetContext { cwd, adapters: &adapters })
+}
+
+fn source_of_program(
+    file: &Path,
+    suite: Option<Arc<SuiteAdapter>>,
+    context: TargetContext<'_>,
+) -> BenchmarkSource {
+    match suite {
+        Some(suite) => suite_source(file, suite, context),
+        None => {
+            let root = file.parent().unwrap_or(Path::new("/"));
+            BenchmarkSource::new(SourceKind::Program, file, root, context.cwd)
+        }
+    }
+}
+
+/// Creates a source for a file or package folder of another framework. A package runs in its own
+/// folder.
+fn suite_source(
+    path: &Path,
+    suite: Arc<SuiteAdapter>,
+    context: TargetContext<'_>,
+) -> BenchmarkSource {
+    let root = path.parent().unwrap_or(Path::new("/"));
+    let directory = if path.is_dir() { path } else { context.cwd };
+    let is_built = suite.keys.build.is_some();
+    let user_suites = context.adapters.user_adapters().iter().filter(|_| is_built).cloned();
+    BenchmarkSource {
+        user_suites: user_suites.collect(),
+        suite: Some(suite),
+        is_artifact: path.is_file() && !is_text(path),
+        ..BenchmarkSource::new(SourceKind::Suite, path, root, directory)
     }
 }
 
@@ -351,12 +483,7 @@ fn describe_source(
         program: crate::resolve_program_for(source, baseline),
         variant: baseline.clone(),
         sets: selection.sets_of(&source.name, &source.file),
-        names: NamePatterns {
-            filters: selection.filters.clone(),
-            excludes: selection.excludes.clone(),
-        },
-        trial: selection.trial,
-        usual_tool: selection.usual_tool,
+        selection: selection.clone(),
         limit: DESCRIBE_TIMEOUT,
     };
     // A failed build is reported when the cases are described.
@@ -450,82 +577,5 @@ impl DiscoveredBenchmarks {
         self.failures
             .iter()
             .filter(|failure| !matches!(failure.cause, FailureCause::Skipped { .. }))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn different_parts_share_a_name_and_keep_their_captures() {
-        let part = |pattern: &str| BenchmarkPart::parse(pattern).unwrap();
-        let (a, b) = (part("BM_memcpy"), part(r"BM_copy/(\d+)"));
-        assert_eq!(shared_word(&[Some(&a), None]), None);
-        assert_eq!(shared_word(&[Some(&a), Some(&a)]), None);
-        let word = shared_word(&[Some(&a), Some(&b)]).unwrap();
-        assert_eq!(word, r"[BM_memcpy|BM_copy/(\d+)]");
-        assert_eq!(a.rename_matches("BM_memcpy/8", "[x]"), "[x]/8");
-        assert_eq!(b.rename_matches("BM_copy/8", "[x]"), "[x](8)");
-        assert_eq!(
-            part("$1").rename_matches("a", "[x]"),
-            "a",
-            "the word is not expanded as a template"
-        );
-        assert_eq!(
-            part("a").rename_matches("a", "$0"),
-            "$0",
-            "the word is not expanded as a template"
-        );
-    }
-
-    #[test]
-    fn measured_cases_are_chosen_by_name_and_value() {
-        let case = |id: &str| Case::parse(id).unwrap();
-        let selection = BenchmarkSelection {
-            filters: vec![Regex::new("copy").unwrap()],
-            sets: BenchmarkSelection::parse_set("len=1k,16").unwrap(),
-            ..BenchmarkSelection::default()
-        };
-        assert!(selection.selects_case(&case("g/copy len=16 type=utf8")));
-        assert!(
-            selection.selects_case(&case("g/copy len=1000"))
-                && selection.selects_case(&case("g/copy"))
-        );
-        assert!(
-            !selection.selects_case(&case("g/copy len=64"))
-                && !selection.selects_case(&case("g/fill len=16"))
-        );
-    }
-
-    #[test]
-    fn lines_of_a_file_give_values_to_single_benchmarks_or_to_all() {
-        let mut selection = BenchmarkSelection::default();
-        let text = "# a remark\n\nlen=16\n  g/my file.js n=10k kind=\"a b\"\ng/b.js n=5\n";
-        selection.add_lines(text).unwrap();
-        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        selection.sets.push(pair("n", "1"));
-        let sets = |name| selection.sets_of(name, Path::new("/x"));
-        assert_eq!(
-            sets("g/my file.js"),
-            [pair("len", "16"), pair("n", "10000"), pair("kind", "a b")]
-        );
-        assert_eq!(sets("g/b.js"), [pair("len", "16"), pair("n", "5")]);
-        assert_eq!(sets("g/c.js"), [pair("len", "16"), pair("n", "1")]);
-        for text in ["g/b.js", "x=1\ng/b.js 5 n", "g/b.js n=\"x"] {
-            let error = BenchmarkSelection::default().add_lines(text).unwrap_err();
-            assert!(error.to_string().starts_with("cannot parse line "), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn large_numbers_may_be_written_short() {
-        let pair = |value: &str| ("n".to_owned(), value.to_owned());
-        let sets = BenchmarkSelection::parse_set("n=10k,2M,1e3,utf8").unwrap();
-        assert_eq!(sets, [pair("10000"), pair("2000000"), pair("1e3"), pair("utf8")]);
-        assert!(
-            BenchmarkSelection::parse_set("n").is_err()
-                && BenchmarkSelection::parse_set("=1").is_err()
-        );
     }
 }

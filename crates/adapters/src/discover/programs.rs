@@ -1,18 +1,69 @@
 //! Pairs the benchmarks of the programs in a comparison.
 //!
-//! This module decides which benchmarks are the same case, not how they are measured. Start at
+//! This module decides which benchmarks are the same case, not how they are measured. A
+//! [`BenchmarkPart`] limits a comparison to some of a program's benchmarks. Start at
 //! [`find_common_benchmarks`].
 
-use super::{BenchmarkPart, BenchmarkSelection, DiscoveredBenchmarks, describe_sources, target};
+use super::{BenchmarkSelection, DiscoveredBenchmarks, describe_sources, program_source};
 use crate::BenchmarkJob;
 use anyhow::bail;
 use indexmap::{IndexMap, IndexSet};
+use regex::{Captures, Regex};
 use speedwell_config::adapter::SuiteAdapter;
 use speedwell_machine::process::check_interrupted;
 use speedwell_model::{Case, Variant};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// The benchmarks of one program whose names match a pattern.
+#[derive(Debug, Clone)]
+pub struct BenchmarkPart(Regex);
+
+impl BenchmarkPart {
+    /// Parses a pattern.
+    ///
+    /// # Errors
+    /// Fails if the pattern is invalid; the message shows where.
+    pub fn parse(pattern: &str) -> Result<BenchmarkPart, regex::Error> {
+        Regex::new(pattern).map(BenchmarkPart)
+    }
+
+    /// Whether the pattern matches the name of a benchmark.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.is_match(name)
+    }
+
+    /// Text of the pattern.
+    pub fn pattern(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// Replaces matches of the pattern in the name with `word`. Text captured by groups is appended
+    /// to the word: if a pattern captures a size, names with different sizes stay different.
+    pub fn rename_matches(&self, name: &str, word: &str) -> String {
+        let replace = |found: &Captures<'_>| {
+            let captured: Vec<&str> =
+                found.iter().skip(1).flatten().map(|group| group.as_str()).collect();
+            if captured.is_empty() {
+                word.to_owned()
+            } else {
+                format!("{word}({})", captured.join(","))
+            }
+        };
+        self.0.replace_all(name, replace).into_owned()
+    }
+}
+
+/// Returns the word that replaces whatever the programs' patterns match in benchmark names, such as
+/// `[jemalloc|mimalloc]`. After the replacement, benchmarks of different programs have equal names.
+/// Returns `None` if a program has no pattern, or if all patterns are equal: the names then agree
+/// without a replacement.
+pub fn shared_word(parts: &[Option<&BenchmarkPart>]) -> Option<String> {
+    let patterns: Vec<&str> = parts.iter().flatten().map(|part| part.pattern()).collect();
+    let differ = patterns.windows(2).any(|pair| pair[0] != pair[1]);
+    (patterns.len() == parts.len() && differ).then(|| format!("[{}]", patterns.join("|")))
+}
 
 /// A side of a comparison: one program and its benchmarks.
 #[derive(Debug, Clone)]
@@ -98,7 +149,7 @@ fn describe_side(
 ) -> anyhow::Result<Vec<BenchmarkJob>> {
     let directory = std::env::current_dir()?;
     let directory = side.directory.as_deref().unwrap_or(&directory);
-    let source = target::program_source(&side.file, side.suite.clone(), directory);
+    let source = program_source(&side.file, side.suite.clone(), directory);
     let described = describe_sources(&[source], selection, &side.variant, &|_| ());
     check_interrupted()?;
     let mut jobs = Vec::new();
@@ -225,4 +276,31 @@ fn unmatched_warning(sides: &[ComparisonSide], jobs_by_side: &[JobsByCase]) -> O
             unmatched.join("; ")
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_parts_share_a_name_and_keep_their_captures() {
+        let part = |pattern: &str| BenchmarkPart::parse(pattern).unwrap();
+        let (a, b) = (part("BM_memcpy"), part(r"BM_copy/(\d+)"));
+        assert_eq!(shared_word(&[Some(&a), None]), None);
+        assert_eq!(shared_word(&[Some(&a), Some(&a)]), None);
+        let word = shared_word(&[Some(&a), Some(&b)]).unwrap();
+        assert_eq!(word, r"[BM_memcpy|BM_copy/(\d+)]");
+        assert_eq!(a.rename_matches("BM_memcpy/8", "[x]"), "[x]/8");
+        assert_eq!(b.rename_matches("BM_copy/8", "[x]"), "[x](8)");
+        assert_eq!(
+            part("$1").rename_matches("a", "[x]"),
+            "a",
+            "the word is not expanded as a template"
+        );
+        assert_eq!(
+            part("a").rename_matches("a", "$0"),
+            "$0",
+            "the word is not expanded as a template"
+        );
+    }
 }

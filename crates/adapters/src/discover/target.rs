@@ -1,17 +1,14 @@
-//! Finds benchmark files and decides their kind.
+//! Resolves targets to paths, lists folders, and reads definition files.
 //!
 //! A folder with a `common.js` next to its groups is a Node.js core folder. That project's rules
 //! apply: all folders except `fixtures` and `node_modules` are groups, names that begin with `.` or
 //! `_` are hidden, and a folder with `index.js` is one benchmark. Any other folder is searched for
 //! benchmark files.
 
-use crate::{
-    BenchmarkSource, KnownAdapters, SourceKind, builtin_adapter, explain_framework,
-    framework_without_adapter,
-};
-use anyhow::{Context, bail, ensure};
+use crate::job::{BenchmarkSource, SourceKind};
+use crate::suites::{KnownAdapters, framework_without_adapter};
+use anyhow::{Context, bail};
 use speedwell_config::LazyDefinition;
-use speedwell_config::adapter::SuiteAdapter;
 use speedwell_config::experiment::{DefinitionForm, definition_form};
 use speedwell_machine::process::resolve_program;
 use speedwell_model::{Variant, nearest_name, quote};
@@ -20,95 +17,9 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The folder to which targets are relative, and the known adapters for other frameworks.
-#[derive(Clone, Copy)]
-struct TargetContext<'a> {
-    cwd: &'a Path,
-    adapters: &'a KnownAdapters,
-}
-
-/// Finds every benchmark file that one of `targets` denotes, and reads the definition files among
-/// them.
-///
-/// # Errors
-/// See [`find_sources`].
-pub fn find_all_sources(targets: &[String], cwd: &Path) -> anyhow::Result<Vec<BenchmarkSource>> {
-    let adapters = KnownAdapters::new(targets, cwd)?;
-    let found: anyhow::Result<Vec<_>> =
-        targets.iter().map(|target| find_sources(target, cwd, &adapters)).collect();
-    Ok(found?.into_iter().flatten().collect())
-}
-
-/// Finds every benchmark file that `target` denotes. The target is a file, a folder, `FOLDER/...`
-/// for Go packages, `SUITE:PATH` with a framework in `adapters`, or the name of a group in the
-/// current folder or its `benchmark` folder. For a file that defines adapters, the result is empty.
-///
-/// # Errors
-/// Fails if `target` does not exist, or has no benchmarks.
-pub fn find_sources(
-    target: &str,
-    cwd: &Path,
-    adapters: &KnownAdapters,
-) -> anyhow::Result<Vec<BenchmarkSource>> {
-    let context = TargetContext { cwd, adapters };
-    if let Some((suite, path)) = adapters.split_operand(target)
-        && !cwd.join(target).exists()
-    {
-        let path = fs::canonicalize(cwd.join(path))
-            .with_context(|| format!("cannot resolve the path '{path}'"))?;
-        return Ok(vec![suite_source(&path, suite, context)]);
-    }
-    if let Some(folder) = target.strip_suffix("...") {
-        return go_packages(target, &cwd.join(folder), context);
-    }
-    let path = find_path(target, context)?;
-    let path = fs::canonicalize(&path)
-        .with_context(|| format!("cannot resolve the path '{}'", path.display()))?;
-    let found = if path.is_file() {
-        match definition_form(&path) {
-            Some(DefinitionForm::Experiment) => return experiment_sources(&path, context),
-            Some(DefinitionForm::Suites) => return Ok(Vec::new()),
-            _ => {}
-        }
-        let source = if crate::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh") {
-            // A wrapper script may start any program. Most such programs use google/benchmark.
-            let suite = adapters.recognize(&path).or_else(|| builtin_adapter("google-benchmark"));
-            Ok(source_of_program(&path, suite, context))
-        } else {
-            classify_file(&path, context)
-        };
-        let hint = || is_command(target).then(|| command_hint(target));
-        let refusal =
-            || format!("'{target}' is not a benchmark file{}", hint().unwrap_or_default());
-        vec![source.with_context(refusal)?]
-    } else if let Some(root) = core_root(&path) {
-        core_folder(&path, &root)?
-    } else {
-        find_in_folder(&path, context)?
-    };
-    if let (true, Some(file)) = (found.is_empty(), foreign_file(&path)) {
-        let (file, name) = file;
-        let shown = file.strip_prefix(cwd).unwrap_or(&file).to_string_lossy();
-        bail!(
-            "no benchmarks found in '{target}': cannot measure '{shown}': {}",
-            explain_framework(name, &shown)
-        );
-    }
-    if found.is_empty() {
-        bail!(
-            "no benchmarks found in '{target}'\n\
-             hint: a benchmark is a JavaScript file that calls createBenchmark, a C++ file that \
-             includes speedwell.hpp, a Python file that imports speedwell, a definition file \
-             (.toml), or a file of another benchmark framework (docs/reference/suites.md); the \
-             folder of a benchmark file is its group"
-        );
-    }
-    Ok(found)
-}
-
 /// Finds a file in or below the folder that belongs to a framework without an adapter. Returns the
 /// file and the name of the framework.
-fn foreign_file(folder: &Path) -> Option<(PathBuf, &'static str)> {
+pub fn foreign_file(folder: &Path) -> Option<(PathBuf, &'static str)> {
     let inside = visible_entries(folder).ok()?;
     let files = inside.iter().filter(|entry| entry.is_file());
     let mut foreign =
@@ -121,8 +32,8 @@ fn foreign_file(folder: &Path) -> Option<(PathBuf, &'static str)> {
     })
 }
 
-fn find_path(target: &str, context: TargetContext<'_>) -> anyhow::Result<PathBuf> {
-    let TargetContext { cwd, adapters } = context;
+/// Returns the file or folder that `target` denotes.
+pub fn find_path(target: &str, cwd: &Path, adapters: &KnownAdapters) -> anyhow::Result<PathBuf> {
     let candidates = [cwd.join(target), cwd.join("benchmark").join(target)];
     if let Some(candidate) = candidates.iter().find(|candidate| candidate.exists()) {
         return Ok(candidate.clone());
@@ -160,7 +71,7 @@ pub fn is_command(text: &str) -> bool {
 }
 
 /// Returns a hint on how to measure a command.
-fn command_hint(command: &str) -> String {
+pub fn command_hint(command: &str) -> String {
     format!("\nhint: to measure it as a command: speedwell eval sh {}", quote(command))
 }
 
@@ -176,12 +87,12 @@ fn groups_near(cwd: &Path) -> Vec<String> {
 }
 
 /// Returns the Node.js core folder that is `path` itself or contains the group `path`.
-fn core_root(path: &Path) -> Option<PathBuf> {
+pub fn core_root(path: &Path) -> Option<PathBuf> {
     let is_root = |folder: &&Path| folder.join("common.js").is_file();
     path.ancestors().take(2).find(is_root).map(Path::to_owned)
 }
 
-fn core_folder(path: &Path, root: &Path) -> anyhow::Result<Vec<BenchmarkSource>> {
+pub fn core_folder(path: &Path, root: &Path) -> anyhow::Result<Vec<BenchmarkSource>> {
     let groups = if path == root { core_groups(root)? } else { vec![path.to_owned()] };
     let mut found = Vec::new();
     for group in groups {
@@ -214,12 +125,12 @@ pub fn core_source(entry: &Path, file: PathBuf, root: &Path) -> BenchmarkSource 
     BenchmarkSource { file, ..BenchmarkSource::new(SourceKind::NodeCore, entry, root, directory) }
 }
 
-fn fake_source(file: &Path, root: &Path) -> Option<BenchmarkSource> {
+pub fn fake_source(file: &Path, root: &Path) -> Option<BenchmarkSource> {
     (file.extension()? == "fake").then(|| BenchmarkSource::new(SourceKind::Fake, file, root, root))
 }
 
 /// Visible entries of a folder, sorted by name.
-fn visible_entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+pub fn visible_entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let read = fs::read_dir(folder)
         .with_context(|| format!("cannot read the folder '{}'", folder.display()))?;
     let mut found: Vec<PathBuf> = read
@@ -231,143 +142,9 @@ fn visible_entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Finds benchmark files in a folder other than a Node.js core folder. The group of a file is the
-/// folder that contains it.
-fn find_in_folder(path: &Path, context: TargetContext<'_>) -> anyhow::Result<Vec<BenchmarkSource>> {
-    if let Some(suite) = context.adapters.recognize(path) {
-        return Ok(vec![suite_source(path, suite, context)]);
-    }
-    let mut found = Vec::new();
-    for entry in visible_entries(path)? {
-        if entry.is_dir() {
-            if entry.file_name().is_none_or(|name| name != "node_modules" && name != "fixtures") {
-                let inner = if core_root(&entry).is_some_and(|root| root == entry) {
-                    core_folder(&entry, &entry)?
-                } else {
-                    find_in_folder(&entry, context)?
-                };
-                found.extend(inner);
-            }
-        } else if definition_form(&entry) == Some(DefinitionForm::Benchmarks) {
-            found.push(classify_file(&entry, context)?);
-        } else if let Ok(source) = classify_file(&entry, context)
-            // A program built next to a source file is not a benchmark of its own.
-            && source.kind != SourceKind::Program
-        {
-            found.push(source);
-        }
-    }
-    Ok(found)
-}
-
-/// Classifies a single file: the user's adapters take precedence, then Speedwell's own formats,
-/// then built-in adapters.
-fn classify_file(file: &Path, context: TargetContext<'_>) -> anyhow::Result<BenchmarkSource> {
-    if let Some(suite) = context.adapters.recognize_by_user(file) {
-        return Ok(suite_source(file, suite, context));
-    }
-    classify_own_kind(file, context).or_else(|error| {
-        if let Some(suite) = context.adapters.recognize(file) {
-            return Ok(suite_source(file, suite, context));
-        }
-        match framework_without_adapter(file) {
-            Some(name) => bail!("{}", explain_framework(name, &file.to_string_lossy())),
-            None => Err(error),
-        }
-    })
-}
-
-/// Finds Go packages in and below a folder. As in `go test ./...`, nested modules, `vendor`,
-/// `testdata`, and folders whose names begin with a dot or an underscore are excluded.
-fn go_packages(
-    target: &str,
-    folder: &Path,
-    context: TargetContext<'_>,
-) -> anyhow::Result<Vec<BenchmarkSource>> {
-    let folder = fs::canonicalize(folder)
-        .with_context(|| format!("cannot resolve the folder of '{target}'"))?;
-    let mut found = Vec::new();
-    add_go_packages(&folder, context, &mut found)?;
-    ensure!(
-        !found.is_empty(),
-        "no Go package with benchmarks in '{target}'\n\
-         hint: a benchmark is a function 'BenchmarkX(b *testing.B)' in a '_test.go' file"
-    );
-    Ok(found)
-}
-
-fn add_go_packages(
-    folder: &Path,
-    context: TargetContext<'_>,
-    found: &mut Vec<BenchmarkSource>,
-) -> anyhow::Result<()> {
-    let suite = context.adapters.recognize(folder);
-    found.extend(
-        suite
-            .filter(|suite| suite.name == "go-package")
-            .map(|suite| suite_source(folder, suite, context)),
-    );
-    for entry in visible_entries(folder)?.into_iter().filter(|entry| entry.is_dir()) {
-        let name = entry.file_name().unwrap_or_default();
-        let is_link = entry.is_symlink();
-        let is_module = entry.join("go.mod").is_file();
-        if name != "vendor" && name != "testdata" && !is_link && !is_module {
-            add_go_packages(&entry, context, found)?;
-        }
-    }
-    Ok(())
-}
-
-fn classify_own_kind(file: &Path, context: TargetContext<'_>) -> anyhow::Result<BenchmarkSource> {
-    // Names consist of group and file, so the root is two levels up.
-    let root = file.ancestors().nth(2).unwrap_or(Path::new("/")).to_owned();
-    if let Some(source) = fake_source(file, &root) {
-        return Ok(source);
-    }
-    let extension = file.extension().and_then(|e| e.to_str()).unwrap_or_default();
-    let source = |kind| BenchmarkSource::new(kind, file, &root, context.cwd);
-    if crate::is_program_with_harness(file) {
-        return Ok(source_of_program(file, None, context));
-    }
-    if extension == "toml" {
-        return definition_source(file);
-    }
-    let languages = ["js", "cjs", "mjs", "ts", "cts", "mts", "cpp", "cc", "cxx", "py"];
-    if declares_types_only(file) {
-        bail!("a file with only type declarations has no benchmarks");
-    }
-    if !languages.contains(&extension) {
-        bail!("benchmarks in '.{extension}' files are not supported");
-    }
-    let text =
-        fs::read_to_string(file).with_context(|| format!("cannot read '{}'", file.display()))?;
-    let has_line = |begins: &[&str]| {
-        let lines = text.lines().map(str::trim_start);
-        lines
-            .filter(|line| begins.iter().any(|begin| line.starts_with(begin)))
-            .any(|line| line.contains("speedwell"))
-    };
-    match extension {
-        "py" if has_line(&["import ", "from "]) => return Ok(source(SourceKind::Python)),
-        "py" => bail!("it does not import speedwell"),
-        "cpp" | "cc" | "cxx" if has_line(&["#include"]) => return Ok(source(SourceKind::Cpp)),
-        "cpp" | "cc" | "cxx" => bail!("it does not include speedwell.hpp"),
-        _ => {}
-    }
-    if let Some(root) = core_root_of(file, &text) {
-        let is_index = file.file_name().is_some_and(|name| name == "index.js");
-        let entry = if is_index { file.parent().unwrap_or(file) } else { file };
-        return Ok(core_source(entry, file.to_owned(), root));
-    }
-    if !text.contains("createBenchmark") {
-        bail!("it does not call createBenchmark");
-    }
-    Ok(source(SourceKind::Node))
-}
-
 /// Reads a definition file. Its commands start in the folder of the file. The names of its
 /// benchmarks do not include this folder.
-fn definition_source(file: &Path) -> anyhow::Result<BenchmarkSource> {
+pub fn definition_source(file: &Path) -> anyhow::Result<BenchmarkSource> {
     let definition = LazyDefinition::new(speedwell_config::read_source(file, &[])?);
     let name = definition.experiment()?.name.clone();
     let folder = file.parent().unwrap_or(Path::new("/"));
@@ -376,31 +153,6 @@ fn definition_source(file: &Path) -> anyhow::Result<BenchmarkSource> {
         definition: Some(Arc::new(definition)),
         ..BenchmarkSource::new(SourceKind::Load, file, folder, folder)
     })
-}
-
-/// Returns the sources of an experiment: the definition file itself, for its servers and commands,
-/// and the benchmark files that its groups list. The experiment's own name is read later, when the
-/// experiment is described.
-fn experiment_sources(
-    file: &Path,
-    context: TargetContext<'_>,
-) -> anyhow::Result<Vec<BenchmarkSource>> {
-    let folder = file.parent().unwrap_or(Path::new("/"));
-    let stem = file.file_stem().unwrap_or_default();
-    let definition = Arc::new(LazyDefinition::new(speedwell_config::read_source(file, &[])?));
-    // Ignore errors here: they are reported when the file is read with the user's values.
-    let experiment = definition.experiment();
-    let mut found = vec![BenchmarkSource {
-        name: stem.to_string_lossy().into_owned(),
-        definition: Some(definition.clone()),
-        ..BenchmarkSource::new(SourceKind::Experiment, file, folder, folder)
-    }];
-    for benchmark in
-        experiment.iter().flat_map(|experiment| &experiment.groups).flat_map(|group| &group.files)
-    {
-        found.extend(find_sources(&benchmark.to_string_lossy(), context.cwd, context.adapters)?);
-    }
-    Ok(found)
 }
 
 /// Returns the experiment among `targets`, if there is one.
@@ -444,50 +196,6 @@ pub fn declared_variants(sources: &[BenchmarkSource]) -> anyhow::Result<Vec<Vari
     Ok(declared)
 }
 
-/// Creates a source for a built program. Its folder is a build folder, not a group, and is not part
-/// of case names, so two builds in two folders have the same cases.
-pub fn program_source(
-    file: &Path,
-    suite: Option<Arc<SuiteAdapter>>,
-    cwd: &Path,
-) -> BenchmarkSource {
-    let adapters = KnownAdapters::default();
-    source_of_program(file, suite, TargetContext { cwd, adapters: &adapters })
-}
-
-fn source_of_program(
-    file: &Path,
-    suite: Option<Arc<SuiteAdapter>>,
-    context: TargetContext<'_>,
-) -> BenchmarkSource {
-    match suite {
-        Some(suite) => suite_source(file, suite, context),
-        None => {
-            let root = file.parent().unwrap_or(Path::new("/"));
-            BenchmarkSource::new(SourceKind::Program, file, root, context.cwd)
-        }
-    }
-}
-
-/// Creates a source for a file or package folder of another framework. A package runs in its own
-/// folder.
-fn suite_source(
-    path: &Path,
-    suite: Arc<SuiteAdapter>,
-    context: TargetContext<'_>,
-) -> BenchmarkSource {
-    let root = path.parent().unwrap_or(Path::new("/"));
-    let directory = if path.is_dir() { path } else { context.cwd };
-    let is_built = suite.keys.build.is_some();
-    let user_suites = context.adapters.user_adapters().iter().filter(|_| is_built).cloned();
-    BenchmarkSource {
-        user_suites: user_suites.collect(),
-        suite: Some(suite),
-        is_artifact: path.is_file() && !is_text(path),
-        ..BenchmarkSource::new(SourceKind::Suite, path, root, directory)
-    }
-}
-
 /// Whether the file is text by git's rule: no NUL byte near its beginning.
 pub fn is_text(file: &Path) -> bool {
     const MAX_BYTES: u64 = 8000;
@@ -499,7 +207,7 @@ pub fn is_text(file: &Path) -> bool {
 
 /// Finds the Node.js core folder of a single file. The file is in one of the folder's groups, or
 /// requires the folder's `common.js` by a relative path.
-fn core_root_of<'a>(file: &'a Path, text: &str) -> Option<&'a Path> {
+pub fn core_root_of<'a>(file: &'a Path, text: &str) -> Option<&'a Path> {
     let has_library = |folder: &&Path| folder.join("common.js").is_file();
     let group_root = file.ancestors().nth(2).filter(has_library);
     let endings = ["/common'", "/common.js'", "/common\"", "/common.js\""];
@@ -511,7 +219,7 @@ fn core_root_of<'a>(file: &'a Path, text: &str) -> Option<&'a Path> {
 }
 
 /// Whether the file holds only TypeScript declarations, such as `index.d.ts`.
-fn declares_types_only(file: &Path) -> bool {
+pub fn declares_types_only(file: &Path) -> bool {
     let stem = file.file_stem().unwrap_or_default();
     let ending = file.extension().unwrap_or_default().to_string_lossy();
     ending.ends_with("ts") && Path::new(stem).extension().is_some_and(|inner| inner == "d")

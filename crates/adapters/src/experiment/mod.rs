@@ -17,7 +17,8 @@ use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SourceKind,
 };
-use crate::run_outcome::{description_failure, invalid_cause, run_failure, start_reason};
+use crate::reported_values::invalid_cause;
+use crate::run_outcome::{description_failure, run_failure, start_reason};
 use crate::wire::EventLog;
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult, own_program};
 use anyhow::{Context, anyhow, bail};

@@ -20,7 +20,8 @@ use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, StartMode, TrialMode,
 };
-use crate::run_outcome::{description_failure, invalid_cause, start_reason};
+use crate::reported_values::invalid_cause;
+use crate::run_outcome::{description_failure, start_reason};
 use crate::{LanguageHarness, RunOutcome, sources};
 use serde::Deserialize;
 use speedwell_machine::process::{
@@ -42,7 +43,7 @@ impl LanguageHarness for NodeCoreHarness {
         }
         let text = std::fs::read_to_string(&source.file).unwrap_or_default();
         let tool = choose_tool(&text, request, BenchmarkLibrary::NodeCore);
-        let enumerated = if request.trial == TrialMode::No {
+        let enumerated = if request.selection.trial == TrialMode::No {
             enumerate_cases(request, request.assignments())
         } else {
             enumerate_trial(request)
@@ -116,7 +117,7 @@ fn enumerate_trial(request: &DescribeRequest) -> ProbeOutcome {
         arguments.extend(extra_arguments);
         enumerate_cases(request, arguments)
     };
-    if request.trial == TrialMode::Own {
+    if request.selection.trial == TrialMode::Own {
         return trial(Vec::new());
     }
     let (full, small) = match (enumerate_cases(request, request.assignments()), trial(Vec::new())) {
@@ -257,7 +258,7 @@ fn declared_parameters(
 
 fn describe_as_one_job(request: &DescribeRequest, tool: &ToolChoice) -> BenchmarkDescription {
     let mut arguments = request.assignments();
-    if request.trial != TrialMode::No {
+    if request.selection.trial != TrialMode::No {
         arguments.insert(0, "--test".into());
     }
     let job = BenchmarkJob { route: StartMode::Parent, arguments, ..request.draft_job() };

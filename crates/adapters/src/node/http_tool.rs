@@ -94,13 +94,13 @@ pub(super) fn choose_tool(
         let is_own = name == OWN_TOOL;
         return check_available(if is_own { own_tool(text, library) } else { name }, true);
     }
-    if request.usual_tool == DefaultLoadTool::Speedwell {
+    if request.selection.usual_tool == DefaultLoadTool::Speedwell {
         return check_available(own_tool(text, library), true);
     }
     if let Some(name) = PREFERRED_TOOLS.into_iter().find(|name| find_in_path(name).is_some()) {
         return check_available(name, true);
     }
-    if request.trial != TrialMode::No {
+    if request.selection.trial != TrialMode::No {
         return check_available("test-double-http", true);
     }
     ToolChoice::Missing {
@@ -120,8 +120,8 @@ fn named_by_script(
 ) -> ToolChoice {
     let choice = check_available(name, false);
     let is_missing = matches!(choice, ToolChoice::Missing { .. });
-    let may_replace =
-        library == BenchmarkLibrary::NodeCore && request.usual_tool == DefaultLoadTool::Speedwell;
+    let may_replace = library == BenchmarkLibrary::NodeCore
+        && request.selection.usual_tool == DefaultLoadTool::Speedwell;
     if is_missing && may_replace && TOOLS.contains(&name) {
         let tool = if name == HTTP2_ALIAS { OWN_HTTP2_TOOL } else { own_tool(text, library) };
         check_available(tool, false)
@@ -429,7 +429,7 @@ fn free_port() -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{BenchmarkSource, NamePatterns, SourceKind};
+    use crate::job::{BenchmarkSelection, BenchmarkSource, SourceKind};
     use speedwell_fixtures::write_program;
     use speedwell_model::Variant;
     use std::time::Duration;
@@ -442,9 +442,11 @@ mod tests {
             program: "node".into(),
             variant: Variant::plain("default"),
             sets: sets.iter().map(owned).collect(),
-            trial: TrialMode::Own,
-            usual_tool,
-            names: NamePatterns::default(),
+            selection: BenchmarkSelection {
+                trial: TrialMode::Own,
+                usual_tool,
+                ..BenchmarkSelection::default()
+            },
             limit: Duration::from_secs(1),
         }
     }

@@ -1,7 +1,7 @@
 //! Lists and performs the cases of JavaScript files that use the package `speedwell`.
 //!
 //! Such a file runs in Node.js, Bun or Deno, under a harness that speaks the same protocol as the
-//! harnesses of other languages (`protocol.rs`). A file that starts its cases itself runs without
+//! harnesses of other languages (`run_outcome.rs`). A file that starts its cases itself runs without
 //! the harness, and reports over Node.js's own channel ([`ReportCollector`]). This channel carries
 //! JSON, one message per line. A message of type `config` announces the number of cases, `report`
 //! gives the result of a case, and `metric` and `check` add a metric or a checksum to a result.
@@ -16,10 +16,9 @@ use crate::cache::SEARCH_PATH;
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext, StartMode,
 };
-use crate::protocol::{self, LoopOwner};
+use crate::reported_values::{ReportedRate, invalid_cause, observe_rate, parse_elapsed_ns};
 use crate::run_outcome::{
-    ReportedRate, declared_metric, description_failure, invalid_cause, observe_rate,
-    parse_elapsed_ns,
+    LoopOwner, declared_metric, describe_file, description_failure, perform_case,
 };
 use crate::{LanguageHarness, RunOutcome, RunResult, sources};
 use http_tool::ToolShim;
@@ -60,7 +59,7 @@ impl LanguageHarness for NodeHarness {
                 };
                 spec.arguments.splice(0..0, flags.clone());
                 let plain = plain_command(&request.program, source, flags, &request.assignments());
-                protocol::describe_file(request, &spec, &plain, &draft)
+                describe_file(request, &spec, &plain, &draft)
             }
             Err(cause) => {
                 description_failure(source, cause, &ProcessSpec::new(&request.program), None)
@@ -87,7 +86,7 @@ impl LanguageHarness for NodeHarness {
         }
         // A replay command starts the file itself, without the protocol.
         let plain = plain_spec(job, setting);
-        protocol::perform_case(job, setting, &spec, &plain, LoopOwner::File)
+        perform_case(job, setting, &spec, &plain, LoopOwner::File)
     }
 
     fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {

@@ -8,7 +8,8 @@
 
 use crate::ProtocolMessage;
 use crate::compile::CompileFailure;
-use crate::run_outcome::{invalid_cause, start_reason};
+use crate::reported_values::invalid_cause;
+use crate::run_outcome::start_reason;
 use crate::snippet::build_process;
 use crate::snippet::timing::parse_timing;
 use speedwell_machine::process::{

@@ -11,15 +11,17 @@ use super::live_harness::{
 };
 use super::timing::parse_timing;
 use super::{build_with_layout, default_program};
-use crate::compile::CompileFailure;
+use crate::counting::{CountingInputs, perform_counted};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
 };
-use crate::protocol::{CountingInputs, perform_counted};
-use crate::run_outcome::{add_metric, harness_warnings, invalid_cause, run_failure};
+use crate::reported_values::invalid_cause;
+use crate::run_outcome::{add_metric, harness_warnings, run_failure};
 use crate::wire::EventLog;
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult};
-use speedwell_machine::process::{ProcessSpec, is_interrupt_requested, run_child, unix_time_ms};
+use speedwell_machine::process::{
+    ProcessSpec, is_interrupt_requested, run_child, shell_line, unix_time_ms,
+};
 use speedwell_model::{
     ComparedClock, ErlangNodes, FailureCause, InstructionCounting, Metric, MetricDirection, Sample,
     SampleDivision, SamplingOptions, Snippet, SnippetLanguage, SnippetTiming, StepFailure, Variant,
@@ -65,7 +67,14 @@ impl LanguageHarness for SnippetHarness {
                 }
                 perform_snippet(&snippet, spec, job, setting).with_linking(linking)
             }
-            Err(error) => start_failure(error, &snippet, job, setting),
+            Err(error) => {
+                let mut outcome = error.into_outcome(job, setting);
+                let failure = outcome.failure.as_mut();
+                if let Some(failure) = failure.filter(|failure| failure.replay.is_empty()) {
+                    failure.replay = shell_line(&replay_command(&snippet, setting));
+                }
+                outcome
+            }
         }
     }
 
@@ -224,21 +233,6 @@ pub fn folded_warning(
     let folds = loaded.and_then(|loaded| loaded.parse_number::<u32>("folds")) != Some(0);
     let is_folded = folds && timing.batches?.median_ns < MIN_EMPTY_RATIO * empty_ns?;
     is_folded.then(|| Snippet::FOLDED.to_owned())
-}
-
-/// Builds the outcome of a snippet that could not be compiled or started.
-fn start_failure(
-    error: CompileFailure,
-    snippet: &Snippet,
-    job: &BenchmarkJob,
-    setting: &RunContext<'_>,
-) -> RunOutcome {
-    let mut failure =
-        run_failure(error.cause, error.output, &replay_command(snippet, setting), job, setting);
-    if !error.replay.is_empty() {
-        failure.replay = error.replay;
-    }
-    RunOutcome { interrupted: error.interrupted, failure: Some(failure), ..RunOutcome::default() }
 }
 
 /// Builds the failure of a process that several runs share.
@@ -409,7 +403,11 @@ impl SharedProcess {
     }
 
     /// Marks the snippets of these variants as failed, because their process has ended.
-    fn fail_all(&mut self, variants: &[Variant], failure: &HarnessFailure) {
+    fn fail_all<'v>(
+        &mut self,
+        variants: impl IntoIterator<Item = &'v Variant>,
+        failure: &HarnessFailure,
+    ) {
         self.harness = None;
         for variant in variants {
             self.faults.entry(variant.name.clone()).or_insert_with(|| failure.clone());
@@ -420,22 +418,16 @@ impl SharedProcess {
         let (started_unix_ms, begin) = (unix_time_ms(), Instant::now());
         let runnable = wanted.iter().filter(|variant| !self.faults.contains_key(&variant.name));
         let jobs: Vec<String> = runnable.map(|variant| self.jobs[&variant.name].clone()).collect();
-        let answer = match (&mut self.harness, jobs.is_empty()) {
-            (Some(harness), false) => {
+        let answer = match &mut self.harness {
+            Some(harness) if !jobs.is_empty() => {
                 let expected = expected_duration(&setting.samples, setting.limit());
-                Some(harness.run_jobs(&jobs, &setting.samples, false, expected, &mut |_| {}))
+                let ran = harness.run_jobs(&jobs, &setting.samples, false, expected, &mut |_| {});
+                ran.unwrap_or_else(|failure| {
+                    self.fail_all(wanted.iter().copied(), &failure);
+                    CommandAnswer::default()
+                })
             }
-            _ => None,
-        };
-        let answer = match answer {
-            Some(Ok(answer)) => answer,
-            Some(Err(failure)) => {
-                let variants: Vec<Variant> =
-                    wanted.iter().map(|variant| (*variant).clone()).collect();
-                self.fail_all(&variants, &failure);
-                CommandAnswer::default()
-            }
-            None => CommandAnswer::default(),
+            _ => CommandAnswer::default(),
         };
         for variant in wanted {
             let mut attempt = self.build_outcome(variant, &answer, job, setting);

@@ -38,13 +38,8 @@ pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, CompileFailur
     let identity = program_version(compiler, &version_arguments)?;
     let mut default_flags = DEFAULT_FLAGS.map(str::to_owned).to_vec();
     default_flags.extend(layout.align.then(|| ALIGN_FLAG.to_owned()));
-    let library = build_library(
-        compiler,
-        &[&toolchain[..], &default_flags, &flags].concat(),
-        variant,
-        &identity,
-    )?;
     let mut arguments = [&toolchain[..], &default_flags, &flags].concat();
+    let library = build_library(compiler, &arguments, variant, &identity)?;
     arguments.extend(["main.rs", "-o", "program", "--extern"].map(str::to_owned));
     arguments.push(format!("speedwell={}", library.display()));
     arguments.extend(snippet.paths.iter().flat_map(|path| crate_arguments(path)));

@@ -5,6 +5,7 @@
 //! that separate statements. Only the compiler can determine whether the last statement is an
 //! expression. Start at [`SplitText::split`].
 
+use crate::lexer::{SourceSyntax, token_at};
 use speedwell_model::SnippetLanguage;
 
 /// Words that begin a statement without a value.
@@ -230,61 +231,15 @@ fn continues_line(line: &str) -> bool {
             && !line.ends_with("--")
 }
 
-/// Length of the literal, comment or single character at the beginning of `text`.
+/// Length of the literal, comment, word or single character at the beginning of `text`.
 fn token_length(text: &str, language: SnippetLanguage) -> usize {
-    let end_after = |mark: &str, from: usize| {
-        text[from..].find(mark).map_or(text.len(), |index| from + index + mark.len())
+    let syntax = match language {
+        SnippetLanguage::Go => SourceSyntax::Go,
+        SnippetLanguage::Java => SourceSyntax::Java,
+        SnippetLanguage::Rust => SourceSyntax::Rust,
+        _ => SourceSyntax::C,
     };
-    if text.starts_with("//") {
-        return text.find('\n').unwrap_or(text.len());
-    }
-    if text.starts_with("/*") {
-        return end_after("*/", 2);
-    }
-    match language {
-        SnippetLanguage::Go if text.starts_with('`') => return end_after("`", 1),
-        SnippetLanguage::Java if text.starts_with("\"\"\"") => return end_after("\"\"\"", 3),
-        SnippetLanguage::Cpp if text.starts_with("R\"") => {
-            let mark = text[2..].find('(').map_or("", |end| &text[2..2 + end]);
-            return end_after(&format!("){mark}\""), 2);
-        }
-        SnippetLanguage::Rust if text.starts_with("r\"") || text.starts_with("r#") => {
-            let hashes = &text[1..1 + text[1..].len() - text[1..].trim_start_matches('#').len()];
-            if text[1 + hashes.len()..].starts_with('"') {
-                return end_after(&format!("\"{hashes}"), 2 + hashes.len());
-            }
-        }
-        _ => {}
-    }
-    match text.chars().next() {
-        Some('"') => quoted_length(text, '"'),
-        // A Rust lifetime has no closing quote after its first character.
-        Some('\'') if language != SnippetLanguage::Rust || is_char_literal(text) => {
-            quoted_length(text, '\'')
-        }
-        Some(c) => c.len_utf8(),
-        None => 0,
-    }
-}
-
-fn is_char_literal(text: &str) -> bool {
-    let mut chars = text.chars().skip(1);
-    matches!((chars.next(), chars.next()), (Some('\\'), _) | (_, Some('\'')))
-}
-
-/// Length of a quoted literal, which ends at the end of its line at the latest.
-fn quoted_length(text: &str, quote: char) -> usize {
-    let mut escaped = false;
-    for (index, c) in text.char_indices().skip(1) {
-        match c {
-            '\n' => return index,
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            _ if c == quote => return index + c.len_utf8(),
-            _ => {}
-        }
-    }
-    text.len()
+    token_at(text, syntax).map_or(text.len(), |(_, length)| length)
 }
 
 #[cfg(test)]

@@ -13,13 +13,14 @@ use crate::ProgressReporter;
 use crate::cache::{self, cache_folder};
 use crate::compile::{CompileFailure, remove_unused, run_compiler};
 use crate::job::BenchmarkSource;
-use crate::run_outcome::invalid_cause;
+use crate::reported_values::invalid_cause;
+use anyhow::{anyhow, bail};
 use serde::Deserialize;
 use speedwell_config::adapter::{BuildStep, SuiteAdapter};
 use speedwell_machine::process::{
-    ProcessEnd, ProcessSpec, ScratchFolder, begin_activity, resolve_program, run_child, shell_line,
+    ProcessEnd, ProcessSpec, ScratchFolder, begin_activity, resolve_program, run_child,
 };
-use speedwell_model::{FailureCause, SessionEvent, Variant};
+use speedwell_model::{SessionEvent, Variant};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -156,10 +157,8 @@ fn build_with_command(
     };
     let replay = spec_with(Path::new("/tmp/built"));
     run_compiler(&spec_with(&output), &replay)?;
-    let missing_program = |reason: String| CompileFailure {
-        replay: shell_line(&replay),
-        ..CompileFailure::before_start(invalid_cause(reason))
-    };
+    let missing_program =
+        |reason: String| CompileFailure::before_start(invalid_cause(reason)).with_replay(&replay);
     if !output.is_file() {
         // `go test -c` produces nothing for a package without tests.
         return Err(missing_program("produced no benchmark program".to_owned()));
@@ -202,29 +201,17 @@ fn build_with_cargo(adapters: &KnownAdapters, mut spec: ProcessSpec) -> BuildOut
     spec = spec.args(words).args(["--message-format=json-render-diagnostics"]);
     spec.channel = speedwell_machine::process::ChannelKind::Stdout;
     let mut output = CollectedOutput::default();
-    let failure = |cause, output: String, interrupted| CompileFailure {
-        cause,
-        output,
-        replay: shell_line(&replay),
-        interrupted,
-    };
     let folder =
         spec.directory.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
     let _activity = begin_activity(format!("compiling {folder} with cargo"));
-    let outcome = run_child(&spec, &mut output).map_err(|error| {
-        let reason = error.to_string();
-        failure(FailureCause::Start { reason }, String::new(), false)
-    })?;
+    let outcome = run_child(&spec, &mut output)
+        .map_err(|error| CompileFailure::start_failed(error.to_string()).with_replay(&replay))?;
     if outcome.ended != ProcessEnd::Exit(0) {
         let stderr = outcome.stderr.last_lines(20);
         let line = stderr.lines().find(|line| line.starts_with("error"));
-        let reason = format!("does not compile: {}", line.unwrap_or("cargo gave no reason"));
-        let cause = match outcome.ended {
-            ProcessEnd::Exit(_) => invalid_cause(reason),
-            _ => outcome.failure_cause(BUILD_TIMEOUT).unwrap_or(FailureCause::Silent),
-        };
-        let interrupted = outcome.ended == ProcessEnd::Interrupted;
-        return Err(failure(cause, stderr, interrupted));
+        let message = line.unwrap_or("cargo gave no reason").to_owned();
+        let failure = CompileFailure::from_process(&spec, &outcome, &message, stderr);
+        return Err(failure.with_replay(&replay));
     }
     let mut built = Vec::new();
     for line in output.0.split(|&byte| byte == b'\n') {
@@ -240,8 +227,8 @@ fn build_with_cargo(adapters: &KnownAdapters, mut spec: ProcessSpec) -> BuildOut
         }
     }
     if built.is_empty() {
-        let reason = "has no bench target that cargo builds".to_owned();
-        return Err(failure(invalid_cause(reason), String::new(), false));
+        let cause = invalid_cause("has no bench target that cargo builds");
+        return Err(CompileFailure::before_start(cause).with_replay(&replay));
     }
     Ok(built)
 }
@@ -288,4 +275,63 @@ fn copy_to_cache(program: &Path, name: &str) -> Result<PathBuf, CompileFailure> 
     let moved = fs::copy(program, &draft).and_then(|_| fs::rename(&draft, &cached));
     moved.inspect_err(|_| cache::remove_entry(&draft)).map_err(io_failure)?;
     Ok(cached)
+}
+
+/// Builds the programs of a package under a variant. Does nothing if the source is not a package,
+/// or if this process has already built the programs.
+///
+/// # Errors
+/// Fails if the package does not compile, or its tool is missing.
+pub fn build_if_package(
+    source: &BenchmarkSource,
+    variant: &Variant,
+    reporter: ProgressReporter<'_>,
+) -> anyhow::Result<()> {
+    let Some(adapter) = source.adapter().filter(|adapter| adapter.keys.build.is_some()) else {
+        return Ok(());
+    };
+    let source = source.under(variant);
+    let tool = adapter.keys.program.as_ref().map(PathBuf::from);
+    let default_program = || tool.unwrap_or_else(|| source.file.clone());
+    let program = variant.program.clone().unwrap_or_else(default_program);
+    let built =
+        build_programs((adapter, &source.user_suites), &source.file, &program, variant, reporter);
+    built.map(drop).map_err(|error| {
+        anyhow!("'{}' of '{}' {}", source.name, variant.name, describe_failure(&error))
+    })
+}
+
+/// Explains why nothing was built, and how to repeat the build.
+fn describe_failure(error: &CompileFailure) -> String {
+    let CompileFailure { cause, replay, .. } = error;
+    match replay.as_str() {
+        "" => cause.to_string(),
+        command => format!("{cause}\nhint: repeat it with: {command}"),
+    }
+}
+
+/// Returns the only program built from a package folder, and its adapter.
+///
+/// # Errors
+/// Fails if the package cannot be built, or has several programs.
+pub fn build_single_program(
+    (adapter, adapters): (&SuiteAdapter, &KnownAdapters),
+    folder: &Path,
+    variant: &Variant,
+    reporter: ProgressReporter<'_>,
+) -> anyhow::Result<(PathBuf, Arc<SuiteAdapter>)> {
+    let tool = adapter.keys.program.clone().unwrap_or_default();
+    let shown = folder.display();
+    let user_adapters = adapters.user_adapters();
+    let built =
+        build_programs((adapter, user_adapters), folder, Path::new(&tool), variant, reporter)
+            .map_err(|error| anyhow!("'{shown}' {}", describe_failure(&error)))?;
+    match &built[..] {
+        [only] => Ok((only.program.clone(), only.adapter.clone())),
+        several => bail!(
+            "the package '{shown}' has {} benchmark programs; expected one\n\
+             hint: --old rev:A --new rev:B compares revisions of a package with all its programs",
+            several.len()
+        ),
+    }
 }

@@ -2,8 +2,8 @@
 //! a fresh process, and parses the results.
 //!
 //! This file decides how cases are listed ([`CaseListing`]), how one case is started, and how its
-//! output is handled. Some frameworks list benchmarks without the cases within them; each selected
-//! benchmark is then executed once to find its cases. The adapters in
+//! output is read ([`extract_observation`]). Some frameworks list benchmarks without the cases
+//! within them; each selected benchmark is then executed once to find its cases. The adapters in
 //! `crates/adapters/suites/*.toml` declare the options of each framework, and
 //! `formats::foreign::suites` parses the output. [`KnownAdapters`] recognizes files, and `build.rs`
 //! builds packages first. Start at [`FrameworkHarness`].
@@ -12,6 +12,7 @@ mod build;
 mod command;
 mod registry;
 
+pub use build::{build_if_package, build_single_program};
 pub use registry::{
     KnownAdapters, builtin_adapter, deserialize_adapter, explain_framework, files_matching,
     framework_without_adapter, is_elf, is_wrapper, serialize_adapter,
@@ -22,25 +23,31 @@ use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SuiteCase,
 };
-use crate::run_outcome::{description_failure, invalid_cause, start_reason};
-use crate::{LanguageHarness, ProgressReporter, RunOutcome, RunResult};
-use anyhow::{Result, anyhow, bail};
+use crate::reported_values::invalid_cause;
+use crate::run_outcome::{description_failure, start_reason};
+use crate::{LanguageHarness, RunOutcome, RunResult};
+use anyhow::{Context as _, Result, ensure};
 use build::BuiltProgram;
 use command::{
-    CollectedOutput, ListedCase, PlaceholderValues, RESULT_PIPE, ResultLocation, refuse_options,
-    remove_decided, tail_lines, with_placeholders,
+    CollectedOutput, PlaceholderValues, RESULT_PIPE, ResultLocation, refuse_options,
+    remove_decided, with_placeholders,
 };
 use regex::Regex;
-use speedwell_config::adapter::{ResultFormat, SuiteAdapter, VersionSource};
-use speedwell_formats::foreign::go_bench;
+use speedwell_config::adapter::{GoodDirection, ResultFormat, SuiteAdapter, VersionSource};
+use speedwell_formats::foreign::suites::{
+    ReportedResult, catch2, configured, jmh, pytest_benchmark, rust, vitest,
+};
+use speedwell_formats::foreign::{diagnosis, go_bench as go_lines, google_benchmark, require_utf8};
+use speedwell_formats::{go_bench, pyperf};
 use speedwell_machine::process::{
     ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder, run_child, shell_line,
 };
-use speedwell_model::{Case, FailureCause, ParameterValue, RequestedDivision, Variant};
+use speedwell_model::{
+    Case, FailureCause, Metric, MetricDirection, ParameterValue, RequestedDivision, Variant,
+};
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Harness for all adapters.
@@ -115,74 +122,6 @@ pub fn unsupported_option(
     // For a package, only the programs built from it have options.
     let adapter = source.adapter().filter(|adapter| adapter.keys.build.is_none())?;
     command::unsupported_option(adapter, requested)
-}
-
-/// Builds the programs of a package under a variant. Does nothing if the source is not a package,
-/// or if this process has already built the programs.
-///
-/// # Errors
-/// Fails if the package does not compile, or its tool is missing.
-pub fn build_if_package(
-    source: &BenchmarkSource,
-    variant: &Variant,
-    reporter: ProgressReporter<'_>,
-) -> Result<()> {
-    let Some(adapter) = source.adapter().filter(|adapter| adapter.keys.build.is_some()) else {
-        return Ok(());
-    };
-    let default_program = || FrameworkHarness.default_program(&source.under(variant));
-    let program = variant.program.clone().unwrap_or_else(default_program);
-    let source = source.under(variant);
-    let built = build::build_programs(
-        (adapter, &source.user_suites),
-        &source.file,
-        &program,
-        variant,
-        reporter,
-    );
-    built.map(drop).map_err(|error| {
-        anyhow!("'{}' of '{}' {}", source.name, variant.name, describe_failure(&error))
-    })
-}
-
-/// Explains why nothing was built, and how to repeat the build.
-fn describe_failure(error: &CompileFailure) -> String {
-    let CompileFailure { cause, replay, .. } = error;
-    match replay.as_str() {
-        "" => cause.to_string(),
-        command => format!("{cause}\nhint: repeat it with: {command}"),
-    }
-}
-
-/// Returns the only program built from a package folder, and its adapter.
-///
-/// # Errors
-/// Fails if the package cannot be built, or has several programs.
-pub fn build_single_program(
-    (adapter, adapters): (&SuiteAdapter, &KnownAdapters),
-    folder: &Path,
-    variant: &Variant,
-    reporter: ProgressReporter<'_>,
-) -> Result<(PathBuf, Arc<SuiteAdapter>)> {
-    let tool = adapter.keys.program.clone().unwrap_or_default();
-    let shown = folder.display();
-    let user_adapters = adapters.user_adapters();
-    let built = build::build_programs(
-        (adapter, user_adapters),
-        folder,
-        Path::new(&tool),
-        variant,
-        reporter,
-    )
-    .map_err(|error| anyhow!("'{shown}' {}", describe_failure(&error)))?;
-    match &built[..] {
-        [only] => Ok((only.program.clone(), only.adapter.clone())),
-        several => bail!(
-            "the package '{shown}' has {} benchmark programs; expected one\n\
-             hint: --old rev:A --new rev:B compares revisions of a package with all its programs",
-            several.len()
-        ),
-    }
 }
 
 /// Returns the programs of a target: the target itself, or the programs built from it.
@@ -262,9 +201,9 @@ fn perform_case(
         ResultLocation::Stdout => String::from_utf8_lossy(&collected.0).into_owned(),
         _ => outcome.stdout.text(),
     };
-    let (mut run, mut fault) = command::extract_observation(adapter, name, &case, &written);
+    let (mut run, mut fault) = extract_observation(adapter, name, &case, &written);
     if run.is_none() && outcome.ended == ProcessEnd::Exit(0) {
-        let skip = command::find_skip(adapter, &printed).or(fault.take_if(|fault| fault.is_skip()));
+        let skip = find_skip(adapter, &printed).or(fault.take_if(|fault| fault.is_skip()));
         if job.test && keys.trial.is_some() && skip.is_none() {
             // Frameworks write no results when they only try a case.
             (run, fault) = (Some(RunResult::new(case, Vec::new())), None);
@@ -395,7 +334,7 @@ impl CaseListing<'_> {
                 )));
             }
         };
-        let read = command::parse_cases(&self.built.adapter, &output.0);
+        let read = parse_cases(&self.built.adapter, &output.0);
         let unreadable = |error: &anyhow::Error| {
             invalid_cause(format!("printed an unreadable list of benchmarks: {error:#}"))
         };
@@ -470,7 +409,7 @@ impl CaseListing<'_> {
             listed.into_iter().map(|case| self.with_package(case)).collect();
         let names: Vec<String> =
             listed.iter().map(|case| self.benchmark_name(&case.case)).collect();
-        let selected = self.request.names.select_benchmarks(&names);
+        let selected = self.request.selection.select_benchmarks(&names);
         let expand = |(case, is_wanted)| {
             if is_wanted { self.expand_case(case) } else { vec![case] }
         };
@@ -493,8 +432,8 @@ impl CaseListing<'_> {
         let mut output = CollectedOutput::default();
         let has_succeeded =
             run_child(&spec, &mut output).is_ok_and(|outcome| outcome.ended == ProcessEnd::Exit(0));
-        let results = command::parse_results(adapter, &output.0).unwrap_or_default();
-        let inner: Vec<ListedCase> = results.into_iter().filter_map(command::to_listed).collect();
+        let results = parse_results(adapter, &output.0).unwrap_or_default();
+        let inner: Vec<ListedCase> = results.into_iter().filter_map(to_listed).collect();
         // Some results of a benchmark that panicked may be missing.
         if inner.is_empty() || !has_succeeded {
             vec![listed]
@@ -513,7 +452,7 @@ impl CaseListing<'_> {
         let Some(package) = package.ok().flatten() else {
             return listed;
         };
-        let named = go_bench::case_from_name(Some(&package), &listed.name, None);
+        let named = go_lines::case_from_name(Some(&package), &listed.name, None);
         if listed.case.benchmark == named.benchmark {
             return listed;
         }
@@ -574,3 +513,208 @@ fn select_values(description: &mut BenchmarkDescription, sets: &[(String, String
         values.into_iter().all(|(name, value)| fits(name, value))
     });
 }
+
+/// A case listed by its framework.
+#[derive(Debug, Clone, PartialEq)]
+struct ListedCase {
+    /// Name that selects the case on the command line.
+    name: String,
+    /// The case as Speedwell names it.
+    case: Case,
+}
+
+/// Last lines of a framework's stdout, for failures without stderr.
+fn tail_lines(stdout: &str) -> String {
+    let lines: Vec<&str> = stdout.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}
+
+/// Parses the results in a framework's output.
+///
+/// # Errors
+/// Fails if the output does not match the adapter; the message gives the position of the first
+/// error.
+fn parse_results(adapter: &SuiteAdapter, bytes: &[u8]) -> Result<Vec<ReportedResult>> {
+    ensure!(!diagnosis::is_utf16(bytes), "it is UTF-16 text, not UTF-8");
+    let bytes = diagnosis::strip_bom(bytes)?;
+    let keys = &adapter.keys;
+    let unit = keys.unit.as_deref().unwrap_or("ns");
+    let better = keys.better.map(|direction| match direction {
+        GoodDirection::Less => MetricDirection::Lower,
+        GoodDirection::More => MetricDirection::Higher,
+    });
+    match keys.read {
+        ResultFormat::Json => {
+            let paths = configured::ResultPaths {
+                results: &keys.results,
+                name: keys.name.as_deref(),
+                samples: keys.samples.as_deref().unwrap_or_default(),
+                unit,
+                better,
+            };
+            paths.read(bytes)
+        }
+        ResultFormat::Lines => {
+            let pattern = Regex::new(keys.line.as_deref().unwrap_or_default())?;
+            configured::read_lines(bytes, &pattern, unit, better)
+        }
+        ResultFormat::GoogleBenchmark => google_benchmark::read_reported(bytes),
+        ResultFormat::GoBench => go_bench::read_reported(bytes),
+        ResultFormat::Criterion => rust::read_criterion(bytes),
+        ResultFormat::Divan => rust::read_divan(bytes),
+        ResultFormat::Libtest => rust::read_libtest(bytes),
+        ResultFormat::Jmh => jmh::read(bytes),
+        ResultFormat::PytestBenchmark => pytest_benchmark::read(bytes),
+        ResultFormat::Pyperf => pyperf::read_reported(bytes),
+        ResultFormat::Catch2 => catch2::read(bytes),
+        ResultFormat::Vitest => vitest::read(bytes),
+    }
+}
+
+/// Parses the listed cases from the lines that match the adapter's pattern. If the adapter has no
+/// pattern, takes the cases from the names of results.
+///
+/// # Errors
+/// Fails for the same reasons as [`parse_results`], or if the parameters of a case cannot be
+/// parsed.
+fn parse_cases(adapter: &SuiteAdapter, output: &[u8]) -> Result<Vec<ListedCase>> {
+    let Some(pattern) = &adapter.keys.case else {
+        return Ok(parse_results(adapter, output)?.into_iter().filter_map(to_listed).collect());
+    };
+    let pattern = Regex::new(pattern)?;
+    let mut found = Vec::new();
+    for groups in require_utf8(output)?.lines().filter_map(|line| pattern.captures(line)) {
+        let group = |name| groups.name(name).map(|group| group.as_str().to_owned());
+        let name = group("name").unwrap_or_default();
+        ensure!(!name.is_empty(), "a case has no name: '{}'", &groups[0]);
+        let case = match group("params") {
+            Some(words) => Case::with_values(&name, &words).with_context(|| {
+                format!("cannot parse the parameters of '{name}': expected k=v k=v")
+            })?,
+            None => Case::new(&name, Vec::new()),
+        };
+        found.push(ListedCase { name, case });
+    }
+    Ok(found)
+}
+
+/// Returns the case to which a result belongs; `None` if the result has no name.
+fn to_listed(reported: ReportedResult) -> Option<ListedCase> {
+    let name = reported.name?;
+    let case = reported.case.unwrap_or_else(|| Case::new(&name, Vec::new()));
+    Some(ListedCase { name, case })
+}
+
+/// Extracts the result of the case that the framework calls `name`.
+fn extract_observation(
+    adapter: &SuiteAdapter,
+    name: &str,
+    case: &Case,
+    written: &[u8],
+) -> (Option<RunResult>, Option<FailureCause>) {
+    let failure = |reason: String| (None, Some(invalid_cause(reason)));
+    if written.trim_ascii().is_empty() {
+        return failure(format!("wrote no results; does benchmark '{name}' exist?"));
+    }
+    let results = match parse_results(adapter, written) {
+        Ok(results) => results,
+        Err(error) => {
+            let reason = shorten_reason(&format!("{error:#}"));
+            return failure(format!("wrote unreadable results: {reason}"));
+        }
+    };
+    // Go appends the number of processors to a name if there are several, so the names may differ.
+    // However, a single result is always the requested one.
+    let is_only = results.len() == 1 && adapter.keys.read == ResultFormat::GoBench;
+    let is_requested = |reported: &ReportedResult| {
+        is_only || (reported.name.as_deref()).is_none_or(|reported| reported == name)
+    };
+    let (mut matching, others): (Vec<ReportedResult>, Vec<ReportedResult>) =
+        results.into_iter().partition(is_requested);
+    if matching.is_empty() {
+        let reason = format!("wrote no results for '{name}'");
+        return (None, Some(all_skipped(&others).unwrap_or_else(|| invalid_cause(reason))));
+    }
+    // One name may select several cases, such as the benchmarks of one test. Only the results of
+    // the requested case are kept.
+    if matching.iter().any(|reported| is_case(reported, case)) {
+        matching.retain(|reported| is_case(reported, case));
+    }
+    if let Some(count) = count_namesakes(adapter.keys.read, &matching) {
+        return failure(format!(
+            "wrote results of {count} benchmarks that are all called '{name}'; give each a unique \
+             name"
+        ));
+    }
+    let mut observation = RunResult::new(case.clone(), Vec::new());
+    let mut cause = None;
+    for reported in matching {
+        cause = cause.or(reported.cause);
+        for metric in reported.metrics {
+            if observation.metrics.iter().all(|other| other.name != metric.name) {
+                observation.metrics.push(metric);
+            }
+        }
+        observation.samples.extend(reported.samples);
+        observation.notes.extend(reported.notes);
+    }
+    if observation.samples.is_empty() && cause.is_none() {
+        return failure(format!("wrote no samples for '{name}'"));
+    }
+    (Some(observation), cause)
+}
+
+/// Returns how many benchmarks share one name, if several do. `results` are all results with this
+/// name. In most formats, a benchmark's name occurs once: the reader merges repetitions, or the
+/// framework writes one result for each name. Several results for one metric therefore mean several
+/// benchmarks. Pyperf's format and formats that an adapter describes are not checked, because a
+/// benchmark may repeat its name there.
+fn count_namesakes(read: ResultFormat, results: &[ReportedResult]) -> Option<usize> {
+    let may_repeat =
+        matches!(read, ResultFormat::Json | ResultFormat::Lines | ResultFormat::Pyperf);
+    let primary = || results.iter().filter_map(|reported| reported.metrics.first());
+    let count_with_metric =
+        |first: &Metric| primary().filter(|metric| metric.name == first.name).count();
+    let max_count = primary().map(count_with_metric).max()?;
+    (max_count > 1 && !may_repeat).then_some(max_count)
+}
+
+/// Returns why nothing was measured, if all benchmarks that make up a case were skipped.
+fn all_skipped(reported: &[ReportedResult]) -> Option<FailureCause> {
+    let is_skip =
+        |result: &ReportedResult| result.cause.as_ref().is_some_and(FailureCause::is_skip);
+    let first = reported.first()?.cause.clone();
+    first.filter(|_| reported.iter().all(is_skip))
+}
+
+/// Returns the reason if the output says that the benchmark was skipped.
+fn find_skip(adapter: &SuiteAdapter, printed: &str) -> Option<FailureCause> {
+    let pattern = Regex::new(adapter.keys.skipped.as_deref()?).ok()?;
+    let found = pattern.captures(printed)?;
+    let reason = found.name("reason").map_or_else(
+        || format!("{} skips it", adapter.name),
+        |reason| reason.as_str().trim().to_owned(),
+    );
+    Some(FailureCause::Skipped { reason })
+}
+
+/// Maximum length of a reason: libraries may quote the input that they could not parse.
+const MAX_REASON_LENGTH: usize = 400;
+
+fn shorten_reason(reason: &str) -> String {
+    match reason.char_indices().nth(MAX_REASON_LENGTH) {
+        Some((end, _)) => format!("{}...", &reason[..end]),
+        None => reason.to_owned(),
+    }
+}
+
+/// Whether a result belongs to the case. The name of the case may have the program's name as a
+/// prefix.
+fn is_case(reported: &ReportedResult, case: &Case) -> bool {
+    (reported.case.as_ref()).is_some_and(|reported_case| {
+        reported_case.values == case.values && case.benchmark.ends_with(&reported_case.benchmark)
+    })
+}
+
+#[cfg(test)]
+mod output_tests;

@@ -297,8 +297,9 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
+    use crate::discover::BenchmarkSelection;
     use crate::job::SuiteCase;
-    use crate::{DefaultLoadTool, DescribeRequest, TrialMode, builtin_adapter};
+    use crate::{DescribeRequest, builtin_adapter};
     use std::time::Duration;
 
     /// Creates files with the given contents in a folder.
@@ -355,9 +356,7 @@ mod tests {
                 program: "x".into(),
                 variant: variant.clone(),
                 sets: Vec::new(),
-                names: crate::NamePatterns::default(),
-                trial: TrialMode::No,
-                usual_tool: DefaultLoadTool::Speedwell,
+                selection: BenchmarkSelection::default(),
                 limit: Duration::ZERO,
             };
             let job = BenchmarkJob {

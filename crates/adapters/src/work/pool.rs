@@ -5,9 +5,8 @@
 //! declaration with that name, so that no used declaration is missed. Start at
 //! [`SourcePool::fingerprint_benchmark`].
 
-use super::source_items::{
-    SourceItem, SourceSyntax, SourceToken, TokenKind, split_items, tokenize,
-};
+use super::source_items::{SourceItem, split_items};
+use crate::lexer::{SourceSyntax, SourceToken, TokenKind, tokenize};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -8,11 +8,9 @@
 use crate::execution::{ExecuteOptions, StoppingRule, execute};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_adapters::plan::{PlanShard, SessionPlan};
-use speedwell_adapters::{
-    BenchmarkSource, DefaultLoadTool, DescribeRequest, NamePatterns, SourceKind, TrialMode,
-    harness_for,
-};
+use speedwell_adapters::{BenchmarkSource, DescribeRequest, SourceKind, harness_for};
 use speedwell_fixtures::FakeSession;
 use speedwell_formats::json_lines;
 use speedwell_formats::spool::{
@@ -68,9 +66,7 @@ fn test_plan(file: &Path) -> SessionPlan {
         program: "true".into(),
         variant: variants[0].clone(),
         sets: Vec::new(),
-        names: NamePatterns::default(),
-        trial: TrialMode::No,
-        usual_tool: DefaultLoadTool::Speedwell,
+        selection: BenchmarkSelection::default(),
         limit: Duration::from_secs(1),
     };
     let runs = 6;

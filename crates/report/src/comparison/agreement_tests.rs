@@ -1,6 +1,6 @@
 //! Each row is consistent: dividing its printed figures gives its printed change.
 
-use crate::comparison::rows::{VerdictLine, prepare_lines};
+use crate::comparison::{VerdictLine, prepare_lines};
 use crate::figure::{format_change, format_interval};
 use crate::table::TableFootnotes;
 use rand::{Rng, SeedableRng};

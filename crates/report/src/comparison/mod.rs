@@ -1,34 +1,42 @@
 //! Reports comparisons of a baseline with candidates. For each comparison, the answer in words
-//! comes first, then a table.
+//! comes first, then a table. Start at [`report_comparison`].
 //!
-//! This module decides which comparisons share a table. Usually, a table shows one comparison, with
-//! a row per case. If all comparisons have the same single case, one table shows them all, with a
-//! row per comparison: per metric of a load test, or per candidate if several snippets of code are
-//! compared. Sentences are in `text.rs`, rows and columns in `rows.rs`.
+//! [`prepare_lines`] prepares what several cells of a row depend on: the common unit of both sides,
+//! the digits shown, and the footnote marks. [`verdict_columns`] decides what each column shows, to
+//! people and to programs. `sections.rs` decides which comparisons share a table; sentences are in
+//! `text.rs`.
 
 #[cfg(test)]
 mod agreement_tests;
-pub(crate) mod rows;
+pub(crate) mod machines;
+mod sections;
 mod text;
 
-pub use rows::{verdict_emphasis, verdict_symbol};
-pub use text::{correction_words, method_words, size};
+pub use text::{correction_words, method_words, size, verdict_emphasis, verdict_symbol};
 
-use crate::case_labels::{CaseLabels, LabelLine, distinct};
-use crate::charts::{MAX_DRAWN_RUNS, threshold_band};
-use crate::comparison::rows::CaseInComparison;
+use crate::case_labels::{LabelLine, distinct, parameters_json};
+use crate::charts::{MAX_DRAWN_RUNS, forest_row, threshold_band};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
-use crate::figure::{better_direction, format_change_interval, format_count};
+use crate::figure::{
+    Uncertainty, format_change, format_change_interval, format_interval, format_number,
+    format_probability, format_setting, format_share, format_signed, uncertainty_of_median,
+};
 use crate::output::{OutputOptions, Verbosity};
 use crate::table::{
-    ReportRow, ReportTable, RowName, TableFootnotes, json_number, take_common_text,
+    ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, RowName, RunList, TableFootnotes,
+    take_common_text,
 };
-use serde_json::{Value, json};
+use crate::unit::{FigureScale, UnitChoice};
+use sections::{CaseInComparison, ComparisonSection, group_sections};
+use serde_json::json;
 use speedwell_analysis::{
-    AnalysisFindings, CandidateComparison, CaseComparison, StatisticalMethod, TestingCorrection,
+    AcrossMachines, AnalysisFindings, CandidateComparison, CaseComparison, MachineEffect,
 };
-use speedwell_model::{IntervalEstimate, StepFailure, Verdict};
-use std::sync::Arc;
+use speedwell_model::{
+    DisturbanceFigure as Recorded, IntervalEstimate, MetricDirection, StepFailure,
+};
+use std::borrow::Cow;
 
 /// The machine-readable name of the table.
 pub const CHANGES_TABLE: &str = "changes";
@@ -58,13 +66,13 @@ pub fn report_comparison(findings: &AnalysisFindings, output: &OutputOptions) ->
         let notes = text::comparison_notes(&findings.comparisons, output.verbosity);
         document.extend(notes.into_iter().map(ReportBlock::Note));
     });
-    document.attach_data("comparisons", comparisons_data(&findings.comparisons));
+    document.attach_data("comparisons", text::comparisons_data(&findings.comparisons));
     document
 }
 
 /// The sort keys of the table.
 pub fn sort_keys() -> Vec<&'static str> {
-    rows::verdict_columns(["", "", ""], 0.0, Verbosity::Normal).sort_keys()
+    verdict_columns(["", "", ""], 0.0, Verbosity::Normal).sort_keys()
 }
 
 fn add_section(
@@ -74,34 +82,36 @@ fn add_section(
     document: &mut Document,
 ) {
     output.add_detail(document, |_, document| {
-        document.extend(highlight_blocks(section.first_comparison()));
+        document.extend(text::highlight_blocks(section.first_comparison()));
     });
     if section.comparisons.iter().any(|comparison| !comparison.rows.is_empty()) {
         document.push_table(section_table(section, output));
-        let shared = rows::shared_remarks(&section.named_rows().cases);
+        let shared = shared_remarks(&section.named_rows().cases);
         document.extend(shared.into_iter().map(ReportBlock::Note));
-        let machine_notes =
-            section.comparisons.iter().flat_map(|comparison| rows::population_notes(comparison));
+        let machine_notes = section
+            .comparisons
+            .iter()
+            .flat_map(|comparison| machines::population_notes(comparison));
         document.extend(distinct(machine_notes).into_iter().map(ReportBlock::Note));
     }
-    document.extend(unmatched_blocks(&section.comparisons, failures, output.verbosity));
+    document.extend(text::unmatched_blocks(&section.comparisons, failures, output.verbosity));
 }
 
 fn section_table(section: &ComparisonSection<'_>, output: &OutputOptions) -> ReportTable {
     let mut footnotes = TableFootnotes::default();
     let named = section.named_rows();
-    let mut lines = rows::prepare_lines(named.cases, output.unit, &mut footnotes);
+    let mut lines = prepare_lines(named.cases, output.unit, &mut footnotes);
     let unit = take_common_text(&mut lines, |line| &mut line.unit);
     let runs = take_common_text(&mut lines, |line| &mut line.runs);
     let headers = [section.names_header(), section.baseline_header(), section.candidate_header()];
     let mut columns =
-        rows::verdict_columns(headers, section.first_comparison().confidence, output.verbosity);
+        verdict_columns(headers, section.first_comparison().confidence, output.verbosity);
     let mut section_rows = section.comparisons.iter().flat_map(|comparison| &comparison.rows);
     if section_rows.any(|row| row.baseline.exposure.known_share().is_some()) {
-        rows::add_disturbance(&mut columns);
+        add_disturbance(&mut columns);
     }
     let section_rows: Vec<&CaseComparison> = lines.iter().map(|line| line.row).collect();
-    rows::add_columns(&mut columns, &section_rows, output.verbosity);
+    add_columns(&mut columns, &section_rows, output.verbosity);
     let count_runs = |row: &&CaseComparison| row.baseline.runs.len() + row.candidate.runs.len();
     if section_rows.iter().map(count_runs).sum::<usize>() > MAX_DRAWN_RUNS
         && let Some(audience) = output.only_audience()
@@ -128,347 +138,414 @@ fn section_table(section: &ComparisonSection<'_>, output: &OutputOptions) -> Rep
     }
 }
 
-/// Comparisons that share a table; never empty.
-#[derive(Debug)]
-pub struct ComparisonSection<'a> {
-    /// The kind of rows in the section's table.
-    pub rows: SectionRows,
-    /// The section's comparisons. All have the same baseline, unless the rows are pairs.
-    pub comparisons: Vec<&'a CandidateComparison>,
+/// The footnote for verdicts that are based on runs in fixed or unknown order.
+const INDICATIVE_NOTE: &str = "only a hint: the order of these runs is fixed or unknown, so \
+    machine drift may look like a change";
+
+/// A row of the table.
+pub struct VerdictLine<'a> {
+    /// The row's comparison.
+    pub comparison: &'a CandidateComparison,
+    /// The row's findings.
+    pub row: &'a CaseComparison,
+    /// The row's name in the table.
+    pub name: RowName,
+    /// How the figures of both sides are shown.
+    pub scale: FigureScale,
+    /// The last decimal places of the baseline and the candidate.
+    pub last_places: [i32; 2],
+    /// The unit; empty if it is in the caption.
+    pub unit: String,
+    /// The runs per side; empty if they are in the caption.
+    pub runs: String,
+    /// Marks of the footnotes.
+    pub marks: String,
 }
 
-/// The kind of rows in a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SectionRows {
-    /// Cases of one comparison.
-    Cases,
-    /// Metrics of a single case.
-    Metrics,
-    /// Candidates in a single case.
-    Candidates,
-    /// Pairs, each with its own baseline, in a single case.
-    Pairs,
-}
+impl VerdictLine<'_> {
+    /// Returns the remark below the row.
+    pub fn row_remark(&self) -> Option<String> {
+        let mean = self.row.mean_change.filter(|_| self.row.is_shape_changed)?;
+        let mean = format_change_interval(&mean);
+        Some(format!("mean {mean} (sensitive to outliers): the shape or the tail changed"))
+    }
 
-/// The rows of a table with their names.
-pub struct NamedRows<'a> {
-    /// The case, or the benchmark, folder or parameters, that all rows share, as text for the
-    /// caption; may be empty.
-    pub shared: String,
-    /// Headings and rows in the order of the table.
-    pub lines: Vec<LabelLine>,
-    /// The case for each index in `lines`.
-    pub cases: Vec<CaseInComparison<'a>>,
-}
+    /// Returns the figures of the baseline and the candidate as printed in the table.
+    pub fn side_figures(&self) -> [String; 2] {
+        let sides = [&self.row.baseline, &self.row.candidate];
+        [0, 1].map(|side| self.scale.format_bare(sides[side].location, self.last_places[side]))
+    }
 
-/// Groups comparisons into tables, keeping their order.
-pub fn group_sections(comparisons: &[CandidateComparison]) -> Vec<ComparisonSection<'_>> {
-    let mut sections: Vec<ComparisonSection<'_>> = Vec::new();
-    for comparison in comparisons {
-        let joined = sections.last_mut().is_some_and(|section| section.try_join(comparison));
-        if !joined {
-            sections.push(ComparisonSection {
-                rows: SectionRows::Cases,
-                comparisons: vec![comparison],
-            });
+    /// Returns the verdict with its symbol and footnote marks.
+    pub fn verdict_text(&self) -> String {
+        if let Some(withheld) = &self.row.withheld {
+            return format!("- {withheld} {}", self.marks).trim_end().to_owned();
         }
-    }
-    sections
-}
-
-impl<'a> ComparisonSection<'a> {
-    /// Returns the first comparison, for properties that all comparisons share.
-    pub fn first_comparison(&self) -> &'a CandidateComparison {
-        self.comparisons[0]
-    }
-
-    /// Adds `other` if it belongs to the same table. Returns whether it was added.
-    fn try_join(&mut self, other: &'a CandidateComparison) -> bool {
-        let first = self.first_comparison();
-        if single_case(first).is_none() || single_case(first) != single_case(other) {
-            return false;
-        }
-        let rows = match (
-            first.baseline == other.baseline,
-            first.candidate == other.candidate,
-            first.metric == other.metric,
-        ) {
-            (true, true, false) => SectionRows::Metrics,
-            (true, false, true) if self.rows != SectionRows::Pairs => SectionRows::Candidates,
-            (_, _, true) => SectionRows::Pairs,
-            _ => return false,
-        };
-        // Candidates of one baseline become pairs once there is another baseline.
-        let widens = (self.rows, rows) == (SectionRows::Candidates, SectionRows::Pairs);
-        if self.comparisons.len() > 1 && rows != self.rows && !widens {
-            return false;
-        }
-        self.rows = rows;
-        self.comparisons.push(other);
-        true
-    }
-
-    /// Returns the section's title. `all` are the comparisons of all sections: the title names only
-    /// what differs between them.
-    pub fn section_title(&self, all: &[CandidateComparison]) -> String {
-        let first = self.first_comparison();
-        if self.rows == SectionRows::Pairs {
-            return first.metric.name.clone();
-        }
-        let sides = match self.rows {
-            SectionRows::Candidates => format!("all against {}", first.baseline),
-            _ => format!("{} against {}", first.candidate, first.baseline),
-        };
-        let several_sides = all.iter().any(|other| other.candidate != first.candidate);
-        let several_metrics = all.iter().any(|other| other.metric != first.metric);
-        match (several_sides, several_metrics && self.rows != SectionRows::Metrics) {
-            (true, true) => format!("{}: {sides}", first.metric.name),
-            (false, true) => first.metric.name.clone(),
-            _ => sides,
-        }
-    }
-
-    /// Returns the prefix that distinguishes one comparison of this section in a sentence.
-    pub fn sentence_prefix(&self, comparison: &CandidateComparison) -> String {
-        match self.rows {
-            SectionRows::Metrics => format!("{}: ", comparison.metric.name),
-            SectionRows::Cases | SectionRows::Candidates | SectionRows::Pairs => String::new(),
-        }
-    }
-
-    /// Heading of the column of names.
-    pub fn names_header(&self) -> &'static str {
-        match self.rows {
-            SectionRows::Cases => "case",
-            SectionRows::Metrics => "metric",
-            SectionRows::Candidates => "candidate",
-            SectionRows::Pairs => "candidate against baseline",
-        }
-    }
-
-    /// Heading of the baseline's column.
-    pub fn baseline_header(&self) -> &str {
-        match self.rows {
-            SectionRows::Pairs => "baseline",
-            _ => &self.first_comparison().baseline,
-        }
-    }
-
-    /// Heading of the candidates' column.
-    pub fn candidate_header(&self) -> &str {
-        match self.rows {
-            SectionRows::Candidates | SectionRows::Pairs => "candidate",
-            SectionRows::Cases | SectionRows::Metrics => &self.first_comparison().candidate,
-        }
-    }
-
-    /// The rows and their names.
-    pub fn named_rows(&self) -> NamedRows<'a> {
-        let rows = |comparison: &&'a CandidateComparison| {
-            let comparison = *comparison;
-            comparison.rows.iter().map(move |row| (comparison, row))
-        };
-        let compared_cases: Vec<CaseInComparison<'a>> =
-            self.comparisons.iter().flat_map(rows).collect();
-        if self.rows == SectionRows::Cases {
-            let cases: Vec<_> =
-                compared_cases.iter().map(|(_, row)| Arc::clone(&row.case)).collect();
-            let labels = CaseLabels::new(&cases);
-            return NamedRows { shared: labels.shared, lines: labels.lines, cases: compared_cases };
-        }
-        let line = |(index, (comparison, _)): (usize, &CaseInComparison<'a>)| {
-            let name = match self.rows {
-                SectionRows::Metrics => metric_name(comparison),
-                SectionRows::Cases | SectionRows::Candidates => {
-                    RowName::plain(comparison.candidate.as_str())
-                }
-                SectionRows::Pairs => RowName {
-                    full: format!("{} against {}", comparison.candidate, comparison.baseline),
-                    short: format!("{} / {}", comparison.candidate, comparison.baseline),
-                },
-            };
-            LabelLine::Case { index, name }
-        };
-        let lines = compared_cases.iter().enumerate().map(line).collect();
-        NamedRows { shared: compared_cases[0].1.case.id(), lines, cases: compared_cases }
-    }
-}
-
-fn single_case(comparison: &CandidateComparison) -> Option<String> {
-    match &comparison.rows[..] {
-        [only] => Some(only.case.id()),
-        _ => None,
-    }
-}
-
-fn metric_name(comparison: &CandidateComparison) -> RowName {
-    let metric = &comparison.metric;
-    RowName {
-        full: format!("{} ({})", metric.name, better_direction(metric.better)),
-        short: metric.name.clone(),
-    }
-}
-
-/// Maximum number of rows of a table without a list of highlights above it.
-const MAX_SHORT_TABLE: usize = 20;
-/// Maximum number of cases named per verdict.
-const MAX_NAMED_CHANGES: usize = 5;
-
-/// Lists up to five of the worst and five of the best cases. Empty for a short table.
-fn highlight_blocks(comparison: &CandidateComparison) -> Vec<ReportBlock> {
-    if comparison.rows.len() <= MAX_SHORT_TABLE {
-        return Vec::new();
-    }
-    let mut items = Vec::new();
-    for verdict in [Verdict::Worse, Verdict::Better] {
-        items.extend(
-            largest_changes(comparison, verdict)
-                .into_iter()
-                .map(|row| highlight_text(row, verdict)),
-        );
-    }
-    if items.is_empty() {
-        return Vec::new();
-    }
-    vec![ReportBlock::Paragraph("Largest changes:".to_owned()), ReportBlock::List(items)]
-}
-
-fn largest_changes(comparison: &CandidateComparison, verdict: Verdict) -> Vec<&CaseComparison> {
-    let size = |row: &CaseComparison| row.change.map_or(0.0, |change| change.value.abs());
-    let mut rows: Vec<_> = comparison.rows_with_verdict(verdict).collect();
-    rows.sort_by(|a, b| size(b).total_cmp(&size(a)));
-    rows.truncate(MAX_NAMED_CHANGES);
-    rows
-}
-
-fn highlight_text(row: &CaseComparison, verdict: Verdict) -> String {
-    let change = row.change.as_ref().map(format_change_interval).unwrap_or_default();
-    format!("{} {verdict} {change} {}", verdict_symbol(verdict), row.case.id())
-}
-
-/// Maximum number of unmatched cases that are named by default.
-const MAX_NAMED_UNMATCHED: usize = 8;
-
-/// Lists the cases that only one side has, for each side.
-fn unmatched_blocks(
-    comparisons: &[&CandidateComparison],
-    failures: &[StepFailure],
-    verbosity: Verbosity,
-) -> Vec<ReportBlock> {
-    let mut blocks = Vec::new();
-    let sides = comparisons.iter().flat_map(|comparison| {
-        [
-            (&comparison.baseline, &comparison.only_baseline),
-            (&comparison.candidate, &comparison.only_candidate),
-        ]
-    });
-    for (variant, ids) in distinct(sides.filter(|(_, ids)| !ids.is_empty())) {
-        let cases = format_count(ids.len(), "case", "cases");
-        blocks.push(ReportBlock::Paragraph(format!("Not compared, only in {variant} ({cases}):")));
-        let named = if verbosity == Verbosity::Verbose {
-            ids.len()
+        let verdict = self.row.verdict;
+        let verdict_words = if self.has_no_direction() {
+            "≠ differs".to_owned()
         } else {
-            MAX_NAMED_UNMATCHED.min(ids.len())
+            format!("{} {verdict}", verdict_symbol(verdict))
         };
-        let mut items: Vec<String> = (ids[..named].iter())
-            .map(|id| match failed_partner(id, variant, comparisons, failures) {
-                Some(failed) => format!("{id}: {failed}"),
-                None => id.clone(),
-            })
-            .collect();
-        if named < ids.len() {
-            items.push(format!("and {} more", ids.len() - named));
+        format!("{verdict_words} {}", self.marks).trim_end().to_owned()
+    }
+
+    /// Whether there is a change in a metric for which it is unknown whether higher or lower is
+    /// better.
+    fn has_no_direction(&self) -> bool {
+        self.row.differs && self.comparison.metric.better == MetricDirection::Unknown
+    }
+
+    /// Formats the change in percent. A change from zero shows both figures.
+    fn change_text(&self) -> String {
+        match self.row.change {
+            Some(change) => format_change(&change),
+            None if self.row.is_from_zero() => self.side_figures().join(" -> "),
+            None => "?".to_owned(),
         }
-        blocks.push(ReportBlock::List(items));
     }
-    blocks
+
+    fn verdict_cell(&self) -> ReportCell {
+        let wording = match &self.row.withheld {
+            Some(withheld) => withheld.to_string(),
+            None => self.row.verdict.to_string(),
+        };
+        ReportCell::words(wording)
+            .with_text(self.verdict_text())
+            .with_emphasis(verdict_emphasis(self.row.verdict))
+    }
+
+    /// Builds the cell with the fraction of disturbed runs of each side. People see it if one of
+    /// the fractions is large enough to matter.
+    fn disturbance_cell(&self) -> ReportCell {
+        let sides = [&self.row.baseline.exposure, &self.row.candidate.exposure];
+        let shares = sides.map(|side| format_share(side.disturbed_share()));
+        ReportCell::from(sides[1].disturbed_share())
+            .with_text(shares.join(" | "))
+            .shown_if(sides.iter().any(|side| side.is_notable()))
+    }
 }
 
-/// Describes how the other side of a case failed; `None` if it did not fail.
-fn failed_partner(
-    id: &str,
-    variant: &str,
-    comparisons: &[&CandidateComparison],
-    failures: &[StepFailure],
-) -> Option<String> {
-    let is_partner = |name: &str| {
-        comparisons.iter().any(|comparison| {
-            [
-                (&comparison.baseline, &comparison.candidate),
-                (&comparison.candidate, &comparison.baseline),
-            ]
-            .iter()
-            .any(|(one, other)| *one == variant && *other == name)
-        })
+/// Prepares the rows of one table, in the order given. Names are filled in later.
+pub fn prepare_lines<'a>(
+    cases: Vec<CaseInComparison<'a>>,
+    choice: Option<UnitChoice>,
+    footnotes: &mut TableFootnotes,
+) -> Vec<VerdictLine<'a>> {
+    let common = common_scale(&cases, choice);
+    let shared = shared_remarks(&cases);
+    let line = |(comparison, row): CaseInComparison<'a>| {
+        let sides = [row.baseline.location, row.candidate.location];
+        let unit = &comparison.metric.unit;
+        let fit_scale = || {
+            FigureScale::fit_scale(unit, &sides, choice).keeping_counts(unit, figures(row), choice)
+        };
+        let scale = common.clone().unwrap_or_else(fit_scale);
+        VerdictLine {
+            name: RowName::default(),
+            last_places: last_places(row, &scale),
+            unit: scale.symbol.clone(),
+            runs: runs_text(row),
+            marks: footnote_marks(row, &shared, footnotes),
+            comparison,
+            row,
+            scale,
+        }
     };
-    let failure = failures.iter().find(|failure| {
-        let is_case = failure.case.as_deref() == Some(id);
-        is_case && failure.variant.as_deref().is_some_and(is_partner)
-    })?;
-    let partner = failure.variant.as_deref().unwrap_or_default();
-    Some(format!("{partner} {}", failure.cause))
+    cases.into_iter().map(line).collect()
 }
 
-/// Returns one object per comparison.
-fn comparisons_data(comparisons: &[CandidateComparison]) -> Value {
-    comparisons.iter().map(comparison_data).collect()
-}
+/// Minimum number of significant digits of a figure next to a change. With fewer digits, dividing
+/// the printed figures would give a different change.
+const MIN_SIGNIFICANT_DIGITS: i32 = 3;
+/// Maximum ratio of two sides that are rounded to the same decimal place.
+const MAX_SIMILAR_RATIO: f64 = 10.0;
 
-fn comparison_data(comparison: &CandidateComparison) -> Value {
-    let count = |verdict| comparison.rows_with_verdict(verdict).count();
-    let withheld = comparison.rows.iter().filter(|row| row.withheld.is_some());
-    let mut data = json!({
-        "baseline": comparison.baseline,
-        "candidate": comparison.candidate,
-        "metric": comparison.metric,
-        "method": method_name(comparison.method),
-        "confidence": comparison.confidence,
-        "delta": comparison.delta,
-        "correction": correction_name(comparison.correction),
-        "cases": comparison.rows.len(),
-        "verdicts": {
-            "better": count(Verdict::Better),
-            "worse": count(Verdict::Worse),
-            "same": count(Verdict::Same),
-            "unclear": count(Verdict::Unclear),
-        },
-        "overall": comparison.typical().as_ref().map(estimate_data),
-        "range": comparison.range().map(|ends| ends.map(|end| json_number(end.value))),
-        "only_baseline": comparison.only_baseline,
-        "only_candidate": comparison.only_candidate,
-    });
-    let withheld = withheld.count();
-    if withheld > 0 {
-        data["verdicts"]["withheld"] = json!(withheld);
+/// Returns the last decimal places of both sides. They follow from the interval of the change, so
+/// that the printed figures agree with the printed change. The spread of one side is unsuitable for
+/// this, because the figure of one side may be less certain than the ratio of both figures.
+fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
+    let last_place = |(location, uncertainty): (f64, Uncertainty)| {
+        let last_place = scale.rounding_place(location, uncertainty);
+        match (uncertainty, scale.first_place(location)) {
+            (Uncertainty::Exact, _) | (_, None) => last_place,
+            (_, Some(first)) => last_place.max(first + MIN_SIGNIFICANT_DIGITS - 1),
+        }
+    };
+    let last_places = figures(row).map(last_place);
+    let [baseline, candidate] = [&row.baseline, &row.candidate].map(|side| side.location.abs());
+    if baseline.max(candidate) < MAX_SIMILAR_RATIO * baseline.min(candidate) {
+        [last_places[0].max(last_places[1]); 2]
+    } else {
+        last_places
     }
-    data
 }
 
-/// Returns an estimate as data; bounds that are not finite become `null`.
-fn estimate_data(estimate: &IntervalEstimate) -> Value {
-    json!({
-        "value": json_number(estimate.value),
-        "low": json_number(estimate.low),
-        "high": json_number(estimate.high),
+/// Returns the figure of each side with its uncertainty. The uncertainty follows from the interval
+/// of the change or, without one, from the runs of that side.
+fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
+    let half_width = row.change.and_then(|change| log_half_width(&change));
+    [&row.baseline, &row.candidate].map(|side| {
+        let uncertainty = match half_width {
+            Some(share) => Uncertainty::Half(share * side.location.abs()),
+            None => uncertainty_of_median(side.location, side.variation, side.runs.len()),
+        };
+        (side.location, uncertainty)
     })
 }
 
-/// Returns a method's name in `--method`.
-fn method_name(method: StatisticalMethod) -> &'static str {
-    match method {
-        StatisticalMethod::Rank => "rank",
-        StatisticalMethod::SignedRank => "signed-rank",
-        StatisticalMethod::Welch => "welch",
-        StatisticalMethod::MannWhitney => "mann-whitney",
-        StatisticalMethod::Bootstrap => "bootstrap",
+/// Returns half the width of an interval on the log scale, used as the relative uncertainty of both
+/// sides. Returns `None` if the interval is empty or unbounded.
+fn log_half_width(change: &IntervalEstimate) -> Option<f64> {
+    let half = 0.5 * (change.high.ln_1p() - change.low.ln_1p());
+    (half > 0.0 && half.is_finite()).then_some(half)
+}
+
+/// Returns one scale for all rows if their figures share a metric and are of similar size.
+fn common_scale(cases: &[CaseInComparison<'_>], choice: Option<UnitChoice>) -> Option<FigureScale> {
+    let metric = &cases.first()?.0.metric;
+    if cases.iter().any(|(comparison, _)| comparison.metric != *metric) {
+        return None;
+    }
+    let sides = cases.iter().flat_map(|(_, row)| [row.baseline.location, row.candidate.location]);
+    let scale = FigureScale::common_scale(&metric.unit, sides, choice)?;
+    let all_figures = cases.iter().flat_map(|(_, row)| figures(row));
+    Some(scale.keeping_counts(&metric.unit, all_figures, choice))
+}
+
+fn runs_text(row: &CaseComparison) -> String {
+    let (baseline, candidate) = (row.baseline.runs.len(), row.candidate.runs.len());
+    if baseline == candidate {
+        return format_number(baseline as f64, 0);
+    }
+    format!("{baseline}/{candidate}")
+}
+
+/// All notes on a row.
+fn row_notes(row: &CaseComparison) -> impl Iterator<Item = Cow<'_, str>> {
+    let indicative = row.is_indicative.then_some(Cow::Borrowed(INDICATIVE_NOTE));
+    let by_machine = machines::withdrawal_remark(row).map(Cow::Owned);
+    let other_notes = row.notes.iter().map(|note| Cow::Borrowed(note.as_str()));
+    indicative.into_iter().chain(by_machine).chain(other_notes)
+}
+
+/// Returns notes that hold for every row of a table with several rows. A footnote mark on every row
+/// would carry no information.
+pub fn shared_remarks(cases: &[CaseInComparison<'_>]) -> Vec<String> {
+    let Some(((_, first), others @ [_, ..])) = cases.split_first() else {
+        return Vec::new();
+    };
+    let is_shared = |text: &Cow<'_, str>| {
+        others.iter().all(|(_, row)| row_notes(row).any(|other| other == *text))
+    };
+    row_notes(first).filter(is_shared).map(|text| capitalize_sentence(&text)).collect()
+}
+
+/// Capitalizes a note's first letter and ends the note with a period.
+fn capitalize_sentence(note: &str) -> String {
+    let mut characters = note.chars();
+    let first = characters.next().map(|first| first.to_uppercase().to_string());
+    let remainder = characters.as_str();
+    let end = if note.ends_with('.') { "" } else { "." };
+    format!("{}{remainder}{end}", first.unwrap_or_default())
+}
+
+fn footnote_marks(
+    row: &CaseComparison,
+    shared: &[String],
+    footnotes: &mut TableFootnotes,
+) -> String {
+    row_notes(row)
+        .filter(|text| !shared.contains(&capitalize_sentence(text)))
+        .map(|text| footnotes.footnote_mark(&text))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Returns all columns of a table, given the headings of the names, the baseline and the candidate.
+pub fn verdict_columns<'a>(
+    [names, baseline, candidate]: [&str; 3],
+    confidence: f64,
+    verbosity: Verbosity,
+) -> ColumnSet<VerdictLine<'a>> {
+    let is_verbose = verbosity == Verbosity::Verbose;
+    let interval = format!("{} interval", format_setting(confidence));
+    let mut columns = column_set! { line: VerdictLine<'a>;
+        label("case", names) => ReportCell::words(line.row.case.id()).with_name(&line.name),
+        machine("benchmark") => &line.row.case.benchmark,
+        machine("parameters") => parameters_json(&line.row.case),
+        machine("metric") => &line.comparison.metric.name,
+        machine("unit") => &line.comparison.metric.unit,
+        machine("better") => json!(line.comparison.metric.better),
+        machine("baseline") => &line.comparison.baseline,
+        machine("candidate") => &line.comparison.candidate,
+        figure("baseline_shown", baseline).for_people() =>
+            ReportCell::from(line.row.baseline.location).with_text(&line.side_figures()[0]),
+        figure("candidate_shown", candidate).for_people() =>
+            ReportCell::from(line.row.candidate.location).with_text(&line.side_figures()[1]),
+        words("unit_shown", "unit").for_people() => ReportCell::text(&line.unit),
+        figure("change_shown", "change").for_people() =>
+            ReportCell::from(line.row.change.map(|change| change.value))
+                .with_text(line.change_text())
+                .with_emphasis(verdict_emphasis(line.row.verdict)),
+        figure("interval_shown", interval).for_people() =>
+            line.row.change.map(|c| ReportCell::from(c.low).with_text(format_interval(&c))),
+        new("change_drawn", "change in %", ColumnKind::Drawn).for_people() =>
+            ReportCell::drawing(forest_row(line.row, String::new())),
+        words("verdict", "verdict").facet() => line.verdict_cell(),
+        figure("p", "p").expendable(5) => ReportCell::shown_figure(line.row.p, format_probability),
+        figure("q", "q").expendable(2) => ReportCell::shown_figure(line.row.q, format_probability),
+        figure("runs_shown", "runs").for_people().expendable(4) =>
+            ReportCell::from(line.row.baseline.runs.len()).with_text(&line.runs),
+        figure("more_runs", "more runs").expendable(3) =>
+            line.row.more_runs.map(|runs| ReportCell::from(runs).with_text(format!("~{runs}"))),
+        figure("detectable", "detectable").expendable(6) => ReportCell::share(line.row.detectable),
+        figure("baseline_cv", format!("CV {baseline}")).for_people().expendable(7)
+            if is_verbose => ReportCell::share(line.row.baseline.variation),
+        figure("candidate_cv", format!("CV {candidate}")).for_people().expendable(7)
+            if is_verbose => ReportCell::share(line.row.candidate.variation),
+        figure("cliffs", "Cliff's delta").for_people().expendable(8) if is_verbose =>
+            ReportCell::shown_figure(line.row.cliffs_delta, |delta| format_signed(delta, 2)),
+    };
+    columns.append(figure_columns());
+    columns
+}
+
+/// Returns the columns with every figure and all runs, for programs.
+fn figure_columns<'a>() -> ColumnSet<VerdictLine<'a>> {
+    column_set! { line: VerdictLine<'a>;
+        machine("baseline_location") => line.row.baseline.location,
+        machine("candidate_location") => line.row.candidate.location,
+        machine("baseline_median") => line.row.baseline.median,
+        machine("candidate_median") => line.row.candidate.median,
+        machine("baseline_mean") => line.row.baseline.mean,
+        machine("candidate_mean") => line.row.candidate.mean,
+        machine("baseline_variation") => line.row.baseline.variation,
+        machine("candidate_variation") => line.row.candidate.variation,
+        machine("baseline_runs") => line.row.baseline.runs.len(),
+        machine("candidate_runs") => line.row.candidate.runs.len(),
+        machine("change") => line.row.change.map(|change| change.value),
+        machine("change_low") => line.row.change.map(|change| change.low),
+        machine("change_high") => line.row.change.map(|change| change.high),
+        machine("mean_change") => line.row.mean_change.map(|change| change.value),
+        machine("mean_change_low") => line.row.mean_change.map(|change| change.low),
+        machine("mean_change_high") => line.row.mean_change.map(|change| change.high),
+        machine("cliffs_delta") => line.row.cliffs_delta,
+        machine("decided_at") => line.row.decided_at,
+        machine("indicative") => line.row.is_indicative,
+        machine("shape_changed") => line.row.is_shape_changed,
+        machine("notes") => line.row.notes.join(" "),
+        machine("baseline_values") => RunList::Values(line.row.baseline.runs.clone()),
+        machine("candidate_values") => RunList::Values(line.row.candidate.runs.clone()),
+        machine("baseline_slots") => RunList::Slots(line.row.baseline.runs.clone()),
+        machine("candidate_slots") => RunList::Slots(line.row.candidate.runs.clone()),
     }
 }
 
-/// Returns a correction's name in `--correct`.
-fn correction_name(correction: TestingCorrection) -> &'static str {
-    match correction {
-        TestingCorrection::BenjaminiHochberg => "bh",
-        TestingCorrection::Holm => "holm",
-        TestingCorrection::None => "none",
+/// For each figure that the kernel reports: the keys of the columns with the medians of both sides,
+/// and the figure.
+const KERNEL_COLUMNS: [(&str, &str, Recorded); 12] = [
+    ("baseline_steal", "candidate_steal", Recorded::Steal),
+    ("baseline_pressure", "candidate_pressure", Recorded::Pressure),
+    ("baseline_wait", "candidate_wait", Recorded::Wait),
+    ("baseline_involuntary", "candidate_involuntary", Recorded::Involuntary),
+    ("baseline_voluntary", "candidate_voluntary", Recorded::Voluntary),
+    ("baseline_migrations", "candidate_migrations", Recorded::Migrations),
+    ("baseline_minor_faults", "candidate_minor_faults", Recorded::MinorFaults),
+    ("baseline_major_faults", "candidate_major_faults", Recorded::MajorFaults),
+    ("baseline_frequency", "candidate_frequency", Recorded::Frequency),
+    ("baseline_throttled", "candidate_throttled", Recorded::Throttled),
+    ("baseline_load", "candidate_load", Recorded::Load),
+    ("baseline_temperature", "candidate_temperature", Recorded::Temperature),
+];
+
+/// Adds columns on disturbed runs. People see which fraction of each side's runs was disturbed, if
+/// the fraction is large enough to matter. Programs get the fraction and the kernel's figures for
+/// all rows.
+pub fn add_disturbance(columns: &mut ColumnSet<VerdictLine<'_>>) {
+    columns.append(column_set! { line: VerdictLine<'_>;
+        figure("disturbed_shown", "disturbed").for_people().expendable(6) =>
+            line.disturbance_cell(),
+        machine("baseline_disturbed") => line.row.baseline.exposure.known_share(),
+        machine("candidate_disturbed") => line.row.candidate.exposure.known_share(),
+    });
+    for (baseline, candidate, figure) in KERNEL_COLUMNS {
+        columns.add_column(ReportColumn::machine(baseline), move |line| {
+            line.row.baseline.exposure.median_figure(figure).into()
+        });
+        columns.add_column(ReportColumn::machine(candidate), move |line| {
+            line.row.candidate.exposure.median_figure(figure).into()
+        });
+    }
+}
+
+/// Adds a column with the machine of each case if no case has several machines, otherwise with the
+/// range of changes across machines. In verbose output, a column per machine follows the range.
+pub fn add_columns<'a>(
+    columns: &mut ColumnSet<VerdictLine<'a>>,
+    rows: &[&CaseComparison],
+    verbosity: Verbosity,
+) {
+    let by_machine: Vec<&AcrossMachines> =
+        rows.iter().filter_map(|row| row.machines.as_ref()).collect();
+    if by_machine.is_empty() {
+        return;
+    }
+    let is_single = by_machine.iter().all(|effects| effects.machines.len() < 2);
+    columns.append(column_set! { line: VerdictLine<'a>;
+        words("machine", "machine") if is_single =>
+            line_machines(line).map(|machine| machine.name.as_str()).collect::<String>(),
+        words("machines_shown", "over machines").for_people().expendable(4) if !is_single =>
+            line.row.machines.as_ref().and_then(machines::range_text).unwrap_or_default(),
+    });
+    if !is_single && verbosity == Verbosity::Verbose {
+        add_machine_columns(columns, &by_machine);
+    }
+    columns.append(column_set! { line: VerdictLine<'a>;
+        machine("p_equal") => line.row.machines.as_ref().and_then(|machines| machines.p_equal),
+        machine("machines") => line.row.machines.as_ref().map(machines::machines_data),
+    });
+}
+
+/// Returns the effects in a row of the table, one per machine.
+fn line_machines<'l>(line: &'l VerdictLine<'_>) -> impl Iterator<Item = &'l MachineEffect> {
+    line.row.machines.iter().flat_map(|by_machine| &by_machine.machines)
+}
+
+fn add_machine_columns<'a>(
+    columns: &mut ColumnSet<VerdictLine<'a>>,
+    by_machine: &[&AcrossMachines],
+) {
+    let machines = by_machine.iter().flat_map(|by_machine| &by_machine.machines);
+    for name in distinct(machines.map(|machine| machine.name.clone())) {
+        let column = ReportColumn::figure("change_on_machine", name.clone()).for_people();
+        columns.add_column(column.expendable(7), move |line| {
+            let effect = line_machines(line).find(|machine| machine.name == name);
+            let change = effect.and_then(|machine| machine.change);
+            change.map(|c| ReportCell::from(c.value).with_text(format_change(&c))).into()
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_analysis::AnalysisSettings;
+
+    #[test]
+    fn each_side_of_a_row_is_rounded_by_its_own_size() {
+        let session = speedwell_formats::read(
+            "f.csv",
+            b"\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n\
+              \"old\",\"g/a.js\",\"\",1000,1\n\"old\",\"g/a.js\",\"\",1600,1\n\
+              \"new\",\"g/a.js\",\"\",15,1\n\"new\",\"g/a.js\",\"\",17,1\n",
+        )
+        .unwrap()
+        .remove(0);
+        let findings = speedwell_analysis::analyze_session(&session, &AnalysisSettings::default());
+        let found = &findings.comparisons[0];
+        let lines =
+            prepare_lines(vec![(found, &found.rows[0])], None, &mut TableFootnotes::default());
+        assert_eq!(lines[0].side_figures(), ["1,270", "16.0"]);
     }
 }

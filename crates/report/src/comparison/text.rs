@@ -1,18 +1,21 @@
 //! Puts the answer of a comparison into words. Also states what readers need to judge the answer:
-//! units above the table, method and limits below it.
+//! units above the table, method and limits below it, and the cases that stand out or are missing.
 //!
 //! The words must agree with the figures: nothing is called faster unless the verdict says so.
 
 use crate::case_labels::distinct;
+use crate::document::ReportBlock;
 use crate::figure::{
     Uncertainty, better_direction, format_change, format_change_interval, format_count,
     format_quantity, format_setting, format_share, name_in_unit, quality_words,
 };
 use crate::output::Verbosity;
+use crate::table::{TextEmphasis, json_number};
+use serde_json::{Value, json};
 use speedwell_analysis::{
     CandidateComparison, CaseComparison, SideSummary, StatisticalMethod, TestingCorrection,
 };
-use speedwell_model::{Metric, StepFailure, Verdict};
+use speedwell_model::{IntervalEstimate, Metric, StepFailure, Verdict};
 
 /// Returns the answer of one comparison, in one or two sentences. For a single case, `changed`
 /// names what changed, such as the metric. `ended_after` is the number of completed runs if
@@ -356,4 +359,177 @@ fn early_stop_note(comparisons: &[CandidateComparison]) -> Option<String> {
         "Measuring ended as soon as the sequential test decided (at {range} runs a side); stopping \
          early exaggerates changes a little."
     ))
+}
+
+/// Returns a symbol that distinguishes verdicts without color.
+pub fn verdict_symbol(verdict: Verdict) -> char {
+    match verdict {
+        Verdict::Better => '▲',
+        Verdict::Worse => '▼',
+        Verdict::Same => '=',
+        Verdict::Unclear => '?',
+    }
+}
+
+/// Returns the emphasis of a verdict.
+pub fn verdict_emphasis(verdict: Verdict) -> TextEmphasis {
+    match verdict {
+        Verdict::Better => TextEmphasis::Good,
+        Verdict::Worse => TextEmphasis::Bad,
+        Verdict::Same => TextEmphasis::None,
+        Verdict::Unclear => TextEmphasis::Caution,
+    }
+}
+
+/// Maximum number of rows of a table without a list of highlights above it.
+const MAX_SHORT_TABLE: usize = 20;
+/// Maximum number of cases named per verdict.
+const MAX_NAMED_CHANGES: usize = 5;
+
+/// Lists up to five of the worst and five of the best cases. Empty for a short table.
+pub fn highlight_blocks(comparison: &CandidateComparison) -> Vec<ReportBlock> {
+    if comparison.rows.len() <= MAX_SHORT_TABLE {
+        return Vec::new();
+    }
+    let mut items = Vec::new();
+    for verdict in [Verdict::Worse, Verdict::Better] {
+        items.extend(
+            largest_changes(comparison, verdict)
+                .into_iter()
+                .map(|row| highlight_text(row, verdict)),
+        );
+    }
+    if items.is_empty() {
+        return Vec::new();
+    }
+    vec![ReportBlock::Paragraph("Largest changes:".to_owned()), ReportBlock::List(items)]
+}
+
+fn largest_changes(comparison: &CandidateComparison, verdict: Verdict) -> Vec<&CaseComparison> {
+    let size = |row: &CaseComparison| row.change.map_or(0.0, |change| change.value.abs());
+    let mut rows: Vec<_> = comparison.rows_with_verdict(verdict).collect();
+    rows.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    rows.truncate(MAX_NAMED_CHANGES);
+    rows
+}
+
+fn highlight_text(row: &CaseComparison, verdict: Verdict) -> String {
+    let change = row.change.as_ref().map(format_change_interval).unwrap_or_default();
+    format!("{} {verdict} {change} {}", verdict_symbol(verdict), row.case.id())
+}
+
+/// Maximum number of unmatched cases that are named by default.
+const MAX_NAMED_UNMATCHED: usize = 8;
+
+/// Lists the cases that only one side has, for each side.
+pub fn unmatched_blocks(
+    comparisons: &[&CandidateComparison],
+    failures: &[StepFailure],
+    verbosity: Verbosity,
+) -> Vec<ReportBlock> {
+    let mut blocks = Vec::new();
+    let sides = comparisons.iter().flat_map(|comparison| {
+        [
+            (&comparison.baseline, &comparison.only_baseline),
+            (&comparison.candidate, &comparison.only_candidate),
+        ]
+    });
+    for (variant, ids) in distinct(sides.filter(|(_, ids)| !ids.is_empty())) {
+        let cases = format_count(ids.len(), "case", "cases");
+        blocks.push(ReportBlock::Paragraph(format!("Not compared, only in {variant} ({cases}):")));
+        let named = if verbosity == Verbosity::Verbose {
+            ids.len()
+        } else {
+            MAX_NAMED_UNMATCHED.min(ids.len())
+        };
+        let mut items: Vec<String> = (ids[..named].iter())
+            .map(|id| match failed_partner(id, variant, comparisons, failures) {
+                Some(failed) => format!("{id}: {failed}"),
+                None => id.clone(),
+            })
+            .collect();
+        if named < ids.len() {
+            items.push(format!("and {} more", ids.len() - named));
+        }
+        blocks.push(ReportBlock::List(items));
+    }
+    blocks
+}
+
+/// Describes how the other side of a case failed; `None` if it did not fail.
+fn failed_partner(
+    id: &str,
+    variant: &str,
+    comparisons: &[&CandidateComparison],
+    failures: &[StepFailure],
+) -> Option<String> {
+    let is_partner = |name: &str| {
+        comparisons.iter().any(|comparison| {
+            [
+                (&comparison.baseline, &comparison.candidate),
+                (&comparison.candidate, &comparison.baseline),
+            ]
+            .iter()
+            .any(|(one, other)| *one == variant && *other == name)
+        })
+    };
+    let failure = failures.iter().find(|failure| {
+        let is_case = failure.case.as_deref() == Some(id);
+        is_case && failure.variant.as_deref().is_some_and(is_partner)
+    })?;
+    let partner = failure.variant.as_deref().unwrap_or_default();
+    Some(format!("{partner} {}", failure.cause))
+}
+
+/// Returns one object per comparison.
+pub fn comparisons_data(comparisons: &[CandidateComparison]) -> Value {
+    comparisons.iter().map(comparison_data).collect()
+}
+
+fn comparison_data(comparison: &CandidateComparison) -> Value {
+    let count = |verdict| comparison.rows_with_verdict(verdict).count();
+    let withheld = comparison.rows.iter().filter(|row| row.withheld.is_some());
+    let mut data = json!({
+        "baseline": comparison.baseline,
+        "candidate": comparison.candidate,
+        "metric": comparison.metric,
+        "method": comparison.method,
+        "confidence": comparison.confidence,
+        "delta": comparison.delta,
+        "correction": correction_name(comparison.correction),
+        "cases": comparison.rows.len(),
+        "verdicts": {
+            "better": count(Verdict::Better),
+            "worse": count(Verdict::Worse),
+            "same": count(Verdict::Same),
+            "unclear": count(Verdict::Unclear),
+        },
+        "overall": comparison.typical().as_ref().map(estimate_data),
+        "range": comparison.range().map(|ends| ends.map(|end| json_number(end.value))),
+        "only_baseline": comparison.only_baseline,
+        "only_candidate": comparison.only_candidate,
+    });
+    let withheld = withheld.count();
+    if withheld > 0 {
+        data["verdicts"]["withheld"] = json!(withheld);
+    }
+    data
+}
+
+/// Returns an estimate as data; bounds that are not finite become `null`.
+fn estimate_data(estimate: &IntervalEstimate) -> Value {
+    json!({
+        "value": json_number(estimate.value),
+        "low": json_number(estimate.low),
+        "high": json_number(estimate.high),
+    })
+}
+
+/// Returns a correction's name in `--correct`.
+fn correction_name(correction: TestingCorrection) -> &'static str {
+    match correction {
+        TestingCorrection::BenjaminiHochberg => "bh",
+        TestingCorrection::Holm => "holm",
+        TestingCorrection::None => "none",
+    }
 }

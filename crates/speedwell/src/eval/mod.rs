@@ -8,7 +8,7 @@ mod search;
 mod watch;
 
 use crate::options::{Concurrency, EvalArgs, SearchArgs, read_snippets};
-use crate::{CommandStatus, gate, push, run as measuring, session_report, stored_session};
+use crate::{CommandStatus, gate, push, run as measuring, stored_session};
 use anyhow::ensure;
 use speedwell_engine::eval::EvalRequest;
 use speedwell_engine::execution::SessionEnd;
@@ -65,7 +65,7 @@ fn search_concurrency(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<C
         SessionEnd::Failed => CommandStatus::FAILED,
         end => CommandStatus::from_session_end(end),
     };
-    let report_status = session_report::report_session(&session, &task);
+    let report_status = measuring::report_session(&session, &task);
     let push_status = push::push_pending(&task.owing, &session, &mut store)?;
     Ok(status.combine_with_gate(report_status?).combine_with_gate(push_status))
 }

@@ -2,8 +2,6 @@
 
 mod sessions;
 
-pub use sessions::report_detached;
-
 use super::options::{OutputArgs, fleet_file};
 use super::{CommandStatus, status};
 use anyhow::{Context, Result};

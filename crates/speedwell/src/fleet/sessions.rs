@@ -3,11 +3,10 @@
 //! Such an experiment is measured by a process that stays connected to the machines.
 
 use crate::options::{ComparisonArgs, MeasureTask, OutputArgs, StoreArgs, fleet_file};
-use crate::session_report::report_stored;
+use crate::run::report_stored;
 use crate::{CommandStatus, status, stored_session};
 use anyhow::Result;
 use clap::Args;
-use speedwell_model::Session;
 use speedwell_remote::fleet::{DetachedAction, ShardStatus, clean_up, reattach_session};
 use speedwell_remote::roles::{MeasuringProcess, PlacedSession};
 use speedwell_report::{self as report, RoleRow, ShardRow};
@@ -81,23 +80,6 @@ pub struct CleanArgs {
     session: Option<String>,
     #[command(flatten)]
     places: SessionPlaces,
-}
-
-/// Prints the number of a detached session, and how to follow it.
-///
-/// # Errors
-/// Fails if standard output cannot be written.
-pub fn report_detached(session: &Session, ended: CommandStatus) -> Result<CommandStatus> {
-    if ended == CommandStatus::FAILED {
-        return Ok(ended);
-    }
-    let number = session.number.unwrap_or_default();
-    status::write_stdout(format!("@{number}\n"))?;
-    status::print_note(&format!(
-        "the workers were started; 'speedwell fleet status @{number}' shows their progress, and 'speedwell fleet \
-         collect @{number}' waits for the results and reports them"
-    ));
-    Ok(CommandStatus::DONE)
 }
 
 /// Shows the progress of a session.

@@ -32,7 +32,7 @@ pub struct ChangesArgs {
     /// Exit with status 1 if an open change is for the worse
     ///
     /// With 'unclear', an open suspected change also sets status 1. The status is 2 if no series could be searched.
-    #[arg(long, value_name = "WHEN", default_value = "never", value_parser = parse::fail_on())]
+    #[arg(long, value_name = "WHEN", default_value = "never", value_parser = parse::choice(parse::FAIL_ON))]
     fail_on: FailOn,
     /// Pass if the history is too short to search
     #[arg(long, requires = "fail_on")]

@@ -1,10 +1,9 @@
 //! Defines the options for comparisons, for the gate (the condition that decides the exit status),
 //! and for series of the history.
 
-use super::parse;
+use super::parse::{self, Choice};
 use crate::history::project::HistoryRequest;
-use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use regex::Regex;
 use speedwell_analysis::gate::FailOn;
 use speedwell_analysis::{AnalysisSettings, StatisticalMethod, TestingCorrection};
@@ -18,14 +17,14 @@ pub struct ComparisonArgs {
     /// Statistical test [default: rank for runs, mann-whitney for files]
     ///
     /// The default is rank if the runs were measured in randomised blocks, and mann-whitney otherwise.
-    #[arg(long, value_name = "METHOD")]
-    pub method: Option<MethodName>,
+    #[arg(long, value_name = "METHOD", value_parser = parse::choice(METHODS))]
+    pub method: Option<StatisticalMethod>,
     /// Confidence level of the intervals [default: 95]
     #[arg(long, value_name = "PCT", value_parser = parse::confidence)]
     pub confidence: Option<f64>,
     /// Multiple-testing correction [default: bh; holm with --fail-on]
-    #[arg(long, value_name = "RULE")]
-    pub correct: Option<CorrectionName>,
+    #[arg(long, value_name = "RULE", value_parser = parse::choice(CORRECTIONS))]
+    pub correct: Option<TestingCorrection>,
     /// Smallest change that matters, e.g. 5%
     ///
     /// Smaller changes are 'same', only larger ones 'better' or 'worse' [default: 2% for 'same', any significant change
@@ -36,7 +35,7 @@ pub struct ComparisonArgs {
     ///
     /// With 'unclear', the status is also 1 if a case may be worse, or if only one side has it. The status is 2 if no
     /// case fails but some cannot be judged.
-    #[arg(long, value_name = "WHEN", default_value = "never", value_parser = parse::fail_on())]
+    #[arg(long, value_name = "WHEN", default_value = "never", value_parser = parse::choice(parse::FAIL_ON))]
     pub fail_on: FailOn,
     /// Compare changed benchmarks, too: each side runs its own version
     #[arg(long)]
@@ -49,29 +48,24 @@ pub struct ComparisonArgs {
     pub better: Vec<(String, MetricDirection)>,
 }
 
-/// Selectable tests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MethodName {
-    /// Stratified-permutation rank test.
-    Rank,
-    /// Welch's t test.
-    Welch,
-    /// Mann-Whitney U test.
-    MannWhitney,
-    /// Percentile bootstrap.
-    Bootstrap,
-}
+/// Selectable tests: their names, help and values.
+const METHODS: [Choice<StatisticalMethod>; 4] = [
+    ("rank", "Stratified-permutation rank test", StatisticalMethod::Rank),
+    ("welch", "Welch's t test", StatisticalMethod::Welch),
+    ("mann-whitney", "Mann-Whitney U test", StatisticalMethod::MannWhitney),
+    ("bootstrap", "Percentile bootstrap", StatisticalMethod::Bootstrap),
+];
 
-/// Selectable corrections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum CorrectionName {
-    /// Benjamini-Hochberg: controls the false discovery rate.
-    Bh,
-    /// Holm: controls the family-wise error rate.
-    Holm,
-    /// No correction.
-    None,
-}
+/// Selectable corrections: their names, help and values.
+const CORRECTIONS: [Choice<TestingCorrection>; 3] = [
+    (
+        "bh",
+        "Benjamini-Hochberg: controls the false discovery rate",
+        TestingCorrection::BenjaminiHochberg,
+    ),
+    ("holm", "Holm: controls the family-wise error rate", TestingCorrection::Holm),
+    ("none", "No correction", TestingCorrection::None),
+];
 
 impl ComparisonArgs {
     /// Formats the gate's options for a command line: ` --fail-on worse --threshold 5%`. The result
@@ -80,15 +74,14 @@ impl ComparisonArgs {
         if self.fail_on == FailOn::Never {
             return String::new();
         }
-        let name = |value: Option<PossibleValue>| value.map(|value| value.get_name().to_owned());
         let format_percent = |fraction: f64| format!("{}%", (fraction * 1e10).round() / 1e8);
-        let method = self.method.and_then(|method| name(method.to_possible_value()));
-        let correct = self.correct.and_then(|rule| name(rule.to_possible_value()));
+        let method = self.method.and_then(|method| parse::name_of_choice(&METHODS, method));
+        let correct = self.correct.and_then(|rule| parse::name_of_choice(&CORRECTIONS, rule));
         let mut options = vec![("fail-on", self.fail_on.name().to_owned())];
         options.extend(metrics.iter().map(|metric| ("metric", metric.clone())));
-        options.extend(method.map(|method| ("method", method)));
+        options.extend(method.map(|method| ("method", method.to_owned())));
         options.extend(self.confidence.map(|fraction| ("confidence", format_percent(fraction))));
-        options.extend(correct.map(|rule| ("correct", rule)));
+        options.extend(correct.map(|rule| ("correct", rule.to_owned())));
         options.extend(self.threshold.map(|fraction| ("threshold", format_percent(fraction))));
         for (metric, better) in &self.better {
             let direction = if *better == MetricDirection::Higher { "higher" } else { "lower" };
@@ -108,21 +101,14 @@ impl ComparisonArgs {
         metrics: &[String],
         baseline: Option<&str>,
     ) -> AnalysisSettings {
-        let correction = match self.correct {
-            Some(CorrectionName::Holm) => TestingCorrection::Holm,
-            Some(CorrectionName::None) => TestingCorrection::None,
-            None if self.fail_on != FailOn::Never => TestingCorrection::Holm,
-            Some(CorrectionName::Bh) | None => TestingCorrection::BenjaminiHochberg,
+        let default_correction = match self.fail_on {
+            FailOn::Never => TestingCorrection::BenjaminiHochberg,
+            _ => TestingCorrection::Holm,
         };
         AnalysisSettings {
-            method: self.method.map(|name| match name {
-                MethodName::Rank => StatisticalMethod::Rank,
-                MethodName::Welch => StatisticalMethod::Welch,
-                MethodName::MannWhitney => StatisticalMethod::MannWhitney,
-                MethodName::Bootstrap => StatisticalMethod::Bootstrap,
-            }),
+            method: self.method,
             confidence: self.confidence,
-            correction,
+            correction: self.correct.unwrap_or(default_correction),
             threshold: self.threshold,
             metrics: metrics.to_vec(),
             better: self.better.iter().cloned().collect(),
@@ -210,7 +196,7 @@ mod tests {
         let gate = ComparisonArgs {
             fail_on: FailOn::Unclear,
             threshold: Some(0.05),
-            correct: Some(CorrectionName::Bh),
+            correct: Some(TestingCorrection::BenjaminiHochberg),
             better: vec![("misses/s".to_owned(), MetricDirection::Lower)],
             ..ComparisonArgs::default()
         };

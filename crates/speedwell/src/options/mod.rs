@@ -2,7 +2,6 @@
 //! an option means the same everywhere.
 
 mod comparison;
-mod dashboard;
 mod eval;
 mod fleet;
 mod load;
@@ -12,26 +11,22 @@ mod output;
 pub mod parse;
 mod run;
 mod store;
-mod variants;
 
 #[cfg(feature = "serve")]
 pub use comparison::default_threshold;
 pub use comparison::{ComparisonArgs, MetricArgs, SeriesArgs};
-pub use dashboard::DashboardArgs;
-#[cfg(feature = "serve")]
-pub use dashboard::LogFormat;
 pub use eval::{EvalArgs, SnippetArgs, join_lines, language, read_snippets};
 pub use fleet::{FleetArgs, FleetGeneratorArgs, find_fleet_file as fleet_file};
 pub use load::{Concurrency, LoadArgs, SearchArgs, load_mode};
 pub use output::{OutputArgs, check_outputs};
 pub use run::{
-    LayoutArgs, MeasureTask, ResultArgs, RevisionMeasuringArgs, RunArgs, SelectionArgs, StudyArgs,
-    plan_request,
+    LayoutArgs, MeasureTask, ResultArgs, RevisionMeasuringArgs, RevisionProgramArgs, RunArgs,
+    SelectionArgs, StudyArgs, VariantArgs, plan_request,
 };
 pub use speedwell_analysis::gate::FailOn;
-#[cfg(feature = "serve")]
-pub use store::mark_known;
 pub use store::{
-    DatabaseArgs, MachineArgs, OriginArgs, PushTarget, StoreArgs, env_variable, read_token_file,
+    DashboardArgs, DatabaseArgs, MachineArgs, OriginArgs, PushTarget, StoreArgs, env_variable,
+    read_token_file,
 };
-pub use variants::{RevisionProgramArgs, VariantArgs};
+#[cfg(feature = "serve")]
+pub use store::{LogFormat, mark_known};

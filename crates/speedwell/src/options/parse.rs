@@ -18,18 +18,31 @@ pub fn confidence(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Returns a parser for the name of a gate rule.
-pub fn fail_on() -> impl TypedValueParser<Value = FailOn> {
-    let help = |rule| match rule {
-        FailOn::Worse => "A case that is worse",
-        FailOn::Unclear => "A case that is worse, unclear, or on one side only",
-        FailOn::Never => "Nothing",
-    };
-    let values = FailOn::ALL.map(|rule| PossibleValue::new(rule.name()).help(help(rule)));
-    PossibleValuesParser::new(values).map(|name| {
-        let rule = FailOn::ALL.into_iter().find(|rule| rule.name() == name);
-        rule.unwrap_or_default()
+/// A value of an option: its name, help and meaning.
+pub type Choice<T> = (&'static str, &'static str, T);
+
+/// The rules of a gate.
+pub const FAIL_ON: [Choice<FailOn>; 3] = [
+    ("worse", "A case that is worse", FailOn::Worse),
+    ("unclear", "A case that is worse, unclear, or on one side only", FailOn::Unclear),
+    ("never", "Nothing", FailOn::Never),
+];
+
+/// Returns a parser for the names of `choices`.
+pub fn choice<T, const N: usize>(choices: [Choice<T>; N]) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    let values = choices.map(|(name, help, _)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(values).try_map(move |typed| {
+        let found = choices.iter().find(|(name, ..)| *name == typed);
+        found.map(|(.., value)| *value).ok_or("unknown name")
     })
+}
+
+/// Returns the name of a value among `choices`.
+pub fn name_of_choice<T: PartialEq>(choices: &[Choice<T>], value: T) -> Option<&'static str> {
+    choices.iter().find(|(.., other)| *other == value).map(|(name, ..)| *name)
 }
 
 /// Parses a metric, and whether higher or lower is better: `misses/s=lower`. Names may contain `=`.

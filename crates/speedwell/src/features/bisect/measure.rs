@@ -16,7 +16,7 @@ use speedwell_analysis::bisect::{
 };
 use speedwell_engine::execution::worktree::Checkout;
 use speedwell_engine::execution::{
-    self as runner, ExecuteOptions, SessionEnd, StoppingRule, worktree,
+    self as runner, ExecuteOptions, NeverSettled, SessionEnd, worktree,
 };
 use speedwell_engine::{
     EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest, check_processors,
@@ -280,15 +280,6 @@ struct BisectRun<'a, 'l> {
     last_note: String,
 }
 
-/// A rule that never ends a block early.
-struct RunWholeBlock;
-
-impl StoppingRule for RunWholeBlock {
-    fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool> {
-        vec![false; cases.len()]
-    }
-}
-
 impl BisectRun<'_, '_> {
     /// Executes steps until the search ends. Returns how it ended and whether it found an answer.
     fn run_steps(&mut self) -> Result<(SessionEnd, bool)> {
@@ -492,7 +483,7 @@ impl BisectRun<'_, '_> {
         runner::execute(
             &plan,
             options,
-            &mut RunWholeBlock,
+            &mut NeverSettled,
             &mut [&mut block_recorder, self.listener],
         )
     }

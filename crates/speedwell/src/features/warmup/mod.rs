@@ -1,7 +1,7 @@
 //! Implements `speedwell warmup`: finds out which processes become steady, when, and at what cost.
 //!
 //! This module handles the options. `measure.rs` plans the runs, `analysis::warmup`
-//! classifies the processes, and `session_report.rs` reports the results. Start at [`run`].
+//! classifies the processes, and `run.rs` reports the results. Start at [`run`].
 
 pub mod measure;
 
@@ -104,17 +104,17 @@ pub fn run(args: WarmupArgs) -> anyhow::Result<CommandStatus> {
     process::install_handlers()?;
     let task = args.measure_task();
     let mut store = task.open_store()?;
-    if let Some(session) = &args.execution.resume {
-        let plans = load_interrupted_plan(&store, session, &task)?;
-        return measuring::execute_plans(plans, &mut store, &task);
-    }
-    let plans = args.plan_series(&task)?;
-    if args.execution.list || args.execution.test {
-        return measuring::execute_plans(plans, &mut store, &task);
-    }
-    let series =
-        plan_series(plans, args.series_length(), args.steady_rule(), &mut task.progress_display())?;
-    measuring::execute_plans(series, &mut store, &task)
+    let plans = match &args.execution.resume {
+        Some(session) => load_interrupted_plan(&store, session, &task)?,
+        None if args.execution.list || args.execution.test => args.plan_series(&task)?,
+        None => plan_series(
+            args.plan_series(&task)?,
+            args.series_length(),
+            args.steady_rule(),
+            &mut task.progress_display(),
+        )?,
+    };
+    measuring::execute_plans(plans, &mut store, &task)
 }
 
 impl WarmupArgs {

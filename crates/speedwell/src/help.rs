@@ -1,180 +1,26 @@
-//! Lists the commands, parses the command line and reports parse errors. Also prints the texts that
-//! are generated from the definitions of the commands: the short help, completion scripts and
-//! manual pages.
+//! Prints what is generated from the definitions of the commands: help, parse errors, completion
+//! scripts and manual pages.
 //!
 //! The module replaces three outputs of clap: the short help, suggestions for short names, and
 //! suggestions of hidden items. `-h` shows the most useful options of a command, on one screen;
-//! `--help` prints all options under their headings. Start at [`parse_command_line`].
+//! `--help` prints all options under their headings. Start at [`print_refusal`].
 
-use crate::features::{backfill, bisect, confirm, iterations, push, tune, warmup};
-use crate::{
-    CommandStatus, as_tool, comment, compare, doctor, fleet, history, import, new, options, report,
-    serve, status, worker,
-};
+use crate::{CommandStatus, status};
 use anyhow::Context;
 use clap::builder::{PossibleValuesParser, StyledStr};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
-use speedwell_adapters::snippet;
-use speedwell_machine::environment::tune::guard::COMMAND as GUARD_COMMAND;
-use speedwell_machine::worker::WORKER_COMMAND;
 use speedwell_model::nearest_name;
 use std::ffi::OsString;
 use std::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-/// Is this faster, by how much, and how sure are we?
-#[derive(Debug, Parser)]
-#[command(
-    name = "speedwell",
-    version,
-    about,
-    max_term_width = 100,
-    propagate_version = true,
-    // The last value of an option wins, so that a shell alias can set defaults.
-    args_override_self = true
-)]
-pub struct CommandLine {
-    #[command(subcommand)]
-    pub command: CliCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum CliCommand {
-    Run(DeferredArgs<options::RunArgs>),
-    Eval(DeferredArgs<options::EvalArgs>),
-    Iterations(DeferredArgs<iterations::IterationsArgs>),
-    Warmup(DeferredArgs<warmup::WarmupArgs>),
-    Load(DeferredArgs<options::LoadArgs>),
-    Compare(DeferredArgs<compare::CompareArgs>),
-    Confirm(DeferredArgs<confirm::ConfirmArgs>),
-    Bisect(DeferredArgs<bisect::BisectArgs>),
-    Report(DeferredArgs<report::ReportArgs>),
-    History(DeferredArgs<history::HistoryArgs>),
-    Backfill(DeferredArgs<backfill::BackfillArgs>),
-    Import(DeferredArgs<import::ImportArgs>),
-    Push(DeferredArgs<push::PushArgs>),
-    Comment(DeferredArgs<comment::CommentArgs>),
-    Doctor(DeferredArgs<doctor::DoctorArgs>),
-    Tune(DeferredArgs<tune::TuneArgs>),
-    Fleet(DeferredArgs<fleet::FleetArgs>),
-    New(DeferredArgs<new::NewArgs>),
-    Serve(DeferredArgs<serve::ServeArgs>),
-    As(DeferredArgs<as_tool::AsArgs>),
-    Completions(DeferredArgs<CompletionsArgs>),
-    Man(DeferredArgs<ManArgs>),
-}
-
-/// Commands of the processes that Speedwell itself starts. No list, suggestion, completion or
-/// manual page shows them.
-#[derive(Debug, Parser)]
-pub struct InternalCommandLine {
-    #[command(subcommand)]
-    pub command: InternalCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum InternalCommand {
-    /// Work that another process of this program requests.
-    #[command(name = WORKER_COMMAND, subcommand)]
-    Worker(worker::WorkerCommand),
-    /// Restores the settings of a machine after the tuner has ended.
-    #[command(name = GUARD_COMMAND)]
-    TuneGuard {
-        /// Root folder of the machine.
-        root: PathBuf,
-        /// Restore the settings after this many milliseconds, even if the tuner has not ended.
-        limit_ms: Option<u64>,
-    },
-    /// The harness for shell commands.
-    #[command(name = snippet::sh::HARNESS_COMMAND)]
-    HarnessSh {
-        /// The shell.
-        shell: String,
-    },
-}
-
-/// Arguments of a command, built only if the command is used. Building the arguments of all
-/// commands would dominate the start-up time.
-#[derive(Debug)]
-pub struct DeferredArgs<T>(pub Box<T>);
-
-impl<T: Args> Args for DeferredArgs<T> {
-    fn augment_args(command: clap::Command) -> clap::Command {
-        command.defer(T::augment_args)
-    }
-
-    fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        command.defer(T::augment_args_for_update)
-    }
-}
-
-impl<T: FromArgMatches> FromArgMatches for DeferredArgs<T> {
-    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<DeferredArgs<T>, clap::Error> {
-        Ok(DeferredArgs(Box::new(T::from_arg_matches(matches)?)))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
-        self.0.update_from_arg_matches(matches)
-    }
-}
-
-/// Builds every command and option in full, for completions and for tests of the grammar.
-pub fn build_grammar() -> clap::Command {
-    let mut grammar = CommandLine::command();
-    grammar.build();
-    grammar
-}
-
-/// Parses the command line and checks that its output files do not conflict. If it prints help or
-/// an error message instead, it returns the exit status as an error.
-pub fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, CommandStatus> {
-    if let Some(argument) = arguments.iter().find(|argument| argument.to_str().is_none()) {
-        // Names of cases, sessions and files are stored as UTF-8.
-        status::print_error(&anyhow::anyhow!(
-            "argument {argument:?} is not valid UTF-8\nhint: rename the file"
-        ));
-        return Err(CommandStatus::FAILED);
-    }
-    let name = arguments.get(1).and_then(|name| name.to_str());
-    let mut grammar = CommandLine::command();
-    if name == Some("as") && arguments.get(2).is_some_and(|tool| !is_option(tool)) {
-        // Everything after the tool's name belongs to the tool, including '-h' and '--version'.
-        grammar = grammar
-            .mut_subcommand("as", |tool| tool.disable_help_flag(true).disable_version_flag(true));
-    }
-    let lists_commands = name.is_none_or(|name| {
-        grammar.find_subcommand(name).is_none() && name != "--version" && name != "-V"
-    });
-    if lists_commands {
-        // The list of commands shows all descriptions, so build all commands.
-        grammar.build();
-    }
-    let parsed = grammar
-        .try_get_matches_from_mut(arguments)
-        .and_then(|matches| Ok((CommandLine::from_arg_matches(&matches)?, matches)));
-    let (line, matches) = parsed.map_err(|error| {
-        let formatted = error.format(&mut grammar);
-        let command = if lists_commands { &grammar } else { typed_command(&grammar) };
-        print_refusal(formatted, command, arguments)
-    })?;
-    options::check_outputs(&grammar, &matches).map_err(|error| {
-        status::print_error(&error);
-        CommandStatus::FAILED
-    })?;
-    Ok(line)
-}
-
-fn is_option(argument: &OsString) -> bool {
-    argument.to_string_lossy().starts_with('-')
-}
-
 /// Returns the innermost command that was typed. Clap has built only typed commands, and only built
 /// commands have a full name.
-fn typed_command(grammar: &Command) -> &Command {
+pub fn typed_command(grammar: &Command) -> &Command {
     let mut command = grammar;
     while let Some(inner) = command.get_subcommands().find(|inner| inner.get_bin_name().is_some()) {
         command = inner;
@@ -183,7 +29,7 @@ fn typed_command(grammar: &Command) -> &Command {
 }
 
 /// Prints the help or the error, and returns the exit status.
-fn print_refusal(
+pub fn print_refusal(
     mut error: clap::Error,
     command: &Command,
     arguments: &[OsString],
@@ -380,13 +226,16 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the completion script.
+/// Prints the completion script of `grammar`, in which every command is built.
 ///
 /// # Errors
 /// Fails if standard output cannot be written to.
-pub fn print_completions(args: &CompletionsArgs) -> anyhow::Result<CommandStatus> {
+pub fn print_completions(
+    args: &CompletionsArgs,
+    grammar: &Command,
+) -> anyhow::Result<CommandStatus> {
     let mut script = Vec::new();
-    let mut completed = visible_command(&build_grammar());
+    let mut completed = visible_command(grammar);
     clap_complete::generate(args.shell, &mut completed, "speedwell", &mut script);
     status::write_stdout(&script)?;
     Ok(CommandStatus::DONE)
@@ -450,12 +299,12 @@ pub struct ManArgs {
     folder: Option<PathBuf>,
 }
 
-/// Prints or writes the manual pages.
+/// Prints or writes the manual pages of `grammar`.
 ///
 /// # Errors
 /// Fails if the folder or standard output cannot be written.
-pub fn write_manual(args: &ManArgs) -> anyhow::Result<CommandStatus> {
-    let mut grammar = CommandLine::command().disable_help_subcommand(true);
+pub fn write_manual(args: &ManArgs, grammar: Command) -> anyhow::Result<CommandStatus> {
+    let mut grammar = grammar.disable_help_subcommand(true);
     grammar.build();
     match &args.folder {
         None => {
@@ -490,7 +339,7 @@ mod tests {
     #[test]
     fn every_option_of_a_short_help_exists() {
         for (name, options) in SHORT_HELP_OPTIONS {
-            let mut command = build_grammar();
+            let mut command = crate::build_grammar();
             for word in name.split(' ') {
                 command = command.find_subcommand(word).unwrap().clone();
             }

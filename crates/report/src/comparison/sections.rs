@@ -1,0 +1,195 @@
+//! Decides which comparisons share a table, and how its rows are named.
+//!
+//! Usually, a table shows one comparison, with a row per case. If all comparisons have the same
+//! single case, one table shows them all, with a row per comparison: per metric of a load test, or
+//! per candidate if several snippets of code are compared.
+
+use crate::case_labels::{CaseLabels, LabelLine};
+use crate::figure::better_direction;
+use crate::table::RowName;
+use speedwell_analysis::{CandidateComparison, CaseComparison};
+use std::sync::Arc;
+
+/// A case in its comparison.
+pub type CaseInComparison<'a> = (&'a CandidateComparison, &'a CaseComparison);
+
+/// Comparisons that share a table; never empty.
+#[derive(Debug)]
+pub struct ComparisonSection<'a> {
+    /// The kind of rows in the section's table.
+    pub rows: SectionRows,
+    /// The section's comparisons. All have the same baseline, unless the rows are pairs.
+    pub comparisons: Vec<&'a CandidateComparison>,
+}
+
+/// The kind of rows in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SectionRows {
+    /// Cases of one comparison.
+    Cases,
+    /// Metrics of a single case.
+    Metrics,
+    /// Candidates in a single case.
+    Candidates,
+    /// Pairs, each with its own baseline, in a single case.
+    Pairs,
+}
+
+/// The rows of a table with their names.
+pub struct NamedRows<'a> {
+    /// The case, or the benchmark, folder or parameters, that all rows share, as text for the
+    /// caption; may be empty.
+    pub shared: String,
+    /// Headings and rows in the order of the table.
+    pub lines: Vec<LabelLine>,
+    /// The case for each index in `lines`.
+    pub cases: Vec<CaseInComparison<'a>>,
+}
+
+/// Groups comparisons into tables, keeping their order.
+pub fn group_sections(comparisons: &[CandidateComparison]) -> Vec<ComparisonSection<'_>> {
+    let mut sections: Vec<ComparisonSection<'_>> = Vec::new();
+    for comparison in comparisons {
+        let joined = sections.last_mut().is_some_and(|section| section.try_join(comparison));
+        if !joined {
+            sections.push(ComparisonSection {
+                rows: SectionRows::Cases,
+                comparisons: vec![comparison],
+            });
+        }
+    }
+    sections
+}
+
+impl<'a> ComparisonSection<'a> {
+    /// Returns the first comparison, for properties that all comparisons share.
+    pub fn first_comparison(&self) -> &'a CandidateComparison {
+        self.comparisons[0]
+    }
+
+    /// Adds `other` if it belongs to the same table. Returns whether it was added.
+    fn try_join(&mut self, other: &'a CandidateComparison) -> bool {
+        let first = self.first_comparison();
+        if single_case(first).is_none() || single_case(first) != single_case(other) {
+            return false;
+        }
+        let rows = match (
+            first.baseline == other.baseline,
+            first.candidate == other.candidate,
+            first.metric == other.metric,
+        ) {
+            (true, true, false) => SectionRows::Metrics,
+            (true, false, true) if self.rows != SectionRows::Pairs => SectionRows::Candidates,
+            (_, _, true) => SectionRows::Pairs,
+            _ => return false,
+        };
+        // Candidates of one baseline become pairs once there is another baseline.
+        let widens = (self.rows, rows) == (SectionRows::Candidates, SectionRows::Pairs);
+        if self.comparisons.len() > 1 && rows != self.rows && !widens {
+            return false;
+        }
+        self.rows = rows;
+        self.comparisons.push(other);
+        true
+    }
+
+    /// Returns the section's title. `all` are the comparisons of all sections: the title names only
+    /// what differs between them.
+    pub fn section_title(&self, all: &[CandidateComparison]) -> String {
+        let first = self.first_comparison();
+        if self.rows == SectionRows::Pairs {
+            return first.metric.name.clone();
+        }
+        let sides = match self.rows {
+            SectionRows::Candidates => format!("all against {}", first.baseline),
+            _ => format!("{} against {}", first.candidate, first.baseline),
+        };
+        let several_sides = all.iter().any(|other| other.candidate != first.candidate);
+        let several_metrics = all.iter().any(|other| other.metric != first.metric);
+        match (several_sides, several_metrics && self.rows != SectionRows::Metrics) {
+            (true, true) => format!("{}: {sides}", first.metric.name),
+            (false, true) => first.metric.name.clone(),
+            _ => sides,
+        }
+    }
+
+    /// Returns the prefix that distinguishes one comparison of this section in a sentence.
+    pub fn sentence_prefix(&self, comparison: &CandidateComparison) -> String {
+        match self.rows {
+            SectionRows::Metrics => format!("{}: ", comparison.metric.name),
+            SectionRows::Cases | SectionRows::Candidates | SectionRows::Pairs => String::new(),
+        }
+    }
+
+    /// Heading of the column of names.
+    pub fn names_header(&self) -> &'static str {
+        match self.rows {
+            SectionRows::Cases => "case",
+            SectionRows::Metrics => "metric",
+            SectionRows::Candidates => "candidate",
+            SectionRows::Pairs => "candidate against baseline",
+        }
+    }
+
+    /// Heading of the baseline's column.
+    pub fn baseline_header(&self) -> &str {
+        match self.rows {
+            SectionRows::Pairs => "baseline",
+            _ => &self.first_comparison().baseline,
+        }
+    }
+
+    /// Heading of the candidates' column.
+    pub fn candidate_header(&self) -> &str {
+        match self.rows {
+            SectionRows::Candidates | SectionRows::Pairs => "candidate",
+            SectionRows::Cases | SectionRows::Metrics => &self.first_comparison().candidate,
+        }
+    }
+
+    /// The rows and their names.
+    pub fn named_rows(&self) -> NamedRows<'a> {
+        let rows = |comparison: &&'a CandidateComparison| {
+            let comparison = *comparison;
+            comparison.rows.iter().map(move |row| (comparison, row))
+        };
+        let compared_cases: Vec<CaseInComparison<'a>> =
+            self.comparisons.iter().flat_map(rows).collect();
+        if self.rows == SectionRows::Cases {
+            let cases: Vec<_> =
+                compared_cases.iter().map(|(_, row)| Arc::clone(&row.case)).collect();
+            let labels = CaseLabels::new(&cases);
+            return NamedRows { shared: labels.shared, lines: labels.lines, cases: compared_cases };
+        }
+        let line = |(index, (comparison, _)): (usize, &CaseInComparison<'a>)| {
+            let name = match self.rows {
+                SectionRows::Metrics => metric_name(comparison),
+                SectionRows::Cases | SectionRows::Candidates => {
+                    RowName::plain(comparison.candidate.as_str())
+                }
+                SectionRows::Pairs => RowName {
+                    full: format!("{} against {}", comparison.candidate, comparison.baseline),
+                    short: format!("{} / {}", comparison.candidate, comparison.baseline),
+                },
+            };
+            LabelLine::Case { index, name }
+        };
+        let lines = compared_cases.iter().enumerate().map(line).collect();
+        NamedRows { shared: compared_cases[0].1.case.id(), lines, cases: compared_cases }
+    }
+}
+
+fn single_case(comparison: &CandidateComparison) -> Option<String> {
+    match &comparison.rows[..] {
+        [only] => Some(only.case.id()),
+        _ => None,
+    }
+}
+
+fn metric_name(comparison: &CandidateComparison) -> RowName {
+    let metric = &comparison.metric;
+    RowName {
+        full: format!("{} ({})", metric.name, better_direction(metric.better)),
+        short: metric.name.clone(),
+    }
+}
