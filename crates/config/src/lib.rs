@@ -43,6 +43,11 @@ impl LazyDefinition {
         LazyDefinition { source, experiment: OnceLock::new() }
     }
 
+    /// Creates a definition from a file that has been parsed already.
+    pub fn from_parsed(source: DefinitionFile, experiment: Experiment) -> LazyDefinition {
+        LazyDefinition { source, experiment: OnceLock::from(Ok(experiment)) }
+    }
+
     /// Returns its text and path.
     pub fn source(&self) -> &DefinitionFile {
         &self.source

@@ -9,18 +9,20 @@ use regex::Regex;
 use speedwell_adapters::discover::{self, BenchmarkSelection};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{BenchmarkJob, KnownAdapters, SourceKind};
+use speedwell_config::LazyDefinition;
 use speedwell_config::experiment::{
     BenchmarkGroup, Experiment, ExperimentRequirement, RequirementKind, repeated_variant,
     repetition_of,
 };
 use speedwell_model::assignment::{LoadWarmup, RunAssignment, ServerLoad, TargetWork};
 use speedwell_model::{
-    Case, DefinitionFile, ParameterValue, RunCount, RunOrder, SamplingOptions, SessionEvent,
-    StoppingDesign, Variant, as_milliseconds,
+    Case, ParameterValue, RunCount, RunOrder, SamplingOptions, SessionEvent, StoppingDesign,
+    Variant, as_milliseconds,
 };
 use std::cmp::Ordering;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Reads and plans an experiment.
@@ -38,13 +40,11 @@ pub fn plan_experiment(
         file.display()
     );
     let mut selection = request.selection.clone();
-    let target = file.to_string_lossy().into_owned();
     let directory = std::env::current_dir()?;
-    let sources =
-        discover::find_sources(&target, &directory, &KnownAdapters::new(&[], &directory)?)?;
-    let mut definition =
-        DefinitionFile { set: selection.sets.clone(), ..sources[0].definition()?.source().clone() };
-    let experiment = Experiment::parse(&definition)?;
+    let file = std::fs::canonicalize(file)
+        .with_context(|| format!("cannot resolve the path '{}'", file.display()))?;
+    let mut definition = speedwell_config::read_source(&file, &selection.sets)?;
+    let mut experiment = Experiment::parse(&definition)?;
     let mut machine_lease = None;
     // Nothing has to be installed to list the cases.
     if !request.plan.execution.list {
@@ -53,19 +53,24 @@ pub fn plan_experiment(
             let place_roles = request.place_roles.context("this command cannot use a fleet")?;
             let (placement, lease) = place_roles(roles_on_machines, &experiment.root, listener)?;
             definition.placement = Some(Box::new(placement));
+            experiment.placement.clone_from(&definition.placement);
             machine_lease = Some(lease);
         }
     }
-    divide_values(&experiment, &mut selection);
-    let variants = build_variants(&experiment, request)?;
+    let definition = Arc::new(LazyDefinition::from_parsed(definition, experiment));
+    let experiment = definition.experiment()?;
+    let adapters = KnownAdapters::new(&[], &directory)?;
+    let sources = discover::experiment_sources(&definition, &directory, &adapters)?;
+    divide_values(experiment, &mut selection);
+    let variants = build_variants(experiment, request)?;
     let mut suite = discover::discover_benchmarks(sources, &selection, &variants[0], &|_| ())?;
-    suite.warnings.extend(shared_processors_warning(&experiment));
+    suite.warnings.extend(shared_processors_warning(experiment));
     let mut plan = request.plan.build_plan(variants, &suite);
-    plan.design.experiment = Some(definition);
+    plan.design.experiment = Some(definition.source().clone());
     // In an experiment, the processor counts instructions as one metric among others, so no
     // separate tool counts them.
     plan.design.counting = None;
-    apply_file_plan(&experiment, &request.plan, &mut plan);
+    apply_file_plan(experiment, &request.plan, &mut plan);
     Ok(PreparedPlan { held: machine_lease, ..PreparedPlan::new(plan, suite) })
 }
 

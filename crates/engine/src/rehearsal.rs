@@ -63,7 +63,7 @@ pub fn rehearse_plan(
     }
     if let Some(experiment) = plan.experiment()? {
         // The requirements of the experiment were checked when it was planned.
-        return check_defined_metrics(&[&experiment], settings);
+        return check_defined_metrics(&[&*experiment], settings);
     }
     rehearse_snippets(plan)?;
     for (index, variant) in plan.variants.iter().enumerate() {
@@ -254,7 +254,7 @@ fn rehearse_job(plan: &SessionPlan, job: usize, variant: usize) -> RehearsalResu
         repeated: 0,
         build: None,
     };
-    let mut context = run_context(plan, &slot, plan.pin.as_ref(), None);
+    let mut context = run_context(plan, &slot, plan.pin.as_ref());
     (context.samples, context.is_series, context.counting) = (SHORTEST, false, None);
     let attempt = perform_slot(plan, &slot, &context);
     let mut rehearsal = RehearsalResult { failure: attempt.failure, ..RehearsalResult::default() };

@@ -66,8 +66,7 @@ pub fn record_profiles(
                 work_baseline(&wanted_profiles_of_session, &wanted.case),
             ),
         };
-        let recording =
-            record_case(plan, &experiment, wanted, variant, &profile_request, &mut progress)?;
+        let recording = record_case(plan, wanted, variant, &profile_request, &mut progress)?;
         if recording.is_none() && is_interrupt_requested() {
             session_end = SessionEnd::Interrupted;
             break;
@@ -138,7 +137,6 @@ fn work_baseline<'a>(wanted: &'a [WantedProfile], case: &Case) -> &'a str {
 /// interrupts.
 fn record_case(
     plan: &SessionPlan,
-    experiment: &Experiment,
     wanted: &WantedProfile,
     variant: &str,
     request: &ProfileRequest,
@@ -160,7 +158,6 @@ fn record_case(
     let context = RunContext {
         program: own_program(),
         seed: slot.seed(plan.design.seed),
-        experiment: Some(experiment),
         ..plan.run_context(job, variant, slot.index)
     };
     let profile = adapters::record_profile(job, &context, request);

@@ -14,8 +14,8 @@ use speedwell_adapters::{self as adapters, BenchmarkJob, SourceKind};
 use speedwell_analysis::layout_spreads;
 use speedwell_engine::execution::{ExecuteOptions, execute};
 use speedwell_engine::{
-    AnalysisStoppingRule, EventListener, MeasuredSession, PreparedPlan, SessionRequest, check_plan,
-    prepare_measurement, session_header, suggest_runs_per_build,
+    AnalysisStoppingRule, EventListener, MeasuredSession, PreparedPlan, SessionRequest,
+    attach_definitions, check_plan, prepare_measurement, session_header, suggest_runs_per_build,
 };
 use speedwell_machine::process;
 use speedwell_machine::process::InterruptedEarly;
@@ -234,7 +234,10 @@ pub fn execute_session(
         // Acquire the machines only here: `resume_recording` has made sure that no other process
         // measures this session.
         let machines = roles::reacquire_machines(placement, listener);
-        reacquired = machines.map(|machines| lease = Some(Box::new(machines)));
+        reacquired = machines.and_then(|machines| {
+            lease = Some(Box::new(machines));
+            attach_definitions(&mut plan)
+        });
     }
     let ended = reacquired
         .and_then(|()| execute(&plan, options, &mut stopping_rule, &mut [&mut recorder, listener]));

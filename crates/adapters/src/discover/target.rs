@@ -66,7 +66,10 @@ pub fn find_sources(
         .with_context(|| format!("cannot resolve the path '{}'", path.display()))?;
     let found = if path.is_file() {
         match definition_form(&path) {
-            Some(DefinitionForm::Experiment) => return experiment_sources(&path, context),
+            Some(DefinitionForm::Experiment) => {
+                let definition = LazyDefinition::new(speedwell_config::read_source(&path, &[])?);
+                return experiment_sources(&Arc::new(definition), cwd, adapters);
+            }
             Some(DefinitionForm::Suites) => return Ok(Vec::new()),
             _ => {}
         }
@@ -381,14 +384,18 @@ fn definition_source(file: &Path) -> anyhow::Result<BenchmarkSource> {
 /// Returns the sources of an experiment: the definition file itself, for its servers and commands,
 /// and the benchmark files that its groups list. The experiment's own name is read later, when the
 /// experiment is described.
-fn experiment_sources(
-    file: &Path,
-    context: TargetContext<'_>,
+///
+/// # Errors
+/// Fails if a benchmark file does not exist, or has no benchmarks.
+pub fn experiment_sources(
+    definition: &Arc<LazyDefinition>,
+    cwd: &Path,
+    adapters: &KnownAdapters,
 ) -> anyhow::Result<Vec<BenchmarkSource>> {
+    let file = definition.source().file.as_path();
     let folder = file.parent().unwrap_or(Path::new("/"));
     let stem = file.file_stem().unwrap_or_default();
-    let definition = Arc::new(LazyDefinition::new(speedwell_config::read_source(file, &[])?));
-    // Ignore errors here: they are reported when the file is read with the user's values.
+    // Ignore errors here: they are reported when the experiment is described.
     let experiment = definition.experiment();
     let mut found = vec![BenchmarkSource {
         name: stem.to_string_lossy().into_owned(),
@@ -398,7 +405,7 @@ fn experiment_sources(
     for benchmark in
         experiment.iter().flat_map(|experiment| &experiment.groups).flat_map(|group| &group.files)
     {
-        found.extend(find_sources(&benchmark.to_string_lossy(), context.cwd, context.adapters)?);
+        found.extend(find_sources(&benchmark.to_string_lossy(), cwd, adapters)?);
     }
     Ok(found)
 }

@@ -91,21 +91,21 @@ impl LanguageHarness for ExperimentHarness {
     }
 }
 
-/// Evaluates the definition file with the user's values. A load file may be measured together with
-/// other benchmarks, for which some of the values may be meant. For a load file, values of
-/// undeclared parameters are therefore ignored.
+/// Returns the experiment with the user's values. The file of an experiment was read with them. A
+/// load file may be measured together with other benchmarks, for which some of the values may be
+/// meant. For a load file, values of undeclared parameters are therefore ignored.
 fn read_experiment<'a>(
     definition: &'a LazyDefinition,
     request: &DescribeRequest,
 ) -> anyhow::Result<Cow<'a, Experiment>> {
-    let mut values = request.sets.clone();
-    if request.source.kind == SourceKind::Load {
-        let plain = definition.experiment()?;
-        let parameters: Vec<&String> =
-            plain.groups.iter().flat_map(|group| &group.parameters).map(|(name, _)| name).collect();
-        values.retain(|(name, _)| parameters.contains(&name));
+    let plain = definition.experiment()?;
+    if request.source.kind == SourceKind::Experiment {
+        return Ok(Cow::Borrowed(plain));
     }
-    definition.experiment_with(values)
+    let parameters = plain.groups.iter().flat_map(|group| &group.parameters);
+    let is_declared =
+        |(name, _): &&(String, String)| parameters.clone().any(|(declared, _)| declared == name);
+    definition.experiment_with(request.sets.iter().filter(is_declared).cloned().collect())
 }
 
 /// Work of one run.
@@ -118,10 +118,7 @@ struct AssignedRun {
 }
 
 fn resolve_assignment(job: &BenchmarkJob, setting: &RunContext<'_>) -> anyhow::Result<AssignedRun> {
-    let experiment = match setting.experiment {
-        Some(experiment) => experiment,
-        None => job.source.definition()?.experiment()?,
-    };
+    let experiment = job.source.definition()?.experiment()?;
     let case = job.case.as_ref().context("the case is not known")?;
     let group = experiment
         .group_of(case)
