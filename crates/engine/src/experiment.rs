@@ -10,11 +10,9 @@ use speedwell_adapters::discover::{self, BenchmarkSelection};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{BenchmarkJob, KnownAdapters, SourceKind};
 use speedwell_config::LazyDefinition;
-use speedwell_config::experiment::{
-    BenchmarkGroup, Experiment, ExperimentRequirement, RequirementKind, repeated_variant,
-    repetition_of,
-};
+use speedwell_config::experiment::{Experiment, ExperimentRequirement, RequirementKind};
 use speedwell_model::assignment::{LoadWarmup, RunAssignment, ServerLoad, TargetWork};
+use speedwell_model::experiment::{BenchmarkGroup, repeated_variant, repetition_of};
 use speedwell_model::{
     Case, ParameterValue, RunCount, RunOrder, SamplingOptions, SessionEvent, StoppingDesign,
     Variant, as_milliseconds,
@@ -53,7 +51,7 @@ pub fn plan_experiment(
             let place_roles = request.place_roles.context("this command cannot use a fleet")?;
             let (placement, lease) = place_roles(roles_on_machines, &experiment.root, listener)?;
             definition.placement = Some(Box::new(placement));
-            experiment.placement.clone_from(&definition.placement);
+            experiment.design.placement.clone_from(&definition.placement);
             machine_lease = Some(lease);
         }
     }

@@ -14,8 +14,9 @@ use speedwell_adapters::snippet::sh;
 use speedwell_adapters::{BenchmarkJob, BenchmarkSource, SourceKind};
 use speedwell_analysis::{AnalysisSettings, check_metrics};
 use speedwell_config::LazyDefinition;
-use speedwell_config::experiment::{BenchmarkGroup, Experiment};
+use speedwell_config::experiment::Experiment;
 use speedwell_machine::process::{check_interrupted, resolve_program};
+use speedwell_model::experiment::BenchmarkGroup;
 use speedwell_model::{
     ComparedClock, FailureCause, RunOrder, SampleDivision, SampleLength, SessionPurpose,
     SnippetLanguage, StepFailure, Variant,

@@ -9,7 +9,8 @@ use anyhow::Context;
 use speedwell_analysis::experiment::analyze_experiment;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, warmup};
 use speedwell_compat::erlperf;
-use speedwell_config::experiment::{Experiment, ReportOutput as Wanted};
+use speedwell_config::experiment::Experiment;
+use speedwell_model::experiment::{ExperimentDesign, ReportOutput as Wanted};
 use speedwell_model::{DefinitionFile, Session, SteadyRule};
 use speedwell_report::session::report_requested;
 use speedwell_report::{self as report, OutputOptions};
@@ -53,8 +54,8 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
         return Ok(gate.exit_status());
     }
     let output = task.output.report_settings();
-    let mut document =
-        report_requested(session, &findings, &task.study.study_choice(), settings, &output)?;
+    let study = task.study.study_choice();
+    let mut document = report_requested((session, None), &findings, &study, settings, &output)?;
     document.append_document(report::report_measurement_details(&[(None, session)], &findings));
     let status = gate.print_report(document, &task.output)?;
     if let Some(hint) = analysis::pairs_hint(session, &findings, settings) {
@@ -179,7 +180,7 @@ fn report_experiment(
 
 /// Returns the declared output files, named after the experiment and in the current folder. A
 /// Markdown report has its charts in a separate file.
-fn declared_files(experiment: &Experiment, has_charts: bool) -> Vec<PathBuf> {
+fn declared_files(experiment: &ExperimentDesign, has_charts: bool) -> Vec<PathBuf> {
     let formats = experiment.outputs.iter().flat_map(|output| match output {
         Wanted::Report(formats) => formats.as_slice(),
         _ => &[],

@@ -22,12 +22,13 @@ use crate::wire::EventLog;
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult, own_program};
 use anyhow::{Context, anyhow, bail};
 use speedwell_config::LazyDefinition;
-use speedwell_config::experiment::{Experiment, GroupKind, repeated_variant};
+use speedwell_config::experiment::Experiment;
 use speedwell_machine::process::{
     ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec, is_interrupt_requested, run_child,
 };
 use speedwell_machine::worker::WORKER_COMMAND;
 use speedwell_model::assignment::{self, LoadWarmup, ProfilingOptions, RunAssignment, TargetWork};
+use speedwell_model::experiment::{GroupKind, repeated_variant};
 use speedwell_model::load::spec::LoadClient;
 use speedwell_model::stage_report::{StageFailure, StageReport};
 use speedwell_model::{FailureCause, ProfileOutcome, Sample, StackProfile, quote};
@@ -57,13 +58,13 @@ impl LanguageHarness for ExperimentHarness {
             }
         };
         let mut description = BenchmarkDescription::default();
-        for (group, cases) in experiment.group_cases() {
+        for group in &experiment.groups {
             let parameters = group.parameters.iter().map(|(name, values)| DeclaredParameter {
                 name: name.clone(),
                 values: values.clone(),
             });
             description.parameters.extend(parameters);
-            let jobs = cases.iter().map(|case| request.job_for_case(case.clone()));
+            let jobs = group.cases.iter().map(|case| request.job_for_case(case.clone()));
             description.jobs.extend(jobs);
         }
         let params = experiment.params.iter().map(|(name, value)| DeclaredParameter {

@@ -10,8 +10,8 @@
 //! the error rate of one part (intersection-union test, Berger 1982). A conjunction fails if any
 //! part fails, so for the answer no, each of k parts gets 1/k of the error rate (Bonferroni).
 
-use speedwell_config::experiment::{Experiment, ReportClaim, SelectedCase};
-use speedwell_config::expression::{BinaryOperator, ClaimExpression, MetricTerm};
+use speedwell_model::experiment::{ExperimentDesign, ReportClaim, SelectedCase};
+use speedwell_model::expression::{BinaryOperator, ClaimExpression, MetricTerm};
 use speedwell_model::load::run::LoadRun;
 use speedwell_model::{IntervalEstimate, Run, Session, median};
 use speedwell_stats::interval::mean_t;
@@ -69,7 +69,7 @@ pub struct ClaimComparison {
 /// Judges all claims.
 pub fn check_claims(
     session: &Session,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
     confidence: f64,
 ) -> Vec<ClaimFound> {
     let checker = ClaimChecker { session, experiment, confidence };
@@ -78,7 +78,7 @@ pub fn check_claims(
 
 struct ClaimChecker<'a> {
     session: &'a Session,
-    experiment: &'a Experiment,
+    experiment: &'a ExperimentDesign,
     confidence: f64,
 }
 

@@ -8,10 +8,9 @@
 //! command or is already running. The result is the [`LoadSpec`] that `speedwell load` executes.
 //! Start at [`resolve_benchmark`].
 
-use super::group::{BenchmarkGroup, FileContext, SeedSource};
+use super::group::{FileContext, GroupSource};
 use super::load::{ClientName, DEFAULT_CONCURRENCY, InlineBody, LoadKeys, StatusRange};
 use super::parameters::{ValueTable, combine_cases, group_parameters, reserved_name_error};
-use super::target::GroupKind;
 use crate::file_part::{FilePart, NodeContent, NodeTable, TreeNode};
 use crate::value::{
     DeferredValue, DurationValue, NumberValue, OneOrMany, PlainValue, PositiveCount, WholeNumber,
@@ -22,6 +21,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use speedwell_model::ParameterValue;
+use speedwell_model::experiment::{BenchmarkGroup, GroupKind, SeedSource};
 use speedwell_model::load::spec::LoadSpec;
 use std::path::Path;
 
@@ -104,7 +104,10 @@ struct ExpectKeys {
 }
 
 /// Converts the benchmark at `part` to a group.
-pub fn resolve_benchmark(part: &FilePart, file: &FileContext) -> Result<BenchmarkGroup> {
+pub fn resolve_benchmark(
+    part: &FilePart,
+    file: &FileContext,
+) -> Result<(BenchmarkGroup, GroupSource)> {
     let keys: BenchmarkKeys = part.read_part()?;
     if keys.kind.is_none() {
         return Err(part.missing_key("kind", "kind = \"load\""));
@@ -113,12 +116,19 @@ pub fn resolve_benchmark(part: &FilePart, file: &FileContext) -> Result<Benchmar
     let (declared, sections) = rewrite_keys(keys, part)?;
     let parameters = group_parameters(&declared, part, file.known, file.settings)?;
     let benchmark = format!("{}/{name}", file.experiment);
-    Ok(BenchmarkGroup {
+    let group = BenchmarkGroup {
+        name: name.to_owned(),
+        kind: GroupKind::Load,
         cases: combine_cases(&[], part, &benchmark, &parameters, file.settings)?,
         parameters,
-        sections,
-        ..BenchmarkGroup::new(name, GroupKind::Load, SeedSource::PerRun, part)
-    })
+        expected_loads: Vec::new(),
+        metrics: Vec::new(),
+        target_metrics: Vec::new(),
+        also: Vec::new(),
+        seed: SeedSource::PerRun,
+        files: Vec::new(),
+    };
+    Ok((group, GroupSource::of_sections(part, sections)))
 }
 
 /// Returns the parameters of the group, the declared ones first, and the table of its load. In this

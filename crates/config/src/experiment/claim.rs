@@ -5,13 +5,9 @@
 //! A claim over several cases is evaluated case by case. A term whose filter selects a single case
 //! has the same value in every evaluation.
 
-use super::group::BenchmarkGroup;
 use super::plan::check_variant;
-use super::target::GroupKind;
-use super::variant::{self, ExperimentVariant};
-use crate::expression::{
-    self, CaseFilter, ChangeGate, ClaimExpression, ExpressionError, MetricTerm, QuantityUnit,
-};
+use super::variant;
+use crate::expression::{self, ExpressionError};
 use crate::file_part::{FilePart, nearest_hint};
 use crate::reader;
 use crate::value::{OneOrMany, ShareValue, checked, choice_name};
@@ -19,21 +15,15 @@ use anyhow::Result;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use speedwell_model::assignment::ProfilingTool;
+use speedwell_model::experiment::{
+    BenchmarkGroup, ComparePlan, ExperimentVariant, GroupKind, ProfileCondition, ProfilePlan,
+    ReportClaim, SelectedCase,
+};
+use speedwell_model::expression::{
+    CaseFilter, ChangeGate, ClaimExpression, MetricTerm, QuantityUnit,
+};
 use speedwell_model::{Case, ParameterValue, Verdict};
-
-/// A claim.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReportClaim {
-    /// Sentence for the report.
-    pub say: String,
-    /// Condition under which the claim holds.
-    pub expression: ClaimExpression,
-    /// Text of the expression in the file.
-    pub text: String,
-    /// One row for every evaluation of the claim. A row holds one case for each of the
-    /// [`ClaimExpression::terms`].
-    pub rows: Vec<Vec<SelectedCase>>,
-}
 
 /// A statement in the report; the data must support it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -57,7 +47,7 @@ pub fn resolve_claims(
     let resolve = |(keys, part): (&ClaimKeys, &FilePart)| {
         let text = keys.expr.clone();
         let to_error = |error: ExpressionError| part.error_at_key("expr", error);
-        let expression = ClaimExpression::parse_claim(&text).map_err(to_error)?;
+        let expression = expression::parse_claim(&text).map_err(to_error)?;
         check_names(&expression, &text, params).map_err(to_error)?;
         Ok(ReportClaim {
             say: keys.say.clone().unwrap_or_else(|| text.clone()),
@@ -165,16 +155,6 @@ fn differing_cases_error(text: &str, term: &MetricTerm) -> ExpressionError {
 }
 
 // Selects cases by metric and filter.
-
-/// The position of a case in an experiment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SelectedCase {
-    /// Position of the group.
-    pub group: usize,
-    /// Position of the case in its group; `None` for benchmark files, whose cases are unknown until
-    /// their harness lists them.
-    pub case: Option<usize>,
-}
 
 /// Error: an expression contains a name that selects nothing.
 #[derive(Debug)]
@@ -287,56 +267,6 @@ fn check_values(
 
 /// Default confidence of intervals, as in `speedwell compare`.
 const DEFAULT_CONFIDENCE: f64 = 0.95;
-
-/// How variants are compared.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ComparePlan {
-    /// Reference; by default the first variant.
-    pub baseline: String,
-    /// Variants compared with the baseline, in order.
-    pub candidates: Vec<String>,
-    /// Further pairs (baseline, candidate) to compare. If the file lists pairs but no candidates,
-    /// only these pairs are compared.
-    pub pairs: Vec<(String, String)>,
-    /// Test: `rank`, `welch`, `mann-whitney` or `bootstrap`.
-    pub method: Option<String>,
-    /// Confidence of intervals, as a fraction such as 0.95.
-    pub confidence: f64,
-    /// Smallest relevant change, as a fraction such as 0.02.
-    pub threshold: Option<f64>,
-    /// Limits on the change of a candidate, each with the name of the group to which it applies.
-    /// `None` instead of a name stands for all groups that have the metric of the limit.
-    pub gates: Vec<(Option<String>, ChangeGate)>,
-}
-
-impl ComparePlan {
-    /// Returns the same comparison with another baseline. The candidates are the other variants of
-    /// this comparison, or all other `variants` if it lists none.
-    pub fn with_baseline(&self, baseline: &str, variants: &[ExperimentVariant]) -> ComparePlan {
-        let listed = |name: &String| {
-            self.candidates.is_empty() || self.candidates.contains(name) || *name == self.baseline
-        };
-        let others = variants.iter().map(|variant| variant.name.clone());
-        ComparePlan {
-            baseline: baseline.to_owned(),
-            candidates: others.filter(|name| name != baseline && listed(name)).collect(),
-            ..self.clone()
-        }
-    }
-
-    /// Returns all pairs of baseline and candidate.
-    pub fn all_pairs(&self) -> Vec<(String, String)> {
-        let with_baseline =
-            self.candidates.iter().map(|name| (self.baseline.clone(), name.clone()));
-        let mut pairs: Vec<(String, String)> = with_baseline.collect();
-        for pair in &self.pairs {
-            if !pairs.contains(pair) {
-                pairs.push(pair.clone());
-            }
-        }
-        pairs
-    }
-}
 
 /// How variants are compared, and how much worse a candidate may be.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -481,7 +411,7 @@ fn parse_gates(
     groups: &[BenchmarkGroup],
     group: Option<&BenchmarkGroup>,
 ) -> Result<Vec<(Option<String>, ChangeGate)>> {
-    let gates = ChangeGate::parse(text).map_err(|error| part.error_at_key(key, error))?;
+    let gates = expression::parse_gates(text).map_err(|error| part.error_at_key(key, error))?;
     let mut found = Vec::new();
     for gate in gates {
         let applicable: Vec<&BenchmarkGroup> = match group {
@@ -506,41 +436,10 @@ const VERDICT_NAMES: [(&str, Verdict); 4] = [
     ("unclear", Verdict::Unclear),
 ];
 
-/// How profiles are taken.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ProfilePlan {
-    /// Cases to profile.
-    pub when: ProfileCondition,
-    /// Profiler.
-    pub tool: ProfilerChoice,
-    /// Whether to ignore samples taken during the warm-up.
-    pub after_warmup: bool,
-    /// Variants whose profiles are compared.
-    pub pairs: Vec<(String, String)>,
-}
-
-/// Which cases are profiled.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ProfileCondition {
-    /// All cases.
-    Always,
-    /// No cases.
-    Never,
-    /// Cases with or without this verdict.
-    Verdict {
-        /// Verdict to compare with.
-        verdict: Verdict,
-        /// True if the verdict must match, false if it must differ.
-        equal: bool,
-    },
-    /// Cases that one of the filters selects.
-    Cases(Vec<CaseFilter>),
-}
-
 /// Profiler.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum ProfilerChoice {
+enum ProfilerChoice {
     /// The best one available.
     #[default]
     Auto,
@@ -611,7 +510,12 @@ pub fn resolve_profile(
     };
     Ok(Some(ProfilePlan {
         when,
-        tool: keys.tool,
+        tool: match keys.tool {
+            ProfilerChoice::Auto => Some(ProfilingTool::Auto),
+            ProfilerChoice::Perf => Some(ProfilingTool::Perf),
+            ProfilerChoice::CpuProf => Some(ProfilingTool::V8),
+            ProfilerChoice::None => None,
+        },
         after_warmup: keys.window != Some(ProfileWindow::All),
         pairs,
     }))

@@ -1,8 +1,6 @@
-//! Defines the metrics that every group of a kind has, and reads the metrics that a target reports
-//! itself (`[group.metric.NAME]`). `group.rs` decides which metrics a group reports.
+//! Reads the metrics that a target reports itself (`[group.metric.NAME]`). `group.rs` decides which
+//! metrics a group reports.
 
-use super::target::GroupKind;
-use crate::expression::QuantityUnit;
 use crate::file_part::FilePart;
 use crate::reader::unknown_name;
 use crate::value::{RegexPattern, checked, or_placeholder};
@@ -12,120 +10,8 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use speedwell_model::assignment::{MetricSource, TargetMetric};
+use speedwell_model::expression::QuantityUnit;
 use speedwell_model::{Metric, MetricDirection};
-
-/// Metrics of a server under load.
-const SERVER_METRICS: [(&str, &str, MetricDirection); 13] = [
-    ("throughput", "1/s", MetricDirection::Higher),
-    ("bytes_per_second", "B/s", MetricDirection::Higher),
-    ("bytes_per_response", "B", MetricDirection::Lower),
-    ("cpu_per_request", "ns", MetricDirection::Lower),
-    ("cpu_cores", "1", MetricDirection::Lower),
-    ("instructions_per_request", "1", MetricDirection::Lower),
-    ("max_rss", "B", MetricDirection::Lower),
-    ("server_ready", "ns", MetricDirection::Lower),
-    ("server_exit", "ns", MetricDirection::Lower),
-    ("effective_concurrency", "1", MetricDirection::Higher),
-    ("requests_per_connection_min", "1", MetricDirection::Higher),
-    ("requests_per_connection_max", "1", MetricDirection::Lower),
-    ("cpu_time", "ns", MetricDirection::Lower),
-];
-
-/// Metrics of a load in the short form, `[benchmark.NAME]`.
-const LOAD_METRICS: [&str; 4] =
-    ["throughput", "bytes_per_second", "cpu_per_request", "server_ready"];
-
-/// Metrics of a command.
-const COMMAND_METRICS: [(&str, &str, MetricDirection); 3] = [
-    ("wall_time", "ns", MetricDirection::Lower),
-    ("cpu_time", "ns", MetricDirection::Lower),
-    ("max_rss", "B", MetricDirection::Lower),
-];
-
-/// Possible values of `also`: counters of the operating system. Not every machine has all of these
-/// counters.
-pub const ALSO_METRICS: [(&str, &str); 16] = [
-    ("cpu_time", "ns"),
-    ("max_rss", "B"),
-    ("instructions", "1"),
-    ("instructions:u", "1"),
-    ("cycles", "1"),
-    ("cycles:u", "1"),
-    ("branches", "1"),
-    ("branches:u", "1"),
-    ("branch-misses", "1"),
-    ("branch-misses:u", "1"),
-    ("cache-references", "1"),
-    ("cache-misses", "1"),
-    ("task-clock", "ns"),
-    ("page-faults", "1"),
-    ("context-switches", "1"),
-    ("cpu-migrations", "1"),
-];
-
-/// Returns the name, unit and direction of each metric of a kind.
-fn kind_metrics(
-    kind: GroupKind,
-) -> impl Iterator<Item = (&'static str, &'static str, MetricDirection)> {
-    let table: &[(&str, &str, MetricDirection)] = match kind {
-        GroupKind::Server | GroupKind::Load => &SERVER_METRICS,
-        GroupKind::Command => &COMMAND_METRICS,
-        GroupKind::Function => &[],
-    };
-    let is_reported = move |name: &str| kind != GroupKind::Load || LOAD_METRICS.contains(&name);
-    table.iter().copied().filter(move |(name, ..)| is_reported(name))
-}
-
-fn is_loaded(kind: GroupKind) -> bool {
-    matches!(kind, GroupKind::Server | GroupKind::Load)
-}
-
-/// Returns the metric with that name, if every group of the kind has it.
-pub fn find_metric(kind: GroupKind, name: &str) -> Option<Metric> {
-    let listed = kind_metrics(kind).find(|(listed_name, ..)| *listed_name == name);
-    let latency =
-        || (is_loaded(kind) && is_latency(name)).then_some(("ns", MetricDirection::Lower));
-    let (unit, better) = listed.map(|(_, unit, better)| (unit, better)).or_else(latency)?;
-    Some(Metric::new(name, unit, better))
-}
-
-/// Returns the name under which runs store a metric: without `:u`, and `latency_max` for the
-/// highest percentile of a load.
-pub fn stored_name(kind: GroupKind, name: &str) -> &str {
-    match name.strip_suffix(":u").unwrap_or(name) {
-        "latency_p100" if is_loaded(kind) => "latency_max",
-        plain => plain,
-    }
-}
-
-/// Returns the metric that `also` requests by that name.
-pub fn also_metric(name: &str) -> Option<Metric> {
-    let (_, unit) = ALSO_METRICS.iter().find(|(other, _)| *other == name)?;
-    Some(Metric::new(name, *unit, MetricDirection::Lower))
-}
-
-/// Whether the metric is a latency: `latency_mean`, `latency_min`, `latency_max`, or a percentile
-/// such as `latency_p50` or `latency_p99_9`.
-fn is_latency(name: &str) -> bool {
-    let Some(statistic) = name.strip_prefix("latency_") else {
-        return false;
-    };
-    let percentile = statistic.strip_prefix('p').and_then(|text| {
-        let is_number = text.starts_with(|c: char| c.is_ascii_digit());
-        text.replace('_', ".").parse::<f64>().ok().filter(|_| is_number)
-    });
-    ["mean", "min", "max"].contains(&statistic)
-        || percentile.is_some_and(|p| (0.0..=100.0).contains(&p))
-}
-
-/// Returns the metric names that a hint suggests for groups of this kind.
-pub fn metric_names(kind: GroupKind) -> Vec<String> {
-    let latencies = ["mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "max"]
-        .into_iter()
-        .filter(|_| is_loaded(kind))
-        .map(|statistic| format!("latency_{statistic}"));
-    kind_metrics(kind).map(|(name, ..)| name.to_owned()).chain(latencies).collect()
-}
 
 /// A metric that the target reports itself, from one of `regex`, `json`, or `from` and `to`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -247,24 +133,5 @@ fn figure_origin(keys: MetricKeys, part: &FilePart) -> Result<MetricSource> {
              hint: regex = '(?P<value>...)', json = \"results.0.time\", or from = \"mark:NAME\" \
              and to",
         )),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn servers_have_every_latency_percentile_and_commands_have_none() {
-        for name in ["latency_p50", "latency_p99_9", "latency_p100", "latency_mean", "throughput"] {
-            assert!(find_metric(GroupKind::Server, name).is_some(), "{name}");
-            assert!(find_metric(GroupKind::Command, name).is_none(), "{name}");
-        }
-        for name in ["latency_p101", "latency_pinf", "latency_p", "latency", "p50"] {
-            assert!(find_metric(GroupKind::Server, name).is_none(), "{name}");
-        }
-        for kind in [GroupKind::Server, GroupKind::Command, GroupKind::Load] {
-            assert!(metric_names(kind).iter().all(|name| find_metric(kind, name).is_some()));
-        }
     }
 }

@@ -5,8 +5,7 @@
 //! known only when a run begins stay placeholders: `{host}`, `{target.host}`, `{NAME.host}` and
 //! `{NAME.port}`. Start at [`resolve_placement`].
 
-use super::group::BenchmarkGroup;
-use super::target::{self, GroupKind, StopKeys};
+use super::target::{self, StopKeys};
 use super::variant::{CommandText, EnvironmentKeys, environment_changes};
 use crate::file_part::{self, FilePart, TreeNode, nearest_hint};
 use crate::labels::MachineSelector;
@@ -20,6 +19,7 @@ use speedwell_model::as_milliseconds;
 use speedwell_model::assignment::{
     BackingService, LoadWarmup, ServerWork, ServiceScope, TargetProgram,
 };
+use speedwell_model::experiment::{BenchmarkGroup, GroupKind};
 use speedwell_model::load::spec::LoadClient;
 use std::collections::HashMap;
 use std::path::{Component, Path};

@@ -2,7 +2,6 @@
 //! variant. A server also has a port, a readiness check and a way to stop it.
 
 use super::load::{self, LoadKeys, VerifyKeys};
-use super::parameters::GroupParameters;
 use super::variant::{
     CommandArguments, CommandText, EnvironmentKeys, VariantKeys, environment_changes,
 };
@@ -13,8 +12,9 @@ use anyhow::Result;
 use indexmap::IndexMap;
 use rustix::process;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use speedwell_model::assignment::{ReadinessCheck, ServerWork, StopSignal, TargetProgram};
+use speedwell_model::experiment::GroupParameters;
 use speedwell_model::{Case, ParameterValue, as_milliseconds};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -35,21 +35,6 @@ const STOP_SIGNALS: [(&str, i32); 7] = [
     ("USR2", process::Signal::USR2.as_raw()),
     ("KILL", process::Signal::KILL.as_raw()),
 ];
-
-/// What a group does with its target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum GroupKind {
-    /// A server, which receives a load.
-    Server,
-    /// A program that runs to completion.
-    Command,
-    /// Benchmark files, measured by their harness.
-    Function,
-    /// The short form, `[benchmark.NAME]`: a server receives a load as from `speedwell load`.
-    #[serde(skip_deserializing)]
-    Load,
-}
 
 /// The program under test.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

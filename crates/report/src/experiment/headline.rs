@@ -13,7 +13,7 @@ use crate::table::{ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasi
 use crate::unit::FigureScale;
 use speedwell_analysis::experiment::{ExperimentFindings, GroupFindings, MetricFindings};
 use speedwell_analysis::{CandidateComparison, CaseComparison};
-use speedwell_config::experiment::{Experiment, is_repetition};
+use speedwell_model::experiment::{ExperimentDesign, is_repetition};
 use speedwell_model::{IntervalEstimate, Metric, StepFailure, Verdict};
 use speedwell_plot as plot;
 use std::sync::Arc;
@@ -23,7 +23,10 @@ use std::sync::Arc;
 const MIN_CHANGE_AS_FACTOR: f64 = 1.0;
 
 /// Returns one sentence per comparison of a group, then the result of the control.
-pub fn answer_blocks(found: &ExperimentFindings, experiment: &Experiment) -> Vec<ReportBlock> {
+pub fn answer_blocks(
+    found: &ExperimentFindings,
+    experiment: &ExperimentDesign,
+) -> Vec<ReportBlock> {
     let mut blocks = Vec::new();
     let mut names = VariantNames { experiment, named: Vec::new() };
     for group in &found.groups {
@@ -45,7 +48,7 @@ pub fn answer_blocks(found: &ExperimentFindings, experiment: &Experiment) -> Vec
 
 /// Names variants in the answers. The first mention of a variant includes its label.
 struct VariantNames<'a> {
-    experiment: &'a Experiment,
+    experiment: &'a ExperimentDesign,
     named: Vec<String>,
 }
 
@@ -211,7 +214,7 @@ pub fn is_control(comparison: &CandidateComparison) -> bool {
 }
 
 /// Returns a variant's name, with its label if it has one.
-pub fn variant_label(experiment: &Experiment, name: &str) -> String {
+pub fn variant_label(experiment: &ExperimentDesign, name: &str) -> String {
     let variant = experiment.variants.iter().find(|variant| variant.name == name);
     match variant.and_then(|variant| variant.label.as_ref()) {
         Some(label) => format!("{name} ({label})"),
@@ -253,16 +256,19 @@ struct GridCell<'a> {
 }
 
 /// Builds a table per case. Returns no tables unless all variants declare the same two factors.
-pub fn factor_tables(group: &GroupFindings, experiment: &Experiment) -> Vec<ReportTable> {
+pub fn factor_tables(group: &GroupFindings, experiment: &ExperimentDesign) -> Vec<ReportTable> {
     factor_grids(group, experiment).iter().map(grid_table).collect()
 }
 
 /// Draws a chart per case. Its grouped bars show whether the two factors interact.
-pub fn factor_charts(group: &GroupFindings, experiment: &Experiment) -> Vec<ReportChart> {
+pub fn factor_charts(group: &GroupFindings, experiment: &ExperimentDesign) -> Vec<ReportChart> {
     factor_grids(group, experiment).iter().map(grid_chart).collect()
 }
 
-fn factor_grids<'a>(group: &'a GroupFindings, experiment: &'a Experiment) -> Vec<FactorGrid<'a>> {
+fn factor_grids<'a>(
+    group: &'a GroupFindings,
+    experiment: &'a ExperimentDesign,
+) -> Vec<FactorGrid<'a>> {
     let Some((across, down)) = factor_names(experiment) else {
         return Vec::new();
     };
@@ -276,7 +282,7 @@ fn factor_grids<'a>(group: &'a GroupFindings, experiment: &'a Experiment) -> Vec
         .collect()
 }
 
-fn factor_names(experiment: &Experiment) -> Option<(String, String)> {
+fn factor_names(experiment: &ExperimentDesign) -> Option<(String, String)> {
     let names = |factors: &[(String, String)]| -> Vec<String> {
         factors.iter().map(|(name, _)| name.clone()).collect()
     };
@@ -289,14 +295,14 @@ fn factor_names(experiment: &Experiment) -> Option<(String, String)> {
     have_same_factors.then(|| (across.clone(), down.clone()))
 }
 
-fn factor_values(experiment: &Experiment, factor: &str) -> Vec<String> {
+fn factor_values(experiment: &ExperimentDesign, factor: &str) -> Vec<String> {
     let factors = experiment.variants.iter().flat_map(|variant| &variant.factors);
     let values = factors.filter(|(name, _)| name == factor);
     distinct(values.map(|(_, value)| value.clone()))
 }
 
 /// Returns the variant with these values of its factors.
-fn find_variant<'a>(experiment: &'a Experiment, wanted: &[(&str, &str)]) -> Option<&'a str> {
+fn find_variant<'a>(experiment: &'a ExperimentDesign, wanted: &[(&str, &str)]) -> Option<&'a str> {
     let has = |factors: &[(String, String)]| {
         let is_in = |(name, value): &(&str, &str)| {
             factors.iter().any(|(other, level)| other == name && level == value)
@@ -310,7 +316,7 @@ fn find_variant<'a>(experiment: &'a Experiment, wanted: &[(&str, &str)]) -> Opti
 fn case_grid<'a>(
     case: String,
     metric: &'a MetricFindings,
-    experiment: &'a Experiment,
+    experiment: &'a ExperimentDesign,
     across: &str,
     down: &str,
 ) -> FactorGrid<'a> {

@@ -8,8 +8,8 @@ use crate::figure::{Uncertainty, decimal_place, format_number};
 use crate::table::{ReportCell, ReportColumn, ReportRow, ReportTable, json_number};
 use crate::unit::FigureScale;
 use speedwell_analysis::experiment::{GroupFindings, LatencyCurve, PERCENTS};
-use speedwell_config::experiment::{ChartSeries, Experiment, is_repetition, repeated_variant};
 use speedwell_model::Case;
+use speedwell_model::experiment::{ChartSeries, ExperimentDesign, is_repetition, repeated_variant};
 use speedwell_plot as plot;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub fn draw_served(
     group: &GroupFindings,
     series: ChartSeries,
     stages: &[Vec<String>],
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
 ) -> Vec<ReportChart> {
     let all_variants = [experiment.variants.iter().map(|v| v.name.clone()).collect()];
     let stages = if stages.is_empty() { &all_variants } else { stages };
@@ -63,7 +63,7 @@ pub fn draw_served(
 pub fn draw_tail(
     group: &GroupFindings,
     series: ChartSeries,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
 ) -> Vec<ReportChart> {
     let pictures = served_pictures(group, series, experiment);
     pictures.iter().map(ServedPicture::draw_slowest).collect()
@@ -72,7 +72,7 @@ pub fn draw_tail(
 fn served_pictures<'a>(
     group: &'a GroupFindings,
     series: ChartSeries,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
 ) -> Vec<ServedPicture<'a>> {
     let cases = curves_by_case(group, experiment);
     if series == ChartSeries::Variants {
@@ -104,7 +104,7 @@ fn served_pictures<'a>(
     pictures
 }
 
-fn variant_color(experiment: &Experiment, curve: &LatencyCurve) -> Option<plot::RgbColor> {
+fn variant_color(experiment: &ExperimentDesign, curve: &LatencyCurve) -> Option<plot::RgbColor> {
     let mut variants = experiment.variants.iter();
     let variant = variants.find(|variant| variant.name == *curve.variant)?;
     variant.color.as_ref()?.parse().ok()
@@ -217,7 +217,7 @@ fn curve_points(
 }
 
 /// Builds a table per case.
-pub fn served_tables(group: &GroupFindings, experiment: &Experiment) -> Vec<ReportTable> {
+pub fn served_tables(group: &GroupFindings, experiment: &ExperimentDesign) -> Vec<ReportTable> {
     let cases = curves_by_case(group, experiment);
     let tables = cases.iter().map(|(case, curves)| case_table(&case.id(), curves, experiment));
     tables.collect()
@@ -226,7 +226,7 @@ pub fn served_tables(group: &GroupFindings, experiment: &Experiment) -> Vec<Repo
 /// Returns the curves of each case, in order of first appearance. Variants are in file order.
 fn curves_by_case<'a>(
     group: &'a GroupFindings,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
 ) -> Vec<(Arc<Case>, Vec<&'a LatencyCurve>)> {
     let mut cases: Vec<(Arc<Case>, Vec<&LatencyCurve>)> = Vec::new();
     for curve in &group.curves {
@@ -242,13 +242,13 @@ fn curves_by_case<'a>(
 }
 
 /// Returns the position of a variant in the file. The control follows the variant that it repeats.
-fn variant_order(experiment: &Experiment, name: &str) -> (usize, bool) {
+fn variant_order(experiment: &ExperimentDesign, name: &str) -> (usize, bool) {
     let origin = repeated_variant(name);
     let position = experiment.variants.iter().position(|variant| variant.name == origin);
     (position.unwrap_or(usize::MAX), is_repetition(name))
 }
 
-fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> ReportTable {
+fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &ExperimentDesign) -> ReportTable {
     let medians = |curve: &&LatencyCurve| PERCENTS.map(|percent| curve.median_at(percent));
     let times: Vec<f64> = curves.iter().flat_map(medians).flatten().collect();
     let scale = FigureScale::fit_scale("ns", &times, None);
@@ -316,36 +316,21 @@ fn in_flight_caption(curves: &[&LatencyCurve]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_model::{Case, DefinitionFile, ParameterValue};
+    use speedwell_model::experiment::ExperimentVariant;
+    use speedwell_model::{Case, ParameterValue};
     use std::sync::Arc;
 
-    const FILE: &str = r##"
-[[variant]]
-name = "old"
-color = "#c0392b"
-[[variant]]
-name = "new"
-label = "with a cache"
-[[group]]
-name = "web"
-kind = "server"
-[group.target]
-command = ["serve"]
-[group.load]
-url = "http://127.0.0.1:{port}/"
-concurrency = 1
-requests = 10
-"##;
-
-    fn experiment() -> Experiment {
-        Experiment::parse(&DefinitionFile {
-            file: "web.toml".into(),
-            text: FILE.to_owned(),
-            set: Vec::new(),
-            cpus: 2,
-            placement: None,
-        })
-        .unwrap()
+    fn experiment() -> ExperimentDesign {
+        let variant = |name: &str, label: Option<&str>, color: Option<&str>| ExperimentVariant {
+            name: name.to_owned(),
+            label: label.map(str::to_owned),
+            color: color.map(str::to_owned),
+            factors: Vec::new(),
+            is_declared: true,
+        };
+        let variants =
+            vec![variant("old", None, Some("#c0392b")), variant("new", Some("with a cache"), None)];
+        ExperimentDesign { variants, ..ExperimentDesign::default() }
     }
 
     /// Returns curves of two pages under two variants. The time in milliseconds at each percentage

@@ -23,7 +23,7 @@ use speedwell_analysis::AnalysisFindings;
 use speedwell_analysis::experiment::{
     ClaimAnswer, ClaimComparison, ClaimFound, ExperimentFindings, GroupFindings, MetricFindings,
 };
-use speedwell_config::experiment::{ChartSeries, Experiment, ReportOutput as Wanted};
+use speedwell_model::experiment::{ChartSeries, ExperimentDesign, ReportOutput as Wanted};
 
 /// The tables and charts of a report if the file selects none.
 const DEFAULT_OUTPUTS: [&str; 6] =
@@ -32,7 +32,7 @@ const DEFAULT_OUTPUTS: [&str; 6] =
 /// Builds the report of an experiment.
 pub fn report_experiment(
     found: &ExperimentFindings,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
     output: &OutputOptions,
 ) -> Document {
     let mut document = Document::new("experiment");
@@ -98,7 +98,7 @@ fn merge_metrics<'a>(metrics: impl IntoIterator<Item = &'a MetricFindings>) -> A
     merged
 }
 
-fn requested_outputs(experiment: &Experiment) -> Vec<&str> {
+fn requested_outputs(experiment: &ExperimentDesign) -> Vec<&str> {
     let names: Vec<&str> = experiment
         .outputs
         .iter()
@@ -112,7 +112,7 @@ fn requested_outputs(experiment: &Experiment) -> Vec<&str> {
 
 /// Whether to draw flame graphs. They are drawn if the file lists them or lists no charts, or if
 /// `output` requests them.
-fn draws_flames(experiment: &Experiment, output: &OutputOptions) -> bool {
+fn draws_flames(experiment: &ExperimentDesign, output: &OutputOptions) -> bool {
     let mut charts = experiment.outputs.iter().filter_map(|output| match output {
         Wanted::Chart { name, .. } => Some(name),
         _ => None,
@@ -125,7 +125,7 @@ fn draws_flames(experiment: &Experiment, output: &OutputOptions) -> bool {
 /// comparisons in one list.
 fn add_tables(
     found: &ExperimentFindings,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
     output: &OutputOptions,
     document: &mut Document,
 ) {
@@ -240,7 +240,7 @@ fn keep_data(data: Vec<(&'static str, Value)>, compared: &mut Vec<Value>, docume
 /// Builds percentile and factor tables, if the file requests them.
 fn distribution_tables(
     group: &GroupFindings,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
 ) -> impl Iterator<Item = ReportTable> {
     let requested = requested_outputs(experiment);
     let tables_if_requested = |name: &str, tables: &dyn Fn() -> Vec<ReportTable>| {
@@ -256,7 +256,7 @@ fn distribution_tables(
 /// Draws the charts that the file requests, in its order.
 fn requested_charts(
     found: &ExperimentFindings,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
     output: &OutputOptions,
 ) -> Vec<ReportChart> {
     // Flame graphs are placed next to their tables, so no chart is added here.
@@ -290,7 +290,7 @@ fn charts_named(
     series: ChartSeries,
     stages: &[Vec<String>],
     found: &ExperimentFindings,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
     output: &OutputOptions,
 ) -> Vec<ReportChart> {
     let groups = found.groups.iter();

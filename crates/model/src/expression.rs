@@ -1,12 +1,198 @@
-//! Formats expressions as text that parses to the same expression.
+//! Defines expressions over metrics and variants, for claims and for gates, which limit changes.
+//!
+//! Expressions can be evaluated for given measured values, and print as text that parses to the same
+//! expression. `config/expression.rs` has the grammar and the parser. Start at [`ClaimExpression`];
+//! gates are in [`ChangeGate`].
 
-use super::{BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, MetricTerm};
 use std::fmt::{Display, Formatter, Result};
+
+/// Units, each with the unit in which it is stored and the factor between the two. k, M and G are
+/// powers of 1000; Ki, Mi and Gi are powers of 1024 (IEC 80000-13).
+pub const QUANTITY_UNITS: [(&str, &str, f64); 13] = [
+    ("ns", "ns", 1.0),
+    ("us", "ns", 1e3),
+    ("µs", "ns", 1e3),
+    ("ms", "ns", 1e6),
+    ("s", "ns", 1e9),
+    ("min", "ns", 60e9),
+    ("B", "B", 1.0),
+    ("kB", "B", 1e3),
+    ("MB", "B", 1e6),
+    ("GB", "B", 1e9),
+    ("KiB", "B", 1024.0),
+    ("MiB", "B", 1_048_576.0),
+    ("GiB", "B", 1_073_741_824.0),
+];
+
+/// A unit of time or size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QuantityUnit {
+    /// Symbol.
+    pub name: &'static str,
+    /// Unit in which measured values are stored.
+    pub stored: &'static str,
+    /// How many stored units this unit has: 1e6 for `ms`, which is stored in ns.
+    pub factor: f64,
+}
+
+impl QuantityUnit {
+    /// Returns the unit with that symbol.
+    pub fn find_unit(name: &str) -> Option<QuantityUnit> {
+        let found = QUANTITY_UNITS.iter().find(|(symbol, ..)| *symbol == name);
+        found.map(|&(name, stored, factor)| QuantityUnit { name, stored, factor })
+    }
+}
+
+/// A claim or a part of one.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ClaimExpression {
+    /// A plain number.
+    Number(f64),
+    /// A percentage, stored as a fraction: 0.05 for `5%`.
+    Percent(f64),
+    /// A time or a size: `50ms`, `2MiB`.
+    Quantity(f64, QuantityUnit),
+    /// A parameter of the experiment.
+    Name(String),
+    /// A measured value.
+    Term(MetricTerm),
+    /// Negation of a number.
+    Minus(Box<ClaimExpression>),
+    /// Logical negation.
+    Not(Box<ClaimExpression>),
+    /// A binary operation.
+    Pair(Box<ClaimExpression>, BinaryOperator, Box<ClaimExpression>),
+}
+
+/// A metric of a variant: `time[promises, test=fibonacci](collector)`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MetricTerm {
+    /// Metric.
+    pub metric: String,
+    /// Selected cases.
+    pub filter: CaseFilter,
+    /// Variant.
+    pub variant: String,
+}
+
+/// Selects the cases that belong to the group and have the values. An empty filter selects all
+/// cases.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct CaseFilter {
+    /// Group.
+    pub group: Option<String>,
+    /// Values of parameters, as strings.
+    pub values: Vec<(String, String)>,
+}
+
+/// A binary operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BinaryOperator {
+    /// Logical or.
+    Or,
+    /// Logical and.
+    And,
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+    /// `>`
+    More,
+    /// `>=`
+    AtLeast,
+    /// `==`
+    Equal,
+    /// `!=`
+    Unequal,
+    /// `+`
+    Plus,
+    /// `-`
+    Minus,
+    /// `*`
+    Times,
+    /// `/`
+    By,
+}
+
+impl ClaimExpression {
+    /// Returns the terms of the expression, in order and without duplicates.
+    pub fn terms(&self) -> Vec<&MetricTerm> {
+        let mut found: Vec<&MetricTerm> = Vec::new();
+        self.visit_parts(&mut |part| {
+            if let ClaimExpression::Term(term) = part
+                && !found.contains(&term)
+            {
+                found.push(term);
+            }
+        });
+        found
+    }
+
+    /// Returns the parameters of the expression, in order and without duplicates.
+    pub fn parameter_names(&self) -> Vec<&str> {
+        let mut found: Vec<&str> = Vec::new();
+        self.visit_parts(&mut |part| {
+            if let ClaimExpression::Name(name) = part
+                && !found.contains(&name.as_str())
+            {
+                found.push(name);
+            }
+        });
+        found
+    }
+
+    /// Returns the times and sizes in the expression.
+    pub fn quantities(&self) -> Vec<(f64, QuantityUnit)> {
+        let mut found = Vec::new();
+        self.visit_parts(&mut |part| {
+            if let ClaimExpression::Quantity(number, unit) = part {
+                found.push((*number, *unit));
+            }
+        });
+        found
+    }
+
+    fn visit_parts<'a>(&'a self, visitor: &mut impl FnMut(&'a ClaimExpression)) {
+        visitor(self);
+        match self {
+            ClaimExpression::Minus(inner) | ClaimExpression::Not(inner) => {
+                inner.visit_parts(visitor)
+            }
+            ClaimExpression::Pair(left, _, right) => {
+                left.visit_parts(visitor);
+                right.visit_parts(visitor);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A limit on the change from the baseline to a candidate: `time < +250%`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChangeGate {
+    /// Metric.
+    pub metric: String,
+    /// Selected cases.
+    pub filter: CaseFilter,
+    /// `<`, `<=`, `>` or `>=`.
+    pub operator: BinaryOperator,
+    /// Change as a fraction of the baseline: 2.5 for `+250%`, -0.05 for `-5%`.
+    pub change: f64,
+}
+
+impl ChangeGate {
+    /// Whether a change, as a fraction of the baseline, satisfies the gate.
+    pub fn allows_change(&self, change: f64) -> bool {
+        self.operator.compare_numbers(change, self.change) == Some(true)
+    }
+}
+
+// Formats expressions as text that parses to the same expression.
 
 impl BinaryOperator {
     /// Operators in the order in which the parser tries them. A symbol comes before its prefixes:
     /// `<=` before `<`.
-    pub(super) const ALL_OPERATORS: [BinaryOperator; 12] = [
+    pub const ALL_OPERATORS: [BinaryOperator; 12] = [
         BinaryOperator::Or,
         BinaryOperator::And,
         BinaryOperator::AtMost,
@@ -22,10 +208,10 @@ impl BinaryOperator {
     ];
 
     /// Precedence of `not`.
-    pub(super) const NOT_PRECEDENCE: u8 = 3;
+    pub const NOT_PRECEDENCE: u8 = 3;
 
     /// Precedence of the unary minus, which is higher than that of any binary operator.
-    pub(super) const MAX_PRECEDENCE: u8 = 7;
+    pub const MAX_PRECEDENCE: u8 = 7;
 
     /// Returns the symbol of the operator.
     pub fn symbol(self) -> &'static str {
@@ -46,7 +232,7 @@ impl BinaryOperator {
     }
 
     /// Returns the precedence of the operator.
-    pub(super) fn precedence(self) -> u8 {
+    pub fn precedence(self) -> u8 {
         match self {
             BinaryOperator::Or => 1,
             BinaryOperator::And => 2,
@@ -66,11 +252,13 @@ impl BinaryOperator {
         self.is_comparison() && !matches!(self, BinaryOperator::Equal | BinaryOperator::Unequal)
     }
 
-    pub(super) fn gives_truth(self) -> bool {
+    /// Whether the result of the operator is a boolean.
+    pub fn gives_truth(self) -> bool {
         self.precedence() <= 4
     }
 
-    pub(super) fn takes_truth(self) -> bool {
+    /// Whether the operands of the operator are booleans.
+    pub fn takes_truth(self) -> bool {
         self.precedence() < BinaryOperator::NOT_PRECEDENCE
     }
 }
@@ -212,33 +400,6 @@ impl ClaimExpression {
             }
         }
     }
-
-    /// Returns the boolean; `None` for a number, or if it depends on an unknown name or measured
-    /// value. One side of `and` or `or` suffices if it decides the result.
-    pub fn evaluate_truth(&self, names: NameLookup<'_>, figures: FigureLookup<'_>) -> Option<bool> {
-        let ClaimExpression::Pair(left, operator, right) = self else {
-            return match self {
-                ClaimExpression::Not(inner) => Some(!inner.evaluate_truth(names, figures)?),
-                _ => None,
-            };
-        };
-        let truths = || (left.evaluate_truth(names, figures), right.evaluate_truth(names, figures));
-        match operator {
-            BinaryOperator::And => match truths() {
-                (Some(false), _) | (_, Some(false)) => Some(false),
-                (left, right) => Some(left? && right?),
-            },
-            BinaryOperator::Or => match truths() {
-                (Some(true), _) | (_, Some(true)) => Some(true),
-                (left, right) => Some(left? || right?),
-            },
-            _ => {
-                let (left, right) =
-                    (left.evaluate_number(names, figures)?, right.evaluate_number(names, figures)?);
-                operator.compare_numbers(left, right)
-            }
-        }
-    }
 }
 
 impl BinaryOperator {
@@ -253,125 +414,5 @@ impl BinaryOperator {
             BinaryOperator::Unequal => Some(left != right),
             _ => None,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::expression::QuantityUnit;
-    use rand::{Rng, SeedableRng};
-    use rand_xoshiro::Xoshiro256PlusPlus;
-
-    type Draw = Xoshiro256PlusPlus;
-
-    fn draw_name(draw: &mut Draw) -> String {
-        let names = ["red", "session-only", "a b", "it's", "x]y", "1,5", "and", "ä=\"b", "p99.9"];
-        names[draw.random_range(0..names.len())].to_owned()
-    }
-
-    fn draw_term(draw: &mut Draw) -> MetricTerm {
-        let metrics = ["rps", "latency.p99.9", "instructions:u", "branch-misses:u", "not"];
-        let group = draw.random_bool(0.3).then(|| draw_name(draw));
-        let values = (0..draw.random_range(0..3)).map(|_| (draw_name(draw), draw_name(draw)));
-        let values: Vec<(String, String)> = values.collect();
-        MetricTerm {
-            metric: metrics[draw.random_range(0..metrics.len())].to_owned(),
-            filter: CaseFilter { group, values },
-            variant: draw_name(draw),
-        }
-    }
-
-    fn draw_number(draw: &mut Draw, depth: u32) -> ClaimExpression {
-        let pair = |draw: &mut Draw, operator| {
-            let (left, right) = (draw_number(draw, depth - 1), draw_number(draw, depth - 1));
-            ClaimExpression::Pair(Box::new(left), operator, Box::new(right))
-        };
-        match draw.random_range(0..if depth == 0 { 5 } else { 10 }) {
-            0 => ClaimExpression::Number(f64::from(draw.random_range(0..100_000)) / 64.0),
-            1 => {
-                ClaimExpression::Percent(f64::from(draw.random_range(0..100_000)) / 1000.0 / 100.0)
-            }
-            2 => ClaimExpression::Name("cpus".to_owned()),
-            3 => ClaimExpression::Term(draw_term(draw)),
-            4 => {
-                let unit =
-                    QuantityUnit::find_unit(["us", "s", "MiB"][draw.random_range(0..3)]).unwrap();
-                ClaimExpression::Quantity(f64::from(draw.random_range(0..1000)) / 8.0, unit)
-            }
-            5 => ClaimExpression::Minus(Box::new(draw_number(draw, depth - 1))),
-            6 => pair(draw, BinaryOperator::Plus),
-            7 => pair(draw, BinaryOperator::Minus),
-            8 => pair(draw, BinaryOperator::Times),
-            _ => pair(draw, BinaryOperator::By),
-        }
-    }
-
-    fn draw_truth(draw: &mut Draw, depth: u32) -> ClaimExpression {
-        let comparisons: Vec<BinaryOperator> =
-            BinaryOperator::ALL_OPERATORS.into_iter().filter(|o| o.is_comparison()).collect();
-        match draw.random_range(0..if depth == 0 { 1 } else { 4 }) {
-            0 => {
-                let operator = comparisons[draw.random_range(0..comparisons.len())];
-                let (left, right) = (draw_number(draw, depth), draw_number(draw, depth));
-                ClaimExpression::Pair(Box::new(left), operator, Box::new(right))
-            }
-            1 => ClaimExpression::Not(Box::new(draw_truth(draw, depth - 1))),
-            which => {
-                let operator = [BinaryOperator::And, BinaryOperator::Or][which - 2];
-                let (left, right) = (draw_truth(draw, depth - 1), draw_truth(draw, depth - 1));
-                ClaimExpression::Pair(Box::new(left), operator, Box::new(right))
-            }
-        }
-    }
-
-    #[test]
-    fn printed_claims_parse_to_the_same_claim() {
-        let mut draw = Draw::seed_from_u64(1);
-        for round in 0..2000 {
-            let claim = draw_truth(&mut draw, round % 5);
-            let text = claim.to_string();
-            assert_eq!(ClaimExpression::parse_claim(&text), Ok(claim), "{text}");
-        }
-    }
-
-    fn truth_of(text: &str) -> Option<bool> {
-        let claim = ClaimExpression::parse_claim(text).unwrap();
-        let names = |name: &str| (name == "cpus").then_some(8.0);
-        claim.evaluate_truth(&names, &|term| match term.variant.as_str() {
-            "two" => Some(2.0),
-            "three" => Some(3.0),
-            _ => None,
-        })
-    }
-
-    #[test]
-    fn operators_have_the_usual_precedence() {
-        for (text, expected) in [
-            ("1 + 2 * 3 == 7", true),
-            ("10 - 4 - 3 == 3", true),
-            ("-2 * -3 == 6", true),
-            ("10% * 50 == 5", true),
-            ("x(two) > 2*x(three) or x(two) < x(three)", true),
-            ("1 == 1 or 1 == 2 and 1 == 3", true),
-            ("(1 == 1 or 1 == 2) and 1 == 3", false),
-            ("not 1 == 2 and 1 == 1", true),
-            ("not (1 == 1 or 1 == 2)", false),
-            ("x(three) >= 0.3*cpus", true),
-            ("x(three) != 3", false),
-            ("x(two) < 1us and 2ms == 2000us", true),
-            ("1KiB == 1024 and 1kB == 1000B", true),
-        ] {
-            assert_eq!(truth_of(text), Some(expected), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_missing_figure_leaves_open_only_what_depends_on_it() {
-        assert_eq!(truth_of("x(lost) > 1"), None);
-        assert_eq!(truth_of("x(lost) > 1 and 1 == 2"), Some(false));
-        assert_eq!(truth_of("x(lost) > 1 or 1 == 1"), Some(true));
-        assert_eq!(truth_of("x(lost) > 1 or 1 == 2"), None);
-        assert_eq!(truth_of("not x(lost) > 1"), None);
     }
 }
