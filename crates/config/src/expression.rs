@@ -352,11 +352,10 @@ impl<'a> ExpressionParser<'a> {
     /// Parses an operator if it binds at least as tightly as `level`.
     fn parse_operator(&mut self, level: u8) -> Option<BinaryOperator> {
         let begin = self.skip_whitespace();
-        for operator in BinaryOperator::ALL_OPERATORS {
-            let sign = operator.symbol();
+        for (operator, sign, precedence) in BinaryOperator::OPERATORS {
             let is_word = sign.starts_with(char::is_alphabetic);
             let is_next = if is_word { self.take_word(sign) } else { self.take_symbol(sign) };
-            if is_next && operator.precedence() >= level {
+            if is_next && precedence >= level {
                 return Some(operator);
             }
             self.position = begin;
@@ -571,8 +570,8 @@ mod tests {
     }
 
     fn draw_truth(draw: &mut Draw, depth: u32) -> ClaimExpression {
-        let comparisons: Vec<BinaryOperator> =
-            BinaryOperator::ALL_OPERATORS.into_iter().filter(|o| o.is_comparison()).collect();
+        let operators = BinaryOperator::OPERATORS.into_iter().map(|(operator, ..)| operator);
+        let comparisons: Vec<BinaryOperator> = operators.filter(|o| o.is_comparison()).collect();
         match draw.random_range(0..if depth == 0 { 1 } else { 4 }) {
             0 => {
                 let operator = comparisons[draw.random_range(0..comparisons.len())];

@@ -85,25 +85,26 @@ pub struct CaseFilter {
     pub values: Vec<(String, String)>,
 }
 
-/// A binary operator.
+/// A binary operator. A symbol comes before its prefixes, because the parser tries the operators in
+/// this order: `<=` before `<`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BinaryOperator {
     /// Logical or.
     Or,
     /// Logical and.
     And,
-    /// `<`
-    Less,
     /// `<=`
     AtMost,
-    /// `>`
-    More,
     /// `>=`
     AtLeast,
     /// `==`
     Equal,
     /// `!=`
     Unequal,
+    /// `<`
+    Less,
+    /// `>`
+    More,
     /// `+`
     Plus,
     /// `-`
@@ -190,21 +191,20 @@ impl ChangeGate {
 // Formats expressions as text that parses to the same expression.
 
 impl BinaryOperator {
-    /// Operators in the order in which the parser tries them. A symbol comes before its prefixes:
-    /// `<=` before `<`.
-    pub const ALL_OPERATORS: [BinaryOperator; 12] = [
-        BinaryOperator::Or,
-        BinaryOperator::And,
-        BinaryOperator::AtMost,
-        BinaryOperator::AtLeast,
-        BinaryOperator::Equal,
-        BinaryOperator::Unequal,
-        BinaryOperator::Less,
-        BinaryOperator::More,
-        BinaryOperator::Plus,
-        BinaryOperator::Minus,
-        BinaryOperator::Times,
-        BinaryOperator::By,
+    /// Operators in the order of their declaration, each with its symbol and precedence.
+    pub const OPERATORS: [(BinaryOperator, &str, u8); 12] = [
+        (BinaryOperator::Or, "or", 1),
+        (BinaryOperator::And, "and", 2),
+        (BinaryOperator::AtMost, "<=", 4),
+        (BinaryOperator::AtLeast, ">=", 4),
+        (BinaryOperator::Equal, "==", 4),
+        (BinaryOperator::Unequal, "!=", 4),
+        (BinaryOperator::Less, "<", 4),
+        (BinaryOperator::More, ">", 4),
+        (BinaryOperator::Plus, "+", 5),
+        (BinaryOperator::Minus, "-", 5),
+        (BinaryOperator::Times, "*", 6),
+        (BinaryOperator::By, "/", 6),
     ];
 
     /// Precedence of `not`.
@@ -213,33 +213,13 @@ impl BinaryOperator {
     /// Precedence of the unary minus, which is higher than that of any binary operator.
     pub const MAX_PRECEDENCE: u8 = 7;
 
-    /// Returns the symbol of the operator.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            BinaryOperator::Or => "or",
-            BinaryOperator::And => "and",
-            BinaryOperator::Less => "<",
-            BinaryOperator::AtMost => "<=",
-            BinaryOperator::More => ">",
-            BinaryOperator::AtLeast => ">=",
-            BinaryOperator::Equal => "==",
-            BinaryOperator::Unequal => "!=",
-            BinaryOperator::Plus => "+",
-            BinaryOperator::Minus => "-",
-            BinaryOperator::Times => "*",
-            BinaryOperator::By => "/",
-        }
+    fn symbol(self) -> &'static str {
+        BinaryOperator::OPERATORS[self as usize].1
     }
 
     /// Returns the precedence of the operator.
     pub fn precedence(self) -> u8 {
-        match self {
-            BinaryOperator::Or => 1,
-            BinaryOperator::And => 2,
-            BinaryOperator::Plus | BinaryOperator::Minus => 5,
-            BinaryOperator::Times | BinaryOperator::By => 6,
-            _ => 4,
-        }
+        BinaryOperator::OPERATORS[self as usize].2
     }
 
     /// Whether the operator compares two numbers.
@@ -384,17 +364,13 @@ impl ClaimExpression {
             ClaimExpression::Minus(inner) => Some(-inner.evaluate_number(names, figures)?),
             ClaimExpression::Not(_) => None,
             ClaimExpression::Pair(left, operator, right) => {
-                let numbers = || {
-                    Some((
-                        left.evaluate_number(names, figures)?,
-                        right.evaluate_number(names, figures)?,
-                    ))
-                };
+                let left = left.evaluate_number(names, figures)?;
+                let right = right.evaluate_number(names, figures)?;
                 match operator {
-                    BinaryOperator::Plus => numbers().map(|(left, right)| left + right),
-                    BinaryOperator::Minus => numbers().map(|(left, right)| left - right),
-                    BinaryOperator::Times => numbers().map(|(left, right)| left * right),
-                    BinaryOperator::By => numbers().map(|(left, right)| left / right),
+                    BinaryOperator::Plus => Some(left + right),
+                    BinaryOperator::Minus => Some(left - right),
+                    BinaryOperator::Times => Some(left * right),
+                    BinaryOperator::By => Some(left / right),
                     _ => None,
                 }
             }

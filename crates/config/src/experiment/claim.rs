@@ -10,7 +10,7 @@ use super::variant;
 use crate::expression::{self, ExpressionError};
 use crate::file_part::{FilePart, nearest_hint};
 use crate::reader;
-use crate::value::{OneOrMany, ShareValue, checked, choice_name};
+use crate::value::{OneOrMany, ShareValue, TextOrTable, checked, choice_name};
 use anyhow::Result;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -100,8 +100,7 @@ fn claim_rows(
             let message = format!("unknown variant '{}'", term.variant);
             return Err(ExpressionError::about_name(text, &term.variant, message, hint));
         }
-        let cases = selected_cases(&groups, Some(&term.metric), &term.filter);
-        columns.push(cases.map_err(|error| error.in_expression(text))?);
+        columns.push(selected_cases(&groups, Some(&term.metric), &term.filter, text)?);
     }
     check_units(claim, text, &columns, &groups)?;
     let multiple = columns.iter().find(|cases| cases.len() > 1);
@@ -156,32 +155,21 @@ fn differing_cases_error(text: &str, term: &MetricTerm) -> ExpressionError {
 
 // Selects cases by metric and filter.
 
-/// Error: an expression contains a name that selects nothing.
-#[derive(Debug)]
-pub struct WrongName {
-    name: String,
-    message: String,
-    hint: String,
-}
-
-impl WrongName {
-    /// Converts to an error that shows the position of the name in its expression.
-    pub fn in_expression(self, expression: &str) -> ExpressionError {
-        ExpressionError::about_name(expression, &self.name, self.message, self.hint)
-    }
-}
-
 /// Returns the cases that match the filter and, if a metric is given, have the metric. Fails if
-/// there are none.
-pub fn selected_cases(
+/// there are none; the error shows the wrong name in `text`, the expression.
+fn selected_cases(
     groups: &[&BenchmarkGroup],
     metric: Option<&str>,
     filter: &CaseFilter,
-) -> Result<Vec<SelectedCase>, WrongName> {
+    text: &str,
+) -> Result<Vec<SelectedCase>, ExpressionError> {
+    let wrong_name = |name: &str, message: String, hint: String| {
+        Err(ExpressionError::about_name(text, name, message, hint))
+    };
     let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
     if let Some(name) = filter.group.as_ref().filter(|name| !names.contains(name)) {
         let hint = nearest_hint(name, &names);
-        return Err(wrong_name(name, format!("unknown group '{name}'"), hint));
+        return wrong_name(name, format!("unknown group '{name}'"), hint);
     }
     let is_selected =
         |group: &BenchmarkGroup| filter.group.as_ref().is_none_or(|name| *name == group.name);
@@ -189,9 +177,16 @@ pub fn selected_cases(
     let matching_groups = candidates.clone().filter(|(_, group)| has_metric(group, metric));
     let matching_groups: Vec<(usize, &&BenchmarkGroup)> = matching_groups.collect();
     if let (Some(metric), true) = (metric, matching_groups.is_empty()) {
-        return Err(unknown_metric(metric, candidates.map(|(_, group)| *group)));
+        let mut names: Vec<String> = Vec::new();
+        for name in candidates.flat_map(|(_, group)| group.metric_names()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let hint = nearest_hint(metric, &names);
+        return wrong_name(metric, format!("unknown metric '{metric}'"), hint);
     }
-    check_values(&matching_groups, filter)?;
+    check_values(&matching_groups, filter, text)?;
     let mut found = Vec::new();
     for (index, group) in &matching_groups {
         let group_index = *index;
@@ -209,25 +204,10 @@ pub fn selected_cases(
     match (found.is_empty(), filter.values.first()) {
         (true, Some((name, _))) => {
             let message = "no case has all these values".to_owned();
-            Err(wrong_name(name, message, "'--list' shows the cases".to_owned()))
+            wrong_name(name, message, "'--list' shows the cases".to_owned())
         }
         _ => Ok(found),
     }
-}
-
-fn wrong_name(name: &str, message: String, hint: String) -> WrongName {
-    WrongName { name: name.to_owned(), message, hint }
-}
-
-fn unknown_metric<'a>(metric: &str, groups: impl Iterator<Item = &'a BenchmarkGroup>) -> WrongName {
-    let mut names: Vec<String> = Vec::new();
-    for name in groups.flat_map(BenchmarkGroup::metric_names) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let hint = nearest_hint(metric, &names);
-    wrong_name(metric, format!("unknown metric '{metric}'"), hint)
 }
 
 /// Whether a group has the metric. For benchmark files, any metric is accepted, because their
@@ -240,7 +220,8 @@ fn has_metric(group: &BenchmarkGroup, metric: Option<&str>) -> bool {
 fn check_values(
     groups: &[(usize, &&BenchmarkGroup)],
     filter: &CaseFilter,
-) -> Result<(), WrongName> {
+    text: &str,
+) -> Result<(), ExpressionError> {
     if groups.iter().any(|(_, group)| group.kind == GroupKind::Function) {
         return Ok(());
     }
@@ -250,14 +231,15 @@ fn check_values(
         if matching.is_empty() {
             let names: Vec<String> = parameters.map(|(key, _)| key.clone()).collect();
             let hint = nearest_hint(name, &names);
-            return Err(wrong_name(name, format!("unknown parameter '{name}'"), hint));
+            let message = format!("unknown parameter '{name}'");
+            return Err(ExpressionError::about_name(text, name, message, hint));
         }
         let values = matching.iter().flat_map(|(_, values)| values);
         let values: Vec<String> = values.map(ParameterValue::plain).collect();
         if !values.contains(value) {
             let hint = nearest_hint(value, &values);
             let message = format!("the parameter '{name}' has no value '{value}'");
-            return Err(wrong_name(value, message, hint));
+            return Err(ExpressionError::about_name(text, value, message, hint));
         }
     }
     Ok(())
@@ -287,7 +269,7 @@ pub struct CompareKeys {
     /// Limits on the change of a candidate: "throughput > -5% and latency_p99 < +10%" for all
     /// groups, or a table with one such string for each group. If a limit is exceeded, the exit
     /// status is 1.
-    pub gate: Option<GateKeys>,
+    gate: Option<TextOrTable<String, IndexMap<String, String>>>,
 }
 
 checked! {
@@ -312,17 +294,6 @@ enum TestMethod {
     MannWhitney,
     /// Bootstrap intervals.
     Bootstrap,
-}
-
-/// Gates: one string for all groups, or one string for each group.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename = "$by-shape")]
-#[schemars(untagged, inline)]
-pub enum GateKeys {
-    #[serde(rename = "a string")]
-    All(String),
-    #[serde(rename = "a table")]
-    ByGroup(IndexMap<String, String>),
 }
 
 /// Resolves `[compare]` except for its gates, which [`resolve_gates`] reads when metrics are known.
@@ -387,8 +358,8 @@ pub fn resolve_gates(
         return Ok(found);
     };
     match (&keys.gate, part.part("gate")) {
-        (Some(GateKeys::All(text)), _) => parse_gates(&part, "gate", text, groups, None),
-        (Some(GateKeys::ByGroup(texts)), Some(inner)) => {
+        (Some(TextOrTable::Text(text)), _) => parse_gates(&part, "gate", text, groups, None),
+        (Some(TextOrTable::Table(texts)), Some(inner)) => {
             let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
             for (name, text) in texts {
                 let Some(group) = groups.iter().find(|group| group.name == *name) else {
@@ -418,8 +389,8 @@ fn parse_gates(
             Some(group) => vec![group],
             None => groups.iter().collect(),
         };
-        let cases = selected_cases(&applicable, Some(&gate.metric), &gate.filter);
-        cases.map_err(|error| part.error_at_key(key, error.in_expression(text)))?;
+        let cases = selected_cases(&applicable, Some(&gate.metric), &gate.filter, text);
+        cases.map_err(|error| part.error_at_key(key, error))?;
         found.push((group.map(|group| group.name.clone()), gate));
     }
     Ok(found)
@@ -540,11 +511,10 @@ fn parse_condition(part: &FilePart, text: &str) -> Result<ProfileCondition> {
 }
 
 fn parse_case_filter(part: &FilePart, text: &str, groups: &[BenchmarkGroup]) -> Result<CaseFilter> {
-    let filter =
-        expression::parse_filter(text).map_err(|error| part.error_at_key("when", error))?;
     let groups: Vec<&BenchmarkGroup> = groups.iter().collect();
-    match selected_cases(&groups, None, &filter) {
-        Ok(_) => Ok(filter),
-        Err(error) => Err(part.error_at_key("when", error.in_expression(text))),
-    }
+    let parsed = expression::parse_filter(text).and_then(|filter| {
+        selected_cases(&groups, None, &filter, text)?;
+        Ok(filter)
+    });
+    parsed.map_err(|error| part.error_at_key("when", error))
 }

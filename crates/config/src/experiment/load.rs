@@ -5,8 +5,8 @@
 
 use crate::file_part::FilePart;
 use crate::value::{
-    DurationValue, NumberValue, OneOrMany, PlainValue, PositiveCount, RegexPattern, UrlPath,
-    WholeNumber, checked, or_placeholder,
+    DurationValue, NumberValue, OneOrMany, PlainValue, PositiveCount, RegexPattern, TextOrTable,
+    UrlPath, WholeNumber, checked, or_placeholder,
 };
 use anyhow::Result;
 use indexmap::IndexMap;
@@ -50,7 +50,7 @@ pub struct LoadKeys {
     rate: Option<NumberValue>,
     /// Requests excluded from the results: { requests = 5000 }, { duration = "2s" } or { until =
     /// "steady", at_most = "30s" }.
-    warmup: Option<WarmupKeys>,
+    warmup: Option<TextOrTable<DurationValue, WarmupEnd>>,
     /// HTTP method. Default: "GET", or "POST" with a body.
     method: Option<String>,
     /// Header fields.
@@ -115,17 +115,6 @@ checked! {
         let message = "must not begin with '@'\nhint: for a file, use body_file".to_owned();
         (!body.starts_with('@')).then_some(body).ok_or(message)
     }
-}
-
-/// A duration, or one of several end conditions.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename = "$by-shape")]
-#[schemars(untagged, inline)]
-enum WarmupKeys {
-    #[serde(rename = "a string")]
-    Duration(DurationValue),
-    #[serde(rename = "a table")]
-    Until(WarmupEnd),
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -193,8 +182,8 @@ impl LoadKeys {
         spec.concurrency = spec.concurrency.or(Some(default));
         let warmup = match &self.warmup {
             None => LoadWarmup::None,
-            Some(WarmupKeys::Duration(time)) => LoadWarmup::DurationMs(as_milliseconds(time.0)),
-            Some(WarmupKeys::Until(end)) => end.0,
+            Some(TextOrTable::Text(time)) => LoadWarmup::DurationMs(as_milliseconds(time.0)),
+            Some(TextOrTable::Table(end)) => end.0,
         };
         Ok(ServerLoad { spec, warmup })
     }
@@ -204,8 +193,8 @@ impl LoadKeys {
     pub fn resolve_short_load(&self, part: &FilePart, root: &Path) -> Result<LoadSpec> {
         let warmup = match &self.warmup {
             None => None,
-            Some(WarmupKeys::Duration(time)) => Some(time.0),
-            Some(WarmupKeys::Until(_)) => {
+            Some(TextOrTable::Text(time)) => Some(time.0),
+            Some(TextOrTable::Table(_)) => {
                 return Err(part.value_error("warmup", "must be a duration such as \"2s\""));
             }
         };
@@ -289,7 +278,7 @@ pub struct VerifyKeys {
     /// 200, "2xx", "200-204" or a list of them. Default: "2xx".
     status: Option<OneOrMany<StatusRange>>,
     /// Text that the body must contain, or a table with one rule. By default, any body is accepted.
-    body: Option<BodyKeys>,
+    body: Option<TextOrTable<String, BodyRuleKey>>,
     /// Whether responses must have the same length under all variants. Default: true, but false
     /// with `body.regex`.
     same_bytes_across_variants: Option<bool>,
@@ -301,16 +290,6 @@ checked! {
         "type": ["integer", "string"], "minimum": 100, "maximum": 599
     },
     |value| parse_statuses(&value.program_text()).map_err(|error| format!(": {error}"))
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename = "$by-shape")]
-#[schemars(untagged, inline)]
-enum BodyKeys {
-    #[serde(rename = "a string")]
-    Contains(String),
-    #[serde(rename = "a table")]
-    Rule(BodyRuleKey),
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -341,13 +320,13 @@ pub fn resolve_verify(keys: Option<VerifyKeys>) -> ResponseCheck {
         verify.statuses = statuses.iter().map(range).collect();
     }
     verify.body = keys.body.map(|body| match body {
-        BodyKeys::Contains(text) | BodyKeys::Rule(BodyRuleKey::Contains(text)) => {
+        TextOrTable::Text(text) | TextOrTable::Table(BodyRuleKey::Contains(text)) => {
             BodyRule::Contains(text)
         }
-        BodyKeys::Rule(BodyRuleKey::Regex(pattern)) => BodyRule::Regex(pattern.0),
-        BodyKeys::Rule(BodyRuleKey::Json(value)) => BodyRule::Json(value),
-        BodyKeys::Rule(BodyRuleKey::JsonLength(length)) => BodyRule::JsonLength(length.0),
-        BodyKeys::Rule(BodyRuleKey::Bytes(count)) => BodyRule::Bytes(count.0),
+        TextOrTable::Table(BodyRuleKey::Regex(pattern)) => BodyRule::Regex(pattern.0),
+        TextOrTable::Table(BodyRuleKey::Json(value)) => BodyRule::Json(value),
+        TextOrTable::Table(BodyRuleKey::JsonLength(length)) => BodyRule::JsonLength(length.0),
+        TextOrTable::Table(BodyRuleKey::Bytes(count)) => BodyRule::Bytes(count.0),
     });
     // A pattern implies that bodies vary, so their lengths may vary too.
     let lengths_vary = matches!(verify.body, Some(BodyRule::Regex(_)));

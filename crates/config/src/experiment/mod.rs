@@ -380,7 +380,7 @@ fn check_settings(experiment: &Experiment, settings: &SetValues) -> Result<()> {
 /// Resolves every case under every variant, to find all errors early. Rejects services that differ
 /// between runs that share them. Decides the metrics and expected loads of the groups.
 fn check_runs(experiment: &mut Experiment, top: &FilePart) -> Result<()> {
-    let mut shared = place::SharedServices::new(&experiment.services);
+    let mut shared = place::SharedServices::new();
     for (group_index, part) in group_parts(top).iter().enumerate() {
         let group = &experiment.groups[group_index];
         let mut own_metrics = None;
@@ -388,7 +388,8 @@ fn check_runs(experiment: &mut Experiment, top: &FilePart) -> Result<()> {
         for variant in &experiment.variants {
             for (case_index, case) in group.cases.iter().enumerate() {
                 let assignment = experiment.assignment(group, case, &variant.name, 0)?;
-                shared.add_run((group_index, case_index), assignment.services)?;
+                let (services, position) = (assignment.services, (group_index, case_index));
+                place::share_services(&mut shared, position, services, &experiment.services)?;
                 if let (TargetWork::Server(service), true) =
                     (&assignment.work, expected_loads.len() == case_index)
                 {

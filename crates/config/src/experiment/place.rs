@@ -10,7 +10,7 @@ use super::variant::{CommandText, EnvironmentKeys, environment_changes};
 use crate::file_part::{self, FilePart, TreeNode, nearest_hint};
 use crate::labels::MachineSelector;
 use crate::placeholders::{self, PlaceholderMap};
-use crate::value::{DeferredValue, DurationValue, PositiveCount, checked};
+use crate::value::{DeferredValue, DurationValue, PositiveCount, TextOrTable, checked};
 use anyhow::{Result, ensure};
 use regex::Regex;
 use schemars::JsonSchema;
@@ -59,19 +59,9 @@ pub struct PlaceKeys {
     /// Machine of the target.
     target: LabelsKey,
     /// Machines of the load generators: { on = "load", machines = 2 }, or a string for one machine.
-    load: LoadPlace,
+    load: TextOrTable<LabelsKey, LoadMachines>,
     /// Range of {port}: "20000-20999". Default: any free port.
     ports: Option<PortRange>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename = "$by-shape")]
-#[schemars(untagged, inline)]
-enum LoadPlace {
-    #[serde(rename = "a string")]
-    One(LabelsKey),
-    #[serde(rename = "a table")]
-    Several(LoadMachines),
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -154,21 +144,7 @@ impl ScopeKey {
     }
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename = "$by-shape")]
-#[schemars(untagged, inline)]
-enum ServiceReadyKeys {
-    #[serde(rename = "a string")]
-    Within(DurationValue),
-    #[serde(rename = "a table")]
-    Asked(AskedKeys),
-}
-
-impl Default for ServiceReadyKeys {
-    fn default() -> ServiceReadyKeys {
-        ServiceReadyKeys::Within(DurationValue(target::DEFAULT_READY_LIMIT))
-    }
-}
+type ServiceReadyKeys = TextOrTable<DurationValue, AskedKeys>;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -202,12 +178,12 @@ impl DeclaredService {
         let part = FilePart::new(&self.place, &filled);
         let keys: ServiceKeys = part.read_part()?;
         let stop: StopKeys = part.read_key("stop")?.unwrap_or_default();
-        let ready_keys: ServiceReadyKeys = part.read_key("ready")?.unwrap_or_default();
+        let ready_keys: Option<ServiceReadyKeys> = part.read_key("ready")?;
         let (ready, within) = match ready_keys {
-            ServiceReadyKeys::Within(time) => (None, time.0),
-            ServiceReadyKeys::Asked(asked) => {
-                let within = asked.within.map_or(target::DEFAULT_READY_LIMIT, |time| time.0);
-                (asked.command.map(|command| command.argv()), within)
+            None => (None, None),
+            Some(TextOrTable::Text(time)) => (None, Some(time)),
+            Some(TextOrTable::Table(asked)) => {
+                (asked.command.map(|command| command.argv()), asked.within)
             }
         };
         let directory = match &keys.cwd {
@@ -227,7 +203,7 @@ impl DeclaredService {
                 limit_ms: as_milliseconds(limit),
             },
             ready,
-            within_ms: as_milliseconds(within),
+            within_ms: target::ready_limit_ms(within),
             stop: stop.resolve_stop(),
             scope: self.scope,
         })
@@ -296,60 +272,36 @@ fn check_scope(scope: ServiceScope, part: &FilePart, others: &[DeclaredService])
     }
 }
 
-/// Detects shared services whose definitions differ between the runs that share them.
-pub(super) struct SharedServices {
-    declared: Vec<DeclaredService>,
-    /// Services of the very first run.
-    first: Option<Vec<BackingService>>,
-    /// Services of the first run of each case, by the index of its group and the index of the case
-    /// in the group.
-    by_case: HashMap<(usize, usize), Vec<BackingService>>,
-}
+/// The first definition of each shared service: by name, and for a block service also by the case
+/// that it belongs to (index of the group, index in the group).
+pub type SharedServices = HashMap<(String, Option<(usize, usize)>), BackingService>;
 
-impl SharedServices {
-    pub fn new(declared: &[DeclaredService]) -> SharedServices {
-        SharedServices { declared: declared.to_vec(), first: None, by_case: HashMap::new() }
-    }
-
-    /// Adds the services of a run. Rejects a service that is shared with an earlier run but was
-    /// defined differently there.
-    pub fn add_run(&mut self, case: (usize, usize), services: Vec<BackingService>) -> Result<()> {
-        if self.declared.iter().all(|service| service.scope == ServiceScope::Run) {
-            return Ok(());
-        }
-        let first = self.first.get_or_insert_with(|| services.clone());
-        let case_services = self.by_case.entry(case).or_insert_with(|| services.clone());
-        let is_session = |service: &BackingService| service.scope == ServiceScope::Session;
-        let is_shared = |service: &BackingService| service.scope != ServiceScope::Run;
-        let differing = differing_service(first, &services, &is_session)
-            .map(|name| (name, "all runs"))
-            .or_else(|| {
-                let name = differing_service(case_services, &services, &is_shared)?;
-                Some((name, "the runs of all variants"))
-            });
-        let Some((name, sharers)) = differing else {
-            return Ok(());
+/// Adds the services of a run to `shared`. Rejects a service that is shared with an earlier run but
+/// was defined differently there.
+pub fn share_services(
+    shared: &mut SharedServices,
+    case: (usize, usize),
+    services: Vec<BackingService>,
+    declared: &[DeclaredService],
+) -> Result<()> {
+    for service in services.into_iter().filter(|service| service.scope != ServiceScope::Run) {
+        let (case, sharers) = match service.scope {
+            ServiceScope::Session => (None, "all runs"),
+            _ => (Some(case), "the runs of all variants"),
         };
-        let declared = self.declared.iter().find(|service| service.name == name);
-        let line = declared.and_then(|service| service.node.line);
+        let name = service.name.clone();
+        let first = shared.entry((name.clone(), case)).or_insert_with(|| service.clone());
+        if *first == service {
+            continue;
+        }
+        let declared = declared.iter().find(|service| service.name == name);
         let message = format!(
             "{sharers} share the service '{name}', but its definition differs between them\n\
              hint: make the definitions identical, or remove 'scope'"
         );
-        Err(file_part::error_at_line(line, message))
+        return Err(file_part::error_at_line(declared.and_then(|found| found.node.line), message));
     }
-}
-
-/// Returns the name of the first service that passes `is_relevant` and differs between `left` and
-/// `right`.
-fn differing_service(
-    left: &[BackingService],
-    right: &[BackingService],
-    is_relevant: &dyn Fn(&BackingService) -> bool,
-) -> Option<String> {
-    let both = left.iter().zip(right);
-    let mut selected = both.filter(|(service, _)| is_relevant(service));
-    selected.find(|(left, right)| left != right).map(|(left, _)| left.name.clone())
+    Ok(())
 }
 
 /// Rejects placeholders of services that do not exist.
@@ -417,8 +369,8 @@ pub fn resolve_placement(
         roles.extend(service.on.clone().map(|on| role(&service.name, on, 1)));
     }
     roles.push(match keys.load {
-        LoadPlace::One(on) => role("load", on.0, 1),
-        LoadPlace::Several(keys) => {
+        TextOrTable::Text(on) => role("load", on.0, 1),
+        TextOrTable::Table(keys) => {
             role("load", keys.on.0, keys.machines.map_or(1, |count| count.0))
         }
     });

@@ -7,7 +7,9 @@ use super::variant::{
 };
 use crate::file_part::{FilePart, nearest_hint};
 use crate::reader::unknown_name;
-use crate::value::{DurationValue, PlainValue, UrlPath, WholeNumber, checked, or_placeholder};
+use crate::value::{
+    DurationValue, PlainValue, TextOrTable, UrlPath, WholeNumber, checked, or_placeholder,
+};
 use anyhow::Result;
 use indexmap::IndexMap;
 use rustix::process;
@@ -20,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Default time for a server to become ready, as in `speedwell load --serve`.
-pub const DEFAULT_READY_LIMIT: Duration = Duration::from_secs(30);
+const DEFAULT_READY_LIMIT: Duration = Duration::from_secs(30);
 
 /// Default time limit for a server to stop.
 const DEFAULT_STOP_GRACE: Duration = Duration::from_secs(3);
@@ -58,7 +60,7 @@ pub struct TargetKeys {
     network: Option<ServerNetwork>,
     /// Servers only: when the server is ready: { http = "/", status = 200, within = "10s" }, or the
     /// time limit. Without `http`, listening suffices.
-    ready: ReadyKeys,
+    ready: Option<TextOrTable<DurationValue, AnswerKeys>>,
     /// Servers only: how the server is stopped: { signal = "SIGINT", grace = "2s" }.
     stop: StopKeys,
     /// Servers only: expected number of live child processes.
@@ -202,24 +204,6 @@ checked! {
     }
 }
 
-/// Time limit for becoming ready, either alone or with a request that is repeated until it is
-/// answered.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename = "$by-shape")]
-#[schemars(untagged, inline)]
-enum ReadyKeys {
-    #[serde(rename = "a string")]
-    Within(DurationValue),
-    #[serde(rename = "a table")]
-    Answer(AnswerKeys),
-}
-
-impl Default for ReadyKeys {
-    fn default() -> ReadyKeys {
-        ReadyKeys::Within(DurationValue(DEFAULT_READY_LIMIT))
-    }
-}
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AnswerKeys {
@@ -298,15 +282,20 @@ pub fn resolve_service(target: &TargetKeys, group: &FilePart, root: &Path) -> Re
     })
 }
 
-fn resolve_ready(keys: &ReadyKeys) -> ReadinessCheck {
-    match keys {
-        ReadyKeys::Within(time) => {
-            ReadinessCheck { path: None, status: 200, within_ms: as_milliseconds(time.0) }
-        }
-        ReadyKeys::Answer(answer) => ReadinessCheck {
-            path: answer.http.as_ref().map(|path| path.0.clone()),
-            status: answer.status.map_or(200, |status| status.0),
-            within_ms: as_milliseconds(answer.within.map_or(DEFAULT_READY_LIMIT, |time| time.0)),
-        },
+fn resolve_ready(keys: &Option<TextOrTable<DurationValue, AnswerKeys>>) -> ReadinessCheck {
+    let (answer, within) = match keys {
+        None => (None, None),
+        Some(TextOrTable::Text(time)) => (None, Some(*time)),
+        Some(TextOrTable::Table(answer)) => (Some(answer), answer.within),
+    };
+    ReadinessCheck {
+        path: answer.and_then(|answer| answer.http.as_ref()).map(|path| path.0.clone()),
+        status: answer.and_then(|answer| answer.status).map_or(200, |status| status.0),
+        within_ms: ready_limit_ms(within),
     }
+}
+
+/// Returns the time limit for becoming ready, in milliseconds.
+pub fn ready_limit_ms(within: Option<DurationValue>) -> u64 {
+    as_milliseconds(within.map_or(DEFAULT_READY_LIMIT, |time| time.0))
 }
