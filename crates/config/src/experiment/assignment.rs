@@ -5,8 +5,8 @@
 
 use super::benchmark::resolve_benchmark_load;
 use super::group::GroupSource;
-use super::target::{self, TargetKeys};
-use super::variant::{CommandArguments, VariantKeys, VariantSource, environment_changes};
+use super::target::{self, CommandArguments, TargetKeys, environment_changes};
+use super::variant::{VariantKeys, VariantSource};
 use super::{Experiment, load, metric};
 use crate::file_part::{FilePart, NodeContent, NodePath, NodeTable, TreeNode};
 use crate::placeholders::{self, PlaceholderMap};

@@ -29,7 +29,7 @@ use super::file_part::{FilePart, NodeContent, TreeNode, error_at_line, parse_jso
 use super::placeholders::{self, PlaceholderMap};
 use super::value::{DeferredValue, OneOrMany, PlainValue, WholeNumber, checked, schema_of};
 use crate::adapter::AdapterKeys;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use indexmap::IndexMap;
 use parameters::SetValues;
 use schemars::JsonSchema;
@@ -37,8 +37,10 @@ use serde::Deserialize;
 use speedwell_model::assignment::{ProcessorShares, TargetWork};
 use speedwell_model::experiment::{BenchmarkGroup, ExpectedLoad, ExperimentDesign, GroupKind};
 use speedwell_model::{DefinitionFile, ParameterValue, Session};
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Contents of a definition file: the design of the experiment, and what is needed to run it.
 #[derive(Debug, Clone)]
@@ -461,4 +463,78 @@ impl Experiment {
     pub fn of_session(session: &Session) -> Result<Option<Experiment>> {
         session.design.experiment.as_ref().map(Experiment::parse).transpose()
     }
+}
+
+/// A definition file that is parsed once, on first use. A session needs the parsed file for every
+/// run.
+#[derive(Debug)]
+pub struct LazyDefinition {
+    source: DefinitionFile,
+    experiment: OnceLock<Result<Experiment, String>>,
+}
+
+impl LazyDefinition {
+    /// Creates a definition without parsing it.
+    pub fn new(source: DefinitionFile) -> LazyDefinition {
+        LazyDefinition { source, experiment: OnceLock::new() }
+    }
+
+    /// Creates a definition from a file that has been parsed already.
+    pub fn from_parsed(source: DefinitionFile, experiment: Experiment) -> LazyDefinition {
+        LazyDefinition { source, experiment: OnceLock::from(Ok(experiment)) }
+    }
+
+    /// Returns its text and path.
+    pub fn source(&self) -> &DefinitionFile {
+        &self.source
+    }
+
+    /// Returns the parsed experiment.
+    ///
+    /// # Errors
+    /// Fails if the file is invalid; messages name the line.
+    pub fn experiment(&self) -> Result<&Experiment> {
+        let parse = || Experiment::parse(&self.source).map_err(|error| format!("{error:#}"));
+        let parsed = self.experiment.get_or_init(parse);
+        parsed.as_ref().map_err(|message| anyhow!("{message}"))
+    }
+
+    /// Returns the experiment with the values in `set` instead of the values with which the file
+    /// was read.
+    ///
+    /// # Errors
+    /// Fails under the same conditions as [`LazyDefinition::experiment`], and if a name does not
+    /// exist in the file.
+    pub fn experiment_with(&self, set: Vec<(String, String)>) -> Result<Cow<'_, Experiment>> {
+        if set == self.source.set {
+            return self.experiment().map(Cow::Borrowed);
+        }
+        let source = self.source.clone();
+        Experiment::parse(&DefinitionFile { set, ..source }).map(Cow::Owned)
+    }
+}
+
+impl PartialEq for LazyDefinition {
+    fn eq(&self, other: &LazyDefinition) -> bool {
+        self.source == other.source
+    }
+}
+
+/// Reads the text of a definition file. The pairs in `set` override `[params]` and the parameters
+/// of groups; several pairs with the same name give several values.
+///
+/// # Errors
+/// Fails if the file cannot be read.
+pub fn read_source(file: &Path, set: &[(String, String)]) -> Result<DefinitionFile> {
+    let shown = file.display();
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("cannot read the definition file '{shown}'"))?;
+    let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
+    Ok(DefinitionFile {
+        file: std::path::absolute(file)?,
+        text,
+        set: set.to_vec(),
+        cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
+        placement: None,
+    })
 }

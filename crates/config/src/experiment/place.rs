@@ -5,8 +5,7 @@
 //! known only when a run begins stay placeholders: `{host}`, `{target.host}`, `{NAME.host}` and
 //! `{NAME.port}`. Start at [`resolve_placement`].
 
-use super::target::{self, StopKeys};
-use super::variant::{CommandText, EnvironmentKeys, environment_changes};
+use super::target::{self, CommandText, EnvironmentKeys, StopKeys, environment_changes};
 use crate::file_part::{self, FilePart, TreeNode, nearest_hint};
 use crate::labels::MachineSelector;
 use crate::placeholders::{self, PlaceholderMap};

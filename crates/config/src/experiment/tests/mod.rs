@@ -322,3 +322,22 @@ fn mistakes_in_json_are_reported_with_their_path() {
         "'group[0].load' has an unknown key 'keepalife'\nhint: did you mean 'keepalive'?"
     );
 }
+
+#[test]
+fn a_definition_is_parsed_once_and_again_only_with_other_values() {
+    let definition = LazyDefinition::new(DefinitionFile {
+        file: "/x/a.toml".into(),
+        text: "[benchmark.b]\nkind = \"load\"\nurl = \"http://x/\"\nparameters = { size = 1 }"
+            .into(),
+        set: Vec::new(),
+        cpus: 2,
+        placement: None,
+    });
+    let parsed = definition.experiment().unwrap();
+    assert!(std::ptr::eq(parsed, definition.experiment().unwrap()));
+    let same = definition.experiment_with(Vec::new()).unwrap();
+    assert!(matches!(same, Cow::Borrowed(same) if std::ptr::eq(parsed, same)));
+    let set = vec![("size".to_owned(), "7".to_owned())];
+    let other = definition.experiment_with(set).unwrap();
+    assert_eq!(other.groups[0].cases[0].id(), "a/b concurrency=10 size=7");
+}

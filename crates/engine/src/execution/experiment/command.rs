@@ -2,7 +2,7 @@
 
 use super::assertions::{self, CapturedOutput, ProofSources};
 use super::lifecycle::RunProfiler;
-use super::{RunReport, StageResult, metrics, site, stage_failure};
+use super::{RunReport, StageResult, metrics, stage_failure, target_spec};
 use regex::Regex;
 use speedwell_machine::process::{
     self as process, CpuSet, OutputStream, ProcessEnd, ProcessOutcome, ProcessSpec, WaitClock,
@@ -23,7 +23,7 @@ pub fn run_command(
     pin: Option<CpuSet>,
     report: &mut RunReport,
 ) -> StageResult<()> {
-    let spec = ProcessSpec { pin, ..site::target_spec(&assignment.target, None) };
+    let spec = ProcessSpec { pin, ..target_spec(&assignment.target, None) };
     let mut output = CapturedOutput::default();
     let counter = metrics::open_if_wanted(assignment, report);
     let (started, begin) = (SystemTime::now(), Instant::now());

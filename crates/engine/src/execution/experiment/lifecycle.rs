@@ -7,7 +7,7 @@
 
 use super::assertions::{self, CapturedOutput, ProofSources};
 use super::metrics::{self, ActiveCounters, InstructionCounter, LoadResult, ServerReady};
-use super::{RunReport, RunSite, StageResult, site, stage_failure};
+use super::{RunReport, RunSite, StageResult, site, stage_failure, target_spec};
 use crate::execution::profile::{
     ActiveRecording, FinishedRecording, ProfileRecorder, RecordingTool,
 };
@@ -43,7 +43,7 @@ pub fn run_server(
 ) -> StageResult<()> {
     let port = pick_port(serving.port, assignment.place.ports, run.1)?;
     let counter = metrics::open_if_wanted(assignment, report);
-    let mut spec = site::target_spec(&assignment.target, Some(port));
+    let mut spec = target_spec(&assignment.target, Some(port));
     spec.shutdown = site::shutdown(&serving.stop);
     spec.pin = pin;
     let mut server = ServerLifecycle::start(assignment, serving, run, (port, spec))?;
