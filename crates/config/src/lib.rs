@@ -14,7 +14,6 @@ pub mod experiment;
 pub mod expression;
 mod file_part;
 pub mod fleet;
-pub mod labels;
 mod placeholders;
 pub mod project;
 mod reader;

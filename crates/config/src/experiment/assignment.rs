@@ -3,11 +3,10 @@
 //! [`Experiment::assignment`] or, for loads defined as `[benchmark.NAME]`, at
 //! [`Experiment::load_assignment`].
 
-use super::benchmark::resolve_benchmark_load;
 use super::group::GroupSource;
 use super::target::{self, CommandArguments, TargetKeys, environment_changes};
 use super::variant::{VariantKeys, VariantSource};
-use super::{Experiment, load, metric};
+use super::{Experiment, load};
 use crate::file_part::{FilePart, NodeContent, NodePath, NodeTable, TreeNode};
 use crate::placeholders::{self, PlaceholderMap};
 use anyhow::{Context, Result, bail, ensure};
@@ -98,7 +97,7 @@ impl Experiment {
             target,
             work,
             proofs,
-            figures: metric::target_figures(&part)?,
+            figures: target::target_figures(&part)?,
             also: group.also.clone(),
             processors: self.shares,
             profile: None,
@@ -249,7 +248,7 @@ impl Experiment {
         let defined = self.load_placeholders(group, case, variant, program)?;
         let filled = defined.fill_node(&node, &source.place)?;
         let part = FilePart::new(&source.place, &filled);
-        let spec = resolve_benchmark_load(&part, &self.root)?;
+        let spec = load::resolve_benchmark_load(&part, &self.root)?;
         if spec.url.is_empty() {
             let hint = "url = \"http://127.0.0.1:{port}/\", there or in every variant";
             return Err(part.missing_key("url", hint));

@@ -2,9 +2,8 @@
 //! of the cases.
 
 use super::load::{LoadKeys, VerifyKeys};
-use super::metric::MetricKeys;
 use super::parameters::{self, SetValues, ValueTable, matches_case};
-use super::target::TargetKeys;
+use super::target::{MetricKeys, TargetKeys};
 use crate::file_part::{FilePart, NodeContent, NodePath, NodeTable, TreeNode, nearest_hint};
 use crate::placeholders::PlaceholderMap;
 use crate::reader::unknown_name;

@@ -9,11 +9,9 @@
 //! [`Experiment::assignment`] is in `assignment.rs`.
 
 mod assignment;
-mod benchmark;
 mod claim;
 mod group;
 mod load;
-mod metric;
 mod parameters;
 mod place;
 mod plan;
@@ -107,7 +105,7 @@ struct FileKeys {
     /// What is measured, in order.
     group: OneOrMany<group::GroupKeys>,
     /// HTTP loads as short tables, by name.
-    benchmark: IndexMap<String, DeferredValue<benchmark::BenchmarkKeys>>,
+    benchmark: IndexMap<String, DeferredValue<load::BenchmarkKeys>>,
     /// Services that targets need, such as a database, in the order in which they start.
     service: Option<DeferredValue<OneOrMany<place::ServiceKeys>>>,
     /// Machines of `fleet.toml` for the target, services and load generators. By default, all run
@@ -340,7 +338,7 @@ fn resolve_groups(
     for part in group_parts(top) {
         let (group, source) = match long.next() {
             Some(keys) => group::resolve_group(keys, &part, file)?,
-            None => benchmark::resolve_benchmark(&part, file)?,
+            None => load::resolve_benchmark(&part, file)?,
         };
         if found.iter().any(|(other, _)| other.name == group.name) {
             let message = format!("two groups have the name '{}'", group.name);

@@ -7,7 +7,7 @@
 
 use super::target::{self, CommandText, EnvironmentKeys, StopKeys, environment_changes};
 use crate::file_part::{self, FilePart, TreeNode, nearest_hint};
-use crate::labels::MachineSelector;
+use crate::fleet::MachineSelector;
 use crate::placeholders::{self, PlaceholderMap};
 use crate::value::{DeferredValue, DurationValue, PositiveCount, TextOrTable, checked};
 use anyhow::{Result, ensure};
@@ -399,29 +399,36 @@ impl RolePlacement {
         (root, folder): (&Path, &Path),
     ) -> Result<()> {
         ensure_below(root, folder, "the target")?;
-        let part = |name: &str| group.part(name).unwrap_or_else(|| group.clone());
-        if service.private_network {
-            let message = "network = \"private\" hides the target from other machines, but \
-                           [place] puts the load there\n\
-                           hint: leave out 'network', or [place]";
-            return Err(part("target").error_at_key("network", message));
-        }
-        let (load, spec) = (part("load"), &mut service.load.spec);
-        if spec.client != LoadClient::Builtin {
-            let message = "other machines support only the built-in load generator\n\
-                           hint: leave out 'client', or [place]";
-            return Err(load.error_at_key("client", message));
-        }
-        if spec.body_file.is_some() {
-            let message = "body files are not sent to other machines\n\
-                           hint: body = \"...\", or leave out [place]";
-            return Err(load.error_at_key("body_file", message));
-        }
-        if matches!(service.load.warmup, LoadWarmup::SteadyMs(_)) {
-            let message = "until = \"steady\" requires a single generator on the server's \
-                           machine, but [place] puts the load on other machines\n\
-                           hint: warmup = { duration = \"10s\" }";
-            return Err(load.error_at_key("warmup", message));
+        let spec = &mut service.load.spec;
+        let refusals = [
+            (
+                service.private_network,
+                ("target", "network"),
+                "network = \"private\" hides the target from other machines, but [place] puts the \
+                 load there\nhint: leave out 'network', or [place]",
+            ),
+            (
+                spec.client != LoadClient::Builtin,
+                ("load", "client"),
+                "other machines support only the built-in load generator\n\
+                 hint: leave out 'client', or [place]",
+            ),
+            (
+                spec.body_file.is_some(),
+                ("load", "body_file"),
+                "body files are not sent to other machines\n\
+                 hint: body = \"...\", or leave out [place]",
+            ),
+            (
+                matches!(service.load.warmup, LoadWarmup::SteadyMs(_)),
+                ("load", "warmup"),
+                "until = \"steady\" requires a single generator on the server's machine, but [place] \
+                 puts the load on other machines\nhint: warmup = { duration = \"10s\" }",
+            ),
+        ];
+        if let Some((_, (table, key), message)) = refusals.into_iter().find(|refusal| refusal.0) {
+            let part = group.part(table).unwrap_or_else(|| group.clone());
+            return Err(part.error_at_key(key, message));
         }
         // A path without a host refers to the target, on whichever machine the target runs.
         spec.url = spec.url.replacen(LOCAL_TARGET_URL, "http://{target.host}:{port}", 1);
