@@ -11,7 +11,7 @@ use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{BenchmarkJob, KnownAdapters, SourceKind};
 use speedwell_config::LazyDefinition;
 use speedwell_config::experiment::{Experiment, ExperimentRequirement, RequirementKind};
-use speedwell_model::assignment::{LoadWarmup, RunAssignment, ServerLoad, TargetWork};
+use speedwell_model::assignment::{LoadWarmup, RunAssignment, TargetWork};
 use speedwell_model::experiment::{BenchmarkGroup, repeated_variant, repetition_of};
 use speedwell_model::{
     Case, ParameterValue, RunCount, RunOrder, SamplingOptions, SessionEvent, StoppingDesign,
@@ -343,7 +343,7 @@ fn time_of_run(plan: &SessionPlan, job: &BenchmarkJob, variant: &Variant) -> Opt
             let case = job.case.as_ref()?;
             let group = experiment.group_of(case)?;
             let assignment = experiment.load_assignment(group, case, variant, None).ok()?;
-            let (time, requests) = load_length(&assignment_traffic(assignment)?);
+            let (time, requests) = load_length(assignment)?;
             (requests == 0).then_some(time)
         }
         SourceKind::Cpp | SourceKind::Program | SourceKind::Python | SourceKind::Snippet(_) => {
@@ -387,8 +387,8 @@ pub fn estimate_from_trial(
         estimate.time += Duration::from_nanos(lived_ns * runs);
         let name = &plan.variants[variant].name;
         let case = job.case.as_ref();
-        if let Some(traffic) = case.and_then(|case| case_traffic(&experiment, case, name)) {
-            let (time, count) = load_length(&traffic);
+        let length = case.and_then(|case| case_load_length(&experiment, case, name));
+        if let Some((time, count)) = length {
             estimate.time += time * u32::try_from(runs).unwrap_or(u32::MAX);
             estimate.requests += count * runs;
         }
@@ -396,35 +396,34 @@ pub fn estimate_from_trial(
     Ok(Some(estimate).filter(|estimate| *estimate != ExperimentEstimate::default()))
 }
 
-fn case_traffic(experiment: &Experiment, case: &Case, variant: &str) -> Option<ServerLoad> {
+fn case_load_length(
+    experiment: &Experiment,
+    case: &Case,
+    variant: &str,
+) -> Option<(Duration, u64)> {
     let group = experiment.group_of(case)?;
-    let assignment = experiment.assignment(group, case, repeated_variant(variant), 0).ok()?;
-    assignment_traffic(assignment)
+    load_length(experiment.assignment(group, case, repeated_variant(variant), 0).ok()?)
 }
 
-fn assignment_traffic(assignment: RunAssignment) -> Option<ServerLoad> {
-    match assignment.work {
-        TargetWork::Server(service) => Some(service.load),
-        TargetWork::Load(spec) => Some(ServerLoad {
-            warmup: match spec.warmup {
-                Some(time) => LoadWarmup::DurationMs(as_milliseconds(time)),
-                None => LoadWarmup::None,
-            },
-            spec: *spec,
-        }),
-        TargetWork::Command => None,
-    }
-}
-
-/// Time and number of requests of a load, including its warm-up.
-fn load_length(traffic: &ServerLoad) -> (Duration, u64) {
-    let time = traffic.spec.time.unwrap_or_default();
-    let (warmup_ms, warmup_requests) = match traffic.warmup {
-        LoadWarmup::None => (0, 0),
-        LoadWarmup::Requests(count) => (0, count),
-        LoadWarmup::DurationMs(ms) | LoadWarmup::SteadyMs(ms) => (ms, 0),
+/// Time and number of requests of a run's load, including its warm-up; `None` for a command.
+fn load_length(assignment: RunAssignment) -> Option<(Duration, u64)> {
+    let (spec, warmup_time, warmup_requests) = match assignment.work {
+        TargetWork::Server(service) => {
+            let (ms, requests) = match service.load.warmup {
+                LoadWarmup::None => (0, 0),
+                LoadWarmup::Requests(count) => (0, count),
+                LoadWarmup::DurationMs(ms) | LoadWarmup::SteadyMs(ms) => (ms, 0),
+            };
+            (service.load.spec, Duration::from_millis(ms), requests)
+        }
+        TargetWork::Load(spec) => {
+            let warmup_time = spec.warmup.unwrap_or_default();
+            (*spec, warmup_time, 0)
+        }
+        TargetWork::Command => return None,
     };
-    (time + Duration::from_millis(warmup_ms), traffic.spec.count.unwrap_or(0) + warmup_requests)
+    let time = spec.time.unwrap_or_default() + warmup_time;
+    Some((time, spec.count.unwrap_or(0) + warmup_requests))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::reader::unknown_name;
 use crate::value::{DeferredValue, OneOrMany, PlainValue, WholeNumber, checked, choice_name};
 use anyhow::Result;
 use indexmap::IndexMap;
-use schemars::{JsonSchema, Schema};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use speedwell_model::experiment::{
     ALSO_METRICS, BenchmarkGroup, GroupKind, GroupParameters, SeedSource,
@@ -78,7 +78,22 @@ checked! {
 #[expect(dead_code, reason = "some keys are read later, for each case")]
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(transform = add_kind_conditions)]
+#[schemars(extend("allOf" = [
+    { "if": { "properties": { "kind": { "const": "server" } } }, "then": {
+        "required": ["target", "load"], "not": { "anyOf": [{ "required": ["files"] }] }
+    } },
+    { "if": { "properties": { "kind": { "const": "command" } } }, "then": {
+        "required": ["target"], "not": { "anyOf": [
+            { "required": ["files"] }, { "required": ["load"] }, { "required": ["verify"] }
+        ] }
+    } },
+    { "if": { "properties": { "kind": { "const": "function" } } }, "then": {
+        "required": ["files"], "not": { "anyOf": [
+            { "required": ["target"] }, { "required": ["load"] }, { "required": ["verify"] },
+            { "required": ["metric"] }
+        ] }
+    } }
+]))]
 pub struct GroupKeys {
     /// Name of the group; cases are named `EXPERIMENT/NAME`.
     name: String,
@@ -143,34 +158,6 @@ checked! {
         let error = unknown_name(&name, &names);
         names.contains(&name).then_some(name).ok_or(error)
     }
-}
-
-/// Adds conditions to the schema: which sections a group of each kind must have, and which it must
-/// not have.
-fn add_kind_conditions(schema: &mut Schema) {
-    let if_kind = |kind: &str, then: serde_json::Value| {
-        let is_kind = serde_json::json!({ "properties": { "kind": { "const": kind } } });
-        serde_json::json!({ "if": is_kind, "then": then })
-    };
-    let none_of = |keys: &[&str]| {
-        let none = keys.iter().map(|key| serde_json::json!({ "required": [key] }));
-        serde_json::json!({ "anyOf": none.collect::<Vec<_>>() })
-    };
-    let conditions = [
-        if_kind(
-            "server",
-            serde_json::json!({ "required": ["target", "load"], "not": none_of(&["files"]) }),
-        ),
-        if_kind(
-            "command",
-            serde_json::json!({ "required": ["target"], "not": none_of(&["files", "load", "verify"]) }),
-        ),
-        if_kind(
-            "function",
-            serde_json::json!({ "required": ["files"], "not": none_of(&OVERRIDABLE_SECTIONS) }),
-        ),
-    ];
-    schema.insert("allOf".to_owned(), conditions.into());
 }
 
 /// Properties of the file that are known before its groups are read.

@@ -263,26 +263,19 @@ fn requested_charts(
     if output.chart == Some(ChartKind::Flame) {
         return Vec::new();
     }
-    let listed: Vec<&Wanted> =
-        experiment.outputs.iter().filter(|output| matches!(output, Wanted::Chart { .. })).collect();
-    let defaults: Vec<Wanted> = DEFAULT_OUTPUTS
-        .iter()
-        .filter(|_| listed.is_empty())
-        .map(|name| Wanted::Chart {
-            name: (*name).to_owned(),
-            series: ChartSeries::Variants,
-            stages: Vec::new(),
-        })
-        .collect();
-    let outputs = listed.into_iter().chain(&defaults);
-    outputs
-        .flat_map(|requested| match requested {
-            Wanted::Chart { name, series, stages } => {
-                charts_named(name, *series, stages, found, experiment, output)
-            }
-            _ => Vec::new(),
-        })
-        .collect()
+    let listed = experiment.outputs.iter().filter_map(|output| match output {
+        Wanted::Chart { name, series, stages } => Some((name.as_str(), *series, stages.as_slice())),
+        _ => None,
+    });
+    let mut charts: Vec<(&str, ChartSeries, &[Vec<String>])> = listed.collect();
+    if charts.is_empty() {
+        let stages: &[Vec<String>] = &[];
+        charts.extend(DEFAULT_OUTPUTS.map(|name| (name, ChartSeries::Variants, stages)));
+    }
+    let drawn = charts.into_iter().flat_map(|(name, series, stages)| {
+        charts_named(name, series, stages, found, experiment, output)
+    });
+    drawn.collect()
 }
 
 fn charts_named(
