@@ -349,11 +349,11 @@ impl FromStr for MachineSelector {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<MachineSelector> {
-        let mut parser = LabelParser { words: split_words(text)?, index: 0, depth: 0 };
+        let mut parser = LabelParser { rest: text, depth: 0 };
         let labels = parser.parse_or()?;
         match parser.next_word() {
-            None => Ok(labels),
-            Some(word) => bail!("unexpected '{word}': expected & or | between names"),
+            "" => Ok(labels),
+            word => bail!("unexpected '{word}': expected & or | between names"),
         }
     }
 }
@@ -373,48 +373,33 @@ impl fmt::Display for MachineSelector {
     }
 }
 
-fn split_words(text: &str) -> Result<Vec<String>> {
-    let mut words: Vec<String> = Vec::new();
-    let mut is_inside = false;
-    for c in text.chars() {
-        let is_operator = "&|!()".contains(c);
-        if c.is_whitespace() || is_operator {
-            is_inside = false;
-            words.extend(is_operator.then(|| c.to_string()));
-        } else if let Some(word) = words.last_mut().filter(|_| is_inside) {
-            word.push(c);
-        } else {
-            is_inside = true;
-            words.push(c.to_string());
-        }
-    }
-    let is_operator = |word: &String| ["&", "|", "!", "(", ")"].contains(&word.as_str());
-    for word in words.iter().filter(|word| !is_operator(word)) {
-        ensure!(
-            is_name(word),
-            "cannot parse machine name '{word}'\n\
-             hint: names consist of letters, digits and . _ - and are joined by & | ! ( )"
-        );
-    }
-    Ok(words)
-}
-
-struct LabelParser {
-    words: Vec<String>,
-    index: usize,
+struct LabelParser<'a> {
+    rest: &'a str,
     depth: usize,
 }
 
-impl LabelParser {
-    fn next_word(&mut self) -> Option<String> {
-        let word = self.words.get(self.index).cloned();
-        self.index += 1;
+impl<'a> LabelParser<'a> {
+    /// Returns the next operator or name; an empty string at the end.
+    fn peek_word(&self) -> &'a str {
+        let rest = self.rest.trim_start();
+        let length = match rest.find(|c: char| c.is_whitespace() || "&|!()".contains(c)) {
+            Some(0) => 1,
+            end => end.unwrap_or(rest.len()),
+        };
+        &rest[..length]
+    }
+
+    fn next_word(&mut self) -> &'a str {
+        let word = self.peek_word();
+        self.rest = &self.rest.trim_start()[word.len()..];
         word
     }
 
     fn take_operator(&mut self, operator: &str) -> bool {
-        let is_next = self.words.get(self.index).is_some_and(|word| word == operator);
-        self.index += usize::from(is_next);
+        let is_next = self.peek_word() == operator;
+        if is_next {
+            self.next_word();
+        }
         is_next
     }
 
@@ -437,16 +422,23 @@ impl LabelParser {
     fn parse_not(&mut self) -> Result<MachineSelector> {
         self.depth += 1;
         ensure!(self.depth <= MAX_NESTING, "parentheses and ! are nested too deeply");
-        let labels = match self.next_word().as_deref() {
-            Some("!") => MachineSelector::Not(Box::new(self.parse_not()?)),
-            Some("(") => {
+        let labels = match self.next_word() {
+            "!" => MachineSelector::Not(Box::new(self.parse_not()?)),
+            "(" => {
                 let inner = self.parse_or()?;
                 ensure!(self.take_operator(")"), "a parenthesis is not closed");
                 inner
             }
-            Some(operator @ ("&" | "|" | ")")) => bail!("expected a name before '{operator}'"),
-            Some(name) => MachineSelector::Name(name.to_owned()),
-            None => bail!("expected a name at the end"),
+            operator @ ("&" | "|" | ")") => bail!("expected a name before '{operator}'"),
+            "" => bail!("expected a name at the end"),
+            name => {
+                ensure!(
+                    is_name(name),
+                    "cannot parse machine name '{name}'\n\
+                     hint: names consist of letters, digits and . _ - and are joined by & | ! ( )"
+                );
+                MachineSelector::Name(name.to_owned())
+            }
         };
         self.depth -= 1;
         Ok(labels)

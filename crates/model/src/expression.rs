@@ -118,37 +118,36 @@ pub enum BinaryOperator {
 impl ClaimExpression {
     /// Returns the terms of the expression, in order and without duplicates.
     pub fn terms(&self) -> Vec<&MetricTerm> {
-        let mut found: Vec<&MetricTerm> = Vec::new();
-        self.visit_parts(&mut |part| {
-            if let ClaimExpression::Term(term) = part
-                && !found.contains(&term)
-            {
-                found.push(term);
-            }
-        });
-        found
+        self.collect_parts(|part| match part {
+            ClaimExpression::Term(term) => Some(term),
+            _ => None,
+        })
     }
 
     /// Returns the parameters of the expression, in order and without duplicates.
     pub fn parameter_names(&self) -> Vec<&str> {
-        let mut found: Vec<&str> = Vec::new();
-        self.visit_parts(&mut |part| {
-            if let ClaimExpression::Name(name) = part
-                && !found.contains(&name.as_str())
-            {
-                found.push(name);
-            }
-        });
-        found
+        self.collect_parts(|part| match part {
+            ClaimExpression::Name(name) => Some(name.as_str()),
+            _ => None,
+        })
     }
 
-    /// Returns the times and sizes in the expression.
+    /// Returns the times and sizes in the expression, in order and without duplicates.
     pub fn quantities(&self) -> Vec<(f64, QuantityUnit)> {
-        let mut found = Vec::new();
+        self.collect_parts(|part| match part {
+            ClaimExpression::Quantity(number, unit) => Some((*number, *unit)),
+            _ => None,
+        })
+    }
+
+    fn collect_parts<'a, T: PartialEq>(
+        &'a self,
+        select: impl Fn(&'a ClaimExpression) -> Option<T>,
+    ) -> Vec<T> {
+        let mut found: Vec<T> = Vec::new();
         self.visit_parts(&mut |part| {
-            if let ClaimExpression::Quantity(number, unit) = part {
-                found.push((*number, *unit));
-            }
+            let selected = select(part).filter(|selected| !found.contains(selected));
+            found.extend(selected);
         });
         found
     }

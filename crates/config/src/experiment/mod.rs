@@ -214,14 +214,11 @@ fn is_experiment(tree: &TreeNode) -> bool {
 
 fn has_groups(tree: &TreeNode) -> bool {
     let groups = tree.as_table().and_then(|top| top.get("group"));
-    groups.is_some_and(|groups| match &groups.content {
-        NodeContent::List(items) => {
-            let has_kind =
-                |item: &TreeNode| item.as_table().is_some_and(|item| item.contains_key("kind"));
-            items.first().is_some_and(has_kind)
-        }
-        _ => false,
-    })
+    let first = groups.and_then(|groups| match &groups.content {
+        NodeContent::List(items) => items.first()?.as_table(),
+        _ => None,
+    });
+    first.is_some_and(|first| first.contains_key("kind"))
 }
 
 fn resolve_file(
