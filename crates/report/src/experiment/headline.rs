@@ -13,9 +13,10 @@ use crate::table::{ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasi
 use crate::unit::FigureScale;
 use speedwell_analysis::experiment::{ExperimentFindings, GroupFindings, MetricFindings};
 use speedwell_analysis::{CandidateComparison, CaseComparison};
-use speedwell_model::experiment::{ExperimentDesign, is_repetition};
+use speedwell_model::experiment::{ExperimentDesign, ExperimentVariant, is_repetition};
 use speedwell_model::{IntervalEstimate, Metric, StepFailure, Verdict};
 use speedwell_plot as plot;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A change of at least this size is given as a factor: "by a factor of 3.5" is easier to grasp
@@ -28,7 +29,12 @@ pub fn answer_blocks(
     experiment: &ExperimentDesign,
 ) -> Vec<ReportBlock> {
     let mut blocks = Vec::new();
-    let mut names = VariantNames { experiment, named: Vec::new() };
+    // The first mention of a variant includes its label.
+    let mut named = HashSet::new();
+    let mut name_variant = |name: &str| match named.insert(name.to_owned()) {
+        true => variant_label(experiment, name),
+        false => name.to_owned(),
+    };
     for group in &found.groups {
         let Some(first) = group.metrics.first() else {
             continue;
@@ -37,7 +43,7 @@ pub fn answer_blocks(
             1 => first.metric.name.clone(),
             _ => format!("{}, {}", group.name, first.metric.name),
         };
-        let sentences = group_sentences(group, first, &mut names).into_iter();
+        let sentences = group_sentences(group, first, &mut name_variant).into_iter();
         blocks.extend(
             sentences.map(|sentence| ReportBlock::Headline(format!("{subject}: {sentence}."))),
         );
@@ -46,27 +52,11 @@ pub fn answer_blocks(
     blocks
 }
 
-/// Names variants in the answers. The first mention of a variant includes its label.
-struct VariantNames<'a> {
-    experiment: &'a ExperimentDesign,
-    named: Vec<String>,
-}
-
-impl VariantNames<'_> {
-    fn name_variant(&mut self, name: &str) -> String {
-        if self.named.iter().any(|other| other == name) {
-            return name.to_owned();
-        }
-        self.named.push(name.to_owned());
-        variant_label(self.experiment, name)
-    }
-}
-
 /// States the result of each comparison of a group.
 fn group_sentences(
     group: &GroupFindings,
     metric: &MetricFindings,
-    names: &mut VariantNames<'_>,
+    name_variant: &mut dyn FnMut(&str) -> String,
 ) -> Vec<String> {
     metric
         .findings
@@ -74,8 +64,8 @@ fn group_sentences(
         .iter()
         .filter(|comparison| !is_control(comparison))
         .map(|comparison| {
-            let candidate = names.name_variant(&comparison.candidate);
-            let baseline = names.name_variant(&comparison.baseline);
+            let candidate = name_variant(&comparison.candidate);
+            let baseline = name_variant(&comparison.baseline);
             format!(
                 "{candidate} against {baseline}: {}{}",
                 verdict_summary(comparison),
@@ -301,18 +291,6 @@ fn factor_values(experiment: &ExperimentDesign, factor: &str) -> Vec<String> {
     distinct(values.map(|(_, value)| value.clone()))
 }
 
-/// Returns the variant with these values of its factors.
-fn find_variant<'a>(experiment: &'a ExperimentDesign, wanted: &[(&str, &str)]) -> Option<&'a str> {
-    let has = |factors: &[(String, String)]| {
-        let is_in = |(name, value): &(&str, &str)| {
-            factors.iter().any(|(other, level)| other == name && level == value)
-        };
-        wanted.iter().all(is_in)
-    };
-    let found = experiment.variants.iter().find(|variant| has(&variant.factors));
-    found.map(|variant| variant.name.as_str())
-}
-
 fn case_grid<'a>(
     case: String,
     metric: &'a MetricFindings,
@@ -326,7 +304,13 @@ fn case_grid<'a>(
     let columns = factor_values(experiment, across);
     let compared = ComparedSides::new(&metric.findings.comparisons);
     let cell = |row: &str, column: &str| {
-        let variant = find_variant(experiment, &[(across, column), (down, row)])?;
+        let has = |variant: &ExperimentVariant, factor: &str, level: &str| {
+            variant.factors.iter().any(|(name, value)| name == factor && value == level)
+        };
+        let mut variants = experiment.variants.iter();
+        let variant =
+            variants.find(|variant| has(variant, across, column) && has(variant, down, row));
+        let variant = variant?.name.as_str();
         let summary = of_case.iter().find(|summary| *summary.variant == *variant)?;
         Some(GridCell {
             variant,

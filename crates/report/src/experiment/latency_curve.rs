@@ -30,11 +30,17 @@ const MAX_LINES_WITH_RUNS: usize = 2;
 struct ServedPicture<'a> {
     /// The case or variant that all curves share.
     subject: String,
-    /// The curves with the names of their lines.
-    curves: Vec<(String, &'a LatencyCurve)>,
+    lines: Vec<ServedLine<'a>>,
     /// Returns a shorter name for a line.
     short_name: fn(&LatencyCurve) -> String,
-    colours: Vec<Option<plot::RgbColor>>,
+}
+
+/// A line of a picture.
+#[derive(Clone)]
+struct ServedLine<'a> {
+    name: String,
+    curve: &'a LatencyCurve,
+    colour: Option<plot::RgbColor>,
 }
 
 /// Draws which percentage of the requests was served within each time. There is a chart per case,
@@ -79,25 +85,27 @@ fn served_pictures<'a>(
         let pictures = cases.into_iter().map(|(case, curves)| ServedPicture {
             subject: case.id(),
             short_name: |curve| curve.variant.to_string(),
-            colours: curves.iter().map(|curve| variant_color(experiment, curve)).collect(),
-            curves: curves
+            lines: curves
                 .into_iter()
-                .map(|curve| (variant_label(experiment, &curve.variant), curve))
+                .map(|curve| ServedLine {
+                    name: variant_label(experiment, &curve.variant),
+                    curve,
+                    colour: variant_color(experiment, curve),
+                })
                 .collect(),
         });
         return pictures.collect();
     }
     let mut pictures: Vec<ServedPicture<'_>> = Vec::new();
     for curve in cases.into_iter().flat_map(|(_, curves)| curves) {
-        let line = (curve.case.id(), curve);
+        let line = ServedLine { name: curve.case.id(), curve, colour: None };
         let subject = variant_label(experiment, &curve.variant);
         match pictures.iter_mut().find(|picture| picture.subject == subject) {
-            Some(picture) => picture.curves.push(line),
+            Some(picture) => picture.lines.push(line),
             None => pictures.push(ServedPicture {
                 subject,
                 short_name: |curve| curve.case.id(),
-                curves: vec![line],
-                colours: Vec::new(),
+                lines: vec![line],
             }),
         }
     }
@@ -113,23 +121,20 @@ fn variant_color(experiment: &ExperimentDesign, curve: &LatencyCurve) -> Option<
 impl<'a> ServedPicture<'a> {
     /// Returns a picture of the selected curves, or `None` if there are none.
     fn filter_curves(&self, is_shown: impl Fn(&LatencyCurve) -> bool) -> Option<ServedPicture<'a>> {
-        let colours = self.colours.iter().copied().chain(std::iter::repeat(None));
-        let colored = self.curves.iter().cloned().zip(colours);
-        let (curves, colours): (Vec<_>, Vec<_>) =
-            colored.filter(|((_, curve), _)| is_shown(curve)).unzip();
-        (!curves.is_empty()).then(|| ServedPicture {
+        let shown = self.lines.iter().filter(|line| is_shown(line.curve));
+        let lines: Vec<ServedLine<'a>> = shown.cloned().collect();
+        (!lines.is_empty()).then(|| ServedPicture {
             subject: self.subject.clone(),
+            lines,
             short_name: self.short_name,
-            curves,
-            colours,
         })
     }
 
     fn draw_up_to_end(&self) -> ReportChart {
         let end = self.end_percentage();
-        let longest = self.curves.iter().filter_map(|(_, curve)| {
-            let ms = curve.median_at(100)? / NS_PER_MS;
-            let name = (self.short_name)(curve);
+        let longest = self.lines.iter().filter_map(|line| {
+            let ms = line.curve.median_at(100)? / NS_PER_MS;
+            let name = (self.short_name)(line.curve);
             Some(format!("{name} {}", format_number(ms, decimal_place(ms, Uncertainty::Unknown))))
         });
         let longest: Vec<String> = longest.collect();
@@ -148,7 +153,7 @@ impl<'a> ServedPicture<'a> {
     /// Returns the percentage at which the chart ends.
     fn end_percentage(&self) -> u32 {
         let highest = |percent: u32| {
-            let times = self.curves.iter().filter_map(|(_, curve)| curve.median_at(percent));
+            let times = self.lines.iter().filter_map(|line| line.curve.median_at(percent));
             times.fold(0.0, f64::max)
         };
         let [highest_end, .., lowest_end] = END_PERCENTAGES;
@@ -172,15 +177,13 @@ impl<'a> ServedPicture<'a> {
         (x, y): (plot::ChartAxis, plot::ChartAxis),
         percents: RangeInclusive<u32>,
     ) -> ReportChart {
-        let colours = self.colours.iter().copied().chain(std::iter::repeat(None));
-        let series = self.curves.iter().zip(colours);
-        let series: Vec<plot::PointSeries> = series
-            .map(|((name, curve), colour)| plot::PointSeries {
-                name: name.clone(),
-                points: curve_points(curve, &percents, self.curves.len() <= MAX_LINES_WITH_RUNS),
-                colour,
-            })
-            .collect();
+        let with_runs = self.lines.len() <= MAX_LINES_WITH_RUNS;
+        let series = self.lines.iter().map(|line| plot::PointSeries {
+            name: line.name.clone(),
+            points: curve_points(line.curve, &percents, with_runs),
+            colour: line.colour,
+        });
+        let series: Vec<plot::PointSeries> = series.collect();
         ReportChart::new(
             title,
             plot::AnyChart::Line(plot::LineChart {
