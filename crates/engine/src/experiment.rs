@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use regex::Regex;
 use speedwell_adapters::discover::{self, BenchmarkSelection};
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_adapters::{BenchmarkJob, KnownAdapters, SourceKind};
+use speedwell_adapters::{BenchmarkJob, BenchmarkSource, KnownAdapters, SourceKind};
 use speedwell_config::LazyDefinition;
 use speedwell_config::experiment::{Experiment, ExperimentRequirement, RequirementKind};
 use speedwell_model::assignment::{LoadWarmup, RunAssignment, TargetWork};
@@ -43,6 +43,11 @@ pub fn plan_experiment(
         .with_context(|| format!("cannot resolve the path '{}'", file.display()))?;
     let mut definition = speedwell_config::read_source(&file, &selection.sets)?;
     let mut experiment = Experiment::parse(&definition)?;
+    let adapters = KnownAdapters::new(&[], &directory)?;
+    let mut sources = Vec::new();
+    for file in experiment.groups.iter().flat_map(|group| &group.files) {
+        sources.extend(discover::find_sources(&file.to_string_lossy(), &directory, &adapters)?);
+    }
     let mut machine_lease = None;
     // Nothing has to be installed to list the cases.
     if !request.plan.execution.list {
@@ -56,9 +61,8 @@ pub fn plan_experiment(
         }
     }
     let definition = Arc::new(LazyDefinition::from_parsed(definition, experiment));
+    sources.insert(0, definition_source(&definition));
     let experiment = definition.experiment()?;
-    let adapters = KnownAdapters::new(&[], &directory)?;
-    let sources = discover::experiment_sources(&definition, &directory, &adapters)?;
     divide_values(experiment, &mut selection);
     let variants = build_variants(experiment, request)?;
     let mut suite = discover::discover_benchmarks(sources, &selection, &variants[0], &|_| ())?;
@@ -70,6 +74,18 @@ pub fn plan_experiment(
     plan.design.counting = None;
     apply_file_plan(experiment, &request.plan, &mut plan);
     Ok(PreparedPlan { held: machine_lease, ..PreparedPlan::new(plan, suite) })
+}
+
+/// Returns the source of the servers and commands of a definition file. The name of the experiment
+/// is read when it is described.
+fn definition_source(definition: &Arc<LazyDefinition>) -> BenchmarkSource {
+    let file = definition.source().file.as_path();
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    BenchmarkSource {
+        name: file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        definition: Some(Arc::clone(definition)),
+        ..BenchmarkSource::new(SourceKind::Experiment, file, folder, folder)
+    }
 }
 
 /// Returns a warning if the file divides the processors but there are too few of them.

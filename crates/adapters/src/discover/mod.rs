@@ -11,8 +11,8 @@ mod target;
 
 pub use programs::{ComparisonSide, find_common_benchmarks as common_benchmarks};
 pub use target::{
-    core_source, declared_variants, experiment_sources, find_all_sources, find_experiment,
-    find_sources, is_command, is_text, similar_file,
+    core_source, declared_variants, find_all_sources, find_experiment, find_sources, is_command,
+    is_text, similar_file,
 };
 
 use crate::job::{

@@ -67,8 +67,10 @@ pub fn find_sources(
     let found = if path.is_file() {
         match definition_form(&path) {
             Some(DefinitionForm::Experiment) => {
-                let definition = LazyDefinition::new(speedwell_config::read_source(&path, &[])?);
-                return experiment_sources(&Arc::new(definition), cwd, adapters);
+                // Its definition and its benchmark files are read when it is planned.
+                let folder = path.parent().unwrap_or(Path::new("/"));
+                let kind = SourceKind::Experiment;
+                return Ok(vec![BenchmarkSource::new(kind, &path, folder, folder)]);
             }
             Some(DefinitionForm::Suites) => return Ok(Vec::new()),
             _ => {}
@@ -379,35 +381,6 @@ fn definition_source(file: &Path) -> anyhow::Result<BenchmarkSource> {
         definition: Some(Arc::new(definition)),
         ..BenchmarkSource::new(SourceKind::Load, file, folder, folder)
     })
-}
-
-/// Returns the sources of an experiment: the definition file itself, for its servers and commands,
-/// and the benchmark files that its groups list. The experiment's own name is read later, when the
-/// experiment is described.
-///
-/// # Errors
-/// Fails if a benchmark file does not exist, or has no benchmarks.
-pub fn experiment_sources(
-    definition: &Arc<LazyDefinition>,
-    cwd: &Path,
-    adapters: &KnownAdapters,
-) -> anyhow::Result<Vec<BenchmarkSource>> {
-    let file = definition.source().file.as_path();
-    let folder = file.parent().unwrap_or(Path::new("/"));
-    let stem = file.file_stem().unwrap_or_default();
-    // Ignore errors here: they are reported when the experiment is described.
-    let experiment = definition.experiment();
-    let mut found = vec![BenchmarkSource {
-        name: stem.to_string_lossy().into_owned(),
-        definition: Some(definition.clone()),
-        ..BenchmarkSource::new(SourceKind::Experiment, file, folder, folder)
-    }];
-    for benchmark in
-        experiment.iter().flat_map(|experiment| &experiment.groups).flat_map(|group| &group.files)
-    {
-        found.extend(find_sources(&benchmark.to_string_lossy(), cwd, adapters)?);
-    }
-    Ok(found)
 }
 
 /// Returns the experiment among `targets`, if there is one.
