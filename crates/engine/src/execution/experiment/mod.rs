@@ -84,15 +84,20 @@ pub fn run_target(
     seed: u64,
     report: &mut RunReport,
 ) -> StageResult<()> {
-    let target_cpus = site::divide_processors(assignment.processors, report);
+    let (target, pin) =
+        (&assignment.target, site::divide_processors(assignment.processors, report));
     match &assignment.work {
-        TargetWork::Command => command::run_command(assignment, target_cpus, report),
+        TargetWork::Command => {
+            let spec = ProcessSpec { pin, ..target_spec(target, None) };
+            command::run_command(assignment, spec, report)
+        }
         TargetWork::Server(service) => {
-            lifecycle::run_server(assignment, service, target_cpus, (seed, site), report)
+            let port = lifecycle::pick_port(service.port, assignment.place.ports, site)?;
+            let shutdown = site::shutdown(&service.stop);
+            let spec = ProcessSpec { pin, shutdown, ..target_spec(target, Some(port)) };
+            lifecycle::run_server(assignment, service, (seed, site), (port, spec), report)
         }
-        TargetWork::Load(spec) => {
-            loads::send_load(&assignment.target, spec, target_cpus, seed, report)
-        }
+        TargetWork::Load(spec) => loads::send_load(target, spec, pin, seed, report),
     }
 }
 
