@@ -14,8 +14,8 @@ use speedwell_config::experiment::{Experiment, ExperimentRequirement, Requiremen
 use speedwell_model::assignment::{LoadWarmup, RunAssignment, TargetWork};
 use speedwell_model::experiment::{BenchmarkGroup, repeated_variant, repetition_of};
 use speedwell_model::{
-    Case, ParameterValue, RunCount, RunOrder, SamplingOptions, SessionEvent, StoppingDesign,
-    Variant, as_milliseconds,
+    Case, RunCount, RunOrder, SamplingOptions, SessionEvent, StoppingDesign, Variant,
+    as_milliseconds,
 };
 use std::cmp::Ordering;
 use std::path::Path;
@@ -103,14 +103,10 @@ fn shared_processors_warning(experiment: &Experiment) -> Option<String> {
 /// Gives benchmark files only the parameter values of their group.
 fn divide_values(experiment: &Experiment, selection: &mut BenchmarkSelection) {
     for group in &experiment.groups {
-        let values: Vec<(String, String)> = group
-            .parameters
-            .iter()
-            .flat_map(|(name, values)| {
-                let value = |value: &ParameterValue| (name.clone(), value.plain());
-                values.iter().map(value).collect::<Vec<_>>()
-            })
-            .collect();
+        let pairs = group.parameters.iter().flat_map(|(name, values)| {
+            values.iter().map(move |value| (name.clone(), value.plain()))
+        });
+        let values: Vec<(String, String)> = pairs.collect();
         let file_values = group.files.iter().map(|file| (file.clone(), values.clone()));
         selection.of_files.extend(file_values);
     }
@@ -265,13 +261,10 @@ fn compare_versions(installed: &str, required: &str) -> Ordering {
         let parts = text.split(|c: char| !c.is_ascii_digit());
         parts.filter_map(|part| part.parse().ok()).collect()
     };
-    let (installed, required) = (numbers(installed), numbers(required));
-    let part = |version: &[u64], index: usize| version.get(index).copied().unwrap_or(0);
+    let (mut installed, required) = (numbers(installed), numbers(required));
     // Only as many parts are compared as the requirement has: 20.20.2 satisfies 20.
-    (0..required.len())
-        .map(|index| part(&installed, index).cmp(&part(&required, index)))
-        .find(|order| order.is_ne())
-        .unwrap_or(Ordering::Equal)
+    installed.resize(required.len(), 0);
+    installed.cmp(&required)
 }
 
 /// Installs missing packages, in exactly the versions of the lockfile if there is one. If

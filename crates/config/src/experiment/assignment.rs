@@ -319,7 +319,7 @@ impl Experiment {
         let has_own_program =
             variant.program.is_some() && variant.program.as_deref() != default_program;
         let is_named = has_own_program || !variant.arguments.is_empty();
-        let Some(serve) = part.get("serve").and_then(TreeNode::as_text) else {
+        let Some(serve) = part.get("serve").filter(|node| node.as_text().is_some()) else {
             ensure!(
                 !is_named && variant.environment.is_empty(),
                 "the variant '{name}' changes the server, but {} does not start one\n\
@@ -328,8 +328,7 @@ impl Experiment {
             );
             return Ok(());
         };
-        let uses_program =
-            placeholders::placeholder_names(serve).iter().any(|name| name == "program");
+        let uses_program = placeholders::uses_placeholder(serve, "program");
         ensure!(
             !is_named || uses_program,
             "the variant '{name}' sets a program or arguments, but 'serve' does not use \
@@ -354,18 +353,9 @@ fn shell_line(program: &Path, arguments: &[String]) -> String {
 
 /// Whether the command to execute has the placeholder `{program}`.
 fn has_program(sections: &NodeTable, variant: &VariantSource) -> bool {
-    let command_in =
-        |table: Option<&NodeTable>| table.and_then(|table| table.get("command")).cloned();
-    let command = command_in(variant.patch.as_table())
-        .or_else(|| command_in(sections.get("target").and_then(TreeNode::as_table)));
-    let mut found = false;
-    let mut check = |text: &str| {
-        found |= placeholders::placeholder_names(text).iter().any(|name| name == "program")
-    };
-    if let Some(command) = command {
-        command.visit_texts(&mut check);
-    }
-    found
+    let replacement = variant.patch.as_table().and_then(|patch| patch.get("command"));
+    let command = replacement.or_else(|| sections.get("target")?.as_table()?.get("command"));
+    command.is_some_and(|command| placeholders::uses_placeholder(command, "program"))
 }
 
 /// Rejects server keys in a group of another kind.

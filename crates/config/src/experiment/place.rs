@@ -248,11 +248,7 @@ pub fn read_services(top: &FilePart, is_placed: bool) -> Result<Vec<DeclaredServ
 /// Checks the lifetime of a service. Services start in the order of the file, so no service may
 /// outlive a service before it.
 fn check_scope(scope: ServiceScope, part: &FilePart, others: &[DeclaredService]) -> Result<()> {
-    let is_random =
-        |text: &str| placeholders::placeholder_names(text).iter().any(|name| name == "seed");
-    let mut has_seed = false;
-    part.node.visit_texts(&mut |text| has_seed |= is_random(text));
-    if scope == ServiceScope::Session && has_seed {
+    if scope == ServiceScope::Session && placeholders::uses_placeholder(part.node, "seed") {
         let message = "all runs share this service, but {seed} differs in each block\n\
                        hint: scope = \"block\"";
         return Err(part.error_at_key("scope", message));
