@@ -130,7 +130,7 @@ fn add_tables(
     document: &mut Document,
 ) {
     let mut compared = Vec::new();
-    let mut shared = SharedNotes::default();
+    let mut notes: Vec<String> = Vec::new();
     let has_several_groups = found.groups.len() > 1;
     for group in &found.groups {
         if has_several_groups {
@@ -139,7 +139,10 @@ fn add_tables(
         let (main_metric, others) = group.metrics.split_at(group.metrics.len().min(1));
         let mut report_part = |metrics, deeper| {
             let part = report_metrics(metrics, deeper, output);
-            shared.count_notes(&part.blocks);
+            notes.extend(part.blocks.iter().filter_map(|block| match block {
+                ReportBlock::Note(text) => Some(text.clone()),
+                _ => None,
+            }));
             keep_data(part.data, &mut compared, document);
             part.blocks
         };
@@ -155,35 +158,20 @@ fn add_tables(
             });
         }
     }
-    shared.move_to_end(&mut document.blocks);
+    move_shared_notes(&notes, &mut document.blocks);
     document.attach_data("comparisons", Value::Array(compared));
 }
 
-/// Notes below the tables of an experiment, such as the method. Each comes with the number of
-/// tables that it applies to.
-#[derive(Default)]
-struct SharedNotes(Vec<(String, usize)>);
-
-impl SharedNotes {
-    fn count_notes(&mut self, blocks: &[ReportBlock]) {
-        for block in blocks {
-            let ReportBlock::Note(text) = block else {
-                continue;
-            };
-            match self.0.iter_mut().find(|(other, _)| other == text) {
-                Some((_, times)) => *times += 1,
-                None => self.0.push((text.clone(), 1)),
-            }
-        }
-    }
-
-    /// Moves notes that apply to several tables to the end, so that each note appears only once.
-    fn move_to_end(self, blocks: &mut Vec<ReportBlock>) {
-        let shared = self.0.into_iter().filter(|(_, times)| *times > 1);
-        let shared: Vec<String> = shared.map(|(text, _)| text).collect();
-        remove_notes(blocks, &shared);
-        blocks.extend(shared.into_iter().map(ReportBlock::Note));
-    }
+/// Moves notes that apply to several tables, such as the method, to the end, so that each note
+/// appears only once. `notes` are the notes of all tables.
+fn move_shared_notes(notes: &[String], blocks: &mut Vec<ReportBlock>) {
+    let is_first_of_several = |(index, note): &(usize, &String)| {
+        !notes[..*index].contains(note) && notes[index + 1..].contains(note)
+    };
+    let shared = notes.iter().enumerate().filter(is_first_of_several);
+    let shared: Vec<String> = shared.map(|(_, note)| note.clone()).collect();
+    remove_notes(blocks, &shared);
+    blocks.extend(shared.into_iter().map(ReportBlock::Note));
 }
 
 fn remove_notes(blocks: &mut Vec<ReportBlock>, texts: &[String]) {
