@@ -8,7 +8,6 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 use speedwell_config::LazyDefinition;
 use speedwell_config::adapter::SuiteAdapter;
-use speedwell_config::experiment::Experiment;
 use speedwell_machine::process::CpuSet;
 use speedwell_model::{
     Case, InstructionCounting, ParameterValue, SampleDivision, SamplingOptions, SessionEvent,
@@ -580,8 +579,6 @@ pub struct RunContext<'a> {
     pub pin: Option<&'a CpuSet>,
     /// Memory layout of the run's program.
     pub layout: RunLayout,
-    /// The experiment of the run.
-    pub experiment: Option<&'a Experiment>,
     /// Services that several runs of the experiment share, followed by the indexes of this run's
     /// case and block. `None` if every run starts its own services.
     pub kept: Option<(&'a SharedServicePool, (usize, u32))>,

@@ -19,6 +19,7 @@ use speedwell_machine::process::CpuSet;
 use speedwell_model::{
     RunOrder, SamplingOptions, SessionDesign, StoppingDesign, Variant, seed_of_step,
 };
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 
 /// Draws the random order of the runs inside blocks.
@@ -129,16 +130,25 @@ impl PlanSlot {
 }
 
 impl SessionPlan {
-    /// Parses the experiment that the plan executes, if it executes one.
+    /// Returns the experiment that the plan executes, if it executes one. An experiment of only
+    /// benchmark files has no job that holds its definition, so its text is parsed here.
     ///
     /// # Errors
     /// Fails if the experiment was stored by a version of Speedwell with a different grammar.
-    pub fn experiment(&self) -> anyhow::Result<Option<Experiment>> {
-        self.design.experiment.as_ref().map(Experiment::parse).transpose()
+    pub fn experiment(&self) -> anyhow::Result<Option<Cow<'_, Experiment>>> {
+        let sources = self.jobs.iter().map(|job| &job.source);
+        let mut experiments = sources.filter(|source| source.kind == SourceKind::Experiment);
+        match experiments.find_map(|source| source.definition.as_deref()) {
+            Some(definition) => definition.experiment().map(Cow::Borrowed).map(Some),
+            None => {
+                let parsed = self.design.experiment.as_ref().map(Experiment::parse).transpose()?;
+                Ok(parsed.map(Cow::Owned))
+            }
+        }
     }
 
-    /// Creates the context of a plain run: without the experiment, the counting, the series and the
-    /// layout of the plan.
+    /// Creates the context of a plain run: without the counting, the series and the layout of the
+    /// plan.
     pub fn run_context<'a>(
         &'a self,
         job: &BenchmarkJob,
@@ -157,7 +167,6 @@ impl SessionPlan {
             is_series: false,
             pin: self.pin.as_ref(),
             layout: RunLayout::default(),
-            experiment: None,
             kept: None,
             counting: None,
         }

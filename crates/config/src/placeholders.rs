@@ -26,6 +26,13 @@ pub fn placeholder_names(text: &str) -> Vec<String> {
     captures.filter_map(|captures| placeholder_name(&captures).map(str::to_owned)).collect()
 }
 
+/// Whether any string of a tree has the placeholder.
+pub fn uses_placeholder(node: &TreeNode, name: &str) -> bool {
+    let mut is_used = false;
+    node.visit_texts(&mut |text| is_used |= placeholder_names(text).iter().any(|n| n == name));
+    is_used
+}
+
 fn placeholder_name<'a>(captures: &'a Captures<'_>) -> Option<&'a str> {
     let is_literal = captures.get(1).is_some() || captures.get(2).is_some();
     captures.get(3).filter(|_| !is_literal).map(|name| name.as_str())

@@ -124,6 +124,17 @@ impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
     }
 }
 
+/// A string, or a table that says more.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename = "$by-shape")]
+#[schemars(untagged, inline)]
+pub enum TextOrTable<S, T> {
+    #[serde(rename = "a string")]
+    Text(S),
+    #[serde(rename = "a table")]
+    Table(T),
+}
+
 checked! {
     /// A number, or a string with a calculation.
     #[derive(Copy)]

@@ -8,19 +8,19 @@ use anyhow::{Context, bail, ensure};
 use regex::Regex;
 use speedwell_adapters::discover::{self, BenchmarkSelection};
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_adapters::{BenchmarkJob, KnownAdapters, SourceKind};
-use speedwell_config::experiment::{
-    BenchmarkGroup, Experiment, ExperimentRequirement, RequirementKind, repeated_variant,
-    repetition_of,
-};
-use speedwell_model::assignment::{LoadWarmup, RunAssignment, ServerLoad, TargetWork};
+use speedwell_adapters::{BenchmarkJob, BenchmarkSource, KnownAdapters, SourceKind};
+use speedwell_config::LazyDefinition;
+use speedwell_config::experiment::{Experiment, ExperimentRequirement, RequirementKind};
+use speedwell_model::assignment::{LoadWarmup, RunAssignment, TargetWork};
+use speedwell_model::experiment::{BenchmarkGroup, repeated_variant, repetition_of};
 use speedwell_model::{
-    Case, DefinitionFile, ParameterValue, RunCount, RunOrder, SamplingOptions, SessionEvent,
-    StoppingDesign, Variant, as_milliseconds,
+    Case, RunCount, RunOrder, SamplingOptions, SessionEvent, StoppingDesign, Variant,
+    as_milliseconds,
 };
 use std::cmp::Ordering;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Reads and plans an experiment.
@@ -38,13 +38,16 @@ pub fn plan_experiment(
         file.display()
     );
     let mut selection = request.selection.clone();
-    let target = file.to_string_lossy().into_owned();
     let directory = std::env::current_dir()?;
-    let sources =
-        discover::find_sources(&target, &directory, &KnownAdapters::new(&[], &directory)?)?;
-    let mut definition =
-        DefinitionFile { set: selection.sets.clone(), ..sources[0].definition()?.source().clone() };
-    let experiment = Experiment::parse(&definition)?;
+    let file = std::fs::canonicalize(file)
+        .with_context(|| format!("cannot resolve the path '{}'", file.display()))?;
+    let mut definition = speedwell_config::read_source(&file, &selection.sets)?;
+    let mut experiment = Experiment::parse(&definition)?;
+    let adapters = KnownAdapters::new(&[], &directory)?;
+    let mut sources = Vec::new();
+    for file in experiment.groups.iter().flat_map(|group| &group.files) {
+        sources.extend(discover::find_sources(&file.to_string_lossy(), &directory, &adapters)?);
+    }
     let mut machine_lease = None;
     // Nothing has to be installed to list the cases.
     if !request.plan.execution.list {
@@ -53,20 +56,36 @@ pub fn plan_experiment(
             let place_roles = request.place_roles.context("this command cannot use a fleet")?;
             let (placement, lease) = place_roles(roles_on_machines, &experiment.root, listener)?;
             definition.placement = Some(Box::new(placement));
+            experiment.design.placement.clone_from(&definition.placement);
             machine_lease = Some(lease);
         }
     }
-    divide_values(&experiment, &mut selection);
-    let variants = build_variants(&experiment, request)?;
+    let definition = Arc::new(LazyDefinition::from_parsed(definition, experiment));
+    sources.insert(0, definition_source(&definition));
+    let experiment = definition.experiment()?;
+    divide_values(experiment, &mut selection);
+    let variants = build_variants(experiment, request)?;
     let mut suite = discover::discover_benchmarks(sources, &selection, &variants[0], &|_| ())?;
-    suite.warnings.extend(shared_processors_warning(&experiment));
+    suite.warnings.extend(shared_processors_warning(experiment));
     let mut plan = request.plan.build_plan(variants, &suite);
-    plan.design.experiment = Some(definition);
+    plan.design.experiment = Some(definition.source().clone());
     // In an experiment, the processor counts instructions as one metric among others, so no
     // separate tool counts them.
     plan.design.counting = None;
-    apply_file_plan(&experiment, &request.plan, &mut plan);
+    apply_file_plan(experiment, &request.plan, &mut plan);
     Ok(PreparedPlan { held: machine_lease, ..PreparedPlan::new(plan, suite) })
+}
+
+/// Returns the source of the servers and commands of a definition file. The name of the experiment
+/// is read when it is described.
+fn definition_source(definition: &Arc<LazyDefinition>) -> BenchmarkSource {
+    let file = definition.source().file.as_path();
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    BenchmarkSource {
+        name: file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        definition: Some(Arc::clone(definition)),
+        ..BenchmarkSource::new(SourceKind::Experiment, file, folder, folder)
+    }
 }
 
 /// Returns a warning if the file divides the processors but there are too few of them.
@@ -84,14 +103,10 @@ fn shared_processors_warning(experiment: &Experiment) -> Option<String> {
 /// Gives benchmark files only the parameter values of their group.
 fn divide_values(experiment: &Experiment, selection: &mut BenchmarkSelection) {
     for group in &experiment.groups {
-        let values: Vec<(String, String)> = group
-            .parameters
-            .iter()
-            .flat_map(|(name, values)| {
-                let value = |value: &ParameterValue| (name.clone(), value.plain());
-                values.iter().map(value).collect::<Vec<_>>()
-            })
-            .collect();
+        let pairs = group.parameters.iter().flat_map(|(name, values)| {
+            values.iter().map(move |value| (name.clone(), value.plain()))
+        });
+        let values: Vec<(String, String)> = pairs.collect();
         let file_values = group.files.iter().map(|file| (file.clone(), values.clone()));
         selection.of_files.extend(file_values);
     }
@@ -246,13 +261,10 @@ fn compare_versions(installed: &str, required: &str) -> Ordering {
         let parts = text.split(|c: char| !c.is_ascii_digit());
         parts.filter_map(|part| part.parse().ok()).collect()
     };
-    let (installed, required) = (numbers(installed), numbers(required));
-    let part = |version: &[u64], index: usize| version.get(index).copied().unwrap_or(0);
+    let (mut installed, required) = (numbers(installed), numbers(required));
     // Only as many parts are compared as the requirement has: 20.20.2 satisfies 20.
-    (0..required.len())
-        .map(|index| part(&installed, index).cmp(&part(&required, index)))
-        .find(|order| order.is_ne())
-        .unwrap_or(Ordering::Equal)
+    installed.resize(required.len(), 0);
+    installed.cmp(&required)
 }
 
 /// Installs missing packages, in exactly the versions of the lockfile if there is one. If
@@ -340,7 +352,7 @@ fn time_of_run(plan: &SessionPlan, job: &BenchmarkJob, variant: &Variant) -> Opt
             let case = job.case.as_ref()?;
             let group = experiment.group_of(case)?;
             let assignment = experiment.load_assignment(group, case, variant, None).ok()?;
-            let (time, requests) = load_length(&assignment_traffic(assignment)?);
+            let (time, requests) = load_length(assignment)?;
             (requests == 0).then_some(time)
         }
         SourceKind::Cpp | SourceKind::Program | SourceKind::Python | SourceKind::Snippet(_) => {
@@ -384,8 +396,8 @@ pub fn estimate_from_trial(
         estimate.time += Duration::from_nanos(lived_ns * runs);
         let name = &plan.variants[variant].name;
         let case = job.case.as_ref();
-        if let Some(traffic) = case.and_then(|case| case_traffic(&experiment, case, name)) {
-            let (time, count) = load_length(&traffic);
+        let length = case.and_then(|case| case_load_length(&experiment, case, name));
+        if let Some((time, count)) = length {
             estimate.time += time * u32::try_from(runs).unwrap_or(u32::MAX);
             estimate.requests += count * runs;
         }
@@ -393,35 +405,34 @@ pub fn estimate_from_trial(
     Ok(Some(estimate).filter(|estimate| *estimate != ExperimentEstimate::default()))
 }
 
-fn case_traffic(experiment: &Experiment, case: &Case, variant: &str) -> Option<ServerLoad> {
+fn case_load_length(
+    experiment: &Experiment,
+    case: &Case,
+    variant: &str,
+) -> Option<(Duration, u64)> {
     let group = experiment.group_of(case)?;
-    let assignment = experiment.assignment(group, case, repeated_variant(variant), 0).ok()?;
-    assignment_traffic(assignment)
+    load_length(experiment.assignment(group, case, repeated_variant(variant), 0).ok()?)
 }
 
-fn assignment_traffic(assignment: RunAssignment) -> Option<ServerLoad> {
-    match assignment.work {
-        TargetWork::Server(service) => Some(service.load),
-        TargetWork::Load(spec) => Some(ServerLoad {
-            warmup: match spec.warmup {
-                Some(time) => LoadWarmup::DurationMs(as_milliseconds(time)),
-                None => LoadWarmup::None,
-            },
-            spec: *spec,
-        }),
-        TargetWork::Command => None,
-    }
-}
-
-/// Time and number of requests of a load, including its warm-up.
-fn load_length(traffic: &ServerLoad) -> (Duration, u64) {
-    let time = traffic.spec.time.unwrap_or_default();
-    let (warmup_ms, warmup_requests) = match traffic.warmup {
-        LoadWarmup::None => (0, 0),
-        LoadWarmup::Requests(count) => (0, count),
-        LoadWarmup::DurationMs(ms) | LoadWarmup::SteadyMs(ms) => (ms, 0),
+/// Time and number of requests of a run's load, including its warm-up; `None` for a command.
+fn load_length(assignment: RunAssignment) -> Option<(Duration, u64)> {
+    let (spec, warmup_time, warmup_requests) = match assignment.work {
+        TargetWork::Server(service) => {
+            let (ms, requests) = match service.load.warmup {
+                LoadWarmup::None => (0, 0),
+                LoadWarmup::Requests(count) => (0, count),
+                LoadWarmup::DurationMs(ms) | LoadWarmup::SteadyMs(ms) => (ms, 0),
+            };
+            (service.load.spec, Duration::from_millis(ms), requests)
+        }
+        TargetWork::Load(spec) => {
+            let warmup_time = spec.warmup.unwrap_or_default();
+            (*spec, warmup_time, 0)
+        }
+        TargetWork::Command => return None,
     };
-    (time + Duration::from_millis(warmup_ms), traffic.spec.count.unwrap_or(0) + warmup_requests)
+    let time = spec.time.unwrap_or_default() + warmup_time;
+    Some((time, spec.count.unwrap_or(0) + warmup_requests))
 }
 
 #[cfg(test)]

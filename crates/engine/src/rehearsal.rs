@@ -15,9 +15,10 @@ use speedwell_adapters::snippet::sh;
 use speedwell_adapters::{self as adapters, BenchmarkJob, BenchmarkSource, SourceKind};
 use speedwell_analysis::{self as analysis, AnalysisSettings, check_metrics};
 use speedwell_config::LazyDefinition;
-use speedwell_config::experiment::{BenchmarkGroup, Experiment};
+use speedwell_config::experiment::Experiment;
 use speedwell_machine::environment;
 use speedwell_machine::process::{check_interrupted, resolve_program};
+use speedwell_model::experiment::BenchmarkGroup;
 use speedwell_model::{
     ComparedClock, FailureCause, LayoutVariation, RunOrder, SampleDivision, SampleLength,
     SessionEvent, SessionPurpose, SnippetLanguage, StepFailure, Variant,
@@ -287,7 +288,7 @@ pub fn rehearse_plan(
     }
     if let Some(experiment) = plan.experiment()? {
         // The requirements of the experiment were checked when it was planned.
-        return check_defined_metrics(&[&experiment], settings);
+        return check_defined_metrics(&[&*experiment], settings);
     }
     rehearse_snippets(plan)?;
     for (index, variant) in plan.variants.iter().enumerate() {
@@ -478,7 +479,7 @@ fn rehearse_job(plan: &SessionPlan, job: usize, variant: usize) -> RehearsalResu
         repeated: 0,
         build: None,
     };
-    let mut context = run_context(plan, &slot, plan.pin.as_ref(), None);
+    let mut context = run_context(plan, &slot, plan.pin.as_ref());
     (context.samples, context.is_series, context.counting) = (SHORTEST, false, None);
     let attempt = perform_slot(plan, &slot, &context);
     let mut rehearsal = RehearsalResult { failure: attempt.failure, ..RehearsalResult::default() };

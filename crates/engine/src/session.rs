@@ -273,10 +273,12 @@ pub fn draw_seed() -> u64 {
 /// Fails if a definition file that the plan does not contain cannot be read.
 pub fn attach_definitions(plan: &mut SessionPlan) -> anyhow::Result<()> {
     let to_definition = |source: DefinitionFile| Arc::new(LazyDefinition::new(source));
-    let mut definitions: Vec<Arc<LazyDefinition>> =
-        plan.design.definitions.iter().cloned().map(to_definition).collect();
-    let loads = plan.jobs.iter_mut().map(|job| &mut job.source);
-    for source in loads.filter(|source| source.kind == SourceKind::Load) {
+    let stored = plan.design.experiment.iter().chain(&plan.design.definitions);
+    let mut definitions: Vec<Arc<LazyDefinition>> = stored.cloned().map(to_definition).collect();
+    let is_definition = |source: &&mut BenchmarkSource| {
+        matches!(source.kind, SourceKind::Load | SourceKind::Experiment)
+    };
+    for source in plan.jobs.iter_mut().map(|job| &mut job.source).filter(is_definition) {
         let stored =
             definitions.iter().find(|definition| definition.source().file == source.file).cloned();
         let definition = match stored {

@@ -5,7 +5,6 @@ use crate::execution::SessionEnd;
 use crate::{EventListener, PreparedPlan};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{self as adapters, BenchmarkJob, RunContext, RunOutcome};
-use speedwell_config::experiment::Experiment;
 use speedwell_machine::process::is_interrupt_requested;
 use speedwell_model::{FailureCause, Run, SessionEvent, SessionObserver, StepFailure};
 use std::collections::BTreeMap;
@@ -113,7 +112,6 @@ pub fn try_all(
     let mut emit = |event: &SessionEvent<'_>| {
         observers.iter_mut().try_for_each(|observer| observer.observe(event))
     };
-    let experiment = plan.experiment()?;
     let (next_slot, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let variants = count_tried_variants(plan);
     let count = plan.jobs.len() * variants;
@@ -123,7 +121,7 @@ pub fn try_all(
         let (sender, receiver) = mpsc::channel();
         for _ in 0..max_threads.min(count) {
             let sender = sender.clone();
-            scope.spawn(|| run_worker(plan, experiment.as_ref(), &next_slot, &stop, sender));
+            scope.spawn(|| run_worker(plan, &next_slot, &stop, sender));
         }
         drop(sender);
         for event in receiver {
@@ -154,7 +152,6 @@ fn count_tried_variants(plan: &SessionPlan) -> usize {
 /// Executes one job after the other until no job is left or `stop` is set.
 fn run_worker(
     plan: &SessionPlan,
-    experiment: Option<&Experiment>,
     next_slot: &AtomicUsize,
     stop: &AtomicBool,
     sender: mpsc::Sender<TrialEvent>,
@@ -165,10 +162,7 @@ fn run_worker(
         let Some(job) = plan.jobs.get(slot / variants) else {
             return;
         };
-        let context = RunContext {
-            experiment,
-            ..plan.run_context(job, &plan.variants[slot % variants], slot as u32)
-        };
+        let context = plan.run_context(job, &plan.variants[slot % variants], slot as u32);
         // Sending fails only if the receiver has stopped.
         if sender.send(TrialEvent::Begins(slot)).is_err()
             || sender.send(TrialEvent::Ended(slot, Box::new(try_job(job, &context)))).is_err()

@@ -8,6 +8,8 @@
 pub mod assignment;
 mod case;
 pub mod clock;
+pub mod experiment;
+pub mod expression;
 mod failure;
 mod history;
 mod machine;

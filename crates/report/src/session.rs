@@ -19,7 +19,7 @@ use anyhow::{bail, ensure};
 use speedwell_analysis::load::LoadFindings;
 use speedwell_analysis::load::gate::LoadCondition;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, bisect, snippet};
-use speedwell_config::experiment::Experiment;
+use speedwell_model::experiment::ExperimentDesign;
 use speedwell_model::stored::SessionOverview;
 use speedwell_model::{Case, Session, SessionPurpose, SessionState, StepFailure, StoppingDesign};
 use std::time::Duration;
@@ -35,14 +35,15 @@ pub struct StudyChoice {
     pub log: bool,
 }
 
-/// Builds the full report of a single session, with the details of its measurement. `mark` adds to
-/// the findings what only the store knows. The details show the session's name, if any.
+/// Builds the full report of a single session, with the details of its measurement. `experiment` is
+/// the design of a session that is an experiment. `mark` adds to the findings what only the store
+/// knows. The details show the session's name, if any.
 ///
 /// # Errors
 /// Fails if the session lacks a requested parameter or metric, if a requested chart or unit does
 /// not suit the results, or if loads cannot be read.
 pub fn report_session(
-    (name, session): (Option<&str>, &Session),
+    (name, session, experiment): (Option<&str>, &Session, Option<&ExperimentDesign>),
     study: &StudyChoice,
     settings: &AnalysisSettings,
     output: &OutputOptions,
@@ -61,7 +62,7 @@ pub fn report_session(
         let loads: Vec<_> = loads.iter().map(analysis::load::analyze_load).collect();
         report_load_session(session, &loads, settings, output)?
     } else {
-        report_requested(session, &findings, study, settings, output)?
+        report_requested((session, experiment), &findings, study, settings, output)?
     };
     document.append_document(crate::report_measurement_details(&[(name, session)], &findings));
     Ok(document)
@@ -105,27 +106,25 @@ fn widen_metrics(settings: &AnalysisSettings, session: &Session) -> AnalysisSett
 }
 
 /// Builds the requested report: a parameter study with `--x-axis`, otherwise the report that suits
-/// the session and its findings.
+/// the session and its findings. `experiment` is the design of a session that is an experiment.
 ///
 /// # Errors
 /// Fails if a parameter is unknown, or a requested chart or unit does not suit the results.
 pub fn report_requested(
-    session: &Session,
+    (session, experiment): (&Session, Option<&ExperimentDesign>),
     findings: &AnalysisFindings,
     study: &StudyChoice,
     settings: &AnalysisSettings,
     output: &OutputOptions,
 ) -> anyhow::Result<Document> {
-    let experiment = session.design.experiment.as_ref();
     let is_unrestricted = study.x_axis.is_none() && settings.metrics.is_empty();
-    if let Some(definition) = experiment.filter(|_| is_unrestricted) {
-        let experiment = Experiment::parse(definition)?;
-        let found = analysis::experiment::analyze_experiment(session, &experiment, settings);
+    if let Some(experiment) = experiment.filter(|_| is_unrestricted) {
+        let found = analysis::experiment::analyze_experiment(session, experiment, settings);
         ensure!(
             output.chart != Some(ChartKind::Flame) || !found.profiles.is_empty(),
             "flame graphs need profiles, but none were recorded\nhint: measure with --profile"
         );
-        return Ok(crate::report_experiment(&found, &experiment, output));
+        return Ok(crate::report_experiment(&found, experiment, output));
     }
     if let Some(rule) = session.design.steady.filter(|rule| is_unrestricted && !rule.is_metric) {
         let found = analysis::warmup::analyze_warmup(session, &rule, settings);

@@ -10,6 +10,7 @@ use crate::output::OutputOptions;
 use crate::session::{StudyChoice, report_requested};
 use anyhow::bail;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
+use speedwell_model::experiment::ExperimentDesign;
 use speedwell_model::{ParameterValue, Session, StepFailure};
 
 /// A label, a session, and the variant to compare. Without a variant, the session's baseline is
@@ -38,12 +39,13 @@ pub fn compare_sources(
     }
 }
 
-/// Reports a comparison, with the measurement details of every session in it.
+/// Reports a comparison, with the measurement details of every session in it. `experiment` is the
+/// design of the first session, if that is an experiment.
 ///
 /// # Errors
 /// Fails if a requested parameter, chart or unit does not suit the results.
 pub fn report_sources(
-    sources: &[LabelledSession<'_>],
+    (sources, experiment): (&[LabelledSession<'_>], Option<&ExperimentDesign>),
     findings: &AnalysisFindings,
     study: &StudyChoice,
     settings: &AnalysisSettings,
@@ -52,7 +54,7 @@ pub fn report_sources(
     let Some((_, session, _)) = sources.first() else {
         return Ok(Document::default());
     };
-    let mut document = report_requested(session, findings, study, settings, output)?;
+    let mut document = report_requested((session, experiment), findings, study, settings, output)?;
     document
         .append_document(crate::report_measurement_details(&distinct_sessions(sources), findings));
     Ok(document)

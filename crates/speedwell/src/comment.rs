@@ -17,6 +17,7 @@ use clap::Args;
 use speedwell_adapters::TrialMode;
 use speedwell_analysis::gate::GateAnswer;
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
+use speedwell_config::experiment::Experiment;
 use speedwell_machine::environment;
 use speedwell_machine::environment::GitRepository;
 use speedwell_machine::process::unix_time_ms;
@@ -350,7 +351,10 @@ pub fn answer_from_comparison(
     sources::check_rows(&findings, labelled)?;
     let output = OutputOptions::default();
     let study = Default::default();
-    let mut document = sources::report_sources(labelled, &findings, &study, settings, &output)?;
+    let first = labelled.first();
+    let experiment = first.map_or(Ok(None), |(_, session, _)| Experiment::of_session(session))?;
+    let sources = (labelled, experiment.as_deref());
+    let mut document = sources::report_sources(sources, &findings, &study, settings, &output)?;
     let gate = CommandGate::new(&findings, fail_on, || {
         sources::compare_sources(labelled, &every_metric(settings)?).ok()
     });

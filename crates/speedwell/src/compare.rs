@@ -12,7 +12,7 @@ use clap::Args;
 use speedwell_adapters::discover::{ComparisonSide, find_sources, is_command};
 use speedwell_adapters::{KnownAdapters, TrialMode};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, profile};
-use speedwell_config::experiment::{DefinitionForm, definition_form};
+use speedwell_config::experiment::{DefinitionForm, Experiment, definition_form};
 use speedwell_engine::PreparedPlan;
 use speedwell_model::{RunOrder, Session, StackProfile, quote};
 use speedwell_report::sources::LabelledSession;
@@ -235,7 +235,10 @@ fn print_comparison(
 ) -> anyhow::Result<CommandStatus> {
     let output = args.results.output.report_settings();
     let study = args.results.study.study_choice();
-    let document = sources::report_sources(sources, findings, &study, settings, &output)?;
+    let first = sources.first();
+    let experiment = first.map_or(Ok(None), |(_, session, _)| Experiment::of_session(session))?;
+    let reported = (sources, experiment.as_deref());
+    let document = sources::report_sources(reported, findings, &study, settings, &output)?;
     let gate = CommandGate::new(findings, args.results.comparison.fail_on, || {
         sources::compare_sources(sources, &every_metric(settings)?).ok()
     });

@@ -11,13 +11,11 @@ use speedwell_adapters::{RunContext, own_program};
 use speedwell_analysis::experiment::{
     WantedProfile, analyze_experiment, recorded_requests, wanted_profiles,
 };
-use speedwell_config::experiment::{
-    Experiment, GroupKind, ProfileCondition, ProfilePlan, ProfilerChoice,
-};
 use speedwell_engine::execution::SessionEnd;
 use speedwell_engine::{EventListener, emit_warning};
 use speedwell_machine::process::is_interrupt_requested;
 use speedwell_model::assignment::{ProfilingOptions, ProfilingTool};
+use speedwell_model::experiment::{ExperimentDesign, GroupKind, ProfileCondition, ProfilePlan};
 use speedwell_model::{Case, ProfileRecording, Session, SessionEvent};
 use speedwell_store::Store;
 
@@ -66,8 +64,7 @@ pub fn record_profiles(
                 work_baseline(&wanted_profiles_of_session, &wanted.case),
             ),
         };
-        let recording =
-            record_case(plan, &experiment, wanted, variant, &profile_request, &mut progress)?;
+        let recording = record_case(plan, wanted, variant, &profile_request, &mut progress)?;
         if recording.is_none() && is_interrupt_requested() {
             session_end = SessionEnd::Interrupted;
             break;
@@ -83,42 +80,34 @@ pub fn record_profiles(
 }
 
 /// Returns how to record profiles, or `None` if no profiles are requested.
-fn requested_profile(experiment: &Experiment, is_requested: bool) -> Option<ProfilePlan> {
+fn requested_profile(experiment: &ExperimentDesign, is_requested: bool) -> Option<ProfilePlan> {
     let configured = experiment.profile.clone();
     if !is_requested {
-        return configured.filter(|profile| profile.tool != ProfilerChoice::None);
+        return configured.filter(|profile| profile.tool.is_some());
     }
     let profile = configured.unwrap_or_else(|| {
         let compare = &experiment.compare;
         let is_baseline_pair = |(baseline, _): &(String, String)| *baseline == compare.baseline;
         ProfilePlan {
             when: ProfileCondition::Always,
-            tool: ProfilerChoice::Auto,
+            tool: None,
             after_warmup: true,
             pairs: compare.all_pairs().into_iter().rfind(is_baseline_pair).into_iter().collect(),
         }
     });
-    let tool = match profile.tool {
-        ProfilerChoice::None => ProfilerChoice::Auto,
-        tool => tool,
-    };
-    Some(ProfilePlan { when: ProfileCondition::Always, tool, ..profile })
+    Some(ProfilePlan { when: ProfileCondition::Always, ..profile })
 }
 
 fn profiling_options(profile: &ProfilePlan) -> ProfilingOptions {
     ProfilingOptions {
-        tool: match profile.tool {
-            ProfilerChoice::Auto | ProfilerChoice::None => ProfilingTool::Auto,
-            ProfilerChoice::Perf => ProfilingTool::Perf,
-            ProfilerChoice::CpuProf => ProfilingTool::V8,
-        },
+        tool: profile.tool.unwrap_or(ProfilingTool::Auto),
         after_warmup: profile.after_warmup,
     }
 }
 
 /// Returns a warning if there are benchmark files. Their harnesses choose the amount of work by
 /// time, so two recordings would not cover the same work.
-fn files_warning(experiment: &Experiment) -> Option<String> {
+fn files_warning(experiment: &ExperimentDesign) -> Option<String> {
     let mut groups = experiment.groups.iter();
     let group = groups.find(|group| group.kind == GroupKind::Function)?;
     Some(format!(
@@ -138,7 +127,6 @@ fn work_baseline<'a>(wanted: &'a [WantedProfile], case: &Case) -> &'a str {
 /// interrupts.
 fn record_case(
     plan: &SessionPlan,
-    experiment: &Experiment,
     wanted: &WantedProfile,
     variant: &str,
     request: &ProfileRequest,
@@ -160,7 +148,6 @@ fn record_case(
     let context = RunContext {
         program: own_program(),
         seed: slot.seed(plan.design.seed),
-        experiment: Some(experiment),
         ..plan.run_context(job, variant, slot.index)
     };
     let profile = adapters::record_profile(job, &context, request);

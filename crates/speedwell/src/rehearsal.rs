@@ -68,7 +68,7 @@ pub fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()
     let session = made_up_session(plan, settings);
     let findings = analysis::analyze_session(&session, settings);
     let study = task.study.study_choice();
-    let document = report_requested(&session, &findings, &study, settings, &output)?;
+    let document = report_requested((&session, None), &findings, &study, settings, &output)?;
     report::check_document(&document, &output)
 }
 

@@ -14,6 +14,7 @@ use clap::{Args, ValueEnum};
 use speedwell_adapters::TrialMode;
 use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_analysis::{self as analysis, AnalysisFindings};
+use speedwell_config::experiment::Experiment;
 use speedwell_formats::node_csv::CsvLayout;
 use speedwell_model::Session;
 use speedwell_report::{Document, session};
@@ -111,7 +112,9 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
             }
         };
         let name = (sources.len() > 1).then_some(source.label.as_str());
-        let part = session::report_session((name, session), &study, &settings, &output, mark)?;
+        let experiment = Experiment::of_session(session)?;
+        let measured = (name, session, experiment.as_deref());
+        let part = session::report_session(measured, &study, &settings, &output, mark)?;
         document.report = part.report;
         document.append_document(part);
         gate.add_to(&mut document, &args.output);

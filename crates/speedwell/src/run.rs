@@ -16,14 +16,15 @@ use speedwell_adapters::{self as adapters, BenchmarkJob, SourceKind};
 use speedwell_analysis::experiment::analyze_experiment;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, warmup};
 use speedwell_compat::erlperf;
-use speedwell_config::experiment::{Experiment, ReportOutput as Wanted};
+use speedwell_config::experiment::Experiment;
 use speedwell_engine::execution::{ExecuteOptions, execute};
 use speedwell_engine::{
-    AnalysisStoppingRule, EventListener, MeasuredSession, PreparedPlan, SessionRequest, check_plan,
-    prepare_measurement, session_header, suggest_runs_per_build,
+    AnalysisStoppingRule, EventListener, MeasuredSession, PreparedPlan, SessionRequest,
+    attach_definitions, check_plan, prepare_measurement, session_header, suggest_runs_per_build,
 };
 use speedwell_machine::process;
 use speedwell_machine::process::InterruptedEarly;
+use speedwell_model::experiment::{ExperimentDesign, ReportOutput};
 use speedwell_model::{
     ComparedClock, DefinitionFile, Metric, RunOrder, Session, SessionEvent, SessionObserver,
     SteadyRule, StoppingDesign,
@@ -255,7 +256,10 @@ pub fn execute_session(
         // Acquire the machines only here: `resume_recording` has made sure that no other process
         // measures this session.
         let machines = roles::reacquire_machines(placement, listener);
-        reacquired = machines.map(|machines| lease = Some(Box::new(machines)));
+        reacquired = machines.and_then(|machines| {
+            lease = Some(Box::new(machines));
+            attach_definitions(&mut plan)
+        });
     }
     let ended = reacquired
         .and_then(|()| execute(&plan, options, &mut stopping_rule, &mut [&mut recorder, listener]));
@@ -423,8 +427,8 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
         return Ok(gate.exit_status());
     }
     let output = task.output.report_settings();
-    let mut document =
-        report_requested(session, &findings, &task.study.study_choice(), settings, &output)?;
+    let study = task.study.study_choice();
+    let mut document = report_requested((session, None), &findings, &study, settings, &output)?;
     document.append_document(report::report_measurement_details(&[(None, session)], &findings));
     let status = gate.print_report(document, &task.output)?;
     if let Some(hint) = analysis::pairs_hint(session, &findings, settings) {
@@ -549,9 +553,9 @@ fn report_experiment(
 
 /// Returns the declared output files, named after the experiment and in the current folder. A
 /// Markdown report has its charts in a separate file.
-fn declared_files(experiment: &Experiment, has_charts: bool) -> Vec<PathBuf> {
+fn declared_files(experiment: &ExperimentDesign, has_charts: bool) -> Vec<PathBuf> {
     let formats = experiment.outputs.iter().flat_map(|output| match output {
-        Wanted::Report(formats) => formats.as_slice(),
+        ReportOutput::Report(formats) => formats.as_slice(),
         _ => &[],
     });
     let extensions = formats.flat_map(|format| match format.as_str() {

@@ -10,7 +10,6 @@ use crate::options::MeasureTask;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_adapters::discover::{BenchmarkPart, BenchmarkSelection, DiscoveredBenchmarks};
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_adapters::{BenchmarkJob, SourceKind};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_engine::execution::ExecuteOptions;
 use speedwell_engine::{
@@ -306,12 +305,11 @@ pub fn load_interrupted_plan(
     let budget_ms = task.execution.budget.map(as_milliseconds);
     plan.sampling.budget_ms = budget_ms.or(plan.sampling.budget_ms);
     attach_definitions(&mut plan)?;
+    // Fails early if the text was stored by a version with a different grammar.
+    plan.experiment()?;
     revisions::restore_worktrees(&plan, &mut task.progress_display())?;
     // A definition file need not exist, because its text is stored with the plan.
-    let is_kept = |job: &BenchmarkJob| {
-        job.source.kind == SourceKind::Experiment || job.source.definition.is_some()
-    };
-    for job in plan.jobs.iter().filter(|job| !is_kept(job)) {
+    for job in plan.jobs.iter().filter(|job| job.source.definition.is_none()) {
         let mut files = plan.variants.iter().map(|variant| variant.path_of(&job.source.file));
         if let Some(missing) = files.find(|file| !file.exists()) {
             bail!("'{}' of session @{number} no longer exists", missing.display());

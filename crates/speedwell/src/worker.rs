@@ -10,6 +10,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use speedwell_adapters::ProtocolMessage;
 use speedwell_adapters::experiment::RUN_SUBCOMMAND;
+use speedwell_engine::execution::experiment;
 use speedwell_engine::execution::load::LOAD_SUBCOMMAND;
 use speedwell_machine::process;
 use speedwell_model::assignment::{PlaceholderValue, RunAssignment, ScopedServices};
@@ -85,7 +86,10 @@ fn perform_run(request: &ProtocolMessage, events: &mut File) -> anyhow::Result<(
     let text = request.get("assignment").context("the request has no assignment")?;
     let assignment: RunAssignment = serde_json::from_str(&text)?;
     let seed = request.parse_number("seed").unwrap_or(0);
-    let result = roles::perform_run(&assignment, seed);
+    let result = match &assignment.place.placement {
+        None => experiment::perform_run(&assignment, seed),
+        Some(placement) => roles::perform_placed_run(&assignment, placement, seed),
+    };
     let mut response =
         ProtocolMessage::new("performed").with("json", serde_json::to_string(&result.performed)?);
     if let Some(load) = &result.load {

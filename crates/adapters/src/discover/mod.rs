@@ -85,7 +85,12 @@ pub fn find_sources(
         .with_context(|| format!("cannot resolve the path '{}'", path.display()))?;
     let found = if path.is_file() {
         match definition_form(&path) {
-            Some(DefinitionForm::Experiment) => return experiment_sources(&path, context),
+            Some(DefinitionForm::Experiment) => {
+                // Its definition and its benchmark files are read when it is planned.
+                let folder = path.parent().unwrap_or(Path::new("/"));
+                let kind = SourceKind::Experiment;
+                return Ok(vec![BenchmarkSource::new(kind, &path, folder, folder)]);
+            }
             Some(DefinitionForm::Suites) => return Ok(Vec::new()),
             _ => {}
         }
@@ -257,31 +262,6 @@ fn classify_own_kind(file: &Path, context: TargetContext<'_>) -> anyhow::Result<
         bail!("it does not call createBenchmark");
     }
     Ok(source(SourceKind::Node))
-}
-
-/// Returns the sources of an experiment: the definition file itself, for its servers and commands,
-/// and the benchmark files that its groups list. The experiment's own name is read later, when the
-/// experiment is described.
-fn experiment_sources(
-    file: &Path,
-    context: TargetContext<'_>,
-) -> anyhow::Result<Vec<BenchmarkSource>> {
-    let folder = file.parent().unwrap_or(Path::new("/"));
-    let stem = file.file_stem().unwrap_or_default();
-    let definition = Arc::new(LazyDefinition::new(speedwell_config::read_source(file, &[])?));
-    // Ignore errors here: they are reported when the file is read with the user's values.
-    let experiment = definition.experiment();
-    let mut found = vec![BenchmarkSource {
-        name: stem.to_string_lossy().into_owned(),
-        definition: Some(definition.clone()),
-        ..BenchmarkSource::new(SourceKind::Experiment, file, folder, folder)
-    }];
-    for benchmark in
-        experiment.iter().flat_map(|experiment| &experiment.groups).flat_map(|group| &group.files)
-    {
-        found.extend(find_sources(&benchmark.to_string_lossy(), context.cwd, context.adapters)?);
-    }
-    Ok(found)
 }
 
 /// Creates a source for a built program. Its folder is a build folder, not a group, and is not part

@@ -183,8 +183,8 @@ pub fn declared_variants(sources: &[BenchmarkSource]) -> anyhow::Result<Vec<Vari
         let experiment = source.definition()?.experiment()?;
         let current = |name: &str| std::env::var(name).ok();
         let variants = experiment.variants.iter();
-        for variant in variants.filter(|variant| variant.is_declared()) {
-            declared.push(experiment.declared_variant(variant, &current)?);
+        for variant in variants.filter(|variant| variant.is_declared) {
+            declared.push(experiment.declared_variant(&variant.name, &current)?);
         }
     }
     if sources.len() > 1 && !declared.is_empty() {

@@ -23,12 +23,13 @@ use crate::wire::EventLog;
 use crate::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult, own_program};
 use anyhow::{Context, anyhow, bail};
 use speedwell_config::LazyDefinition;
-use speedwell_config::experiment::{Experiment, GroupKind, repeated_variant};
+use speedwell_config::experiment::Experiment;
 use speedwell_machine::process::{
     ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec, is_interrupt_requested, run_child,
 };
 use speedwell_machine::worker::WORKER_COMMAND;
 use speedwell_model::assignment::{self, LoadWarmup, ProfilingOptions, RunAssignment, TargetWork};
+use speedwell_model::experiment::{GroupKind, repeated_variant};
 use speedwell_model::load::spec::LoadClient;
 use speedwell_model::stage_report::{StageFailure, StageReport};
 use speedwell_model::{FailureCause, ProfileOutcome, Sample, StackProfile, quote};
@@ -58,13 +59,13 @@ impl LanguageHarness for ExperimentHarness {
             }
         };
         let mut description = BenchmarkDescription::default();
-        for (group, cases) in experiment.group_cases() {
+        for group in &experiment.groups {
             let parameters = group.parameters.iter().map(|(name, values)| DeclaredParameter {
                 name: name.clone(),
                 values: values.clone(),
             });
             description.parameters.extend(parameters);
-            let jobs = cases.iter().map(|case| request.job_for_case(case.clone()));
+            let jobs = group.cases.iter().map(|case| request.job_for_case(case.clone()));
             description.jobs.extend(jobs);
         }
         let params = experiment.params.iter().map(|(name, value)| DeclaredParameter {
@@ -92,21 +93,21 @@ impl LanguageHarness for ExperimentHarness {
     }
 }
 
-/// Evaluates the definition file with the user's values. A load file may be measured together with
-/// other benchmarks, for which some of the values may be meant. For a load file, values of
-/// undeclared parameters are therefore ignored.
+/// Returns the experiment with the user's values. The file of an experiment was read with them. A
+/// load file may be measured together with other benchmarks, for which some of the values may be
+/// meant. For a load file, values of undeclared parameters are therefore ignored.
 fn read_experiment<'a>(
     definition: &'a LazyDefinition,
     request: &DescribeRequest,
 ) -> anyhow::Result<Cow<'a, Experiment>> {
-    let mut values = request.sets.clone();
-    if request.source.kind == SourceKind::Load {
-        let plain = definition.experiment()?;
-        let parameters: Vec<&String> =
-            plain.groups.iter().flat_map(|group| &group.parameters).map(|(name, _)| name).collect();
-        values.retain(|(name, _)| parameters.contains(&name));
+    let plain = definition.experiment()?;
+    if request.source.kind == SourceKind::Experiment {
+        return Ok(Cow::Borrowed(plain));
     }
-    definition.experiment_with(values)
+    let parameters = plain.groups.iter().flat_map(|group| &group.parameters);
+    let is_declared =
+        |(name, _): &&(String, String)| parameters.clone().any(|(declared, _)| declared == name);
+    definition.experiment_with(request.sets.iter().filter(is_declared).cloned().collect())
 }
 
 /// Work of one run.
@@ -119,10 +120,7 @@ struct AssignedRun {
 }
 
 fn resolve_assignment(job: &BenchmarkJob, setting: &RunContext<'_>) -> anyhow::Result<AssignedRun> {
-    let experiment = match setting.experiment {
-        Some(experiment) => experiment,
-        None => job.source.definition()?.experiment()?,
-    };
+    let experiment = job.source.definition()?.experiment()?;
     let case = job.case.as_ref().context("the case is not known")?;
     let group = experiment
         .group_of(case)

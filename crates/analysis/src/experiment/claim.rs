@@ -10,8 +10,8 @@
 //! the error rate of one part (intersection-union test, Berger 1982). A conjunction fails if any
 //! part fails, so for the answer no, each of k parts gets 1/k of the error rate (Bonferroni).
 
-use speedwell_config::experiment::{Experiment, ReportClaim, SelectedCase};
-use speedwell_config::expression::{BinaryOperator, ClaimExpression, MetricTerm};
+use speedwell_model::experiment::{ExperimentDesign, ReportClaim, SelectedCase};
+use speedwell_model::expression::{BinaryOperator, ClaimExpression, MetricTerm};
 use speedwell_model::load::run::LoadRun;
 use speedwell_model::{IntervalEstimate, Run, Session, median};
 use speedwell_stats::interval::mean_t;
@@ -69,69 +69,78 @@ pub struct ClaimComparison {
 /// Judges all claims.
 pub fn check_claims(
     session: &Session,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
     confidence: f64,
 ) -> Vec<ClaimFound> {
-    let checker = ClaimChecker { session, experiment, confidence };
-    experiment.claims.iter().map(|claim| checker.check_claim(claim)).collect()
+    let check = |claim| check_claim(session, experiment, confidence, claim);
+    experiment.claims.iter().map(check).collect()
 }
 
-struct ClaimChecker<'a> {
-    session: &'a Session,
-    experiment: &'a Experiment,
+fn check_claim(
+    session: &Session,
+    experiment: &ExperimentDesign,
     confidence: f64,
+    claim: &ReportClaim,
+) -> ClaimFound {
+    let atoms = count_comparisons(&claim.expression) * claim.rows.len().max(1);
+    let strict = bonferroni_confidence(confidence, atoms);
+    let yes = if is_conjunction(&claim.expression) { confidence } else { strict };
+    let levels = AnswerConfidence { yes, no: strict };
+    let mut parts = Vec::new();
+    let mut all_hold = ClaimAnswer::Yes;
+    for row in &claim.rows {
+        let values = |(term, selected)| (term, term_values(session, experiment, term, selected));
+        let mut checker = ClaimRow {
+            session,
+            experiment,
+            confidence,
+            levels,
+            case: (claim.rows.len() > 1).then(|| case_of_row(experiment, row)).flatten(),
+            values: claim.expression.terms().into_iter().zip(row).map(values).collect(),
+            parts: &mut parts,
+        };
+        all_hold = all_hold.min(checker.evaluate(&claim.expression));
+    }
+    ClaimFound { sentence: claim.say.clone(), text: claim.text.clone(), holds: all_hold, parts }
 }
 
-impl ClaimChecker<'_> {
-    fn check_claim(&self, claim: &ReportClaim) -> ClaimFound {
-        let atoms = count_comparisons(&claim.expression) * claim.rows.len().max(1);
-        let needs_all = is_conjunction(&claim.expression);
-        let levels = AnswerConfidence {
-            yes: if needs_all {
-                self.confidence
-            } else {
-                bonferroni_confidence(self.confidence, atoms)
-            },
-            no: bonferroni_confidence(self.confidence, atoms),
-        };
-        let mut parts = Vec::new();
-        let mut all_hold = ClaimAnswer::Yes;
-        for row in &claim.rows {
-            let terms = claim.expression.terms();
-            let case = (claim.rows.len() > 1).then(|| self.case_of_row(row)).flatten();
-            let figures = |term: &MetricTerm| {
-                let index = terms.iter().position(|candidate| *candidate == term)?;
-                self.term_values(term, row.get(index)?)
-            };
-            let holds =
-                self.evaluate(&claim.expression, &figures, levels, case.as_ref(), &mut parts);
-            all_hold = all_hold.min(holds);
-        }
-        ClaimFound { sentence: claim.say.clone(), text: claim.text.clone(), holds: all_hold, parts }
-    }
+/// Case that a row is about.
+fn case_of_row(experiment: &ExperimentDesign, row: &[SelectedCase]) -> Option<String> {
+    let selected = row.first()?;
+    let group = experiment.groups.get(selected.group)?;
+    Some(group.cases.get(selected.case?)?.id())
+}
 
-    /// Case that a row is about.
-    fn case_of_row(&self, row: &[SelectedCase]) -> Option<String> {
-        let selected = row.first()?;
-        let group = self.experiment.groups.get(selected.group)?;
-        Some(group.cases.get(selected.case?)?.id())
-    }
+/// Values of a term, one per run, in execution order.
+fn term_values(
+    session: &Session,
+    experiment: &ExperimentDesign,
+    term: &MetricTerm,
+    selected: &SelectedCase,
+) -> Vec<f64> {
+    let Some(group) = experiment.groups.get(selected.group) else {
+        return Vec::new();
+    };
+    let metric = group.stored_name(&term.metric);
+    let case = selected.case.and_then(|index| group.cases.get(index));
+    let of_variant = session.runs.iter().filter(|run| *run.variant == *term.variant);
+    let runs = of_variant.filter(|run| case.is_none_or(|case| *run.case == *case));
+    runs.filter_map(|run| value_of(run, metric)).collect()
+}
 
-    /// Values of a term, one per run, in execution order.
-    fn term_values(&self, term: &MetricTerm, selected: &SelectedCase) -> Option<Vec<f64>> {
-        let group = self.experiment.groups.get(selected.group)?;
-        let metric = group.stored_name(&term.metric);
-        let case = selected.case.and_then(|index| group.cases.get(index));
-        let runs = self
-            .session
-            .runs
-            .iter()
-            .filter(|run| *run.variant == *term.variant)
-            .filter(|run| case.is_none_or(|case| *run.case == *case));
-        let values: Vec<f64> = runs.filter_map(|run| value_of(run, metric)).collect();
-        (!values.is_empty()).then_some(values)
-    }
+/// One evaluation of a claim.
+struct ClaimRow<'a> {
+    session: &'a Session,
+    experiment: &'a ExperimentDesign,
+    confidence: f64,
+    levels: AnswerConfidence,
+    case: Option<String>,
+    /// The terms of the claim with their values.
+    values: Vec<(&'a MetricTerm, Vec<f64>)>,
+    parts: &'a mut Vec<ClaimComparison>,
+}
 
+impl ClaimRow<'_> {
     /// Unit of an expression. `None` if its figures differ in unit or the arithmetic changes it.
     fn expression_unit(&self, expression: &ClaimExpression) -> Option<String> {
         let terms = expression.terms();
@@ -147,47 +156,33 @@ impl ClaimChecker<'_> {
         (is_shared && !changes_unit(expression)).then_some(first)
     }
 
-    fn evaluate(
-        &self,
-        expression: &ClaimExpression,
-        figures: &dyn Fn(&MetricTerm) -> Option<Vec<f64>>,
-        levels: AnswerConfidence,
-        case: Option<&String>,
-        parts: &mut Vec<ClaimComparison>,
-    ) -> ClaimAnswer {
+    fn evaluate(&mut self, expression: &ClaimExpression) -> ClaimAnswer {
         match expression {
-            ClaimExpression::Not(inner) => {
-                match self.evaluate(inner, figures, levels, case, parts) {
-                    ClaimAnswer::Yes => ClaimAnswer::No,
-                    ClaimAnswer::No => ClaimAnswer::Yes,
-                    ClaimAnswer::Undecided => ClaimAnswer::Undecided,
-                }
+            ClaimExpression::Not(inner) => match self.evaluate(inner) {
+                ClaimAnswer::Yes => ClaimAnswer::No,
+                ClaimAnswer::No => ClaimAnswer::Yes,
+                ClaimAnswer::Undecided => ClaimAnswer::Undecided,
+            },
+            ClaimExpression::Pair(left, BinaryOperator::And, right) => {
+                self.evaluate(left).min(self.evaluate(right))
             }
-            ClaimExpression::Pair(
-                left,
-                operator @ (BinaryOperator::And | BinaryOperator::Or),
-                right,
-            ) => {
-                let left = self.evaluate(left, figures, levels, case, parts);
-                let right = self.evaluate(right, figures, levels, case, parts);
-                match operator {
-                    BinaryOperator::And => left.min(right),
-                    _ => left.max(right),
-                }
+            ClaimExpression::Pair(left, BinaryOperator::Or, right) => {
+                self.evaluate(left).max(self.evaluate(right))
             }
             ClaimExpression::Pair(left, operator, right) => {
-                let part = self.evaluate_comparison(
-                    expression,
-                    (left, *operator, right),
-                    figures,
-                    levels,
-                    case,
-                );
+                let part = self.evaluate_comparison(expression, (left, *operator, right));
                 let holds = part.holds;
-                parts.push(part);
+                self.parts.push(part);
                 holds
             }
             _ => ClaimAnswer::Undecided,
+        }
+    }
+
+    fn values_of(&self, term: &MetricTerm) -> &[f64] {
+        match self.values.iter().find(|(known, _)| *known == term) {
+            Some((_, values)) => values,
+            None => &[],
         }
     }
 
@@ -196,31 +191,24 @@ impl ClaimChecker<'_> {
         &self,
         comparison: &ClaimExpression,
         (left, operator, right): (&ClaimExpression, BinaryOperator, &ClaimExpression),
-        figures: &dyn Fn(&MetricTerm) -> Option<Vec<f64>>,
-        levels: AnswerConfidence,
-        case: Option<&String>,
     ) -> ClaimComparison {
         let mut part = ClaimComparison {
-            about: case.cloned(),
+            about: self.case.clone(),
             text: comparison.to_string(),
             ratio: None,
             unit: self.expression_unit(comparison),
             sides: None,
             holds: ClaimAnswer::Undecided,
         };
-        let runs = comparison
-            .terms()
-            .into_iter()
-            .map(|term| figures(term).map_or(0, |values| values.len()))
-            .min()
-            .unwrap_or(0);
+        let terms = comparison.terms().into_iter();
+        let runs = terms.map(|term| self.values_of(term).len()).min().unwrap_or(0);
         let names = |name: &str| self.experiment.claim_number(name);
         let side = |expression: &ClaimExpression| -> Option<Vec<f64>> {
-            (0..runs)
-                .map(|run| {
-                    expression.evaluate_number(&names, &|term| figures(term)?.get(run).copied())
-                })
-                .collect()
+            let value = |run: usize| {
+                let figures = |term: &MetricTerm| self.values_of(term).get(run).copied();
+                expression.evaluate_number(&names, &figures)
+            };
+            (0..runs).map(value).collect()
         };
         let (Some(left), Some(right)) = (side(left), side(right)) else {
             return part;
@@ -242,7 +230,7 @@ impl ClaimChecker<'_> {
                 high: log.high.exp(),
             });
         }
-        part.holds = decide(&distances, operator, levels);
+        part.holds = decide(&distances, operator, self.levels);
         part
     }
 }

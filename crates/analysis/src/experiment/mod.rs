@@ -19,12 +19,11 @@ use crate::profile::{CaseProfile, case_profiles};
 use crate::session::SessionTally;
 use crate::validity::{self, KnownFacts, ValidityFinding};
 use crate::{AnalysisFindings, AnalysisSettings, CandidateComparison, StatisticalMethod, warnings};
-use speedwell_config::experiment::{
-    BenchmarkGroup, Experiment, GroupKind, ProfileCondition, ProfilePlan, is_repetition,
+use speedwell_model::experiment::{
+    BenchmarkGroup, ExperimentDesign, GroupKind, ProfileCondition, ProfilePlan, is_repetition,
     repetition_of,
 };
-use speedwell_config::expression::{CaseFilter, ChangeGate};
-use speedwell_model::assignment::{ServerWork, TargetWork};
+use speedwell_model::expression::{CaseFilter, ChangeGate};
 use speedwell_model::load::latency::{AB_PERCENTS, percent_rows};
 use speedwell_model::load::run::LoadRun;
 use speedwell_model::{
@@ -57,7 +56,7 @@ impl ExperimentFindings {
     /// `None` if the file has no gates and `fail_on` is `Never`.
     pub fn judge_gates(
         &self,
-        experiment: &Experiment,
+        experiment: &ExperimentDesign,
         session: &Session,
         fail_on: FailOn,
     ) -> Option<GateOutcome> {
@@ -114,7 +113,7 @@ fn add_gates(found: &[GateFound], texts: &[String], outcome: &mut GateOutcome) {
 /// Analyzes the session of an experiment.
 pub fn analyze_experiment(
     session: &Session,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
     settings: &AnalysisSettings,
 ) -> ExperimentFindings {
     let experiment = &with_baseline(session, experiment, settings);
@@ -146,9 +145,9 @@ pub fn analyze_experiment(
 /// of the session's design.
 fn with_baseline(
     session: &Session,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
     settings: &AnalysisSettings,
-) -> Experiment {
+) -> ExperimentDesign {
     let requested = (settings.baseline.as_ref()).unwrap_or(&session.design.baseline);
     let variants = &experiment.variants;
     let is_other = *requested != experiment.compare.baseline
@@ -162,7 +161,10 @@ fn with_baseline(
 
 /// Completes the analysis settings: a setting that the user did not give is taken from the
 /// definition file.
-fn complete_settings(experiment: &Experiment, settings: &AnalysisSettings) -> AnalysisSettings {
+fn complete_settings(
+    experiment: &ExperimentDesign,
+    settings: &AnalysisSettings,
+) -> AnalysisSettings {
     let compare = &experiment.compare;
     let method = compare.method.as_deref().map(|name| match name {
         "welch" => StatisticalMethod::Welch,
@@ -181,16 +183,17 @@ fn complete_settings(experiment: &Experiment, settings: &AnalysisSettings) -> An
 /// Checks the validity of the figures of an experiment and returns the findings, most severe first.
 fn check_validity(
     session: &Session,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
     groups: &[GroupFindings],
 ) -> Vec<ValidityFinding> {
     let mut facts =
         KnownFacts { control: groups.iter().find_map(control_comparison), ..KnownFacts::default() };
-    for (case, service) in service_cases(experiment) {
-        let requested = f64::from(service.load.in_flight());
-        facts.requested.insert(case.clone(), requested);
-        if !service.verify.same_bytes {
-            facts.sizes_may_differ.push(case);
+    let loads =
+        experiment.groups.iter().flat_map(|group| group.cases.iter().zip(&group.expected_loads));
+    for (case, expected) in loads {
+        facts.requested.insert(case.id(), f64::from(expected.in_flight));
+        if !expected.same_bytes {
+            facts.sizes_may_differ.push(case.id());
         }
     }
     validity::check_session(session, &facts)
@@ -201,25 +204,6 @@ fn control_comparison(group: &GroupFindings) -> Option<&CandidateComparison> {
     let first = group.metrics.first()?;
     let mut comparisons = first.findings.comparisons.iter();
     comparisons.find(|comparison| is_repetition(&comparison.candidate))
-}
-
-/// Cases that send requests to a server, each with the work that the first variant does for this
-/// case.
-fn service_cases(experiment: &Experiment) -> Vec<(String, ServerWork)> {
-    let Some(variant) = experiment.variants.first() else {
-        return Vec::new();
-    };
-    let of_group = |group: &BenchmarkGroup| {
-        let services = group.cases.iter().filter_map(|case| {
-            let assignment = experiment.assignment(group, case, &variant.name, 0).ok()?;
-            match assignment.work {
-                TargetWork::Server(service) => Some((case.id(), *service)),
-                TargetWork::Command | TargetWork::Load(_) => None,
-            }
-        });
-        services.collect::<Vec<_>>()
-    };
-    experiment.groups.iter().flat_map(of_group).collect()
 }
 
 /// Approximate duration in seconds of a load whose profile is recorded. The number of requests is
@@ -240,7 +224,7 @@ pub struct WantedProfile {
 /// Cases of benchmark files are never selected.
 pub fn wanted_profiles(
     findings: &ExperimentFindings,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
     profile: &ProfilePlan,
 ) -> Vec<WantedProfile> {
     let groups = experiment.groups.iter();
@@ -337,7 +321,7 @@ pub struct MetricFindings {
 /// Analyzes a group; `None` if it has no runs.
 fn analyze_group(
     session: &Session,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
     group: &BenchmarkGroup,
     settings: &AnalysisSettings,
 ) -> Option<GroupFindings> {
@@ -356,7 +340,11 @@ fn analyze_group(
 }
 
 /// The part of a session that belongs to a group.
-fn group_session(session: &Session, experiment: &Experiment, group: &BenchmarkGroup) -> Session {
+fn group_session(
+    session: &Session,
+    experiment: &ExperimentDesign,
+    group: &BenchmarkGroup,
+) -> Session {
     let belongs = |case: &Case| {
         if group.files.is_empty() {
             group.cases.contains(case)
@@ -387,7 +375,7 @@ fn group_metrics(group: &BenchmarkGroup, part: &Session) -> Vec<Metric> {
 }
 
 /// Pairs of variants to compare. The pair of the control and its repetition comes last.
-fn compared_pairs(experiment: &Experiment) -> Vec<(String, String)> {
+fn compared_pairs(experiment: &ExperimentDesign) -> Vec<(String, String)> {
     let mut pairs = experiment.compare.all_pairs();
     if let Some(name) = &experiment.plan.control {
         pairs.push((name.clone(), repetition_of(name)));
@@ -397,7 +385,7 @@ fn compared_pairs(experiment: &Experiment) -> Vec<(String, String)> {
 
 fn analyze_metric(
     part: &Session,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
     metric: Metric,
     settings: &AnalysisSettings,
 ) -> MetricFindings {
@@ -464,7 +452,7 @@ pub struct GateFound {
 }
 
 /// Checks all changes against all gates.
-fn check_gates(groups: &[GroupFindings], experiment: &Experiment) -> Vec<GateFound> {
+fn check_gates(groups: &[GroupFindings], experiment: &ExperimentDesign) -> Vec<GateFound> {
     let mut gates = Vec::new();
     for (name, gate) in &experiment.compare.gates {
         let is_gated =
@@ -478,7 +466,7 @@ fn check_gates(groups: &[GroupFindings], experiment: &Experiment) -> Vec<GateFou
 fn gates_of_group(
     group: &GroupFindings,
     gate: &ChangeGate,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
 ) -> Vec<GateFound> {
     let Some(stored) =
         experiment.find_group(&group.name).map(|group| group.stored_name(&gate.metric))

@@ -3,17 +3,17 @@
 //! [`Experiment::assignment`] or, for loads defined as `[benchmark.NAME]`, at
 //! [`Experiment::load_assignment`].
 
-use super::benchmark::resolve_benchmark_load;
-use super::group::BenchmarkGroup;
-use super::target::{self, GroupKind, TargetKeys};
-use super::variant::{CommandArguments, ExperimentVariant, VariantKeys, environment_changes};
-use super::{Experiment, load, metric};
+use super::group::GroupSource;
+use super::target::{self, CommandArguments, TargetKeys, environment_changes};
+use super::variant::{VariantKeys, VariantSource};
+use super::{Experiment, load};
 use crate::file_part::{FilePart, NodeContent, NodePath, NodeTable, TreeNode};
 use crate::placeholders::{self, PlaceholderMap};
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_model::assignment::{
     AssignedPlace, EnvVarChange, RunAssignment, ServerWork, ServiceScope, TargetProgram, TargetWork,
 };
+use speedwell_model::experiment::{BenchmarkGroup, GroupKind, repeated_variant};
 use speedwell_model::{Case, as_milliseconds};
 use std::path::Path;
 
@@ -21,6 +21,18 @@ use std::path::Path;
 const SERVER_KEYS: [&str; 5] = ["port", "network", "ready", "stop", "expect_processes"];
 
 impl Experiment {
+    /// Returns the texts of a group.
+    fn group_source(&self, group: &BenchmarkGroup) -> Result<&GroupSource> {
+        let index = self.groups.iter().position(|other| other.name == group.name);
+        let source = index.and_then(|index| self.group_sources.get(index));
+        source.with_context(|| format!("unknown group '{}'", group.name))
+    }
+
+    /// Returns the texts of a variant.
+    fn variant_source(&self, variant: &str) -> Result<&VariantSource> {
+        Ok(&self.variant_sources[super::variant::find_variant(&self.variants, variant)?])
+    }
+
     /// Returns the assignment of a run of a case under a variant. `{port}` and `{host}` stay
     /// unexpanded.
     ///
@@ -38,13 +50,15 @@ impl Experiment {
         if group.kind == GroupKind::Function {
             bail!("'{name}' consists of benchmark files, which a harness runs");
         }
-        let variant = &self.variants[super::variant::find_variant(&self.variants, variant)?];
+        let variant = self.variant_source(variant)?;
         if group.kind == GroupKind::Load {
             let variant = self.harness_variant(&variant.name, &|name| std::env::var(name).ok())?;
             return self.load_assignment(group, case, &variant, None);
         }
-        let sections = group.sections_of(case);
-        let placeholders = self.run_placeholders(group, case, variant, seed, &sections)?;
+        let source = self.group_source(group)?;
+        let sections = source.sections_of(case);
+        let placeholders =
+            self.run_placeholders((group.name.as_str(), source), case, variant, seed, &sections)?;
         let filled = placeholders.fill_node(&variant.patch, &variant.place)?;
         let patch_part = FilePart::new(&variant.place, &filled);
         let patch: VariantKeys = patch_part.read_part()?;
@@ -56,9 +70,9 @@ impl Experiment {
             has_program: has_program(&sections, variant),
             parameters: &group.parameters,
         };
-        let unfilled = TreeNode { line: group.line, content: NodeContent::Table(sections) };
-        let filled_group = placeholders.fill_node(&unfilled, &group.place)?;
-        let part = FilePart::new(&group.place, &filled_group);
+        let unfilled = TreeNode { line: source.line, content: NodeContent::Table(sections) };
+        let filled_group = placeholders.fill_node(&unfilled, &source.place)?;
+        let part = FilePart::new(&source.place, &filled_group);
         let Some(target_part) = part.part("target") else {
             return Err(part.missing_key("target", "[group.target] with command = [...]"));
         };
@@ -83,7 +97,7 @@ impl Experiment {
             target,
             work,
             proofs,
-            figures: metric::target_figures(&part)?,
+            figures: target::target_figures(&part)?,
             also: group.also.clone(),
             processors: self.shares,
             profile: None,
@@ -123,9 +137,9 @@ impl Experiment {
     /// defines hides the same name in `[params]`.
     fn run_placeholders(
         &self,
-        group: &BenchmarkGroup,
+        (group, source): (&str, &GroupSource),
         case: &Case,
-        variant: &ExperimentVariant,
+        variant: &VariantSource,
         seed: u64,
         sections: &NodeTable,
     ) -> Result<PlaceholderMap> {
@@ -133,10 +147,7 @@ impl Experiment {
         defined.define_value("seed", seed.to_string());
         defined.defer_value("port");
         defined.defer_value("host");
-        defined.set_owner(format!(
-            " in the group '{}' under the variant '{}'",
-            group.name, variant.name
-        ));
+        defined.set_owner(format!(" in the group '{group}' under the variant '{}'", variant.name));
         for (name, value) in &case.values {
             defined.define_value(name, value.plain());
         }
@@ -149,8 +160,8 @@ impl Experiment {
         }
         // Unless defined elsewhere, `{path}` is the path that the load requests. Readiness checks
         // can then use it, too.
-        if defined.fill_placeholders("{path}", None, &group.place).is_err()
-            && let Some(path) = load_path(sections, &defined, &group.place)?
+        if defined.fill_placeholders("{path}", None, &source.place).is_err()
+            && let Some(path) = load_path(sections, &defined, &source.place)?
         {
             defined.define_value("path", path);
         }
@@ -168,7 +179,6 @@ impl Experiment {
         variant: &str,
         current: &dyn Fn(&str) -> Option<String>,
     ) -> Result<speedwell_model::Variant> {
-        let variant = &self.variants[super::variant::find_variant(&self.variants, variant)?];
         let mut found = self.declared_variant(variant, current)?;
         let default_program = || self.program.clone().map(Into::into);
         found.program = found.program.or_else(default_program);
@@ -178,12 +188,13 @@ impl Experiment {
     /// Like [`Experiment::harness_variant`], but without the file's default program.
     ///
     /// # Errors
-    /// Fails if the variant requires something that a harness cannot do.
+    /// Fails if the variant does not exist, or requires something that a harness cannot do.
     pub fn declared_variant(
         &self,
-        variant: &ExperimentVariant,
+        variant: &str,
         current: &dyn Fn(&str) -> Option<String>,
     ) -> Result<speedwell_model::Variant> {
+        let variant = self.variant_source(variant)?;
         let mut defined = self.general.clone();
         defined.set_owner(format!(" under the variant '{}'", variant.name));
         variant.define_placeholders(&mut defined)?;
@@ -228,15 +239,16 @@ impl Experiment {
         program: Option<&Path>,
     ) -> Result<RunAssignment> {
         let declared = self.find_declared(&variant.name);
-        let mut sections = group.sections.clone();
+        let source = self.group_source(group)?;
+        let mut sections = source.sections.clone();
         let variant_keys = declared.iter().flat_map(|declared| &declared.load);
         sections.extend(variant_keys.map(|(key, node)| (key.clone(), node.clone())));
-        let node = TreeNode { line: group.line, content: NodeContent::Table(sections) };
-        self.check_server(&FilePart::new(&group.place, &node), variant, program)?;
+        let node = TreeNode { line: source.line, content: NodeContent::Table(sections) };
+        self.check_server(&FilePart::new(&source.place, &node), variant, program)?;
         let defined = self.load_placeholders(group, case, variant, program)?;
-        let filled = defined.fill_node(&node, &group.place)?;
-        let part = FilePart::new(&group.place, &filled);
-        let spec = resolve_benchmark_load(&part, &self.root)?;
+        let filled = defined.fill_node(&node, &source.place)?;
+        let part = FilePart::new(&source.place, &filled);
+        let spec = load::resolve_benchmark_load(&part, &self.root)?;
         if spec.url.is_empty() {
             let hint = "url = \"http://127.0.0.1:{port}/\", there or in every variant";
             return Err(part.missing_key("url", hint));
@@ -264,9 +276,9 @@ impl Experiment {
 
     /// Returns the variant declared under that name. A control is measured a second time under a
     /// name that no file declares; for such a name, returns the control itself.
-    fn find_declared(&self, name: &str) -> Option<&super::variant::ExperimentVariant> {
-        let find = |name: &str| self.variants.iter().find(|variant| variant.name == name);
-        find(name).or_else(|| find(super::plan::repeated_variant(name)))
+    fn find_declared(&self, name: &str) -> Option<&VariantSource> {
+        let find = |name: &str| self.variant_sources.iter().find(|variant| variant.name == name);
+        find(name).or_else(|| find(repeated_variant(name)))
     }
 
     fn load_placeholders(
@@ -307,7 +319,7 @@ impl Experiment {
         let has_own_program =
             variant.program.is_some() && variant.program.as_deref() != default_program;
         let is_named = has_own_program || !variant.arguments.is_empty();
-        let Some(serve) = part.get("serve").and_then(TreeNode::as_text) else {
+        let Some(serve) = part.get("serve").filter(|node| node.as_text().is_some()) else {
             ensure!(
                 !is_named && variant.environment.is_empty(),
                 "the variant '{name}' changes the server, but {} does not start one\n\
@@ -316,8 +328,7 @@ impl Experiment {
             );
             return Ok(());
         };
-        let uses_program =
-            placeholders::placeholder_names(serve).iter().any(|name| name == "program");
+        let uses_program = placeholders::uses_placeholder(serve, "program");
         ensure!(
             !is_named || uses_program,
             "the variant '{name}' sets a program or arguments, but 'serve' does not use \
@@ -341,19 +352,10 @@ fn shell_line(program: &Path, arguments: &[String]) -> String {
 }
 
 /// Whether the command to execute has the placeholder `{program}`.
-fn has_program(sections: &NodeTable, variant: &ExperimentVariant) -> bool {
-    let command_in =
-        |table: Option<&NodeTable>| table.and_then(|table| table.get("command")).cloned();
-    let command = command_in(variant.patch.as_table())
-        .or_else(|| command_in(sections.get("target").and_then(TreeNode::as_table)));
-    let mut found = false;
-    let mut check = |text: &str| {
-        found |= placeholders::placeholder_names(text).iter().any(|name| name == "program")
-    };
-    if let Some(command) = command {
-        command.visit_texts(&mut check);
-    }
-    found
+fn has_program(sections: &NodeTable, variant: &VariantSource) -> bool {
+    let replacement = variant.patch.as_table().and_then(|patch| patch.get("command"));
+    let command = replacement.or_else(|| sections.get("target")?.as_table()?.get("command"));
+    command.is_some_and(|command| placeholders::uses_placeholder(command, "program"))
 }
 
 /// Rejects server keys in a group of another kind.

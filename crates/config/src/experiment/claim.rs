@@ -5,35 +5,25 @@
 //! A claim over several cases is evaluated case by case. A term whose filter selects a single case
 //! has the same value in every evaluation.
 
-use super::group::BenchmarkGroup;
 use super::plan::check_variant;
-use super::target::GroupKind;
-use super::variant::{self, ExperimentVariant};
-use crate::expression::{
-    self, CaseFilter, ChangeGate, ClaimExpression, ExpressionError, MetricTerm, QuantityUnit,
-};
+use super::variant;
+use crate::expression::{self, ExpressionError};
 use crate::file_part::{FilePart, nearest_hint};
 use crate::reader;
-use crate::value::{OneOrMany, ShareValue, checked, choice_name};
+use crate::value::{OneOrMany, ShareValue, TextOrTable, checked, choice_name};
 use anyhow::Result;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use speedwell_model::assignment::ProfilingTool;
+use speedwell_model::experiment::{
+    BenchmarkGroup, ComparePlan, ExperimentVariant, GroupKind, ProfileCondition, ProfilePlan,
+    ReportClaim, SelectedCase,
+};
+use speedwell_model::expression::{
+    CaseFilter, ChangeGate, ClaimExpression, MetricTerm, QuantityUnit,
+};
 use speedwell_model::{Case, ParameterValue, Verdict};
-
-/// A claim.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReportClaim {
-    /// Sentence for the report.
-    pub say: String,
-    /// Condition under which the claim holds.
-    pub expression: ClaimExpression,
-    /// Text of the expression in the file.
-    pub text: String,
-    /// One row for every evaluation of the claim. A row holds one case for each of the
-    /// [`ClaimExpression::terms`].
-    pub rows: Vec<Vec<SelectedCase>>,
-}
 
 /// A statement in the report; the data must support it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -57,7 +47,7 @@ pub fn resolve_claims(
     let resolve = |(keys, part): (&ClaimKeys, &FilePart)| {
         let text = keys.expr.clone();
         let to_error = |error: ExpressionError| part.error_at_key("expr", error);
-        let expression = ClaimExpression::parse_claim(&text).map_err(to_error)?;
+        let expression = expression::parse_claim(&text).map_err(to_error)?;
         check_names(&expression, &text, params).map_err(to_error)?;
         Ok(ReportClaim {
             say: keys.say.clone().unwrap_or_else(|| text.clone()),
@@ -110,8 +100,7 @@ fn claim_rows(
             let message = format!("unknown variant '{}'", term.variant);
             return Err(ExpressionError::about_name(text, &term.variant, message, hint));
         }
-        let cases = selected_cases(&groups, Some(&term.metric), &term.filter);
-        columns.push(cases.map_err(|error| error.in_expression(text))?);
+        columns.push(selected_cases(&groups, Some(&term.metric), &term.filter, text)?);
     }
     check_units(claim, text, &columns, &groups)?;
     let multiple = columns.iter().find(|cases| cases.len() > 1);
@@ -166,42 +155,21 @@ fn differing_cases_error(text: &str, term: &MetricTerm) -> ExpressionError {
 
 // Selects cases by metric and filter.
 
-/// The position of a case in an experiment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SelectedCase {
-    /// Position of the group.
-    pub group: usize,
-    /// Position of the case in its group; `None` for benchmark files, whose cases are unknown until
-    /// their harness lists them.
-    pub case: Option<usize>,
-}
-
-/// Error: an expression contains a name that selects nothing.
-#[derive(Debug)]
-pub struct WrongName {
-    name: String,
-    message: String,
-    hint: String,
-}
-
-impl WrongName {
-    /// Converts to an error that shows the position of the name in its expression.
-    pub fn in_expression(self, expression: &str) -> ExpressionError {
-        ExpressionError::about_name(expression, &self.name, self.message, self.hint)
-    }
-}
-
 /// Returns the cases that match the filter and, if a metric is given, have the metric. Fails if
-/// there are none.
-pub fn selected_cases(
+/// there are none; the error shows the wrong name in `text`, the expression.
+fn selected_cases(
     groups: &[&BenchmarkGroup],
     metric: Option<&str>,
     filter: &CaseFilter,
-) -> Result<Vec<SelectedCase>, WrongName> {
+    text: &str,
+) -> Result<Vec<SelectedCase>, ExpressionError> {
+    let wrong_name = |name: &str, message: String, hint: String| {
+        Err(ExpressionError::about_name(text, name, message, hint))
+    };
     let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
     if let Some(name) = filter.group.as_ref().filter(|name| !names.contains(name)) {
         let hint = nearest_hint(name, &names);
-        return Err(wrong_name(name, format!("unknown group '{name}'"), hint));
+        return wrong_name(name, format!("unknown group '{name}'"), hint);
     }
     let is_selected =
         |group: &BenchmarkGroup| filter.group.as_ref().is_none_or(|name| *name == group.name);
@@ -209,9 +177,16 @@ pub fn selected_cases(
     let matching_groups = candidates.clone().filter(|(_, group)| has_metric(group, metric));
     let matching_groups: Vec<(usize, &&BenchmarkGroup)> = matching_groups.collect();
     if let (Some(metric), true) = (metric, matching_groups.is_empty()) {
-        return Err(unknown_metric(metric, candidates.map(|(_, group)| *group)));
+        let mut names: Vec<String> = Vec::new();
+        for name in candidates.flat_map(|(_, group)| group.metric_names()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let hint = nearest_hint(metric, &names);
+        return wrong_name(metric, format!("unknown metric '{metric}'"), hint);
     }
-    check_values(&matching_groups, filter)?;
+    check_values(&matching_groups, filter, text)?;
     let mut found = Vec::new();
     for (index, group) in &matching_groups {
         let group_index = *index;
@@ -229,25 +204,10 @@ pub fn selected_cases(
     match (found.is_empty(), filter.values.first()) {
         (true, Some((name, _))) => {
             let message = "no case has all these values".to_owned();
-            Err(wrong_name(name, message, "'--list' shows the cases".to_owned()))
+            wrong_name(name, message, "'--list' shows the cases".to_owned())
         }
         _ => Ok(found),
     }
-}
-
-fn wrong_name(name: &str, message: String, hint: String) -> WrongName {
-    WrongName { name: name.to_owned(), message, hint }
-}
-
-fn unknown_metric<'a>(metric: &str, groups: impl Iterator<Item = &'a BenchmarkGroup>) -> WrongName {
-    let mut names: Vec<String> = Vec::new();
-    for name in groups.flat_map(BenchmarkGroup::metric_names) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let hint = nearest_hint(metric, &names);
-    wrong_name(metric, format!("unknown metric '{metric}'"), hint)
 }
 
 /// Whether a group has the metric. For benchmark files, any metric is accepted, because their
@@ -260,7 +220,8 @@ fn has_metric(group: &BenchmarkGroup, metric: Option<&str>) -> bool {
 fn check_values(
     groups: &[(usize, &&BenchmarkGroup)],
     filter: &CaseFilter,
-) -> Result<(), WrongName> {
+    text: &str,
+) -> Result<(), ExpressionError> {
     if groups.iter().any(|(_, group)| group.kind == GroupKind::Function) {
         return Ok(());
     }
@@ -270,14 +231,15 @@ fn check_values(
         if matching.is_empty() {
             let names: Vec<String> = parameters.map(|(key, _)| key.clone()).collect();
             let hint = nearest_hint(name, &names);
-            return Err(wrong_name(name, format!("unknown parameter '{name}'"), hint));
+            let message = format!("unknown parameter '{name}'");
+            return Err(ExpressionError::about_name(text, name, message, hint));
         }
         let values = matching.iter().flat_map(|(_, values)| values);
         let values: Vec<String> = values.map(ParameterValue::plain).collect();
         if !values.contains(value) {
             let hint = nearest_hint(value, &values);
             let message = format!("the parameter '{name}' has no value '{value}'");
-            return Err(wrong_name(value, message, hint));
+            return Err(ExpressionError::about_name(text, value, message, hint));
         }
     }
     Ok(())
@@ -287,56 +249,6 @@ fn check_values(
 
 /// Default confidence of intervals, as in `speedwell compare`.
 const DEFAULT_CONFIDENCE: f64 = 0.95;
-
-/// How variants are compared.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ComparePlan {
-    /// Reference; by default the first variant.
-    pub baseline: String,
-    /// Variants compared with the baseline, in order.
-    pub candidates: Vec<String>,
-    /// Further pairs (baseline, candidate) to compare. If the file lists pairs but no candidates,
-    /// only these pairs are compared.
-    pub pairs: Vec<(String, String)>,
-    /// Test: `rank`, `welch`, `mann-whitney` or `bootstrap`.
-    pub method: Option<String>,
-    /// Confidence of intervals, as a fraction such as 0.95.
-    pub confidence: f64,
-    /// Smallest relevant change, as a fraction such as 0.02.
-    pub threshold: Option<f64>,
-    /// Limits on the change of a candidate, each with the name of the group to which it applies.
-    /// `None` instead of a name stands for all groups that have the metric of the limit.
-    pub gates: Vec<(Option<String>, ChangeGate)>,
-}
-
-impl ComparePlan {
-    /// Returns the same comparison with another baseline. The candidates are the other variants of
-    /// this comparison, or all other `variants` if it lists none.
-    pub fn with_baseline(&self, baseline: &str, variants: &[ExperimentVariant]) -> ComparePlan {
-        let listed = |name: &String| {
-            self.candidates.is_empty() || self.candidates.contains(name) || *name == self.baseline
-        };
-        let others = variants.iter().map(|variant| variant.name.clone());
-        ComparePlan {
-            baseline: baseline.to_owned(),
-            candidates: others.filter(|name| name != baseline && listed(name)).collect(),
-            ..self.clone()
-        }
-    }
-
-    /// Returns all pairs of baseline and candidate.
-    pub fn all_pairs(&self) -> Vec<(String, String)> {
-        let with_baseline =
-            self.candidates.iter().map(|name| (self.baseline.clone(), name.clone()));
-        let mut pairs: Vec<(String, String)> = with_baseline.collect();
-        for pair in &self.pairs {
-            if !pairs.contains(pair) {
-                pairs.push(pair.clone());
-            }
-        }
-        pairs
-    }
-}
 
 /// How variants are compared, and how much worse a candidate may be.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -357,7 +269,7 @@ pub struct CompareKeys {
     /// Limits on the change of a candidate: "throughput > -5% and latency_p99 < +10%" for all
     /// groups, or a table with one such string for each group. If a limit is exceeded, the exit
     /// status is 1.
-    pub gate: Option<GateKeys>,
+    gate: Option<TextOrTable<String, IndexMap<String, String>>>,
 }
 
 checked! {
@@ -382,17 +294,6 @@ enum TestMethod {
     MannWhitney,
     /// Bootstrap intervals.
     Bootstrap,
-}
-
-/// Gates: one string for all groups, or one string for each group.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename = "$by-shape")]
-#[schemars(untagged, inline)]
-pub enum GateKeys {
-    #[serde(rename = "a string")]
-    All(String),
-    #[serde(rename = "a table")]
-    ByGroup(IndexMap<String, String>),
 }
 
 /// Resolves `[compare]` except for its gates, which [`resolve_gates`] reads when metrics are known.
@@ -457,8 +358,8 @@ pub fn resolve_gates(
         return Ok(found);
     };
     match (&keys.gate, part.part("gate")) {
-        (Some(GateKeys::All(text)), _) => parse_gates(&part, "gate", text, groups, None),
-        (Some(GateKeys::ByGroup(texts)), Some(inner)) => {
+        (Some(TextOrTable::Text(text)), _) => parse_gates(&part, "gate", text, groups, None),
+        (Some(TextOrTable::Table(texts)), Some(inner)) => {
             let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
             for (name, text) in texts {
                 let Some(group) = groups.iter().find(|group| group.name == *name) else {
@@ -481,15 +382,15 @@ fn parse_gates(
     groups: &[BenchmarkGroup],
     group: Option<&BenchmarkGroup>,
 ) -> Result<Vec<(Option<String>, ChangeGate)>> {
-    let gates = ChangeGate::parse(text).map_err(|error| part.error_at_key(key, error))?;
+    let gates = expression::parse_gates(text).map_err(|error| part.error_at_key(key, error))?;
     let mut found = Vec::new();
     for gate in gates {
         let applicable: Vec<&BenchmarkGroup> = match group {
             Some(group) => vec![group],
             None => groups.iter().collect(),
         };
-        let cases = selected_cases(&applicable, Some(&gate.metric), &gate.filter);
-        cases.map_err(|error| part.error_at_key(key, error.in_expression(text)))?;
+        let cases = selected_cases(&applicable, Some(&gate.metric), &gate.filter, text);
+        cases.map_err(|error| part.error_at_key(key, error))?;
         found.push((group.map(|group| group.name.clone()), gate));
     }
     Ok(found)
@@ -506,41 +407,10 @@ const VERDICT_NAMES: [(&str, Verdict); 4] = [
     ("unclear", Verdict::Unclear),
 ];
 
-/// How profiles are taken.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ProfilePlan {
-    /// Cases to profile.
-    pub when: ProfileCondition,
-    /// Profiler.
-    pub tool: ProfilerChoice,
-    /// Whether to ignore samples taken during the warm-up.
-    pub after_warmup: bool,
-    /// Variants whose profiles are compared.
-    pub pairs: Vec<(String, String)>,
-}
-
-/// Which cases are profiled.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ProfileCondition {
-    /// All cases.
-    Always,
-    /// No cases.
-    Never,
-    /// Cases with or without this verdict.
-    Verdict {
-        /// Verdict to compare with.
-        verdict: Verdict,
-        /// True if the verdict must match, false if it must differ.
-        equal: bool,
-    },
-    /// Cases that one of the filters selects.
-    Cases(Vec<CaseFilter>),
-}
-
 /// Profiler.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum ProfilerChoice {
+enum ProfilerChoice {
     /// The best one available.
     #[default]
     Auto,
@@ -611,7 +481,12 @@ pub fn resolve_profile(
     };
     Ok(Some(ProfilePlan {
         when,
-        tool: keys.tool,
+        tool: match keys.tool {
+            ProfilerChoice::Auto => Some(ProfilingTool::Auto),
+            ProfilerChoice::Perf => Some(ProfilingTool::Perf),
+            ProfilerChoice::CpuProf => Some(ProfilingTool::V8),
+            ProfilerChoice::None => None,
+        },
         after_warmup: keys.window != Some(ProfileWindow::All),
         pairs,
     }))
@@ -636,11 +511,10 @@ fn parse_condition(part: &FilePart, text: &str) -> Result<ProfileCondition> {
 }
 
 fn parse_case_filter(part: &FilePart, text: &str, groups: &[BenchmarkGroup]) -> Result<CaseFilter> {
-    let filter =
-        expression::parse_filter(text).map_err(|error| part.error_at_key("when", error))?;
     let groups: Vec<&BenchmarkGroup> = groups.iter().collect();
-    match selected_cases(&groups, None, &filter) {
-        Ok(_) => Ok(filter),
-        Err(error) => Err(part.error_at_key("when", error.in_expression(text))),
-    }
+    let parsed = expression::parse_filter(text).and_then(|filter| {
+        selected_cases(&groups, None, &filter, text)?;
+        Ok(filter)
+    });
+    parsed.map_err(|error| part.error_at_key("when", error))
 }

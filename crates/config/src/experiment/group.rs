@@ -2,18 +2,20 @@
 //! of the cases.
 
 use super::load::{LoadKeys, VerifyKeys};
-use super::metric::{self, MetricKeys, also_metric, find_metric, metric_names, stored_name};
-use super::parameters::{self, GroupParameters, SetValues, ValueTable, matches_case};
-use super::target::{GroupKind, TargetKeys};
+use super::parameters::{self, SetValues, ValueTable, matches_case};
+use super::target::{MetricKeys, TargetKeys};
 use crate::file_part::{FilePart, NodeContent, NodePath, NodeTable, TreeNode, nearest_hint};
 use crate::placeholders::PlaceholderMap;
 use crate::reader::unknown_name;
 use crate::value::{DeferredValue, OneOrMany, PlainValue, WholeNumber, checked, choice_name};
 use anyhow::Result;
 use indexmap::IndexMap;
-use schemars::{JsonSchema, Schema};
+use schemars::JsonSchema;
 use serde::Deserialize;
-use speedwell_model::{Case, Metric, ParameterValue, seed_of_step};
+use speedwell_model::experiment::{
+    ALSO_METRICS, BenchmarkGroup, GroupKind, GroupParameters, SeedSource,
+};
+use speedwell_model::{Case, Metric, ParameterValue};
 use std::path::{Path, PathBuf};
 
 /// Sections of a group that an override may change.
@@ -22,96 +24,81 @@ const OVERRIDABLE_SECTIONS: [&str; 4] = ["target", "load", "verify", "metric"];
 /// Pairs of keys that exclude each other: if an override sets one of them, the other is removed.
 const ALTERNATIVE_KEYS: [(&str, &str); 2] = [("requests", "duration"), ("url", "path")];
 
-/// Source of the seed of a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(try_from = "PlainValue")]
-#[schemars(inline, extend("anyOf" = [{ "enum": ["per-block", "per-run"] }, { "type": "integer", "minimum": 0 }]))]
-pub enum SeedSource {
-    /// The same for all variants of a block, different in the next block.
-    #[default]
-    PerBlock,
-    /// Different for every run.
-    PerRun,
-    /// This seed for every run.
-    Fixed(u64),
-}
-
-impl TryFrom<PlainValue> for SeedSource {
-    type Error = String;
-
-    fn try_from(value: PlainValue) -> Result<SeedSource, String> {
-        match &value.0 {
-            ParameterValue::Text(when) => match when.as_str() {
-                "per-block" => Ok(SeedSource::PerBlock),
-                "per-run" => Ok(SeedSource::PerRun),
-                _ => Err(unknown_name(when, &["per-block", "per-run"].map(str::to_owned))),
-            },
-            _ => WholeNumber::<0>::try_from(value).map(|seed| SeedSource::Fixed(seed.0)),
-        }
-    }
-}
-
-impl SeedSource {
-    /// Returns the seed of a run; `slot` is its number in the plan, `block_seed` the seed of its block.
-    pub fn for_run(self, block_seed: u64, slot: u32) -> u64 {
-        match self {
-            SeedSource::PerBlock => block_seed,
-            SeedSource::PerRun => seed_of_step(block_seed, slot),
-            SeedSource::Fixed(seed) => seed,
-        }
-    }
-}
-
-/// A group.
+/// The texts of a group, from which its runs are built.
 #[derive(Debug, Clone)]
-pub struct BenchmarkGroup {
-    /// Name of the group.
-    pub name: String,
-    /// Kind of the group.
-    pub kind: GroupKind,
-    /// Parameters of its cases. For benchmark files, they replace the values that the files
-    /// declare.
-    pub parameters: GroupParameters,
-    /// Cases in order; empty for benchmark files, whose cases are unknown.
-    pub cases: Vec<Case>,
-    /// Metrics, the headline first. If empty, the harness of the benchmark files decides which
-    /// metrics there are.
-    pub metrics: Vec<Metric>,
-    /// Additional metrics: counters of the operating system.
-    pub also: Vec<String>,
-    /// Source of the seeds of its runs.
-    pub seed: SeedSource,
-    /// Benchmark files; empty unless the kind is `GroupKind::Function`.
-    pub files: Vec<PathBuf>,
-    /// Names of the metrics that its target reports itself.
-    pub(super) target_metrics: Vec<String>,
+pub struct GroupSource {
     pub(super) place: NodePath,
-    pub(super) wanted: Option<Vec<String>>,
-    pub(super) sections: NodeTable,
-    pub(super) overrides: Vec<GroupOverride>,
     pub(super) line: Option<usize>,
+    /// Metrics that the file requests.
+    wanted: Option<Vec<String>>,
+    pub(super) sections: NodeTable,
+    overrides: Vec<GroupOverride>,
 }
 
 /// An exception for some cases.
 #[derive(Debug, Clone)]
-pub struct GroupOverride {
+struct GroupOverride {
     /// Selects the cases to which the exception applies: those in which each of these parameters
     /// has one of its listed values.
     matches: GroupParameters,
     /// Changes by section.
-    pub(super) patch: NodeTable,
+    patch: NodeTable,
+}
+
+/// What a group does with its target.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "GroupKind")]
+enum KindKey {
+    /// A server, which receives a load.
+    Server,
+    /// A program that runs to completion.
+    Command,
+    /// Benchmark files, measured by their harness.
+    Function,
+}
+
+checked! {
+    #[derive(Default)]
+    struct SeedKey(SeedSource) from PlainValue as {
+        "type": ["string", "number", "boolean"],
+        "anyOf": [{ "enum": ["per-block", "per-run"] }, { "type": "integer", "minimum": 0 }]
+    },
+    |value| match &value.0 {
+        ParameterValue::Text(when) => match when.as_str() {
+            "per-block" => Ok(SeedSource::PerBlock),
+            "per-run" => Ok(SeedSource::PerRun),
+            _ => Err(unknown_name(when, &["per-block", "per-run"].map(str::to_owned))),
+        },
+        _ => WholeNumber::<0>::try_from(value).map(|seed| SeedSource::Fixed(seed.0)),
+    }
 }
 
 /// A group: the measured work and its cases.
 #[expect(dead_code, reason = "some keys are read later, for each case")]
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(transform = add_kind_conditions)]
+#[schemars(extend("allOf" = [
+    { "if": { "properties": { "kind": { "const": "server" } } }, "then": {
+        "required": ["target", "load"], "not": { "anyOf": [{ "required": ["files"] }] }
+    } },
+    { "if": { "properties": { "kind": { "const": "command" } } }, "then": {
+        "required": ["target"], "not": { "anyOf": [
+            { "required": ["files"] }, { "required": ["load"] }, { "required": ["verify"] }
+        ] }
+    } },
+    { "if": { "properties": { "kind": { "const": "function" } } }, "then": {
+        "required": ["files"], "not": { "anyOf": [
+            { "required": ["target"] }, { "required": ["load"] }, { "required": ["verify"] },
+            { "required": ["metric"] }
+        ] }
+    } }
+]))]
 pub struct GroupKeys {
     /// Name of the group; cases are named `EXPERIMENT/NAME`.
     name: String,
     /// Kind of the group.
-    kind: GroupKind,
+    kind: KindKey,
     /// Values or lists of values: one case for every combination.
     #[serde(default)]
     parameters: ValueTable,
@@ -129,7 +116,7 @@ pub struct GroupKeys {
     /// Seed of its runs: "per-block" (the same for all variants of a block), "per-run", or a
     /// number.
     #[serde(default)]
-    seed: SeedSource,
+    seed: SeedKey,
     /// Functions only: benchmark files, measured by their harness.
     files: Option<OneOrMany<String>>,
     /// Program under test.
@@ -164,41 +151,13 @@ struct OverrideKeys {
 checked! {
     /// Name of a counter of the operating system.
     struct AlsoName(String) from String as {
-        "enum": metric::ALSO_METRICS.map(|(name, _)| name)
+        "enum": ALSO_METRICS.map(|(name, _)| name)
     },
     |name| {
-        let names = metric::ALSO_METRICS.map(|(name, _)| name.to_owned());
+        let names = ALSO_METRICS.map(|(name, _)| name.to_owned());
         let error = unknown_name(&name, &names);
         names.contains(&name).then_some(name).ok_or(error)
     }
-}
-
-/// Adds conditions to the schema: which sections a group of each kind must have, and which it must
-/// not have.
-fn add_kind_conditions(schema: &mut Schema) {
-    let if_kind = |kind: &str, then: serde_json::Value| {
-        let is_kind = serde_json::json!({ "properties": { "kind": { "const": kind } } });
-        serde_json::json!({ "if": is_kind, "then": then })
-    };
-    let none_of = |keys: &[&str]| {
-        let none = keys.iter().map(|key| serde_json::json!({ "required": [key] }));
-        serde_json::json!({ "anyOf": none.collect::<Vec<_>>() })
-    };
-    let conditions = [
-        if_kind(
-            "server",
-            serde_json::json!({ "required": ["target", "load"], "not": none_of(&["files"]) }),
-        ),
-        if_kind(
-            "command",
-            serde_json::json!({ "required": ["target"], "not": none_of(&["files", "load", "verify"]) }),
-        ),
-        if_kind(
-            "function",
-            serde_json::json!({ "required": ["files"], "not": none_of(&OVERRIDABLE_SECTIONS) }),
-        ),
-    ];
-    schema.insert("allOf".to_owned(), conditions.into());
 }
 
 /// Properties of the file that are known before its groups are read.
@@ -218,8 +177,13 @@ pub fn resolve_group(
     keys: GroupKeys,
     part: &FilePart,
     file: &FileContext,
-) -> Result<BenchmarkGroup> {
-    let (name, kind) = (keys.name.clone(), keys.kind);
+) -> Result<(BenchmarkGroup, GroupSource)> {
+    let name = keys.name;
+    let kind = match keys.kind {
+        KindKey::Server => GroupKind::Server,
+        KindKey::Command => GroupKind::Command,
+        KindKey::Function => GroupKind::Function,
+    };
     if name.is_empty() || name.contains(|c: char| c.is_whitespace() || ",=()[]/".contains(c)) {
         let message =
             format!("the name '{name}' is empty or contains white space or one of ,=/()[]");
@@ -233,17 +197,26 @@ pub fn resolve_group(
     } else {
         parameters::combine_cases(&keys.exclude, part, &benchmark, &parameters, settings)?
     };
-    Ok(BenchmarkGroup {
+    let source = GroupSource {
+        place: part.place.clone(),
+        line: part.get("name").and_then(|node| node.line),
+        wanted: keys.metrics.map(|names| names.0),
         overrides: resolve_overrides(&keys.overrides, part, &parameters, settings)?,
         sections: read_sections(part, kind)?,
+    };
+    let group = BenchmarkGroup {
+        name,
+        kind,
         files: resolve_files(keys.files, part, kind, file)?,
-        wanted: keys.metrics.map(|names| names.0),
-        also: keys.also.0.into_iter().map(|name| name.0).collect(),
-        line: part.get("name").and_then(|node| node.line),
         parameters,
         cases,
-        ..BenchmarkGroup::new(&name, kind, keys.seed, part)
-    })
+        expected_loads: Vec::new(),
+        metrics: Vec::new(),
+        target_metrics: Vec::new(),
+        also: keys.also.0.into_iter().map(|name| name.0).collect(),
+        seed: keys.seed.0,
+    };
+    Ok((group, source))
 }
 
 /// Returns the tables whose strings may have placeholders; rejects tables that the kind of the
@@ -332,29 +305,15 @@ fn resolve_overrides(
     Ok(found)
 }
 
-impl BenchmarkGroup {
-    /// Creates a group without cases or metrics, from its table alone.
-    pub(super) fn new(
-        name: &str,
-        kind: GroupKind,
-        seed: SeedSource,
-        part: &FilePart,
-    ) -> BenchmarkGroup {
-        BenchmarkGroup {
-            name: name.to_owned(),
-            kind,
-            parameters: Vec::new(),
-            cases: Vec::new(),
-            metrics: Vec::new(),
-            also: Vec::new(),
-            seed,
-            files: Vec::new(),
-            target_metrics: Vec::new(),
+impl GroupSource {
+    /// Creates the texts of a group that has only sections.
+    pub(super) fn of_sections(part: &FilePart, sections: NodeTable) -> GroupSource {
+        GroupSource {
             place: part.place.clone(),
-            wanted: None,
-            sections: NodeTable::default(),
-            overrides: Vec::new(),
             line: part.node.line,
+            wanted: None,
+            sections,
+            overrides: Vec::new(),
         }
     }
 
@@ -401,77 +360,46 @@ fn insert_key(target: &mut NodeTable, key: &str, node: &TreeNode) {
     target.insert(key.to_owned(), node.clone());
 }
 
-// Decides which metrics a group reports, and finds the names under which runs store these metrics.
-
-impl BenchmarkGroup {
-    /// Decides the metrics of the group. `target` holds the metrics that the target reports itself.
-    pub(super) fn decide_metrics(&mut self, target: &[Metric], part: &FilePart) -> Result<()> {
-        self.target_metrics = target.iter().map(|metric| metric.name.clone()).collect();
-        let also: Vec<Metric> = self.also.iter().filter_map(|name| also_metric(name)).collect();
-        let metric = |name: &str| {
-            let declared = target.iter().chain(&also).find(|metric| metric.name == name);
-            declared.cloned().or_else(|| find_metric(self.kind, stored_name(self.kind, name)))
+/// Decides the metrics of a group. `target` holds the metrics that the target reports itself.
+pub fn decide_metrics(
+    group: &mut BenchmarkGroup,
+    source: &GroupSource,
+    target: &[Metric],
+    part: &FilePart,
+) -> Result<()> {
+    group.target_metrics = target.iter().map(|metric| metric.name.clone()).collect();
+    // The target's own metrics and the metrics in `also` are always reported, whether or not the
+    // key `metrics` lists them, too.
+    let declared: Vec<Metric> = target.iter().cloned().chain(group.also_metrics()).collect();
+    let default_names = || -> Vec<String> {
+        let first: &[&str] = match group.kind {
+            GroupKind::Server | GroupKind::Load => {
+                &["throughput", "latency_p50", "latency_p99", "cpu_per_request"]
+            }
+            GroupKind::Command if declared.is_empty() => &["wall_time"],
+            _ => &[],
         };
-        let default_names = || -> Vec<String> {
-            let declared = target.iter().chain(&also).map(|metric| metric.name.clone());
-            let first = match (self.kind, declared.clone().next()) {
-                (GroupKind::Server | GroupKind::Load, _) => {
-                    vec!["throughput", "latency_p50", "latency_p99", "cpu_per_request"]
-                }
-                (GroupKind::Command, None) => vec!["wall_time"],
-                _ => Vec::new(),
-            };
-            first.into_iter().map(str::to_owned).chain(declared).collect()
-        };
-        let wanted = self.wanted.clone().unwrap_or_else(default_names);
-        let mut found: Vec<Metric> = Vec::new();
-        for name in &wanted {
-            match metric(name) {
-                Some(metric) => found.push(metric),
-                None if self.kind == GroupKind::Function => {}
-                None => {
-                    let names = self.known_metrics(target);
-                    let hint = nearest_hint(name, &names);
-                    let message = format!("the group '{}' has no metric '{name}'", self.name);
-                    return Err(part.error_at_key("metrics", format!("{message}\nhint: {hint}")));
-                }
+        first.iter().map(|name| (*name).to_owned()).collect()
+    };
+    let wanted = source.wanted.clone().unwrap_or_else(default_names);
+    let mut found: Vec<Metric> = Vec::new();
+    for name in &wanted {
+        let metric = declared.iter().find(|metric| metric.name == *name).cloned();
+        match metric.or_else(|| group.find_metric(name)) {
+            Some(metric) => found.push(metric),
+            None if group.kind == GroupKind::Function => {}
+            None => {
+                let hint = nearest_hint(name, &group.known_metrics(target));
+                let message = format!("the group '{}' has no metric '{name}'", group.name);
+                return Err(part.error_at_key("metrics", format!("{message}\nhint: {hint}")));
             }
         }
-        // The target's own metrics and the metrics in `also` are always reported, whether or not
-        // the key `metrics` lists them, too.
-        for metric in target.iter().chain(&also) {
-            if !found.iter().any(|other| other.name == metric.name) {
-                found.push(metric.clone());
-            }
+    }
+    for metric in declared {
+        if !found.iter().any(|other| other.name == metric.name) {
+            found.push(metric);
         }
-        self.metrics = found;
-        Ok(())
     }
-
-    fn known_metrics(&self, target: &[Metric]) -> Vec<String> {
-        target
-            .iter()
-            .map(|metric| metric.name.clone())
-            .chain(self.also.iter().cloned())
-            .chain(metric_names(self.kind))
-            .collect()
-    }
-
-    /// Returns the metric with that name, whether or not the group reports it.
-    pub fn find_metric(&self, name: &str) -> Option<Metric> {
-        let reported = self.metrics.iter().find(|metric| metric.name == name);
-        reported.cloned().or_else(|| find_metric(self.kind, self.stored_name(name)))
-    }
-
-    /// Returns the name under which runs store a metric of this group. A metric that the target
-    /// reports itself keeps its name.
-    pub fn stored_name<'a>(&self, name: &'a str) -> &'a str {
-        let is_target_metric = self.target_metrics.iter().any(|metric| metric == name);
-        if is_target_metric { name } else { stored_name(self.kind, name) }
-    }
-
-    /// Returns the names of all metrics that claims and gates may use for this group.
-    pub fn metric_names(&self) -> Vec<String> {
-        self.known_metrics(&self.metrics)
-    }
+    group.metrics = found;
+    Ok(())
 }

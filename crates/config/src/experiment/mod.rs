@@ -9,11 +9,9 @@
 //! [`Experiment::assignment`] is in `assignment.rs`.
 
 mod assignment;
-mod benchmark;
 mod claim;
 mod group;
 mod load;
-mod metric;
 mod parameters;
 mod place;
 mod plan;
@@ -22,72 +20,57 @@ mod target;
 mod tests;
 mod variant;
 
-pub use claim::{
-    ComparePlan, ProfileCondition, ProfilePlan, ProfilerChoice, ReportClaim, SelectedCase,
-};
-pub use group::{BenchmarkGroup, SeedSource};
 pub use place::{PlacedRole, RolePlacement};
-pub use plan::{
-    ChartSeries, ExperimentPlan, ExperimentRequirement, ProcessorPins, ReportOutput,
-    RequirementKind, is_repetition, repeated_variant, repetition_of,
-};
-pub use target::GroupKind;
-pub use variant::ExperimentVariant;
+pub use plan::{ExperimentRequirement, RequirementKind};
 
 use super::file_part::{FilePart, NodeContent, TreeNode, error_at_line, parse_json, parse_toml};
 use super::placeholders::{self, PlaceholderMap};
 use super::value::{DeferredValue, OneOrMany, PlainValue, WholeNumber, checked, schema_of};
 use crate::adapter::AdapterKeys;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use indexmap::IndexMap;
 use parameters::SetValues;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use speedwell_model::assignment::ProcessorShares;
-use speedwell_model::{DefinitionFile, MachinePlacement, ParameterValue};
+use speedwell_model::assignment::{ProcessorShares, TargetWork};
+use speedwell_model::experiment::{BenchmarkGroup, ExpectedLoad, ExperimentDesign, GroupKind};
+use speedwell_model::{DefinitionFile, ParameterValue, Session};
+use std::borrow::Cow;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-/// Contents of a definition file.
+/// Contents of a definition file: the design of the experiment, and what is needed to run it.
 #[derive(Debug, Clone)]
 pub struct Experiment {
-    /// Name in the file, else the file name without extension.
-    pub name: String,
-    /// Question that the experiment answers.
-    pub question: Option<String>,
+    /// What is measured and compared.
+    pub design: ExperimentDesign,
     /// Folder of the file.
     pub root: PathBuf,
-    /// Number of processors that the target may use.
-    pub cpus: u32,
     /// Division of processors between target and load, if the two do not share all processors.
     pub shares: Option<ProcessorShares>,
-    /// Parameters with their values.
-    pub params: Vec<(String, ParameterValue)>,
     /// What must be installed.
     pub requirements: Vec<ExperimentRequirement>,
-    /// Variants to compare, in order, at least one.
-    pub variants: Vec<ExperimentVariant>,
-    /// Groups to measure, in order.
-    pub groups: Vec<BenchmarkGroup>,
-    /// How the groups are measured.
-    pub plan: ExperimentPlan,
-    /// How variants are compared.
-    pub compare: ComparePlan,
-    /// Statements that the data must support.
-    pub claims: Vec<ReportClaim>,
-    /// How profiles are taken, if at all.
-    pub profile: Option<ProfilePlan>,
-    /// Outputs in order.
-    pub outputs: Vec<ReportOutput>,
     /// Default value of `{program}`.
     pub program: Option<String>,
     /// Machines requested for the target, services and load generators.
     pub place: Option<RolePlacement>,
-    /// Machines of the placement, once they are chosen.
-    pub placement: Option<Box<MachinePlacement>>,
     /// Services that targets need, in order.
     services: Vec<place::DeclaredService>,
     /// Placeholders with the same value in all cases.
     general: PlaceholderMap,
+    /// Texts of the groups, in the same order.
+    group_sources: Vec<group::GroupSource>,
+    /// Texts of the variants, in the same order.
+    variant_sources: Vec<variant::VariantSource>,
+}
+
+impl Deref for Experiment {
+    type Target = ExperimentDesign;
+
+    fn deref(&self) -> &ExperimentDesign {
+        &self.design
+    }
 }
 
 /// A definition file of Speedwell: what is measured, what is compared, and which statements the
@@ -122,7 +105,7 @@ struct FileKeys {
     /// What is measured, in order.
     group: OneOrMany<group::GroupKeys>,
     /// HTTP loads as short tables, by name.
-    benchmark: IndexMap<String, DeferredValue<benchmark::BenchmarkKeys>>,
+    benchmark: IndexMap<String, DeferredValue<load::BenchmarkKeys>>,
     /// Services that targets need, such as a database, in the order in which they start.
     service: Option<DeferredValue<OneOrMany<place::ServiceKeys>>>,
     /// Machines of `fleet.toml` for the target, services and load generators. By default, all run
@@ -231,14 +214,11 @@ fn is_experiment(tree: &TreeNode) -> bool {
 
 fn has_groups(tree: &TreeNode) -> bool {
     let groups = tree.as_table().and_then(|top| top.get("group"));
-    groups.is_some_and(|groups| match &groups.content {
-        NodeContent::List(items) => {
-            let has_kind =
-                |item: &TreeNode| item.as_table().is_some_and(|item| item.contains_key("kind"));
-            items.first().is_some_and(has_kind)
-        }
-        _ => false,
-    })
+    let first = groups.and_then(|groups| match &groups.content {
+        NodeContent::List(items) => items.first()?.as_table(),
+        _ => None,
+    });
+    first.is_some_and(|first| first.contains_key("kind"))
 }
 
 fn resolve_file(
@@ -262,57 +242,62 @@ fn resolve_file(
     let general = general_placeholders(root, cpus, &params, keys.program.as_deref());
     let mut used = Vec::new();
     tree.visit_texts(&mut |text| used.extend(placeholders::placeholder_names(text)));
-    let variants = variant::read_variants(&top, &used)?;
+    let (variants, variant_sources): (Vec<_>, Vec<_>) =
+        variant::read_variants(&top, &used)?.into_iter().unzip();
     plan::check_control(&plan, &top, &variants)?;
     let requirements = plan::resolve_requirements(&top, root, &general)?;
     let file = group::FileContext { experiment: &name, root, known: &general, settings: &settings };
     let groups = resolve_groups(std::mem::take(&mut keys.group.0), &top, &file)?;
+    let (groups, group_sources): (Vec<_>, Vec<_>) = groups.into_iter().unzip();
+    let compare = claim::resolve_compare(&keys.compare, &top, &variants)?;
+    let services = place::read_services(&top, keys.place.is_some())?;
+    let declared = (groups.as_slice(), services.as_slice());
+    let place = place::resolve_placement(keys.place.take(), &top, declared, plan.pins.is_some())?;
+    let question = keys.question.clone();
     let mut experiment = Experiment {
-        compare: claim::resolve_compare(&keys.compare, &top, &variants)?,
-        groups,
-        name,
-        question: keys.question.clone(),
+        design: ExperimentDesign {
+            name,
+            question,
+            cpus,
+            params,
+            variants,
+            groups,
+            plan,
+            compare,
+            ..ExperimentDesign::default()
+        },
         root: root.to_owned(),
-        cpus,
         shares,
-        params,
         requirements,
-        variants,
-        plan,
-        claims: Vec::new(),
-        profile: None,
-        outputs: Vec::new(),
         program: keys.program.clone(),
-        place: None,
-        placement: None,
-        services: place::read_services(&top, keys.place.is_some())?,
+        place,
+        services,
         general,
+        group_sources,
+        variant_sources,
     };
-    let declared = (experiment.groups.as_slice(), experiment.services.as_slice());
-    let has_pins = experiment.plan.pins.is_some();
-    experiment.place = place::resolve_placement(keys.place.take(), &top, declared, has_pins)?;
     check_settings(&experiment, &settings)?;
     check_runs(&mut experiment, &top)?;
     check_proofs(&experiment)?;
-    resolve_judgments(&mut experiment, &keys, &top)?;
+    resolve_judgments(&mut experiment.design, &keys, &top)?;
     Ok(experiment)
 }
 
 /// Resolves keys that refer to metrics of groups. The metrics are known only after all runs have
 /// been resolved.
-fn resolve_judgments(experiment: &mut Experiment, keys: &FileKeys, top: &FilePart) -> Result<()> {
-    let (groups, variants) = (&experiment.groups, &experiment.variants);
+fn resolve_judgments(design: &mut ExperimentDesign, keys: &FileKeys, top: &FilePart) -> Result<()> {
+    let (groups, variants) = (&design.groups, &design.variants);
     let gates = claim::resolve_gates(&keys.compare, top, groups)?;
-    let claims = claim::resolve_claims(&keys.claim, top, variants, groups, &experiment.params)?;
-    let pairs = experiment.compare.all_pairs();
+    let claims = claim::resolve_claims(&keys.claim, top, variants, groups, &design.params)?;
+    let pairs = design.compare.all_pairs();
     let profile = keys.profile.as_ref();
     let profile = profile.map(|keys| claim::resolve_profile(keys, top, variants, groups, &pairs));
     let profile = profile.transpose()?.flatten();
     let outputs = plan::resolve_outputs(&keys.output, top, variants)?;
-    experiment.compare.gates = gates;
-    experiment.claims = claims;
-    experiment.profile = profile;
-    experiment.outputs = outputs;
+    design.compare.gates = gates;
+    design.claims = claims;
+    design.profile = profile;
+    design.outputs = outputs;
     Ok(())
 }
 
@@ -344,19 +329,19 @@ fn resolve_groups(
     keys: Vec<group::GroupKeys>,
     top: &FilePart,
     file: &group::FileContext,
-) -> Result<Vec<BenchmarkGroup>> {
-    let mut found: Vec<BenchmarkGroup> = Vec::new();
+) -> Result<Vec<(BenchmarkGroup, group::GroupSource)>> {
+    let mut found: Vec<(BenchmarkGroup, group::GroupSource)> = Vec::new();
     let mut long = keys.into_iter();
     for part in group_parts(top) {
-        let group = match long.next() {
+        let (group, source) = match long.next() {
             Some(keys) => group::resolve_group(keys, &part, file)?,
-            None => benchmark::resolve_benchmark(&part, file)?,
+            None => load::resolve_benchmark(&part, file)?,
         };
-        if found.iter().any(|other| other.name == group.name) {
+        if found.iter().any(|(other, _)| other.name == group.name) {
             let message = format!("two groups have the name '{}'", group.name);
             return Err(part.error_at_key("name", message));
         }
-        found.push(group);
+        found.push((group, source));
     }
     let hint = "define what to measure in [[group]] or [benchmark.NAME]";
     if found.is_empty() { Err(top.missing_key("group", hint)) } else { Ok(found) }
@@ -367,13 +352,13 @@ fn resolve_groups(
 fn check_settings(experiment: &Experiment, settings: &SetValues) -> Result<()> {
     let param_names = experiment.params.iter().map(|(name, _)| name);
     let mut known: Vec<String> = param_names.cloned().collect();
-    for group in &experiment.groups {
+    for (group, source) in experiment.groups.iter().zip(&experiment.group_sources) {
         for (name, _) in &group.parameters {
             let is_param = experiment.params.iter().any(|(param, _)| param == name);
-            let has_value = |variant: &&ExperimentVariant| {
+            let has_value = |variant: &&variant::VariantSource| {
                 variant.own_values.iter().any(|(key, ..)| key == name)
             };
-            let variant = experiment.variants.iter().find(has_value);
+            let variant = experiment.variant_sources.iter().find(has_value);
             let other = match (is_param, variant) {
                 (true, _) => "in [params]".to_owned(),
                 (_, Some(variant)) => format!("a key of the variant '{}'", variant.name),
@@ -383,23 +368,33 @@ fn check_settings(experiment: &Experiment, settings: &SetValues) -> Result<()> {
                 }
             };
             let message = format!("'{name}' is a parameter of the group '{}'", group.name);
-            return Err(error_at_line(group.line, format!("{message} and also {other}")));
+            return Err(error_at_line(source.line, format!("{message} and also {other}")));
         }
     }
     settings.check_names(&known)
 }
 
 /// Resolves every case under every variant, to find all errors early. Rejects services that differ
-/// between runs that share them. Decides the metrics of the groups.
+/// between runs that share them. Decides the metrics and expected loads of the groups.
 fn check_runs(experiment: &mut Experiment, top: &FilePart) -> Result<()> {
-    let mut shared = place::SharedServices::new(&experiment.services);
+    let mut shared = place::SharedServices::new();
     for (group_index, part) in group_parts(top).iter().enumerate() {
         let group = &experiment.groups[group_index];
         let mut own_metrics = None;
+        let mut expected_loads = Vec::new();
         for variant in &experiment.variants {
             for (case_index, case) in group.cases.iter().enumerate() {
                 let assignment = experiment.assignment(group, case, &variant.name, 0)?;
-                shared.add_run((group_index, case_index), assignment.services)?;
+                let (services, position) = (assignment.services, (group_index, case_index));
+                place::share_services(&mut shared, position, services, &experiment.services)?;
+                if let (TargetWork::Server(service), true) =
+                    (&assignment.work, expected_loads.len() == case_index)
+                {
+                    expected_loads.push(ExpectedLoad {
+                        in_flight: service.load.in_flight(),
+                        same_bytes: service.verify.same_bytes,
+                    });
+                }
                 let metrics = assignment.figures.into_iter().map(|figure| figure.metric);
                 own_metrics.get_or_insert_with(|| metrics.collect::<Vec<_>>());
             }
@@ -407,7 +402,10 @@ fn check_runs(experiment: &mut Experiment, top: &FilePart) -> Result<()> {
                 experiment.harness_variant(&variant.name, &|_| None)?;
             }
         }
-        experiment.groups[group_index].decide_metrics(&own_metrics.unwrap_or_default(), part)?;
+        let group = &mut experiment.design.groups[group_index];
+        let source = &experiment.group_sources[group_index];
+        group.expected_loads = expected_loads;
+        group::decide_metrics(group, source, &own_metrics.unwrap_or_default(), part)?;
     }
     Ok(())
 }
@@ -419,7 +417,7 @@ fn check_proofs(experiment: &Experiment) -> Result<()> {
     if experiment.groups.iter().any(checks) {
         return Ok(());
     }
-    for variant in &experiment.variants {
+    for variant in &experiment.variant_sources {
         let part = FilePart::new(&variant.place, &variant.patch);
         if part.has("assert") {
             let message = format!(
@@ -449,35 +447,89 @@ impl Experiment {
             .and_then(|tree| resolve_file(&tree, &stem, root, &source.set, source.cpus));
         let mut experiment =
             experiment.with_context(|| format!("in the definition file '{}'", file.display()))?;
-        experiment.placement.clone_from(&source.placement);
+        experiment.design.placement.clone_from(&source.placement);
         Ok(experiment)
     }
 
-    /// Returns the group with that name.
-    pub fn find_group(&self, name: &str) -> Option<&BenchmarkGroup> {
-        self.groups.iter().find(|group| group.name == name)
+    /// Parses the definition of a stored session, if the session is an experiment.
+    ///
+    /// # Errors
+    /// Fails if the definition was stored by a version of Speedwell with a different grammar.
+    pub fn of_session(session: &Session) -> Result<Option<Experiment>> {
+        session.design.experiment.as_ref().map(Experiment::parse).transpose()
+    }
+}
+
+/// A definition file that is parsed once, on first use. A session needs the parsed file for every
+/// run.
+#[derive(Debug)]
+pub struct LazyDefinition {
+    source: DefinitionFile,
+    experiment: OnceLock<Result<Experiment, String>>,
+}
+
+impl LazyDefinition {
+    /// Creates a definition without parsing it.
+    pub fn new(source: DefinitionFile) -> LazyDefinition {
+        LazyDefinition { source, experiment: OnceLock::new() }
     }
 
-    /// Returns the group that a case belongs to; `None` for cases of benchmark files.
-    pub fn group_of(&self, case: &speedwell_model::Case) -> Option<&BenchmarkGroup> {
-        let contains_case = |group: &&BenchmarkGroup| match group.kind {
-            // Values set on the command line create cases that the file does not have.
-            GroupKind::Load => case.benchmark == format!("{}/{}", self.name, group.name),
-            _ => group.cases.contains(case),
-        };
-        self.groups.iter().find(contains_case)
+    /// Creates a definition from a file that has been parsed already.
+    pub fn from_parsed(source: DefinitionFile, experiment: Experiment) -> LazyDefinition {
+        LazyDefinition { source, experiment: OnceLock::from(Ok(experiment)) }
     }
 
-    /// Returns all groups with their cases, in order; groups of benchmark files have none.
-    pub fn group_cases(&self) -> impl Iterator<Item = (&BenchmarkGroup, &[speedwell_model::Case])> {
-        self.groups.iter().map(|group| (group, group.cases.as_slice()))
+    /// Returns its text and path.
+    pub fn source(&self) -> &DefinitionFile {
+        &self.source
     }
 
-    /// Returns the number that a name in a claim stands for.
-    pub fn claim_number(&self, name: &str) -> Option<f64> {
-        match self.params.iter().find(|(param, _)| param == name) {
-            Some((_, value)) => value.as_number(),
-            None => (name == "cpus").then_some(f64::from(self.cpus)),
+    /// Returns the parsed experiment.
+    ///
+    /// # Errors
+    /// Fails if the file is invalid; messages name the line.
+    pub fn experiment(&self) -> Result<&Experiment> {
+        let parse = || Experiment::parse(&self.source).map_err(|error| format!("{error:#}"));
+        let parsed = self.experiment.get_or_init(parse);
+        parsed.as_ref().map_err(|message| anyhow!("{message}"))
+    }
+
+    /// Returns the experiment with the values in `set` instead of the values with which the file
+    /// was read.
+    ///
+    /// # Errors
+    /// Fails under the same conditions as [`LazyDefinition::experiment`], and if a name does not
+    /// exist in the file.
+    pub fn experiment_with(&self, set: Vec<(String, String)>) -> Result<Cow<'_, Experiment>> {
+        if set == self.source.set {
+            return self.experiment().map(Cow::Borrowed);
         }
+        let source = self.source.clone();
+        Experiment::parse(&DefinitionFile { set, ..source }).map(Cow::Owned)
     }
+}
+
+impl PartialEq for LazyDefinition {
+    fn eq(&self, other: &LazyDefinition) -> bool {
+        self.source == other.source
+    }
+}
+
+/// Reads the text of a definition file. The pairs in `set` override `[params]` and the parameters
+/// of groups; several pairs with the same name give several values.
+///
+/// # Errors
+/// Fails if the file cannot be read.
+pub fn read_source(file: &Path, set: &[(String, String)]) -> Result<DefinitionFile> {
+    let shown = file.display();
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("cannot read the definition file '{shown}'"))?;
+    let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
+    Ok(DefinitionFile {
+        file: std::path::absolute(file)?,
+        text,
+        set: set.to_vec(),
+        cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
+        placement: None,
+    })
 }

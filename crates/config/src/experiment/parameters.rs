@@ -6,6 +6,7 @@ use crate::placeholders::PlaceholderMap;
 use crate::value::{OneOrMany, PlainValue};
 use anyhow::{Error, Result, bail};
 use indexmap::IndexMap;
+use speedwell_model::experiment::GroupParameters;
 use speedwell_model::{Case, ParameterValue};
 
 /// Reserved names, which a file cannot define.
@@ -13,9 +14,6 @@ pub const RESERVED_NAMES: [&str; 5] = ["port", "seed", "root", "program", "cpus"
 
 /// Value that stands for the number of processors available to the target.
 const CPUS_TEXT: &str = "cpus";
-
-/// Parameters with their values.
-pub type GroupParameters = Vec<(String, Vec<ParameterValue>)>;
 
 /// Parameters, each with one or more values.
 pub type ValueTable = IndexMap<String, OneOrMany<PlainValue>>;

@@ -5,13 +5,11 @@
 //! known only when a run begins stay placeholders: `{host}`, `{target.host}`, `{NAME.host}` and
 //! `{NAME.port}`. Start at [`resolve_placement`].
 
-use super::group::BenchmarkGroup;
-use super::target::{self, GroupKind, StopKeys};
-use super::variant::{CommandText, EnvironmentKeys, environment_changes};
+use super::target::{self, CommandText, EnvironmentKeys, StopKeys, environment_changes};
 use crate::file_part::{self, FilePart, TreeNode, nearest_hint};
-use crate::labels::MachineSelector;
+use crate::fleet::MachineSelector;
 use crate::placeholders::{self, PlaceholderMap};
-use crate::value::{DeferredValue, DurationValue, PositiveCount, checked};
+use crate::value::{DeferredValue, DurationValue, PositiveCount, TextOrTable, checked};
 use anyhow::{Result, ensure};
 use regex::Regex;
 use schemars::JsonSchema;
@@ -20,6 +18,7 @@ use speedwell_model::as_milliseconds;
 use speedwell_model::assignment::{
     BackingService, LoadWarmup, ServerWork, ServiceScope, TargetProgram,
 };
+use speedwell_model::experiment::{BenchmarkGroup, GroupKind};
 use speedwell_model::load::spec::LoadClient;
 use std::collections::HashMap;
 use std::path::{Component, Path};
@@ -59,19 +58,9 @@ pub struct PlaceKeys {
     /// Machine of the target.
     target: LabelsKey,
     /// Machines of the load generators: { on = "load", machines = 2 }, or a string for one machine.
-    load: LoadPlace,
+    load: TextOrTable<LabelsKey, LoadMachines>,
     /// Range of {port}: "20000-20999". Default: any free port.
     ports: Option<PortRange>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename = "$by-shape")]
-#[schemars(untagged, inline)]
-enum LoadPlace {
-    #[serde(rename = "a string")]
-    One(LabelsKey),
-    #[serde(rename = "a table")]
-    Several(LoadMachines),
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -154,21 +143,7 @@ impl ScopeKey {
     }
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename = "$by-shape")]
-#[schemars(untagged, inline)]
-enum ServiceReadyKeys {
-    #[serde(rename = "a string")]
-    Within(DurationValue),
-    #[serde(rename = "a table")]
-    Asked(AskedKeys),
-}
-
-impl Default for ServiceReadyKeys {
-    fn default() -> ServiceReadyKeys {
-        ServiceReadyKeys::Within(DurationValue(target::DEFAULT_READY_LIMIT))
-    }
-}
+type ServiceReadyKeys = TextOrTable<DurationValue, AskedKeys>;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -202,12 +177,12 @@ impl DeclaredService {
         let part = FilePart::new(&self.place, &filled);
         let keys: ServiceKeys = part.read_part()?;
         let stop: StopKeys = part.read_key("stop")?.unwrap_or_default();
-        let ready_keys: ServiceReadyKeys = part.read_key("ready")?.unwrap_or_default();
+        let ready_keys: Option<ServiceReadyKeys> = part.read_key("ready")?;
         let (ready, within) = match ready_keys {
-            ServiceReadyKeys::Within(time) => (None, time.0),
-            ServiceReadyKeys::Asked(asked) => {
-                let within = asked.within.map_or(target::DEFAULT_READY_LIMIT, |time| time.0);
-                (asked.command.map(|command| command.argv()), within)
+            None => (None, None),
+            Some(TextOrTable::Text(time)) => (None, Some(time)),
+            Some(TextOrTable::Table(asked)) => {
+                (asked.command.map(|command| command.argv()), asked.within)
             }
         };
         let directory = match &keys.cwd {
@@ -227,7 +202,7 @@ impl DeclaredService {
                 limit_ms: as_milliseconds(limit),
             },
             ready,
-            within_ms: as_milliseconds(within),
+            within_ms: target::ready_limit_ms(within),
             stop: stop.resolve_stop(),
             scope: self.scope,
         })
@@ -273,11 +248,7 @@ pub fn read_services(top: &FilePart, is_placed: bool) -> Result<Vec<DeclaredServ
 /// Checks the lifetime of a service. Services start in the order of the file, so no service may
 /// outlive a service before it.
 fn check_scope(scope: ServiceScope, part: &FilePart, others: &[DeclaredService]) -> Result<()> {
-    let is_random =
-        |text: &str| placeholders::placeholder_names(text).iter().any(|name| name == "seed");
-    let mut has_seed = false;
-    part.node.visit_texts(&mut |text| has_seed |= is_random(text));
-    if scope == ServiceScope::Session && has_seed {
+    if scope == ServiceScope::Session && placeholders::uses_placeholder(part.node, "seed") {
         let message = "all runs share this service, but {seed} differs in each block\n\
                        hint: scope = \"block\"";
         return Err(part.error_at_key("scope", message));
@@ -296,60 +267,36 @@ fn check_scope(scope: ServiceScope, part: &FilePart, others: &[DeclaredService])
     }
 }
 
-/// Detects shared services whose definitions differ between the runs that share them.
-pub(super) struct SharedServices {
-    declared: Vec<DeclaredService>,
-    /// Services of the very first run.
-    first: Option<Vec<BackingService>>,
-    /// Services of the first run of each case, by the index of its group and the index of the case
-    /// in the group.
-    by_case: HashMap<(usize, usize), Vec<BackingService>>,
-}
+/// The first definition of each shared service: by name, and for a block service also by the case
+/// that it belongs to (index of the group, index in the group).
+pub type SharedServices = HashMap<(String, Option<(usize, usize)>), BackingService>;
 
-impl SharedServices {
-    pub fn new(declared: &[DeclaredService]) -> SharedServices {
-        SharedServices { declared: declared.to_vec(), first: None, by_case: HashMap::new() }
-    }
-
-    /// Adds the services of a run. Rejects a service that is shared with an earlier run but was
-    /// defined differently there.
-    pub fn add_run(&mut self, case: (usize, usize), services: Vec<BackingService>) -> Result<()> {
-        if self.declared.iter().all(|service| service.scope == ServiceScope::Run) {
-            return Ok(());
-        }
-        let first = self.first.get_or_insert_with(|| services.clone());
-        let case_services = self.by_case.entry(case).or_insert_with(|| services.clone());
-        let is_session = |service: &BackingService| service.scope == ServiceScope::Session;
-        let is_shared = |service: &BackingService| service.scope != ServiceScope::Run;
-        let differing = differing_service(first, &services, &is_session)
-            .map(|name| (name, "all runs"))
-            .or_else(|| {
-                let name = differing_service(case_services, &services, &is_shared)?;
-                Some((name, "the runs of all variants"))
-            });
-        let Some((name, sharers)) = differing else {
-            return Ok(());
+/// Adds the services of a run to `shared`. Rejects a service that is shared with an earlier run but
+/// was defined differently there.
+pub fn share_services(
+    shared: &mut SharedServices,
+    case: (usize, usize),
+    services: Vec<BackingService>,
+    declared: &[DeclaredService],
+) -> Result<()> {
+    for service in services.into_iter().filter(|service| service.scope != ServiceScope::Run) {
+        let (case, sharers) = match service.scope {
+            ServiceScope::Session => (None, "all runs"),
+            _ => (Some(case), "the runs of all variants"),
         };
-        let declared = self.declared.iter().find(|service| service.name == name);
-        let line = declared.and_then(|service| service.node.line);
+        let name = service.name.clone();
+        let first = shared.entry((name.clone(), case)).or_insert_with(|| service.clone());
+        if *first == service {
+            continue;
+        }
+        let declared = declared.iter().find(|service| service.name == name);
         let message = format!(
             "{sharers} share the service '{name}', but its definition differs between them\n\
              hint: make the definitions identical, or remove 'scope'"
         );
-        Err(file_part::error_at_line(line, message))
+        return Err(file_part::error_at_line(declared.and_then(|found| found.node.line), message));
     }
-}
-
-/// Returns the name of the first service that passes `is_relevant` and differs between `left` and
-/// `right`.
-fn differing_service(
-    left: &[BackingService],
-    right: &[BackingService],
-    is_relevant: &dyn Fn(&BackingService) -> bool,
-) -> Option<String> {
-    let both = left.iter().zip(right);
-    let mut selected = both.filter(|(service, _)| is_relevant(service));
-    selected.find(|(left, right)| left != right).map(|(left, _)| left.name.clone())
+    Ok(())
 }
 
 /// Rejects placeholders of services that do not exist.
@@ -417,8 +364,8 @@ pub fn resolve_placement(
         roles.extend(service.on.clone().map(|on| role(&service.name, on, 1)));
     }
     roles.push(match keys.load {
-        LoadPlace::One(on) => role("load", on.0, 1),
-        LoadPlace::Several(keys) => {
+        TextOrTable::Text(on) => role("load", on.0, 1),
+        TextOrTable::Table(keys) => {
             role("load", keys.on.0, keys.machines.map_or(1, |count| count.0))
         }
     });
@@ -448,29 +395,36 @@ impl RolePlacement {
         (root, folder): (&Path, &Path),
     ) -> Result<()> {
         ensure_below(root, folder, "the target")?;
-        let part = |name: &str| group.part(name).unwrap_or_else(|| group.clone());
-        if service.private_network {
-            let message = "network = \"private\" hides the target from other machines, but \
-                           [place] puts the load there\n\
-                           hint: leave out 'network', or [place]";
-            return Err(part("target").error_at_key("network", message));
-        }
-        let (load, spec) = (part("load"), &mut service.load.spec);
-        if spec.client != LoadClient::Builtin {
-            let message = "other machines support only the built-in load generator\n\
-                           hint: leave out 'client', or [place]";
-            return Err(load.error_at_key("client", message));
-        }
-        if spec.body_file.is_some() {
-            let message = "body files are not sent to other machines\n\
-                           hint: body = \"...\", or leave out [place]";
-            return Err(load.error_at_key("body_file", message));
-        }
-        if matches!(service.load.warmup, LoadWarmup::SteadyMs(_)) {
-            let message = "until = \"steady\" requires a single generator on the server's \
-                           machine, but [place] puts the load on other machines\n\
-                           hint: warmup = { duration = \"10s\" }";
-            return Err(load.error_at_key("warmup", message));
+        let spec = &mut service.load.spec;
+        let refusals = [
+            (
+                service.private_network,
+                ("target", "network"),
+                "network = \"private\" hides the target from other machines, but [place] puts the \
+                 load there\nhint: leave out 'network', or [place]",
+            ),
+            (
+                spec.client != LoadClient::Builtin,
+                ("load", "client"),
+                "other machines support only the built-in load generator\n\
+                 hint: leave out 'client', or [place]",
+            ),
+            (
+                spec.body_file.is_some(),
+                ("load", "body_file"),
+                "body files are not sent to other machines\n\
+                 hint: body = \"...\", or leave out [place]",
+            ),
+            (
+                matches!(service.load.warmup, LoadWarmup::SteadyMs(_)),
+                ("load", "warmup"),
+                "until = \"steady\" requires a single generator on the server's machine, but [place] \
+                 puts the load on other machines\nhint: warmup = { duration = \"10s\" }",
+            ),
+        ];
+        if let Some((_, (table, key), message)) = refusals.into_iter().find(|refusal| refusal.0) {
+            let part = group.part(table).unwrap_or_else(|| group.clone());
+            return Err(part.error_at_key(key, message));
         }
         // A path without a host refers to the target, on whichever machine the target runs.
         spec.url = spec.url.replacen(LOCAL_TARGET_URL, "http://{target.host}:{port}", 1);

@@ -1,7 +1,6 @@
 //! Reads the tables about how a file is measured and reported: `[plan]` (the number of runs, their
 //! order, the processors, and when to stop), `[requires]` and `[[output]]`.
 
-use super::variant::ExperimentVariant;
 use crate::file_part::FilePart;
 use crate::placeholders::PlaceholderMap;
 use crate::value::{
@@ -14,54 +13,14 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use speedwell_model::RunOrder;
-use speedwell_model::assignment::ProcessorShares;
+use speedwell_model::experiment::{
+    ChartSeries, ExperimentPlan, ExperimentVariant, ProcessorPins, ReportOutput,
+};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Default time limit of a run, as for all measurements.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
-
-/// Minimum number of processors to divide between target and load. With fewer processors, reserving
-/// one for the load would change the target's results more than sharing all processors would.
-const MIN_DIVISIBLE_PROCESSORS: u32 = 4;
-
-/// How an experiment is measured.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ExperimentPlan {
-    /// Runs of every case under every variant; `None` means as many as the verdict needs.
-    pub runs: Option<u32>,
-    /// Order of runs.
-    pub order: RunOrder,
-    /// Variant that is measured twice, to show how large the noise is.
-    pub control: Option<String>,
-    /// Division of processors.
-    pub pins: Option<ProcessorPins>,
-    /// Time limit of the whole measurement.
-    pub budget: Option<Duration>,
-    /// A case is done when the half-width of its interval has shrunk to this fraction of the mean.
-    pub precision: Option<f64>,
-    /// Default time limit of a run.
-    pub timeout: Duration,
-}
-
-/// Division of processors between target and load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProcessorPins {
-    /// Processors of the target; `None` means all processors that the load does not use.
-    pub target: Option<u32>,
-    /// Processors of the load generator.
-    pub load: u32,
-}
-
-impl ProcessorPins {
-    /// Divides `usable` processors between the target and the load; `None` if there are too few.
-    pub fn divide_processors(self, usable: u32) -> Option<ProcessorShares> {
-        let remaining = usable.checked_sub(self.load).filter(|remaining| *remaining > 0)?;
-        let target = self.target.unwrap_or(remaining);
-        let shares = ProcessorShares { target, load: self.load };
-        (usable >= MIN_DIVISIBLE_PROCESSORS && target <= remaining).then_some(shares)
-    }
-}
 
 /// How the experiment is measured: number of runs, order, processors, and when to stop.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -176,25 +135,6 @@ pub fn check_variant(
         Ok(_) => Ok(()),
         Err(error) => Err(part.error_at_key(key, error)),
     }
-}
-
-/// Suffix of the name under which a control is measured the second time (A/A test). The difference
-/// between the two measurements is noise.
-const REPETITION_SUFFIX: &str = "-again";
-
-/// Returns the name of the second measurement of a variant.
-pub fn repetition_of(variant: &str) -> String {
-    format!("{variant}{REPETITION_SUFFIX}")
-}
-
-/// Whether this is the name under which a control is measured the second time.
-pub fn is_repetition(name: &str) -> bool {
-    repeated_variant(name) != name
-}
-
-/// Returns the variant that is measured under this name, which may end in `-again`.
-pub fn repeated_variant(name: &str) -> &str {
-    name.strip_suffix(REPETITION_SUFFIX).unwrap_or(name)
 }
 
 // Reads `[requires]`, which lists what must be installed before anything starts.
@@ -328,30 +268,12 @@ fn resolve_need(
 
 // Reads `[[output]]` tables, which select the tables, charts and formats of the report.
 
-/// One output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ReportOutput {
-    /// The table with this name.
-    Table(String),
-    /// A chart.
-    Chart {
-        /// Name of the chart.
-        name: String,
-        /// What its lines show.
-        series: ChartSeries,
-        /// For `served`: variants of each picture, in order; if empty, one picture shows all
-        /// variants.
-        stages: Vec<Vec<String>>,
-    },
-    /// The report in these formats.
-    Report(Vec<String>),
-}
-
 /// Whether each line of a chart shows a variant (with one picture for each case) or a case (with
 /// one picture for each variant).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum ChartSeries {
+#[schemars(rename = "ChartSeries")]
+enum SeriesKey {
     /// All variants in one case.
     #[default]
     Variants,
@@ -371,7 +293,7 @@ pub struct OutputKeys {
     /// A chart.
     chart: Option<OutputChart>,
     /// What the lines of `served` and `ecdf-tail` show.
-    series: ChartSeries,
+    series: SeriesKey,
     /// For `served`: one picture for each list of variants; ["all"] means all of them.
     stages: Vec<OneOrMany<String>>,
     /// Report files, named after the experiment.
@@ -443,7 +365,10 @@ fn resolve_output(
         (Some(table), None, None) => Ok(ReportOutput::Table(choice_name(&table))),
         (None, Some(chart), None) => Ok(ReportOutput::Chart {
             name: choice_name(&chart),
-            series: keys.series,
+            series: match keys.series {
+                SeriesKey::Variants => ChartSeries::Variants,
+                SeriesKey::Cases => ChartSeries::Cases,
+            },
             stages: resolve_stages(keys, part, variants)?,
         }),
         (None, None, Some(formats)) => {

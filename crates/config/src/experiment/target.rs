@@ -1,26 +1,32 @@
 //! Reads `[group.target]`, which defines the program under test, and applies the changes of a
-//! variant. A server also has a port, a readiness check and a way to stop it.
+//! variant. A server also has a port, a readiness check and a way to stop it. The metrics that a target reports
+//! itself, the types of commands, and changes to the environment are at the end.
 
 use super::load::{self, LoadKeys, VerifyKeys};
-use super::parameters::GroupParameters;
-use super::variant::{
-    CommandArguments, CommandText, EnvironmentKeys, VariantKeys, environment_changes,
-};
+use super::variant::VariantKeys;
 use crate::file_part::{FilePart, nearest_hint};
 use crate::reader::unknown_name;
-use crate::value::{DurationValue, PlainValue, UrlPath, WholeNumber, checked, or_placeholder};
+use crate::value::{
+    DurationValue, OneOrMany, PlainValue, RegexPattern, TextOrTable, UrlPath, WholeNumber, checked,
+    or_placeholder,
+};
 use anyhow::Result;
 use indexmap::IndexMap;
+use regex::Regex;
 use rustix::process;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use speedwell_model::assignment::{ReadinessCheck, ServerWork, StopSignal, TargetProgram};
-use speedwell_model::{Case, ParameterValue, as_milliseconds};
+use serde::Deserialize;
+use speedwell_model::assignment::{
+    EnvVarChange, MetricSource, ReadinessCheck, ServerWork, StopSignal, TargetMetric, TargetProgram,
+};
+use speedwell_model::experiment::GroupParameters;
+use speedwell_model::expression::QuantityUnit;
+use speedwell_model::{Case, Metric, MetricDirection, ParameterValue, as_milliseconds};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Default time for a server to become ready, as in `speedwell load --serve`.
-pub const DEFAULT_READY_LIMIT: Duration = Duration::from_secs(30);
+const DEFAULT_READY_LIMIT: Duration = Duration::from_secs(30);
 
 /// Default time limit for a server to stop.
 const DEFAULT_STOP_GRACE: Duration = Duration::from_secs(3);
@@ -35,21 +41,6 @@ const STOP_SIGNALS: [(&str, i32); 7] = [
     ("USR2", process::Signal::USR2.as_raw()),
     ("KILL", process::Signal::KILL.as_raw()),
 ];
-
-/// What a group does with its target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum GroupKind {
-    /// A server, which receives a load.
-    Server,
-    /// A program that runs to completion.
-    Command,
-    /// Benchmark files, measured by their harness.
-    Function,
-    /// The short form, `[benchmark.NAME]`: a server receives a load as from `speedwell load`.
-    #[serde(skip_deserializing)]
-    Load,
-}
 
 /// The program under test.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -73,7 +64,7 @@ pub struct TargetKeys {
     network: Option<ServerNetwork>,
     /// Servers only: when the server is ready: { http = "/", status = 200, within = "10s" }, or the
     /// time limit. Without `http`, listening suffices.
-    ready: ReadyKeys,
+    ready: Option<TextOrTable<DurationValue, AnswerKeys>>,
     /// Servers only: how the server is stopped: { signal = "SIGINT", grace = "2s" }.
     stop: StopKeys,
     /// Servers only: expected number of live child processes.
@@ -217,24 +208,6 @@ checked! {
     }
 }
 
-/// Time limit for becoming ready, either alone or with a request that is repeated until it is
-/// answered.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename = "$by-shape")]
-#[schemars(untagged, inline)]
-enum ReadyKeys {
-    #[serde(rename = "a string")]
-    Within(DurationValue),
-    #[serde(rename = "a table")]
-    Answer(AnswerKeys),
-}
-
-impl Default for ReadyKeys {
-    fn default() -> ReadyKeys {
-        ReadyKeys::Within(DurationValue(DEFAULT_READY_LIMIT))
-    }
-}
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AnswerKeys {
@@ -313,15 +286,259 @@ pub fn resolve_service(target: &TargetKeys, group: &FilePart, root: &Path) -> Re
     })
 }
 
-fn resolve_ready(keys: &ReadyKeys) -> ReadinessCheck {
-    match keys {
-        ReadyKeys::Within(time) => {
-            ReadinessCheck { path: None, status: 200, within_ms: as_milliseconds(time.0) }
-        }
-        ReadyKeys::Answer(answer) => ReadinessCheck {
-            path: answer.http.as_ref().map(|path| path.0.clone()),
-            status: answer.status.map_or(200, |status| status.0),
-            within_ms: as_milliseconds(answer.within.map_or(DEFAULT_READY_LIMIT, |time| time.0)),
-        },
+fn resolve_ready(keys: &Option<TextOrTable<DurationValue, AnswerKeys>>) -> ReadinessCheck {
+    let (answer, within) = match keys {
+        None => (None, None),
+        Some(TextOrTable::Text(time)) => (None, Some(*time)),
+        Some(TextOrTable::Table(answer)) => (Some(answer), answer.within),
+    };
+    ReadinessCheck {
+        path: answer.and_then(|answer| answer.http.as_ref()).map(|path| path.0.clone()),
+        status: answer.and_then(|answer| answer.status).map_or(200, |status| status.0),
+        within_ms: ready_limit_ms(within),
     }
+}
+
+/// Returns the time limit for becoming ready, in milliseconds.
+pub fn ready_limit_ms(within: Option<DurationValue>) -> u64 {
+    as_milliseconds(within.map_or(DEFAULT_READY_LIMIT, |time| time.0))
+}
+
+// Reads the metrics that a target reports itself (`[group.metric.NAME]`).
+
+/// A metric that the target reports itself, from one of `regex`, `json`, or `from` and `to`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MetricKeys {
+    /// Pattern for stdout; the value is its group (?P<value>...), else its first group.
+    regex: Option<RegexPattern>,
+    /// A number in the JSON on stdout: "results.0.time".
+    json: Option<String>,
+    /// Mark at which a time begins: "start", "process-end" or "mark:NAME". Default: "start".
+    from: Option<TimeMark>,
+    /// Mark at which a time ends. Default: "process-end".
+    to: Option<TimeMark>,
+    /// "ns", "us", "ms", "s", "B", "KiB", "MiB" ..., or any other string.
+    unit: Option<String>,
+    /// Whether lower or higher is better; required unless the unit is a time, a size, or ends in
+    /// "/s".
+    better: Option<BetterDirection>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(transform = or_placeholder)]
+enum BetterDirection {
+    /// Less is better.
+    Lower,
+    /// More is better.
+    Higher,
+}
+
+checked! {
+    /// Start or end of a time: `start`, `process-end`, or `mark:NAME` for the first output line
+    /// with that prefix.
+    struct TimeMark(String) from String as {
+        "type": "string", "pattern": r"^(start|process-end|mark:.+)$|\{[A-Za-z_]"
+    },
+    |mark| {
+        let name = mark.strip_prefix("mark:");
+        if name.is_some_and(|name| !name.is_empty()) || mark == "start" || mark == "process-end" {
+            return Ok(mark);
+        }
+        let names = ["start", "process-end", "mark:NAME"].map(str::to_owned);
+        Err(unknown_name(&mark, &names))
+    }
+}
+
+/// Returns the metrics that the target of a group reports itself, in order. The placeholders of
+/// `group` must already be filled.
+pub fn target_figures(group: &FilePart) -> Result<Vec<TargetMetric>> {
+    let keys: Option<IndexMap<String, MetricKeys>> = group.read_key("metric")?;
+    let parts = group.child_tables("metric");
+    keys.into_iter()
+        .flatten()
+        .map(|(_, keys)| keys)
+        .zip(&parts)
+        .map(|(keys, part)| resolve_figure(keys, part))
+        .collect()
+}
+
+/// Resolves a metric that the target reports itself. Times are stored in nanoseconds, and sizes in
+/// bytes, whatever unit the target reports.
+fn resolve_figure(keys: MetricKeys, part: &FilePart) -> Result<TargetMetric> {
+    let unit = keys.unit.clone().unwrap_or_else(|| "1".to_owned());
+    let known_unit = QuantityUnit::find_unit(&unit);
+    let (mut stored, mut factor) =
+        known_unit.map_or((unit.as_str(), 1.0), |unit| (unit.stored, unit.factor));
+    let (better, has_unit) = (keys.better, keys.unit.is_some());
+    let from = figure_origin(keys, part)?;
+    if let MetricSource::Marks(..) = from {
+        // A time between marks is measured by Speedwell, in nanoseconds.
+        if has_unit && stored != "ns" {
+            let message = format!("a time between marks cannot have the unit '{unit}'");
+            return Err(part.error_at_key("unit", format!("{message}\nhint: unit = \"ms\"")));
+        }
+        (stored, factor) = ("ns", 1.0);
+    }
+    let better = match better {
+        Some(BetterDirection::Lower) => MetricDirection::Lower,
+        Some(BetterDirection::Higher) => MetricDirection::Higher,
+        None => default_direction(part, stored)?,
+    };
+    Ok(TargetMetric { metric: Metric::new(part.place.last_key(), stored, better), from, factor })
+}
+
+/// Returns the default direction: less time and memory are better, more per second is better; for
+/// anything else the file must specify it.
+fn default_direction(part: &FilePart, unit: &str) -> Result<MetricDirection> {
+    match MetricDirection::of_unit(unit) {
+        MetricDirection::Unknown => {
+            Err(part.missing_key("better", "better = \"lower\", or \"higher\""))
+        }
+        known => Ok(known),
+    }
+}
+
+fn figure_origin(keys: MetricKeys, part: &FilePart) -> Result<MetricSource> {
+    let mut found = Vec::new();
+    if let Some(RegexPattern(pattern)) = keys.regex {
+        let groups = Regex::new(&pattern).map_or(0, |pattern| pattern.captures_len());
+        if groups < 2 {
+            let message = format!("the pattern '{pattern}' has no group for the value");
+            let hint = r"time: (?P<value>[\d.]+) ms";
+            return Err(part.error_at_key("regex", format!("{message}\nhint: {hint}")));
+        }
+        found.push(MetricSource::Regex(pattern));
+    }
+    found.extend(keys.json.map(MetricSource::Json));
+    if keys.from.is_some() || keys.to.is_some() {
+        let mark_or = |mark: Option<TimeMark>, default: &str| {
+            mark.map_or_else(|| default.to_owned(), |mark| mark.0)
+        };
+        let (from, to) = (mark_or(keys.from, "start"), mark_or(keys.to, "process-end"));
+        found.push(MetricSource::Marks(from, to));
+    }
+    match (found.pop(), found.is_empty()) {
+        (Some(origin), true) => Ok(origin),
+        _ => Err(part.wrong_table(
+            "must have exactly one source of values\n\
+             hint: regex = '(?P<value>...)', json = \"results.0.time\", or from = \"mark:NAME\" \
+             and to",
+        )),
+    }
+}
+
+// Reads how a program is started: its command line, and changes to its environment. Both are keys
+// of targets, variants and services.
+
+/// Arguments, or a line that is split into arguments as in a shell.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename = "$by-shape")]
+#[schemars(untagged, inline)]
+pub enum CommandText {
+    #[serde(rename = "a list")]
+    Words(OneOrMany<String>),
+    #[serde(rename = "a string")]
+    Line(SplitLine),
+}
+
+checked! {
+    pub struct SplitLine(Vec<String>) from String as { "type": "string" },
+    |line| {
+        let words = shell_words::split(&line).unwrap_or_default();
+        let error = || format!(": cannot parse command '{line}'");
+        (!words.is_empty()).then_some(words).ok_or_else(error)
+    }
+}
+
+impl CommandText {
+    /// Returns the arguments, the program first.
+    pub fn argv(&self) -> Vec<String> {
+        match self {
+            CommandText::Words(words) => words.0.clone(),
+            CommandText::Line(line) => line.0.clone(),
+        }
+    }
+}
+
+/// Arguments, possibly none.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename = "$by-shape")]
+#[schemars(untagged, inline)]
+pub enum CommandArguments {
+    #[serde(rename = "a value")]
+    One(PlainValue),
+    #[serde(rename = "a list")]
+    Several(Vec<PlainValue>),
+}
+
+impl CommandArguments {
+    /// Returns the arguments as strings.
+    pub fn to_strings(&self) -> Vec<String> {
+        match self {
+            CommandArguments::Several(values) => {
+                values.iter().map(PlainValue::program_text).collect()
+            }
+            CommandArguments::One(value) => vec![value.program_text()],
+        }
+    }
+}
+
+/// Changes to environment variables by name.
+pub type EnvironmentKeys = IndexMap<String, VariableValue>;
+
+/// Value of a variable, or a change to it.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename = "$by-shape")]
+#[schemars(untagged, inline)]
+pub enum VariableValue {
+    #[serde(rename = "a value")]
+    Value(PlainValue),
+    #[serde(rename = "a table")]
+    Change(VariableChange),
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum VariableChange {
+    /// Sets the variable to this value.
+    Set(PlainValue),
+    /// Appends this, separated by a space, or by `:` if the variable's name ends in PATH.
+    Append(PlainValue),
+    /// Prepends this, with the same separators.
+    Prepend(PlainValue),
+    /// Removes the variable.
+    Unset(bool),
+}
+
+/// Resolves the `env` table of `part` to a list of changes, in the order of the file.
+pub fn environment_changes(
+    environment: &EnvironmentKeys,
+    part: &FilePart,
+) -> Result<Vec<EnvVarChange>> {
+    let resolve = |(name, variable): (&String, &VariableValue)| {
+        let env = part.part("env").unwrap_or_else(|| part.clone());
+        if name.is_empty() || name.contains(['=', '\0']) {
+            let message = format!("'{name}' is not a valid variable name");
+            return Err(env.error_at_key(name, message));
+        }
+        let name = name.clone();
+        Ok(match variable {
+            VariableValue::Value(value) | VariableValue::Change(VariableChange::Set(value)) => {
+                EnvVarChange::Set(name, value.program_text())
+            }
+            VariableValue::Change(VariableChange::Append(value)) => {
+                EnvVarChange::Append(name, value.program_text())
+            }
+            VariableValue::Change(VariableChange::Prepend(value)) => {
+                EnvVarChange::Prepend(name, value.program_text())
+            }
+            VariableValue::Change(VariableChange::Unset(true)) => EnvVarChange::Unset(name),
+            VariableValue::Change(VariableChange::Unset(false)) => {
+                return Err(env.value_error(&name, "has 'unset = false', which changes nothing"));
+            }
+        })
+    };
+    environment.iter().map(resolve).collect()
 }

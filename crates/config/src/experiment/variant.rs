@@ -1,6 +1,5 @@
 //! Reads `[[variant]]`, or `[variant.NAME]` for short. A variant is a named set of
-//! changes to the program under test. Also reads how a program is started, for targets and
-//! variants.
+//! changes to the program under test.
 //!
 //! A variant changes only the target. If a variant changed the load generator or the counters, a
 //! comparison would include their difference. A key without a built-in meaning defines a
@@ -8,6 +7,7 @@
 
 use super::load::ProofKeys;
 use super::parameters::check_name;
+use super::target::{CommandArguments, CommandText, EnvironmentKeys};
 use crate::file_part::{FilePart, NodeContent, NodePath, NodeTable, TreeNode, nearest_hint};
 use crate::placeholders::PlaceholderMap;
 use crate::value::{DeferredValue, OneOrMany, PlainValue, checked};
@@ -16,7 +16,7 @@ use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use speedwell_model::ParameterValue;
-use speedwell_model::assignment::EnvVarChange;
+use speedwell_model::experiment::ExperimentVariant;
 
 /// Keys that change the target.
 const TARGET_PATCH_KEYS: [&str; 6] = ["args", "env", "command", "cwd", "program", "assert"];
@@ -27,49 +27,40 @@ const REPORT_KEYS: [&str; 4] = ["name", "label", "color", "factors"];
 /// Keys that change a load in the short form, `[benchmark.NAME]`.
 const LOAD_PATCH_KEYS: [&str; 2] = ["serve", "url"];
 
-/// A variant as defined in the file.
+/// The texts of a variant, from which the runs under it are built.
 #[derive(Debug, Clone)]
-pub struct ExperimentVariant {
-    /// Name of the variant.
-    pub name: String,
-    /// Name in reports, if different.
-    pub label: Option<String>,
-    /// Color in charts, `#rrggbb`.
-    pub color: Option<String>,
-    /// Properties that distinguish the variant in a grid of variants.
-    pub factors: Vec<(String, String)>,
+pub struct VariantSource {
+    pub(super) name: String,
+    pub(super) place: NodePath,
     /// Changes of the target, with placeholders.
     pub(super) patch: TreeNode,
     /// Changes to loads in the short form: `serve` and `url`, with placeholders.
     pub(super) load: NodeTable,
-    /// Whether the variant is the unchanged target of a file without variants.
-    is_implied: bool,
-    pub(super) place: NodePath,
     /// Placeholders that the variant defines, with their lines.
     pub(super) own_values: Vec<(String, ParameterValue, Option<usize>)>,
 }
 
-impl ExperimentVariant {
-    /// Returns the variant that a file without declared variants has: the unchanged target.
-    pub(super) fn implied() -> ExperimentVariant {
-        ExperimentVariant {
-            name: "usual".to_owned(),
-            label: None,
-            color: None,
-            factors: Vec::new(),
-            patch: TreeNode { line: None, content: NodeContent::Table(Default::default()) },
-            load: NodeTable::default(),
-            is_implied: true,
-            place: NodePath::default().child_key("variant"),
-            own_values: Vec::new(),
-        }
-    }
+/// Returns the variant that a file without declared variants has: the unchanged target.
+fn implied_variant() -> (ExperimentVariant, VariantSource) {
+    let name = "usual".to_owned();
+    let variant = ExperimentVariant {
+        name: name.clone(),
+        label: None,
+        color: None,
+        factors: Vec::new(),
+        is_declared: false,
+    };
+    let source = VariantSource {
+        name,
+        place: NodePath::default().child_key("variant"),
+        patch: TreeNode { line: None, content: NodeContent::Table(NodeTable::default()) },
+        load: NodeTable::default(),
+        own_values: Vec::new(),
+    };
+    (variant, source)
+}
 
-    /// Whether the file declares the variant.
-    pub fn is_declared(&self) -> bool {
-        !self.is_implied
-    }
-
+impl VariantSource {
     /// Adds the placeholders of the variant to `defined`.
     pub(super) fn define_placeholders(&self, defined: &mut PlaceholderMap) -> Result<()> {
         for (name, value, line) in &self.own_values {
@@ -149,22 +140,25 @@ pub fn variant_schema(generator: &mut SchemaGenerator) -> Schema {
 }
 
 /// Reads all variants of the file; `used` are the names of all placeholders in the file.
-pub fn read_variants(top: &FilePart, used: &[String]) -> Result<Vec<ExperimentVariant>> {
-    let mut found: Vec<ExperimentVariant> = Vec::new();
+pub fn read_variants(
+    top: &FilePart,
+    used: &[String],
+) -> Result<Vec<(ExperimentVariant, VariantSource)>> {
+    let mut found: Vec<(ExperimentVariant, VariantSource)> = Vec::new();
     let has_loads = top.has("benchmark");
     let table = top.get("variant").and_then(TreeNode::as_table);
     let is_short = table.is_some_and(|table| table.values().all(|node| node.as_table().is_some()));
     let parts = if is_short { top.child_tables("variant") } else { top.list_items("variant") };
     for part in &parts {
-        let variant = read_variant(part, is_short, has_loads, used)?;
-        if found.iter().any(|other| other.name == variant.name) {
+        let (variant, source) = read_variant(part, is_short, has_loads, used)?;
+        if found.iter().any(|(other, _)| other.name == variant.name) {
             let message = format!("two variants have the name '{}'", variant.name);
             return Err(part.error_at_key("name", message));
         }
-        found.push(variant);
+        found.push((variant, source));
     }
     if found.is_empty() {
-        found.push(ExperimentVariant::implied());
+        found.push(implied_variant());
     }
     Ok(found)
 }
@@ -174,7 +168,7 @@ fn read_variant(
     is_short: bool,
     has_loads: bool,
     used: &[String],
-) -> Result<ExperimentVariant> {
+) -> Result<(ExperimentVariant, VariantSource)> {
     let own_values = own_placeholders(part, has_loads, used)?;
     let is_placeholder = |key: &String| own_values.iter().any(|(name, ..)| name == key);
     let mut table = part.entries();
@@ -198,20 +192,24 @@ fn read_variant(
         nodes.collect()
     };
     let factors = keys.factors.into_iter();
-    Ok(ExperimentVariant {
-        label: keys.label,
-        color: keys.color.map(|color| color.0),
-        factors: factors.map(|(name, value)| (name, value.program_text())).collect(),
+    let source = VariantSource {
+        name: name.clone(),
+        place: part.place.clone(),
         patch: TreeNode {
             line: part.get("name").and_then(|node| node.line).or(part.node.line),
             content: NodeContent::Table(take(&TARGET_PATCH_KEYS)),
         },
         load: if has_loads { take(&LOAD_PATCH_KEYS) } else { NodeTable::default() },
-        is_implied: false,
-        place: part.place.clone(),
         own_values,
+    };
+    let variant = ExperimentVariant {
         name,
-    })
+        label: keys.label,
+        color: keys.color.map(|color| color.0),
+        factors: factors.map(|(name, value)| (name, value.program_text())).collect(),
+        is_declared: true,
+    };
+    Ok((variant, source))
 }
 
 fn checked_name(name: String, part: &FilePart) -> Result<String> {
@@ -266,118 +264,4 @@ pub fn find_variant(variants: &[ExperimentVariant], name: &str) -> Result<usize>
     let names: Vec<String> = variants.iter().map(|variant| variant.name.clone()).collect();
     let hint = nearest_hint(name, &names);
     bail!("unknown variant '{name}'\nhint: {hint}")
-}
-
-// Reads how a program is started: its command line, and changes to its environment. Both are keys
-// of targets and variants.
-
-/// Arguments, or a line that is split into arguments as in a shell.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(rename = "$by-shape")]
-#[schemars(untagged, inline)]
-pub enum CommandText {
-    #[serde(rename = "a list")]
-    Words(OneOrMany<String>),
-    #[serde(rename = "a string")]
-    Line(SplitLine),
-}
-
-checked! {
-    pub struct SplitLine(Vec<String>) from String as { "type": "string" },
-    |line| {
-        let words = shell_words::split(&line).unwrap_or_default();
-        let error = || format!(": cannot parse command '{line}'");
-        (!words.is_empty()).then_some(words).ok_or_else(error)
-    }
-}
-
-impl CommandText {
-    /// Returns the arguments, the program first.
-    pub fn argv(&self) -> Vec<String> {
-        match self {
-            CommandText::Words(words) => words.0.clone(),
-            CommandText::Line(line) => line.0.clone(),
-        }
-    }
-}
-
-/// Arguments, possibly none.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(rename = "$by-shape")]
-#[schemars(untagged, inline)]
-pub enum CommandArguments {
-    #[serde(rename = "a value")]
-    One(PlainValue),
-    #[serde(rename = "a list")]
-    Several(Vec<PlainValue>),
-}
-
-impl CommandArguments {
-    /// Returns the arguments as strings.
-    pub fn to_strings(&self) -> Vec<String> {
-        match self {
-            CommandArguments::Several(values) => {
-                values.iter().map(PlainValue::program_text).collect()
-            }
-            CommandArguments::One(value) => vec![value.program_text()],
-        }
-    }
-}
-
-/// Changes to environment variables by name.
-pub type EnvironmentKeys = IndexMap<String, VariableValue>;
-
-/// Value of a variable, or a change to it.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(rename = "$by-shape")]
-#[schemars(untagged, inline)]
-pub enum VariableValue {
-    #[serde(rename = "a value")]
-    Value(PlainValue),
-    #[serde(rename = "a table")]
-    Change(VariableChange),
-}
-
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum VariableChange {
-    /// Sets the variable to this value.
-    Set(PlainValue),
-    /// Appends this, separated by a space, or by `:` if the variable's name ends in PATH.
-    Append(PlainValue),
-    /// Prepends this, with the same separators.
-    Prepend(PlainValue),
-    /// Removes the variable.
-    Unset(bool),
-}
-
-/// Resolves the `env` table of `part` to a list of changes, in the order of the file.
-pub fn environment_changes(
-    environment: &EnvironmentKeys,
-    part: &FilePart,
-) -> Result<Vec<EnvVarChange>> {
-    let resolve = |(name, variable): (&String, &VariableValue)| {
-        let env = part.part("env").unwrap_or_else(|| part.clone());
-        if name.is_empty() || name.contains(['=', '\0']) {
-            let message = format!("'{name}' is not a valid variable name");
-            return Err(env.error_at_key(name, message));
-        }
-        let name = name.clone();
-        Ok(match variable {
-            VariableValue::Value(value) | VariableValue::Change(VariableChange::Set(value)) => {
-                EnvVarChange::Set(name, value.program_text())
-            }
-            VariableValue::Change(VariableChange::Append(value)) => {
-                EnvVarChange::Append(name, value.program_text())
-            }
-            VariableValue::Change(VariableChange::Prepend(value)) => {
-                EnvVarChange::Prepend(name, value.program_text())
-            }
-            VariableValue::Change(VariableChange::Unset(true)) => EnvVarChange::Unset(name),
-            VariableValue::Change(VariableChange::Unset(false)) => {
-                return Err(env.value_error(&name, "has 'unset = false', which changes nothing"));
-            }
-        })
-    };
-    environment.iter().map(resolve).collect()
 }

@@ -23,7 +23,6 @@ use speedwell_adapters::experiment::SharedServicePool;
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
 use speedwell_adapters::snippet::SharedProcesses;
 use speedwell_adapters::{self as adapters, RunContext, RunOutcome, RunResult, SourceKind};
-use speedwell_config::experiment::Experiment;
 use speedwell_machine::environment::RunSensors;
 use speedwell_machine::process::{CpuSet, TimeSlice, is_interrupt_requested};
 use speedwell_model::stage_report::{StageFailure, StageReport};
@@ -110,8 +109,7 @@ pub fn execute(
 ) -> anyhow::Result<SessionEnd> {
     let slots = plan.slots();
     let begin = Instant::now();
-    let experiment = plan.experiment()?;
-    let mut execution = SessionExecution::new(plan, experiment.as_ref(), stopping_rule, observers);
+    let mut execution = SessionExecution::new(plan, stopping_rule, observers);
     let event = SessionEvent::Started {
         runs: slots.len(),
         is_upper_bound: plan.may_need_fewer_runs(),
@@ -209,7 +207,6 @@ struct SessionExecution<'a, 'o> {
     consecutive_failures: HashMap<(usize, usize), u32>,
     metrics: HashSet<String>,
     shared: Option<SharedProcesses<'a>>,
-    experiment: Option<&'a Experiment>,
     shared_services: SharedServicePool,
     sensors: RunSensors,
 }
@@ -217,14 +214,12 @@ struct SessionExecution<'a, 'o> {
 impl<'a, 'o> SessionExecution<'a, 'o> {
     pub fn new(
         plan: &'a SessionPlan,
-        experiment: Option<&'a Experiment>,
         stopping_rule: &'a mut dyn StoppingRule,
         observers: &'a mut [&'o mut dyn SessionObserver],
     ) -> SessionExecution<'a, 'o> {
         SessionExecution {
             keeps_closed_blocks: stopping_rule.inspects_runs() || plan.has_snippets(),
             plan,
-            experiment,
             stopping_rule,
             observers,
             checksums: ChecksumLedger::default(),
@@ -451,11 +446,10 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     fn run_attempts(&mut self, group: &[PlanSlot]) -> Vec<RunOutcome> {
         let pair_processor = draw_processor(self.plan, group[0].block);
         let pin = pair_processor.as_ref().or(self.plan.pin.as_ref());
-        let (plan, experiment, shared_services) =
-            (self.plan, self.experiment, &self.shared_services);
+        let (plan, shared_services) = (self.plan, &self.shared_services);
         let context = |slot: &PlanSlot| RunContext {
             kept: Some((shared_services, (slot.job, slot.block))),
-            ..run_context(plan, slot, pin, experiment)
+            ..run_context(plan, slot, pin)
         };
         match (group, &mut self.shared) {
             ([slot], Some(shared)) => {
@@ -660,7 +654,6 @@ pub(crate) fn run_context<'a>(
     plan: &'a SessionPlan,
     slot: &PlanSlot,
     pin: Option<&'a CpuSet>,
-    experiment: Option<&'a Experiment>,
 ) -> RunContext<'a> {
     let job = &plan.jobs[slot.job];
     RunContext {
@@ -671,7 +664,6 @@ pub(crate) fn run_context<'a>(
         is_series: plan.design.steady.is_some(),
         pin,
         layout: plan.run_layout(slot),
-        experiment,
         counting: plan.design.counting.as_ref(),
         ..plan.run_context(job, &plan.variants[slot.variant], slot.index)
     }

@@ -30,8 +30,7 @@ use attempt::{
 use coordinator::{Attachment, FleetCoordinator, WorkerMachine};
 use ring::digest::{SHA256, digest};
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_config::fleet::FleetFile;
-use speedwell_config::labels::MachineSelector;
+use speedwell_config::fleet::{FleetFile, MachineSelector};
 use speedwell_engine::execution::SessionEnd;
 use speedwell_engine::{
     EventListener, MeasuredSession, PreparedPlan, SessionRequest, session_header,

@@ -16,7 +16,7 @@ mod run;
 pub mod worker;
 
 pub use control::{MeasuringProcess, PlacedSession, RoleStatus};
-pub use run::{keep_services, perform_run};
+pub use run::{keep_services, perform_placed_run};
 
 use crate::fleet::{attempt, upload};
 use crate::machines::bundle::{BundleSource, FileBundle};

@@ -1,6 +1,6 @@
 //! Performs one run of an experiment whose roles run on different machines. Each role has its own
 //! connection to this process. Services start before the target, and the load machines send the
-//! load. Start at [`perform_run`]; [`keep_services`] runs services that several runs share.
+//! load. Start at [`perform_placed_run`]; [`keep_services`] runs services that several runs share.
 //!
 //! The folder of the definition file lies elsewhere on the machines, so a [`FolderMapping`] rewrites
 //! the paths of the programs that are started there.
@@ -36,11 +36,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// After the target has failed, wait this long for the end of a service that may be the cause.
 const SERVICE_END_DELAY: Duration = Duration::from_millis(300);
 
-/// Performs a run on this machine, or on the machines where its roles are placed.
-pub fn perform_run(assignment: &RunAssignment, seed: u64) -> RunReport {
-    let Some(placement) = &assignment.place.placement else {
-        return experiment::perform_run(assignment, seed);
-    };
+/// Performs a run on the machines where its roles are placed.
+pub fn perform_placed_run(
+    assignment: &RunAssignment,
+    placement: &MachinePlacement,
+    seed: u64,
+) -> RunReport {
     let mut report = RunReport::default();
     let result = run_placed(assignment, placement, seed, &mut report);
     report.performed.failure = result.err();

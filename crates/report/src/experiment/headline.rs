@@ -13,9 +13,10 @@ use crate::table::{ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasi
 use crate::unit::FigureScale;
 use speedwell_analysis::experiment::{ExperimentFindings, GroupFindings, MetricFindings};
 use speedwell_analysis::{CandidateComparison, CaseComparison};
-use speedwell_config::experiment::{Experiment, is_repetition};
+use speedwell_model::experiment::{ExperimentDesign, ExperimentVariant, is_repetition};
 use speedwell_model::{IntervalEstimate, Metric, StepFailure, Verdict};
 use speedwell_plot as plot;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A change of at least this size is given as a factor: "by a factor of 3.5" is easier to grasp
@@ -23,9 +24,17 @@ use std::sync::Arc;
 const MIN_CHANGE_AS_FACTOR: f64 = 1.0;
 
 /// Returns one sentence per comparison of a group, then the result of the control.
-pub fn answer_blocks(found: &ExperimentFindings, experiment: &Experiment) -> Vec<ReportBlock> {
+pub fn answer_blocks(
+    found: &ExperimentFindings,
+    experiment: &ExperimentDesign,
+) -> Vec<ReportBlock> {
     let mut blocks = Vec::new();
-    let mut names = VariantNames { experiment, named: Vec::new() };
+    // The first mention of a variant includes its label.
+    let mut named = HashSet::new();
+    let mut name_variant = |name: &str| match named.insert(name.to_owned()) {
+        true => variant_label(experiment, name),
+        false => name.to_owned(),
+    };
     for group in &found.groups {
         let Some(first) = group.metrics.first() else {
             continue;
@@ -34,7 +43,7 @@ pub fn answer_blocks(found: &ExperimentFindings, experiment: &Experiment) -> Vec
             1 => first.metric.name.clone(),
             _ => format!("{}, {}", group.name, first.metric.name),
         };
-        let sentences = group_sentences(group, first, &mut names).into_iter();
+        let sentences = group_sentences(group, first, &mut name_variant).into_iter();
         blocks.extend(
             sentences.map(|sentence| ReportBlock::Headline(format!("{subject}: {sentence}."))),
         );
@@ -43,27 +52,11 @@ pub fn answer_blocks(found: &ExperimentFindings, experiment: &Experiment) -> Vec
     blocks
 }
 
-/// Names variants in the answers. The first mention of a variant includes its label.
-struct VariantNames<'a> {
-    experiment: &'a Experiment,
-    named: Vec<String>,
-}
-
-impl VariantNames<'_> {
-    fn name_variant(&mut self, name: &str) -> String {
-        if self.named.iter().any(|other| other == name) {
-            return name.to_owned();
-        }
-        self.named.push(name.to_owned());
-        variant_label(self.experiment, name)
-    }
-}
-
 /// States the result of each comparison of a group.
 fn group_sentences(
     group: &GroupFindings,
     metric: &MetricFindings,
-    names: &mut VariantNames<'_>,
+    name_variant: &mut dyn FnMut(&str) -> String,
 ) -> Vec<String> {
     metric
         .findings
@@ -71,8 +64,8 @@ fn group_sentences(
         .iter()
         .filter(|comparison| !is_control(comparison))
         .map(|comparison| {
-            let candidate = names.name_variant(&comparison.candidate);
-            let baseline = names.name_variant(&comparison.baseline);
+            let candidate = name_variant(&comparison.candidate);
+            let baseline = name_variant(&comparison.baseline);
             format!(
                 "{candidate} against {baseline}: {}{}",
                 verdict_summary(comparison),
@@ -211,7 +204,7 @@ pub fn is_control(comparison: &CandidateComparison) -> bool {
 }
 
 /// Returns a variant's name, with its label if it has one.
-pub fn variant_label(experiment: &Experiment, name: &str) -> String {
+pub fn variant_label(experiment: &ExperimentDesign, name: &str) -> String {
     let variant = experiment.variants.iter().find(|variant| variant.name == name);
     match variant.and_then(|variant| variant.label.as_ref()) {
         Some(label) => format!("{name} ({label})"),
@@ -253,16 +246,19 @@ struct GridCell<'a> {
 }
 
 /// Builds a table per case. Returns no tables unless all variants declare the same two factors.
-pub fn factor_tables(group: &GroupFindings, experiment: &Experiment) -> Vec<ReportTable> {
+pub fn factor_tables(group: &GroupFindings, experiment: &ExperimentDesign) -> Vec<ReportTable> {
     factor_grids(group, experiment).iter().map(grid_table).collect()
 }
 
 /// Draws a chart per case. Its grouped bars show whether the two factors interact.
-pub fn factor_charts(group: &GroupFindings, experiment: &Experiment) -> Vec<ReportChart> {
+pub fn factor_charts(group: &GroupFindings, experiment: &ExperimentDesign) -> Vec<ReportChart> {
     factor_grids(group, experiment).iter().map(grid_chart).collect()
 }
 
-fn factor_grids<'a>(group: &'a GroupFindings, experiment: &'a Experiment) -> Vec<FactorGrid<'a>> {
+fn factor_grids<'a>(
+    group: &'a GroupFindings,
+    experiment: &'a ExperimentDesign,
+) -> Vec<FactorGrid<'a>> {
     let Some((across, down)) = factor_names(experiment) else {
         return Vec::new();
     };
@@ -276,7 +272,7 @@ fn factor_grids<'a>(group: &'a GroupFindings, experiment: &'a Experiment) -> Vec
         .collect()
 }
 
-fn factor_names(experiment: &Experiment) -> Option<(String, String)> {
+fn factor_names(experiment: &ExperimentDesign) -> Option<(String, String)> {
     let names = |factors: &[(String, String)]| -> Vec<String> {
         factors.iter().map(|(name, _)| name.clone()).collect()
     };
@@ -289,28 +285,16 @@ fn factor_names(experiment: &Experiment) -> Option<(String, String)> {
     have_same_factors.then(|| (across.clone(), down.clone()))
 }
 
-fn factor_values(experiment: &Experiment, factor: &str) -> Vec<String> {
+fn factor_values(experiment: &ExperimentDesign, factor: &str) -> Vec<String> {
     let factors = experiment.variants.iter().flat_map(|variant| &variant.factors);
     let values = factors.filter(|(name, _)| name == factor);
     distinct(values.map(|(_, value)| value.clone()))
 }
 
-/// Returns the variant with these values of its factors.
-fn find_variant<'a>(experiment: &'a Experiment, wanted: &[(&str, &str)]) -> Option<&'a str> {
-    let has = |factors: &[(String, String)]| {
-        let is_in = |(name, value): &(&str, &str)| {
-            factors.iter().any(|(other, level)| other == name && level == value)
-        };
-        wanted.iter().all(is_in)
-    };
-    let found = experiment.variants.iter().find(|variant| has(&variant.factors));
-    found.map(|variant| variant.name.as_str())
-}
-
 fn case_grid<'a>(
     case: String,
     metric: &'a MetricFindings,
-    experiment: &'a Experiment,
+    experiment: &'a ExperimentDesign,
     across: &str,
     down: &str,
 ) -> FactorGrid<'a> {
@@ -320,7 +304,13 @@ fn case_grid<'a>(
     let columns = factor_values(experiment, across);
     let compared = ComparedSides::new(&metric.findings.comparisons);
     let cell = |row: &str, column: &str| {
-        let variant = find_variant(experiment, &[(across, column), (down, row)])?;
+        let has = |variant: &ExperimentVariant, factor: &str, level: &str| {
+            variant.factors.iter().any(|(name, value)| name == factor && value == level)
+        };
+        let mut variants = experiment.variants.iter();
+        let variant =
+            variants.find(|variant| has(variant, across, column) && has(variant, down, row));
+        let variant = variant?.name.as_str();
         let summary = of_case.iter().find(|summary| *summary.variant == *variant)?;
         Some(GridCell {
             variant,

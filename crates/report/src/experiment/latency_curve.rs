@@ -8,8 +8,8 @@ use crate::figure::{Uncertainty, decimal_place, format_number};
 use crate::table::{ReportCell, ReportColumn, ReportRow, ReportTable, json_number};
 use crate::unit::FigureScale;
 use speedwell_analysis::experiment::{GroupFindings, LatencyCurve, PERCENTS};
-use speedwell_config::experiment::{ChartSeries, Experiment, is_repetition, repeated_variant};
 use speedwell_model::Case;
+use speedwell_model::experiment::{ChartSeries, ExperimentDesign, is_repetition, repeated_variant};
 use speedwell_plot as plot;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -30,11 +30,17 @@ const MAX_LINES_WITH_RUNS: usize = 2;
 struct ServedPicture<'a> {
     /// The case or variant that all curves share.
     subject: String,
-    /// The curves with the names of their lines.
-    curves: Vec<(String, &'a LatencyCurve)>,
+    lines: Vec<ServedLine<'a>>,
     /// Returns a shorter name for a line.
     short_name: fn(&LatencyCurve) -> String,
-    colours: Vec<Option<plot::RgbColor>>,
+}
+
+/// A line of a picture.
+#[derive(Clone)]
+struct ServedLine<'a> {
+    name: String,
+    curve: &'a LatencyCurve,
+    colour: Option<plot::RgbColor>,
 }
 
 /// Draws which percentage of the requests was served within each time. There is a chart per case,
@@ -44,7 +50,7 @@ pub fn draw_served(
     group: &GroupFindings,
     series: ChartSeries,
     stages: &[Vec<String>],
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
 ) -> Vec<ReportChart> {
     let all_variants = [experiment.variants.iter().map(|v| v.name.clone()).collect()];
     let stages = if stages.is_empty() { &all_variants } else { stages };
@@ -63,7 +69,7 @@ pub fn draw_served(
 pub fn draw_tail(
     group: &GroupFindings,
     series: ChartSeries,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
 ) -> Vec<ReportChart> {
     let pictures = served_pictures(group, series, experiment);
     pictures.iter().map(ServedPicture::draw_slowest).collect()
@@ -72,39 +78,41 @@ pub fn draw_tail(
 fn served_pictures<'a>(
     group: &'a GroupFindings,
     series: ChartSeries,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
 ) -> Vec<ServedPicture<'a>> {
     let cases = curves_by_case(group, experiment);
     if series == ChartSeries::Variants {
         let pictures = cases.into_iter().map(|(case, curves)| ServedPicture {
             subject: case.id(),
             short_name: |curve| curve.variant.to_string(),
-            colours: curves.iter().map(|curve| variant_color(experiment, curve)).collect(),
-            curves: curves
+            lines: curves
                 .into_iter()
-                .map(|curve| (variant_label(experiment, &curve.variant), curve))
+                .map(|curve| ServedLine {
+                    name: variant_label(experiment, &curve.variant),
+                    curve,
+                    colour: variant_color(experiment, curve),
+                })
                 .collect(),
         });
         return pictures.collect();
     }
     let mut pictures: Vec<ServedPicture<'_>> = Vec::new();
     for curve in cases.into_iter().flat_map(|(_, curves)| curves) {
-        let line = (curve.case.id(), curve);
+        let line = ServedLine { name: curve.case.id(), curve, colour: None };
         let subject = variant_label(experiment, &curve.variant);
         match pictures.iter_mut().find(|picture| picture.subject == subject) {
-            Some(picture) => picture.curves.push(line),
+            Some(picture) => picture.lines.push(line),
             None => pictures.push(ServedPicture {
                 subject,
                 short_name: |curve| curve.case.id(),
-                curves: vec![line],
-                colours: Vec::new(),
+                lines: vec![line],
             }),
         }
     }
     pictures
 }
 
-fn variant_color(experiment: &Experiment, curve: &LatencyCurve) -> Option<plot::RgbColor> {
+fn variant_color(experiment: &ExperimentDesign, curve: &LatencyCurve) -> Option<plot::RgbColor> {
     let mut variants = experiment.variants.iter();
     let variant = variants.find(|variant| variant.name == *curve.variant)?;
     variant.color.as_ref()?.parse().ok()
@@ -113,23 +121,20 @@ fn variant_color(experiment: &Experiment, curve: &LatencyCurve) -> Option<plot::
 impl<'a> ServedPicture<'a> {
     /// Returns a picture of the selected curves, or `None` if there are none.
     fn filter_curves(&self, is_shown: impl Fn(&LatencyCurve) -> bool) -> Option<ServedPicture<'a>> {
-        let colours = self.colours.iter().copied().chain(std::iter::repeat(None));
-        let colored = self.curves.iter().cloned().zip(colours);
-        let (curves, colours): (Vec<_>, Vec<_>) =
-            colored.filter(|((_, curve), _)| is_shown(curve)).unzip();
-        (!curves.is_empty()).then(|| ServedPicture {
+        let shown = self.lines.iter().filter(|line| is_shown(line.curve));
+        let lines: Vec<ServedLine<'a>> = shown.cloned().collect();
+        (!lines.is_empty()).then(|| ServedPicture {
             subject: self.subject.clone(),
+            lines,
             short_name: self.short_name,
-            curves,
-            colours,
         })
     }
 
     fn draw_up_to_end(&self) -> ReportChart {
         let end = self.end_percentage();
-        let longest = self.curves.iter().filter_map(|(_, curve)| {
-            let ms = curve.median_at(100)? / NS_PER_MS;
-            let name = (self.short_name)(curve);
+        let longest = self.lines.iter().filter_map(|line| {
+            let ms = line.curve.median_at(100)? / NS_PER_MS;
+            let name = (self.short_name)(line.curve);
             Some(format!("{name} {}", format_number(ms, decimal_place(ms, Uncertainty::Unknown))))
         });
         let longest: Vec<String> = longest.collect();
@@ -148,7 +153,7 @@ impl<'a> ServedPicture<'a> {
     /// Returns the percentage at which the chart ends.
     fn end_percentage(&self) -> u32 {
         let highest = |percent: u32| {
-            let times = self.curves.iter().filter_map(|(_, curve)| curve.median_at(percent));
+            let times = self.lines.iter().filter_map(|line| line.curve.median_at(percent));
             times.fold(0.0, f64::max)
         };
         let [highest_end, .., lowest_end] = END_PERCENTAGES;
@@ -172,15 +177,13 @@ impl<'a> ServedPicture<'a> {
         (x, y): (plot::ChartAxis, plot::ChartAxis),
         percents: RangeInclusive<u32>,
     ) -> ReportChart {
-        let colours = self.colours.iter().copied().chain(std::iter::repeat(None));
-        let series = self.curves.iter().zip(colours);
-        let series: Vec<plot::PointSeries> = series
-            .map(|((name, curve), colour)| plot::PointSeries {
-                name: name.clone(),
-                points: curve_points(curve, &percents, self.curves.len() <= MAX_LINES_WITH_RUNS),
-                colour,
-            })
-            .collect();
+        let with_runs = self.lines.len() <= MAX_LINES_WITH_RUNS;
+        let series = self.lines.iter().map(|line| plot::PointSeries {
+            name: line.name.clone(),
+            points: curve_points(line.curve, &percents, with_runs),
+            colour: line.colour,
+        });
+        let series: Vec<plot::PointSeries> = series.collect();
         ReportChart::new(
             title,
             plot::AnyChart::Line(plot::LineChart {
@@ -217,7 +220,7 @@ fn curve_points(
 }
 
 /// Builds a table per case.
-pub fn served_tables(group: &GroupFindings, experiment: &Experiment) -> Vec<ReportTable> {
+pub fn served_tables(group: &GroupFindings, experiment: &ExperimentDesign) -> Vec<ReportTable> {
     let cases = curves_by_case(group, experiment);
     let tables = cases.iter().map(|(case, curves)| case_table(&case.id(), curves, experiment));
     tables.collect()
@@ -226,7 +229,7 @@ pub fn served_tables(group: &GroupFindings, experiment: &Experiment) -> Vec<Repo
 /// Returns the curves of each case, in order of first appearance. Variants are in file order.
 fn curves_by_case<'a>(
     group: &'a GroupFindings,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
 ) -> Vec<(Arc<Case>, Vec<&'a LatencyCurve>)> {
     let mut cases: Vec<(Arc<Case>, Vec<&LatencyCurve>)> = Vec::new();
     for curve in &group.curves {
@@ -242,13 +245,13 @@ fn curves_by_case<'a>(
 }
 
 /// Returns the position of a variant in the file. The control follows the variant that it repeats.
-fn variant_order(experiment: &Experiment, name: &str) -> (usize, bool) {
+fn variant_order(experiment: &ExperimentDesign, name: &str) -> (usize, bool) {
     let origin = repeated_variant(name);
     let position = experiment.variants.iter().position(|variant| variant.name == origin);
     (position.unwrap_or(usize::MAX), is_repetition(name))
 }
 
-fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> ReportTable {
+fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &ExperimentDesign) -> ReportTable {
     let medians = |curve: &&LatencyCurve| PERCENTS.map(|percent| curve.median_at(percent));
     let times: Vec<f64> = curves.iter().flat_map(medians).flatten().collect();
     let scale = FigureScale::fit_scale("ns", &times, None);
@@ -316,36 +319,21 @@ fn in_flight_caption(curves: &[&LatencyCurve]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use speedwell_model::{Case, DefinitionFile, ParameterValue};
+    use speedwell_model::experiment::ExperimentVariant;
+    use speedwell_model::{Case, ParameterValue};
     use std::sync::Arc;
 
-    const FILE: &str = r##"
-[[variant]]
-name = "old"
-color = "#c0392b"
-[[variant]]
-name = "new"
-label = "with a cache"
-[[group]]
-name = "web"
-kind = "server"
-[group.target]
-command = ["serve"]
-[group.load]
-url = "http://127.0.0.1:{port}/"
-concurrency = 1
-requests = 10
-"##;
-
-    fn experiment() -> Experiment {
-        Experiment::parse(&DefinitionFile {
-            file: "web.toml".into(),
-            text: FILE.to_owned(),
-            set: Vec::new(),
-            cpus: 2,
-            placement: None,
-        })
-        .unwrap()
+    fn experiment() -> ExperimentDesign {
+        let variant = |name: &str, label: Option<&str>, color: Option<&str>| ExperimentVariant {
+            name: name.to_owned(),
+            label: label.map(str::to_owned),
+            color: color.map(str::to_owned),
+            factors: Vec::new(),
+            is_declared: true,
+        };
+        let variants =
+            vec![variant("old", None, Some("#c0392b")), variant("new", Some("with a cache"), None)];
+        ExperimentDesign { variants, ..ExperimentDesign::default() }
     }
 
     /// Returns curves of two pages under two variants. The time in milliseconds at each percentage

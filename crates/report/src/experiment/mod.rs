@@ -23,7 +23,7 @@ use speedwell_analysis::AnalysisFindings;
 use speedwell_analysis::experiment::{
     ClaimAnswer, ClaimComparison, ClaimFound, ExperimentFindings, GroupFindings, MetricFindings,
 };
-use speedwell_config::experiment::{ChartSeries, Experiment, ReportOutput as Wanted};
+use speedwell_model::experiment::{ChartSeries, ExperimentDesign, ReportOutput as Wanted};
 
 /// The tables and charts of a report if the file selects none.
 const DEFAULT_OUTPUTS: [&str; 6] =
@@ -32,7 +32,7 @@ const DEFAULT_OUTPUTS: [&str; 6] =
 /// Builds the report of an experiment.
 pub fn report_experiment(
     found: &ExperimentFindings,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
     output: &OutputOptions,
 ) -> Document {
     let mut document = Document::new("experiment");
@@ -98,7 +98,7 @@ fn merge_metrics<'a>(metrics: impl IntoIterator<Item = &'a MetricFindings>) -> A
     merged
 }
 
-fn requested_outputs(experiment: &Experiment) -> Vec<&str> {
+fn requested_outputs(experiment: &ExperimentDesign) -> Vec<&str> {
     let names: Vec<&str> = experiment
         .outputs
         .iter()
@@ -112,7 +112,7 @@ fn requested_outputs(experiment: &Experiment) -> Vec<&str> {
 
 /// Whether to draw flame graphs. They are drawn if the file lists them or lists no charts, or if
 /// `output` requests them.
-fn draws_flames(experiment: &Experiment, output: &OutputOptions) -> bool {
+fn draws_flames(experiment: &ExperimentDesign, output: &OutputOptions) -> bool {
     let mut charts = experiment.outputs.iter().filter_map(|output| match output {
         Wanted::Chart { name, .. } => Some(name),
         _ => None,
@@ -125,12 +125,12 @@ fn draws_flames(experiment: &Experiment, output: &OutputOptions) -> bool {
 /// comparisons in one list.
 fn add_tables(
     found: &ExperimentFindings,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
     output: &OutputOptions,
     document: &mut Document,
 ) {
     let mut compared = Vec::new();
-    let mut shared = SharedNotes::default();
+    let mut notes: Vec<String> = Vec::new();
     let has_several_groups = found.groups.len() > 1;
     for group in &found.groups {
         if has_several_groups {
@@ -139,7 +139,10 @@ fn add_tables(
         let (main_metric, others) = group.metrics.split_at(group.metrics.len().min(1));
         let mut report_part = |metrics, deeper| {
             let part = report_metrics(metrics, deeper, output);
-            shared.count_notes(&part.blocks);
+            notes.extend(part.blocks.iter().filter_map(|block| match block {
+                ReportBlock::Note(text) => Some(text.clone()),
+                _ => None,
+            }));
             keep_data(part.data, &mut compared, document);
             part.blocks
         };
@@ -155,35 +158,20 @@ fn add_tables(
             });
         }
     }
-    shared.move_to_end(&mut document.blocks);
+    move_shared_notes(&notes, &mut document.blocks);
     document.attach_data("comparisons", Value::Array(compared));
 }
 
-/// Notes below the tables of an experiment, such as the method. Each comes with the number of
-/// tables that it applies to.
-#[derive(Default)]
-struct SharedNotes(Vec<(String, usize)>);
-
-impl SharedNotes {
-    fn count_notes(&mut self, blocks: &[ReportBlock]) {
-        for block in blocks {
-            let ReportBlock::Note(text) = block else {
-                continue;
-            };
-            match self.0.iter_mut().find(|(other, _)| other == text) {
-                Some((_, times)) => *times += 1,
-                None => self.0.push((text.clone(), 1)),
-            }
-        }
-    }
-
-    /// Moves notes that apply to several tables to the end, so that each note appears only once.
-    fn move_to_end(self, blocks: &mut Vec<ReportBlock>) {
-        let shared = self.0.into_iter().filter(|(_, times)| *times > 1);
-        let shared: Vec<String> = shared.map(|(text, _)| text).collect();
-        remove_notes(blocks, &shared);
-        blocks.extend(shared.into_iter().map(ReportBlock::Note));
-    }
+/// Moves notes that apply to several tables, such as the method, to the end, so that each note
+/// appears only once. `notes` are the notes of all tables.
+fn move_shared_notes(notes: &[String], blocks: &mut Vec<ReportBlock>) {
+    let is_first_of_several = |(index, note): &(usize, &String)| {
+        !notes[..*index].contains(note) && notes[index + 1..].contains(note)
+    };
+    let shared = notes.iter().enumerate().filter(is_first_of_several);
+    let shared: Vec<String> = shared.map(|(_, note)| note.clone()).collect();
+    remove_notes(blocks, &shared);
+    blocks.extend(shared.into_iter().map(ReportBlock::Note));
 }
 
 fn remove_notes(blocks: &mut Vec<ReportBlock>, texts: &[String]) {
@@ -240,7 +228,7 @@ fn keep_data(data: Vec<(&'static str, Value)>, compared: &mut Vec<Value>, docume
 /// Builds percentile and factor tables, if the file requests them.
 fn distribution_tables(
     group: &GroupFindings,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
 ) -> impl Iterator<Item = ReportTable> {
     let requested = requested_outputs(experiment);
     let tables_if_requested = |name: &str, tables: &dyn Fn() -> Vec<ReportTable>| {
@@ -256,33 +244,26 @@ fn distribution_tables(
 /// Draws the charts that the file requests, in its order.
 fn requested_charts(
     found: &ExperimentFindings,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
     output: &OutputOptions,
 ) -> Vec<ReportChart> {
     // Flame graphs are placed next to their tables, so no chart is added here.
     if output.chart == Some(ChartKind::Flame) {
         return Vec::new();
     }
-    let listed: Vec<&Wanted> =
-        experiment.outputs.iter().filter(|output| matches!(output, Wanted::Chart { .. })).collect();
-    let defaults: Vec<Wanted> = DEFAULT_OUTPUTS
-        .iter()
-        .filter(|_| listed.is_empty())
-        .map(|name| Wanted::Chart {
-            name: (*name).to_owned(),
-            series: ChartSeries::Variants,
-            stages: Vec::new(),
-        })
-        .collect();
-    let outputs = listed.into_iter().chain(&defaults);
-    outputs
-        .flat_map(|requested| match requested {
-            Wanted::Chart { name, series, stages } => {
-                charts_named(name, *series, stages, found, experiment, output)
-            }
-            _ => Vec::new(),
-        })
-        .collect()
+    let listed = experiment.outputs.iter().filter_map(|output| match output {
+        Wanted::Chart { name, series, stages } => Some((name.as_str(), *series, stages.as_slice())),
+        _ => None,
+    });
+    let mut charts: Vec<(&str, ChartSeries, &[Vec<String>])> = listed.collect();
+    if charts.is_empty() {
+        let stages: &[Vec<String>] = &[];
+        charts.extend(DEFAULT_OUTPUTS.map(|name| (name, ChartSeries::Variants, stages)));
+    }
+    let drawn = charts.into_iter().flat_map(|(name, series, stages)| {
+        charts_named(name, series, stages, found, experiment, output)
+    });
+    drawn.collect()
 }
 
 fn charts_named(
@@ -290,7 +271,7 @@ fn charts_named(
     series: ChartSeries,
     stages: &[Vec<String>],
     found: &ExperimentFindings,
-    experiment: &Experiment,
+    experiment: &ExperimentDesign,
     output: &OutputOptions,
 ) -> Vec<ReportChart> {
     let groups = found.groups.iter();

@@ -59,7 +59,7 @@ fn render_both(session: &Session, settings: &AnalysisSettings, at_once: usize) -
     let mark = |_: &mut AnalysisFindings| {};
     let stored = store.load_session(number).unwrap();
     let study = StudyChoice::default();
-    let at_a_time = report_session((None, &stored), &study, settings, &output, mark).unwrap();
+    let at_a_time = report_session((None, &stored, None), &study, settings, &output, mark).unwrap();
     let by_cases = store.with_session_by_cases(number, |stored| {
         assert!(analysis::can_be_divided(stored.header(), stored.cases()));
         stored.set_part_size(at_once);

@@ -6,7 +6,7 @@ use super::options::{OutputArgs, fleet_file};
 use super::{CommandStatus, status};
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use speedwell_config::labels::MachineSelector;
+use speedwell_config::fleet::MachineSelector;
 use speedwell_machine::worker::ClockOffset;
 use speedwell_remote::machines::check::{self, MachineReport};
 use speedwell_remote::machines::{FleetEngine, FleetMachine, MachineState, content_store};

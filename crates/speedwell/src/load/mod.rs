@@ -186,7 +186,7 @@ fn load_with_client(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Co
     let findings = analysis::analyze_session(&session, &settings);
     let output = args.output.report_settings();
     let study = StudyChoice::default();
-    let document = report_requested(&session, &findings, &study, &settings, &output)?;
+    let document = report_requested((&session, None), &findings, &study, &settings, &output)?;
     args.output.print_document(&document)?;
     stored.map(|_| match session.state {
         SessionState::Interrupted => CommandStatus::INTERRUPTED,

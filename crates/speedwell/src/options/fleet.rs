@@ -3,8 +3,7 @@
 use anyhow::Context;
 use clap::Args;
 use speedwell_config::experiment::RolePlacement;
-use speedwell_config::fleet::{FLEET_FILE_NAME, FleetFile};
-use speedwell_config::labels::MachineSelector;
+use speedwell_config::fleet::{FLEET_FILE_NAME, FleetFile, MachineSelector};
 use speedwell_engine::{EventListener, HeldMachines};
 use speedwell_model::MachinePlacement;
 use speedwell_remote::fleet::FleetRequest;

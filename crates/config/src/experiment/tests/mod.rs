@@ -7,9 +7,10 @@ mod programs;
 use super::*;
 use rustix::process::Signal;
 use speedwell_model::assignment::{
-    BodyRule, EnvVarChange, LoadWarmup, MetricSource, ProcessorShares, ProofSource, ReadinessCheck,
-    RunAssignment, StopSignal, TargetWork, VariantProof,
+    BodyRule, EnvVarChange, LoadWarmup, MetricSource, ProcessorShares, ProfilingTool, ProofSource,
+    ReadinessCheck, RunAssignment, StopSignal, TargetWork, VariantProof,
 };
+use speedwell_model::experiment::{ProcessorPins, ProfileCondition, ReportOutput, SeedSource};
 use speedwell_model::load::spec::LoadClient;
 use speedwell_model::{Metric, MetricDirection, RunOrder, Verdict};
 use std::time::Duration;
@@ -189,7 +190,7 @@ fn few_processors_are_not_divided() {
 #[test]
 fn the_overhead_of_a_module_is_measured_in_three_groups() {
     let found = read_experiment(OVERHEAD).unwrap();
-    let counts: Vec<usize> = found.group_cases().map(|(_, cases)| cases.len()).collect();
+    let counts: Vec<usize> = found.groups.iter().map(|group| group.cases.len()).collect();
     assert_eq!(counts, [5, 7, 2]);
     let promises = found.find_group("promises").unwrap();
     assert_eq!(metric_names(&promises.metrics), ["time", "instructions:u", "cpu_time", "max_rss"]);
@@ -211,7 +212,7 @@ fn the_overhead_of_a_module_is_measured_in_three_groups() {
     let differs = ProfileCondition::Verdict { verdict: Verdict::Same, equal: false };
     assert_eq!(
         (&profile.when, profile.tool, profile.after_warmup),
-        (&differs, ProfilerChoice::Auto, true)
+        (&differs, Some(ProfilingTool::Auto), true)
     );
     let packages = RequirementKind::Packages { directory: "/x/servers".into(), lockfile: true };
     assert_eq!(found.requirements[1].need, packages);
@@ -284,8 +285,8 @@ fn json_says_the_same_as_toml() {
         let json = parse_json(&as_json(text)).unwrap();
         let one = resolve_file(&toml, "file", Path::new("/x"), &[], 8).unwrap();
         let other = resolve_file(&json, "file", Path::new("/x"), &[], 8).unwrap();
-        for ((group, cases), (twin, _)) in one.group_cases().zip(other.group_cases()) {
-            for case in cases {
+        for (group, twin) in one.groups.iter().zip(&other.groups) {
+            for case in &group.cases {
                 for variant in &one.variants {
                     let run = one.assignment(group, case, &variant.name, 7).unwrap();
                     assert_eq!(run, other.assignment(twin, case, &variant.name, 7).unwrap());
@@ -293,8 +294,8 @@ fn json_says_the_same_as_toml() {
             }
         }
         assert_eq!(one.claims, other.claims);
-        assert_eq!((one.plan, one.compare), (other.plan, other.compare));
-        assert_eq!((one.outputs, one.profile), (other.outputs, other.profile));
+        assert_eq!((&one.plan, &one.compare), (&other.plan, &other.compare));
+        assert_eq!((&one.outputs, &one.profile), (&other.outputs, &other.profile));
     }
 }
 
@@ -320,4 +321,23 @@ fn mistakes_in_json_are_reported_with_their_path() {
         message,
         "'group[0].load' has an unknown key 'keepalife'\nhint: did you mean 'keepalive'?"
     );
+}
+
+#[test]
+fn a_definition_is_parsed_once_and_again_only_with_other_values() {
+    let definition = LazyDefinition::new(DefinitionFile {
+        file: "/x/a.toml".into(),
+        text: "[benchmark.b]\nkind = \"load\"\nurl = \"http://x/\"\nparameters = { size = 1 }"
+            .into(),
+        set: Vec::new(),
+        cpus: 2,
+        placement: None,
+    });
+    let parsed = definition.experiment().unwrap();
+    assert!(std::ptr::eq(parsed, definition.experiment().unwrap()));
+    let same = definition.experiment_with(Vec::new()).unwrap();
+    assert!(matches!(same, Cow::Borrowed(same) if std::ptr::eq(parsed, same)));
+    let set = vec![("size".to_owned(), "7".to_owned())];
+    let other = definition.experiment_with(set).unwrap();
+    assert_eq!(other.groups[0].cases[0].id(), "a/b concurrency=10 size=7");
 }

@@ -2,10 +2,10 @@
 
 use super::assertions::{self, CapturedOutput, ProofSources};
 use super::lifecycle::RunProfiler;
-use super::{RunReport, StageResult, metrics, site, stage_failure};
+use super::{RunReport, StageResult, metrics, stage_failure};
 use regex::Regex;
 use speedwell_machine::process::{
-    self as process, CpuSet, OutputStream, ProcessEnd, ProcessOutcome, ProcessSpec, WaitClock,
+    self as process, OutputStream, ProcessEnd, ProcessOutcome, ProcessSpec, WaitClock,
 };
 use speedwell_model::assignment::{MetricSource, RunAssignment, TargetMetric};
 use speedwell_model::stage_report::{ReportedMetric, RunStage, StageFailure};
@@ -20,10 +20,9 @@ const TAIL_LINES: usize = 20;
 /// Returns the stage that failed.
 pub fn run_command(
     assignment: &RunAssignment,
-    pin: Option<CpuSet>,
+    spec: ProcessSpec,
     report: &mut RunReport,
 ) -> StageResult<()> {
-    let spec = ProcessSpec { pin, ..site::target_spec(&assignment.target, None) };
     let mut output = CapturedOutput::default();
     let counter = metrics::open_if_wanted(assignment, report);
     let (started, begin) = (SystemTime::now(), Instant::now());

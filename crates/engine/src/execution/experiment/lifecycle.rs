@@ -7,7 +7,7 @@
 
 use super::assertions::{self, CapturedOutput, ProofSources};
 use super::metrics::{self, ActiveCounters, InstructionCounter, LoadResult, ServerReady};
-use super::{RunReport, RunSite, StageResult, site, stage_failure};
+use super::{RunReport, RunSite, StageResult, stage_failure};
 use crate::execution::profile::{
     ActiveRecording, FinishedRecording, ProfileRecorder, RecordingTool,
 };
@@ -18,8 +18,7 @@ use crate::execution::server::{
 use crate::execution::verify;
 use speedwell_load::load::ServerAddress;
 use speedwell_machine::process::{
-    self, ChildConversation, CpuSet, ProcessOutcome, ProcessSpec, ServiceProcess, WaitClock,
-    tree_of,
+    self, ChildConversation, ProcessOutcome, ProcessSpec, ServiceProcess, WaitClock, tree_of,
 };
 use speedwell_model::assignment::{
     ProfilingOptions, ProfilingTool, RunAssignment, ServerWork as Serving,
@@ -37,16 +36,12 @@ use std::time::{Duration, Instant, SystemTime};
 pub fn run_server(
     assignment: &RunAssignment,
     serving: &Serving,
-    pin: Option<CpuSet>,
     run: (u64, &RunSite<'_>),
+    port_and_spec: (u16, ProcessSpec),
     report: &mut RunReport,
 ) -> StageResult<()> {
-    let port = pick_port(serving.port, assignment.place.ports, run.1)?;
     let counter = metrics::open_if_wanted(assignment, report);
-    let mut spec = site::target_spec(&assignment.target, Some(port));
-    spec.shutdown = site::shutdown(&serving.stop);
-    spec.pin = pin;
-    let mut server = ServerLifecycle::start(assignment, serving, run, (port, spec))?;
+    let mut server = ServerLifecycle::start(assignment, serving, run, port_and_spec)?;
     let result = server.measure(counter.as_ref(), report);
     let mut load_result = match result {
         Ok(load_result) => load_result,

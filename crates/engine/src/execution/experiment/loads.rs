@@ -7,7 +7,7 @@
 //! server.
 
 use super::lifecycle::{ServerLifecycle, pick_port};
-use super::{RunReport, RunSite, StageResult, metrics, site, stage_failure};
+use super::{RunReport, RunSite, StageResult, metrics, stage_failure, target_spec};
 use crate::execution::load::{LoadNotice, load_with_tool, run_load_with_sender, send_locally};
 use crate::execution::server::UNLIMITED;
 use speedwell_formats::load_session;
@@ -66,7 +66,7 @@ pub fn send_load(
 fn server_spec(target: &TargetProgram, line: &str, port: u16, pin: Option<CpuSet>) -> ProcessSpec {
     let command = ["/bin/sh", "-c", line].map(str::to_owned).to_vec();
     let target = TargetProgram { command, ..target.clone() };
-    ProcessSpec { limit: UNLIMITED, pin, ..site::target_spec(&target, Some(port)) }
+    ProcessSpec { limit: UNLIMITED, pin, ..target_spec(&target, Some(port)) }
 }
 
 /// Builds the failure of a load. The first lines of the error messages become the reason, joined

@@ -4,7 +4,8 @@
 //! Decides the order of stages and which failure belongs to which stage. This module knows nothing
 //! about definition files and plans: a [`RunAssignment`] is the whole input, and a [`RunReport`] is
 //! the result. A run needs a process of its own, because it may enter another network namespace.
-//! Start at [`perform_run`]; `lifecycle.rs` has the stages of a server.
+//! Start at [`perform_run`]; `lifecycle.rs` has the stages of a server. [`target_spec`] builds the
+//! command of a target with its environment.
 
 mod assertions;
 mod command;
@@ -18,7 +19,9 @@ pub use metrics::{RunReport, StageResult, stage_failure};
 pub use services::{RunningService, run_shared_services, wait_for_loss};
 pub use site::RunSite;
 
-use speedwell_model::assignment::{RunAssignment, TargetWork};
+use speedwell_machine::process::ProcessSpec;
+use speedwell_model::assignment::{RunAssignment, TargetProgram, TargetWork};
+use std::time::Duration;
 
 /// Performs a run on this machine, drawing random choices from `seed`. A failure is part of the
 /// report.
@@ -81,14 +84,86 @@ pub fn run_target(
     seed: u64,
     report: &mut RunReport,
 ) -> StageResult<()> {
-    let target_cpus = site::divide_processors(assignment.processors, report);
+    let (target, pin) =
+        (&assignment.target, site::divide_processors(assignment.processors, report));
     match &assignment.work {
-        TargetWork::Command => command::run_command(assignment, target_cpus, report),
+        TargetWork::Command => {
+            let spec = ProcessSpec { pin, ..target_spec(target, None) };
+            command::run_command(assignment, spec, report)
+        }
         TargetWork::Server(service) => {
-            lifecycle::run_server(assignment, service, target_cpus, (seed, site), report)
+            let port = lifecycle::pick_port(service.port, assignment.place.ports, site)?;
+            let shutdown = site::shutdown(&service.stop);
+            let spec = ProcessSpec { pin, shutdown, ..target_spec(target, Some(port)) };
+            lifecycle::run_server(assignment, service, (seed, site), (port, spec), report)
         }
-        TargetWork::Load(spec) => {
-            loads::send_load(&assignment.target, spec, target_cpus, seed, report)
+        TargetWork::Load(spec) => loads::send_load(target, spec, pin, seed, report),
+    }
+}
+
+/// Builds the command. Replaces `{port}` in its arguments and environment variables with `port`.
+fn target_spec(target: &TargetProgram, port: Option<u16>) -> ProcessSpec {
+    let port = port.map(|port| ("port".to_owned(), port.to_string()));
+    let target = target.clone().fill_placeholders(port.as_slice());
+    let mut words = target.command.into_iter();
+    let mut spec = ProcessSpec::new(words.next().unwrap_or_default()).args(words);
+    spec.directory = Some(target.directory);
+    spec.limit = Duration::from_millis(target.limit_ms);
+    // The target may itself be a harness. It must not use the private channel of this process.
+    spec.unset.push("SPEEDWELL_FDS".into());
+    for change in &target.environment {
+        let (name, value) = change.apply(|name| current_value(&spec, name));
+        spec.environment.retain(|(variable, _)| variable != name);
+        match value {
+            Some(value) => spec.environment.push((name.to_owned(), value)),
+            None => spec.unset.push(name.to_owned()),
         }
+    }
+    spec
+}
+
+/// Returns the value that the variable `name` has after the changes that `spec` already contains.
+fn current_value(spec: &ProcessSpec, name: &str) -> Option<String> {
+    let found = spec.environment.iter().find(|(variable, _)| variable == name);
+    let is_unset = spec.unset.iter().any(|variable| variable == name);
+    match found {
+        Some((_, value)) => Some(value.clone()),
+        None => std::env::var(name).ok().filter(|_| !is_unset),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_model::assignment::EnvVarChange;
+
+    fn target(environment: Vec<EnvVarChange>) -> TargetProgram {
+        TargetProgram {
+            command: ["node", "--port={port}"].map(str::to_owned).to_vec(),
+            directory: "/x".into(),
+            environment,
+            expected_exit: 0,
+            limit_ms: 1000,
+        }
+    }
+
+    #[test]
+    fn changes_of_a_variable_are_applied_in_order() {
+        let text = |a: &str| a.to_owned();
+        let changes = vec![
+            EnvVarChange::Set(text("OPTIONS"), text("-a")),
+            EnvVarChange::Append(text("OPTIONS"), text("--port {port}")),
+            EnvVarChange::Prepend(text("MY_PATH"), text("/new")),
+            EnvVarChange::Append(text("MY_PATH"), text("/last")),
+            EnvVarChange::Unset(text("HOME")),
+        ];
+        let spec = target_spec(&target(changes), Some(81));
+        assert_eq!(spec.arguments, ["--port=81"]);
+        assert_eq!(
+            spec.environment,
+            [("OPTIONS", "-a --port 81"), ("MY_PATH", "/new:/last")]
+                .map(|(name, value)| (text(name), text(value)))
+        );
+        assert_eq!(spec.unset, ["SPEEDWELL_FDS", "HOME"]);
     }
 }

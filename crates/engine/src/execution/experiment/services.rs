@@ -5,7 +5,7 @@
 //! share.
 
 use super::lifecycle::{find_listener, pick_port};
-use super::{RunReport, RunSite, StageResult, site, stage_failure};
+use super::{RunReport, RunSite, StageResult, site, stage_failure, target_spec};
 use crate::execution::server::{
     ReadinessFailure, StartFailure, TAIL_LINES, UNLIMITED, wait_until_ready,
 };
@@ -42,10 +42,8 @@ impl RunningService {
         let host = site.host().to_string();
         let placeholders =
             [("host".to_owned(), host.clone()), ("port".to_owned(), port.to_string())];
-        let mut spec = site::target_spec(
-            &definition.program.clone().fill_placeholders(&placeholders),
-            Some(port),
-        );
+        let mut spec =
+            target_spec(&definition.program.clone().fill_placeholders(&placeholders), Some(port));
         spec.shutdown = site::shutdown(&definition.stop);
         spec.limit = UNLIMITED;
         let ready_spec = definition.ready.as_ref().map(|command| ProcessSpec {

@@ -1,10 +1,10 @@
-//! Describes where and how a run is executed: the address at which other machines reach the
-//! executing machine, the sender of the run's loads, the command of its target, and its isolation.
+//! Describes where a run is executed: the address at which other machines reach the executing
+//! machine, the sender of the run's loads, and the isolation of the run.
 //!
 //! Isolation gives a run's target and its load separate processors, and a network namespace with
 //! only a loopback device. In such a namespace, a fixed port is free, and no other process can
 //! answer for the server (network_namespaces(7)). Entering the namespace affects the whole process,
-//! which must still have a single thread. Start at [`RunSite`] and [`target_spec`].
+//! which must still have a single thread. Start at [`RunSite`].
 
 use super::RunReport;
 use crate::execution::load::{self, send_load, wrap_measured};
@@ -14,8 +14,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::Signal;
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use speedwell_load::load::{LoadShare, ServerAddress};
-use speedwell_machine::process::{CpuSet, ProcessSpec, ShutdownPolicy};
-use speedwell_model::assignment::{PlaceholderValue, ProcessorShares, TargetProgram};
+use speedwell_machine::process::{CpuSet, ShutdownPolicy};
+use speedwell_model::assignment::{PlaceholderValue, ProcessorShares};
 use speedwell_model::load::run::LoadRun;
 use speedwell_model::load::spec::LoadSpec;
 use std::io;
@@ -79,43 +79,12 @@ impl RunSite<'_> {
     }
 }
 
-/// Builds the command. Replaces `{port}` in its arguments and environment variables with `port`.
-pub fn target_spec(target: &TargetProgram, port: Option<u16>) -> ProcessSpec {
-    let port = port.map(|port| ("port".to_owned(), port.to_string()));
-    let target = target.clone().fill_placeholders(port.as_slice());
-    let mut words = target.command.into_iter();
-    let mut spec = ProcessSpec::new(words.next().unwrap_or_default()).args(words);
-    spec.directory = Some(target.directory);
-    spec.limit = Duration::from_millis(target.limit_ms);
-    // The target may itself be a harness. It must not use the private channel of this process.
-    spec.unset.push("SPEEDWELL_FDS".into());
-    for change in &target.environment {
-        let (name, value) = change.apply(|name| current_value(&spec, name));
-        spec.environment.retain(|(variable, _)| variable != name);
-        match value {
-            Some(value) => spec.environment.push((name.to_owned(), value)),
-            None => spec.unset.push(name.to_owned()),
-        }
-    }
-    spec
-}
-
 /// Returns how to stop a server. The fallback to `TERM` is never needed, because definition files
 /// accept only signals that have a name.
 pub fn shutdown(stop: &speedwell_model::assignment::StopSignal) -> ShutdownPolicy {
     ShutdownPolicy {
         signal: Signal::from_named_raw(stop.signal).unwrap_or(Signal::TERM),
         grace: Duration::from_millis(stop.grace_ms),
-    }
-}
-
-/// Returns the value that the variable `name` has after the changes that `spec` already contains.
-fn current_value(spec: &ProcessSpec, name: &str) -> Option<String> {
-    let found = spec.environment.iter().find(|(variable, _)| variable == name);
-    let is_unset = spec.unset.iter().any(|variable| variable == name);
-    match found {
-        Some((_, value)) => Some(value.clone()),
-        None => std::env::var(name).ok().filter(|_| !is_unset),
     }
 }
 
@@ -196,42 +165,6 @@ fn split_cpus(usable: &CpuSet, shares: ProcessorShares) -> Option<(CpuSet, CpuSe
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use speedwell_model::assignment::EnvVarChange;
-
-    fn target(environment: Vec<EnvVarChange>) -> TargetProgram {
-        TargetProgram {
-            command: ["node", "--port={port}"].map(str::to_owned).to_vec(),
-            directory: "/x".into(),
-            environment,
-            expected_exit: 0,
-            limit_ms: 1000,
-        }
-    }
-
-    #[test]
-    fn changes_of_a_variable_are_applied_in_order() {
-        let text = |a: &str| a.to_owned();
-        let changes = vec![
-            EnvVarChange::Set(text("OPTIONS"), text("-a")),
-            EnvVarChange::Append(text("OPTIONS"), text("--port {port}")),
-            EnvVarChange::Prepend(text("MY_PATH"), text("/new")),
-            EnvVarChange::Append(text("MY_PATH"), text("/last")),
-            EnvVarChange::Unset(text("HOME")),
-        ];
-        let spec = target_spec(&target(changes), Some(81));
-        assert_eq!(spec.arguments, ["--port=81"]);
-        assert_eq!(
-            spec.environment,
-            [("OPTIONS", "-a --port 81"), ("MY_PATH", "/new:/last")]
-                .map(|(name, value)| (text(name), text(value)))
-        );
-        assert_eq!(spec.unset, ["SPEEDWELL_FDS", "HOME"]);
-    }
-}
-
-#[cfg(test)]
-mod isolation_tests {
     use super::*;
 
     #[test]

@@ -7,6 +7,7 @@ use crate::dashboard::page::{PageContent, PageContext, PageOutcome, PageResult, 
 use crate::dashboard::project::ComparisonSource;
 use crate::http::HttpError;
 use axum::http::StatusCode;
+use speedwell_config::experiment::Experiment;
 use speedwell_model::SessionState;
 use speedwell_report::html::{PageForm, PageLink};
 use speedwell_report::session::StudyChoice;
@@ -88,7 +89,10 @@ fn comparison_page(
     (lookups.mark_known)(&mut findings, &sessions, context.store);
     let study = StudyChoice::default();
     let output = context.report_options();
-    let mut document = sources::report_sources(&sources, &findings, &study, &settings, &output)?;
+    let first = sources.first();
+    let experiment = first.map_or(Ok(None), |(_, session, _)| Experiment::of_session(session))?;
+    let reported = (sources.as_slice(), experiment.as_deref());
+    let mut document = sources::report_sources(reported, &findings, &study, &settings, &output)?;
     if let Err(error) = sources::check_rows(&findings, &sources) {
         let error = HttpError::from_error(StatusCode::OK, &error);
         document.push(ReportBlock::Warning(error.message));

@@ -5,6 +5,7 @@ use crate::dashboard::page::{PageContent, PageContext, PageOutcome, PageResult, 
 use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_analysis::AnalysisFindings;
+use speedwell_config::experiment::Experiment;
 use speedwell_model::stored::SessionOverview;
 use speedwell_model::{SessionState, short_revision};
 use speedwell_report::html::{PageForm, PageLink};
@@ -34,7 +35,9 @@ pub fn session_page(context: PageContext<'_>) -> PageResult {
     };
     let output = context.report_options();
     let study = StudyChoice::default();
-    let report = report_session((None, &session), &study, &settings, &output, mark)?;
+    let experiment = Experiment::of_session(&session)?;
+    let measured = (None, &session, experiment.as_deref());
+    let report = report_session(measured, &study, &settings, &output, mark)?;
     let mut document = Document::new(report.report);
     if is_measured && !is_compared {
         let headline = format!("@{} has not ended: no verdict yet", overview.number);

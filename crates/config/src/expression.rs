@@ -1,47 +1,49 @@
-//! Parses expressions, with one function per rule of the grammar.
+//! Parses expressions over metrics and variants, with one function per rule of the grammar. From
+//! lowest to highest precedence:
+//!
+//! ```text
+//! or  and  not  < <= > >= == !=  + -  * /  -x
+//! 12.5  5%  50ms  NAME  METRIC(VARIANT)  METRIC[GROUP, PARAMETER=VALUE](VARIANT)  ( ... )
+//! ```
 //!
 //! In brackets, names of variants, groups and values need no quotes, even with hyphens. A name ends
 //! at the closing bracket; in square brackets, also at a comma or `=`. Names that contain such a
-//! character or begin with a quote need quotes.
+//! character or begin with a quote need quotes. Start at [`parse_claim`] and [`parse_gates`].
 
-use super::{
-    BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, ExpressionError, MetricTerm,
-    QUANTITY_UNITS, QuantityUnit,
+use speedwell_model::expression::{
+    BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, MetricTerm, QUANTITY_UNITS,
+    QuantityUnit,
 };
 
 /// Maximum nesting of brackets. Each level uses stack space.
 const MAX_DEPTH: usize = 100;
 
-impl ClaimExpression {
-    /// Parses a claim: an expression that is true or false.
-    ///
-    /// # Errors
-    /// Fails if the text is not a claim; the error shows the column.
-    pub fn parse_claim(text: &str) -> Result<ClaimExpression, ExpressionError> {
-        let (parser, begin, found) = ExpressionParser::whole_expression(text)?;
-        if is_truth(&found) {
-            return Ok(found);
-        }
-        Err(parser
-            .error_at(begin, "expected a comparison, found a number")
-            .with_hint("a claim must be a comparison, for example: rps(new) > rps(old)"))
+/// Parses a claim: an expression that is true or false.
+///
+/// # Errors
+/// Fails if the text is not a claim; the error shows the column.
+pub fn parse_claim(text: &str) -> Result<ClaimExpression, ExpressionError> {
+    let (parser, begin, found) = ExpressionParser::whole_expression(text)?;
+    if is_truth(&found) {
+        return Ok(found);
     }
+    Err(parser
+        .error_at(begin, "expected a comparison, found a number")
+        .with_hint("a claim must be a comparison, for example: rps(new) > rps(old)"))
 }
 
-impl ChangeGate {
-    /// Parses gates joined by `and`.
-    ///
-    /// # Errors
-    /// Fails if the text is not a list of gates; the error shows the column.
-    pub fn parse(text: &str) -> Result<Vec<ChangeGate>, ExpressionError> {
-        let mut parser = ExpressionParser::new(text);
-        let mut gates = vec![parser.parse_gate()?];
-        while parser.take_word("and") {
-            gates.push(parser.parse_gate()?);
-        }
-        parser.expect_end()?;
-        Ok(gates)
+/// Parses gates joined by `and`.
+///
+/// # Errors
+/// Fails if the text is not a list of gates; the error shows the column.
+pub fn parse_gates(text: &str) -> Result<Vec<ChangeGate>, ExpressionError> {
+    let mut parser = ExpressionParser::new(text);
+    let mut gates = vec![parser.parse_gate()?];
+    while parser.take_word("and") {
+        gates.push(parser.parse_gate()?);
     }
+    parser.expect_end()?;
+    Ok(gates)
 }
 
 /// Evaluates a string such as `2*8+1` or `5%`; `None` if it is not a number.
@@ -350,11 +352,10 @@ impl<'a> ExpressionParser<'a> {
     /// Parses an operator if it binds at least as tightly as `level`.
     fn parse_operator(&mut self, level: u8) -> Option<BinaryOperator> {
         let begin = self.skip_whitespace();
-        for operator in BinaryOperator::ALL_OPERATORS {
-            let sign = operator.symbol();
+        for (operator, sign, precedence) in BinaryOperator::OPERATORS {
             let is_word = sign.starts_with(char::is_alphabetic);
             let is_next = if is_word { self.take_word(sign) } else { self.take_symbol(sign) };
-            if is_next && operator.precedence() >= level {
+            if is_next && precedence >= level {
                 return Some(operator);
             }
             self.position = begin;
@@ -413,9 +414,261 @@ impl<'a> ExpressionParser<'a> {
     }
 }
 
+/// An error in an expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}\n  {text}\n  {}^{}", " ".repeat(*column), hint_line(hint))]
+pub struct ExpressionError {
+    /// Description of the error.
+    pub message: String,
+    /// Expression.
+    pub text: String,
+    /// Position of the error in `text`: the number of characters before it.
+    pub column: usize,
+    /// Hint, if any.
+    pub hint: Option<String>,
+}
+
+fn hint_line(hint: &Option<String>) -> String {
+    let line = |hint: &String| format!("\nhint: {hint}");
+    hint.as_ref().map(line).unwrap_or_default()
+}
+
 impl ExpressionError {
+    /// Creates an error about `part`, a name in `text`, such as a name that does not exist.
+    pub fn about_name(text: &str, part: &str, message: String, hint: String) -> ExpressionError {
+        let continues_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+        let is_whole_name = |index: &usize| {
+            let (before, after) = (&text[..*index], &text[index + part.len()..]);
+            !before.ends_with(continues_name) && !after.starts_with(continues_name)
+        };
+        let mut positions = text.match_indices(part).map(|(index, _)| index);
+        let position = positions.find(is_whole_name).or_else(|| text.find(part));
+        let before = position.map_or("", |index| &text[..index]);
+        ExpressionError {
+            message,
+            text: text.to_owned(),
+            column: before.chars().count(),
+            hint: Some(hint),
+        }
+    }
+
     fn with_hint(mut self, hint: impl Into<String>) -> ExpressionError {
         self.hint = Some(hint.into());
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
+    #[test]
+    fn a_claim_lists_what_it_needs() {
+        let text = "cpu_cores(brown) > 0.9*cpus and cpu_cores(red) < 1.3 and cpu_cores(brown) > 1";
+        let claim = parse_claim(text).unwrap();
+        let terms: Vec<String> = claim.terms().iter().map(|t| t.to_string()).collect();
+        assert_eq!(terms, ["cpu_cores(brown)", "cpu_cores(red)"]);
+        assert_eq!(claim.parameter_names(), ["cpus"]);
+    }
+
+    #[test]
+    fn numbers_in_texts_are_calculated() {
+        for (text, value) in [
+            ("8", 8.0),
+            ("2*8", 16.0),
+            ("8+1", 9.0),
+            ("1+2*3", 7.0),
+            ("(1+2)*3", 9.0),
+            ("10-4-3", 3.0),
+            ("8/2/2", 2.0),
+            ("-3+5", 2.0),
+            ("3%", 0.03),
+            ("1e3", 1000.0),
+        ] {
+            assert_eq!(evaluate_arithmetic(text), Some(value), "{text}");
+        }
+        for text in ["", "x", "1 2", "1 < 2", "rps(red)", "1/0", "{n}", "8 workers"] {
+            assert_eq!(evaluate_arithmetic(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_gate_bounds_the_change_of_a_metric() {
+        let gates = parse_gates("rps > -5% and latency.p99[http, server=hapi] <= +10.5%").unwrap();
+        let texts: Vec<String> = gates.iter().map(ChangeGate::to_string).collect();
+        assert_eq!(texts, ["rps > -5%", "latency.p99[http, server=hapi] <= +10.5%"]);
+        assert_eq!(gates[0].change, -0.05);
+        assert!(
+            gates[0].allows_change(-0.04)
+                && gates[0].allows_change(0.3)
+                && !gates[0].allows_change(-0.05)
+        );
+        assert!(gates[1].allows_change(0.105) && !gates[1].allows_change(0.106));
+        assert_eq!(parse_gates("time < 250%"), parse_gates("time < +250%"));
+    }
+
+    #[test]
+    fn a_gate_without_percent_or_bound_is_reported_with_its_place() {
+        for (text, expected) in [
+            ("time < 5", "expected a change in percent\n  time < 5\n         ^\nhint: "),
+            ("time == 5%", "expected one of < <= > >=\n  time == 5%\n       ^"),
+            ("< 5%", "expected the name of a metric\n  < 5%\n  ^"),
+            (
+                "time < 5% or rps > 1%",
+                "expected an operator\n  time < 5% or rps > 1%\n            ^",
+            ),
+        ] {
+            let error = parse_gates(text).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+
+    type Draw = Xoshiro256PlusPlus;
+
+    fn draw_name(draw: &mut Draw) -> String {
+        let names = ["red", "session-only", "a b", "it's", "x]y", "1,5", "and", "ä=\"b", "p99.9"];
+        names[draw.random_range(0..names.len())].to_owned()
+    }
+
+    fn draw_term(draw: &mut Draw) -> MetricTerm {
+        let metrics = ["rps", "latency.p99.9", "instructions:u", "branch-misses:u", "not"];
+        let group = draw.random_bool(0.3).then(|| draw_name(draw));
+        let values = (0..draw.random_range(0..3)).map(|_| (draw_name(draw), draw_name(draw)));
+        let values: Vec<(String, String)> = values.collect();
+        MetricTerm {
+            metric: metrics[draw.random_range(0..metrics.len())].to_owned(),
+            filter: CaseFilter { group, values },
+            variant: draw_name(draw),
+        }
+    }
+
+    fn draw_number(draw: &mut Draw, depth: u32) -> ClaimExpression {
+        let pair = |draw: &mut Draw, operator| {
+            let (left, right) = (draw_number(draw, depth - 1), draw_number(draw, depth - 1));
+            ClaimExpression::Pair(Box::new(left), operator, Box::new(right))
+        };
+        match draw.random_range(0..if depth == 0 { 5 } else { 10 }) {
+            0 => ClaimExpression::Number(f64::from(draw.random_range(0..100_000)) / 64.0),
+            1 => {
+                ClaimExpression::Percent(f64::from(draw.random_range(0..100_000)) / 1000.0 / 100.0)
+            }
+            2 => ClaimExpression::Name("cpus".to_owned()),
+            3 => ClaimExpression::Term(draw_term(draw)),
+            4 => {
+                let unit =
+                    QuantityUnit::find_unit(["us", "s", "MiB"][draw.random_range(0..3)]).unwrap();
+                ClaimExpression::Quantity(f64::from(draw.random_range(0..1000)) / 8.0, unit)
+            }
+            5 => ClaimExpression::Minus(Box::new(draw_number(draw, depth - 1))),
+            6 => pair(draw, BinaryOperator::Plus),
+            7 => pair(draw, BinaryOperator::Minus),
+            8 => pair(draw, BinaryOperator::Times),
+            _ => pair(draw, BinaryOperator::By),
+        }
+    }
+
+    fn draw_truth(draw: &mut Draw, depth: u32) -> ClaimExpression {
+        let operators = BinaryOperator::OPERATORS.into_iter().map(|(operator, ..)| operator);
+        let comparisons: Vec<BinaryOperator> = operators.filter(|o| o.is_comparison()).collect();
+        match draw.random_range(0..if depth == 0 { 1 } else { 4 }) {
+            0 => {
+                let operator = comparisons[draw.random_range(0..comparisons.len())];
+                let (left, right) = (draw_number(draw, depth), draw_number(draw, depth));
+                ClaimExpression::Pair(Box::new(left), operator, Box::new(right))
+            }
+            1 => ClaimExpression::Not(Box::new(draw_truth(draw, depth - 1))),
+            which => {
+                let operator = [BinaryOperator::And, BinaryOperator::Or][which - 2];
+                let (left, right) = (draw_truth(draw, depth - 1), draw_truth(draw, depth - 1));
+                ClaimExpression::Pair(Box::new(left), operator, Box::new(right))
+            }
+        }
+    }
+
+    #[test]
+    fn printed_claims_parse_to_the_same_claim() {
+        let mut draw = Draw::seed_from_u64(1);
+        for round in 0..2000 {
+            let claim = draw_truth(&mut draw, round % 5);
+            let text = claim.to_string();
+            assert_eq!(parse_claim(&text), Ok(claim), "{text}");
+        }
+    }
+
+    type NameLookup<'a> = &'a dyn Fn(&str) -> Option<f64>;
+    type FigureLookup<'a> = &'a dyn Fn(&MetricTerm) -> Option<f64>;
+
+    /// Returns the boolean; `None` for a number, or if it depends on an unknown name or measured
+    /// value. One side of `and` or `or` suffices if it decides the result.
+    fn evaluate_truth(
+        claim: &ClaimExpression,
+        names: NameLookup<'_>,
+        figures: FigureLookup<'_>,
+    ) -> Option<bool> {
+        let ClaimExpression::Pair(left, operator, right) = claim else {
+            return match claim {
+                ClaimExpression::Not(inner) => Some(!evaluate_truth(inner, names, figures)?),
+                _ => None,
+            };
+        };
+        let truths =
+            || (evaluate_truth(left, names, figures), evaluate_truth(right, names, figures));
+        match operator {
+            BinaryOperator::And => match truths() {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (left, right) => Some(left? && right?),
+            },
+            BinaryOperator::Or => match truths() {
+                (Some(true), _) | (_, Some(true)) => Some(true),
+                (left, right) => Some(left? || right?),
+            },
+            _ => {
+                let (left, right) =
+                    (left.evaluate_number(names, figures)?, right.evaluate_number(names, figures)?);
+                operator.compare_numbers(left, right)
+            }
+        }
+    }
+
+    fn truth_of(text: &str) -> Option<bool> {
+        let claim = parse_claim(text).unwrap();
+        let names = |name: &str| (name == "cpus").then_some(8.0);
+        evaluate_truth(&claim, &names, &|term| match term.variant.as_str() {
+            "two" => Some(2.0),
+            "three" => Some(3.0),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn operators_have_the_usual_precedence() {
+        for (text, expected) in [
+            ("1 + 2 * 3 == 7", true),
+            ("10 - 4 - 3 == 3", true),
+            ("-2 * -3 == 6", true),
+            ("10% * 50 == 5", true),
+            ("x(two) > 2*x(three) or x(two) < x(three)", true),
+            ("1 == 1 or 1 == 2 and 1 == 3", true),
+            ("(1 == 1 or 1 == 2) and 1 == 3", false),
+            ("not 1 == 2 and 1 == 1", true),
+            ("not (1 == 1 or 1 == 2)", false),
+            ("x(three) >= 0.3*cpus", true),
+            ("x(three) != 3", false),
+            ("x(two) < 1us and 2ms == 2000us", true),
+            ("1KiB == 1024 and 1kB == 1000B", true),
+        ] {
+            assert_eq!(truth_of(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_missing_figure_leaves_open_only_what_depends_on_it() {
+        assert_eq!(truth_of("x(lost) > 1"), None);
+        assert_eq!(truth_of("x(lost) > 1 and 1 == 2"), Some(false));
+        assert_eq!(truth_of("x(lost) > 1 or 1 == 1"), Some(true));
+        assert_eq!(truth_of("x(lost) > 1 or 1 == 2"), None);
+        assert_eq!(truth_of("not x(lost) > 1"), None);
     }
 }
