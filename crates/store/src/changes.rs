@@ -1,5 +1,6 @@
 //! Stores what is known about the history: performance changes that were detected along the
-//! revisions of a branch, with their triage; renames of benchmarks; and notes on revisions.
+//! revisions of a branch, with their triage; the state of the search for them, so that the next
+//! search continues from there; renames of benchmarks; and notes on revisions.
 
 use super::Store;
 use super::database::{Database, Error, SqlParam, SqlRow, sql, sql_params};
@@ -101,6 +102,43 @@ impl Store {
                 numbers.push(RecordedChange { number, ..change.clone() });
             }
             Ok(numbers)
+        })
+    }
+
+    /// Returns the detector states of a series along a branch, one for each
+    /// [digest of the benchmark](speedwell_model::HistoryPoint::benchmark_digest).
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn load_detector_states(&self, series: i64, branch: &str) -> anyhow::Result<Vec<Vec<u8>>> {
+        let sql =
+            sql!("SELECT state FROM detector_state WHERE series = $1 AND branch = $2 ORDER BY seq");
+        self.query_rows(sql, sql_params![series, branch], |row| row.get(0))
+    }
+
+    /// Replaces the detector states of these series along a branch, in one transaction.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn store_detector_states(
+        &mut self,
+        branch: &str,
+        states_by_series: &[(i64, Vec<Vec<u8>>)],
+    ) -> anyhow::Result<()> {
+        if states_by_series.is_empty() {
+            return Ok(());
+        }
+        let delete = sql!("DELETE FROM detector_state WHERE series = $1 AND branch = $2");
+        let insert =
+            sql!("INSERT INTO detector_state (series, branch, seq, state) VALUES ($1, $2, $3, $4)");
+        self.transact(|file| {
+            for (series, states) in states_by_series {
+                file.execute(delete, sql_params![*series, branch])?;
+                for (index, state) in (0_u32..).zip(states) {
+                    file.execute(insert, sql_params![*series, branch, index, state])?;
+                }
+            }
+            Ok(())
         })
     }
 

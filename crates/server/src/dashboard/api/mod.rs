@@ -83,7 +83,7 @@ pub fn list_points(context: &RequestContext) -> DataResult {
     };
     let project = context.find_project()?;
     let mut points =
-        project.with_reader(|store| Ok(store.load_newest_points(series, limit + 1)?.points))?;
+        project.with_reader(|store| Ok(store.load_newest_points(series, limit + 1)?))?;
     let has_more = points.len() > limit;
     if has_more {
         points.remove(0);
