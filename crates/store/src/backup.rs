@@ -16,13 +16,13 @@ use super::changes::insert_change;
 use super::database::{Database, TransactionPurpose, sql, sql_params};
 use super::points::{PROJECT, upsert_revision, upsert_series};
 use super::read::{parse_direction, parse_state};
-use super::sessions::{SessionInserter, find_number_by_id};
+use super::session_writer::{RUN_BATCH_SIZE, SessionWriter, find_number_by_id};
 use super::uploads::{SessionDigest, UploadSender, insert_upload};
 use super::{SessionByCases, Store};
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 use speedwell_formats::json_lines::{ParsedLine, StreamingReader};
-use speedwell_model::{Metric, RecordedChange, Revision, SeriesKey, Session, SessionState};
+use speedwell_model::{Metric, RecordedChange, Revision, Run, SeriesKey, Session, SessionState};
 use std::io::{BufRead, Write};
 
 /// Version of the format. It is the only version that can be read: older ones were never released.
@@ -477,6 +477,44 @@ impl SessionMetadata {
     }
 }
 
+/// Inserts a session piece by piece, so that its runs need not all be in memory.
+struct SessionInserter {
+    writer: SessionWriter,
+    waiting: Vec<Run>,
+}
+
+impl SessionInserter {
+    /// Inserts the content of one line of an exported session. Collects runs until there are enough
+    /// for a batch.
+    fn insert_item(&mut self, file: &Database, line: ParsedLine) -> anyhow::Result<()> {
+        self.waiting.extend(line.run);
+        if self.waiting.len() >= RUN_BATCH_SIZE {
+            self.flush_runs(file)?;
+        }
+        if let Some(failure) = &line.failure {
+            self.writer.insert_failure(file, failure, true)?;
+        }
+        if let Some(recording) = &line.profile {
+            self.writer.upsert_profile(file, recording)?;
+        }
+        Ok(())
+    }
+
+    fn flush_runs(&mut self, file: &Database) -> anyhow::Result<()> {
+        let waiting = std::mem::take(&mut self.waiting);
+        let runs: Vec<&Run> = waiting.iter().collect();
+        self.writer.insert_runs(file, &runs, true)
+    }
+
+    /// Inserts the runs that are not inserted yet, and returns the number of the session.
+    fn finish_insert(mut self, file: &Database) -> anyhow::Result<i64> {
+        if !self.waiting.is_empty() {
+            self.flush_runs(file)?;
+        }
+        Ok(self.writer.session())
+    }
+}
+
 #[derive(Default)]
 struct RestoreState {
     summary: RestoreSummary,
@@ -532,8 +570,8 @@ impl RestoreState {
             return Ok(());
         }
         skip_numbers(file, &header, self.stored.number)?;
-        let inserter = SessionInserter::begin_insert(file, &header)?;
-        self.open_session = Some((header, inserter));
+        let writer = SessionWriter::begin_imported(file, &header)?;
+        self.open_session = Some((header, SessionInserter { writer, waiting: Vec::new() }));
         Ok(())
     }
 }

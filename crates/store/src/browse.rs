@@ -1,12 +1,12 @@
 //! Runs read-only queries for browsing: machines, calibrations, names, benchmarks, and the
-//! neighbors of a session. `sessions.rs` lists sessions.
+//! neighbors of a session. `selection.rs` lists sessions.
 //!
 //! Except for the queries of benchmarks, all queries use only tables that are small compared with
 //! the tables of runs and samples. Start at [`Store::open_to_view`].
 
 use super::Store;
 use super::database::{Error, SqlParam, SqlRow, SqlStatement, sql, sql_params};
-use super::selection::{commit_range_end, is_commit_prefix};
+use super::selection::is_commit_prefix;
 use speedwell_model::stored::{StoredBenchmark, StoredCalibration, StoredCase, StoredMachine};
 use speedwell_model::{Machine, NoiseCalibration};
 use std::path::Path;
@@ -275,20 +275,19 @@ impl Store {
         beginning: &str,
         max_count: usize,
     ) -> anyhow::Result<Vec<String>> {
-        if is_commit_prefix(beginning) {
-            let sql = sql!(
-                "SELECT revision FROM origin WHERE revision >= $1 AND revision < $2
+        let sql = if is_commit_prefix(beginning) {
+            sql!(
+                "SELECT revision FROM origin
+                 WHERE revision >= $1 AND revision < CAST($1 AS TEXT) || 'g'
                  AND substr(revision, 1, length(CAST($1 AS TEXT))) = $1
-                 GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $3"
-            );
-            let end = commit_range_end(beginning);
-            return self
-                .query_rows(sql, sql_params![beginning, &end, max_count as i64], |row| row.get(0));
-        }
-        let sql = sql!(
-            "SELECT revision FROM origin WHERE substr(revision, 1, length(CAST($1 AS TEXT))) = $1
-             GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $2"
-        );
+                 GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $2"
+            )
+        } else {
+            sql!(
+                "SELECT revision FROM origin WHERE substr(revision, 1, length(CAST($1 AS TEXT))) = $1
+                 GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $2"
+            )
+        };
         self.query_rows(sql, sql_params![beginning, max_count as i64], |row| row.get(0))
     }
 }

@@ -4,7 +4,7 @@
 
 use super::Store;
 use super::database::{SqlRow, sql, sql_params};
-use super::sessions::insert_whole;
+use super::session_writer::insert_whole;
 use anyhow::{Context, ensure};
 use flate2::Compression;
 use flate2::read::GzDecoder;

@@ -25,12 +25,10 @@ mod database;
 mod deleted;
 mod lines;
 mod merge;
-mod outbox;
 mod points;
 mod projects;
 mod read;
 mod recorder;
-mod samples;
 mod schema;
 mod selection;
 mod session_writer;
@@ -46,12 +44,11 @@ pub use database::StoreErrorKind;
 pub use deleted::{DeletedSession, RetentionRules};
 pub use lines::PlacedRevision;
 pub use merge::{BlockOrigin, MergeOutcome, SessionMerger, ShardState, StoredShard};
-pub use outbox::{MAX_DELAY_MS, UploadSelection};
 pub use points::{LineFailures, SharedFacts, StoredPoint, StoredSeries, credible_start};
 pub use projects::{StoredProject, project_name_problem};
 pub use recorder::SessionRecorder;
 pub use selection::SessionFilter;
-pub use uploads::{SessionDigest, UploadSender, UploadStatus};
+pub use uploads::{MAX_DELAY_MS, SessionDigest, UploadSelection, UploadSender, UploadStatus};
 
 /// A results file or a results database: it contains the sessions of a project or, outside of
 /// projects, of a user.
