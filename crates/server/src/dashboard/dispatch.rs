@@ -4,16 +4,18 @@
 //! Work that blocks runs on the thread pools of the site. GET requests do not change results. Start at
 //! [`router`].
 
-use crate::dashboard::access::{CallerIdentity, RequiredPermission};
 use crate::dashboard::api::sessions;
-use crate::dashboard::link::{PageAddress, PageFormat};
 use crate::dashboard::login;
-use crate::dashboard::page::{ChartPart, PageContent, PageContext, PageOutcome};
+use crate::dashboard::page::{
+    ChartPart, PageContent, PageContext, PageLayout, PageOutcome, error_page, page_response,
+    redirect_to_page,
+};
 use crate::dashboard::project::HostedProject;
-use crate::dashboard::request::{PageQuery, RequestContext};
-use crate::dashboard::responses::{PageLayout, error_page, page_response, redirect_to_page};
+use crate::dashboard::request::{
+    PageAddress, PageFormat, PageQuery, RequestContext, identify_caller,
+};
 use crate::dashboard::routes::{self, BodyKind, FoundPage, Route, RouteHandler};
-use crate::dashboard::site::{HEAVY_TIMEOUTS, SiteState};
+use crate::dashboard::site::{CallerIdentity, HEAVY_TIMEOUTS, RequiredPermission, SiteState};
 use crate::http::assets::with_etag;
 use crate::http::blocking::BlockingPool;
 use crate::http::{ClientInfo, HttpError};
@@ -166,7 +168,7 @@ async fn authorize_caller(
     permission: RequiredPermission,
 ) -> Result<RequestContext, HttpError> {
     let identify = move || {
-        context.caller = login::identify_caller(&context)?;
+        context.caller = identify_caller(&context)?;
         context.caller.ensure_permitted(permission, context.project.as_deref())?;
         Ok::<_, HttpError>(context)
     };
@@ -337,7 +339,7 @@ fn apply_form(context: &mut RequestContext) -> Result<Response<Body>, HttpError>
     if let Some(handler) = routes::find_fixed("POST", context.uri.path()) {
         return handler(context);
     }
-    context.caller = login::identify_caller(context)?;
+    context.caller = identify_caller(context)?;
     let address = PageAddress::parse(context.uri.path())?;
     let project = address.project().unwrap_or_default();
     let pages = routes::find_pages(&address, project)?;

@@ -9,9 +9,7 @@
 //! Also, callers must not learn which pages exist in a project that they may not read.
 
 use self::RouteHandler::{Page, Response, Stream};
-use crate::dashboard::access::RequiredPermission::{self, Admin, Nothing, Push, Read, Triage};
 use crate::dashboard::api::{self, sessions};
-use crate::dashboard::link::{PageAddress, PageFormat, decode_segment, nearest_names};
 use crate::dashboard::login;
 use crate::dashboard::page::catalog::{
     benchmark_page, benchmarks_page, calibration_page, machine_page, machines_page, search_page,
@@ -22,10 +20,13 @@ use crate::dashboard::page::live::{live_page, session_live_page, stream_updates}
 use crate::dashboard::page::project::{overview_page, project_page, settings_page};
 use crate::dashboard::page::revision::{branch_page, pull_page, revision_page};
 use crate::dashboard::page::session::{reference_page, session_page, sessions_page};
-use crate::dashboard::page::{PageContext, PageResult};
+use crate::dashboard::page::{
+    OVERVIEW_SECTION, PageContext, PageResult, SETTINGS_SECTION, json_response,
+};
 use crate::dashboard::project::HostedProject;
-use crate::dashboard::request::RequestContext;
-use crate::dashboard::responses::{OVERVIEW_SECTION, SETTINGS_SECTION, json_response};
+use crate::dashboard::request::{PageAddress, PageFormat, RequestContext, decode_segment};
+use crate::dashboard::site::RequiredPermission::{self, Admin, Nothing, Push, Read, Triage};
+use crate::dashboard::site::nearest_names;
 use crate::http::HttpError;
 use axum::body::Body;
 use axum::http::{Method, StatusCode};

@@ -5,14 +5,11 @@
 //! while there are viewers. Each update is rendered once for all viewers. Start at
 //! [`stream_updates`].
 
-use crate::dashboard::access::CallerIdentity;
-use crate::dashboard::link::{PageFormat, encode_segment};
 use crate::dashboard::page::session::{check_runs, find_session};
-use crate::dashboard::page::{PageContent, PageContext, PageOutcome, PageResult};
+use crate::dashboard::page::{PageContent, PageContext, PageLayout, PageOutcome, PageResult};
 use crate::dashboard::project::HostedProject;
-use crate::dashboard::request::{PageQuery, RequestContext};
-use crate::dashboard::responses::PageLayout;
-use crate::dashboard::site::{SiteState, unix_ms};
+use crate::dashboard::request::{PageFormat, PageQuery, RequestContext, encode_segment};
+use crate::dashboard::site::{CallerIdentity, SiteState, unix_ms};
 use crate::http::HttpError;
 use crate::http::events::{EventHub, ServerEvent};
 use axum::body::Body;
