@@ -289,20 +289,8 @@ fn points(store: &mut Store) -> Vec<(String, Vec<PlacedPoint>)> {
 }
 
 pub fn change(before: &str, after: &str, evidence: f64) -> RecordedChange {
-    RecordedChange {
-        number: 0,
-        before: before.to_owned(),
-        after: after.to_owned(),
-        is_drift: false,
-        evidence,
-        ratio: IntervalEstimate { value: 0.92, low: 0.9, high: 1.0 / 3.0 },
-        state: ChangeState::Suspected,
-        confirmed_by: None,
-        triage: ChangeTriage::Open,
-        note: None,
-        triaged_by: None,
-        triaged_unix_ms: None,
-    }
+    let ratio = IntervalEstimate { value: 0.92, low: 0.9, high: 1.0 / 3.0 };
+    RecordedChange { evidence, ..RecordedChange::suspected(before, after, ratio) }
 }
 
 #[test]
