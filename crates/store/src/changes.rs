@@ -147,23 +147,20 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn store_confirmation(&mut self, change: &RecordedChange) -> anyhow::Result<()> {
-        self.transact(|file| {
-            file.execute(
-                sql!(
-                    "UPDATE change SET state = $1, ratio = $2, low = $3, high = $4,
-                         confirmed_by = $5 WHERE number = $6"
-                ),
-                sql_params![
-                    &change.state.to_string(),
-                    change.ratio.value,
-                    change.ratio.low,
-                    change.ratio.high,
-                    change.confirmed_by,
-                    change.number,
-                ],
-            )?;
-            Ok(())
-        })
+        self.execute(
+            sql!(
+                "UPDATE change SET state = $1, ratio = $2, low = $3, high = $4,
+                     confirmed_by = $5 WHERE number = $6"
+            ),
+            sql_params![
+                &change.state.to_string(),
+                change.ratio.value,
+                change.ratio.low,
+                change.ratio.high,
+                change.confirmed_by,
+                change.number,
+            ],
+        )
     }
 
     /// Stores a user's triage of a change.
@@ -171,22 +168,19 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn store_triage(&mut self, change: &RecordedChange) -> anyhow::Result<()> {
-        self.transact(|file| {
-            file.execute(
-                sql!(
-                    "UPDATE change SET triage = $1, note = $2, triaged_by = $3,
-                         triaged_unix_ms = $4 WHERE number = $5"
-                ),
-                sql_params![
-                    &change.triage.to_string(),
-                    &change.note,
-                    &change.triaged_by,
-                    change.triaged_unix_ms,
-                    change.number,
-                ],
-            )?;
-            Ok(())
-        })
+        self.execute(
+            sql!(
+                "UPDATE change SET triage = $1, note = $2, triaged_by = $3,
+                     triaged_unix_ms = $4 WHERE number = $5"
+            ),
+            sql_params![
+                &change.triage.to_string(),
+                &change.note,
+                &change.triaged_by,
+                change.triaged_unix_ms,
+                change.number,
+            ],
+        )
     }
 
     /// Records that `old`, a benchmark or a whole case, is now called `new`.
@@ -206,16 +200,13 @@ impl Store {
             "'{new}' was renamed to '{old}' before, so this would be a cycle\nhint: 'speedwell history rename --undo' \
              reverts a rename"
         );
-        self.transact(|file| {
-            file.execute(
-                sql!(
-                    "INSERT INTO rename (project, old, new) VALUES ($1, $2, $3)
-                     ON CONFLICT (project, old) DO UPDATE SET new = excluded.new"
-                ),
-                sql_params![PROJECT, old, new],
-            )?;
-            Ok(())
-        })
+        self.execute(
+            sql!(
+                "INSERT INTO rename (project, old, new) VALUES ($1, $2, $3)
+                 ON CONFLICT (project, old) DO UPDATE SET new = excluded.new"
+            ),
+            sql_params![PROJECT, old, new],
+        )
     }
 
     /// Undoes a rename; returns whether there was one.
@@ -243,11 +234,8 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn add_note(&mut self, revision: &str, text: &str) -> anyhow::Result<()> {
-        self.transact(|file| {
-            let sql = sql!("INSERT INTO annotation (project, revision, text) VALUES ($1, $2, $3)");
-            file.execute(sql, sql_params![PROJECT, revision, text])?;
-            Ok(())
-        })
+        let sql = sql!("INSERT INTO annotation (project, revision, text) VALUES ($1, $2, $3)");
+        self.execute(sql, sql_params![PROJECT, revision, text])
     }
 
     /// Returns all notes with their revisions, oldest first.

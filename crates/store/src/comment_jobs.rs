@@ -285,23 +285,20 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn store_comment(&mut self, comment: &PostedComment) -> anyhow::Result<()> {
-        self.transact(|file| {
-            file.execute(
-                sql!(
-                    "INSERT INTO comment (forge, repository, pull, revision, posted_unix_ms, text)
-                     VALUES ($1, $2, $3, $4, $5, $6)"
-                ),
-                sql_params![
-                    &comment.forge,
-                    &comment.repository,
-                    &comment.pull,
-                    &comment.revision,
-                    comment.posted_unix_ms,
-                    &comment.text,
-                ],
-            )?;
-            Ok(())
-        })
+        self.execute(
+            sql!(
+                "INSERT INTO comment (forge, repository, pull, revision, posted_unix_ms, text)
+                 VALUES ($1, $2, $3, $4, $5, $6)"
+            ),
+            sql_params![
+                &comment.forge,
+                &comment.repository,
+                &comment.pull,
+                &comment.revision,
+                comment.posted_unix_ms,
+                &comment.text,
+            ],
+        )
     }
 
     /// Returns the comments on a pull request, newest first.

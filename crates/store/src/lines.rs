@@ -68,15 +68,12 @@ impl Store {
         }
         self.store_line(name, 0, &revisions)?;
         let (sessions, numbers) = current.unwrap_or_default();
-        self.transact(|file| {
-            let sql = sql!(
-                "INSERT INTO measured_order (branch, sessions, number_sum) VALUES ($1, $2, $3)
-                 ON CONFLICT (branch) DO UPDATE SET
-                     sessions = excluded.sessions, number_sum = excluded.number_sum"
-            );
-            file.execute(sql, sql_params![name, sessions, numbers])?;
-            Ok(())
-        })
+        let sql = sql!(
+            "INSERT INTO measured_order (branch, sessions, number_sum) VALUES ($1, $2, $3)
+             ON CONFLICT (branch) DO UPDATE SET
+                 sessions = excluded.sessions, number_sum = excluded.number_sum"
+        );
+        self.execute(sql, sql_params![name, sessions, numbers])
     }
 
     /// Returns the newest revision of a line with its position; `None` if the line is unknown.
@@ -203,22 +200,9 @@ impl Store {
         self.query_rows(sql, sql_params![PROJECT], |row| row.get(0))
     }
 
-    /// Returns a revision by its number, with its position on the line of `branch`. A revision that
-    /// was rebased or squashed is not on the line. It gets the position of the line's revision with
-    /// the same tree, if there is exactly one.
-    ///
-    /// # Errors
-    /// Fails on database errors.
-    pub fn place_revision(
-        &self,
-        branch: &str,
-        number: i64,
-    ) -> anyhow::Result<Option<PlacedRevision>> {
-        let mut found = self.place_revisions(branch, &[number])?;
-        Ok(found.pop().map(|(_, placed)| placed))
-    }
-
-    /// Like [`Store::place_revision`], for many revisions at once; returns each with its number.
+    /// Returns the revisions with these numbers, each with its number and its position on the line
+    /// of `branch`. A revision that was rebased or squashed is not on the line. It gets the position
+    /// of the line's revision with the same tree, if there is exactly one.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -284,7 +268,8 @@ mod tests {
 
     /// Returns the position that the revision with this number has on the line.
     fn position_of_number(store: &Store, branch: &str, number: i64) -> Option<u32> {
-        let placed = store.place_revision(branch, number).unwrap();
+        let placed = store.place_revisions(branch, &[number]).unwrap().pop();
+        let placed = placed.map(|(_, placed)| placed);
         placed.and_then(|placed| placed.position)
     }
 
@@ -328,7 +313,7 @@ mod tests {
                 "'a' and 'c' have the same tree"
             );
             assert_eq!(position_of_number(&store, "main", 6), None);
-            let revision = store.place_revision("main", 4).unwrap().unwrap().revision;
+            let revision = store.place_revisions("main", &[4]).unwrap().remove(0).1.revision;
             assert_eq!((&*revision.id, &revision.parents[..]), ("b2", &["p".to_owned()][..]));
         }
     }

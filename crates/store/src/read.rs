@@ -184,6 +184,15 @@ impl Store {
         rows.map_err(|error| self.explain_error(error))
     }
 
+    /// Executes one statement in a transaction of its own.
+    pub(super) fn execute(
+        &mut self,
+        statement: &'static SqlStatement,
+        params: &[SqlParam<'_>],
+    ) -> anyhow::Result<()> {
+        self.transact(|file| Ok(file.execute(statement, params).map(drop)?))
+    }
+
     fn load_header(&self, number: i64) -> anyhow::Result<Session> {
         self.session_state(number)?;
         let sql = sql!(

@@ -53,19 +53,16 @@ impl Store {
     pub fn tag_session(&mut self, number: i64, name: &str) -> anyhow::Result<()> {
         validate_tag(name)?;
         self.session_state(number)?;
-        self.transact(|file| {
-            file.execute(
-                sql!(
-                    "INSERT INTO tag (session, seq, name)
-                     SELECT CAST($1 AS BIGINT),
-                            (SELECT coalesce(max(seq) + 1, 0) FROM tag WHERE session = $1),
-                            CAST($2 AS TEXT)
-                     WHERE NOT EXISTS (SELECT 1 FROM tag WHERE session = $1 AND name = $2)"
-                ),
-                sql_params![number, name],
-            )?;
-            Ok(())
-        })
+        self.execute(
+            sql!(
+                "INSERT INTO tag (session, seq, name)
+                 SELECT CAST($1 AS BIGINT),
+                        (SELECT coalesce(max(seq) + 1, 0) FROM tag WHERE session = $1),
+                        CAST($2 AS TEXT)
+                 WHERE NOT EXISTS (SELECT 1 FROM tag WHERE session = $1 AND name = $2)"
+            ),
+            sql_params![number, name],
+        )
     }
 
     /// Deletes the session with all its measurements, and leaves no tombstone. The number of the
@@ -178,15 +175,12 @@ impl Store {
         (case, metric): (&str, &str),
         (builds, sd): (usize, f64),
     ) -> anyhow::Result<()> {
-        self.transact(|file| {
-            let sql = sql!(
-                "INSERT INTO layout_spread (session, case_id, metric, builds, sd)
-                 VALUES ($1, $2, $3, $4, $5) ON CONFLICT (session, case_id, metric)
-                 DO UPDATE SET builds = excluded.builds, sd = excluded.sd"
-            );
-            file.execute(sql, sql_params![session, case, metric, builds as i64, sd])?;
-            Ok(())
-        })
+        let sql = sql!(
+            "INSERT INTO layout_spread (session, case_id, metric, builds, sd)
+             VALUES ($1, $2, $3, $4, $5) ON CONFLICT (session, case_id, metric)
+             DO UPDATE SET builds = excluded.builds, sd = excluded.sd"
+        );
+        self.execute(sql, sql_params![session, case, metric, builds as i64, sd])
     }
 
     /// Returns the number of the newest session with a stored spread between builds for this case

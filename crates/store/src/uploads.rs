@@ -50,18 +50,15 @@ impl Store {
         now_unix_ms: i64,
     ) -> anyhow::Result<()> {
         self.session_state(session)?;
-        self.transact(|file| {
-            file.execute(
-                sql!(
-                    "INSERT INTO outbox (session, url, added_unix_ms) VALUES ($1, $2, $3)
-                     ON CONFLICT (session, url) DO UPDATE SET
-                         state = CASE outbox.state WHEN 'sent' THEN 'sent' ELSE 'waiting' END,
-                         next_unix_ms = 0, claimed_until_unix_ms = 0"
-                ),
-                sql_params![session, url, now_unix_ms],
-            )?;
-            Ok(())
-        })
+        self.execute(
+            sql!(
+                "INSERT INTO outbox (session, url, added_unix_ms) VALUES ($1, $2, $3)
+                 ON CONFLICT (session, url) DO UPDATE SET
+                     state = CASE outbox.state WHEN 'sent' THEN 'sent' ELSE 'waiting' END,
+                     next_unix_ms = 0, claimed_until_unix_ms = 0"
+            ),
+            sql_params![session, url, now_unix_ms],
+        )
     }
 
     /// Returns all uploads, oldest session first.
@@ -83,11 +80,8 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn retry_uploads_now(&mut self) -> anyhow::Result<()> {
-        self.transact(|file| {
-            let sql = sql!("UPDATE outbox SET next_unix_ms = 0 WHERE state = 'waiting'");
-            file.execute(sql, sql_params![])?;
-            Ok(())
-        })
+        let sql = sql!("UPDATE outbox SET next_unix_ms = 0 WHERE state = 'waiting'");
+        self.execute(sql, sql_params![])
     }
 
     /// Delays all waiting uploads to the destination `url` until `until_unix_ms`.
@@ -95,12 +89,8 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn delay_uploads(&mut self, url: &str, until_unix_ms: i64) -> anyhow::Result<()> {
-        self.transact(|file| {
-            let sql =
-                sql!("UPDATE outbox SET next_unix_ms = $1 WHERE state = 'waiting' AND url = $2");
-            file.execute(sql, sql_params![until_unix_ms, url])?;
-            Ok(())
-        })
+        let sql = sql!("UPDATE outbox SET next_unix_ms = $1 WHERE state = 'waiting' AND url = $2");
+        self.execute(sql, sql_params![until_unix_ms, url])
     }
 
     /// Claims the next upload that is due. The claim expires after a minute. A session that can be
@@ -165,25 +155,22 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn finish_upload(&mut self, item: &OutboxEntry) -> anyhow::Result<()> {
-        self.transact(|file| {
-            file.execute(
-                sql!(
-                    "UPDATE outbox SET state = $1, attempts = $2, next_unix_ms = $3, reason = $4,
-                         sent_unix_ms = $5, claimed_until_unix_ms = 0
-                     WHERE session = $6 AND url = $7"
-                ),
-                sql_params![
-                    item.state.name(),
-                    item.attempts,
-                    item.next_unix_ms,
-                    &item.reason,
-                    item.sent_unix_ms,
-                    item.session,
-                    &item.url,
-                ],
-            )?;
-            Ok(())
-        })
+        self.execute(
+            sql!(
+                "UPDATE outbox SET state = $1, attempts = $2, next_unix_ms = $3, reason = $4,
+                     sent_unix_ms = $5, claimed_until_unix_ms = 0
+                 WHERE session = $6 AND url = $7"
+            ),
+            sql_params![
+                item.state.name(),
+                item.attempts,
+                item.next_unix_ms,
+                &item.reason,
+                item.sent_unix_ms,
+                item.session,
+                &item.url,
+            ],
+        )
     }
 }
 
