@@ -268,9 +268,8 @@ mod tests {
 
     /// Returns the position that the revision with this number has on the line.
     fn position_of_number(store: &Store, branch: &str, number: i64) -> Option<u32> {
-        let placed = store.place_revisions(branch, &[number]).unwrap().pop();
-        let placed = placed.map(|(_, placed)| placed);
-        placed.and_then(|placed| placed.position)
+        let (_, placed) = store.place_revisions(branch, &[number]).unwrap().pop()?;
+        placed.position
     }
 
     #[test]

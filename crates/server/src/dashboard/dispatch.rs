@@ -7,8 +7,7 @@
 use crate::dashboard::api::sessions;
 use crate::dashboard::login;
 use crate::dashboard::page::{
-    ChartPart, PageContent, PageContext, PageLayout, PageOutcome, error_page, page_response,
-    redirect_to_page,
+    ChartPart, PageContent, PageContext, PageLayout, error_page, page_response, redirect_to_page,
 };
 use crate::dashboard::project::HostedProject;
 use crate::dashboard::request::{
@@ -281,8 +280,8 @@ fn render_page(
         return Ok(page_response(StatusCode::OK, format, path, bytes));
     }
     let (part, query) = ChartPart::split_query(query, format)?;
-    let (outcome, json_lines) = project.with_reader(|store| {
-        let outcome = build_page(PageContext {
+    let (page, json_lines) = project.with_reader(|store| {
+        let page = build_page(PageContext {
             site: &context.site,
             project,
             caller: &context.caller,
@@ -291,16 +290,14 @@ fn render_page(
             query: &query,
             format,
         })?;
-        let json_lines = match (&outcome, format) {
-            (PageOutcome::Page(page), PageFormat::JsonLines) => Some(session_lines(store, page)?),
-            _ => None,
-        };
-        Ok((outcome, json_lines))
+        let has_lines = format == PageFormat::JsonLines && page.redirect.is_none();
+        let json_lines = has_lines.then(|| session_lines(store, &page)).transpose()?;
+        Ok((page, json_lines))
     })?;
-    let page = match outcome {
-        PageOutcome::Page(page) => part.cut_from(*page, &query)?,
-        PageOutcome::Redirect(path) => return Ok(redirect_to_page(&path, format)),
-    };
+    if let Some(address) = &page.redirect {
+        return Ok(redirect_to_page(address, format));
+    }
+    let page = part.cut_from(page, &query)?;
     let layout = PageLayout {
         site: &context.site,
         project,

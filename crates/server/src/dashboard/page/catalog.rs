@@ -29,8 +29,7 @@ pub fn benchmarks_page(context: PageContext<'_>) -> PageResult {
         crumbs: vec![context.page_link("benchmarks", "benchmarks")],
         is_cacheable: true,
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 /// Shows one benchmark: its cases, and its results in the newest session.
@@ -62,8 +61,7 @@ pub fn benchmark_page(context: PageContext<'_>) -> PageResult {
         ],
         is_cacheable: true,
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 fn unknown_benchmark(context: PageContext<'_>, name: &str) -> Result<HttpError, HttpError> {
@@ -144,8 +142,7 @@ pub fn machines_page(context: PageContext<'_>) -> PageResult {
     Ok(PageContent {
         crumbs: vec![context.page_link("machines", "machines")],
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 /// Shows one machine.
@@ -190,8 +187,7 @@ pub fn machine_page(context: PageContext<'_>) -> PageResult {
         ],
         choice: Some(context.row_choice()),
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 /// Returns the environment changes between consecutive sessions, newest first.
@@ -235,8 +231,7 @@ pub fn calibration_page(context: PageContext<'_>) -> PageResult {
         crumbs: vec![context.page_link("calibration", "calibration")],
         is_cacheable: true,
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 /// Maximum number of hits of each kind.
@@ -267,8 +262,7 @@ pub fn search_page(context: PageContext<'_>) -> PageResult {
     Ok(PageContent {
         crumbs: vec![context.page_link("search", "search")],
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 fn find_hits(context: PageContext<'_>, term: &str) -> Result<Vec<SearchHits>, HttpError> {

@@ -2,7 +2,7 @@
 //! sessions.
 
 use crate::dashboard::page::session::{bare_reference, check_runs, redirect_to_session};
-use crate::dashboard::page::{PageContent, PageContext, PageOutcome, PageResult, named_options};
+use crate::dashboard::page::{PageContent, PageContext, PageResult, named_options};
 use crate::dashboard::project::ComparisonSource;
 use crate::dashboard::request::encode_path;
 use crate::http::HttpError;
@@ -31,12 +31,12 @@ pub fn compare_page(context: PageContext<'_>) -> PageResult {
             1 => "Only one session was selected",
             _ => "More than two sessions were selected",
         };
-        return choose_page(context, hint).map(PageOutcome::from);
+        return choose_page(context, hint);
     }
     for reference in &references {
         check_reference(reference)?;
     }
-    comparison_page(context, &references).map(PageOutcome::from)
+    comparison_page(context, &references)
 }
 
 /// Redirects to the comparison of two selected sessions, with the older session as the baseline. If
@@ -52,7 +52,7 @@ fn redirect_ordered(
     };
     let (base, with) = (first.min(second), first.max(second));
     let (base, with) = (format!("@{base}"), format!("@{with}"));
-    Ok(PageOutcome::Redirect(context.compare_href(&base, &with)))
+    Ok(PageContent::redirect_to(context.compare_href(&base, &with)))
 }
 
 /// Checks that a reference begins with `@`. Other references would name files.
@@ -67,10 +67,7 @@ fn check_reference(reference: &str) -> Result<(), HttpError> {
     )
 }
 
-fn comparison_page(
-    context: PageContext<'_>,
-    references: &[String],
-) -> Result<PageContent, HttpError> {
+fn comparison_page(context: PageContext<'_>, references: &[String]) -> PageResult {
     let lookups = &context.project.lookups;
     let bad_request = |error: anyhow::Error| HttpError::from_error(StatusCode::BAD_REQUEST, &error);
     let options = COMPARISON_OPTIONS.map(|name| (name, context.query.get(name)));
@@ -147,7 +144,7 @@ fn check_size(context: PageContext<'_>, references: &[String]) -> Result<(), Htt
 }
 
 /// Shows the newest sessions, so that the user can choose two.
-fn choose_page(context: PageContext<'_>, hint: &str) -> Result<PageContent, HttpError> {
+fn choose_page(context: PageContext<'_>, hint: &str) -> PageResult {
     let newest = context.store.select_sessions(&SessionFilter::default(), 20)?;
     let mut document = Document::new("compare");
     document.push(ReportBlock::Headline("select two sessions to compare".into()));

@@ -46,8 +46,7 @@ pub fn alerts_page(context: PageContext<'_>) -> PageResult {
         filters: Some(filters),
         is_cacheable: true,
         ..PageContent::from_document(open_changes_table(context, &history))
-    }
-    .into())
+    })
 }
 
 /// Lists the numbers and descriptions of changes. Open changes come before triaged changes.
@@ -219,8 +218,7 @@ pub fn trend_page(context: PageContext<'_>) -> PageResult {
         filters: Some(trend_form(context)?),
         is_cacheable: true,
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 /// Returns the horizontal axis of the charts.

@@ -61,31 +61,24 @@ pub struct PageContent {
     /// Whether the page stays valid until the store changes.
     pub is_cacheable: bool,
     pub status: StatusCode,
+    /// Another address, to which the client is redirected instead.
+    pub redirect: Option<String>,
 }
 
 impl PageContent {
+    /// Creates a redirect to another address.
+    pub fn redirect_to(address: String) -> PageContent {
+        PageContent { redirect: Some(address), ..PageContent::default() }
+    }
+
     /// Creates a page with this content and nothing else.
     pub fn from_document(document: Document) -> PageContent {
         PageContent { document, ..PageContent::default() }
     }
 }
 
-/// Result of a request for a page.
-#[derive(Debug)]
-pub enum PageOutcome {
-    Page(Box<PageContent>),
-    /// A redirect to another address.
-    Redirect(String),
-}
-
-/// Page, redirect or error.
-pub type PageResult = Result<PageOutcome, HttpError>;
-
-impl From<PageContent> for PageOutcome {
-    fn from(page: PageContent) -> PageOutcome {
-        PageOutcome::Page(Box::new(page))
-    }
-}
+/// Page or error.
+pub type PageResult = Result<PageContent, HttpError>;
 
 /// The inputs from which a page is built. A live page is sent to all viewers, so it is built for an
 /// anonymous caller and an empty query.

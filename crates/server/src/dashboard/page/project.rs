@@ -29,7 +29,7 @@ pub fn project_page(context: PageContext<'_>) -> PageResult {
     let Some(newest_session) = newest_sessions.first() else {
         let mut document = Document::new("project");
         report::add_first_steps(&mut document);
-        return Ok(PageContent::from_document(document).into());
+        return Ok(PageContent::from_document(document));
     };
     let running: Vec<&SessionOverview> = newest_sessions
         .iter()
@@ -61,8 +61,7 @@ pub fn project_page(context: PageContext<'_>) -> PageResult {
         choice: None,
         is_cacheable: is_cacheable && history.is_ok(),
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 fn project_headline(
@@ -149,7 +148,7 @@ pub fn overview_page(context: PageContext<'_>) -> PageResult {
         let summary = summaries.iter().find(|summary| summary.name == name)?;
         Some(format!("/{name}/@{}", summary.newest.as_ref()?.number))
     });
-    Ok(PageContent::from_document(document).into())
+    Ok(PageContent::from_document(document))
 }
 
 /// Summarizes a project.
@@ -207,6 +206,5 @@ pub fn settings_page(context: PageContext<'_>) -> PageResult {
     Ok(PageContent {
         crumbs: vec![PageLink::new("/settings", "settings")],
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }

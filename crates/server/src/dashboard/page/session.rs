@@ -1,7 +1,7 @@
 //! Builds `/PROJECT/sessions`, the filtered list of sessions, and `/PROJECT/sessions/ID`, the page
 //! that corresponds to `speedwell report @NUMBER`.
 
-use crate::dashboard::page::{PageContent, PageContext, PageOutcome, PageResult, named_options};
+use crate::dashboard::page::{PageContent, PageContext, PageResult, named_options};
 use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_analysis::AnalysisFindings;
@@ -50,8 +50,7 @@ pub fn session_page(context: PageContext<'_>) -> PageResult {
         sessions: vec![overview.number],
         is_cacheable: overview.state != SessionState::Running,
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 /// Returns the session with an id, without its data.
@@ -79,7 +78,7 @@ pub fn redirect_to_session(context: PageContext<'_>, reference: &str) -> PageRes
         .store
         .find_overview(number)?
         .ok_or_else(|| HttpError::not_found(format!("session '{reference}' no longer exists")))?;
-    Ok(PageOutcome::Redirect(context.session_href(&overview.id)))
+    Ok(PageContent::redirect_to(context.session_href(&overview.id)))
 }
 
 /// Returns a reference without its variant and filter: `@12` for `@12[old]::parse`.
@@ -176,8 +175,7 @@ pub fn sessions_page(context: PageContext<'_>) -> PageResult {
         filters: Some(filter_form(context)?),
         sessions: sessions.iter().map(|session| session.number).collect(),
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 /// Builds the filter from the query.
