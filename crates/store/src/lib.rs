@@ -144,16 +144,16 @@ impl Store {
         path.to_str().filter(is_server)
     }
 
+    fn new(database: Database, path: &Path, copy: Option<ScratchFolder>) -> Store {
+        Store { database, path: path.to_owned(), _copy: copy }
+    }
+
     #[cfg(feature = "postgres")]
     fn open_server(address: &str) -> anyhow::Result<Store> {
-        let server = database::PostgresConnection::open(address);
-        Ok(Store {
-            database: Database::Postgres(Box::new(server.with_context(|| {
-                format!("cannot open the results database '{}'", redact_address(address))
-            })?)),
-            path: PathBuf::from(address),
-            _copy: None,
-        })
+        let server = database::PostgresConnection::open(address).with_context(|| {
+            format!("cannot open the results database '{}'", redact_address(address))
+        })?;
+        Ok(Store::new(Database::Postgres(Box::new(server)), Path::new(address), None))
     }
 
     #[cfg(not(feature = "postgres"))]
@@ -181,21 +181,14 @@ impl Store {
     /// # Errors
     /// Fails only if memory runs out.
     pub fn in_memory() -> anyhow::Result<Store> {
-        Ok(Store {
-            database: Database::Sqlite(SqliteConnection::in_memory()?),
-            path: PathBuf::from(":memory:"),
-            _copy: None,
-        })
+        let file = SqliteConnection::in_memory()?;
+        Ok(Store::new(Database::Sqlite(file), Path::new(":memory:"), None))
     }
 
     pub(crate) fn open_with_timeout(path: &Path, timeout: Duration) -> anyhow::Result<Store> {
         create_parent(path)?;
         SqliteConnection::open(path, timeout)
-            .map(|file| Store {
-                database: Database::Sqlite(file),
-                path: path.to_owned(),
-                _copy: None,
-            })
+            .map(|file| Store::new(Database::Sqlite(file), path, None))
             .with_context(|| format!("cannot open the results file '{}'", path.display()))
     }
 
@@ -316,11 +309,7 @@ impl Store {
         let copy = || {
             let copy = copy_consistently(path)?;
             let file = SqliteConnection::open(&copy.path("results.db"), LOCK_TIMEOUT)?;
-            anyhow::Ok(Store {
-                database: Database::Sqlite(file),
-                path: path.to_owned(),
-                _copy: Some(copy),
-            })
+            anyhow::Ok(Store::new(Database::Sqlite(file), path, Some(copy)))
         };
         copy().with_context(|| format!("cannot read the results file '{}'", path.display()))
     }
@@ -340,8 +329,7 @@ fn can_write(path: &Path) -> bool {
 }
 
 fn open_read_only(path: &Path) -> anyhow::Result<Store> {
-    let store =
-        |file, copy| Store { database: Database::Sqlite(file), path: path.to_owned(), _copy: copy };
+    let store = |file, copy| Store::new(Database::Sqlite(file), path, copy);
     // SQLite can read the database if a writer has left its auxiliary files next to it. If the log
     // contains no pending changes, the database can also be read as immutable
     // (<https://sqlite.org/wal.html#read_only_databases>).

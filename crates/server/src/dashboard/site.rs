@@ -8,12 +8,12 @@
 //! Everything else requires a permission ([`CallerIdentity::ensure_permitted`]). Callers without
 //! permission for a project learn nothing about it, not even whether it exists.
 
-use crate::dashboard::project::{CommandLookups, HostedProject, lock};
+use crate::dashboard::project::{CommandLookups, HostedProject};
 use crate::http::assets::AssetTable;
 use crate::http::blocking::{BlockingPool, ClientLimiter, QUEUE_LENGTH, QueueTimeouts};
 use crate::http::cookie::{LoginKey, LoginStore};
 use crate::http::token::FailureLimiter;
-use crate::http::{ClientInfo, HttpError, ServerStopper};
+use crate::http::{ClientInfo, HttpError, ServerStopper, lock};
 use anyhow::Context;
 use axum::http::StatusCode;
 use speedwell_model::stored::{AuditEntry, StoredToken, TokenScope};

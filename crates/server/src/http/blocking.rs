@@ -7,11 +7,12 @@
 //! all others wait.
 
 use crate::http::http_error::{Error, HttpError};
+use crate::http::lock;
 use axum::http::StatusCode;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::timeout;
@@ -156,7 +157,7 @@ pub fn lower_priority() {
 
 fn run_jobs(jobs: &Mutex<Receiver<PoolJob>>) {
     loop {
-        let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = lock(jobs).recv();
         match next {
             Ok(work) => work(),
             Err(_) => return,
@@ -212,7 +213,7 @@ impl ClientLimiter {
     /// in time.
     pub async fn acquire_permit(&self, client: &str) -> Result<ClientPermit, HttpError> {
         let (permits, place) = {
-            let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut queues = lock(&self.queues);
             let queue = queues.entry(client.to_owned()).or_insert_with(|| ClientQueue {
                 permits: Arc::new(Semaphore::new(self.max_concurrent)),
                 pending: 0,
@@ -240,7 +241,7 @@ impl ClientLimiter {
 
 impl Drop for QueuePlace {
     fn drop(&mut self) {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = lock(&self.queues);
         if let Some(queue) = queues.get_mut(&self.client) {
             queue.pending -= 1;
             if queue.pending == 0 {

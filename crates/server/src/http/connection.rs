@@ -17,6 +17,7 @@
 
 use crate::http::client::{ConnectionInfo, TrustedProxy, address_group};
 use crate::http::listen;
+use crate::http::lock;
 use crate::http::options::{ServerLimits, ServerStopper};
 use crate::http::pipeline::RequestPipeline;
 use axum::http::header::{AUTHORIZATION, CONNECTION, COOKIE};
@@ -33,7 +34,7 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -463,9 +464,4 @@ impl Drop for ConnectionPermit {
             drop(permit);
         }
     }
-}
-
-/// Locks a mutex. Ignores poisoning, because no holder leaves the data half updated.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

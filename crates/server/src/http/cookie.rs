@@ -5,12 +5,13 @@
 //! The data is stored on the server, not in the cookie, so ending a login takes effect immediately.
 
 use crate::http::http_error::Error;
+use crate::http::lock;
 use crate::http::token::{SecretDigest, SecretText};
 use axum::http::HeaderMap;
 use axum::http::header::{COOKIE, HeaderValue};
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time after which a login ends.
@@ -64,7 +65,7 @@ impl<T: Clone> LoginStore<T> {
     /// Fails if the system has no random bytes, or the name is not a valid cookie name.
     pub fn start_login(&self, data: T, secure: bool, now: Instant) -> Result<HeaderValue, Error> {
         let secret = SecretText::random::<32>()?;
-        let mut logins = self.by_digest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logins = lock(&self.by_digest);
         logins.retain(|_, login| login.expires_at > now);
         if logins.len() >= MAX_LOGINS
             && let Some(oldest) = logins.iter().min_by_key(|(_, login)| login.expires_at)
@@ -80,7 +81,7 @@ impl<T: Clone> LoginStore<T> {
     /// Returns the data of the login that the cookie belongs to, unless the login has expired.
     pub fn find_login(&self, headers: &HeaderMap, secure: bool, now: Instant) -> Option<T> {
         let digest = self.cookie_digest(headers, secure)?;
-        let logins = self.by_digest.lock().unwrap_or_else(PoisonError::into_inner);
+        let logins = lock(&self.by_digest);
         let login = logins.get(digest.as_bytes())?;
         (login.expires_at > now).then(|| login.data.clone())
     }
@@ -92,7 +93,7 @@ impl<T: Clone> LoginStore<T> {
     /// Fails if the name is not a valid cookie name.
     pub fn end_login(&self, headers: &HeaderMap, secure: bool) -> Result<HeaderValue, Error> {
         if let Some(digest) = self.cookie_digest(headers, secure) {
-            let mut logins = self.by_digest.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut logins = lock(&self.by_digest);
             logins.remove(digest.as_bytes());
         }
         self.set_cookie("", secure, 0)
@@ -100,7 +101,7 @@ impl<T: Clone> LoginStore<T> {
 
     /// Ends all logins that match the predicate, for example because their token was revoked.
     pub fn end_matching(&self, should_end: impl Fn(&T) -> bool) {
-        let mut logins = self.by_digest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logins = lock(&self.by_digest);
         logins.retain(|_, login| !should_end(&login.data));
     }
 

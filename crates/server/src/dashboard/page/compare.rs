@@ -1,7 +1,9 @@
 //! Builds `/PROJECT/compare`, the page that corresponds to `speedwell compare` for two stored
 //! sessions.
 
-use crate::dashboard::page::session::{bare_reference, check_runs, redirect_to_session};
+use crate::dashboard::page::session::{
+    bare_reference, check_runs, count_runs, redirect_to_session,
+};
 use crate::dashboard::page::{PageContent, PageContext, PageResult, named_options};
 use crate::dashboard::project::ComparisonSource;
 use crate::dashboard::request::encode_path;
@@ -74,7 +76,7 @@ fn comparison_page(context: PageContext<'_>, references: &[String]) -> PageResul
     let options: Vec<(&str, &str)> =
         options.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
     let settings = (lookups.settings)(&options).map_err(bad_request)?;
-    check_size(context, references)?;
+    check_runs(count_runs(lookups, context.store, references)?)?;
     let resolved = (lookups.sources)(context.store, references).map_err(bad_request)?;
     let sources: Vec<LabelledSession<'_>> = resolved
         .iter()
@@ -130,17 +132,6 @@ fn comparison_links(context: PageContext<'_>, references: &[String]) -> Vec<Page
 /// Whether a reference may resolve to another session after the repository changes.
 fn depends_on_git(reference: &str) -> bool {
     reference.contains(':') || reference.starts_with("@base")
-}
-
-/// Rejects comparisons with too many runs, without loading the runs.
-fn check_size(context: PageContext<'_>, references: &[String]) -> Result<(), HttpError> {
-    let mut runs = 0;
-    for reference in references {
-        let number = (context.project.lookups.session)(context.store, bare_reference(reference))
-            .map_err(|error| HttpError::from_error(StatusCode::NOT_FOUND, &error))?;
-        runs += context.store.find_overview(number)?.map_or(0, |session| session.runs);
-    }
-    check_runs(runs)
 }
 
 /// Shows the newest sessions, so that the user can choose two.

@@ -2,6 +2,7 @@
 //! that corresponds to `speedwell report @NUMBER`.
 
 use crate::dashboard::page::{PageContent, PageContext, PageResult, named_options};
+use crate::dashboard::project::CommandLookups;
 use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_analysis::AnalysisFindings;
@@ -10,7 +11,7 @@ use speedwell_model::{SessionState, short_revision};
 use speedwell_report::html::{PageForm, PageLink};
 use speedwell_report::session::{StudyChoice, report_session};
 use speedwell_report::{Document, ReportBlock, add_first_steps};
-use speedwell_store::SessionFilter;
+use speedwell_store::{SessionFilter, Store};
 
 /// Maximum number of runs that a page loads.
 pub const MAX_RUNS: usize = 200_000;
@@ -85,6 +86,21 @@ pub fn redirect_to_session(context: PageContext<'_>, reference: &str) -> PageRes
 pub fn bare_reference(reference: &str) -> &str {
     let without_filter = reference.split("::").next().unwrap_or_default();
     without_filter.split('[').next().unwrap_or_default()
+}
+
+/// Returns the number of runs of the sessions that these references name, without loading the runs.
+pub fn count_runs(
+    lookups: &CommandLookups,
+    store: &Store,
+    references: &[String],
+) -> Result<usize, HttpError> {
+    let mut runs = 0;
+    for reference in references {
+        let number = (lookups.session)(store, bare_reference(reference))
+            .map_err(|error| HttpError::from_error(StatusCode::NOT_FOUND, &error))?;
+        runs += store.find_overview(number)?.map_or(0, |session| session.runs);
+    }
+    Ok(runs)
 }
 
 /// Rejects pages that would load too many runs.

@@ -6,6 +6,7 @@
 //! more than 64 events behind is disconnected, so that it reconnects.
 
 use crate::http::FramePoll;
+use crate::http::lock;
 use crate::http::options::{ServerStopper, StopListener};
 use axum::body::Body;
 use axum::http::HeaderMap;
@@ -15,7 +16,7 @@ use hyper::body::{Bytes, Frame};
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::{Instant, Sleep, sleep};
@@ -248,10 +249,6 @@ impl ViewerQueue {
         self.pending.extend(final_event.cloned());
         self.has_ended = true;
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One viewer of an event stream. Dropping the viewer ends its stream.
