@@ -9,7 +9,6 @@ use crate::http::token::TOKEN_PREFIX;
 use axum::body::Body;
 use axum::http::{Method, StatusCode, Uri};
 use hyper::body::{Body as _, Bytes, Frame, SizeHint};
-use std::fmt;
 use std::io::Write;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -32,12 +31,6 @@ pub struct RequestLog {
 struct LogWriter {
     lines: SyncSender<String>,
     dropped: Arc<AtomicU64>,
-}
-
-impl fmt::Debug for RequestLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Log").field("on", &self.writer.is_some()).field("json", &self.json).finish()
-    }
 }
 
 impl RequestLog {
