@@ -14,10 +14,11 @@ mod tests;
 
 use super::changes::insert_change;
 use super::database::{Database, TransactionPurpose, sql, sql_params};
+use super::lines::read_revision;
 use super::points::{PROJECT, upsert_revision, upsert_series};
 use super::read::{parse_direction, parse_state};
 use super::session_writer::{RUN_BATCH_SIZE, SessionWriter, find_number_by_id};
-use super::uploads::{SessionDigest, UploadSender, insert_upload};
+use super::uploads::{SessionDigest, UploadReceipt, insert_upload};
 use super::{SessionByCases, Store};
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -281,20 +282,14 @@ impl Store {
     fn write_branch_lines(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         for branch in self.list_lines()? {
             let sql = sql!(
-                "SELECT id, tree, parents, committed_unix_ms, subject FROM branch_revision
+                "SELECT id, tree, committed_unix_ms, subject, parents FROM branch_revision
                  JOIN revision ON number = revision
                  WHERE branch_revision.project = $1 AND branch = $2 ORDER BY position"
             );
             let revisions = self.query_rows(sql, sql_params![PROJECT, &branch], |row| {
                 let parents =
-                    row.text_or_null(2)?.and_then(|parents| serde_json::from_str(parents).ok());
-                Ok(Revision {
-                    id: row.get(0)?,
-                    tree: row.get(1)?,
-                    parents: parents.unwrap_or_default(),
-                    committed_unix_ms: row.get(3)?,
-                    subject: row.get(4)?,
-                })
+                    row.text_or_null(4)?.and_then(|parents| serde_json::from_str(parents).ok());
+                Ok(Revision { parents: parents.unwrap_or_default(), ..read_revision(row)? })
             })?;
             write_line(out, &BackupLine::Branch { branch, revisions })?;
         }
@@ -583,10 +578,14 @@ fn restore_metadata(
     stored: &SessionMetadata,
 ) -> anyhow::Result<()> {
     if let Some(upload) = &stored.upload {
-        let digest = SessionDigest::parse(&upload.sha256).context("the digest is invalid")?;
-        let size = (upload.lines, upload.bytes);
-        let sender = UploadSender { token: upload.token.as_deref(), at_unix_ms: upload.at_unix_ms };
-        insert_upload(file, (&session.id, number), digest, size, &sender)?;
+        let receipt = UploadReceipt {
+            digest: SessionDigest::parse(&upload.sha256).context("the digest is invalid")?,
+            lines: upload.lines,
+            bytes: upload.bytes,
+            token: upload.token.as_deref(),
+            at_unix_ms: upload.at_unix_ms,
+        };
+        insert_upload(file, (&session.id, number), &receipt)?;
     }
     for (case, metric, builds, sd) in &stored.layout_spread {
         let sql = sql!(

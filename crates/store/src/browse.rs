@@ -6,9 +6,10 @@
 
 use super::Store;
 use super::database::{Error, SqlParam, SqlRow, SqlStatement, sql, sql_params};
+use super::read::read_calibration;
 use super::selection::is_commit_prefix;
+use speedwell_model::Machine;
 use speedwell_model::stored::{StoredBenchmark, StoredCalibration, StoredCase, StoredMachine};
-use speedwell_model::{Machine, NoiseCalibration};
 use std::path::Path;
 use std::time::Duration;
 
@@ -218,14 +219,7 @@ impl Store {
             Ok(StoredCalibration {
                 host: row.get(0)?,
                 cpu: row.get(1)?,
-                found: NoiseCalibration {
-                    session: row.get(2)?,
-                    started_unix_ms: row.get(3)?,
-                    comparisons: row.get(4)?,
-                    false_alarms: row.get(5)?,
-                    expected_low: row.get(6)?,
-                    expected_high: row.get(7)?,
-                },
+                found: read_calibration(row, 2)?,
             })
         })
     }

@@ -48,7 +48,7 @@ pub use points::{LineFailures, SharedFacts, StoredPoint, StoredSeries, credible_
 pub use projects::{StoredProject, project_name_problem};
 pub use recorder::SessionRecorder;
 pub use selection::SessionFilter;
-pub use uploads::{MAX_DELAY_MS, SessionDigest, UploadSelection, UploadSender, UploadStatus};
+pub use uploads::{MAX_DELAY_MS, SessionDigest, UploadReceipt, UploadSelection, UploadStatus};
 
 /// A results file or a results database: it contains the sessions of a project or, outside of
 /// projects, of a user.
@@ -281,7 +281,7 @@ impl Store {
     /// # Errors
     /// Fails like [`Store::open`], or if the file cannot be read.
     pub fn open_to_read(path: &Path) -> anyhow::Result<Store> {
-        if Store::server_address(path).is_some() || is_writable(path) {
+        if is_writable(path) {
             return Store::open(path);
         }
         open_read_only(path)
@@ -294,7 +294,7 @@ impl Store {
     /// # Errors
     /// Fails like [`Store::open_to_read`].
     pub fn open_to_derive(path: &Path) -> anyhow::Result<Store> {
-        if Store::server_address(path).is_some() || is_writable(path) {
+        if is_writable(path) {
             return Store::open(path);
         }
         Store::open_copy_to_derive(path)
@@ -316,7 +316,7 @@ impl Store {
 }
 
 /// Returns whether this process may write the file and its folder. Returns true if there is no such
-/// file.
+/// file, as for the address of a server.
 fn is_writable(path: &Path) -> bool {
     let folder =
         path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

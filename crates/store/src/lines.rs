@@ -2,7 +2,7 @@
 //! It determines the order of the points of every series on the branch.
 
 use super::Store;
-use super::database::{SqlRow, sql, sql_params};
+use super::database::{Error, SqlRow, sql, sql_params};
 use super::points::{PROJECT, upsert_revision};
 use super::read::parse_json;
 use speedwell_model::{Revision, RevisionMarker};
@@ -177,15 +177,7 @@ impl Store {
                    GROUP BY revision) AS measured
              ON measured.revision = number ORDER BY first, number"
         );
-        self.query_rows(sql, sql_params![branch], |row| {
-            Ok(Revision {
-                id: row.get(0)?,
-                tree: row.get(1)?,
-                parents: Vec::new(),
-                committed_unix_ms: row.get(2)?,
-                subject: row.get(3)?,
-            })
-        })
+        self.query_rows(sql, sql_params![branch], read_revision)
     }
 
     /// Returns the names of all known lines.
@@ -214,7 +206,7 @@ impl Store {
         // The join starts from the revisions with the same tree. If it started from the line, each
         // revision that is not on the line would cost a scan of the whole line.
         let sql = sql!(
-            "SELECT id, tree, parents, committed_unix_ms, subject, coalesce(
+            "SELECT id, tree, committed_unix_ms, subject, parents, coalesce(
                  (SELECT position FROM branch_revision WHERE branch_revision.revision = known.number
                   AND branch_revision.project = known.project AND branch = $1),
                  (SELECT min(position) FROM revision AS other CROSS JOIN branch_revision
@@ -225,18 +217,8 @@ impl Store {
              FROM revision AS known WHERE number IN {{numbers:3}} ORDER BY number"
         );
         let read = |row: SqlRow<'_>| {
-            let parents: Option<String> = row.get(2)?;
-            let placed = PlacedRevision {
-                revision: Revision {
-                    id: row.get(0)?,
-                    tree: row.get(1)?,
-                    parents: Vec::new(),
-                    committed_unix_ms: row.get(3)?,
-                    subject: row.get(4)?,
-                },
-                position: row.get(5)?,
-            };
-            Ok((row.get(6)?, placed, parents))
+            let placed = PlacedRevision { revision: read_revision(row)?, position: row.get(5)? };
+            Ok((row.get(6)?, placed, row.get(4)?))
         };
         let numbers = serde_json::to_string(numbers)?;
         let found: Vec<(i64, PlacedRevision, Option<String>)> =
@@ -249,6 +231,17 @@ impl Store {
             })
             .collect()
     }
+}
+
+/// Reads a revision without its parents from the columns id, tree, committed_unix_ms and subject.
+pub(super) fn read_revision(row: SqlRow<'_>) -> Result<Revision, Error> {
+    Ok(Revision {
+        id: row.get(0)?,
+        tree: row.get(1)?,
+        parents: Vec::new(),
+        committed_unix_ms: row.get(2)?,
+        subject: row.get(3)?,
+    })
 }
 
 #[cfg(test)]

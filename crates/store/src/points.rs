@@ -113,13 +113,7 @@ impl Store {
                 sql_params![session, machine, &serde_json::to_string(&points.environment_facts)?],
             )?;
             file.execute(sql!("DELETE FROM point WHERE session = $1"), sql_params![session])?;
-            let locations = locate_points(file, &points.points)?;
-            let rows: Vec<[SqlParam<'_>; 14]> = points
-                .points
-                .iter()
-                .zip(&locations)
-                .map(|(found, location)| point_row((session, started, machine), found, location))
-                .collect();
+            let rows = point_rows(file, (session, started, machine), &points.points)?;
             file.insert(
                 sql!(
                     "INSERT INTO point (series, at_unix_ms, session, seq, revision, machine,
@@ -420,24 +414,21 @@ fn build_command(variants: &str) -> anyhow::Result<String> {
     Ok(command.unwrap_or_default().to_owned())
 }
 
-struct PointLocation {
-    series: i64,
-    revision: Option<i64>,
-    /// Index of the point among the points of its session in the same series. A session that
-    /// measured several revisions has several points in a series.
-    index: i64,
-}
-
-/// Inserts the series and revisions of points, and returns their numbers. A revision that occurs
-/// repeatedly is inserted once.
-fn locate_points(file: &Database, points: &[SessionPoint]) -> anyhow::Result<Vec<PointLocation>> {
+/// Inserts the series and revisions of points, and returns the rows of the points, given the number,
+/// start and machine of their session. A revision that occurs repeatedly is inserted once.
+fn point_rows<'p>(
+    file: &Database,
+    (session, started_unix_ms, machine): (i64, i64, i64),
+    points: &'p [SessionPoint],
+) -> anyhow::Result<Vec<[SqlParam<'p>; 14]>> {
+    // A session that measured several revisions has several points in a series.
     let mut next_indices: HashMap<i64, i64> = HashMap::new();
     let mut revisions: HashMap<&str, (&Revision, i64)> = HashMap::new();
-    let mut locations = Vec::with_capacity(points.len());
-    for found in points {
-        let series = upsert_series(file, &found.series, found.metric_index)?;
+    let mut rows = Vec::with_capacity(points.len());
+    for SessionPoint { series, metric_index, revision, point } in points {
+        let series = upsert_series(file, series, *metric_index)?;
         let mut revision_number = None;
-        if let Some(revision) = &found.revision {
+        if let Some(revision) = revision {
             let existing = revisions.get(&*revision.id);
             let number = match existing.filter(|(existing, _)| *existing == revision) {
                 Some((_, number)) => *number,
@@ -447,34 +438,24 @@ fn locate_points(file: &Database, points: &[SessionPoint]) -> anyhow::Result<Vec
             revision_number = Some(number);
         }
         let index = *(next_indices.entry(series)).and_modify(|index| *index += 1).or_insert(0);
-        locations.push(PointLocation { series, revision: revision_number, index });
+        rows.push(*sql_params![
+            series,
+            started_unix_ms,
+            session,
+            index,
+            revision_number,
+            machine,
+            point.value,
+            point.interval.map(|bounds| bounds.0),
+            point.interval.map(|bounds| bounds.1),
+            point.runs,
+            point.spread,
+            point.kind.name(),
+            point.is_dirty,
+            &point.benchmark_digest,
+        ]);
     }
-    Ok(locations)
-}
-
-/// Returns the row of a point, given the number, start and machine of its session.
-fn point_row<'p>(
-    (session, started_unix_ms, machine): (i64, i64, i64),
-    found: &'p SessionPoint,
-    location: &PointLocation,
-) -> [SqlParam<'p>; 14] {
-    let point = &found.point;
-    *sql_params![
-        location.series,
-        started_unix_ms,
-        session,
-        location.index,
-        location.revision,
-        machine,
-        point.value,
-        point.interval.map(|bounds| bounds.0),
-        point.interval.map(|bounds| bounds.1),
-        point.runs,
-        point.spread,
-        point.kind.name(),
-        point.is_dirty,
-        &point.benchmark_digest,
-    ]
+    Ok(rows)
 }
 
 /// Returns the number of a machine, inserting the machine if needed. Tries an update first, because

@@ -243,18 +243,22 @@ impl Store {
 /// Returns the calibration that the session measured; `None` if it is not a calibration session.
 fn load_calibration(file: &Database, session: i64) -> Result<Option<NoiseCalibration>, Error> {
     let sql = sql!(
-        "SELECT started_unix_ms, comparisons, false_alarms, expected_low, expected_high
+        "SELECT session, started_unix_ms, comparisons, false_alarms, expected_low, expected_high
          FROM calibration WHERE session = $1"
     );
-    file.query_first(sql, sql_params![session], |row| {
-        Ok(NoiseCalibration {
-            session,
-            started_unix_ms: row.get(0)?,
-            comparisons: row.get(1)?,
-            false_alarms: row.get(2)?,
-            expected_low: row.get(3)?,
-            expected_high: row.get(4)?,
-        })
+    file.query_first(sql, sql_params![session], |row| read_calibration(row, 0))
+}
+
+/// Reads a calibration from the columns session, started_unix_ms, comparisons, false_alarms,
+/// expected_low and expected_high, starting at `column`.
+pub(super) fn read_calibration(row: SqlRow<'_>, column: usize) -> Result<NoiseCalibration, Error> {
+    Ok(NoiseCalibration {
+        session: row.get(column)?,
+        started_unix_ms: row.get(column + 1)?,
+        comparisons: row.get(column + 2)?,
+        false_alarms: row.get(column + 3)?,
+        expected_low: row.get(column + 4)?,
+        expected_high: row.get(column + 5)?,
     })
 }
 

@@ -357,8 +357,7 @@ impl SessionWriter {
         runs: &[&Run],
         is_done: bool,
     ) -> anyhow::Result<()> {
-        let jsons: Vec<RunJson> =
-            runs.iter().map(|run| RunJson::from_run(run)).collect::<anyhow::Result<_>>()?;
+        let jsons = runs.iter().map(|run| run_json(run)).collect::<anyhow::Result<Vec<_>>>()?;
         let mut rows = Vec::with_capacity(runs.len());
         for (row_index, (run, json)) in (self.runs..).zip(runs.iter().zip(&jsons)) {
             let case = self.case_number(file, &run.case)?;
@@ -394,7 +393,7 @@ impl SessionWriter {
         row_index: i64,
         case: i64,
         run: &'a Run,
-        json: &'a RunJson,
+        [notes, kernel_stats]: &'a [Option<String>; 2],
         is_done: bool,
     ) -> [SqlParam<'a>; 22] {
         let usage = run.usage.as_ref();
@@ -413,14 +412,14 @@ impl SessionWriter {
             count(|usage| Some(usage.system_ns)),
             count(|usage| Some(usage.max_rss_bytes)),
             count(|usage| Some(usage.involuntary_switches)),
-            &json.notes,
+            notes,
             is_done,
             run.build,
             count(|usage| usage.voluntary_switches),
             count(|usage| usage.minor_faults),
             count(|usage| usage.major_faults),
             count(|usage| usage.migrations),
-            &json.kernel_stats,
+            kernel_stats,
             &run.rejected_by,
             run.machine,
         ]
@@ -580,21 +579,11 @@ pub(super) fn insert_calibration(
     Ok(())
 }
 
-struct RunJson {
-    notes: Option<String>,
-    kernel_stats: Option<String>,
-}
-
-impl RunJson {
-    fn from_run(run: &Run) -> anyhow::Result<RunJson> {
-        let kernel_stats = run.kernel_stats.as_ref();
-        Ok(RunJson {
-            notes: (!run.notes.is_empty()).then(|| to_json("notes", &run.notes)).transpose()?,
-            kernel_stats: kernel_stats
-                .map(|stats| to_json("kernel counters", stats))
-                .transpose()?,
-        })
-    }
+/// Returns the JSON of a run's notes and of its kernel counters.
+fn run_json(run: &Run) -> anyhow::Result<[Option<String>; 2]> {
+    let notes = (!run.notes.is_empty()).then(|| to_json("notes", &run.notes));
+    let kernel_stats = run.kernel_stats.as_ref().map(|stats| to_json("kernel counters", stats));
+    Ok([notes.transpose()?, kernel_stats.transpose()?])
 }
 
 /// Serializes `value` as JSON, ensuring that it can be read back.

@@ -4,6 +4,7 @@
 
 use crate::Store;
 use crate::database::{Error, SqlRow, sql, sql_params};
+use crate::read::read_calibration;
 use crate::session_writer::{SessionWriter, find_number_by_id, insert_calibration, insert_whole};
 use anyhow::ensure;
 use speedwell_machine::process::ProcessIdentity;
@@ -151,16 +152,8 @@ impl Store {
              FROM calibration WHERE host = $1 AND cpu IS NOT DISTINCT FROM $2
              AND cpus IS NOT DISTINCT FROM $3 ORDER BY session DESC LIMIT 1"
         );
-        self.query_first(sql, sql_params![&machine.host, &machine.cpu, machine.cpus], |row| {
-            Ok(NoiseCalibration {
-                session: row.get(0)?,
-                started_unix_ms: row.get(1)?,
-                comparisons: row.get(2)?,
-                false_alarms: row.get(3)?,
-                expected_low: row.get(4)?,
-                expected_high: row.get(5)?,
-            })
-        })
+        let params = sql_params![&machine.host, &machine.cpu, machine.cpus];
+        self.query_first(sql, params, |row| read_calibration(row, 0))
     }
 
     /// Stores how much builds of the same source differed in a session, for one case and metric.

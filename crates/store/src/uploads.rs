@@ -106,10 +106,11 @@ impl Store {
         self.transact(|file| {
             // A time too far in the future was computed before the clock was set back. It is
             // ignored.
-            let found: Option<(i64, String)> = file.query_first(
+            let found = file.query_first(
                 sql!(
-                    "SELECT outbox.session, url FROM outbox
-                     JOIN session ON session.number = outbox.session
+                    "SELECT outbox.session, session.id, session.state, url, outbox.state, attempts,
+                            next_unix_ms, reason, sent_unix_ms
+                     FROM outbox JOIN session ON session.number = outbox.session
                      WHERE outbox.state = 'waiting'
                      AND (next_unix_ms <= $1 OR next_unix_ms > $2)
                      AND (claimed_until_unix_ms <= $1 OR claimed_until_unix_ms > $3)
@@ -126,27 +127,18 @@ impl Store {
                     &numbers,
                     selection.url
                 ],
-                |row| Ok((row.get(0)?, row.get(1)?)),
-            )?;
-            let Some((session, url)) = found else {
-                return Ok(None);
-            };
-            file.execute(
-                sql!(
-                    "UPDATE outbox SET claimed_until_unix_ms = $1 WHERE session = $2 AND url = $3"
-                ),
-                sql_params![selection.now_unix_ms + CLAIM_MS, session, &url],
-            )?;
-            Ok(file.query_first(
-                sql!(
-                    "SELECT outbox.session, session.id, session.state, url, outbox.state, attempts,
-                            next_unix_ms, reason, sent_unix_ms
-                     FROM outbox JOIN session ON session.number = outbox.session
-                     WHERE outbox.session = $1 AND url = $2"
-                ),
-                sql_params![session, &url],
                 read_entry,
-            )?)
+            )?;
+            if let Some(OutboxEntry { session, url, .. }) = &found {
+                file.execute(
+                    sql!(
+                        "UPDATE outbox SET claimed_until_unix_ms = $1
+                         WHERE session = $2 AND url = $3"
+                    ),
+                    sql_params![selection.now_unix_ms + CLAIM_MS, *session, url],
+                )?;
+            }
+            Ok(found)
         })
     }
 
@@ -240,12 +232,18 @@ impl fmt::Display for SessionDigest {
     }
 }
 
-/// Sender of an upload, and the time of the request.
+/// What is stored about an upload besides its session.
 #[derive(Debug, Clone, Copy)]
-pub struct UploadSender<'a> {
+pub struct UploadReceipt<'a> {
+    /// Digest of all lines.
+    pub digest: SessionDigest,
+    /// Number of lines.
+    pub lines: i64,
+    /// Total size of the lines.
+    pub bytes: i64,
     /// Id of the token that the sender used.
     pub token: Option<&'a str>,
-    /// Current time in milliseconds since the Unix epoch.
+    /// Time of the request in milliseconds since the Unix epoch.
     pub at_unix_ms: i64,
 }
 
@@ -295,40 +293,32 @@ impl Store {
 
     /// Inserts a session after all its lines have arrived and have been parsed. If the store
     /// already has a session with the same id, only compares their digests; if the session was
-    /// deleted earlier, stores nothing. `lines` and `bytes` are the number and the total size of
-    /// the lines.
+    /// deleted earlier, stores nothing.
     ///
     /// # Errors
     /// Fails on database errors.
     pub fn accept_session(
         &mut self,
         session: &Session,
-        digest: SessionDigest,
-        (lines, bytes): (u64, u64),
-        sender: &UploadSender<'_>,
+        receipt: &UploadReceipt<'_>,
     ) -> anyhow::Result<UploadStatus> {
         if let Some(number) = self.find_by_id(&session.id)? {
             // A complete session never changes, so it is safe to read it before the transaction.
-            return self.compare_with_stored(number, digest);
+            return self.compare_with_stored(number, receipt.digest);
         }
         let outcome = self.transact(|file| {
             if let Some(status) = find_status(file, &session.id)? {
                 return Ok(status);
             }
             let number = insert_whole(file, session)?;
-            let size = (lines.cast_signed(), bytes.cast_signed());
-            insert_upload(file, (&session.id, number), digest, size, sender)?;
-            comment_jobs::queue_comment(
-                file,
-                session.origin.as_ref(),
-                Some(number),
-                sender.at_unix_ms,
-            )?;
+            insert_upload(file, (&session.id, number), receipt)?;
+            let origin = session.origin.as_ref();
+            comment_jobs::queue_comment(file, origin, Some(number), receipt.at_unix_ms)?;
             Ok(UploadStatus::Stored(number))
         })?;
         match outcome {
             // Another sender has stored the session since the check above.
-            UploadStatus::Known(number) => self.compare_with_stored(number, digest),
+            UploadStatus::Known(number) => self.compare_with_stored(number, receipt.digest),
             other => Ok(other),
         }
     }
@@ -347,20 +337,18 @@ impl Store {
     }
 }
 
-/// Stores who uploaded a session, and the number and the total size of its lines.
+/// Stores the receipt of a session.
 pub(super) fn insert_upload(
     file: &Database,
     (id, number): (&str, i64),
-    digest: SessionDigest,
-    (lines, bytes): (i64, i64),
-    sender: &UploadSender<'_>,
+    receipt: &UploadReceipt<'_>,
 ) -> Result<(), Error> {
+    let UploadReceipt { digest, lines, bytes, token, at_unix_ms } = *receipt;
     let sql = sql!(
         "INSERT INTO upload (id, session, lines, bytes, digest, token, begun_unix_ms, at_unix_ms)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $7)"
     );
     let digest = digest.0.to_vec();
-    let (token, at_unix_ms) = (sender.token, sender.at_unix_ms);
     file.execute(sql, sql_params![id, number, lines, bytes, &digest, token, at_unix_ms])?;
     Ok(())
 }

@@ -20,7 +20,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use speedwell_model::Session;
 use speedwell_model::stored::StoredToken;
 use speedwell_report::ReportFormat;
-use speedwell_store::{Store, UploadSender};
+use speedwell_store::Store;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _, Seek as _};
@@ -123,11 +123,6 @@ impl RequestContext {
     /// Adds an entry to the audit log for an action on the project.
     pub fn record_action(&self, action: &str, subject: &str, result: &str) {
         self.site.record_action(&self.caller, self.project.as_deref(), action, subject, result);
-    }
-
-    /// Returns the id of the caller's token, and the current time.
-    pub fn upload_sender(&self) -> UploadSender<'_> {
-        UploadSender { token: self.caller.token.as_deref(), at_unix_ms: unix_ms() }
     }
 
     /// Rejects a session if the token may not push sessions of its branch or machine.

@@ -203,10 +203,8 @@ fn find_parent_branch<'a>(
     if !update_line(store, git, &name, &parent_tip, &mut Vec::new())? {
         return Ok(None);
     }
-    let positions = [line, &name].map(|line| store.line_position(line, &fork));
-    let [Some(position_on_line), Some(position_on_parent)] =
-        [positions[0].as_ref(), positions[1].as_ref()].map(|position| *position.ok()?)
-    else {
+    let positions = (store.line_position(line, &fork)?, store.line_position(&name, &fork)?);
+    let (Some(position_on_line), Some(position_on_parent)) = positions else {
         return Ok(None);
     };
     Ok(Some(ParentBranch {
