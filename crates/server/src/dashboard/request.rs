@@ -20,7 +20,6 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use speedwell_model::Session;
 use speedwell_model::stored::StoredToken;
 use speedwell_report::ReportFormat;
-use speedwell_store::Store;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _, Seek as _};
@@ -147,17 +146,6 @@ impl RequestContext {
             }
         }
         Ok(())
-    }
-
-    /// Runs `work` with the write connection to the project's store.
-    ///
-    /// # Errors
-    /// Fails if the project does not exist, if its store cannot be opened, or if `work` fails.
-    pub fn with_writer<T>(
-        &self,
-        work: impl FnOnce(&mut Store) -> Result<T, HttpError>,
-    ) -> Result<T, HttpError> {
-        self.find_project()?.with_writer(work)
     }
 }
 

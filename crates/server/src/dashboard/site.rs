@@ -50,8 +50,6 @@ pub struct SiteState {
     /// The project of the store given at startup.
     pub first: Arc<HostedProject>,
     other_projects: Mutex<HashMap<String, Arc<HostedProject>>>,
-    /// Callbacks into the program that embeds this site.
-    pub lookups: CommandLookups,
     /// Styles and scripts.
     pub(super) assets: AssetTable,
     /// Addresses of styles and scripts.
@@ -60,7 +58,6 @@ pub struct SiteState {
     pub access: SiteAccess,
     /// Write connection to the store given at startup, for tokens and the audit log.
     writer: Mutex<Option<Store>>,
-    stopper: ServerStopper,
     /// Thread pool for pages.
     pub(super) pages: BlockingPool,
     /// Thread pool for API requests.
@@ -106,12 +103,10 @@ impl SiteState {
         Ok(SiteState {
             first: Arc::new(first),
             other_projects: Mutex::default(),
-            lookups,
             assets,
             asset_paths,
             access: SiteAccess::new(rules)?,
             writer: Mutex::default(),
-            stopper: stopper.clone(),
             pages: BlockingPool::new("pages", PAGE_THREADS, QUEUE_LENGTH)?,
             api: BlockingPool::new("api", API_THREADS, QUEUE_LENGTH)?,
             heavy: BlockingPool::new("comparisons", HEAVY_THREADS, QUEUE_LENGTH)?,
@@ -199,7 +194,8 @@ impl SiteState {
         let path = self.first.with_reader(|store| Ok(store.project_path(project)?))?;
         let mut other_projects = lock(&self.other_projects);
         let project_entry = other_projects.entry(project.name.clone()).or_insert_with(|| {
-            let project = HostedProject::new(&project.name, &path, self.lookups, &self.stopper);
+            let project =
+                HostedProject::new(&project.name, &path, self.first.lookups, &self.first.stopper);
             Arc::new(project)
         });
         Ok(project_entry.clone())

@@ -39,15 +39,9 @@ const MAX_LOGINS: usize = 10_000;
 #[derive(Debug)]
 pub struct LoginStore<T> {
     name: String,
-    /// Keyed by the digest of a login's secret. The timing of a lookup thus reveals nothing about
+    /// The data and the end of each login, by the digest of its secret. The timing of a lookup thus reveals nothing about
     /// other secrets.
-    by_digest: Mutex<HashMap<[u8; 32], LoginEntry<T>>>,
-}
-
-#[derive(Debug)]
-struct LoginEntry<T> {
-    data: T,
-    expires_at: Instant,
+    by_digest: Mutex<HashMap<[u8; 32], (T, Instant)>>,
 }
 
 impl<T: Clone> LoginStore<T> {
@@ -66,15 +60,14 @@ impl<T: Clone> LoginStore<T> {
     pub fn start_login(&self, data: T, secure: bool, now: Instant) -> Result<HeaderValue, Error> {
         let secret = SecretText::random::<32>()?;
         let mut logins = lock(&self.by_digest);
-        logins.retain(|_, login| login.expires_at > now);
+        logins.retain(|_, (_, expires_at)| *expires_at > now);
         if logins.len() >= MAX_LOGINS
-            && let Some(oldest) = logins.iter().min_by_key(|(_, login)| login.expires_at)
+            && let Some(oldest) = logins.iter().min_by_key(|(_, (_, expires_at))| *expires_at)
         {
             let oldest = *oldest.0;
             logins.remove(&oldest);
         }
-        let login = LoginEntry { data, expires_at: now + LOGIN_LIFETIME };
-        logins.insert(*secret.digest().as_bytes(), login);
+        logins.insert(*secret.digest().as_bytes(), (data, now + LOGIN_LIFETIME));
         self.set_cookie(secret.expose(), secure, LOGIN_LIFETIME.as_secs())
     }
 
@@ -82,8 +75,8 @@ impl<T: Clone> LoginStore<T> {
     pub fn find_login(&self, headers: &HeaderMap, secure: bool, now: Instant) -> Option<T> {
         let digest = self.cookie_digest(headers, secure)?;
         let logins = lock(&self.by_digest);
-        let login = logins.get(digest.as_bytes())?;
-        (login.expires_at > now).then(|| login.data.clone())
+        let (data, expires_at) = logins.get(digest.as_bytes())?;
+        (*expires_at > now).then(|| data.clone())
     }
 
     /// Ends the login that the cookie belongs to. Returns the `Set-Cookie` value that removes the

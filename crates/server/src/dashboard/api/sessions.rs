@@ -60,7 +60,7 @@ fn announce_session(context: &RequestContext, part: &[u8]) -> Result<(), HttpErr
     let session = json_lines::read_header(text).map_err(unreadable_session)?;
     check_session(&session, id)?;
     context.ensure_push_permitted(&session)?;
-    context.with_writer(|store| match (store.upload_status(id)?, &session.origin) {
+    context.find_project()?.with_writer(|store| match (store.upload_status(id)?, &session.origin) {
         (Some(UploadStatus::Deleted), _) => Err(deleted_session(id)),
         (None, Some(origin)) => {
             store.queue_pending_comment(origin, unix_ms())?;
@@ -80,13 +80,13 @@ pub fn put_session(context: &RequestContext) -> SessionResult {
             .with_hint("use ?sha256=DIGEST, the SHA-256 of all lines")
     })?;
     let upload = parse_upload(context, id, digest)?;
-    context.with_writer(|store| store_upload(context, store, id, &upload))
+    context.find_project()?.with_writer(|store| store_upload(context, store, id, &upload))
 }
 
 /// Returns a session with all its lines.
 pub fn get_session(context: &RequestContext) -> SessionResult {
     let id = context.session_id()?;
-    let lines = context.with_writer(|store| {
+    let lines = context.find_project()?.with_writer(|store| {
         let number = store.find_by_id(id)?.ok_or_else(|| session_not_found(id))?;
         let mut lines = Vec::new();
         store.write_lines(number, &mut lines)?;
@@ -97,7 +97,7 @@ pub fn get_session(context: &RequestContext) -> SessionResult {
 
 pub fn delete_session(context: &RequestContext) -> SessionResult {
     let id = context.session_id()?;
-    context.with_writer(|store| {
+    context.find_project()?.with_writer(|store| {
         let number = store.find_by_id(id)?.ok_or_else(|| session_not_found(id))?;
         store.delete_session(number, &context.caller.name, "asked for", unix_ms())?;
         context.record_action("delete", id, "done");
@@ -114,7 +114,7 @@ pub fn add_tag(context: &RequestContext) -> SessionResult {
     let Some(tag) = body["tag"].as_str().filter(|tag| tag.len() <= MAX_NAME_BYTES) else {
         return Err(HttpError::bad_request("invalid body: expected {\"tag\": NAME}"));
     };
-    context.with_writer(|store| {
+    context.find_project()?.with_writer(|store| {
         let number = store.find_by_id(id)?.ok_or_else(|| session_not_found(id))?;
         let session = store.load_session_without_runs(number)?;
         context.ensure_push_permitted(&session)?;
