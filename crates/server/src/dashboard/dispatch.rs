@@ -13,7 +13,7 @@ use crate::dashboard::project::HostedProject;
 use crate::dashboard::request::{
     PageAddress, PageFormat, PageQuery, RequestContext, identify_caller,
 };
-use crate::dashboard::routes::{self, BodyKind, FoundPage, Route, RouteHandler};
+use crate::dashboard::routes::{self, FoundPage, Route, RouteHandler, SESSION_TYPE};
 use crate::dashboard::site::{CallerIdentity, HEAVY_TIMEOUTS, RequiredPermission, SiteState};
 use crate::http::assets::with_etag;
 use crate::http::blocking::BlockingPool;
@@ -93,7 +93,7 @@ async fn answer_api(mut context: RequestContext, body: Body) -> Result<Response<
     let pool = context.site.api.clone();
     // Reject unauthorized callers before reading the body.
     let mut context = authorize_caller(context, &pool, route.permission).await?;
-    if route.body_kind == BodyKind::Lines {
+    if route.body_type == Some(SESSION_TYPE) {
         context = receive_session(context, body, &pool).await?;
     } else {
         context.body = to_bytes(body, MAX_FORM_BYTES).await.map_err(|_| unreadable_body())?;
