@@ -5,7 +5,7 @@
 //! the tables of runs and samples. Start at [`Store::open_to_view`].
 
 use super::Store;
-use super::database::{Error, SqlParam, SqlRow, SqlStatement, sql, sql_params};
+use super::database::{Error, SqlRow, SqlStatement, sql, sql_params};
 use super::read::read_calibration;
 use super::selection::is_commit_prefix;
 use speedwell_model::Machine;
@@ -99,54 +99,44 @@ impl Store {
         let session: Option<(Option<String>, Option<i64>)> =
             self.query_first(sql, sql_params![number], read)?;
         let (branch, machine) = session.unwrap_or_default();
-        let [before, after] = match (&branch, machine) {
-            (Some(_), _) => [
-                sql!(
-                    "SELECT number FROM (
-                         SELECT session AS number FROM origin WHERE branch = $1 AND session < $2
-                         ORDER BY session DESC LIMIT 1000) AS near
-                     WHERE (SELECT machine FROM session_machine WHERE session = number)
-                         IS NOT DISTINCT FROM CAST($3 AS BIGINT)
-                     ORDER BY number DESC LIMIT 1"
-                ),
-                sql!(
-                    "SELECT number FROM (
-                         SELECT session AS number FROM origin WHERE branch = $1 AND session > $2
-                         ORDER BY session LIMIT 1000) AS near
-                     WHERE (SELECT machine FROM session_machine WHERE session = number)
-                         IS NOT DISTINCT FROM CAST($3 AS BIGINT)
-                     ORDER BY number LIMIT 1"
-                ),
-            ],
-            (None, _) => [
-                sql!(
-                    "SELECT number FROM (
-                         SELECT number FROM session WHERE number < $1
-                         ORDER BY number DESC LIMIT 1000) AS near
-                     WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
-                     AND (SELECT machine FROM session_machine WHERE session = number)
-                         IS NOT DISTINCT FROM CAST($2 AS BIGINT)
-                     ORDER BY number DESC LIMIT 1"
-                ),
-                sql!(
-                    "SELECT number FROM (
-                         SELECT number FROM session WHERE number > $1
-                         ORDER BY number LIMIT 1000) AS near
-                     WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
-                     AND (SELECT machine FROM session_machine WHERE session = number)
-                         IS NOT DISTINCT FROM CAST($2 AS BIGINT)
-                     ORDER BY number LIMIT 1"
-                ),
-            ],
+        let read = |row: SqlRow<'_>| Ok([row.get(0)?, row.get(1)?]);
+        let neighbors = match &branch {
+            Some(branch) => {
+                let sql = sql!(
+                    "SELECT (SELECT max(number) FROM (
+                                 SELECT session AS number FROM origin
+                                 WHERE branch = $1 AND session < $2
+                                 ORDER BY session DESC LIMIT 1000) AS near
+                             WHERE (SELECT machine FROM session_machine WHERE session = number)
+                                 IS NOT DISTINCT FROM CAST($3 AS BIGINT)),
+                            (SELECT min(number) FROM (
+                                 SELECT session AS number FROM origin
+                                 WHERE branch = $1 AND session > $2
+                                 ORDER BY session LIMIT 1000) AS near
+                             WHERE (SELECT machine FROM session_machine WHERE session = number)
+                                 IS NOT DISTINCT FROM CAST($3 AS BIGINT))"
+                );
+                self.query_first(sql, sql_params![branch, number, machine], read)?
+            }
+            None => {
+                let sql = sql!(
+                    "SELECT (SELECT max(number) FROM (
+                                 SELECT number FROM session WHERE number < $1
+                                 ORDER BY number DESC LIMIT 1000) AS near
+                             WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
+                             AND (SELECT machine FROM session_machine WHERE session = number)
+                                 IS NOT DISTINCT FROM CAST($2 AS BIGINT)),
+                            (SELECT min(number) FROM (
+                                 SELECT number FROM session WHERE number > $1
+                                 ORDER BY number LIMIT 1000) AS near
+                             WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
+                             AND (SELECT machine FROM session_machine WHERE session = number)
+                                 IS NOT DISTINCT FROM CAST($2 AS BIGINT))"
+                );
+                self.query_first(sql, sql_params![number, machine], read)?
+            }
         };
-        let params: &[SqlParam<'_>] = match &branch {
-            Some(branch) => sql_params![branch, number, machine],
-            None => sql_params![number, machine],
-        };
-        Ok([
-            self.query_first(before, params, |row| row.get(0))?,
-            self.query_first(after, params, |row| row.get(0))?,
-        ])
+        Ok(neighbors.unwrap_or_default())
     }
 
     /// Returns the number of the newest session; 0 if there is none.
