@@ -13,7 +13,7 @@ mod rows;
 mod tests;
 
 use super::changes::insert_change;
-use super::database::{Database, TransactionPurpose, sql, sql_params};
+use super::database::{Database, sql, sql_params};
 use super::lines::read_revision;
 use super::points::{PROJECT, upsert_revision, upsert_series};
 use super::read::{parse_direction, parse_state};
@@ -250,7 +250,7 @@ impl Store {
     ) -> anyhow::Result<usize> {
         let name = name.to_owned();
         write_line(out, &BackupLine::Project { name, is_public })?;
-        let count = self.database.transaction(TransactionPurpose::Reading, |file| {
+        self.read_snapshot(|file| {
             rows::write_rows(file, &mut |table, values| {
                 let table = table.to_owned();
                 write_line(out, &BackupLine::Row { table, values })
@@ -275,8 +275,7 @@ impl Store {
             }
             self.write_changes(out)?;
             Ok(count)
-        });
-        count.map_err(|error| self.to_user_error(error))
+        })
     }
 
     fn write_branch_lines(&self, out: &mut dyn Write) -> anyhow::Result<()> {

@@ -25,9 +25,15 @@ impl Store {
     /// this version cannot read.
     pub fn load_session(&self, number: i64) -> anyhow::Result<Session> {
         // Use one transaction, to get a consistent snapshot of a session that is being recorded.
-        let read = self
-            .database
-            .transaction(TransactionPurpose::Reading, |_| self.load_in_transaction(number));
+        self.read_snapshot(|_| self.load_in_transaction(number))
+    }
+
+    /// Runs `work` in a transaction that reads a consistent snapshot.
+    pub(super) fn read_snapshot<T>(
+        &self,
+        work: impl FnOnce(&Database) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let read = self.database.transaction(TransactionPurpose::Reading, work);
         read.map_err(|error| self.to_user_error(error))
     }
 
@@ -37,7 +43,7 @@ impl Store {
     /// # Errors
     /// Fails if there is no such session, on database errors, or if `out` cannot be written.
     pub fn write_lines(&self, number: i64, out: &mut dyn Write) -> anyhow::Result<()> {
-        let written = self.database.transaction(TransactionPurpose::Reading, |file| {
+        self.read_snapshot(|file| {
             let session = self.load_header_and_failures(number)?;
             let count = sql!("SELECT count(*) FROM run WHERE session = $1 AND superseded IS NULL");
             let runs: i64 = file.query_value(count, sql_params![number])?;
@@ -45,8 +51,7 @@ impl Store {
             json_lines::write_streaming((&session, runs as usize), out, |write| {
                 reader.for_each_run(number, &mut |run| write(&run))
             })
-        });
-        written.map_err(|error| self.to_user_error(error))
+        })
     }
 
     /// Loads a session without its runs. A session may have millions of runs.
@@ -54,10 +59,7 @@ impl Store {
     /// # Errors
     /// Fails like [`Store::load_session`].
     pub fn load_session_without_runs(&self, number: i64) -> anyhow::Result<Session> {
-        let read = self
-            .database
-            .transaction(TransactionPurpose::Reading, |_| self.load_header_and_failures(number));
-        read.map_err(|error| self.to_user_error(error))
+        self.read_snapshot(|_| self.load_header_and_failures(number))
     }
 
     /// Loads the runs of some slots (positions of runs in the plan) of a session, in order of
@@ -66,11 +68,10 @@ impl Store {
     /// # Errors
     /// Fails like [`Store::load_session`].
     pub fn load_slot_runs(&self, number: i64, slots: &BTreeSet<u32>) -> anyhow::Result<Vec<Run>> {
-        let read = self.database.transaction(TransactionPurpose::Reading, |file| {
+        self.read_snapshot(|file| {
             let session = self.load_header(number)?;
             RunReader::new(file, &session).slot_runs(number, slots)
-        });
-        read.map_err(|error| self.to_user_error(error))
+        })
     }
 
     /// Loads a session within an open transaction.
