@@ -511,11 +511,10 @@ impl<'a> HistoryReader<'a> {
         if let Some(sides) = trend.points_around(change) {
             let sessions = sides.iter().flat_map(|points| points.iter());
             self.load_facts(store, sessions.map(|point| point.session))?;
-            let [before, after] = sides.map(|points| {
-                let facts = points.iter().map(|point| self.session_facts(store, point.session));
-                facts.collect::<Result<Vec<EnvironmentFacts>>>()
+            let [before, after] = sides.map(|points| -> Vec<EnvironmentFacts> {
+                points.iter().map(|point| self.session_facts(point.session)).collect()
             });
-            causes.extend(analysis::activity_shifts(&before?, &after?));
+            causes.extend(analysis::activity_shifts(&before, &after));
         }
         Ok(causes)
     }
@@ -614,8 +613,8 @@ impl<'a> HistoryReader<'a> {
         self.load_facts(store, sessions.map(|index| trend.points[index].session))?;
         let mut by_later_index = BTreeMap::new();
         for (earlier, later) in successions {
-            let before = self.session_facts(store, trend.points[earlier].session)?;
-            let after = self.session_facts(store, trend.points[later].session)?;
+            let before = self.session_facts(trend.points[earlier].session);
+            let after = self.session_facts(trend.points[later].session);
             if Arc::ptr_eq(&before, &after) {
                 continue;
             }
@@ -643,13 +642,9 @@ impl<'a> HistoryReader<'a> {
         Ok(())
     }
 
-    fn session_facts(&mut self, store: &Store, session: i64) -> Result<EnvironmentFacts> {
-        if let Some(loaded) = self.environment_facts.get(&session) {
-            return Ok(loaded.clone());
-        }
-        let facts = Arc::new(store.environment_facts(session)?);
-        self.environment_facts.insert(session, facts.clone());
-        Ok(facts)
+    /// Returns the loaded facts of a session; none if the session has no points.
+    fn session_facts(&self, session: i64) -> EnvironmentFacts {
+        self.environment_facts.get(&session).cloned().unwrap_or_default()
     }
 }
 
