@@ -13,7 +13,6 @@ use super::database::{Database, Error, SqlRow, sql, sql_params};
 use super::session_writer::{find_number_by_id, insert_whole};
 use super::{Store, comment_jobs};
 use ring::digest::{self, SHA256};
-use speedwell_formats::json_lines;
 use speedwell_model::Session;
 use speedwell_model::stored::{OutboxEntry, UploadState};
 use std::fmt;
@@ -285,7 +284,7 @@ impl Store {
             Some(digest) => Ok(digest),
             None => {
                 let mut lines = Vec::new();
-                json_lines::write(&self.load_session(number)?, &mut lines)?;
+                self.write_lines(number, &mut lines)?;
                 Ok(SessionDigest::hash_lines(&lines))
             }
         }
