@@ -274,7 +274,10 @@ fn points(store: &mut Store) -> Vec<(String, Vec<PlacedPoint>)> {
     let points = |number: i64| -> Vec<PlacedPoint> {
         let points = store.load_points(number).unwrap().into_iter().map(|mut found| {
             let revision = found.revision.take();
-            let placed = revision.and_then(|number| store.place_revision("main", number).unwrap());
+            let placed = revision.and_then(|number| {
+                let placed = store.place_revisions("main", &[number]).unwrap().pop();
+                placed.map(|(_, placed)| placed)
+            });
             let machine = store.find_machine(found.machine).unwrap();
             (found.series, found.machine) = (0, 0);
             (found, placed, machine)
