@@ -262,7 +262,7 @@ impl Store {
             let mut count = 0;
             for (number, state) in sessions {
                 if parse_state(&state)? == SessionState::Running
-                    && self.has_live_recorder(number)?
+                    && self.recorder_has_ended(number)? == Some(false)
                 {
                     continue;
                 }

@@ -365,7 +365,8 @@ impl Store {
             started_unix_ms: row.get(2)?,
             elapsed_ms: count(11)? as u64,
             state,
-            is_killed: state == SessionState::Running && self.has_dead_recorder(number)?,
+            is_killed: state == SessionState::Running
+                && self.recorder_has_ended(number)? == Some(true),
             command: parse_json(row.text(4)?)?,
             variants: variants.into_iter().map(|variant| variant.name).collect(),
             tags: parse_json(row.text(13)?)?,

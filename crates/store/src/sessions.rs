@@ -3,7 +3,7 @@
 //! processor model and number of processors.
 
 use crate::Store;
-use crate::database::{Error, SqlRow, sql, sql_params};
+use crate::database::{Database, Error, SqlRow, sql, sql_params};
 use crate::read::read_calibration;
 use crate::session_writer::{SessionWriter, find_number_by_id, insert_calibration, insert_whole};
 use anyhow::ensure;
@@ -75,13 +75,16 @@ impl Store {
     /// # Errors
     /// Fails if there is no such session, or on database errors.
     pub fn delete_untracked(&mut self, number: i64) -> anyhow::Result<()> {
-        self.transact(|file| {
-            let deleted =
-                file.execute(sql!("DELETE FROM session WHERE number = $1"), sql_params![number])?;
-            ensure!(deleted == 1, "session @{number} does not exist");
-            Ok(())
-        })
+        self.transact(|file| delete_row(file, number))
     }
+}
+
+/// Deletes a session with all its rows.
+pub(super) fn delete_row(file: &Database, number: i64) -> anyhow::Result<()> {
+    let deleted =
+        file.execute(sql!("DELETE FROM session WHERE number = $1"), sql_params![number])?;
+    ensure!(deleted == 1, "session @{number} does not exist");
+    Ok(())
 }
 
 /// Reads a process from the first five columns: machine_id, boot_id, pid_namespace, pid and
@@ -97,16 +100,10 @@ pub(super) fn read_process(row: SqlRow<'_>) -> Result<ProcessIdentity, Error> {
 }
 
 impl Store {
-    /// Returns whether the recording process is known to have ended.
-    pub(super) fn has_dead_recorder(&self, number: i64) -> anyhow::Result<bool> {
+    /// Returns whether the recording process has ended; `None` if this is not known.
+    pub(super) fn recorder_has_ended(&self, number: i64) -> anyhow::Result<Option<bool>> {
         let recorder = self.recording_process(number)?;
-        Ok(recorder.is_some_and(|process| process.has_ended() == Some(true)))
-    }
-
-    /// Returns whether the recording process is known to be still running on this machine.
-    pub(super) fn has_live_recorder(&self, number: i64) -> anyhow::Result<bool> {
-        let recorder = self.recording_process(number)?;
-        Ok(recorder.is_some_and(|process| process.has_ended() == Some(false)))
+        Ok(recorder.and_then(|process| process.has_ended()))
     }
 
     /// Returns the process that records or recorded a session; `None` if it was imported or
