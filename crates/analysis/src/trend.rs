@@ -240,7 +240,7 @@ impl SearchedTrend {
             return None;
         }
         let ratio = IntervalEstimate { value: ratio, low: ratio, high: ratio };
-        Some(suspected_change(&before.revision, &newest.revision, ratio))
+        Some(RecordedChange::suspected(&before.revision.id, &newest.revision.id, ratio))
     }
 
     /// Whether the search was possible.
@@ -291,7 +291,7 @@ impl SearchedTrend {
     }
 
     fn describe_change(&self, group: &[usize], change: &search::DetectedChange) -> RecordedChange {
-        let revision = |index: usize| &self.points[group[index]].revision;
+        let revision = |index: usize| &self.points[group[index]].revision.id;
         let Interval { low, high } = change.size.interval;
         let ratio = IntervalEstimate { value: change.size.ratio, low, high };
         RecordedChange {
@@ -301,7 +301,7 @@ impl SearchedTrend {
                 ChangeEvidence::Suspected => ChangeState::Suspected,
                 ChangeEvidence::Found { .. } => ChangeState::Found,
             },
-            ..suspected_change(revision(change.before), revision(change.after), ratio)
+            ..RecordedChange::suspected(revision(change.before), revision(change.after), ratio)
         }
     }
 
@@ -397,28 +397,6 @@ impl SearchedTrend {
             groups.extend(points.into_values());
         }
         groups
-    }
-}
-
-/// A change without number, evidence or triage.
-fn suspected_change(
-    before: &Revision,
-    after: &Revision,
-    ratio: IntervalEstimate,
-) -> RecordedChange {
-    RecordedChange {
-        number: 0,
-        before: before.id.clone(),
-        after: after.id.clone(),
-        is_drift: false,
-        evidence: 0.0,
-        ratio,
-        state: ChangeState::Suspected,
-        confirmed_by: None,
-        triage: ChangeTriage::Open,
-        note: None,
-        triaged_by: None,
-        triaged_unix_ms: None,
     }
 }
 

@@ -244,6 +244,24 @@ pub fn check_note(text: &str) -> anyhow::Result<()> {
 }
 
 impl RecordedChange {
+    /// Creates a change without number, evidence or triage.
+    pub fn suspected(before: &str, after: &str, ratio: IntervalEstimate) -> RecordedChange {
+        RecordedChange {
+            number: 0,
+            before: before.to_owned(),
+            after: after.to_owned(),
+            is_drift: false,
+            evidence: 0.0,
+            ratio,
+            state: ChangeState::Suspected,
+            confirmed_by: None,
+            triage: ChangeTriage::Open,
+            note: None,
+            triaged_by: None,
+            triaged_unix_ms: None,
+        }
+    }
+
     /// Whether the change still needs triage.
     pub fn is_open(&self) -> bool {
         let is_current = !matches!(self.state, ChangeState::Refuted | ChangeState::Withdrawn);
@@ -305,20 +323,7 @@ mod tests {
     #[test]
     fn a_ratio_that_is_infinite_comes_back_from_json() {
         let ratio = IntervalEstimate { value: f64::INFINITY, low: 2.0, high: f64::INFINITY };
-        let change = RecordedChange {
-            number: 1,
-            before: "a".into(),
-            after: "b".into(),
-            is_drift: false,
-            evidence: 5.0,
-            ratio,
-            state: ChangeState::Found,
-            confirmed_by: None,
-            triage: ChangeTriage::Open,
-            note: None,
-            triaged_by: None,
-            triaged_unix_ms: None,
-        };
+        let change = RecordedChange::suspected("a", "b", ratio);
         let json = serde_json::to_string(&change).unwrap();
         assert_eq!(serde_json::from_str::<RecordedChange>(&json).unwrap(), change);
     }

@@ -155,7 +155,8 @@ pub struct OutboxEntry {
 }
 
 /// Permission of a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TokenScope {
     /// Read.
     Read,
@@ -182,23 +183,20 @@ impl TokenScope {
         named_scope.map_or("", |(name, _)| name)
     }
 
-    /// Returns the scope with this name. Tokens stored by earlier versions have `judge` instead of
-    /// `triage`.
+    /// Returns the scope with this name.
     pub fn from_name(name: &str) -> Option<TokenScope> {
-        if name == "judge" {
-            return Some(TokenScope::Triage);
-        }
         let named_scope = TokenScope::NAMES.iter().find(|(scope_name, _)| *scope_name == name);
         named_scope.map(|(_, scope)| *scope)
     }
 }
 
-/// A stored token.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A stored token. Its JSON leaves out the digest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StoredToken {
     /// Public id for lookups.
     pub id: String,
     /// SHA-256 of the token.
+    #[serde(skip)]
     pub digest: Vec<u8>,
     /// Display name.
     pub name: String,
@@ -228,7 +226,7 @@ impl StoredToken {
 }
 
 /// An entry of the audit log: an action that was performed or denied.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct AuditEntry {
     /// Time, in milliseconds since the Unix epoch.
     pub at_unix_ms: i64,

@@ -13,16 +13,17 @@ mod rows;
 mod tests;
 
 use super::changes::insert_change;
-use super::database::{Database, TransactionPurpose, sql, sql_params};
+use super::database::{Database, sql, sql_params};
+use super::lines::read_revision;
 use super::points::{PROJECT, upsert_revision, upsert_series};
 use super::read::{parse_direction, parse_state};
-use super::sessions::{SessionInserter, find_number_by_id};
-use super::uploads::{SessionDigest, UploadSender, insert_upload};
+use super::session_writer::{RUN_BATCH_SIZE, SessionWriter, find_number_by_id};
+use super::uploads::{SessionDigest, UploadReceipt, insert_upload};
 use super::{SessionByCases, Store};
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 use speedwell_formats::json_lines::{ParsedLine, StreamingReader};
-use speedwell_model::{Metric, RecordedChange, Revision, SeriesKey, Session, SessionState};
+use speedwell_model::{Metric, RecordedChange, Revision, Run, SeriesKey, Session, SessionState};
 use std::io::{BufRead, Write};
 
 /// Version of the format. It is the only version that can be read: older ones were never released.
@@ -249,7 +250,7 @@ impl Store {
     ) -> anyhow::Result<usize> {
         let name = name.to_owned();
         write_line(out, &BackupLine::Project { name, is_public })?;
-        let count = self.database.transaction(TransactionPurpose::Reading, |file| {
+        self.read_snapshot(|file| {
             rows::write_rows(file, &mut |table, values| {
                 let table = table.to_owned();
                 write_line(out, &BackupLine::Row { table, values })
@@ -261,7 +262,7 @@ impl Store {
             let mut count = 0;
             for (number, state) in sessions {
                 if parse_state(&state)? == SessionState::Running
-                    && self.has_live_recorder(number)?
+                    && self.recorder_has_ended(number)? == Some(false)
                 {
                     continue;
                 }
@@ -274,27 +275,20 @@ impl Store {
             }
             self.write_changes(out)?;
             Ok(count)
-        });
-        count.map_err(|error| self.to_user_error(error))
+        })
     }
 
     fn write_branch_lines(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         for branch in self.list_lines()? {
             let sql = sql!(
-                "SELECT id, tree, parents, committed_unix_ms, subject FROM branch_revision
+                "SELECT id, tree, committed_unix_ms, subject, parents FROM branch_revision
                  JOIN revision ON number = revision
                  WHERE branch_revision.project = $1 AND branch = $2 ORDER BY position"
             );
             let revisions = self.query_rows(sql, sql_params![PROJECT, &branch], |row| {
                 let parents =
-                    row.text_or_null(2)?.and_then(|parents| serde_json::from_str(parents).ok());
-                Ok(Revision {
-                    id: row.get(0)?,
-                    tree: row.get(1)?,
-                    parents: parents.unwrap_or_default(),
-                    committed_unix_ms: row.get(3)?,
-                    subject: row.get(4)?,
-                })
+                    row.text_or_null(4)?.and_then(|parents| serde_json::from_str(parents).ok());
+                Ok(Revision { parents: parents.unwrap_or_default(), ..read_revision(row)? })
             })?;
             write_line(out, &BackupLine::Branch { branch, revisions })?;
         }
@@ -350,9 +344,13 @@ impl Store {
         lines: &mut BackupLines<R>,
     ) -> anyhow::Result<RestoreSummary> {
         self.transact(|file| {
-            let mut restoring = RestoreState::default();
-            lines.for_each_item(&mut |item| restoring.apply_item(file, item))?;
-            Ok(restoring.summary)
+            let mut target = RestoreTarget {
+                file,
+                summary: RestoreSummary::default(),
+                stored: SessionMetadata::default(),
+            };
+            lines.read_project(Some(&mut target))?;
+            Ok(target.summary)
         })
     }
 }
@@ -389,18 +387,6 @@ fn read_metadata(file: &Database, number: i64) -> anyhow::Result<SessionMetadata
     })
 }
 
-/// Part of a project, as read from a backup.
-enum BackupItem {
-    /// A line outside sessions.
-    OtherLine(Box<BackupLine>),
-    /// Start of a session, with its header.
-    SessionStart(Box<Session>),
-    /// A line of the current session.
-    SessionLine(Box<ParsedLine>),
-    /// End of the session.
-    SessionEnd,
-}
-
 impl<R: BufRead> BackupLines<R> {
     /// Reads the rest of a backup without restoring it.
     ///
@@ -408,22 +394,20 @@ impl<R: BufRead> BackupLines<R> {
     /// Fails like [`Store::restore_project`] if a line is invalid.
     pub fn validate(mut self) -> anyhow::Result<()> {
         while self.next_project()?.is_some() {
-            self.for_each_item(&mut |_| Ok(()))?;
+            self.read_project(None)?;
         }
         Ok(())
     }
 
-    /// Reads the lines of the current project and passes them to `take`.
-    fn for_each_item(
-        &mut self,
-        take: &mut dyn FnMut(BackupItem) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+    /// Reads the lines of the current project and restores them into `target`, if it is given.
+    fn read_project(&mut self, mut target: Option<&mut RestoreTarget<'_>>) -> anyhow::Result<()> {
         while let Some(text) = self.next_in_project() {
             let number = self.number;
+            let target = target.as_deref_mut();
             let part = if text.starts_with("{\"speedwell\":\"session\"") {
-                self.read_session(take)
+                self.read_session(target)
             } else {
-                self.read_other_line().and_then(|line| take(BackupItem::OtherLine(Box::new(line))))
+                self.read_other_line(target)
             };
             part.with_context(|| format!("line {number}"))?;
         }
@@ -431,7 +415,7 @@ impl<R: BufRead> BackupLines<R> {
     }
 
     /// Reads a line outside sessions.
-    fn read_other_line(&mut self) -> anyhow::Result<BackupLine> {
+    fn read_other_line(&mut self, target: Option<&mut RestoreTarget<'_>>) -> anyhow::Result<()> {
         let line: BackupLine = serde_json::from_str(self.next_in_project().unwrap_or_default())?;
         match &line {
             BackupLine::Row { table, values } => rows::validate_row(table, values)?,
@@ -442,30 +426,36 @@ impl<R: BufRead> BackupLines<R> {
             }
         }
         self.advance_line()?;
-        Ok(line)
+        target.map_or(Ok(()), |target| target.restore_other_line(line))
     }
 
     /// Reads the session that starts here, one run at a time.
-    fn read_session(
-        &mut self,
-        take: &mut dyn FnMut(BackupItem) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+    fn read_session(&mut self, mut target: Option<&mut RestoreTarget<'_>>) -> anyhow::Result<()> {
         let mut reader = StreamingReader::default();
         let text = self.next_in_project().unwrap_or_default();
         let header = reader.read_line(text, 1).context("line 1")?.header;
-        take(BackupItem::SessionStart(header.context("the header of a session is missing")?))?;
+        let header = header.context("the header of a session is missing")?;
+        let mut inserter = match &mut target {
+            Some(target) => target.begin_session(&header)?,
+            None => None,
+        };
         self.advance_line()?;
         let mut number = 1;
         while let Some(text) = self.next_in_session() {
             number += 1;
             let parsed =
                 reader.read_line(text, number).with_context(|| format!("line {number}"))?;
-            take(BackupItem::SessionLine(Box::new(parsed)))?;
+            if let Some(inserter) = &mut inserter {
+                inserter.insert_item(parsed)?;
+            }
             self.advance_line()?;
         }
         reader.check_complete()?;
         self.counts[1] += 1;
-        take(BackupItem::SessionEnd)
+        match (target, inserter) {
+            (Some(target), Some(inserter)) => target.end_session(&header, inserter),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -477,37 +467,48 @@ impl SessionMetadata {
     }
 }
 
-#[derive(Default)]
-struct RestoreState {
+/// Inserts a session piece by piece, so that its runs need not all be in memory.
+struct SessionInserter<'a> {
+    file: &'a Database,
+    writer: SessionWriter,
+    waiting: Vec<Run>,
+}
+
+impl SessionInserter<'_> {
+    /// Inserts the content of one line of an exported session. Collects runs until there are enough
+    /// for a batch.
+    fn insert_item(&mut self, line: ParsedLine) -> anyhow::Result<()> {
+        self.waiting.extend(line.run);
+        if self.waiting.len() >= RUN_BATCH_SIZE {
+            self.flush_runs()?;
+        }
+        if let Some(failure) = &line.failure {
+            self.writer.insert_failure(self.file, failure, true)?;
+        }
+        if let Some(recording) = &line.profile {
+            self.writer.upsert_profile(self.file, recording)?;
+        }
+        Ok(())
+    }
+
+    fn flush_runs(&mut self) -> anyhow::Result<()> {
+        let waiting = std::mem::take(&mut self.waiting);
+        let runs: Vec<&Run> = waiting.iter().collect();
+        self.writer.insert_runs(self.file, &runs, true)
+    }
+}
+
+/// The database into which a project is restored.
+struct RestoreTarget<'a> {
+    file: &'a Database,
     summary: RestoreSummary,
     /// Metadata of the session that follows.
     stored: SessionMetadata,
-    /// The session being restored. It is `None` between sessions, and while a session is skipped.
-    open_session: Option<(Box<Session>, SessionInserter)>,
 }
 
-impl RestoreState {
-    fn apply_item(&mut self, file: &Database, item: BackupItem) -> anyhow::Result<()> {
-        match item {
-            BackupItem::OtherLine(line) => self.restore_other_line(file, *line),
-            BackupItem::SessionStart(header) => self.begin_session(file, header),
-            BackupItem::SessionLine(line) => match &mut self.open_session {
-                Some((_, inserter)) => inserter.insert_item(file, *line),
-                None => Ok(()),
-            },
-            BackupItem::SessionEnd => {
-                let stored = std::mem::take(&mut self.stored);
-                let Some((header, inserter)) = self.open_session.take() else {
-                    return Ok(());
-                };
-                let number = inserter.finish_insert(file)?;
-                self.summary.sessions += 1;
-                restore_metadata(file, &header, number, &stored)
-            }
-        }
-    }
-
-    fn restore_other_line(&mut self, file: &Database, line: BackupLine) -> anyhow::Result<()> {
+impl<'a> RestoreTarget<'a> {
+    fn restore_other_line(&mut self, line: BackupLine) -> anyhow::Result<()> {
+        let file = self.file;
         match line {
             BackupLine::Row { table, values } => rows::insert_row(file, &table, &values)?,
             BackupLine::Branch { branch, revisions } => restore_line(file, &branch, &revisions)?,
@@ -521,7 +522,9 @@ impl RestoreState {
         Ok(())
     }
 
-    fn begin_session(&mut self, file: &Database, header: Box<Session>) -> anyhow::Result<()> {
+    /// Starts to insert a session. Returns `None` if the session is skipped.
+    fn begin_session(&mut self, header: &Session) -> anyhow::Result<Option<SessionInserter<'a>>> {
+        let file = self.file;
         let deleted = sql!("SELECT at_unix_ms FROM deleted_session WHERE id = $1");
         let is_known = find_number_by_id(file, &header.id)?.is_some();
         let is_deleted =
@@ -529,12 +532,25 @@ impl RestoreState {
         if is_known || is_deleted.is_some() {
             self.summary.known += usize::from(is_known);
             self.summary.deleted += usize::from(!is_known);
-            return Ok(());
+            self.stored = SessionMetadata::default();
+            return Ok(None);
         }
-        skip_numbers(file, &header, self.stored.number)?;
-        let inserter = SessionInserter::begin_insert(file, &header)?;
-        self.open_session = Some((header, inserter));
-        Ok(())
+        skip_numbers(file, header, self.stored.number)?;
+        let writer = SessionWriter::begin_imported(file, header)?;
+        Ok(Some(SessionInserter { file, writer, waiting: Vec::new() }))
+    }
+
+    fn end_session(
+        &mut self,
+        header: &Session,
+        mut inserter: SessionInserter<'_>,
+    ) -> anyhow::Result<()> {
+        if !inserter.waiting.is_empty() {
+            inserter.flush_runs()?;
+        }
+        self.summary.sessions += 1;
+        let stored = std::mem::take(&mut self.stored);
+        restore_metadata(self.file, header, inserter.writer.session(), &stored)
     }
 }
 
@@ -545,10 +561,14 @@ fn restore_metadata(
     stored: &SessionMetadata,
 ) -> anyhow::Result<()> {
     if let Some(upload) = &stored.upload {
-        let digest = SessionDigest::parse(&upload.sha256).context("the digest is invalid")?;
-        let size = (upload.lines, upload.bytes);
-        let sender = UploadSender { token: upload.token.as_deref(), at_unix_ms: upload.at_unix_ms };
-        insert_upload(file, (&session.id, number), digest, size, &sender)?;
+        let receipt = UploadReceipt {
+            digest: SessionDigest::parse(&upload.sha256).context("the digest is invalid")?,
+            lines: upload.lines,
+            bytes: upload.bytes,
+            token: upload.token.as_deref(),
+            at_unix_ms: upload.at_unix_ms,
+        };
+        insert_upload(file, (&session.id, number), &receipt)?;
     }
     for (case, metric, builds, sd) in &stored.layout_spread {
         let sql = sql!(

@@ -1,14 +1,15 @@
 //! Runs read-only queries for browsing: machines, calibrations, names, benchmarks, and the
-//! neighbors of a session. `sessions.rs` lists sessions.
+//! neighbors of a session. `selection.rs` lists sessions.
 //!
 //! Except for the queries of benchmarks, all queries use only tables that are small compared with
 //! the tables of runs and samples. Start at [`Store::open_to_view`].
 
 use super::Store;
-use super::database::{Error, SqlParam, SqlRow, SqlStatement, sql, sql_params};
-use super::selection::{commit_range_end, is_commit_prefix};
+use super::database::{Error, SqlRow, SqlStatement, sql, sql_params};
+use super::read::read_calibration;
+use super::selection::is_commit_prefix;
+use speedwell_model::Machine;
 use speedwell_model::stored::{StoredBenchmark, StoredCalibration, StoredCase, StoredMachine};
-use speedwell_model::{Machine, NoiseCalibration};
 use std::path::Path;
 use std::time::Duration;
 
@@ -98,54 +99,44 @@ impl Store {
         let session: Option<(Option<String>, Option<i64>)> =
             self.query_first(sql, sql_params![number], read)?;
         let (branch, machine) = session.unwrap_or_default();
-        let [before, after] = match (&branch, machine) {
-            (Some(_), _) => [
-                sql!(
-                    "SELECT number FROM (
-                         SELECT session AS number FROM origin WHERE branch = $1 AND session < $2
-                         ORDER BY session DESC LIMIT 1000) AS near
-                     WHERE (SELECT machine FROM session_machine WHERE session = number)
-                         IS NOT DISTINCT FROM CAST($3 AS BIGINT)
-                     ORDER BY number DESC LIMIT 1"
-                ),
-                sql!(
-                    "SELECT number FROM (
-                         SELECT session AS number FROM origin WHERE branch = $1 AND session > $2
-                         ORDER BY session LIMIT 1000) AS near
-                     WHERE (SELECT machine FROM session_machine WHERE session = number)
-                         IS NOT DISTINCT FROM CAST($3 AS BIGINT)
-                     ORDER BY number LIMIT 1"
-                ),
-            ],
-            (None, _) => [
-                sql!(
-                    "SELECT number FROM (
-                         SELECT number FROM session WHERE number < $1
-                         ORDER BY number DESC LIMIT 1000) AS near
-                     WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
-                     AND (SELECT machine FROM session_machine WHERE session = number)
-                         IS NOT DISTINCT FROM CAST($2 AS BIGINT)
-                     ORDER BY number DESC LIMIT 1"
-                ),
-                sql!(
-                    "SELECT number FROM (
-                         SELECT number FROM session WHERE number > $1
-                         ORDER BY number LIMIT 1000) AS near
-                     WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
-                     AND (SELECT machine FROM session_machine WHERE session = number)
-                         IS NOT DISTINCT FROM CAST($2 AS BIGINT)
-                     ORDER BY number LIMIT 1"
-                ),
-            ],
+        let read = |row: SqlRow<'_>| Ok([row.get(0)?, row.get(1)?]);
+        let neighbors = match &branch {
+            Some(branch) => {
+                let sql = sql!(
+                    "SELECT (SELECT max(number) FROM (
+                                 SELECT session AS number FROM origin
+                                 WHERE branch = $1 AND session < $2
+                                 ORDER BY session DESC LIMIT 1000) AS near
+                             WHERE (SELECT machine FROM session_machine WHERE session = number)
+                                 IS NOT DISTINCT FROM CAST($3 AS BIGINT)),
+                            (SELECT min(number) FROM (
+                                 SELECT session AS number FROM origin
+                                 WHERE branch = $1 AND session > $2
+                                 ORDER BY session LIMIT 1000) AS near
+                             WHERE (SELECT machine FROM session_machine WHERE session = number)
+                                 IS NOT DISTINCT FROM CAST($3 AS BIGINT))"
+                );
+                self.query_first(sql, sql_params![branch, number, machine], read)?
+            }
+            None => {
+                let sql = sql!(
+                    "SELECT (SELECT max(number) FROM (
+                                 SELECT number FROM session WHERE number < $1
+                                 ORDER BY number DESC LIMIT 1000) AS near
+                             WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
+                             AND (SELECT machine FROM session_machine WHERE session = number)
+                                 IS NOT DISTINCT FROM CAST($2 AS BIGINT)),
+                            (SELECT min(number) FROM (
+                                 SELECT number FROM session WHERE number > $1
+                                 ORDER BY number LIMIT 1000) AS near
+                             WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
+                             AND (SELECT machine FROM session_machine WHERE session = number)
+                                 IS NOT DISTINCT FROM CAST($2 AS BIGINT))"
+                );
+                self.query_first(sql, sql_params![number, machine], read)?
+            }
         };
-        let params: &[SqlParam<'_>] = match &branch {
-            Some(branch) => sql_params![branch, number, machine],
-            None => sql_params![number, machine],
-        };
-        Ok([
-            self.query_first(before, params, |row| row.get(0))?,
-            self.query_first(after, params, |row| row.get(0))?,
-        ])
+        Ok(neighbors.unwrap_or_default())
     }
 
     /// Returns the number of the newest session; 0 if there is none.
@@ -218,14 +209,7 @@ impl Store {
             Ok(StoredCalibration {
                 host: row.get(0)?,
                 cpu: row.get(1)?,
-                found: NoiseCalibration {
-                    session: row.get(2)?,
-                    started_unix_ms: row.get(3)?,
-                    comparisons: row.get(4)?,
-                    false_alarms: row.get(5)?,
-                    expected_low: row.get(6)?,
-                    expected_high: row.get(7)?,
-                },
+                found: read_calibration(row, 2)?,
             })
         })
     }
@@ -275,20 +259,19 @@ impl Store {
         beginning: &str,
         max_count: usize,
     ) -> anyhow::Result<Vec<String>> {
-        if is_commit_prefix(beginning) {
-            let sql = sql!(
-                "SELECT revision FROM origin WHERE revision >= $1 AND revision < $2
+        let sql = if is_commit_prefix(beginning) {
+            sql!(
+                "SELECT revision FROM origin
+                 WHERE revision >= $1 AND revision < CAST($1 AS TEXT) || 'g'
                  AND substr(revision, 1, length(CAST($1 AS TEXT))) = $1
-                 GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $3"
-            );
-            let end = commit_range_end(beginning);
-            return self
-                .query_rows(sql, sql_params![beginning, &end, max_count as i64], |row| row.get(0));
-        }
-        let sql = sql!(
-            "SELECT revision FROM origin WHERE substr(revision, 1, length(CAST($1 AS TEXT))) = $1
-             GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $2"
-        );
+                 GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $2"
+            )
+        } else {
+            sql!(
+                "SELECT revision FROM origin WHERE substr(revision, 1, length(CAST($1 AS TEXT))) = $1
+                 GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $2"
+            )
+        };
         self.query_rows(sql, sql_params![beginning, max_count as i64], |row| row.get(0))
     }
 }

@@ -68,15 +68,6 @@ impl Store {
         });
         result.map_err(|error| self.to_user_error(error))
     }
-
-    /// Writes a session of any size as JSON Lines, without loading all of its runs at once. Writes
-    /// the same lines as [`json_lines::write`] for the session from [`Store::load_session`].
-    ///
-    /// # Errors
-    /// Fails if there is no such session, on database errors, or if `out` cannot be written.
-    pub fn write_lines(&self, number: i64, out: &mut dyn Write) -> anyhow::Result<()> {
-        self.with_session_by_cases(number, |stored| stored.write_lines(out))
-    }
 }
 
 impl<'s> SessionByCases<'s> {

@@ -1,5 +1,6 @@
 //! Stores what is known about the history: performance changes that were detected along the
-//! revisions of a branch, with their triage; renames of benchmarks; and notes on revisions.
+//! revisions of a branch, with their triage; the state of the search for them, so that the next
+//! search continues from there; renames of benchmarks; and notes on revisions.
 
 use super::Store;
 use super::database::{Database, Error, SqlParam, SqlRow, sql, sql_params};
@@ -104,28 +105,62 @@ impl Store {
         })
     }
 
+    /// Returns the detector states of a series along a branch, one for each
+    /// [digest of the benchmark](speedwell_model::HistoryPoint::benchmark_digest).
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn load_detector_states(&self, series: i64, branch: &str) -> anyhow::Result<Vec<Vec<u8>>> {
+        let sql =
+            sql!("SELECT state FROM detector_state WHERE series = $1 AND branch = $2 ORDER BY seq");
+        self.query_rows(sql, sql_params![series, branch], |row| row.get(0))
+    }
+
+    /// Replaces the detector states of these series along a branch, in one transaction.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn store_detector_states(
+        &mut self,
+        branch: &str,
+        states_by_series: &[(i64, Vec<Vec<u8>>)],
+    ) -> anyhow::Result<()> {
+        if states_by_series.is_empty() {
+            return Ok(());
+        }
+        let delete = sql!("DELETE FROM detector_state WHERE series = $1 AND branch = $2");
+        let insert =
+            sql!("INSERT INTO detector_state (series, branch, seq, state) VALUES ($1, $2, $3, $4)");
+        self.transact(|file| {
+            for (series, states) in states_by_series {
+                file.execute(delete, sql_params![*series, branch])?;
+                for (index, state) in (0_u32..).zip(states) {
+                    file.execute(insert, sql_params![*series, branch, index, state])?;
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// Stores the outcome of measuring a change again.
     ///
     /// # Errors
     /// Fails on database errors.
     pub fn store_confirmation(&mut self, change: &RecordedChange) -> anyhow::Result<()> {
-        self.transact(|file| {
-            file.execute(
-                sql!(
-                    "UPDATE change SET state = $1, ratio = $2, low = $3, high = $4,
-                         confirmed_by = $5 WHERE number = $6"
-                ),
-                sql_params![
-                    &change.state.to_string(),
-                    change.ratio.value,
-                    change.ratio.low,
-                    change.ratio.high,
-                    change.confirmed_by,
-                    change.number,
-                ],
-            )?;
-            Ok(())
-        })
+        self.execute(
+            sql!(
+                "UPDATE change SET state = $1, ratio = $2, low = $3, high = $4,
+                     confirmed_by = $5 WHERE number = $6"
+            ),
+            sql_params![
+                &change.state.to_string(),
+                change.ratio.value,
+                change.ratio.low,
+                change.ratio.high,
+                change.confirmed_by,
+                change.number,
+            ],
+        )
     }
 
     /// Stores a user's triage of a change.
@@ -133,22 +168,19 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn store_triage(&mut self, change: &RecordedChange) -> anyhow::Result<()> {
-        self.transact(|file| {
-            file.execute(
-                sql!(
-                    "UPDATE change SET triage = $1, note = $2, triaged_by = $3,
-                         triaged_unix_ms = $4 WHERE number = $5"
-                ),
-                sql_params![
-                    &change.triage.to_string(),
-                    &change.note,
-                    &change.triaged_by,
-                    change.triaged_unix_ms,
-                    change.number,
-                ],
-            )?;
-            Ok(())
-        })
+        self.execute(
+            sql!(
+                "UPDATE change SET triage = $1, note = $2, triaged_by = $3,
+                     triaged_unix_ms = $4 WHERE number = $5"
+            ),
+            sql_params![
+                &change.triage.to_string(),
+                &change.note,
+                &change.triaged_by,
+                change.triaged_unix_ms,
+                change.number,
+            ],
+        )
     }
 
     /// Records that `old`, a benchmark or a whole case, is now called `new`.
@@ -168,16 +200,13 @@ impl Store {
             "'{new}' was renamed to '{old}' before, so this would be a cycle\nhint: 'speedwell history rename --undo' \
              reverts a rename"
         );
-        self.transact(|file| {
-            file.execute(
-                sql!(
-                    "INSERT INTO rename (project, old, new) VALUES ($1, $2, $3)
-                     ON CONFLICT (project, old) DO UPDATE SET new = excluded.new"
-                ),
-                sql_params![PROJECT, old, new],
-            )?;
-            Ok(())
-        })
+        self.execute(
+            sql!(
+                "INSERT INTO rename (project, old, new) VALUES ($1, $2, $3)
+                 ON CONFLICT (project, old) DO UPDATE SET new = excluded.new"
+            ),
+            sql_params![PROJECT, old, new],
+        )
     }
 
     /// Undoes a rename; returns whether there was one.
@@ -205,11 +234,8 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn add_note(&mut self, revision: &str, text: &str) -> anyhow::Result<()> {
-        self.transact(|file| {
-            let sql = sql!("INSERT INTO annotation (project, revision, text) VALUES ($1, $2, $3)");
-            file.execute(sql, sql_params![PROJECT, revision, text])?;
-            Ok(())
-        })
+        let sql = sql!("INSERT INTO annotation (project, revision, text) VALUES ($1, $2, $3)");
+        self.execute(sql, sql_params![PROJECT, revision, text])
     }
 
     /// Returns all notes with their revisions, oldest first.

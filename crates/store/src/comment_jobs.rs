@@ -285,23 +285,20 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn store_comment(&mut self, comment: &PostedComment) -> anyhow::Result<()> {
-        self.transact(|file| {
-            file.execute(
-                sql!(
-                    "INSERT INTO comment (forge, repository, pull, revision, posted_unix_ms, text)
-                     VALUES ($1, $2, $3, $4, $5, $6)"
-                ),
-                sql_params![
-                    &comment.forge,
-                    &comment.repository,
-                    &comment.pull,
-                    &comment.revision,
-                    comment.posted_unix_ms,
-                    &comment.text,
-                ],
-            )?;
-            Ok(())
-        })
+        self.execute(
+            sql!(
+                "INSERT INTO comment (forge, repository, pull, revision, posted_unix_ms, text)
+                 VALUES ($1, $2, $3, $4, $5, $6)"
+            ),
+            sql_params![
+                &comment.forge,
+                &comment.repository,
+                &comment.pull,
+                &comment.revision,
+                comment.posted_unix_ms,
+                &comment.text,
+            ],
+        )
     }
 
     /// Returns the comments on a pull request, newest first.
@@ -330,7 +327,7 @@ impl Store {
 mod tests {
     use super::*;
     use crate::back_end_tests::test_backends;
-    use crate::{SessionDigest, UploadSender};
+    use crate::{SessionDigest, UploadReceipt};
     use speedwell_fixtures::FakeSession;
     use speedwell_model::{Session, SessionState};
 
@@ -348,9 +345,9 @@ mod tests {
     }
 
     fn push_session(store: &mut Store, session: &Session, at: i64) {
-        let sender = UploadSender { token: None, at_unix_ms: at };
         let digest = SessionDigest::hash_lines(session.id.as_bytes());
-        store.accept_session(session, digest, (1, 1), &sender).unwrap();
+        let receipt = UploadReceipt { digest, lines: 1, bytes: 1, token: None, at_unix_ms: at };
+        store.accept_session(session, &receipt).unwrap();
     }
 
     fn sample_setting() -> ForgeSetting {

@@ -4,8 +4,9 @@
 
 use super::Store;
 use super::database::{SqlRow, sql, sql_params};
-use super::sessions::insert_whole;
-use anyhow::{Context, ensure};
+use super::session_writer::insert_whole;
+use super::sessions::delete_row;
+use anyhow::Context;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -48,9 +49,7 @@ impl Store {
         self.write_lines(number, &mut encoder)?;
         let packed = encoder.finish()?;
         self.transact(|file| {
-            let deleted =
-                file.execute(sql!("DELETE FROM session WHERE number = $1"), sql_params![number])?;
-            ensure!(deleted == 1, "session @{number} does not exist");
+            delete_row(file, number)?;
             file.execute(
                 sql!(
                     "INSERT INTO deleted_session (id, number, actor, reason, at_unix_ms, lines)

@@ -25,13 +25,10 @@ mod database;
 mod deleted;
 mod lines;
 mod merge;
-mod outbox;
-mod packs;
 mod points;
 mod projects;
 mod read;
 mod recorder;
-mod samples;
 mod schema;
 mod selection;
 mod session_writer;
@@ -47,13 +44,11 @@ pub use database::StoreErrorKind;
 pub use deleted::{DeletedSession, RetentionRules};
 pub use lines::PlacedRevision;
 pub use merge::{BlockOrigin, MergeOutcome, SessionMerger, ShardState, StoredShard};
-pub use outbox::{MAX_DELAY_MS, UploadSelection};
-pub use packs::{SearchCache, SeriesPoints};
 pub use points::{LineFailures, SharedFacts, StoredPoint, StoredSeries, credible_start};
 pub use projects::{StoredProject, project_name_problem};
 pub use recorder::SessionRecorder;
 pub use selection::SessionFilter;
-pub use uploads::{SessionDigest, UploadSender, UploadStatus};
+pub use uploads::{MAX_DELAY_MS, SessionDigest, UploadReceipt, UploadSelection, UploadStatus};
 
 /// A results file or a results database: it contains the sessions of a project or, outside of
 /// projects, of a user.
@@ -149,16 +144,16 @@ impl Store {
         path.to_str().filter(is_server)
     }
 
+    fn new(database: Database, path: &Path, copy: Option<ScratchFolder>) -> Store {
+        Store { database, path: path.to_owned(), _copy: copy }
+    }
+
     #[cfg(feature = "postgres")]
     fn open_server(address: &str) -> anyhow::Result<Store> {
-        let server = database::PostgresConnection::open(address);
-        Ok(Store {
-            database: Database::Postgres(Box::new(server.with_context(|| {
-                format!("cannot open the results database '{}'", redact_address(address))
-            })?)),
-            path: PathBuf::from(address),
-            _copy: None,
-        })
+        let server = database::PostgresConnection::open(address).with_context(|| {
+            format!("cannot open the results database '{}'", redact_address(address))
+        })?;
+        Ok(Store::new(Database::Postgres(Box::new(server)), Path::new(address), None))
     }
 
     #[cfg(not(feature = "postgres"))]
@@ -186,21 +181,14 @@ impl Store {
     /// # Errors
     /// Fails only if memory runs out.
     pub fn in_memory() -> anyhow::Result<Store> {
-        Ok(Store {
-            database: Database::Sqlite(SqliteConnection::in_memory()?),
-            path: PathBuf::from(":memory:"),
-            _copy: None,
-        })
+        let file = SqliteConnection::in_memory()?;
+        Ok(Store::new(Database::Sqlite(file), Path::new(":memory:"), None))
     }
 
     pub(crate) fn open_with_timeout(path: &Path, timeout: Duration) -> anyhow::Result<Store> {
         create_parent(path)?;
         SqliteConnection::open(path, timeout)
-            .map(|file| Store {
-                database: Database::Sqlite(file),
-                path: path.to_owned(),
-                _copy: None,
-            })
+            .map(|file| Store::new(Database::Sqlite(file), path, None))
             .with_context(|| format!("cannot open the results file '{}'", path.display()))
     }
 
@@ -293,7 +281,7 @@ impl Store {
     /// # Errors
     /// Fails like [`Store::open`], or if the file cannot be read.
     pub fn open_to_read(path: &Path) -> anyhow::Result<Store> {
-        if Store::server_address(path).is_some() || is_writable(path) {
+        if is_writable(path) {
             return Store::open(path);
         }
         open_read_only(path)
@@ -306,7 +294,7 @@ impl Store {
     /// # Errors
     /// Fails like [`Store::open_to_read`].
     pub fn open_to_derive(path: &Path) -> anyhow::Result<Store> {
-        if Store::server_address(path).is_some() || is_writable(path) {
+        if is_writable(path) {
             return Store::open(path);
         }
         Store::open_copy_to_derive(path)
@@ -321,18 +309,14 @@ impl Store {
         let copy = || {
             let copy = copy_consistently(path)?;
             let file = SqliteConnection::open(&copy.path("results.db"), LOCK_TIMEOUT)?;
-            anyhow::Ok(Store {
-                database: Database::Sqlite(file),
-                path: path.to_owned(),
-                _copy: Some(copy),
-            })
+            anyhow::Ok(Store::new(Database::Sqlite(file), path, Some(copy)))
         };
         copy().with_context(|| format!("cannot read the results file '{}'", path.display()))
     }
 }
 
 /// Returns whether this process may write the file and its folder. Returns true if there is no such
-/// file.
+/// file, as for the address of a server.
 fn is_writable(path: &Path) -> bool {
     let folder =
         path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -345,8 +329,7 @@ fn can_write(path: &Path) -> bool {
 }
 
 fn open_read_only(path: &Path) -> anyhow::Result<Store> {
-    let store =
-        |file, copy| Store { database: Database::Sqlite(file), path: path.to_owned(), _copy: copy };
+    let store = |file, copy| Store::new(Database::Sqlite(file), path, copy);
     // SQLite can read the database if a writer has left its auxiliary files next to it. If the log
     // contains no pending changes, the database can also be read as immutable
     // (<https://sqlite.org/wal.html#read_only_databases>).

@@ -2,7 +2,7 @@
 //! It determines the order of the points of every series on the branch.
 
 use super::Store;
-use super::database::{SqlRow, sql, sql_params};
+use super::database::{Error, SqlRow, sql, sql_params};
 use super::points::{PROJECT, upsert_revision};
 use super::read::parse_json;
 use speedwell_model::{Revision, RevisionMarker};
@@ -68,15 +68,12 @@ impl Store {
         }
         self.store_line(name, 0, &revisions)?;
         let (sessions, numbers) = current.unwrap_or_default();
-        self.transact(|file| {
-            let sql = sql!(
-                "INSERT INTO measured_order (branch, sessions, number_sum) VALUES ($1, $2, $3)
-                 ON CONFLICT (branch) DO UPDATE SET
-                     sessions = excluded.sessions, number_sum = excluded.number_sum"
-            );
-            file.execute(sql, sql_params![name, sessions, numbers])?;
-            Ok(())
-        })
+        let sql = sql!(
+            "INSERT INTO measured_order (branch, sessions, number_sum) VALUES ($1, $2, $3)
+             ON CONFLICT (branch) DO UPDATE SET
+                 sessions = excluded.sessions, number_sum = excluded.number_sum"
+        );
+        self.execute(sql, sql_params![name, sessions, numbers])
     }
 
     /// Returns the newest revision of a line with its position; `None` if the line is unknown.
@@ -180,15 +177,7 @@ impl Store {
                    GROUP BY revision) AS measured
              ON measured.revision = number ORDER BY first, number"
         );
-        self.query_rows(sql, sql_params![branch], |row| {
-            Ok(Revision {
-                id: row.get(0)?,
-                tree: row.get(1)?,
-                parents: Vec::new(),
-                committed_unix_ms: row.get(2)?,
-                subject: row.get(3)?,
-            })
-        })
+        self.query_rows(sql, sql_params![branch], read_revision)
     }
 
     /// Returns the names of all known lines.
@@ -203,22 +192,9 @@ impl Store {
         self.query_rows(sql, sql_params![PROJECT], |row| row.get(0))
     }
 
-    /// Returns a revision by its number, with its position on the line of `branch`. A revision that
-    /// was rebased or squashed is not on the line. It gets the position of the line's revision with
-    /// the same tree, if there is exactly one.
-    ///
-    /// # Errors
-    /// Fails on database errors.
-    pub fn place_revision(
-        &self,
-        branch: &str,
-        number: i64,
-    ) -> anyhow::Result<Option<PlacedRevision>> {
-        let mut found = self.place_revisions(branch, &[number])?;
-        Ok(found.pop().map(|(_, placed)| placed))
-    }
-
-    /// Like [`Store::place_revision`], for many revisions at once; returns each with its number.
+    /// Returns the revisions with these numbers, each with its number and its position on the line
+    /// of `branch`. A revision that was rebased or squashed is not on the line. It gets the position
+    /// of the line's revision with the same tree, if there is exactly one.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -230,7 +206,7 @@ impl Store {
         // The join starts from the revisions with the same tree. If it started from the line, each
         // revision that is not on the line would cost a scan of the whole line.
         let sql = sql!(
-            "SELECT id, tree, parents, committed_unix_ms, subject, coalesce(
+            "SELECT id, tree, committed_unix_ms, subject, parents, coalesce(
                  (SELECT position FROM branch_revision WHERE branch_revision.revision = known.number
                   AND branch_revision.project = known.project AND branch = $1),
                  (SELECT min(position) FROM revision AS other CROSS JOIN branch_revision
@@ -241,18 +217,8 @@ impl Store {
              FROM revision AS known WHERE number IN {{numbers:3}} ORDER BY number"
         );
         let read = |row: SqlRow<'_>| {
-            let parents: Option<String> = row.get(2)?;
-            let placed = PlacedRevision {
-                revision: Revision {
-                    id: row.get(0)?,
-                    tree: row.get(1)?,
-                    parents: Vec::new(),
-                    committed_unix_ms: row.get(3)?,
-                    subject: row.get(4)?,
-                },
-                position: row.get(5)?,
-            };
-            Ok((row.get(6)?, placed, parents))
+            let placed = PlacedRevision { revision: read_revision(row)?, position: row.get(5)? };
+            Ok((row.get(6)?, placed, row.get(4)?))
         };
         let numbers = serde_json::to_string(numbers)?;
         let found: Vec<(i64, PlacedRevision, Option<String>)> =
@@ -265,6 +231,17 @@ impl Store {
             })
             .collect()
     }
+}
+
+/// Reads a revision without its parents from the columns id, tree, committed_unix_ms and subject.
+pub(super) fn read_revision(row: SqlRow<'_>) -> Result<Revision, Error> {
+    Ok(Revision {
+        id: row.get(0)?,
+        tree: row.get(1)?,
+        parents: Vec::new(),
+        committed_unix_ms: row.get(2)?,
+        subject: row.get(3)?,
+    })
 }
 
 #[cfg(test)]
@@ -284,8 +261,8 @@ mod tests {
 
     /// Returns the position that the revision with this number has on the line.
     fn position_of_number(store: &Store, branch: &str, number: i64) -> Option<u32> {
-        let placed = store.place_revision(branch, number).unwrap();
-        placed.and_then(|placed| placed.position)
+        let (_, placed) = store.place_revisions(branch, &[number]).unwrap().pop()?;
+        placed.position
     }
 
     #[test]
@@ -328,7 +305,7 @@ mod tests {
                 "'a' and 'c' have the same tree"
             );
             assert_eq!(position_of_number(&store, "main", 6), None);
-            let revision = store.place_revision("main", 4).unwrap().unwrap().revision;
+            let revision = store.place_revisions("main", &[4]).unwrap().remove(0).1.revision;
             assert_eq!((&*revision.id, &revision.parents[..]), ("b2", &["p".to_owned()][..]));
         }
     }

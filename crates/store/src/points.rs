@@ -113,13 +113,7 @@ impl Store {
                 sql_params![session, machine, &serde_json::to_string(&points.environment_facts)?],
             )?;
             file.execute(sql!("DELETE FROM point WHERE session = $1"), sql_params![session])?;
-            let locations = locate_points(file, &points.points)?;
-            let rows: Vec<[SqlParam<'_>; 14]> = points
-                .points
-                .iter()
-                .zip(&locations)
-                .map(|(found, location)| point_row((session, started, machine), found, location))
-                .collect();
+            let rows = point_rows(file, (session, started, machine), &points.points)?;
             file.insert(
                 sql!(
                     "INSERT INTO point (series, at_unix_ms, session, seq, revision, machine,
@@ -129,6 +123,37 @@ impl Store {
             )?;
             Ok(())
         })
+    }
+
+    /// Returns the points of a series, ordered by the start of their sessions.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn load_points(&self, series: i64) -> anyhow::Result<Vec<StoredPoint>> {
+        self.load_newest_points(series, usize::MAX)
+    }
+
+    /// Returns up to `max_points` points of a series, from the latest sessions, ordered like those
+    /// of [`Store::load_points`].
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn load_newest_points(
+        &self,
+        series: i64,
+        max_points: usize,
+    ) -> anyhow::Result<Vec<StoredPoint>> {
+        let sql = sql!(
+            "SELECT at_unix_ms, session, revision, machine, value, low, high, runs, spread, kind,
+                    dirty, benchmark_digest
+             FROM point WHERE series = $1
+             ORDER BY at_unix_ms DESC, session DESC, seq DESC LIMIT $2"
+        );
+        let limit = i64::try_from(max_points).unwrap_or(i64::MAX);
+        let mut points: Vec<StoredPoint> =
+            self.query_rows(sql, sql_params![series, limit], |row| read_point(series, &row))?;
+        points.reverse();
+        Ok(points)
     }
 
     /// Returns the case, metric and revision of each point that the machine with the ID `machine`
@@ -312,9 +337,8 @@ impl Store {
     }
 }
 
-/// Reads a point from a row with the columns of
-/// [`Store::load_newest_points`](super::Store::load_newest_points).
-pub(super) fn read_point(series: i64, row: &SqlRow<'_>) -> Result<StoredPoint, Error> {
+/// Reads a point from a row with the columns of [`Store::load_newest_points`].
+fn read_point(series: i64, row: &SqlRow<'_>) -> Result<StoredPoint, Error> {
     let low: Option<f64> = row.get(5)?;
     Ok(StoredPoint {
         series,
@@ -390,24 +414,21 @@ fn build_command(variants: &str) -> anyhow::Result<String> {
     Ok(command.unwrap_or_default().to_owned())
 }
 
-struct PointLocation {
-    series: i64,
-    revision: Option<i64>,
-    /// Index of the point among the points of its session in the same series. A session that
-    /// measured several revisions has several points in a series.
-    index: i64,
-}
-
-/// Inserts the series and revisions of points, and returns their numbers. A revision that occurs
-/// repeatedly is inserted once.
-fn locate_points(file: &Database, points: &[SessionPoint]) -> anyhow::Result<Vec<PointLocation>> {
+/// Inserts the series and revisions of points, and returns the rows of the points, given the number,
+/// start and machine of their session. A revision that occurs repeatedly is inserted once.
+fn point_rows<'p>(
+    file: &Database,
+    (session, started_unix_ms, machine): (i64, i64, i64),
+    points: &'p [SessionPoint],
+) -> anyhow::Result<Vec<[SqlParam<'p>; 14]>> {
+    // A session that measured several revisions has several points in a series.
     let mut next_indices: HashMap<i64, i64> = HashMap::new();
     let mut revisions: HashMap<&str, (&Revision, i64)> = HashMap::new();
-    let mut locations = Vec::with_capacity(points.len());
-    for found in points {
-        let series = upsert_series(file, &found.series, found.metric_index)?;
+    let mut rows = Vec::with_capacity(points.len());
+    for SessionPoint { series, metric_index, revision, point } in points {
+        let series = upsert_series(file, series, *metric_index)?;
         let mut revision_number = None;
-        if let Some(revision) = &found.revision {
+        if let Some(revision) = revision {
             let existing = revisions.get(&*revision.id);
             let number = match existing.filter(|(existing, _)| *existing == revision) {
                 Some((_, number)) => *number,
@@ -417,34 +438,24 @@ fn locate_points(file: &Database, points: &[SessionPoint]) -> anyhow::Result<Vec
             revision_number = Some(number);
         }
         let index = *(next_indices.entry(series)).and_modify(|index| *index += 1).or_insert(0);
-        locations.push(PointLocation { series, revision: revision_number, index });
+        rows.push(*sql_params![
+            series,
+            started_unix_ms,
+            session,
+            index,
+            revision_number,
+            machine,
+            point.value,
+            point.interval.map(|bounds| bounds.0),
+            point.interval.map(|bounds| bounds.1),
+            point.runs,
+            point.spread,
+            point.kind.name(),
+            point.is_dirty,
+            &point.benchmark_digest,
+        ]);
     }
-    Ok(locations)
-}
-
-/// Returns the row of a point, given the number, start and machine of its session.
-fn point_row<'p>(
-    (session, started_unix_ms, machine): (i64, i64, i64),
-    found: &'p SessionPoint,
-    location: &PointLocation,
-) -> [SqlParam<'p>; 14] {
-    let point = &found.point;
-    *sql_params![
-        location.series,
-        started_unix_ms,
-        session,
-        location.index,
-        location.revision,
-        machine,
-        point.value,
-        point.interval.map(|bounds| bounds.0),
-        point.interval.map(|bounds| bounds.1),
-        point.runs,
-        point.spread,
-        point.kind.name(),
-        point.is_dirty,
-        &point.benchmark_digest,
-    ]
+    Ok(rows)
 }
 
 /// Returns the number of a machine, inserting the machine if needed. Tries an update first, because
@@ -551,4 +562,93 @@ pub(super) fn upsert_revision(file: &Database, revision: &Revision) -> anyhow::R
             &revision.subject,
         ],
     )?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::back_end_tests::test_backends;
+    use speedwell_fixtures::FakeSession;
+    use speedwell_model::{MetricDirection, SessionState};
+
+    /// Stores a session that started at `at_unix_ms`, with a point of each kind in series 1.
+    fn store_session(store: &mut Store, at_unix_ms: i64) -> i64 {
+        let mut session = FakeSession::with_fixed_blocks(&["default"], 1).build();
+        session.runs.clear();
+        session.id = format!("session of {at_unix_ms}");
+        session.state = SessionState::Imported;
+        session.started_unix_ms = at_unix_ms;
+        let number = store.insert_session(&session).unwrap();
+        let point = |place: usize| SessionPoint {
+            series: SeriesKey {
+                case: "bench n=1".into(),
+                variant: "default".into(),
+                metric: Metric::new("time", "s", MetricDirection::Lower),
+            },
+            metric_index: 0,
+            revision: (place > 0)
+                .then(|| Revision { id: format!("r{at_unix_ms}"), ..Revision::default() }),
+            point: HistoryPoint {
+                value: at_unix_ms as f64 + 0.1,
+                interval: (place > 1).then_some((0.5, f64::INFINITY)),
+                runs: 3 + place as u32,
+                spread: (place > 2).then_some(0.02),
+                kind: PointKind::NAMES[place].0,
+                is_dirty: place == 3,
+                benchmark_digest: (place > 0).then(|| format!("work {}", place % 2)),
+            },
+        };
+        let points = SessionPoints {
+            machine: Machine { id: "lab".into(), name: None, label: None, class: None },
+            environment_facts: Vec::new(),
+            points: (0..PointKind::NAMES.len()).map(point).collect(),
+        };
+        store.store_points(number, &points).unwrap();
+        number
+    }
+
+    #[test]
+    fn a_session_dated_in_the_future_is_not_the_newest_for_ever() {
+        const YEAR_2100: i64 = 4_102_444_800_000;
+        for backend in test_backends() {
+            let mut store = backend.open();
+            let session = store_session(&mut store, YEAR_2100);
+            let next = store_session(&mut store, unix_time_ms());
+            let mut sessions: Vec<i64> =
+                store.load_points(1).unwrap().iter().map(|point| point.session).collect();
+            sessions.dedup();
+            assert_eq!(
+                sessions,
+                [session, next],
+                "the later session is read, and its point comes last"
+            );
+            assert_eq!(store.sessions_in_future(9).unwrap(), [session]);
+            assert_eq!(store.load_session(session).unwrap().started_unix_ms, YEAR_2100);
+        }
+    }
+
+    #[test]
+    fn start_times_more_than_a_day_ahead_count_as_now() {
+        let now = 1_800_000_000_000;
+        let hours = |hours: i64| now + hours * 3_600_000;
+        for (started, counts_as) in [(-500, -500), (0, 0), (23, 23), (25, 0), (600_000, 0)] {
+            let begun = credible_start(hours(started), now);
+            assert_eq!(begun, hours(counts_as), "{started} h");
+        }
+    }
+
+    #[test]
+    fn the_newest_points_come_in_the_order_of_their_sessions() {
+        for backend in test_backends() {
+            let mut store = backend.open();
+            let sessions = [10, 30, 40].map(|at| store_session(&mut store, at));
+            store_session(&mut store, 20);
+            let points = store.load_points(1).unwrap();
+            assert_eq!(points.len(), 20);
+            assert!(points.is_sorted_by_key(|point| point.at_unix_ms));
+            assert_eq!(store.load_newest_points(1, 7).unwrap(), points[13..]);
+            store.delete_untracked(sessions[0]).unwrap();
+            assert_eq!(store.load_points(1).unwrap(), points[5..]);
+        }
+    }
 }

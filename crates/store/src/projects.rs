@@ -73,13 +73,10 @@ impl Store {
         if let Some(problem) = project_name_problem(name) {
             anyhow::bail!("invalid project name '{name}': {problem}");
         }
-        self.transact(|file| {
-            file.execute(
-                sql!("INSERT INTO project (name) VALUES ($1) ON CONFLICT (name) DO NOTHING"),
-                sql_params![name],
-            )?;
-            Ok(())
-        })?;
+        self.execute(
+            sql!("INSERT INTO project (name) VALUES ($1) ON CONFLICT (name) DO NOTHING"),
+            sql_params![name],
+        )?;
         let project = self.find_project(name)?.context("the project was removed")?;
         let result = self.database.make_schema(project.number);
         result.map_err(|error| self.explain_error(error))?;

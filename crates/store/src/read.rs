@@ -1,19 +1,20 @@
 //! Loads stored sessions. Leaves out superseded runs, whose cases were started again on another
-//! machine.
+//! machine. Also decides how the samples of a run are packed into arrays of bytes.
 
 use super::Store;
 use super::database::{
     Database, Error, FromColumn, SqlParam, SqlRow, SqlStatement, TransactionPurpose, sql,
     sql_params,
 };
-use super::samples::{SampleUnpacker, StoredArrays};
 use anyhow::{Context, anyhow, bail};
 use serde::de::DeserializeOwned;
+use speedwell_formats::json_lines;
 use speedwell_model::{
     Case, Metric, MetricDirection, NoiseCalibration, ProfileRecording, ResourceUsage, Run, Sample,
     Session, SessionState, StepFailure,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::Write;
 use std::sync::Arc;
 
 impl Store {
@@ -24,10 +25,33 @@ impl Store {
     /// this version cannot read.
     pub fn load_session(&self, number: i64) -> anyhow::Result<Session> {
         // Use one transaction, to get a consistent snapshot of a session that is being recorded.
-        let read = self
-            .database
-            .transaction(TransactionPurpose::Reading, |_| self.load_in_transaction(number));
+        self.read_snapshot(|_| self.load_in_transaction(number))
+    }
+
+    /// Runs `work` in a transaction that reads a consistent snapshot.
+    pub(super) fn read_snapshot<T>(
+        &self,
+        work: impl FnOnce(&Database) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let read = self.database.transaction(TransactionPurpose::Reading, work);
         read.map_err(|error| self.to_user_error(error))
+    }
+
+    /// Writes a session of any size as JSON Lines, one run at a time. Writes the same lines as
+    /// [`json_lines::write`] for the session from [`Store::load_session`].
+    ///
+    /// # Errors
+    /// Fails if there is no such session, on database errors, or if `out` cannot be written.
+    pub fn write_lines(&self, number: i64, out: &mut dyn Write) -> anyhow::Result<()> {
+        self.read_snapshot(|file| {
+            let session = self.load_header_and_failures(number)?;
+            let count = sql!("SELECT count(*) FROM run WHERE session = $1 AND superseded IS NULL");
+            let runs: i64 = file.query_value(count, sql_params![number])?;
+            let mut reader = RunReader::new(file, &session);
+            json_lines::write_streaming((&session, runs as usize), out, |write| {
+                reader.for_each_run(number, &mut |run| write(&run))
+            })
+        })
     }
 
     /// Loads a session without its runs. A session may have millions of runs.
@@ -35,10 +59,7 @@ impl Store {
     /// # Errors
     /// Fails like [`Store::load_session`].
     pub fn load_session_without_runs(&self, number: i64) -> anyhow::Result<Session> {
-        let read = self
-            .database
-            .transaction(TransactionPurpose::Reading, |_| self.load_header_and_failures(number));
-        read.map_err(|error| self.to_user_error(error))
+        self.read_snapshot(|_| self.load_header_and_failures(number))
     }
 
     /// Loads the runs of some slots (positions of runs in the plan) of a session, in order of
@@ -47,11 +68,10 @@ impl Store {
     /// # Errors
     /// Fails like [`Store::load_session`].
     pub fn load_slot_runs(&self, number: i64, slots: &BTreeSet<u32>) -> anyhow::Result<Vec<Run>> {
-        let read = self.database.transaction(TransactionPurpose::Reading, |file| {
+        self.read_snapshot(|file| {
             let session = self.load_header(number)?;
             RunReader::new(file, &session).slot_runs(number, slots)
-        });
-        read.map_err(|error| self.to_user_error(error))
+        })
     }
 
     /// Loads a session within an open transaction.
@@ -165,6 +185,15 @@ impl Store {
         rows.map_err(|error| self.explain_error(error))
     }
 
+    /// Executes one statement in a transaction of its own.
+    pub(super) fn execute(
+        &mut self,
+        statement: &'static SqlStatement,
+        params: &[SqlParam<'_>],
+    ) -> anyhow::Result<()> {
+        self.transact(|file| Ok(file.execute(statement, params).map(drop)?))
+    }
+
     fn load_header(&self, number: i64) -> anyhow::Result<Session> {
         self.session_state(number)?;
         let sql = sql!(
@@ -215,18 +244,22 @@ impl Store {
 /// Returns the calibration that the session measured; `None` if it is not a calibration session.
 fn load_calibration(file: &Database, session: i64) -> Result<Option<NoiseCalibration>, Error> {
     let sql = sql!(
-        "SELECT started_unix_ms, comparisons, false_alarms, expected_low, expected_high
+        "SELECT session, started_unix_ms, comparisons, false_alarms, expected_low, expected_high
          FROM calibration WHERE session = $1"
     );
-    file.query_first(sql, sql_params![session], |row| {
-        Ok(NoiseCalibration {
-            session,
-            started_unix_ms: row.get(0)?,
-            comparisons: row.get(1)?,
-            false_alarms: row.get(2)?,
-            expected_low: row.get(3)?,
-            expected_high: row.get(4)?,
-        })
+    file.query_first(sql, sql_params![session], |row| read_calibration(row, 0))
+}
+
+/// Reads a calibration from the columns session, started_unix_ms, comparisons, false_alarms,
+/// expected_low and expected_high, starting at `column`.
+pub(super) fn read_calibration(row: SqlRow<'_>, column: usize) -> Result<NoiseCalibration, Error> {
+    Ok(NoiseCalibration {
+        session: row.get(column)?,
+        started_unix_ms: row.get(column + 1)?,
+        comparisons: row.get(column + 2)?,
+        false_alarms: row.get(column + 3)?,
+        expected_low: row.get(column + 4)?,
+        expected_high: row.get(column + 5)?,
     })
 }
 
@@ -421,7 +454,7 @@ fn unpack_samples(
         .ok()
         .and_then(|metric_index| metrics.get(metric_index))
         .ok_or_else(|| anyhow!("samples of an unknown metric {metric_index}"))?;
-    let stored = StoredArrays {
+    let stored = PackedSamples {
         readings: row.bytes_or_null(2)?.unwrap_or_default(),
         elapsed_ns: row.bytes_or_null(3)?,
         iterations: row.bytes_or_null(4)?,
@@ -522,4 +555,175 @@ pub(super) fn parse_state(name: &str) -> anyhow::Result<SessionState> {
 
 pub(super) fn parse_json<T: DeserializeOwned>(text: &str) -> anyhow::Result<T> {
     serde_json::from_str(text).with_context(|| format!("cannot parse the stored JSON '{text}'"))
+}
+
+/// Marks an unknown duration. As a duration, the value would be 584 years.
+const NO_ELAPSED: u64 = u64::MAX;
+/// Marks an unknown iteration count: a quiet NaN with a payload that no arithmetic produces.
+const NO_ITERATIONS: u64 = 0x7ff8_0000_5350_574c;
+
+/// All samples of one metric in one run, bit for bit.
+///
+/// Any program can read little-endian arrays (`numpy.frombuffer`, `struct.unpack`). If a fact about
+/// a sample is missing, the array contains a marker instead. An array that would contain only
+/// markers is omitted, because most harnesses report values only.
+#[derive(Debug)]
+pub(super) struct PackedSamples<T> {
+    /// Values of the samples.
+    pub readings: T,
+    /// Durations of the samples; `None` if no duration is known.
+    pub elapsed_ns: Option<T>,
+    /// Iteration counts of the samples; `None` if no count is known.
+    pub iterations: Option<T>,
+    /// Indices of the samples among all samples of the run; `None` if they are 0, 1, 2 ...
+    pub positions: Option<T>,
+}
+
+/// Groups the samples of a run by metric, and packs each group. Metrics are in the order of their
+/// first samples.
+pub(super) fn pack_samples(run: &Run) -> Vec<(Arc<str>, PackedSamples<Vec<u8>>)> {
+    let mut metrics: Vec<(Arc<str>, Vec<usize>)> = Vec::new();
+    for (position, sample) in run.samples.iter().enumerate() {
+        match metrics.iter_mut().find(|(metric, _)| *metric == sample.metric) {
+            Some((_, positions)) => positions.push(position),
+            None => metrics.push((sample.metric.clone(), vec![position])),
+        }
+    }
+    metrics
+        .into_iter()
+        .map(|(metric, positions)| (metric, pack_metric(&run.samples, &positions)))
+        .collect()
+}
+
+fn pack_metric(samples: &[Sample], positions: &[usize]) -> PackedSamples<Vec<u8>> {
+    let encode = |bits: fn(&Sample) -> u64| -> Vec<u8> {
+        positions.iter().flat_map(|&position| bits(&samples[position]).to_le_bytes()).collect()
+    };
+    let has_any = |is_known: fn(&Sample) -> bool| {
+        positions.iter().any(|&position| is_known(&samples[position]))
+    };
+    let is_contiguous =
+        positions.iter().enumerate().all(|(expected, &position)| expected == position);
+    PackedSamples {
+        readings: encode(|sample| sample.value.to_bits()),
+        elapsed_ns: has_any(|sample| sample.elapsed_ns.is_some())
+            .then(|| encode(|sample| sample.elapsed_ns.unwrap_or(NO_ELAPSED))),
+        iterations: has_any(|sample| sample.iterations.is_some())
+            .then(|| encode(|sample| sample.iterations.map_or(NO_ITERATIONS, f64::to_bits))),
+        positions: (!is_contiguous).then(|| {
+            positions.iter().flat_map(|&position| (position as u32).to_le_bytes()).collect()
+        }),
+    }
+}
+
+/// Collects the samples of a run, metric by metric.
+#[derive(Default)]
+struct SampleUnpacker {
+    samples: Vec<(u32, Sample)>,
+    metrics: usize,
+}
+
+impl SampleUnpacker {
+    /// Adds the samples of a metric.
+    fn add_metric(&mut self, metric: &Arc<str>, stored: &PackedSamples<&[u8]>) {
+        let mut elapsed = stored.elapsed_ns.map(le_words);
+        let mut iterations = stored.iterations.map(le_words);
+        let mut positions = stored.positions.map(|bytes| bytes.as_chunks().0.iter());
+        for (index, value) in le_words(stored.readings).enumerate() {
+            let stored_position = positions.as_mut().and_then(Iterator::next);
+            let elapsed_ns = elapsed.as_mut().and_then(Iterator::next);
+            let iteration_count = iterations.as_mut().and_then(Iterator::next);
+            let sample = Sample {
+                metric: metric.clone(),
+                value: f64::from_bits(value),
+                elapsed_ns: elapsed_ns.filter(|&ns| ns != NO_ELAPSED),
+                iterations: iteration_count
+                    .filter(|&count| count != NO_ITERATIONS)
+                    .map(f64::from_bits),
+            };
+            let position = stored_position.map_or(index as u32, |bytes| u32::from_le_bytes(*bytes));
+            self.samples.push((position, sample));
+        }
+        self.metrics += 1;
+    }
+
+    /// Removes and returns the samples in the order in which the run reported them.
+    fn take_samples(&mut self) -> Vec<Sample> {
+        if self.metrics > 1 {
+            self.samples.sort_by_key(|(position, _)| *position);
+        }
+        self.metrics = 0;
+        self.samples.drain(..).map(|(_, sample)| sample).collect()
+    }
+}
+
+/// Returns the 8-byte words of an array. An incomplete last word is dropped.
+fn le_words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample_of(metric: &str, value: f64) -> Sample {
+        Sample { metric: metric.into(), value, elapsed_ns: None, iterations: None }
+    }
+
+    fn run_with(samples: Vec<Sample>) -> Run {
+        Run { samples, ..Run::empty(Case::new("g/b", Vec::new()), "a", 0, 0) }
+    }
+
+    fn round_trip(samples: Vec<Sample>) -> Vec<Sample> {
+        let mut unpacking = SampleUnpacker::default();
+        for (metric, packed) in pack_samples(&run_with(samples)) {
+            let stored = PackedSamples {
+                readings: &packed.readings[..],
+                elapsed_ns: packed.elapsed_ns.as_deref(),
+                iterations: packed.iterations.as_deref(),
+                positions: packed.positions.as_deref(),
+            };
+            unpacking.add_metric(&metric, &stored);
+        }
+        unpacking.take_samples()
+    }
+
+    #[test]
+    fn bare_values_of_one_metric_cost_eight_bytes_each() {
+        let packed = pack_samples(&run_with(vec![sample_of("t", 1.5), sample_of("t", 2.5)]));
+        let [(name, only)] = packed.as_slice() else { panic!("{packed:?}") };
+        assert_eq!((&**name, only.readings.len()), ("t", 16));
+        assert_eq!(only.readings[..8], 1.5f64.to_le_bytes());
+        assert!(only.elapsed_ns.is_none() && only.iterations.is_none() && only.positions.is_none());
+    }
+
+    #[test]
+    fn interleaved_metrics_keep_their_order() {
+        let samples: Vec<Sample> = ["t", "p99", "t", "errors", "p99", "t"]
+            .iter()
+            .zip(0..)
+            .map(|(metric, value)| sample_of(metric, f64::from(value)))
+            .collect();
+        assert_eq!(round_trip(samples.clone()), samples);
+    }
+
+    #[test]
+    fn optional_fields_of_single_samples_survive_packing() {
+        let mut samples = vec![sample_of("t", 1.0), sample_of("t", 2.0), sample_of("t", 3.0)];
+        samples[1].elapsed_ns = Some(0);
+        samples[2].iterations = Some(1e6);
+        assert_eq!(round_trip(samples.clone()), samples);
+    }
+
+    #[test]
+    fn special_floating_point_values_keep_every_bit() {
+        let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, f64::MIN_POSITIVE / 4.0];
+        let mut samples: Vec<Sample> = odd.iter().map(|&value| sample_of("t", value)).collect();
+        samples[0].iterations = Some(f64::NAN);
+        let back = round_trip(samples);
+        let bits = |value: f64| value.to_bits();
+        assert_eq!(back.iter().map(|s| bits(s.value)).collect::<Vec<_>>(), odd.map(bits));
+        assert!(back[0].iterations.is_some_and(f64::is_nan), "a NaN differs from a missing count");
+        assert_eq!(back[1].iterations, None);
+    }
 }

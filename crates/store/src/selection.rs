@@ -1,15 +1,16 @@
-//! Selects sessions by filters and returns their numbers, newest first; resolves references to
-//! stored sessions.
+//! Selects sessions by filters, and lists them; resolves references to stored sessions.
 //!
 //! A page shows about fifty sessions out of perhaps a hundred thousand. Therefore the search starts
 //! from the filter that is usually most selective. The index of this filter is scanned from the
 //! newest session, and only its matches are checked against the other filters. Start at
-//! [`Store::selected_numbers`].
+//! [`Store::select_sessions`].
 
 use super::Store;
-use super::database::{SqlParam, SqlStatement, sql, sql_params};
+use super::database::{SqlParam, SqlRow, SqlStatement, sql, sql_params};
+use super::read::{parse_json, parse_state};
 use anyhow::{anyhow, bail, ensure};
-use speedwell_model::SessionReference;
+use speedwell_model::stored::SessionOverview;
+use speedwell_model::{SessionReference, SessionState, Variant};
 use std::collections::HashMap;
 
 /// Conditions that every listed session meets. A field that is `None` imposes no condition.
@@ -64,15 +65,21 @@ impl Store {
             found.truncate(max_count);
             return Ok(found);
         }
-        let Some((leading, other_filters)) = split_leading(filter) else {
+        let Some((leading, value, other_filters)) = split_leading(filter) else {
             return self.newest_below(before, max_count);
         };
+        // Returns the newest sessions that match the leading filter and have a number below
+        // `before`.
+        let leading_matches = |before: i64, limit: usize| -> anyhow::Result<Vec<i64>> {
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            self.query_rows(leading, &[value, before.into(), limit.into()], |row| row.get(0))
+        };
         if other_filters == SessionFilter::default() {
-            return self.leading_matches(&leading, before, max_count);
+            return leading_matches(before, max_count);
         }
         let (mut found, mut before, mut size) = (Vec::new(), before, INITIAL_BATCH);
         loop {
-            let numbers = self.leading_matches(&leading, before, size)?;
+            let numbers = leading_matches(before, size)?;
             found.extend(self.apply_filter(&numbers, &other_filters)?);
             match numbers.last() {
                 Some(last) if numbers.len() == size && found.len() < max_count => before = *last,
@@ -82,108 +89,6 @@ impl Store {
         }
         found.truncate(max_count);
         Ok(found)
-    }
-
-    /// Returns the newest sessions that match the leading filter and have a number below `before`.
-    fn leading_matches(
-        &self,
-        leading: &LeadingFilter,
-        before: i64,
-        limit: usize,
-    ) -> anyhow::Result<Vec<i64>> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let (sql, value) = match leading {
-            LeadingFilter::Pull(pull) => (
-                sql!(
-                    "SELECT session FROM origin WHERE pull = $1 AND session < $2
-                     ORDER BY session DESC LIMIT $3"
-                ),
-                SqlParam::from(pull),
-            ),
-            LeadingFilter::Revision(beginning) => {
-                return self.matches_by_revision(beginning, before, limit);
-            }
-            LeadingFilter::Tag(name) => (
-                sql!(
-                    "SELECT DISTINCT session FROM tag WHERE name = $1 AND session < $2
-                     ORDER BY session DESC LIMIT $3"
-                ),
-                SqlParam::from(name),
-            ),
-            LeadingFilter::Branch(name) => (
-                sql!(
-                    "SELECT session FROM origin WHERE branch = $1 AND session < $2
-                     ORDER BY session DESC LIMIT $3"
-                ),
-                SqlParam::from(name),
-            ),
-            LeadingFilter::Benchmark(name) => (
-                sql!(
-                    "SELECT session FROM benchmark_session WHERE benchmark = $1 AND session < $2
-                     ORDER BY session DESC LIMIT $3"
-                ),
-                SqlParam::from(name),
-            ),
-            LeadingFilter::Machine(number) => (
-                sql!(
-                    "SELECT session FROM session_machine WHERE machine = $1 AND session < $2
-                     ORDER BY session DESC LIMIT $3"
-                ),
-                SqlParam::from(*number),
-            ),
-            LeadingFilter::Variant(name) => (
-                sql!(
-                    "SELECT session FROM variant_session WHERE variant = $1 AND session < $2
-                     ORDER BY session DESC LIMIT $3"
-                ),
-                SqlParam::from(name),
-            ),
-            LeadingFilter::State(name) => (
-                sql!(
-                    "SELECT number FROM session WHERE state = $1 AND number < $2
-                     ORDER BY number DESC LIMIT $3"
-                ),
-                SqlParam::from(name),
-            ),
-            LeadingFilter::Since(unix_ms) => {
-                return self.matches_since(*unix_ms, before, limit);
-            }
-        };
-        self.query_rows(sql, &[value, before.into(), limit.into()], |row| row.get(0))
-    }
-
-    fn matches_since(&self, unix_ms: i64, before: i64, limit: i64) -> anyhow::Result<Vec<i64>> {
-        // Without the unary `+`, the database might scan all sessions by number to avoid sorting.
-        let sql = sql!(
-            "SELECT number FROM session WHERE started_unix_ms >= $1 AND +number < $2
-             ORDER BY +number DESC LIMIT $3"
-        );
-        self.query_rows(sql, sql_params![unix_ms, before, limit], |row| row.get(0))
-    }
-
-    fn matches_by_revision(
-        &self,
-        beginning: &str,
-        before: i64,
-        limit: i64,
-    ) -> anyhow::Result<Vec<i64>> {
-        // Without the unary `+`, the database might scan all sessions by number to avoid sorting.
-        if is_commit_prefix(beginning) {
-            let sql = sql!(
-                "SELECT session FROM origin WHERE revision >= $1 AND revision < $2
-                 AND substr(revision, 1, length(CAST($1 AS TEXT))) = $1 AND +session < $3
-                 ORDER BY +session DESC LIMIT $4"
-            );
-            let end = commit_range_end(beginning);
-            let params = sql_params![beginning, &end, before, limit];
-            return self.query_rows(sql, params, |row| row.get(0));
-        }
-        let sql = sql!(
-            "SELECT session FROM origin
-             WHERE substr(revision, 1, length(CAST($1 AS TEXT))) = $1 AND session < $2
-             ORDER BY session DESC LIMIT $3"
-        );
-        self.query_rows(sql, sql_params![beginning, before, limit], |row| row.get(0))
     }
 
     /// Returns the given sessions that match the filter, newest first.
@@ -232,44 +137,98 @@ impl Store {
     }
 }
 
-/// The filter whose index is scanned.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum LeadingFilter {
-    Pull(String),
-    Revision(String),
-    Tag(String),
-    Branch(String),
-    Benchmark(String),
-    Variant(String),
-    Machine(i64),
-    State(String),
-    Since(i64),
+/// Splits off the filter that is usually most selective and has an index. Returns the statement that
+/// scans this index, the value of the filter, and the other filters; or `None` if there is no such
+/// filter. The statement's parameters are the value, the exclusive upper bound of the numbers, and
+/// the maximum number of rows.
+fn split_leading(
+    filter: &SessionFilter,
+) -> Option<(&'static SqlStatement, SqlParam<'_>, SessionFilter)> {
+    let mut others = SessionFilter { before: None, ..filter.clone() };
+    if let Some(pull) = &filter.pull {
+        let sql = sql!(
+            "SELECT session FROM origin WHERE pull = $1 AND session < $2
+             ORDER BY session DESC LIMIT $3"
+        );
+        others.pull = None;
+        return Some((sql, pull.into(), others));
+    }
+    if let Some(beginning) = &filter.revision {
+        others.revision = None;
+        return Some((revision_statement(beginning), beginning.into(), others));
+    }
+    if let Some(name) = &filter.tag {
+        let sql = sql!(
+            "SELECT DISTINCT session FROM tag WHERE name = $1 AND session < $2
+             ORDER BY session DESC LIMIT $3"
+        );
+        others.tag = None;
+        return Some((sql, name.into(), others));
+    }
+    if let Some(name) = &filter.branch {
+        let sql = sql!(
+            "SELECT session FROM origin WHERE branch = $1 AND session < $2
+             ORDER BY session DESC LIMIT $3"
+        );
+        others.branch = None;
+        return Some((sql, name.into(), others));
+    }
+    if let Some(name) = &filter.benchmark {
+        let sql = sql!(
+            "SELECT session FROM benchmark_session WHERE benchmark = $1 AND session < $2
+             ORDER BY session DESC LIMIT $3"
+        );
+        others.benchmark = None;
+        return Some((sql, name.into(), others));
+    }
+    if let Some(name) = &filter.variant {
+        let sql = sql!(
+            "SELECT session FROM variant_session WHERE variant = $1 AND session < $2
+             ORDER BY session DESC LIMIT $3"
+        );
+        others.variant = None;
+        return Some((sql, name.into(), others));
+    }
+    if let Some(number) = others.machine.take() {
+        let sql = sql!(
+            "SELECT session FROM session_machine WHERE machine = $1 AND session < $2
+             ORDER BY session DESC LIMIT $3"
+        );
+        return Some((sql, number.into(), others));
+    }
+    if let Some(name) = &filter.state {
+        let sql = sql!(
+            "SELECT number FROM session WHERE state = $1 AND number < $2
+             ORDER BY number DESC LIMIT $3"
+        );
+        others.state = None;
+        return Some((sql, name.into(), others));
+    }
+    // Without the unary `+`, the database might scan all sessions by number to avoid sorting.
+    let sql = sql!(
+        "SELECT number FROM session WHERE started_unix_ms >= $1 AND +number < $2
+         ORDER BY +number DESC LIMIT $3"
+    );
+    let unix_ms = others.since_unix_ms.take()?;
+    Some((sql, unix_ms.into(), others))
 }
 
-/// Splits off the filter that is usually most selective and has an index. Returns this filter and
-/// the others, or `None` if there is no such filter.
-fn split_leading(filter: &SessionFilter) -> Option<(LeadingFilter, SessionFilter)> {
-    let mut other_filters = SessionFilter { before: None, ..filter.clone() };
-    let leading = if let Some(pull) = other_filters.pull.take() {
-        LeadingFilter::Pull(pull)
-    } else if let Some(beginning) = other_filters.revision.take() {
-        LeadingFilter::Revision(beginning)
-    } else if let Some(name) = other_filters.tag.take() {
-        LeadingFilter::Tag(name)
-    } else if let Some(name) = other_filters.branch.take() {
-        LeadingFilter::Branch(name)
-    } else if let Some(name) = other_filters.benchmark.take() {
-        LeadingFilter::Benchmark(name)
-    } else if let Some(name) = other_filters.variant.take() {
-        LeadingFilter::Variant(name)
-    } else if let Some(number) = other_filters.machine.take() {
-        LeadingFilter::Machine(number)
-    } else if let Some(name) = other_filters.state.take() {
-        LeadingFilter::State(name)
-    } else {
-        LeadingFilter::Since(other_filters.since_unix_ms.take()?)
-    };
-    Some((leading, other_filters))
+fn revision_statement(beginning: &str) -> &'static SqlStatement {
+    if is_commit_prefix(beginning) {
+        // The letter `g` sorts after all hexadecimal digits. Without the unary `+`, the database
+        // might scan all sessions by number to avoid sorting.
+        return sql!(
+            "SELECT session FROM origin
+             WHERE revision >= $1 AND revision < CAST($1 AS TEXT) || 'g'
+             AND substr(revision, 1, length(CAST($1 AS TEXT))) = $1 AND +session < $2
+             ORDER BY +session DESC LIMIT $3"
+        );
+    }
+    sql!(
+        "SELECT session FROM origin
+         WHERE substr(revision, 1, length(CAST($1 AS TEXT))) = $1 AND session < $2
+         ORDER BY session DESC LIMIT $3"
+    )
 }
 
 /// Returns whether the prefix is hexadecimal, like the beginning of a commit id. The ids with such
@@ -279,10 +238,146 @@ pub(super) fn is_commit_prefix(beginning: &str) -> bool {
     !beginning.is_empty() && beginning.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns the exclusive upper bound of the commit ids with this prefix. The letter `g` sorts after
-/// all hexadecimal digits.
-pub(super) fn commit_range_end(beginning: &str) -> String {
-    format!("{beginning}g")
+impl Store {
+    /// Returns up to `max_count` sessions that match the filter, newest first.
+    ///
+    /// # Errors
+    /// Fails on database errors, or if the database holds data that this version cannot read.
+    pub fn select_sessions(
+        &self,
+        filter: &SessionFilter,
+        max_count: usize,
+    ) -> anyhow::Result<Vec<SessionOverview>> {
+        self.overviews_newest_first(&self.selected_numbers(filter, max_count)?)
+    }
+
+    fn overviews_newest_first(&self, numbers: &[i64]) -> anyhow::Result<Vec<SessionOverview>> {
+        let mut found = self.overviews(numbers)?;
+        found.reverse();
+        Ok(found)
+    }
+
+    /// Returns up to `max_count` sessions that are being measured or whose process was killed,
+    /// newest first.
+    ///
+    /// # Errors
+    /// Fails on database errors, or if the database holds data that this version cannot read.
+    pub fn running_sessions(&self, max_count: usize) -> anyhow::Result<Vec<SessionOverview>> {
+        let sql = sql!(
+            "SELECT number FROM session WHERE state = 'running' ORDER BY number DESC LIMIT $1"
+        );
+        let max_count = i64::try_from(max_count).unwrap_or(i64::MAX);
+        let numbers: Vec<i64> = self.query_rows(sql, sql_params![max_count], |row| row.get(0))?;
+        self.overviews_newest_first(&numbers)
+    }
+
+    /// Returns all sessions that match the filter, oldest first.
+    ///
+    /// # Errors
+    /// Fails on database errors, or if the database holds data that this version cannot read.
+    pub fn list_sessions(&self, filter: &SessionFilter) -> anyhow::Result<Vec<SessionOverview>> {
+        self.overviews(&self.selected_numbers(filter, usize::MAX)?)
+    }
+
+    /// Returns a page of the matching sessions, oldest first. Page 0 contains the `size` newest
+    /// sessions.
+    ///
+    /// # Errors
+    /// Fails on database errors, or if the database holds data that this version cannot read.
+    pub fn session_page(
+        &self,
+        filter: &SessionFilter,
+        size: u32,
+        page: u32,
+    ) -> anyhow::Result<Vec<SessionOverview>> {
+        let [size, page] = [size, page].map(|count| count as usize);
+        let offset = size.saturating_mul(page);
+        let numbers = self.selected_numbers(filter, offset.saturating_add(size))?;
+        self.overviews(numbers.get(offset..).unwrap_or_default())
+    }
+
+    /// Returns the number of matching sessions.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn count_sessions(&self, filter: &SessionFilter) -> anyhow::Result<usize> {
+        Ok(self.selected_numbers(filter, usize::MAX)?.len())
+    }
+
+    /// Returns the overview of a session, if it exists.
+    ///
+    /// # Errors
+    /// Fails on database errors, or if the database holds data that this version cannot read.
+    pub fn find_overview(&self, number: i64) -> anyhow::Result<Option<SessionOverview>> {
+        Ok(self.overviews(&[number])?.pop())
+    }
+
+    /// Returns the sessions with these numbers, in ascending order of number.
+    pub(super) fn overviews(&self, numbers: &[i64]) -> anyhow::Result<Vec<SessionOverview>> {
+        let numbers = serde_json::to_string(numbers)?;
+        // The query sums the counts in `session_case` instead of counting runs, which would take
+        // longer.
+        let sql = sql!(
+            "SELECT number, session.id, started_unix_ms, state, command, variants,
+                    (SELECT count(DISTINCT benchmark) FROM session_case
+                     JOIN benchmark_case AS known ON known.number = benchmark_case
+                     WHERE session = session.number),
+                    (SELECT count(DISTINCT id) FROM session_case
+                     JOIN benchmark_case AS known ON known.number = benchmark_case
+                     WHERE session = session.number),
+                    (SELECT CAST(coalesce(sum(runs), 0) AS BIGINT) FROM session_case
+                     WHERE session = session.number),
+                    (SELECT count(*) FROM failure WHERE session = number AND skipped = 0),
+                    (SELECT count(*) FROM failure WHERE session = number AND skipped <> 0),
+                    coalesce((SELECT max(ended_unix_ms) FROM session_case
+                              WHERE session = session.number), started_unix_ms) - started_unix_ms,
+                    (SELECT detail FROM origin WHERE session = number),
+                    (SELECT {{texts:name ORDER BY seq}} FROM tag WHERE session = number),
+                    (SELECT {{texts:benchmark ORDER BY first}} FROM (
+                         SELECT benchmark, min(known.number) AS first FROM session_case
+                         JOIN benchmark_case AS known ON known.number = benchmark_case
+                         WHERE session = session.number
+                         AND EXISTS (SELECT 1 FROM load WHERE load.session = session.number)
+                         GROUP BY benchmark) AS met)
+             FROM session WHERE number IN {{numbers:1}} ORDER BY number"
+        );
+        let read_all = || -> anyhow::Result<Vec<SessionOverview>> {
+            let mut statement = self.database.prepare(sql)?;
+            let mut rows = statement.query(sql_params![&numbers])?;
+            let mut overviews = Vec::new();
+            while let Some(row) = rows.next()? {
+                overviews.push(self.read_overview(row)?);
+            }
+            Ok(overviews)
+        };
+        read_all().map_err(|error| self.to_user_error(error))
+    }
+
+    fn read_overview(&self, row: SqlRow<'_>) -> anyhow::Result<SessionOverview> {
+        let count = |column| row.get::<i64>(column).map(|count| count.max(0) as usize);
+        let number = row.get(0)?;
+        let state = parse_state(row.text(3)?)?;
+        let variants: Vec<Variant> = parse_json(row.text(5)?)?;
+        Ok(SessionOverview {
+            origin: row.text_or_null(12)?.map(parse_json).transpose()?,
+            number,
+            id: row.get(1)?,
+            started_unix_ms: row.get(2)?,
+            elapsed_ms: count(11)? as u64,
+            state,
+            is_killed: state == SessionState::Running
+                && self.recorder_has_ended(number)? == Some(true),
+            command: parse_json(row.text(4)?)?,
+            variants: variants.into_iter().map(|variant| variant.name).collect(),
+            tags: parse_json(row.text(13)?)?,
+            loads: parse_json(row.text(14)?)?,
+            benchmarks: count(6)?,
+            cases: count(7)?,
+            runs: count(8)?,
+            failures: count(9)?,
+            skipped: count(10)?,
+        })
+    }
 }
 
 const MIN_ID_PREFIX: usize = 4;

@@ -1,18 +1,44 @@
-//! Writes one session to the database, part by part. Every function expects an open transaction:
-//! the caller decides which parts are committed together.
+//! Writes one session to the database, part by part or as a whole ([`insert_whole`]). Every function
+//! expects an open transaction: the caller decides which parts are committed together.
 
 use super::database::{Database, Error, SqlParam, sql, sql_params};
-use super::samples;
+use super::read;
 use anyhow::Context;
 use serde::{Serialize, de::DeserializeOwned};
 use speedwell_formats::json_lines;
 use speedwell_machine::process::ProcessIdentity;
 use speedwell_model::{
-    Case, CodeOrigin, Metric, MetricDirection, ProfileRecording, ResourceUsage, Run, Session,
-    SessionMachine, SessionState, StepFailure,
+    Case, CodeOrigin, Environment, Metric, MetricDirection, NoiseCalibration, ProfileRecording,
+    ResourceUsage, Run, Session, SessionMachine, SessionState, StepFailure,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// Number of runs that are inserted at once. This batch is large enough to need few round trips to
+/// a database server, and small enough to need much less memory than a whole session.
+pub(super) const RUN_BATCH_SIZE: usize = 256;
+
+/// Returns the number of the session with that id, if it exists.
+pub(super) fn find_number_by_id(file: &Database, id: &str) -> Result<Option<i64>, Error> {
+    let sql = sql!("SELECT number FROM session WHERE id = $1");
+    file.query_first(sql, sql_params![id], |row| row.get(0))
+}
+
+/// Inserts a new session with all its content; returns its number.
+pub(super) fn insert_whole(file: &Database, session: &Session) -> anyhow::Result<i64> {
+    let mut writer = SessionWriter::begin_imported(file, session)?;
+    let runs: Vec<&Run> = session.runs.iter().collect();
+    for runs in runs.chunks(RUN_BATCH_SIZE) {
+        writer.insert_runs(file, runs, true)?;
+    }
+    for failure in &session.failures {
+        writer.insert_failure(file, failure, true)?;
+    }
+    for recording in &session.profiles {
+        writer.upsert_profile(file, recording)?;
+    }
+    Ok(writer.session())
+}
 
 /// Writes one session. Holds the indices of the session's next rows, and the numbers of the metrics
 /// and cases that have been written so far.
@@ -85,6 +111,17 @@ impl SessionWriter {
         }
         for (index, machine) in (0..).zip(&session.machines) {
             writer.upsert_machine(file, index, machine)?;
+        }
+        Ok(writer)
+    }
+
+    /// Inserts the header of a session that was measured elsewhere: everything but runs, failures
+    /// and profiles.
+    pub fn begin_imported(file: &Database, header: &Session) -> anyhow::Result<SessionWriter> {
+        let writer = SessionWriter::begin(file, header, header.state, None)?;
+        if let Some(calibration) = header.calibration {
+            let session_calibration = NoiseCalibration { session: writer.session, ..calibration };
+            insert_calibration(file, &header.environment, &session_calibration)?;
         }
         Ok(writer)
     }
@@ -320,8 +357,7 @@ impl SessionWriter {
         runs: &[&Run],
         is_done: bool,
     ) -> anyhow::Result<()> {
-        let jsons: Vec<RunJson> =
-            runs.iter().map(|run| RunJson::from_run(run)).collect::<anyhow::Result<_>>()?;
+        let jsons = runs.iter().map(|run| run_json(run)).collect::<anyhow::Result<Vec<_>>>()?;
         let mut rows = Vec::with_capacity(runs.len());
         for (row_index, (run, json)) in (self.runs..).zip(runs.iter().zip(&jsons)) {
             let case = self.case_number(file, &run.case)?;
@@ -357,7 +393,7 @@ impl SessionWriter {
         row_index: i64,
         case: i64,
         run: &'a Run,
-        json: &'a RunJson,
+        [notes, kernel_stats]: &'a [Option<String>; 2],
         is_done: bool,
     ) -> [SqlParam<'a>; 22] {
         let usage = run.usage.as_ref();
@@ -376,14 +412,14 @@ impl SessionWriter {
             count(|usage| Some(usage.system_ns)),
             count(|usage| Some(usage.max_rss_bytes)),
             count(|usage| Some(usage.involuntary_switches)),
-            &json.notes,
+            notes,
             is_done,
             run.build,
             count(|usage| usage.voluntary_switches),
             count(|usage| usage.minor_faults),
             count(|usage| usage.major_faults),
             count(|usage| usage.migrations),
-            &json.kernel_stats,
+            kernel_stats,
             &run.rejected_by,
             run.machine,
         ]
@@ -392,7 +428,7 @@ impl SessionWriter {
     fn insert_samples(&mut self, file: &Database, runs: &[&Run]) -> anyhow::Result<()> {
         let mut packed = Vec::new();
         for (row_index, run) in (self.runs..).zip(runs) {
-            for (metric, samples) in samples::pack_samples(run) {
+            for (metric, samples) in read::pack_samples(run) {
                 packed.push((row_index, self.metric_index(file, &metric)?, samples));
             }
         }
@@ -509,21 +545,45 @@ impl SessionWriter {
     }
 }
 
-struct RunJson {
-    notes: Option<String>,
-    kernel_stats: Option<String>,
+/// Inserts a calibration; see [`super::Store::store_calibration`].
+pub(super) fn insert_calibration(
+    file: &Database,
+    machine: &Environment,
+    calibration: &NoiseCalibration,
+) -> Result<(), Error> {
+    file.execute(
+        sql!(
+            "INSERT INTO calibration (session, host, cpu, cpus, started_unix_ms,
+                 comparisons, false_alarms, expected_low, expected_high)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+             ON CONFLICT (session) DO UPDATE SET
+                 host = excluded.host, cpu = excluded.cpu, cpus = excluded.cpus,
+                 started_unix_ms = excluded.started_unix_ms,
+                 comparisons = excluded.comparisons,
+                 false_alarms = excluded.false_alarms,
+                 expected_low = excluded.expected_low,
+                 expected_high = excluded.expected_high"
+        ),
+        sql_params![
+            calibration.session,
+            &machine.host,
+            &machine.cpu,
+            machine.cpus,
+            calibration.started_unix_ms,
+            calibration.comparisons,
+            calibration.false_alarms,
+            calibration.expected_low,
+            calibration.expected_high,
+        ],
+    )?;
+    Ok(())
 }
 
-impl RunJson {
-    fn from_run(run: &Run) -> anyhow::Result<RunJson> {
-        let kernel_stats = run.kernel_stats.as_ref();
-        Ok(RunJson {
-            notes: (!run.notes.is_empty()).then(|| to_json("notes", &run.notes)).transpose()?,
-            kernel_stats: kernel_stats
-                .map(|stats| to_json("kernel counters", stats))
-                .transpose()?,
-        })
-    }
+/// Returns the JSON of a run's notes and of its kernel counters.
+fn run_json(run: &Run) -> anyhow::Result<[Option<String>; 2]> {
+    let notes = (!run.notes.is_empty()).then(|| to_json("notes", &run.notes));
+    let kernel_stats = run.kernel_stats.as_ref().map(|stats| to_json("kernel counters", stats));
+    Ok([notes.transpose()?, kernel_stats.transpose()?])
 }
 
 /// Serializes `value` as JSON, ensuring that it can be read back.

@@ -23,27 +23,24 @@ impl Store {
         let (branches, machines) = (list(&token.branches), list(&token.machines));
         let (branches, machines) = (branches.transpose()?, machines.transpose()?);
         let scopes = serde_json::to_string(&names)?;
-        self.transact(|file| {
-            file.execute(
-                sql!(
-                    "INSERT INTO token (id, digest, name, scopes, project, branches, machines,
-                                        created_unix_ms, expires_unix_ms)
-                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
-                ),
-                sql_params![
-                    &token.id,
-                    &token.digest,
-                    &token.name,
-                    &scopes,
-                    &token.project,
-                    &branches,
-                    &machines,
-                    token.created_unix_ms,
-                    token.expires_unix_ms,
-                ],
-            )?;
-            Ok(())
-        })
+        self.execute(
+            sql!(
+                "INSERT INTO token (id, digest, name, scopes, project, branches, machines,
+                                    created_unix_ms, expires_unix_ms)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+            ),
+            sql_params![
+                &token.id,
+                &token.digest,
+                &token.name,
+                &scopes,
+                &token.project,
+                &branches,
+                &machines,
+                token.created_unix_ms,
+                token.expires_unix_ms,
+            ],
+        )
     }
 
     /// Returns all tokens, newest first.
@@ -124,11 +121,8 @@ impl Store {
         if token.used_unix_ms.is_some_and(|used| used >= hour) {
             return Ok(());
         }
-        self.transact(|file| {
-            let sql = sql!("UPDATE token SET used_unix_ms = $1 WHERE id = $2");
-            file.execute(sql, sql_params![hour, &token.id])?;
-            Ok(())
-        })
+        let sql = sql!("UPDATE token SET used_unix_ms = $1 WHERE id = $2");
+        self.execute(sql, sql_params![hour, &token.id])
     }
 
     /// Appends an entry to the audit log.
@@ -136,26 +130,23 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn append_audit(&mut self, line: &AuditEntry) -> anyhow::Result<()> {
-        self.transact(|file| {
-            file.execute(
-                sql!(
-                    "INSERT INTO audit (at_unix_ms, actor, token, address, project, action, subject,
-                                        result)
-                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
-                ),
-                sql_params![
-                    line.at_unix_ms,
-                    &line.actor,
-                    &line.token,
-                    &line.address,
-                    &line.project,
-                    &line.action,
-                    &line.subject,
-                    &line.result,
-                ],
-            )?;
-            Ok(())
-        })
+        self.execute(
+            sql!(
+                "INSERT INTO audit (at_unix_ms, actor, token, address, project, action, subject,
+                                    result)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+            ),
+            sql_params![
+                line.at_unix_ms,
+                &line.actor,
+                &line.token,
+                &line.address,
+                &line.project,
+                &line.action,
+                &line.subject,
+                &line.result,
+            ],
+        )
     }
 
     /// Returns the latest entries of the audit log, newest first.

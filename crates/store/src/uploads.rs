@@ -1,17 +1,183 @@
-//! Stores uploaded sessions.
+//! Stores both ends of an upload: the outbox of the sender, and the sessions that a server accepts.
+//!
+//! A row of the outbox says which session to upload to which destination. It stays at least until
+//! the server has confirmed that it received the session. Several processes may send at once; each
+//! claims a row for a limited time, so that a killed process does not block the row for long. The
+//! transfer itself is implemented elsewhere. Start at [`Store::queue_upload`].
 //!
 //! A client that gets no response retries, so storing is idempotent: existing data is neither
 //! duplicated nor replaced. Start at [`Store::accept_session`], which returns only after the
 //! session has been committed.
 
-use super::database::{Database, Error, sql, sql_params};
-use super::sessions::{find_number_by_id, insert_whole};
+use super::database::{Database, Error, SqlRow, sql, sql_params};
+use super::session_writer::{find_number_by_id, insert_whole};
 use super::{Store, comment_jobs};
 use ring::digest::{self, SHA256};
-use speedwell_formats::json_lines;
 use speedwell_model::Session;
+use speedwell_model::stored::{OutboxEntry, UploadState};
 use std::fmt;
 use std::io::{self, Read};
+
+/// Duration of a process's claim on an upload, in milliseconds.
+const CLAIM_MS: i64 = 60_000;
+/// Maximum delay of an upload in milliseconds, whatever the server asks for. A delay of more than
+/// twice this time means that the clock was changed.
+pub const MAX_DELAY_MS: i64 = 3_600_000;
+
+/// Selects the uploads to claim.
+#[derive(Debug, Clone, Copy)]
+pub struct UploadSelection<'a> {
+    /// Numbers of the sessions. If the list is empty, all complete and imported sessions are
+    /// selected.
+    pub sessions: &'a [i64],
+    /// Limits the selection to one destination.
+    pub url: Option<&'a str>,
+    /// Current time in milliseconds since the Unix epoch.
+    pub now_unix_ms: i64,
+}
+
+impl Store {
+    /// Queues a session for upload to a project of a server. A rejected upload is retried; a sent
+    /// upload stays sent.
+    ///
+    /// # Errors
+    /// Fails if there is no such session, or on database errors.
+    pub fn queue_upload(
+        &mut self,
+        session: i64,
+        url: &str,
+        now_unix_ms: i64,
+    ) -> anyhow::Result<()> {
+        self.session_state(session)?;
+        self.execute(
+            sql!(
+                "INSERT INTO outbox (session, url, added_unix_ms) VALUES ($1, $2, $3)
+                 ON CONFLICT (session, url) DO UPDATE SET
+                     state = CASE outbox.state WHEN 'sent' THEN 'sent' ELSE 'waiting' END,
+                     next_unix_ms = 0, claimed_until_unix_ms = 0"
+            ),
+            sql_params![session, url, now_unix_ms],
+        )
+    }
+
+    /// Returns all uploads, oldest session first.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn list_uploads(&self) -> anyhow::Result<Vec<OutboxEntry>> {
+        let sql = sql!(
+            "SELECT outbox.session, session.id, session.state, url, outbox.state, attempts,
+                    next_unix_ms, reason, sent_unix_ms
+             FROM outbox JOIN session ON session.number = outbox.session
+             ORDER BY outbox.session, url COLLATE {{binary}}"
+        );
+        self.query_rows(sql, sql_params![], read_entry)
+    }
+
+    /// Makes all waiting uploads due immediately, even if their next attempt was delayed.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn retry_uploads_now(&mut self) -> anyhow::Result<()> {
+        let sql = sql!("UPDATE outbox SET next_unix_ms = 0 WHERE state = 'waiting'");
+        self.execute(sql, sql_params![])
+    }
+
+    /// Delays all waiting uploads to the destination `url` until `until_unix_ms`.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn delay_uploads(&mut self, url: &str, until_unix_ms: i64) -> anyhow::Result<()> {
+        let sql = sql!("UPDATE outbox SET next_unix_ms = $1 WHERE state = 'waiting' AND url = $2");
+        self.execute(sql, sql_params![until_unix_ms, url])
+    }
+
+    /// Claims the next upload that is due. The claim expires after a minute. A session that can be
+    /// resumed is claimed only if it is listed in `selection.sessions`.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn claim_upload(
+        &mut self,
+        selection: &UploadSelection<'_>,
+    ) -> anyhow::Result<Option<OutboxEntry>> {
+        let numbers = serde_json::to_string(selection.sessions)?;
+        self.transact(|file| {
+            // A time too far in the future was computed before the clock was set back. It is
+            // ignored.
+            let found = file.query_first(
+                sql!(
+                    "SELECT outbox.session, session.id, session.state, url, outbox.state, attempts,
+                            next_unix_ms, reason, sent_unix_ms
+                     FROM outbox JOIN session ON session.number = outbox.session
+                     WHERE outbox.state = 'waiting'
+                     AND (next_unix_ms <= $1 OR next_unix_ms > $2)
+                     AND (claimed_until_unix_ms <= $1 OR claimed_until_unix_ms > $3)
+                     AND ((CAST($4 AS TEXT) = '[]'
+                           AND session.state IN ('complete', 'imported'))
+                          OR (session.state <> 'running' AND outbox.session IN {{numbers:4}}))
+                     AND (CAST($5 AS TEXT) IS NULL OR url = $5)
+                     ORDER BY attempts, outbox.session, url COLLATE {{binary}} LIMIT 1"
+                ),
+                sql_params![
+                    selection.now_unix_ms,
+                    selection.now_unix_ms + 2 * MAX_DELAY_MS,
+                    selection.now_unix_ms + 2 * CLAIM_MS,
+                    &numbers,
+                    selection.url
+                ],
+                read_entry,
+            )?;
+            if let Some(OutboxEntry { session, url, .. }) = &found {
+                file.execute(
+                    sql!(
+                        "UPDATE outbox SET claimed_until_unix_ms = $1
+                         WHERE session = $2 AND url = $3"
+                    ),
+                    sql_params![selection.now_unix_ms + CLAIM_MS, *session, url],
+                )?;
+            }
+            Ok(found)
+        })
+    }
+
+    /// Records the outcome of an attempt and releases the claim.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn finish_upload(&mut self, item: &OutboxEntry) -> anyhow::Result<()> {
+        self.execute(
+            sql!(
+                "UPDATE outbox SET state = $1, attempts = $2, next_unix_ms = $3, reason = $4,
+                     sent_unix_ms = $5, claimed_until_unix_ms = 0
+                 WHERE session = $6 AND url = $7"
+            ),
+            sql_params![
+                item.state.name(),
+                item.attempts,
+                item.next_unix_ms,
+                &item.reason,
+                item.sent_unix_ms,
+                item.session,
+                &item.url,
+            ],
+        )
+    }
+}
+
+fn read_entry(row: SqlRow<'_>) -> Result<OutboxEntry, Error> {
+    Ok(OutboxEntry {
+        session: row.get(0)?,
+        id: row.get(1)?,
+        ended: row.get(2)?,
+        url: row.get(3)?,
+        state: UploadState::from_name(row.text(4)?),
+        attempts: row.get(5)?,
+        next_unix_ms: row.get(6)?,
+        reason: row.get(7)?,
+        sent_unix_ms: row.get(8)?,
+    })
+}
 
 /// SHA-256 of all lines of a session as they were sent, including the line ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,12 +231,18 @@ impl fmt::Display for SessionDigest {
     }
 }
 
-/// Sender of an upload, and the time of the request.
+/// What is stored about an upload besides its session.
 #[derive(Debug, Clone, Copy)]
-pub struct UploadSender<'a> {
+pub struct UploadReceipt<'a> {
+    /// Digest of all lines.
+    pub digest: SessionDigest,
+    /// Number of lines.
+    pub lines: i64,
+    /// Total size of the lines.
+    pub bytes: i64,
     /// Id of the token that the sender used.
     pub token: Option<&'a str>,
-    /// Current time in milliseconds since the Unix epoch.
+    /// Time of the request in milliseconds since the Unix epoch.
     pub at_unix_ms: i64,
 }
 
@@ -112,7 +284,7 @@ impl Store {
             Some(digest) => Ok(digest),
             None => {
                 let mut lines = Vec::new();
-                json_lines::write(&self.load_session(number)?, &mut lines)?;
+                self.write_lines(number, &mut lines)?;
                 Ok(SessionDigest::hash_lines(&lines))
             }
         }
@@ -120,40 +292,32 @@ impl Store {
 
     /// Inserts a session after all its lines have arrived and have been parsed. If the store
     /// already has a session with the same id, only compares their digests; if the session was
-    /// deleted earlier, stores nothing. `lines` and `bytes` are the number and the total size of
-    /// the lines.
+    /// deleted earlier, stores nothing.
     ///
     /// # Errors
     /// Fails on database errors.
     pub fn accept_session(
         &mut self,
         session: &Session,
-        digest: SessionDigest,
-        (lines, bytes): (u64, u64),
-        sender: &UploadSender<'_>,
+        receipt: &UploadReceipt<'_>,
     ) -> anyhow::Result<UploadStatus> {
         if let Some(number) = self.find_by_id(&session.id)? {
             // A complete session never changes, so it is safe to read it before the transaction.
-            return self.compare_with_stored(number, digest);
+            return self.compare_with_stored(number, receipt.digest);
         }
         let outcome = self.transact(|file| {
             if let Some(status) = find_status(file, &session.id)? {
                 return Ok(status);
             }
             let number = insert_whole(file, session)?;
-            let size = (lines.cast_signed(), bytes.cast_signed());
-            insert_upload(file, (&session.id, number), digest, size, sender)?;
-            comment_jobs::queue_comment(
-                file,
-                session.origin.as_ref(),
-                Some(number),
-                sender.at_unix_ms,
-            )?;
+            insert_upload(file, (&session.id, number), receipt)?;
+            let origin = session.origin.as_ref();
+            comment_jobs::queue_comment(file, origin, Some(number), receipt.at_unix_ms)?;
             Ok(UploadStatus::Stored(number))
         })?;
         match outcome {
             // Another sender has stored the session since the check above.
-            UploadStatus::Known(number) => self.compare_with_stored(number, digest),
+            UploadStatus::Known(number) => self.compare_with_stored(number, receipt.digest),
             other => Ok(other),
         }
     }
@@ -172,20 +336,18 @@ impl Store {
     }
 }
 
-/// Stores who uploaded a session, and the number and the total size of its lines.
+/// Stores the receipt of a session.
 pub(super) fn insert_upload(
     file: &Database,
     (id, number): (&str, i64),
-    digest: SessionDigest,
-    (lines, bytes): (i64, i64),
-    sender: &UploadSender<'_>,
+    receipt: &UploadReceipt<'_>,
 ) -> Result<(), Error> {
+    let UploadReceipt { digest, lines, bytes, token, at_unix_ms } = *receipt;
     let sql = sql!(
         "INSERT INTO upload (id, session, lines, bytes, digest, token, begun_unix_ms, at_unix_ms)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $7)"
     );
     let digest = digest.0.to_vec();
-    let (token, at_unix_ms) = (sender.token, sender.at_unix_ms);
     file.execute(sql, sql_params![id, number, lines, bytes, &digest, token, at_unix_ms])?;
     Ok(())
 }

@@ -6,18 +6,20 @@
 //! digest. A redirect counts as a rejection, because following one would pass the token on.
 //!
 //! ```no_run
-//! use speedwell_server::clients::push::{UploadClient, UploadError, SessionLines, UploadTarget, UploadOutcome, LineSource};
+//! use speedwell_server::clients::push::{UploadClient, UploadError, SessionLines, UploadTarget, UploadOutcome};
+//! use std::fs::File;
 //!
 //! let target: UploadTarget = "https://perf.example/core".parse()?;
 //! let client = UploadClient::new(None, Vec::new());
-//! let lines = SessionLines { id: "0197", text: LineSource::InMemory(b"...\n"), sha256: "ab..." };
+//! let (text, scratch) = (File::open("lines.jsonl")?, File::create_new("lines.jsonl.gz")?);
+//! let lines = SessionLines { id: "0197", text: &text, scratch: &scratch, sha256: "ab..." };
 //! match client.upload_session(&target, &lines) {
 //!     Ok(UploadOutcome::Stored) => println!("it is there now"),
 //!     Ok(UploadOutcome::Known) => println!("it was there"),
 //!     Err(UploadError::Retryable { reason, .. }) => println!("later: {reason}"),
 //!     Err(UploadError::Rejected { reason }) => println!("never: {reason}"),
 //! }
-//! # Ok::<(), speedwell_server::clients::push::ParseTargetError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 use crate::clients::{SecretToken, agent_config, is_this_machine, truncate_text};
@@ -29,7 +31,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use ureq::http::{Request, Response, StatusCode};
 use ureq::tls::{Certificate, PemItem};
-use ureq::{Agent, AsSendBody, Body};
+use ureq::{Agent, Body};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout of a whole request with an empty body.
@@ -44,24 +46,13 @@ const MAX_RESPONSE_BYTES: u64 = 1 << 20;
 pub struct SessionLines<'a> {
     /// ID of the session.
     pub id: &'a str,
-    /// All lines with their newlines. The first line is the header.
-    pub text: LineSource<'a>,
+    /// File with all lines and their newlines, which is sent from its start. The first line is the
+    /// header.
+    pub text: &'a File,
+    /// An empty file for the compressed text.
+    pub scratch: &'a File,
     /// SHA-256 of the lines, in hexadecimal.
     pub sha256: &'a str,
-}
-
-/// Where the lines are stored.
-#[derive(Debug, Clone, Copy)]
-pub enum LineSource<'a> {
-    /// In memory.
-    InMemory(&'a [u8]),
-    /// In a file, which is sent from its start.
-    InFile {
-        /// The file.
-        text: &'a File,
-        /// An empty file for the compressed text.
-        scratch: &'a File,
-    },
 }
 
 /// Outcome of sending a session.
@@ -122,29 +113,11 @@ impl UploadClient {
         target: &UploadTarget,
         lines: &SessionLines<'_>,
     ) -> Result<UploadOutcome, UploadError> {
+        let is_compressed = compress_file(lines.text, lines.scratch).map_err(read_error)?;
+        let mut body = if is_compressed { lines.scratch } else { lines.text };
+        body.rewind().map_err(read_error)?;
+        let length = body.metadata().map_err(read_error)?.len();
         let url = format!("{}?sha256={}", target.session_url(lines.id), lines.sha256);
-        match lines.text {
-            LineSource::InMemory(text) => match compress_text(text) {
-                Some(body) => self.send_body(&url, &body, body.len() as u64, true),
-                None => self.send_body(&url, text, text.len() as u64, false),
-            },
-            LineSource::InFile { text, scratch } => {
-                let is_compressed = compress_file(text, scratch).map_err(read_error)?;
-                let mut body = if is_compressed { scratch } else { text };
-                body.rewind().map_err(read_error)?;
-                let length = body.metadata().map_err(read_error)?.len();
-                self.send_body(&url, body, length, is_compressed)
-            }
-        }
-    }
-
-    fn send_body(
-        &self,
-        url: &str,
-        body: impl AsSendBody,
-        length: u64,
-        is_compressed: bool,
-    ) -> Result<UploadOutcome, UploadError> {
         let mut request = Request::put(url)
             .header("accept", "application/json")
             .header("content-type", "application/jsonl");
@@ -336,13 +309,6 @@ fn refusal_message(status: StatusCode, body: &Value) -> String {
     message
 }
 
-/// Compresses text with gzip. Returns `None` if the text should be sent uncompressed.
-fn compress_text(text: &[u8]) -> Option<Vec<u8>> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    let compressed = encoder.write_all(text).and_then(|()| encoder.finish()).ok()?;
-    is_worth_sending(compressed.len() as u64, text.len() as u64).then_some(compressed)
-}
-
 /// Compresses `text` with gzip into the empty file `compressed`. Returns whether to send the
 /// compressed file instead of the text.
 fn compress_file(mut text: &File, compressed: &File) -> io::Result<bool> {
@@ -402,10 +368,6 @@ mod tests {
         let zeros = vec![b'0'; 1 << 20];
         let text: Vec<u8> =
             (0..20_000_u32).flat_map(|n| format!("{}\n", n * 7919).into_bytes()).collect();
-        assert!(compress_text(&zeros).is_none());
-        let compressed = compress_text(&text).unwrap();
-        assert!(compressed.len() < text.len() / 2);
-        // A file is sent like the same text in memory.
         for (text, is_compressed) in [(zeros, false), (text, true)] {
             let (mut file, scratch) =
                 (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());

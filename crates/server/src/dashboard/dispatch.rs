@@ -4,16 +4,17 @@
 //! Work that blocks runs on the thread pools of the site. GET requests do not change results. Start at
 //! [`router`].
 
-use crate::dashboard::access::{CallerIdentity, RequiredPermission};
 use crate::dashboard::api::sessions;
-use crate::dashboard::link::{PageAddress, PageFormat};
 use crate::dashboard::login;
-use crate::dashboard::page::{ChartPart, PageContent, PageContext, PageOutcome};
+use crate::dashboard::page::{
+    ChartPart, PageContent, PageContext, PageLayout, error_page, page_response, redirect_to_page,
+};
 use crate::dashboard::project::HostedProject;
-use crate::dashboard::request::{PageQuery, RequestContext};
-use crate::dashboard::responses::{PageLayout, error_page, page_response, redirect_to_page};
-use crate::dashboard::routes::{self, BodyKind, FoundPage, Route, RouteHandler};
-use crate::dashboard::site::{HEAVY_TIMEOUTS, SiteState};
+use crate::dashboard::request::{
+    PageAddress, PageFormat, PageQuery, RequestContext, identify_caller,
+};
+use crate::dashboard::routes::{self, FoundPage, Route, RouteHandler, SESSION_TYPE};
+use crate::dashboard::site::{CallerIdentity, HEAVY_TIMEOUTS, RequiredPermission, SiteState};
 use crate::http::assets::with_etag;
 use crate::http::blocking::BlockingPool;
 use crate::http::{ClientInfo, HttpError};
@@ -92,7 +93,7 @@ async fn answer_api(mut context: RequestContext, body: Body) -> Result<Response<
     let pool = context.site.api.clone();
     // Reject unauthorized callers before reading the body.
     let mut context = authorize_caller(context, &pool, route.permission).await?;
-    if route.body_kind == BodyKind::Lines {
+    if route.body_type == Some(SESSION_TYPE) {
         context = receive_session(context, body, &pool).await?;
     } else {
         context.body = to_bytes(body, MAX_FORM_BYTES).await.map_err(|_| unreadable_body())?;
@@ -166,7 +167,7 @@ async fn authorize_caller(
     permission: RequiredPermission,
 ) -> Result<RequestContext, HttpError> {
     let identify = move || {
-        context.caller = login::identify_caller(&context)?;
+        context.caller = identify_caller(&context)?;
         context.caller.ensure_permitted(permission, context.project.as_deref())?;
         Ok::<_, HttpError>(context)
     };
@@ -279,8 +280,8 @@ fn render_page(
         return Ok(page_response(StatusCode::OK, format, path, bytes));
     }
     let (part, query) = ChartPart::split_query(query, format)?;
-    let (outcome, json_lines) = project.with_reader(|store| {
-        let outcome = build_page(PageContext {
+    let (page, json_lines) = project.with_reader(|store| {
+        let page = build_page(PageContext {
             site: &context.site,
             project,
             caller: &context.caller,
@@ -289,16 +290,14 @@ fn render_page(
             query: &query,
             format,
         })?;
-        let json_lines = match (&outcome, format) {
-            (PageOutcome::Page(page), PageFormat::JsonLines) => Some(session_lines(store, page)?),
-            _ => None,
-        };
-        Ok((outcome, json_lines))
+        let has_lines = format == PageFormat::JsonLines && page.redirect.is_none();
+        let json_lines = has_lines.then(|| session_lines(store, &page)).transpose()?;
+        Ok((page, json_lines))
     })?;
-    let page = match outcome {
-        PageOutcome::Page(page) => part.cut_from(*page, &query)?,
-        PageOutcome::Redirect(path) => return Ok(redirect_to_page(&path, format)),
-    };
+    if let Some(address) = &page.redirect {
+        return Ok(redirect_to_page(address, format));
+    }
+    let page = part.cut_from(page, &query)?;
     let layout = PageLayout {
         site: &context.site,
         project,
@@ -337,7 +336,7 @@ fn apply_form(context: &mut RequestContext) -> Result<Response<Body>, HttpError>
     if let Some(handler) = routes::find_fixed("POST", context.uri.path()) {
         return handler(context);
     }
-    context.caller = login::identify_caller(context)?;
+    context.caller = identify_caller(context)?;
     let address = PageAddress::parse(context.uri.path())?;
     let project = address.project().unwrap_or_default();
     let pages = routes::find_pages(&address, project)?;

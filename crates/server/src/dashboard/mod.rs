@@ -6,19 +6,17 @@
 //! command-line program ([`CommandLookups`]). Start with the table in `routes.rs`, then
 //! [`router`]. `site` and `project` hold the state; they depend on neither requests nor pages.
 
-mod access;
 mod api;
 mod dispatch;
-mod link;
 mod login;
 mod page;
 mod project;
 mod request;
-mod responses;
 mod routes;
 mod site;
 
-pub use access::{AccessRules, CallerIdentity, RequiredPermission, SiteAccess};
 pub use dispatch::router;
 pub use project::{CommandLookups, ComparisonSource, GateResult, PlanSummary, TrendQuery};
-pub use site::{SiteState, project_name};
+pub use site::{
+    AccessRules, CallerIdentity, RequiredPermission, SiteAccess, SiteState, project_name,
+};

@@ -8,7 +8,7 @@
 //! or command-line options, or that writes a file.
 
 use crate::http::events::EventHub;
-use crate::http::{HttpError, ServerStopper};
+use crate::http::{HttpError, ServerStopper, lock};
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use speedwell_analysis::history::ProjectHistory;
@@ -18,7 +18,7 @@ use speedwell_store::{Store, StoreErrorKind};
 use std::collections::{HashMap, VecDeque};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Maximum number of idle connections kept open.
 const MAX_IDLE_CONNECTIONS: usize = 6;
@@ -334,11 +334,6 @@ impl From<anyhow::Error> for HttpError {
         };
         HttpError::from_error(status, &error)
     }
-}
-
-/// Locks a mutex. Ignores poisoning, because no holder leaves the data half updated.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Name and value of a command-line option of a comparison.

@@ -9,9 +9,7 @@
 //! Also, callers must not learn which pages exist in a project that they may not read.
 
 use self::RouteHandler::{Page, Response, Stream};
-use crate::dashboard::access::RequiredPermission::{self, Admin, Nothing, Push, Read, Triage};
 use crate::dashboard::api::{self, sessions};
-use crate::dashboard::link::{PageAddress, PageFormat, decode_segment, nearest_names};
 use crate::dashboard::login;
 use crate::dashboard::page::catalog::{
     benchmark_page, benchmarks_page, calibration_page, machine_page, machines_page, search_page,
@@ -22,16 +20,22 @@ use crate::dashboard::page::live::{live_page, session_live_page, stream_updates}
 use crate::dashboard::page::project::{overview_page, project_page, settings_page};
 use crate::dashboard::page::revision::{branch_page, pull_page, revision_page};
 use crate::dashboard::page::session::{reference_page, session_page, sessions_page};
-use crate::dashboard::page::{PageContext, PageResult};
+use crate::dashboard::page::{
+    OVERVIEW_SECTION, PageContext, PageResult, SETTINGS_SECTION, json_response,
+};
 use crate::dashboard::project::HostedProject;
-use crate::dashboard::request::RequestContext;
-use crate::dashboard::responses::{OVERVIEW_SECTION, SETTINGS_SECTION, json_response};
+use crate::dashboard::request::{PageAddress, PageFormat, RequestContext, decode_segment};
+use crate::dashboard::site::RequiredPermission::{self, Admin, Nothing, Push, Read, Triage};
+use crate::dashboard::site::nearest_names;
 use crate::http::HttpError;
 use axum::body::Body;
 use axum::http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Media type of the lines of a session.
+pub const SESSION_TYPE: &str = "application/jsonl";
 
 /// All routes. If several match a path, the first one is used.
 const ROUTES: &[Route] = &[
@@ -74,14 +78,14 @@ const ROUTES: &[Route] = &[
         Response(|_| Ok(json_response(StatusCode::OK, &openapi_document(ROUTES)))),
     )
     .describe("The OpenAPI document of this API", &[])
-    .with_bodies(BodyKind::Nothing, &[(200, "the OpenAPI document")]),
+    .with_bodies(None, &[(200, "the OpenAPI document")]),
     Route::new("PUT", "/api/v1/{project}/sessions/{id}", Push, Response(sessions::put_session))
         .describe(
             "Upload a session: all its lines, stored once even if the request is repeated",
             &[("sha256", "digest of all lines")],
         )
         .with_bodies(
-            BodyKind::Lines,
+            Some(SESSION_TYPE),
             &[
                 (200, "'known': the session was stored before"),
                 (201, "'stored': the session is stored now"),
@@ -89,7 +93,7 @@ const ROUTES: &[Route] = &[
         ),
     get("/api/v1/{project}/sessions/{id}", Read, Response(sessions::get_session))
         .describe("A session as JSON Lines", &[])
-        .with_bodies(BodyKind::Nothing, &[(200, "the lines of the session")]),
+        .with_bodies(None, &[(200, "the lines of the session")]),
     Route::new(
         "DELETE",
         "/api/v1/{project}/sessions/{id}",
@@ -97,10 +101,13 @@ const ROUTES: &[Route] = &[
         Response(sessions::delete_session),
     )
     .describe("Delete a session; it can be restored for 7 days", &[])
-    .with_bodies(BodyKind::Nothing, &[(200, "'deleted'")]),
+    .with_bodies(None, &[(200, "'deleted'")]),
     post("/api/v1/{project}/sessions/{id}/tags", Push, Response(sessions::add_tag))
         .describe("Add a tag to a session: {\"tag\"}", &[])
-        .with_bodies(BodyKind::Json, &[(200, "'tagged', even if the session already had the tag")]),
+        .with_bodies(
+            Some("application/json"),
+            &[(200, "'tagged', even if the session already had the tag")],
+        ),
     // Endpoints of the API: documents, most of which are also pages.
     get("/api/v1/projects", Nothing, Page(overview_page))
         .describe("All readable projects, with their newest sessions", &[]),
@@ -317,8 +324,8 @@ pub struct Route {
     pub summary: &'static str,
     /// Query keys with their descriptions.
     pub query: &'static [(&'static str, &'static str)],
-    /// Kind of request body.
-    pub body_kind: BodyKind,
+    /// Media type of the request body, if there is one.
+    pub body_type: Option<&'static str>,
     /// Success statuses with their descriptions.
     pub responses: &'static [(u16, &'static str)],
 }
@@ -341,17 +348,6 @@ pub enum RouteHandler {
     Stream(fn(&RequestContext, &Arc<HostedProject>) -> axum::http::Response<Body>),
 }
 
-/// Kind of request body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BodyKind {
-    /// None.
-    Nothing,
-    /// Lines of a session.
-    Lines,
-    /// A JSON object.
-    Json,
-}
-
 impl Route {
     /// Creates a route; the methods below describe it further.
     pub const fn new(
@@ -369,7 +365,7 @@ impl Route {
             section: "",
             summary: "",
             query: &[],
-            body_kind: BodyKind::Nothing,
+            body_type: None,
             responses: &[(200, "the document")],
         }
     }
@@ -396,10 +392,10 @@ impl Route {
     /// Describes the request body and the successful responses of an endpoint.
     const fn with_bodies(
         self,
-        body_kind: BodyKind,
+        body_type: Option<&'static str>,
         responses: &'static [(u16, &'static str)],
     ) -> Route {
-        Route { body_kind, responses, ..self }
+        Route { body_type, responses, ..self }
     }
 
     /// Whether the route belongs to the API.
@@ -488,7 +484,7 @@ fn route_operation(route: &Route) -> Value {
     let mut responses = Map::new();
     for (status, description) in route.responses {
         let media_type = match route.path {
-            "/api/v1/{project}/sessions/{id}" if route.method == "GET" => "application/jsonl",
+            "/api/v1/{project}/sessions/{id}" if route.method == "GET" => SESSION_TYPE,
             _ => "application/json",
         };
         let content = json!({media_type: {}});
@@ -512,12 +508,7 @@ fn route_operation(route: &Route) -> Value {
     if route.permission != RequiredPermission::Nothing {
         operation["security"] = json!([{"token": []}]);
     }
-    let request_media_type = match route.body_kind {
-        BodyKind::Nothing => None,
-        BodyKind::Lines => Some("application/jsonl"),
-        BodyKind::Json => Some("application/json"),
-    };
-    if let Some(media_type) = request_media_type {
+    if let Some(media_type) = route.body_type {
         operation["requestBody"] = json!({"required": true, "content": {media_type: {}}});
     }
     operation

@@ -10,24 +10,20 @@
 //! be sent compressed or not. They are computed from the body: pages are rendered for each caller
 //! and have no date. Layers of tower-http support conditional requests for files only.
 
-use crate::http::compression::accepts_gzip;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH,
-    CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, VARY,
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, ETAG,
+    HeaderMap, HeaderValue, IF_NONE_MATCH,
 };
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use hyper::body::{Body as _, Bytes};
 use ring::digest::{SHA256, digest};
 use std::collections::HashMap;
-use std::io::Write;
 use std::sync::Arc;
 
 /// Table of static files.
@@ -43,16 +39,9 @@ use std::sync::Arc;
 pub struct AssetTable {
     /// Maps file names to request paths.
     paths: HashMap<&'static str, String>,
-    /// Maps request paths to files.
-    files: Arc<HashMap<String, AssetFile>>,
+    /// Maps request paths to content types and contents.
+    files: Arc<HashMap<String, (&'static str, Bytes)>>,
     folder: String,
-}
-
-#[derive(Debug)]
-struct AssetFile {
-    content_type: &'static str,
-    bytes: Bytes,
-    gzipped: Option<Bytes>,
 }
 
 impl AssetTable {
@@ -66,13 +55,8 @@ impl AssetTable {
         let (mut paths, mut table) = (HashMap::new(), HashMap::new());
         for (name, bytes) in files {
             let path = format!("{folder}{}", hashed_name(name, bytes));
-            let file = AssetFile {
-                content_type: content_type(name),
-                bytes: Bytes::from_static(bytes),
-                gzipped: compress_bytes(bytes),
-            };
             paths.insert(name, path.clone());
-            table.insert(path, file);
+            table.insert(path, (content_type(name), Bytes::from_static(bytes)));
         }
         AssetTable { paths, files: Arc::new(table), folder }
     }
@@ -85,33 +69,20 @@ impl AssetTable {
     /// Returns a router that serves the files below the folder.
     pub fn router(&self) -> Router {
         let assets = self.clone();
-        let handler = get(move |uri: Uri, headers: HeaderMap| async move {
-            assets.serve_file(&uri, &headers)
-        });
+        let handler = get(move |uri: Uri| async move { assets.serve_file(&uri) });
         Router::new().route(&format!("{}{{*path}}", self.folder), handler)
     }
 
-    fn serve_file(&self, uri: &Uri, request_headers: &HeaderMap) -> Response {
-        let Some(file) = self.files.get(uri.path()) else {
+    fn serve_file(&self, uri: &Uri) -> Response {
+        let Some((content_type, bytes)) = self.files.get(uri.path()) else {
             return StatusCode::NOT_FOUND.into_response();
         };
-        let (bytes, is_gzipped) = match &file.gzipped {
-            Some(gzipped) if accepts_gzip(request_headers) => (gzipped, true),
-            _ => (&file.bytes, false),
-        };
-        let mut response = Response::new(Body::from(bytes.clone()));
-        let headers = response.headers_mut();
-        let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
-        set(CONTENT_TYPE, file.content_type);
-        set(CACHE_CONTROL, "public, max-age=31536000, immutable");
-        set(ACCEPT_RANGES, "none");
-        if file.gzipped.is_some() {
-            set(VARY, "accept-encoding");
-        }
-        if is_gzipped {
-            set(CONTENT_ENCODING, "gzip");
-        }
-        response
+        let headers = [
+            (CONTENT_TYPE, *content_type),
+            (CACHE_CONTROL, "public, max-age=31536000, immutable"),
+            (ACCEPT_RANGES, "none"),
+        ];
+        (headers, bytes.clone()).into_response()
     }
 }
 
@@ -131,14 +102,6 @@ fn content_type(name: &str) -> &'static str {
         Some("js") => "text/javascript; charset=utf-8",
         _ => "application/octet-stream",
     }
-}
-
-/// Returns the compressed bytes, if compression saves any.
-fn compress_bytes(bytes: &[u8]) -> Option<Bytes> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(bytes).ok()?;
-    let gzipped = encoder.finish().ok()?;
-    (gzipped.len() < bytes.len()).then(|| gzipped.into())
 }
 
 /// Adds a tag to the response, and drops the body if the client has it. Leaves a response unchanged
@@ -217,19 +180,6 @@ mod tests {
         assert_ne!(path(b"one"), path(b"two"));
         assert_eq!(path(b"one"), path(b"one"));
         assert_eq!(path(b""), "/static/a.b.e3b0c44298fc1c14.css");
-    }
-
-    #[test]
-    fn assets_that_gzip_does_not_shrink_are_sent_uncompressed() {
-        let assets = AssetTable::new("/static", [("a.css", &b"x"[..]), ("b.css", &[b'x'; 2000])]);
-        let gzip =
-            HeaderMap::from_iter([("accept-encoding".parse().unwrap(), "gzip".parse().unwrap())]);
-        let is_gzipped = |name| {
-            let uri = assets.asset_path(name).unwrap().parse().unwrap();
-            assets.serve_file(&uri, &gzip).headers().contains_key(CONTENT_ENCODING)
-        };
-        assert!(!is_gzipped("a.css"));
-        assert!(is_gzipped("b.css"));
     }
 
     fn if_none_match(value: &str) -> HeaderMap {

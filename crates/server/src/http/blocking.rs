@@ -7,11 +7,12 @@
 //! all others wait.
 
 use crate::http::http_error::{Error, HttpError};
+use crate::http::lock;
 use axum::http::StatusCode;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::timeout;
@@ -156,7 +157,7 @@ pub fn lower_priority() {
 
 fn run_jobs(jobs: &Mutex<Receiver<PoolJob>>) {
     loop {
-        let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = lock(jobs).recv();
         match next {
             Ok(work) => work(),
             Err(_) => return,
@@ -180,17 +181,12 @@ struct ClientQueue {
     pending: usize,
 }
 
-/// Permission to run one request. Dropping the permit lets the next request run.
+/// Permission to run one request. Dropping the permit lets the next request run. Until then, the
+/// request counts towards its client's limit, even while it waits.
 #[derive(Debug)]
 pub struct ClientPermit {
-    _permit: Option<OwnedSemaphorePermit>,
-    _place: QueuePlace,
-}
-
-/// Place of one request in its client's queue. Until the place is dropped, the request counts
-/// towards the client's limit.
-#[derive(Debug)]
-struct QueuePlace {
+    /// `None` while the request waits.
+    permit: Option<OwnedSemaphorePermit>,
     client: String,
     queues: Arc<Mutex<HashMap<String, ClientQueue>>>,
 }
@@ -211,8 +207,8 @@ impl ClientLimiter {
     /// Returns 503 if too many of this client's requests are waiting, or if no permit becomes free
     /// in time.
     pub async fn acquire_permit(&self, client: &str) -> Result<ClientPermit, HttpError> {
-        let (permits, place) = {
-            let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let (permits, mut permit) = {
+            let mut queues = lock(&self.queues);
             let queue = queues.entry(client.to_owned()).or_insert_with(|| ClientQueue {
                 permits: Arc::new(Semaphore::new(self.max_concurrent)),
                 pending: 0,
@@ -224,23 +220,23 @@ impl ClientLimiter {
                 );
             }
             queue.pending += 1;
-            let place = QueuePlace { client: client.to_owned(), queues: Arc::clone(&self.queues) };
-            (Arc::clone(&queue.permits), place)
+            let permits = Arc::clone(&queue.permits);
+            let (client, queues) = (client.to_owned(), Arc::clone(&self.queues));
+            (permits, ClientPermit { permit: None, client, queues })
         };
-        let permit = timeout(self.timeouts.queued, permits.acquire_owned())
+        let acquired = timeout(self.timeouts.queued, permits.acquire_owned())
             .await
             .map_err(|_| queue_timeout_error("your earlier requests", self.timeouts))?;
-        Ok(ClientPermit {
-            // The semaphore is never closed.
-            _permit: permit.ok(),
-            _place: place,
-        })
+        // The semaphore is never closed.
+        permit.permit = acquired.ok();
+        Ok(permit)
     }
 }
 
-impl Drop for QueuePlace {
+impl Drop for ClientPermit {
     fn drop(&mut self) {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.permit.take());
+        let mut queues = lock(&self.queues);
         if let Some(queue) = queues.get_mut(&self.client) {
             queue.pending -= 1;
             if queue.pending == 0 {

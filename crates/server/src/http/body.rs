@@ -18,7 +18,6 @@ use crate::http::options::ServerLimits;
 use axum::http::StatusCode;
 use flate2::write::MultiGzDecoder;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
-use std::fmt;
 use std::io::Write;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -42,16 +41,9 @@ impl BodyErrorSlot {
 }
 
 /// Error that a handler gets when it reads a rejected body.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct RejectedBody(String);
-
-impl fmt::Display for RejectedBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for RejectedBody {}
 
 pub(crate) fn body_too_large(limit: u64) -> HttpError {
     HttpError::new(

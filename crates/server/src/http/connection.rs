@@ -15,9 +15,10 @@
 //! [`ConnectionPermit::is_within_quota`] and [`ConnectionPermit::record_login`] decide which quota
 //! a connection counts towards.
 
-use crate::http::client::{ConnectionInfo, TrustedProxy, address_group};
+use crate::http::client::{ConnectionInfo, address_group};
 use crate::http::listen;
-use crate::http::options::{ServerLimits, ServerStopper};
+use crate::http::lock;
+use crate::http::options::ServerLimits;
 use crate::http::pipeline::RequestPipeline;
 use axum::http::header::{AUTHORIZATION, CONNECTION, COOKIE};
 use axum::http::{HeaderValue, Request};
@@ -33,7 +34,7 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -41,14 +42,6 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Sleep, sleep};
 use tokio_rustls::TlsAcceptor;
-
-/// State shared by all connections of a server.
-pub(crate) struct ServerState {
-    pub limits: ServerLimits,
-    pub gate: RequestPipeline,
-    pub stopper: ServerStopper,
-    pub proxy: Option<TrustedProxy>,
-}
 
 /// Response if there is no free slot for the connection.
 const TOO_MANY_CONNECTIONS_RESPONSE: &[u8] =
@@ -60,7 +53,7 @@ pub(crate) async fn serve_tcp(
     socket: TcpStream,
     tls: Option<TlsAcceptor>,
     info: ConnectionInfo,
-    shared: Arc<ServerState>,
+    shared: Arc<RequestPipeline>,
     permit: ConnectionPermit,
 ) {
     // By default, the last packet of a response may wait for the client's delayed acknowledgment.
@@ -83,7 +76,7 @@ pub(crate) async fn serve_tcp(
 pub(crate) async fn serve_plain<S>(
     socket: S,
     info: ConnectionInfo,
-    shared: Arc<ServerState>,
+    shared: Arc<RequestPipeline>,
     permit: ConnectionPermit,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -94,7 +87,7 @@ pub(crate) async fn serve_plain<S>(
 async fn serve_requests<S>(
     socket: S,
     info: ConnectionInfo,
-    shared: Arc<ServerState>,
+    shared: Arc<RequestPipeline>,
     permit: &ConnectionPermit,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -127,7 +120,7 @@ async fn serve_requests<S>(
 /// Answers a request. If the connection exceeds the per-address limit, the request must carry
 /// credentials.
 async fn answer_request(
-    shared: &ServerState,
+    shared: &RequestPipeline,
     info: &ConnectionInfo,
     request: Request<Incoming>,
     permit: &ConnectionPermit,
@@ -136,9 +129,9 @@ async fn answer_request(
     let has_credentials = headers.contains_key(AUTHORIZATION) || headers.contains_key(COOKIE);
     let is_within = permit.is_within_quota();
     if !is_within && !has_credentials {
-        return shared.gate.reject_request(info, request);
+        return shared.reject_request(info, request);
     }
-    let (mut response, has_login) = shared.gate.answer_request(info, request).await;
+    let (mut response, has_login) = shared.answer_request(info, request).await;
     if has_login {
         permit.record_login();
     } else if !is_within {
@@ -463,9 +456,4 @@ impl Drop for ConnectionPermit {
             drop(permit);
         }
     }
-}
-
-/// Locks a mutex. Ignores poisoning, because no holder leaves the data half updated.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,12 +5,13 @@
 //! The data is stored on the server, not in the cookie, so ending a login takes effect immediately.
 
 use crate::http::http_error::Error;
+use crate::http::lock;
 use crate::http::token::{SecretDigest, SecretText};
 use axum::http::HeaderMap;
 use axum::http::header::{COOKIE, HeaderValue};
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time after which a login ends.
@@ -38,15 +39,9 @@ const MAX_LOGINS: usize = 10_000;
 #[derive(Debug)]
 pub struct LoginStore<T> {
     name: String,
-    /// Keyed by the digest of a login's secret. The timing of a lookup thus reveals nothing about
+    /// The data and the end of each login, by the digest of its secret. The timing of a lookup thus reveals nothing about
     /// other secrets.
-    by_digest: Mutex<HashMap<[u8; 32], LoginEntry<T>>>,
-}
-
-#[derive(Debug)]
-struct LoginEntry<T> {
-    data: T,
-    expires_at: Instant,
+    by_digest: Mutex<HashMap<[u8; 32], (T, Instant)>>,
 }
 
 impl<T: Clone> LoginStore<T> {
@@ -64,25 +59,24 @@ impl<T: Clone> LoginStore<T> {
     /// Fails if the system has no random bytes, or the name is not a valid cookie name.
     pub fn start_login(&self, data: T, secure: bool, now: Instant) -> Result<HeaderValue, Error> {
         let secret = SecretText::random::<32>()?;
-        let mut logins = self.by_digest.lock().unwrap_or_else(PoisonError::into_inner);
-        logins.retain(|_, login| login.expires_at > now);
+        let mut logins = lock(&self.by_digest);
+        logins.retain(|_, (_, expires_at)| *expires_at > now);
         if logins.len() >= MAX_LOGINS
-            && let Some(oldest) = logins.iter().min_by_key(|(_, login)| login.expires_at)
+            && let Some(oldest) = logins.iter().min_by_key(|(_, (_, expires_at))| *expires_at)
         {
             let oldest = *oldest.0;
             logins.remove(&oldest);
         }
-        let login = LoginEntry { data, expires_at: now + LOGIN_LIFETIME };
-        logins.insert(*secret.digest().as_bytes(), login);
+        logins.insert(*secret.digest().as_bytes(), (data, now + LOGIN_LIFETIME));
         self.set_cookie(secret.expose(), secure, LOGIN_LIFETIME.as_secs())
     }
 
     /// Returns the data of the login that the cookie belongs to, unless the login has expired.
     pub fn find_login(&self, headers: &HeaderMap, secure: bool, now: Instant) -> Option<T> {
         let digest = self.cookie_digest(headers, secure)?;
-        let logins = self.by_digest.lock().unwrap_or_else(PoisonError::into_inner);
-        let login = logins.get(digest.as_bytes())?;
-        (login.expires_at > now).then(|| login.data.clone())
+        let logins = lock(&self.by_digest);
+        let (data, expires_at) = logins.get(digest.as_bytes())?;
+        (*expires_at > now).then(|| data.clone())
     }
 
     /// Ends the login that the cookie belongs to. Returns the `Set-Cookie` value that removes the
@@ -92,7 +86,7 @@ impl<T: Clone> LoginStore<T> {
     /// Fails if the name is not a valid cookie name.
     pub fn end_login(&self, headers: &HeaderMap, secure: bool) -> Result<HeaderValue, Error> {
         if let Some(digest) = self.cookie_digest(headers, secure) {
-            let mut logins = self.by_digest.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut logins = lock(&self.by_digest);
             logins.remove(digest.as_bytes());
         }
         self.set_cookie("", secure, 0)
@@ -100,8 +94,8 @@ impl<T: Clone> LoginStore<T> {
 
     /// Ends all logins that match the predicate, for example because their token was revoked.
     pub fn end_matching(&self, should_end: impl Fn(&T) -> bool) {
-        let mut logins = self.by_digest.lock().unwrap_or_else(PoisonError::into_inner);
-        logins.retain(|_, login| !should_end(&login.data));
+        let mut logins = lock(&self.by_digest);
+        logins.retain(|_, (data, _)| !should_end(data));
     }
 
     /// Returns the cookie name. With TLS, the name has a prefix that makes browsers insist on

@@ -9,7 +9,6 @@ use crate::http::token::TOKEN_PREFIX;
 use axum::body::Body;
 use axum::http::{Method, StatusCode, Uri};
 use hyper::body::{Body as _, Bytes, Frame, SizeHint};
-use std::fmt;
 use std::io::Write;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -23,21 +22,11 @@ use std::time::Instant;
 const MAX_WAITING_LINES: usize = 1024;
 
 /// Destination of the request log.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RequestLog {
-    writer: Option<Arc<LogWriter>>,
+    /// Takes the lines. The number counts the lines that it could not take.
+    writer: Option<(SyncSender<String>, Arc<AtomicU64>)>,
     json: bool,
-}
-
-struct LogWriter {
-    lines: SyncSender<String>,
-    dropped: Arc<AtomicU64>,
-}
-
-impl fmt::Debug for RequestLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Log").field("on", &self.writer.is_some()).field("json", &self.json).finish()
-    }
 }
 
 impl RequestLog {
@@ -68,7 +57,7 @@ impl RequestLog {
                 }
             }
         });
-        RequestLog { writer: Some(Arc::new(LogWriter { lines, dropped })), json: false }
+        RequestLog { writer: Some((lines, dropped)), json: false }
     }
 
     /// Writes JSON objects instead of text.
@@ -79,14 +68,14 @@ impl RequestLog {
     }
 
     fn write_entry(&self, entry: &LogEntry, bytes: u64, is_complete: bool) {
-        let Some(writer) = &self.writer else { return };
+        let Some((lines, dropped)) = &self.writer else { return };
         let line = if self.json {
             entry.json_line(bytes, is_complete)
         } else {
             entry.text_line(bytes, is_complete)
         };
-        if writer.lines.try_send(line).is_err() {
-            writer.dropped.fetch_add(1, Ordering::Relaxed);
+        if lines.try_send(line).is_err() {
+            dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

@@ -69,7 +69,13 @@ pub use pipeline::CONTENT_SECURITY;
 pub use server::HttpServer;
 
 use hyper::body::{Bytes, Frame};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 /// What polling a body for its next frame yields.
 type FramePoll<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
+
+/// Locks a mutex. Ignores poisoning, because no holder leaves the data half updated.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

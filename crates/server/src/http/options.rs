@@ -6,10 +6,11 @@
 use crate::http::client::{AllowedHosts, TrustedProxy};
 use crate::http::http_error::Error;
 use crate::http::listen::ListenAddress;
+use crate::http::lock;
 use crate::http::log::RequestLog;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio_rustls::rustls::ServerConfig;
@@ -175,7 +176,7 @@ impl ServerStopper {
     /// [`crate::http::ServerLimits::stop_timeout`] to complete.
     pub fn stop(&self) {
         self.0.stop_signal.send_replace(true);
-        let listeners = std::mem::take(&mut *self.lock_listeners());
+        let listeners = std::mem::take(&mut *lock(&self.0.listeners));
         listeners.iter().filter_map(Weak::upgrade).for_each(|listener| listener.on_stop());
     }
 
@@ -187,7 +188,7 @@ impl ServerStopper {
     /// Registers something that ends when the server stops. If the server has stopped, ends it at
     /// once.
     pub(crate) fn add_listener(&self, listener: &Arc<impl StopListener + 'static>) {
-        let mut listeners = self.lock_listeners();
+        let mut listeners = lock(&self.0.listeners);
         if self.is_stopped() {
             drop(listeners);
             listener.on_stop();
@@ -196,10 +197,6 @@ impl ServerStopper {
             let listener = Arc::downgrade(listener);
             listeners.push(listener);
         }
-    }
-
-    fn lock_listeners(&self) -> MutexGuard<'_, Vec<Weak<dyn StopListener>>> {
-        self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the server stops.

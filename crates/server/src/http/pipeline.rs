@@ -19,7 +19,7 @@ use crate::http::client::{
 use crate::http::compression;
 use crate::http::http_error::HttpError;
 use crate::http::log::{LogEntry, LoggedBody, RequestLog};
-use crate::http::options::{ServerLimits, ServerOptions};
+use crate::http::options::{ServerLimits, ServerOptions, ServerStopper};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
@@ -62,10 +62,12 @@ const DEFAULT_HEADERS: [(HeaderName, &str); 2] =
     [(CONTENT_SECURITY_POLICY, CONTENT_SECURITY), (CACHE_CONTROL, "private")];
 
 /// Handles a request on its way from a connection to the router, and the response on its way back.
+/// All connections of a server share it.
 pub(crate) struct RequestPipeline {
-    limits: ServerLimits,
+    pub(crate) limits: ServerLimits,
+    pub(crate) stopper: ServerStopper,
+    pub(crate) proxy: Option<TrustedProxy>,
     hosts: AllowedHosts,
-    proxy: Option<TrustedProxy>,
     log: RequestLog,
     router: TowerToHyperService<Router>,
 }
@@ -74,6 +76,7 @@ impl RequestPipeline {
     pub(crate) fn new(options: ServerOptions, router: Router) -> RequestPipeline {
         RequestPipeline {
             limits: options.limits,
+            stopper: options.stopper,
             hosts: options.hosts,
             proxy: options.proxy,
             log: options.log,
@@ -290,21 +293,21 @@ fn cross_site_error(
     headers: &HeaderMap,
     client: &ClientInfo,
 ) -> Option<HttpError> {
-    let is_same_site = match fetch_site(headers) {
-        FetchSite::Same => true,
-        FetchSite::Other => false,
-        FetchSite::Missing => match origin_header(headers) {
-            Some(origin) => origin == client.origin,
-            // Programs and very old browsers send neither field. Only browsers have cookies that a
-            // page could abuse, so a request without a cookie is safe.
-            None => method.is_safe() || !headers.contains_key(COOKIE),
-        },
-    };
+    // "none" means that the user typed the address or opened a bookmark.
+    let fetch_site = headers
+        .get("sec-fetch-site")
+        .map(|site| matches!(site.as_bytes(), b"same-origin" | b"none"));
+    let is_same_site = fetch_site.unwrap_or_else(|| match origin_header(headers) {
+        Some(origin) => origin == client.origin,
+        // Programs and very old browsers send neither field. Only browsers have cookies that a
+        // page could abuse, so a request without a cookie is safe.
+        None => method.is_safe() || !headers.contains_key(COOKIE),
+    });
     // A form on a page with `Referrer-Policy: no-referrer` has the origin null. `Sec-Fetch-Site`,
     // which pages cannot set, tells whether that page is ours.
-    let is_same_origin = matches!(fetch_site(headers), FetchSite::Same);
-    let has_own_origin = origin_header(headers)
-        .is_none_or(|origin| origin == client.origin || (origin == "null" && is_same_origin));
+    let has_own_origin = origin_header(headers).is_none_or(|origin| {
+        origin == client.origin || (origin == "null" && fetch_site == Some(true))
+    });
     let is_rejected = if method.is_safe() {
         !is_same_site && !is_navigation(headers)
     } else {
@@ -314,21 +317,6 @@ fn cross_site_error(
         HttpError::new(StatusCode::FORBIDDEN, "the request was sent by a page of another site")
             .with_hint(format!("open {} and retry from there", client.origin))
     })
-}
-
-enum FetchSite {
-    Same,
-    Other,
-    Missing,
-}
-
-fn fetch_site(headers: &HeaderMap) -> FetchSite {
-    match headers.get("sec-fetch-site").map(|value| value.as_bytes()) {
-        None => FetchSite::Missing,
-        // "none" means that the user typed the address or opened a bookmark.
-        Some(b"same-origin" | b"none") => FetchSite::Same,
-        Some(_) => FetchSite::Other,
-    }
 }
 
 /// Returns the `Origin` field. If the field is repeated, returns an invalid origin.

@@ -4,7 +4,7 @@
 //! handles one request.
 
 use crate::http::client::{ConnectionInfo, ListenerOrigin};
-use crate::http::connection::{self, ConnectionLimiter, ServerState};
+use crate::http::connection::{self, ConnectionLimiter};
 use crate::http::http_error::Error;
 use crate::http::listen::{self, BoundAddress, ListenSocket, ServerProtection, exposure_error};
 use crate::http::options::{ServerOptions, ServerStopper, TlsIdentity};
@@ -26,9 +26,8 @@ pub struct HttpServer {
     listeners: Vec<ListenSocket>,
     addresses: Vec<BoundAddress>,
     runtime: Runtime,
-    shared: Arc<ServerState>,
+    shared: Arc<RequestPipeline>,
     tls: Option<TlsIdentity>,
-    stopper: ServerStopper,
 }
 
 impl HttpServer {
@@ -67,13 +66,7 @@ impl HttpServer {
             addresses,
             runtime,
             tls: options.tls.clone(),
-            stopper: options.stopper.clone(),
-            shared: Arc::new(ServerState {
-                limits: options.limits.clone(),
-                stopper: options.stopper.clone(),
-                proxy: options.proxy,
-                gate: RequestPipeline::new(options, router),
-            }),
+            shared: Arc::new(RequestPipeline::new(options, router)),
         })
     }
 
@@ -84,7 +77,7 @@ impl HttpServer {
 
     /// Returns the handle that stops this server.
     pub fn stopper(&self) -> ServerStopper {
-        self.stopper.clone()
+        self.shared.stopper.clone()
     }
 
     /// Serves until stopped, then waits for requests in flight, up to
@@ -93,7 +86,7 @@ impl HttpServer {
     /// # Errors
     /// Fails if the sockets cannot be used.
     pub fn run(self) -> Result<(), Error> {
-        let HttpServer { listeners, runtime, shared, tls, stopper, .. } = self;
+        let HttpServer { listeners, runtime, shared, tls, .. } = self;
         let limits = shared.limits.clone();
         let limiter = Arc::new(ConnectionLimiter::new(&limits));
         let acceptor = tls.map(|identity| TlsAcceptor::from(identity.config));
@@ -107,7 +100,7 @@ impl HttpServer {
                 spawn_accept_loop(listener, shared, limiter, acceptor.clone())
                     .map_err(Error::Socket)?;
             }
-            stopper.wait_until_stopped().await;
+            shared.stopper.wait_until_stopped().await;
             // Connections that are still open after this timeout are cut off.
             let _ = tokio::time::timeout(limits.stop_timeout, limiter.wait_until_empty()).await;
             Ok(())
@@ -130,7 +123,7 @@ impl fmt::Debug for HttpServer {
 /// Spawns a task that accepts connections from this listener until the server stops.
 fn spawn_accept_loop(
     listener: ListenSocket,
-    shared: Arc<ServerState>,
+    shared: Arc<RequestPipeline>,
     limiter: Arc<ConnectionLimiter>,
     tls: Option<TlsAcceptor>,
 ) -> io::Result<()> {
@@ -151,7 +144,7 @@ fn spawn_accept_loop(
 
 async fn accept_tcp(
     listener: TcpListener,
-    shared: Arc<ServerState>,
+    shared: Arc<RequestPipeline>,
     limiter: Arc<ConnectionLimiter>,
     tls: Option<TlsAcceptor>,
 ) {
@@ -193,7 +186,7 @@ async fn accept_tcp(
 
 async fn accept_unix(
     listener: UnixListener,
-    shared: Arc<ServerState>,
+    shared: Arc<RequestPipeline>,
     limiter: Arc<ConnectionLimiter>,
 ) {
     loop {

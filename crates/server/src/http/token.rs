@@ -12,6 +12,7 @@
 
 use crate::http::client::address_group;
 use crate::http::http_error::{Error, HttpError};
+use crate::http::lock;
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, StatusCode};
 use base64::Engine;
@@ -22,7 +23,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use subtle::ConstantTimeEq;
 
@@ -257,7 +258,7 @@ impl FailureLimiter {
     /// Fails with status 429 if the address has reached its limit. The client must then wait until
     /// the oldest counted failure is a minute old.
     pub fn check_address(&self, address: Option<IpAddr>, now: Instant) -> Result<(), HttpError> {
-        let by_address = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
+        let by_address = lock(&self.by_address);
         let Some(times) = by_address.get(&address_key(address)) else {
             return Ok(());
         };
@@ -277,7 +278,7 @@ impl FailureLimiter {
 
     /// Records a failure.
     pub fn record_failure(&self, address: Option<IpAddr>, now: Instant) {
-        let mut by_address = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_address = lock(&self.by_address);
         let key = address_key(address);
         if by_address.len() >= MAX_ADDRESSES && !by_address.contains_key(&key) {
             let oldest = by_address.iter().min_by_key(|(_, times)| times.back().copied());

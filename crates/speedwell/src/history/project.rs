@@ -14,7 +14,7 @@ use speedwell_analysis::{self as analysis, AnalysisSettings, EnvironmentFacts};
 use speedwell_machine::environment::GitRepository;
 use speedwell_model::{MetricDirection, RecordedChange, Revision, RevisionMarker, SeriesKey};
 use speedwell_store::{
-    LARGE_SESSION, LineFailures, PlacedRevision, SearchCache, Store, StoredPoint, StoredSeries,
+    LARGE_SESSION, LineFailures, PlacedRevision, Store, StoredPoint, StoredSeries,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -23,6 +23,10 @@ use std::time::Duration;
 
 /// Total timeout for git, which reads the whole line once.
 const GIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The search of a shorter series starts over each time: that takes no longer than loading the
+/// state of its detectors.
+const MIN_RESUMED_POINTS: usize = 128;
 
 /// Options for a project's history.
 #[derive(Debug, Clone, Default)]
@@ -92,7 +96,7 @@ pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<Proje
              branch\nhint: 'speedwell history' shows the variants of each session"
         );
     }
-    store.store_search_cache(&history.line, &reader.cache)?;
+    store.store_detector_states(&history.line, &reader.detector_states)?;
     history.unplaced_points = reader.unplaced_points;
     history.notes.extend(reader.truncation_note());
     history.notes.extend(future_sessions(store)?);
@@ -199,10 +203,8 @@ fn find_parent_branch<'a>(
     if !update_line(store, git, &name, &parent_tip, &mut Vec::new())? {
         return Ok(None);
     }
-    let positions = [line, &name].map(|line| store.line_position(line, &fork));
-    let [Some(position_on_line), Some(position_on_parent)] =
-        [positions[0].as_ref(), positions[1].as_ref()].map(|position| *position.ok()?)
-    else {
+    let positions = (store.line_position(line, &fork)?, store.line_position(&name, &fork)?);
+    let (Some(position_on_line), Some(position_on_parent)) = positions else {
         return Ok(None);
     };
     Ok(Some(ParentBranch {
@@ -365,8 +367,8 @@ struct HistoryReader<'a> {
     unplaced_points: usize,
     /// Number of stored series that may have more points than were read.
     truncated_series: usize,
-    /// Results that the next search can reuse.
-    cache: SearchCache,
+    /// Detector states from which the next search continues, by number of the series.
+    detector_states: Vec<(i64, Vec<Vec<u8>>)>,
 }
 
 /// The branch from which the line forked.
@@ -402,7 +404,7 @@ impl<'a> HistoryReader<'a> {
             failures: None,
             unplaced_points: 0,
             truncated_series: 0,
-            cache: SearchCache::default(),
+            detector_states: Vec::new(),
         }
     }
 
@@ -478,8 +480,8 @@ impl<'a> HistoryReader<'a> {
         let mut states = old_states.clone();
         let mut trend =
             resume_trend(points, &known_changes, ignores_benchmark_changes, &mut states);
-        if states != old_states {
-            (self.cache).add_detector_states(number, trend.points.len(), states);
+        if states != old_states && trend.points.len() >= MIN_RESUMED_POINTS {
+            self.detector_states.push((number, states));
         }
         if trend.changes != known_changes {
             for series in members.iter().filter(|series| series.number != number) {
@@ -509,11 +511,10 @@ impl<'a> HistoryReader<'a> {
         if let Some(sides) = trend.points_around(change) {
             let sessions = sides.iter().flat_map(|points| points.iter());
             self.load_facts(store, sessions.map(|point| point.session))?;
-            let [before, after] = sides.map(|points| {
-                let facts = points.iter().map(|point| self.session_facts(store, point.session));
-                facts.collect::<Result<Vec<EnvironmentFacts>>>()
+            let [before, after] = sides.map(|points| -> Vec<EnvironmentFacts> {
+                points.iter().map(|point| self.session_facts(point.session)).collect()
             });
-            causes.extend(analysis::activity_shifts(&before?, &after?));
+            causes.extend(analysis::activity_shifts(&before, &after));
         }
         Ok(causes)
     }
@@ -547,14 +548,10 @@ impl<'a> HistoryReader<'a> {
         let mut points = Vec::new();
         for series in members {
             let max_points = self.request.max_points.unwrap_or(usize::MAX);
-            let stored = store.load_newest_points(series.number, max_points)?;
-            if stored.points.len() == max_points {
-                self.truncated_series += 1;
-            } else {
-                self.cache.pack_points(&stored);
-            }
-            self.look_up_revisions(store, &stored.points)?;
-            for stored in stored.points {
+            let stored_points = store.load_newest_points(series.number, max_points)?;
+            self.truncated_series += usize::from(stored_points.len() == max_points);
+            self.look_up_revisions(store, &stored_points)?;
+            for stored in stored_points {
                 let placed = stored.revision.and_then(|number| self.revisions.get(&number));
                 let Some((position, revision)) = placed.cloned().flatten() else {
                     self.unplaced_points += 1;
@@ -616,8 +613,8 @@ impl<'a> HistoryReader<'a> {
         self.load_facts(store, sessions.map(|index| trend.points[index].session))?;
         let mut by_later_index = BTreeMap::new();
         for (earlier, later) in successions {
-            let before = self.session_facts(store, trend.points[earlier].session)?;
-            let after = self.session_facts(store, trend.points[later].session)?;
+            let before = self.session_facts(trend.points[earlier].session);
+            let after = self.session_facts(trend.points[later].session);
             if Arc::ptr_eq(&before, &after) {
                 continue;
             }
@@ -645,13 +642,9 @@ impl<'a> HistoryReader<'a> {
         Ok(())
     }
 
-    fn session_facts(&mut self, store: &Store, session: i64) -> Result<EnvironmentFacts> {
-        if let Some(loaded) = self.environment_facts.get(&session) {
-            return Ok(loaded.clone());
-        }
-        let facts = Arc::new(store.environment_facts(session)?);
-        self.environment_facts.insert(session, facts.clone());
-        Ok(facts)
+    /// Returns the loaded facts of a session; none if the session has no points.
+    fn session_facts(&self, session: i64) -> EnvironmentFacts {
+        self.environment_facts.get(&session).cloned().unwrap_or_default()
     }
 }
 

@@ -4,7 +4,7 @@
 use super::project::CommandResult;
 use super::repository::{BENCH, TestRepository};
 use serde_json::Value;
-use speedwell_model::{ChangeState, ChangeTriage, IntervalEstimate, RecordedChange};
+use speedwell_model::{ChangeState, IntervalEstimate, RecordedChange};
 use speedwell_store::Store;
 
 /// Two revisions whose program takes 100 µs in the first and `after` in the second, with `line` at
@@ -69,20 +69,10 @@ fn suspect_changes<const N: usize>(repository: &TestRepository, cases: [&str; N]
     repository.run(&["history", "changes"]).expect_status(0);
     let mut store = Store::open(&repository.project.path(".speedwell/results.db")).unwrap();
     let series = store.list_series().unwrap();
-    let change = RecordedChange {
-        number: 0,
-        before: repository.commit_id("HEAD~1"),
-        after: repository.commit_id("HEAD"),
-        is_drift: false,
-        evidence: 3.5,
-        ratio: IntervalEstimate { value: 1.1, low: 1.05, high: 1.15 },
-        state: ChangeState::Suspected,
-        confirmed_by: None,
-        triage: ChangeTriage::Open,
-        note: None,
-        triaged_by: None,
-        triaged_unix_ms: None,
-    };
+    let (before, after) = (repository.commit_id("HEAD~1"), repository.commit_id("HEAD"));
+    let ratio = IntervalEstimate { value: 1.1, low: 1.05, high: 1.15 };
+    let change =
+        RecordedChange { evidence: 3.5, ..RecordedChange::suspected(&before, &after, ratio) };
     cases.map(|case| {
         let is_of = |name: &str| name.ends_with(case) || name.contains(&format!("{case} "));
         let mut all = series.iter();

@@ -274,7 +274,10 @@ fn points(store: &mut Store) -> Vec<(String, Vec<PlacedPoint>)> {
     let points = |number: i64| -> Vec<PlacedPoint> {
         let points = store.load_points(number).unwrap().into_iter().map(|mut found| {
             let revision = found.revision.take();
-            let placed = revision.and_then(|number| store.place_revision("main", number).unwrap());
+            let placed = revision.and_then(|number| {
+                let placed = store.place_revisions("main", &[number]).unwrap().pop();
+                placed.map(|(_, placed)| placed)
+            });
             let machine = store.find_machine(found.machine).unwrap();
             (found.series, found.machine) = (0, 0);
             (found, placed, machine)
@@ -289,20 +292,8 @@ fn points(store: &mut Store) -> Vec<(String, Vec<PlacedPoint>)> {
 }
 
 pub fn change(before: &str, after: &str, evidence: f64) -> RecordedChange {
-    RecordedChange {
-        number: 0,
-        before: before.to_owned(),
-        after: after.to_owned(),
-        is_drift: false,
-        evidence,
-        ratio: IntervalEstimate { value: 0.92, low: 0.9, high: 1.0 / 3.0 },
-        state: ChangeState::Suspected,
-        confirmed_by: None,
-        triage: ChangeTriage::Open,
-        note: None,
-        triaged_by: None,
-        triaged_unix_ms: None,
-    }
+    let ratio = IntervalEstimate { value: 0.92, low: 0.9, high: 1.0 / 3.0 };
+    RecordedChange { evidence, ..RecordedChange::suspected(before, after, ratio) }
 }
 
 #[test]

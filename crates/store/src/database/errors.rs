@@ -107,14 +107,47 @@ pub(super) fn explain_sqlite_error(error: rusqlite::Error) -> anyhow::Error {
     anyhow::anyhow!("{what} ({error})\nhint: {hint}")
 }
 
-/// Converts an error into a message, with a hint where the user can act.
+/// Converts an error into a message, with a hint where the user can act. SQL states are listed in
+/// <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 #[cfg(feature = "postgres")]
 fn explain_server_error(error: &postgres::Error) -> anyhow::Error {
     let (message, hint) = match error.code() {
-        Some(state) => match explain_state(state) {
-            Some(explanation) => explanation,
-            None => return anyhow::anyhow!("{}", error_message(error)),
-        },
+        Some(&SqlState::INVALID_PASSWORD) => {
+            ("the server rejected the password", "set PGPASSWORD, or add a line to ~/.pgpass")
+        }
+        Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => (
+            "the server rejected this user name",
+            "use another user: postgres://USER@HOST/DATABASE",
+        ),
+        Some(&SqlState::UNDEFINED_DATABASE) => (
+            "the database does not exist",
+            "create it with createdb, or choose another one with --db",
+        ),
+        Some(&SqlState::INSUFFICIENT_PRIVILEGE | &SqlState::READ_ONLY_SQL_TRANSACTION) => {
+            ("it is not writable", "request write access, or choose another database with --db")
+        }
+        Some(&SqlState::QUERY_CANCELED | &SqlState::LOCK_NOT_AVAILABLE) => {
+            ("it did not respond within 10 seconds", "wait until other programs have released it")
+        }
+        Some(&SqlState::INVALID_SCHEMA_NAME) => {
+            ("the schema does not exist", "create it with psql: CREATE SCHEMA NAME")
+        }
+        Some(&SqlState::DISK_FULL) => (
+            "the server's disk is full",
+            "free some space there, or choose another database with --db",
+        ),
+        Some(&SqlState::TOO_MANY_CONNECTIONS) => {
+            ("the server has too many connections", "wait until other programs have ended")
+        }
+        Some(
+            &SqlState::ADMIN_SHUTDOWN | &SqlState::CRASH_SHUTDOWN | &SqlState::CANNOT_CONNECT_NOW,
+        ) => {
+            ("the server is starting up or shutting down", "repeat the command when it is running")
+        }
+        Some(&SqlState::CHARACTER_NOT_IN_REPERTOIRE) => (
+            "a name contains a character that PostgreSQL cannot store",
+            "remove the character NUL from the name",
+        ),
         None if is_io_error(error) => (
             "the server cannot be reached",
             "check host and port, and whether the server is running: pg_isready",
@@ -130,71 +163,9 @@ fn explain_server_error(error: &postgres::Error) -> anyhow::Error {
             "the connection was lost",
             "repeat the command; pg_isready shows whether the server is running",
         ),
-        None => return anyhow::anyhow!("{}", error_message(error)),
+        _ => return anyhow::anyhow!("{}", error_message(error)),
     };
     anyhow::anyhow!("{message} ({})\nhint: {hint}", error_message(error))
-}
-
-/// SQL states (<https://www.postgresql.org/docs/current/errcodes-appendix.html>), their messages
-/// and hints.
-#[cfg(feature = "postgres")]
-const EXPLANATIONS: &[(&[SqlState], &str, &str)] = &[
-    (
-        &[SqlState::INVALID_PASSWORD],
-        "the server rejected the password",
-        "set PGPASSWORD, or add a line to ~/.pgpass",
-    ),
-    (
-        &[SqlState::INVALID_AUTHORIZATION_SPECIFICATION],
-        "the server rejected this user name",
-        "use another user: postgres://USER@HOST/DATABASE",
-    ),
-    (
-        &[SqlState::UNDEFINED_DATABASE],
-        "the database does not exist",
-        "create it with createdb, or choose another one with --db",
-    ),
-    (
-        &[SqlState::INSUFFICIENT_PRIVILEGE, SqlState::READ_ONLY_SQL_TRANSACTION],
-        "it is not writable",
-        "request write access, or choose another database with --db",
-    ),
-    (
-        &[SqlState::QUERY_CANCELED, SqlState::LOCK_NOT_AVAILABLE],
-        "it did not respond within 10 seconds",
-        "wait until other programs have released it",
-    ),
-    (
-        &[SqlState::INVALID_SCHEMA_NAME],
-        "the schema does not exist",
-        "create it with psql: CREATE SCHEMA NAME",
-    ),
-    (
-        &[SqlState::DISK_FULL],
-        "the server's disk is full",
-        "free some space there, or choose another database with --db",
-    ),
-    (
-        &[SqlState::TOO_MANY_CONNECTIONS],
-        "the server has too many connections",
-        "wait until other programs have ended",
-    ),
-    (
-        &[SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW],
-        "the server is starting up or shutting down",
-        "repeat the command when it is running",
-    ),
-    (
-        &[SqlState::CHARACTER_NOT_IN_REPERTOIRE],
-        "a name contains a character that PostgreSQL cannot store",
-        "remove the character NUL from the name",
-    ),
-];
-
-#[cfg(feature = "postgres")]
-fn explain_state(state: &SqlState) -> Option<(&'static str, &'static str)> {
-    let explanation = EXPLANATIONS.iter().find(|(states, ..)| states.contains(state));
-    explanation.map(|(_, message, hint)| (*message, *hint))
 }
 
 /// Returns the message of the server or the operating system.

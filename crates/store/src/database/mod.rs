@@ -44,6 +44,17 @@ impl fmt::Debug for Database {
     }
 }
 
+/// Evaluates an expression with the connection, whichever the back end is.
+macro_rules! on_either {
+    ($database:expr, $connection:ident => $value:expr) => {
+        match $database {
+            Database::Sqlite($connection) => $value,
+            #[cfg(feature = "postgres")]
+            Database::Postgres($connection) => $value,
+        }
+    };
+}
+
 impl Database {
     /// Prepares a statement. Its translation is cached.
     pub fn prepare(
@@ -151,20 +162,12 @@ impl Database {
 
     /// Rejects all changes from now on.
     pub fn set_read_only(&self) -> Result<(), Error> {
-        match self {
-            Database::Sqlite(file) => file.set_read_only(),
-            #[cfg(feature = "postgres")]
-            Database::Postgres(server) => server.set_read_only(),
-        }
+        on_either!(self, connection => connection.set_read_only())
     }
 
     /// Returns a number that changes whenever another connection changes the database.
     pub fn data_version(&self) -> Result<i64, Error> {
-        match self {
-            Database::Sqlite(file) => file.data_version(),
-            #[cfg(feature = "postgres")]
-            Database::Postgres(server) => server.data_version(),
-        }
+        on_either!(self, connection => connection.data_version())
     }
 
     /// Subscribes to change notifications, if the back end has them.
@@ -205,10 +208,7 @@ impl Database {
     #[cfg_attr(not(feature = "postgres"), allow(unused_variables))]
     pub fn make_schema(&self, project: i64) -> Result<(), Error> {
         match self {
-            Database::Sqlite(_) => {
-                let _ = project;
-                Ok(())
-            }
+            Database::Sqlite(_) => Ok(()),
             #[cfg(feature = "postgres")]
             Database::Postgres(server) => server.make_schema(project),
         }
@@ -235,27 +235,15 @@ impl Database {
     }
 
     fn begin_transaction(&self, purpose: TransactionPurpose) -> Result<(), Error> {
-        match self {
-            Database::Sqlite(file) => file.begin_transaction(purpose),
-            #[cfg(feature = "postgres")]
-            Database::Postgres(server) => server.begin_transaction(purpose),
-        }
+        on_either!(self, connection => connection.begin_transaction(purpose))
     }
 
     fn commit_transaction(&self) -> Result<(), Error> {
-        match self {
-            Database::Sqlite(file) => file.commit_transaction(),
-            #[cfg(feature = "postgres")]
-            Database::Postgres(server) => server.commit_transaction(),
-        }
+        on_either!(self, connection => connection.commit_transaction())
     }
 
     fn roll_back(&self) -> Result<(), Error> {
-        match self {
-            Database::Sqlite(file) => file.roll_back(),
-            #[cfg(feature = "postgres")]
-            Database::Postgres(server) => server.roll_back(),
-        }
+        on_either!(self, connection => connection.roll_back())
     }
 }
 

@@ -149,73 +149,29 @@ pub(crate) trait FromColumn: Sized {
     fn from_value(value: SqlValue<'_>) -> Option<Self>;
 }
 
-impl FromColumn for i64 {
-    const KIND: &'static str = "an integer";
-
-    fn from_value(value: SqlValue<'_>) -> Option<i64> {
-        match value {
-            SqlValue::Integer(number) => Some(number),
-            _ => None,
-        }
-    }
-}
-
-macro_rules! smaller_integers {
-    ($($kind:ty)*) => {
+macro_rules! column_types {
+    ($($kind:ty, $name:literal, $($value:pat => $converted:expr),+;)*) => {
         $(impl FromColumn for $kind {
-            const KIND: &'static str = "an integer in range";
+            const KIND: &'static str = $name;
 
             fn from_value(value: SqlValue<'_>) -> Option<$kind> {
                 match value {
-                    SqlValue::Integer(number) => <$kind>::try_from(number).ok(),
+                    $($value => $converted,)+
                     _ => None,
                 }
             }
         })*
     };
 }
-smaller_integers!(i32 u32);
-
-impl FromColumn for bool {
-    const KIND: &'static str = "a boolean";
-
-    fn from_value(value: SqlValue<'_>) -> Option<bool> {
-        i64::from_value(value).map(|number| number != 0)
-    }
-}
-
-impl FromColumn for f64 {
-    const KIND: &'static str = "a number";
-
-    fn from_value(value: SqlValue<'_>) -> Option<f64> {
-        match value {
-            SqlValue::Real(number) => Some(number),
-            SqlValue::Integer(number) => Some(number as f64),
-            _ => None,
-        }
-    }
-}
-
-impl FromColumn for String {
-    const KIND: &'static str = "text";
-
-    fn from_value(value: SqlValue<'_>) -> Option<String> {
-        match value {
-            SqlValue::Text(text) => Some(text.to_owned()),
-            _ => None,
-        }
-    }
-}
-
-impl FromColumn for Vec<u8> {
-    const KIND: &'static str = "bytes";
-
-    fn from_value(value: SqlValue<'_>) -> Option<Vec<u8>> {
-        match value {
-            SqlValue::Bytes(bytes) => Some(bytes.to_vec()),
-            _ => None,
-        }
-    }
+column_types! {
+    i64, "an integer", SqlValue::Integer(number) => Some(number);
+    i32, "an integer in range", SqlValue::Integer(number) => i32::try_from(number).ok();
+    u32, "an integer in range", SqlValue::Integer(number) => u32::try_from(number).ok();
+    bool, "a boolean", SqlValue::Integer(number) => Some(number != 0);
+    f64, "a number", SqlValue::Real(number) => Some(number),
+        SqlValue::Integer(number) => Some(number as f64);
+    String, "text", SqlValue::Text(text) => Some(text.to_owned());
+    Vec<u8>, "bytes", SqlValue::Bytes(bytes) => Some(bytes.to_vec());
 }
 
 impl<T: FromColumn> FromColumn for Option<T> {

@@ -176,29 +176,16 @@ impl From<f64> for SqlParam<'_> {
     }
 }
 
-impl<'a> From<&'a str> for SqlParam<'a> {
-    fn from(value: &'a str) -> Self {
-        SqlParam::Text(value)
-    }
+macro_rules! references {
+    ($($kind:ty => $param:ident)*) => {
+        $(impl<'a> From<&'a $kind> for SqlParam<'a> {
+            fn from(value: &'a $kind) -> Self {
+                SqlParam::$param(value)
+            }
+        })*
+    };
 }
-
-impl<'a> From<&'a String> for SqlParam<'a> {
-    fn from(value: &'a String) -> Self {
-        SqlParam::Text(value)
-    }
-}
-
-impl<'a> From<&'a Arc<str>> for SqlParam<'a> {
-    fn from(value: &'a Arc<str>) -> Self {
-        SqlParam::Text(value)
-    }
-}
-
-impl<'a> From<&'a Vec<u8>> for SqlParam<'a> {
-    fn from(value: &'a Vec<u8>) -> Self {
-        SqlParam::Bytes(value)
-    }
-}
+references!(str => Text String => Text Arc<str> => Text Vec<u8> => Bytes);
 
 impl<'a, T: Into<SqlParam<'a>>> From<Option<T>> for SqlParam<'a> {
     fn from(value: Option<T>) -> Self {

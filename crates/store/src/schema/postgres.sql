@@ -484,37 +484,7 @@ CREATE TRIGGER session_machine_deleted AFTER DELETE ON session_machine
     FOR EACH ROW EXECUTE FUNCTION session_machine_deleted();
 
 
--- CACHES
-
-CREATE TABLE series_cache (
-    series BIGINT PRIMARY KEY REFERENCES series,
-    at_unix_ms BIGINT NOT NULL,
-    session BIGINT NOT NULL,
-    packed_points BYTEA NOT NULL
-);
-CREATE FUNCTION point_inserted() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    DELETE FROM series_cache WHERE series = new.series
-    AND (at_unix_ms, session) >= (new.at_unix_ms, new.session);
-    RETURN NULL;
-END $$;
-CREATE TRIGGER point_inserted AFTER INSERT ON point
-    FOR EACH ROW EXECUTE FUNCTION point_inserted();
-CREATE FUNCTION point_updated() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    DELETE FROM series_cache WHERE series IN (old.series, new.series);
-    RETURN NULL;
-END $$;
-CREATE TRIGGER point_updated AFTER UPDATE ON point
-    FOR EACH ROW EXECUTE FUNCTION point_updated();
-CREATE FUNCTION point_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    DELETE FROM series_cache WHERE series = old.series
-    AND (at_unix_ms, session) >= (old.at_unix_ms, old.session);
-    RETURN NULL;
-END $$;
-CREATE TRIGGER point_deleted AFTER DELETE ON point
-    FOR EACH ROW EXECUTE FUNCTION point_deleted();
+-- A CACHE
 
 CREATE TABLE detector_state (
     series BIGINT NOT NULL REFERENCES series,
@@ -567,15 +537,6 @@ CREATE TABLE upload (
     at_unix_ms BIGINT NOT NULL
 );
 CREATE INDEX upload_by_session ON upload (session);
-
-CREATE TABLE upload_part (
-    upload BIGINT NOT NULL REFERENCES upload ON DELETE CASCADE,
-    line BIGINT NOT NULL,
-    lines BIGINT NOT NULL,
-    digest BYTEA NOT NULL,
-    text BYTEA NOT NULL,
-    PRIMARY KEY (upload, line)
-);
 
 CREATE TABLE outbox (
     session BIGINT NOT NULL REFERENCES session ON DELETE CASCADE,

@@ -142,7 +142,7 @@ CREATE TABLE sample (                          -- all samples of one run and met
     metric INTEGER NOT NULL,                   -- seq of the metric
     readings BLOB NOT NULL,                    -- f64, little endian
     elapsed_ns BLOB,                           -- u64, little endian; all bits set: unknown
-    iterations BLOB,                           -- f64, little endian; unknown: see samples.rs
+    iterations BLOB,                           -- f64, little endian; unknown: see read.rs
     positions BLOB,                            -- u32, little endian; absent: 0, 1, 2 ...
     PRIMARY KEY (session, seq, metric),
     FOREIGN KEY (session, seq) REFERENCES run ON DELETE CASCADE
@@ -462,27 +462,8 @@ CREATE TRIGGER session_machine_deleted AFTER DELETE ON session_machine BEGIN
 END;
 
 
--- CACHES that avoid reading and searching a long series from the beginning. Both are derived from
--- points and may be deleted. Triggers delete outdated packs; a detector state records which points it
--- has seen.
-
-CREATE TABLE series_cache (                    -- the first points of a series, packed
-    series INTEGER PRIMARY KEY REFERENCES series,
-    at_unix_ms INTEGER NOT NULL,               -- when the session of the last of them began
-    session INTEGER NOT NULL,                  -- that session
-    packed_points BLOB NOT NULL                -- as in packs.rs
-) STRICT;
-CREATE TRIGGER point_inserted AFTER INSERT ON point BEGIN
-    DELETE FROM series_cache WHERE series = new.series
-    AND (at_unix_ms, session) >= (new.at_unix_ms, new.session);
-END;
-CREATE TRIGGER point_updated AFTER UPDATE ON point BEGIN
-    DELETE FROM series_cache WHERE series IN (old.series, new.series);
-END;
-CREATE TRIGGER point_deleted AFTER DELETE ON point BEGIN
-    DELETE FROM series_cache WHERE series = old.series
-    AND (at_unix_ms, session) >= (old.at_unix_ms, old.session);
-END;
+-- A CACHE that avoids searching a long series from the beginning. It is derived from points and may be
+-- deleted. A detector state records which points it has seen.
 
 CREATE TABLE detector_state (                  -- of the search for changes in a series along a branch
     series INTEGER NOT NULL REFERENCES series,
@@ -494,7 +475,7 @@ CREATE TABLE detector_state (                  -- of the search for changes in a
 
 
 -- TEAM SERVER: tokens and their audit log, which are stored only with the first project; sessions that
--- are being uploaded, queued for upload, or deleted; comments on pull requests.
+-- were uploaded, queued for upload, or deleted; comments on pull requests.
 
 CREATE TABLE token (
     number INTEGER PRIMARY KEY,
@@ -524,27 +505,18 @@ CREATE TABLE audit (                           -- append-only
 ) STRICT;
 CREATE INDEX audit_by_time ON audit (at_unix_ms);
 
-CREATE TABLE upload (                          -- of a session, in progress or complete
+CREATE TABLE upload (                          -- of a session
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,                   -- of the session
-    session INTEGER REFERENCES session ON DELETE CASCADE,  -- once complete
-    lines INTEGER NOT NULL,                    -- received so far
+    session INTEGER REFERENCES session ON DELETE CASCADE,
+    lines INTEGER NOT NULL,
     bytes INTEGER NOT NULL,
-    digest BLOB,                               -- SHA-256 of all its lines, once complete
+    digest BLOB,                               -- SHA-256 of all its lines
     token TEXT,                                -- id of the uploading token
-    begun_unix_ms INTEGER NOT NULL,
-    at_unix_ms INTEGER NOT NULL                -- of the last part
+    begun_unix_ms INTEGER NOT NULL,            -- the same as at_unix_ms
+    at_unix_ms INTEGER NOT NULL                -- of the request
 ) STRICT;
 CREATE INDEX upload_by_session ON upload (session);
-
-CREATE TABLE upload_part (                     -- until all have arrived
-    upload INTEGER NOT NULL REFERENCES upload ON DELETE CASCADE,
-    line INTEGER NOT NULL,                     -- the first, from 0
-    lines INTEGER NOT NULL,
-    digest BLOB NOT NULL,                      -- of the text
-    text BLOB NOT NULL,
-    PRIMARY KEY (upload, line)
-) STRICT, WITHOUT ROWID;
 
 CREATE TABLE outbox (                          -- queued and sent uploads; deleted only with their session
     session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,

@@ -58,24 +58,15 @@ pub enum Error {
         /// The last failure.
         reason: String,
     },
-    /// The request was not sent, because the forge would refuse it.
+    /// The request was not sent, because the forge would refuse it, or the response was not
+    /// understood.
     #[error("{pull_request}: could not {action}: {reason}")]
-    InvalidRequest {
+    Invalid {
         /// The pull request.
         pull_request: String,
         /// The attempted action.
         action: &'static str,
-        /// The reason.
-        reason: String,
-    },
-    /// The response was not understood.
-    #[error("{pull_request}: could not {action}: the response {reason}")]
-    InvalidResponse {
-        /// The pull request.
-        pull_request: String,
-        /// The attempted action.
-        action: &'static str,
-        /// The defect of the response.
+        /// The defect.
         reason: String,
     },
 }
@@ -243,10 +234,10 @@ impl ForgeClient {
     }
 
     pub(crate) fn unreadable_error(&self, action: &'static str, reason: &str) -> Error {
-        Error::InvalidResponse {
+        Error::Invalid {
             pull_request: self.pull_request.to_string(),
             action,
-            reason: reason.to_owned(),
+            reason: format!("the response {reason}"),
         }
     }
 }

@@ -439,7 +439,7 @@ impl ForgeClient {
         let is_id = status.revision.len() >= 40
             && status.revision.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !is_id {
-            return Err(Error::InvalidRequest {
+            return Err(Error::Invalid {
                 pull_request: self.pull_request.to_string(),
                 action: SET_STATUS,
                 reason: format!("'{}' is not a full commit id", status.revision),

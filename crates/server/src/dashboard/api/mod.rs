@@ -8,11 +8,11 @@
 //! exit status), tokens, and the audit log; and the endpoints for operators: readiness and metrics.
 //! Points and audit log entries are limited. The response says whether there are more points.
 
-use crate::dashboard::access::RequiredPermission;
-use crate::dashboard::page::session::{MAX_RUNS, bare_reference};
+use crate::dashboard::page::session::{MAX_RUNS, count_runs};
+use crate::dashboard::page::{json_response, typed_response};
+use crate::dashboard::project::CommandLookups;
 use crate::dashboard::request::RequestContext;
-use crate::dashboard::responses::{json_response, typed_response};
-use crate::dashboard::site::SiteState;
+use crate::dashboard::site::{RequiredPermission, SiteState};
 use crate::http::HttpError;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
@@ -42,7 +42,7 @@ pub fn list_series(context: &RequestContext) -> DataResult {
     context.parse_query()?.check_names(&[])?;
     let project = context.find_project()?;
     let series = project.with_reader(|store| Ok(store.list_series()?))?;
-    list_rows("series", &series, |series| {
+    let series = series.iter().map(|series| {
         let metric = &series.key.metric;
         json!({
             "number": series.number,
@@ -53,13 +53,9 @@ pub fn list_series(context: &RequestContext) -> DataResult {
             "better": metric.better,
             "primary": series.is_primary,
         })
-    })
-}
-
-/// Returns a JSON object with a list.
-fn list_rows<T>(name: &str, rows: &[T], to_json: impl Fn(&T) -> Value) -> DataResult {
-    let rows: Vec<Value> = rows.iter().map(to_json).collect();
-    Ok(json_response(StatusCode::OK, &json!({name: rows})))
+    });
+    let body = json!({"series": series.collect::<Vec<Value>>()});
+    Ok(json_response(StatusCode::OK, &body))
 }
 
 /// Returns the newest points of a series.
@@ -83,7 +79,7 @@ pub fn list_points(context: &RequestContext) -> DataResult {
     };
     let project = context.find_project()?;
     let mut points =
-        project.with_reader(|store| Ok(store.load_newest_points(series, limit + 1)?.points))?;
+        project.with_reader(|store| Ok(store.load_newest_points(series, limit + 1)?))?;
     let has_more = points.len() > limit;
     if has_more {
         points.remove(0);
@@ -126,7 +122,7 @@ pub fn evaluate_gate(context: &RequestContext) -> DataResult {
     let project = context.find_project()?;
     let references = [base.to_owned(), with.to_owned()];
     let gate = project.with_reader(|store| {
-        let gate = check_size(context, store, &references)
+        let gate = check_size(&project.lookups, store, &references)
             .and_then(|()| Ok((project.lookups.gate)(store, &references, &options)?));
         gate.map_err(|error| match error.status {
             StatusCode::INTERNAL_SERVER_ERROR => {
@@ -140,18 +136,11 @@ pub fn evaluate_gate(context: &RequestContext) -> DataResult {
 
 /// Rejects comparisons that would take too long.
 fn check_size(
-    context: &RequestContext,
+    lookups: &CommandLookups,
     store: &Store,
     references: &[String],
 ) -> Result<(), HttpError> {
-    let mut runs = 0;
-    for reference in references {
-        let reference = bare_reference(reference);
-        let number = (context.site.lookups.session)(store, reference).map_err(|error| {
-            HttpError { status: StatusCode::NOT_FOUND, ..HttpError::from(error) }
-        })?;
-        runs += store.find_overview(number)?.map_or(0, |session| session.runs);
-    }
+    let runs = count_runs(lookups, store, references)?;
     if runs <= MAX_RUNS {
         return Ok(());
     }
@@ -163,21 +152,7 @@ fn check_size(
 pub fn list_tokens(context: &RequestContext) -> DataResult {
     context.parse_query()?.check_names(&[])?;
     let tokens = context.site.first.with_reader(|store| Ok(store.list_tokens()?))?;
-    list_rows("tokens", &tokens, |token| {
-        let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
-        json!({
-            "id": token.id,
-            "name": token.name,
-            "scopes": scopes,
-            "project": token.project,
-            "branches": token.branches,
-            "machines": token.machines,
-            "created_unix_ms": token.created_unix_ms,
-            "expires_unix_ms": token.expires_unix_ms,
-            "used_unix_ms": token.used_unix_ms,
-            "revoked_unix_ms": token.revoked_unix_ms,
-        })
-    })
+    Ok(json_response(StatusCode::OK, &json!({"tokens": tokens})))
 }
 
 /// Returns the newest entries of the audit log.
@@ -187,18 +162,7 @@ pub fn list_audit_entries(context: &RequestContext) -> DataResult {
         .site
         .first
         .with_reader(|store| Ok(store.latest_audit_entries(MAX_AUDIT_ENTRIES)?))?;
-    list_rows("audit", &entries, |entry| {
-        json!({
-            "at_unix_ms": entry.at_unix_ms,
-            "actor": entry.actor,
-            "token": entry.token,
-            "address": entry.address,
-            "project": entry.project,
-            "action": entry.action,
-            "subject": entry.subject,
-            "result": entry.result,
-        })
-    })
+    Ok(json_response(StatusCode::OK, &json!({"audit": entries})))
 }
 
 /// Maximum time in which a ready store answers.

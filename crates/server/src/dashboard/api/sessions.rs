@@ -7,8 +7,9 @@
 //! scanned before it is parsed, so rejected input takes no memory. Checks that depend on the meaning
 //! of a value run after parsing. Errors of the scan name the line, counted from 1.
 
+use crate::dashboard::page::{json_response, typed_response};
 use crate::dashboard::request::RequestContext;
-use crate::dashboard::responses::{json_response, typed_response};
+use crate::dashboard::site::unix_ms;
 use crate::http::HttpError;
 use crate::http::token::SecretText;
 use axum::body::Body;
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 use speedwell_analysis as analysis;
 use speedwell_formats::json_lines;
 use speedwell_model::{ParameterValue, ResourceUsage, Session, SessionPoints};
-use speedwell_store::{SessionDigest, Store, UploadStatus};
+use speedwell_store::{SessionDigest, Store, UploadReceipt, UploadStatus};
 use std::fs::File;
 use std::io::{BufRead as _, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -59,10 +60,10 @@ fn announce_session(context: &RequestContext, part: &[u8]) -> Result<(), HttpErr
     let session = json_lines::read_header(text).map_err(unreadable_session)?;
     check_session(&session, id)?;
     context.ensure_push_permitted(&session)?;
-    context.with_writer(|store| match (store.upload_status(id)?, &session.origin) {
+    context.find_project()?.with_writer(|store| match (store.upload_status(id)?, &session.origin) {
         (Some(UploadStatus::Deleted), _) => Err(deleted_session(id)),
         (None, Some(origin)) => {
-            store.queue_pending_comment(origin, context.upload_sender().at_unix_ms)?;
+            store.queue_pending_comment(origin, unix_ms())?;
             context.site.record_upload();
             Ok(())
         }
@@ -79,13 +80,13 @@ pub fn put_session(context: &RequestContext) -> SessionResult {
             .with_hint("use ?sha256=DIGEST, the SHA-256 of all lines")
     })?;
     let upload = parse_upload(context, id, digest)?;
-    context.with_writer(|store| store_upload(context, store, id, &upload))
+    context.find_project()?.with_writer(|store| store_upload(context, store, id, &upload))
 }
 
 /// Returns a session with all its lines.
 pub fn get_session(context: &RequestContext) -> SessionResult {
     let id = context.session_id()?;
-    let lines = context.with_writer(|store| {
+    let lines = context.find_project()?.with_writer(|store| {
         let number = store.find_by_id(id)?.ok_or_else(|| session_not_found(id))?;
         let mut lines = Vec::new();
         store.write_lines(number, &mut lines)?;
@@ -96,10 +97,9 @@ pub fn get_session(context: &RequestContext) -> SessionResult {
 
 pub fn delete_session(context: &RequestContext) -> SessionResult {
     let id = context.session_id()?;
-    context.with_writer(|store| {
+    context.find_project()?.with_writer(|store| {
         let number = store.find_by_id(id)?.ok_or_else(|| session_not_found(id))?;
-        let sender = context.upload_sender();
-        store.delete_session(number, &context.caller.name, "asked for", sender.at_unix_ms)?;
+        store.delete_session(number, &context.caller.name, "asked for", unix_ms())?;
         context.record_action("delete", id, "done");
         Ok(json_response(StatusCode::OK, &json!({"state": "deleted", "number": number})))
     })
@@ -114,7 +114,7 @@ pub fn add_tag(context: &RequestContext) -> SessionResult {
     let Some(tag) = body["tag"].as_str().filter(|tag| tag.len() <= MAX_NAME_BYTES) else {
         return Err(HttpError::bad_request("invalid body: expected {\"tag\": NAME}"));
     };
-    context.with_writer(|store| {
+    context.find_project()?.with_writer(|store| {
         let number = store.find_by_id(id)?.ok_or_else(|| session_not_found(id))?;
         let session = store.load_session_without_runs(number)?;
         context.ensure_push_permitted(&session)?;
@@ -125,21 +125,20 @@ pub fn add_tag(context: &RequestContext) -> SessionResult {
 }
 
 /// A parsed session with its derived data.
-struct ParsedUpload {
+struct ParsedUpload<'a> {
     session: Session,
     points: Option<SessionPoints>,
-    digest: SessionDigest,
-    size: (u64, u64),
+    receipt: UploadReceipt<'a>,
 }
 
 /// Parses and checks a session, of which only one line at a time is in memory as text. No write
 /// connection is needed yet.
-fn parse_upload(
-    context: &RequestContext,
+fn parse_upload<'a>(
+    context: &'a RequestContext,
     id: &str,
     digest: &str,
-) -> Result<ParsedUpload, HttpError> {
-    let size = check_lines(context)?;
+) -> Result<ParsedUpload<'a>, HttpError> {
+    let (lines, bytes) = check_lines(context)?;
     let sent_digest = SessionDigest::parse(digest)
         .ok_or_else(|| HttpError::bad_request("invalid sha256: expected 64 hexadecimal digits"))?;
     let received_digest =
@@ -162,8 +161,13 @@ fn parse_upload(
     Ok(ParsedUpload {
         points: (!session.runs.is_empty()).then(|| analysis::session_points(&session)),
         session,
-        digest: received_digest,
-        size,
+        receipt: UploadReceipt {
+            digest: received_digest,
+            lines: lines.cast_signed(),
+            bytes: bytes.cast_signed(),
+            token: context.caller.token.as_deref(),
+            at_unix_ms: unix_ms(),
+        },
     })
 }
 
@@ -190,10 +194,10 @@ fn store_upload(
     context: &RequestContext,
     store: &mut Store,
     id: &str,
-    upload: &ParsedUpload,
+    upload: &ParsedUpload<'_>,
 ) -> SessionResult {
-    let sender = context.upload_sender();
-    match store.accept_session(&upload.session, upload.digest, upload.size, &sender)? {
+    let digest = upload.receipt.digest;
+    match store.accept_session(&upload.session, &upload.receipt)? {
         UploadStatus::Stored(number) => {
             if let Some(points) = &upload.points {
                 // Points are derived data: the history recomputes missing points on demand.
@@ -201,12 +205,10 @@ fn store_upload(
             }
             context.record_action("push", id, "done");
             context.site.record_upload();
-            Ok(known_response(StatusCode::CREATED, "stored", number, upload.digest))
+            Ok(known_response(StatusCode::CREATED, "stored", number, digest))
         }
-        UploadStatus::Known(number) => {
-            Ok(known_response(StatusCode::OK, "known", number, upload.digest))
-        }
-        UploadStatus::Differs { here } => Err(session_conflict(id, here, upload.digest)),
+        UploadStatus::Known(number) => Ok(known_response(StatusCode::OK, "known", number, digest)),
+        UploadStatus::Differs { here } => Err(session_conflict(id, here, digest)),
         UploadStatus::Deleted => Err(deleted_session(id)),
     }
 }

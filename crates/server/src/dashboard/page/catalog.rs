@@ -2,9 +2,12 @@
 //! `/PROJECT/benchmarks/GROUP/NAME`; `/PROJECT/machines`, `/PROJECT/machines/NUMBER` and
 //! `/PROJECT/calibration`, with changes of the environment; and `/PROJECT/search`.
 
-use crate::dashboard::link::{encode_path, encode_segment, link_by, link_column, nearest_names};
 use crate::dashboard::page::session::check_runs;
-use crate::dashboard::page::{PageContent, PageContext, PageResult, link_table};
+use crate::dashboard::page::{
+    PageContent, PageContext, PageResult, link_by, link_column, link_table,
+};
+use crate::dashboard::request::{encode_path, encode_segment};
+use crate::dashboard::site::nearest_names;
 use crate::http::HttpError;
 use speedwell_analysis as analysis;
 use speedwell_model::stored::StoredMachine;
@@ -26,8 +29,7 @@ pub fn benchmarks_page(context: PageContext<'_>) -> PageResult {
         crumbs: vec![context.page_link("benchmarks", "benchmarks")],
         is_cacheable: true,
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 /// Shows one benchmark: its cases, and its results in the newest session.
@@ -59,8 +61,7 @@ pub fn benchmark_page(context: PageContext<'_>) -> PageResult {
         ],
         is_cacheable: true,
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 fn unknown_benchmark(context: PageContext<'_>, name: &str) -> Result<HttpError, HttpError> {
@@ -141,8 +142,7 @@ pub fn machines_page(context: PageContext<'_>) -> PageResult {
     Ok(PageContent {
         crumbs: vec![context.page_link("machines", "machines")],
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 /// Shows one machine.
@@ -187,8 +187,7 @@ pub fn machine_page(context: PageContext<'_>) -> PageResult {
         ],
         choice: Some(context.row_choice()),
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 /// Returns the environment changes between consecutive sessions, newest first.
@@ -232,8 +231,7 @@ pub fn calibration_page(context: PageContext<'_>) -> PageResult {
         crumbs: vec![context.page_link("calibration", "calibration")],
         is_cacheable: true,
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 /// Maximum number of hits of each kind.
@@ -264,8 +262,7 @@ pub fn search_page(context: PageContext<'_>) -> PageResult {
     Ok(PageContent {
         crumbs: vec![context.page_link("search", "search")],
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 fn find_hits(context: PageContext<'_>, term: &str) -> Result<Vec<SearchHits>, HttpError> {

@@ -1,10 +1,12 @@
 //! Builds `/PROJECT/compare`, the page that corresponds to `speedwell compare` for two stored
 //! sessions.
 
-use crate::dashboard::link::encode_path;
-use crate::dashboard::page::session::{bare_reference, check_runs, redirect_to_session};
-use crate::dashboard::page::{PageContent, PageContext, PageOutcome, PageResult, named_options};
+use crate::dashboard::page::session::{
+    bare_reference, check_runs, count_runs, redirect_to_session,
+};
+use crate::dashboard::page::{PageContent, PageContext, PageResult, named_options};
 use crate::dashboard::project::ComparisonSource;
+use crate::dashboard::request::encode_path;
 use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_config::experiment::Experiment;
@@ -32,12 +34,12 @@ pub fn compare_page(context: PageContext<'_>) -> PageResult {
             1 => "Only one session was selected",
             _ => "More than two sessions were selected",
         };
-        return choose_page(context, hint).map(PageOutcome::from);
+        return choose_page(context, hint);
     }
     for reference in &references {
         check_reference(reference)?;
     }
-    comparison_page(context, &references).map(PageOutcome::from)
+    comparison_page(context, &references)
 }
 
 /// Redirects to the comparison of two selected sessions, with the older session as the baseline. If
@@ -53,7 +55,7 @@ fn redirect_ordered(
     };
     let (base, with) = (first.min(second), first.max(second));
     let (base, with) = (format!("@{base}"), format!("@{with}"));
-    Ok(PageOutcome::Redirect(context.compare_href(&base, &with)))
+    Ok(PageContent::redirect_to(context.compare_href(&base, &with)))
 }
 
 /// Checks that a reference begins with `@`. Other references would name files.
@@ -68,17 +70,14 @@ fn check_reference(reference: &str) -> Result<(), HttpError> {
     )
 }
 
-fn comparison_page(
-    context: PageContext<'_>,
-    references: &[String],
-) -> Result<PageContent, HttpError> {
+fn comparison_page(context: PageContext<'_>, references: &[String]) -> PageResult {
     let lookups = &context.project.lookups;
     let bad_request = |error: anyhow::Error| HttpError::from_error(StatusCode::BAD_REQUEST, &error);
     let options = COMPARISON_OPTIONS.map(|name| (name, context.query.get(name)));
     let options: Vec<(&str, &str)> =
         options.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
     let settings = (lookups.settings)(&options).map_err(bad_request)?;
-    check_size(context, references)?;
+    check_runs(count_runs(lookups, context.store, references)?)?;
     let resolved = (lookups.sources)(context.store, references).map_err(bad_request)?;
     let sources: Vec<LabelledSession<'_>> = resolved
         .iter()
@@ -139,19 +138,8 @@ fn depends_on_git(reference: &str) -> bool {
     reference.contains(':') || reference.starts_with("@base")
 }
 
-/// Rejects comparisons with too many runs, without loading the runs.
-fn check_size(context: PageContext<'_>, references: &[String]) -> Result<(), HttpError> {
-    let mut runs = 0;
-    for reference in references {
-        let number = (context.project.lookups.session)(context.store, bare_reference(reference))
-            .map_err(|error| HttpError::from_error(StatusCode::NOT_FOUND, &error))?;
-        runs += context.store.find_overview(number)?.map_or(0, |session| session.runs);
-    }
-    check_runs(runs)
-}
-
 /// Shows the newest sessions, so that the user can choose two.
-fn choose_page(context: PageContext<'_>, hint: &str) -> Result<PageContent, HttpError> {
+fn choose_page(context: PageContext<'_>, hint: &str) -> PageResult {
     let newest = context.store.select_sessions(&SessionFilter::default(), 20)?;
     let mut document = Document::new("compare");
     document.push(ReportBlock::Headline("select two sessions to compare".into()));

@@ -2,13 +2,12 @@
 //! `/PROJECT/alerts`, which corresponds to `speedwell history changes --open` and has a form for
 //! triaging changes. Every triage is recorded in the audit log.
 
-use crate::dashboard::access::RequiredPermission;
-use crate::dashboard::link::{PageFormat, encode_segment, link_by, link_column, nearest_names};
-use crate::dashboard::page::{PageContent, PageContext, PageResult, named_options};
+use crate::dashboard::page::{
+    PageContent, PageContext, PageResult, link_by, link_column, named_options, redirect_to,
+};
 use crate::dashboard::project::TrendQuery;
-use crate::dashboard::request::RequestContext;
-use crate::dashboard::responses::redirect_to;
-use crate::dashboard::site::unix_ms;
+use crate::dashboard::request::{PageFormat, RequestContext, encode_segment};
+use crate::dashboard::site::{RequiredPermission, nearest_names, unix_ms};
 use crate::http::HttpError;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
@@ -47,8 +46,7 @@ pub fn alerts_page(context: PageContext<'_>) -> PageResult {
         filters: Some(filters),
         is_cacheable: true,
         ..PageContent::from_document(open_changes_table(context, &history))
-    }
-    .into())
+    })
 }
 
 /// Lists the numbers and descriptions of changes. Open changes come before triaged changes.
@@ -220,8 +218,7 @@ pub fn trend_page(context: PageContext<'_>) -> PageResult {
         filters: Some(trend_form(context)?),
         is_cacheable: true,
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 /// Returns the horizontal axis of the charts.

@@ -5,14 +5,11 @@
 //! while there are viewers. Each update is rendered once for all viewers. Start at
 //! [`stream_updates`].
 
-use crate::dashboard::access::CallerIdentity;
-use crate::dashboard::link::{PageFormat, encode_segment};
 use crate::dashboard::page::session::{check_runs, find_session};
-use crate::dashboard::page::{PageContent, PageContext, PageOutcome, PageResult};
+use crate::dashboard::page::{PageContent, PageContext, PageLayout, PageResult};
 use crate::dashboard::project::HostedProject;
-use crate::dashboard::request::{PageQuery, RequestContext};
-use crate::dashboard::responses::PageLayout;
-use crate::dashboard::site::{SiteState, unix_ms};
+use crate::dashboard::request::{PageFormat, PageQuery, RequestContext, encode_segment};
+use crate::dashboard::site::{CallerIdentity, SiteState, unix_ms};
 use crate::http::HttpError;
 use crate::http::events::{EventHub, ServerEvent};
 use axum::body::Body;
@@ -67,8 +64,7 @@ pub fn live_page(context: PageContext<'_>) -> PageResult {
         links: links.collect(),
         events: Some(context.page_href("sessions/any/events")),
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 /// Shows a running session. If the session has ended, redirects to its report.
@@ -77,17 +73,14 @@ pub fn session_live_page(context: PageContext<'_>) -> PageResult {
     context.query.check_names(&QUERY_KEYS)?;
     let overview = find_session(context, id)?;
     if overview.state != SessionState::Running {
-        return Ok(PageOutcome::Redirect(context.session_href(id)));
+        return Ok(PageContent::redirect_to(context.session_href(id)));
     }
     check_runs(overview.runs)?;
-    progress_page(context, &overview).map(PageOutcome::from)
+    progress_page(context, &overview)
 }
 
 /// Shows the progress of a session.
-fn progress_page(
-    context: PageContext<'_>,
-    overview: &SessionOverview,
-) -> Result<PageContent, HttpError> {
+fn progress_page(context: PageContext<'_>, overview: &SessionOverview) -> PageResult {
     let finished = context.store.finished_slots(overview.number)?;
     let mut session = context.store.load_session(overview.number)?;
     if !finished.is_empty() {
@@ -228,7 +221,7 @@ fn render_live_page(
 ) -> Result<Option<ServerEvent>, HttpError> {
     let (query, caller) = (PageQuery::default(), CallerIdentity::default());
     let is_session = id != ALL_SESSIONS;
-    let outcome = project.with_reader(|store| {
+    let page = project.with_reader(|store| {
         let context = PageContext {
             site,
             project,
@@ -240,9 +233,9 @@ fn render_live_page(
         };
         if is_session { session_live_page(context) } else { live_page(context) }
     })?;
-    let PageOutcome::Page(page) = outcome else {
+    if page.redirect.is_some() {
         return Ok(None);
-    };
+    }
     let path = if is_session {
         format!("/{}/sessions/{}/live", project.name, encode_segment(id))
     } else {

@@ -1,5 +1,7 @@
 //! Builds the web pages. A page is a document with links and forms. A [`PageContext`] contains the
-//! inputs from which a page is built, and a [`PageContent`] is the result.
+//! inputs from which a page is built, and a [`PageContent`] is the result. [`PageLayout`] renders it
+//! with the layout around it (navigation, breadcrumbs, links to other formats, and login), and
+//! [`page_response`] sends it. Other responses are redirects, JSON, and errors shown as pages.
 //!
 //! A page calls the same functions as the corresponding command and computes nothing itself. The
 //! table in `routes.rs` lists all pages.
@@ -9,16 +11,19 @@
 //! from the query before the page is built, and [`ChartPart::cut_from`] cuts the part from the
 //! finished document.
 
-use crate::dashboard::access::CallerIdentity;
-use crate::dashboard::link::{PageFormat, encode_path, encode_segment, link_by, link_column};
 use crate::dashboard::project::HostedProject;
-use crate::dashboard::request::PageQuery;
-use crate::dashboard::site::SiteState;
+use crate::dashboard::request::{
+    PageFormat, PageQuery, RequestContext, encode_path, encode_segment,
+};
+use crate::dashboard::site::{CallerIdentity, RequiredPermission, SiteState};
 use crate::http::HttpError;
-use axum::http::StatusCode;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use serde_json::{Value, json};
 use speedwell_model::stored::SessionOverview;
 use speedwell_report::html::{
-    ChartsLocation, FormField, PageForm, PageLink, RowChoice, part_of_charts, parts_of_charts,
+    ChartsLocation, FormField, LoginState, PageForm, PageFrame, PageLink, RowChoice, ServedFrame,
+    part_of_charts, parts_of_charts, render_page,
 };
 use speedwell_report::{
     ColumnKind, Document, OutputOptions, ReportBlock, ReportCell, ReportColumn, ReportFormat,
@@ -56,31 +61,24 @@ pub struct PageContent {
     /// Whether the page stays valid until the store changes.
     pub is_cacheable: bool,
     pub status: StatusCode,
+    /// Another address, to which the client is redirected instead.
+    pub redirect: Option<String>,
 }
 
 impl PageContent {
+    /// Creates a redirect to another address.
+    pub fn redirect_to(address: String) -> PageContent {
+        PageContent { redirect: Some(address), ..PageContent::default() }
+    }
+
     /// Creates a page with this content and nothing else.
     pub fn from_document(document: Document) -> PageContent {
         PageContent { document, ..PageContent::default() }
     }
 }
 
-/// Result of a request for a page.
-#[derive(Debug)]
-pub enum PageOutcome {
-    Page(Box<PageContent>),
-    /// A redirect to another address.
-    Redirect(String),
-}
-
-/// Page, redirect or error.
-pub type PageResult = Result<PageOutcome, HttpError>;
-
-impl From<PageContent> for PageOutcome {
-    fn from(page: PageContent) -> PageOutcome {
-        PageOutcome::Page(Box::new(page))
-    }
-}
+/// Page or error.
+pub type PageResult = Result<PageContent, HttpError>;
 
 /// The inputs from which a page is built. A live page is sent to all viewers, so it is built for an
 /// anonymous caller and an empty query.
@@ -160,12 +158,11 @@ impl PageContext<'_> {
             all: sessions.len(),
             is_chosen: false,
         });
-        let string = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+        let string = |value: &Value| value.as_str().map(str::to_owned);
         link_by(&mut document, "sessions", ["number", "id"], |id| {
             Some(self.session_href(&string(id)?))
         });
-        let nonempty =
-            |value: &serde_json::Value| string(value).filter(|string| !string.is_empty());
+        let nonempty = |value: &Value| string(value).filter(|string| !string.is_empty());
         link_column(&mut document, "sessions", "revision", |id| {
             Some(self.revision_href(&nonempty(id)?))
         });
@@ -246,6 +243,43 @@ pub fn link_table(name: &'static str, pages: &[(String, String)]) -> ReportBlock
         rows: rows.collect(),
         ..ReportTable::new(name)
     })
+}
+
+/// Adds links to a column of all tables named `table`. `href_for` maps a cell's raw value to the
+/// address of its link.
+pub fn link_column(
+    document: &mut Document,
+    table: &str,
+    key: &str,
+    href_for: impl Fn(&Value) -> Option<String>,
+) {
+    link_by(document, table, [key, key], href_for);
+}
+
+/// Adds links to the column `shown`. `href_for` maps the same row's raw value in column `by` to the
+/// address of the link.
+pub fn link_by(
+    document: &mut Document,
+    table: &str,
+    [shown, by]: [&str; 2],
+    href_for: impl Fn(&Value) -> Option<String>,
+) {
+    document.for_each_table(&mut |candidate| {
+        let position = |key: &str| candidate.columns.iter().position(|column| column.key == key);
+        let (Some(shown), Some(by)) = (position(shown), position(by)) else {
+            return;
+        };
+        if candidate.name != table {
+            return;
+        }
+        for row in &mut candidate.rows {
+            if let ReportRow::Cells(cells) = row {
+                let value = cells[by].value.as_ref();
+                let href = value.and_then(|value| href_for(&value.to_json()));
+                cells[shown].rare_mut().link = href;
+            }
+        }
+    });
 }
 
 /// Maximum length of a cell in a list, in characters.
@@ -358,4 +392,276 @@ mod tests {
         let refused = ChartPart::split_query(&query, PageFormat::Page).unwrap_err();
         assert_eq!(refused.status, 400);
     }
+}
+
+/// Section of the overview of all projects.
+pub const OVERVIEW_SECTION: &str = "overview";
+/// Section of the settings of the server.
+pub const SETTINGS_SECTION: &str = "settings";
+
+/// Pages in the navigation bar, with their labels.
+const NAVIGATION_PAGES: [(&str, &str); 8] = [
+    ("sessions", "Sessions"),
+    ("benchmarks", "Benchmarks"),
+    ("trend", "Trend"),
+    ("compare", "Compare"),
+    ("alerts", "Changes"),
+    ("machines", "Machines"),
+    ("calibration", "Calibration"),
+    ("live", "Live"),
+];
+
+/// The inputs from which the layout around a page is built.
+pub struct PageLayout<'a> {
+    pub site: &'a SiteState,
+    pub project: &'a HostedProject,
+    pub caller: &'a CallerIdentity,
+    /// Entry of the navigation bar that leads to the page; empty if there is none. `None` for the
+    /// login and for errors.
+    pub section: Option<&'static str>,
+    /// Path of the page's URL without the extension.
+    pub path: &'a str,
+    pub query: &'a PageQuery,
+}
+
+impl PageLayout<'_> {
+    /// Renders a page with the layout, or its document alone in another format.
+    ///
+    /// # Errors
+    /// Fails if the data of the document cannot be serialized.
+    pub fn render_page(&self, page: &PageContent, format: PageFormat) -> Result<Bytes, HttpError> {
+        let in_memory = |error: std::io::Error| HttpError::from(anyhow::Error::from(error));
+        let PageFormat::Document(kind) = format else {
+            let frame = self.build_frame(page);
+            let html = render_page(&page.document, PageFrame::Served(&frame)).map_err(in_memory)?;
+            return Ok(Bytes::from(html));
+        };
+        let mut bytes = Vec::new();
+        let renderer = kind.file_renderer(Vec::new());
+        renderer.render(&page.document, &mut bytes).map_err(in_memory)?;
+        Ok(Bytes::from(bytes))
+    }
+
+    fn build_frame(&self, page: &PageContent) -> ServedFrame {
+        let project = &self.project.name;
+        let is_overview = self.section == Some(OVERVIEW_SECTION);
+        let shows_project = self.caller.can_read(project)
+            && self.section != Some(SETTINGS_SECTION)
+            && (!is_overview || self.site.has_one_project());
+        let mut breadcrumbs = vec![PageLink::new("/", "projects")];
+        if shows_project && !is_overview {
+            breadcrumbs.push(PageLink::new(format!("/{project}/"), project));
+        }
+        breadcrumbs.extend(page.crumbs.iter().cloned());
+        if let Some(last_crumb) = breadcrumbs.last_mut() {
+            last_crumb.is_here = true;
+        }
+        ServedFrame {
+            navigation: self.build_navigation(shows_project),
+            breadcrumbs,
+            assets: self.site.asset_paths.clone(),
+            data_link: self.format_address("json"),
+            formats: self.list_formats(page),
+            search: if shows_project { format!("/{project}/search") } else { String::new() },
+            account: self.account_link(),
+            changes: page.changes.clone(),
+            filters: page.filters.clone(),
+            links: page.links.clone(),
+            choice: page.choice.clone(),
+            events: page.events.clone(),
+            is_reloaded: self.query.get("every").is_some(),
+            charts: match &page.charts {
+                ChartsLocation::Here => ChartsLocation::Apart(part_link_prefix(self.query)),
+                part => part.clone(),
+            },
+        }
+    }
+
+    /// Builds the navigation bar; settings are included for administrators only.
+    fn build_navigation(&self, shows_project: bool) -> Vec<PageLink> {
+        let entry = |section: &str, href: String, label: &str| PageLink {
+            is_here: self.section == Some(section),
+            ..PageLink::new(href, label)
+        };
+        let mut navigation = vec![entry(OVERVIEW_SECTION, "/".to_owned(), "Speedwell")];
+        if shows_project {
+            let project = &self.project.name;
+            navigation.extend(
+                NAVIGATION_PAGES
+                    .iter()
+                    .map(|(page, label)| entry(page, format!("/{project}/{page}"), label)),
+            );
+        }
+        if self.caller.is_permitted(RequiredPermission::Admin, None) {
+            navigation.push(entry(SETTINGS_SECTION, "/settings".to_owned(), "Settings"));
+        }
+        navigation
+    }
+
+    /// Lists the other formats of the page. An error has none.
+    fn list_formats(&self, page: &PageContent) -> Vec<PageLink> {
+        let mut formats: Vec<PageLink> = PageFormat::DOCUMENTS
+            .iter()
+            .filter(|(extension, _)| *extension != "json" && page.status.is_success())
+            .map(|(extension, _)| {
+                PageLink::new(self.format_address(extension), format_label(extension))
+            })
+            .collect();
+        if !page.sessions.is_empty() {
+            formats
+                .push(PageLink::new(self.format_address("jsonl"), "JSON Lines with every sample"));
+        }
+        formats
+    }
+
+    /// Returns the address of the page in another format.
+    fn format_address(&self, extension: &str) -> String {
+        let path = match self.path.strip_suffix('/') {
+            Some(folder) => format!("{folder}/index"),
+            None => self.path.to_owned(),
+        };
+        format!("{path}.{extension}{}", self.query.to_query_string())
+    }
+
+    /// Returns the link to log in or out, or `None` if no login is offered.
+    fn account_link(&self) -> Option<LoginState> {
+        if self.caller.is_authenticated() {
+            let name = self.caller.name.clone();
+            return Some(LoginState::In { name, action: "/logout".into() });
+        }
+        let is_offered = self.site.access.offers_login() && self.section.is_some();
+        is_offered.then(|| LoginState::Out(PageLink::new("/login", "log in")))
+    }
+}
+
+fn format_label(extension: &str) -> &'static str {
+    match extension {
+        "md" => "Markdown",
+        "csv" => "CSV",
+        "html" => "standalone HTML",
+        _ => "text",
+    }
+}
+
+/// Builds the response with a rendered page. `path` is the path of the page's URL; its last part
+/// names the file if the page is downloaded.
+pub fn page_response(
+    status: StatusCode,
+    format: PageFormat,
+    path: &str,
+    bytes: Bytes,
+) -> Response<Body> {
+    let mime = match format {
+        PageFormat::Page | PageFormat::Document(ReportFormat::Html) => "text/html; charset=utf-8",
+        PageFormat::Document(ReportFormat::Json) => "application/json",
+        PageFormat::Document(ReportFormat::Csv) => "text/csv; charset=utf-8",
+        PageFormat::Document(ReportFormat::Markdown) => "text/markdown; charset=utf-8",
+        PageFormat::Document(_) => "text/plain; charset=utf-8",
+        PageFormat::JsonLines => "application/jsonl",
+    };
+    let mut builder = Response::builder().status(status).header(header::CONTENT_TYPE, mime);
+    // The server's content security policy forbids the inline style and script of a standalone
+    // file. The file is therefore downloaded instead of shown.
+    if format == PageFormat::Document(ReportFormat::Html) && status == StatusCode::OK {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let characters = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-.".contains(*c));
+        let name: String = characters.collect();
+        builder =
+            builder.header(header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\""));
+    }
+    builder.body(Body::from(bytes)).unwrap_or_default()
+}
+
+/// Redirects to another page, keeping the format.
+pub fn redirect_to_page(path: &str, format: PageFormat) -> Response<Body> {
+    let extension = match format {
+        PageFormat::Page => "",
+        PageFormat::JsonLines => "jsonl",
+        PageFormat::Document(kind) => {
+            let document = PageFormat::DOCUMENTS.iter().find(|(_, format)| *format == kind);
+            document.map_or("", |(extension, _)| extension)
+        }
+    };
+    let address = match path.split_once('?') {
+        _ if extension.is_empty() => path.to_owned(),
+        None => format!("{path}.{extension}"),
+        Some((path, query)) => format!("{path}.{extension}?{query}"),
+    };
+    let builder =
+        Response::builder().status(StatusCode::SEE_OTHER).header(header::LOCATION, address);
+    // Our own addresses contain only printable ASCII, so this cannot fail.
+    builder.body(Body::empty()).unwrap_or_default()
+}
+
+/// Redirects after an action. Browsers do not cache the redirect.
+pub fn redirect_to(path: &str) -> Response<Body> {
+    let builder = Response::builder()
+        .status(StatusCode::SEE_OTHER)
+        .header(header::LOCATION, path)
+        .header(header::CACHE_CONTROL, "no-store");
+    builder.body(Body::empty()).unwrap_or_default()
+}
+
+/// Builds a response of this media type.
+pub fn typed_response(
+    status: StatusCode,
+    mime: &'static str,
+    body: impl Into<Body>,
+) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(mime));
+    response
+}
+
+/// Builds a JSON response.
+pub fn json_response(status: StatusCode, body: &Value) -> Response<Body> {
+    typed_response(status, "application/json", body.to_string() + "\n")
+}
+
+/// Renders an error as a page or a document, with the layout for this caller.
+pub fn error_page(
+    context: &RequestContext,
+    caller: &CallerIdentity,
+    error: &HttpError,
+    format: PageFormat,
+) -> Response<Body> {
+    let page =
+        PageContent { status: error.status, ..PageContent::from_document(error_document(error)) };
+    let format = match format {
+        PageFormat::JsonLines => PageFormat::Document(ReportFormat::Json),
+        other => other,
+    };
+    let readable_project = context.project.as_deref().filter(|name| caller.can_read(name));
+    let project = readable_project.and_then(|name| context.site.find_project(name).ok());
+    let layout = PageLayout {
+        site: &context.site,
+        project: project.as_ref().unwrap_or(&context.site.first),
+        caller,
+        section: None,
+        path: context.uri.path(),
+        query: &PageQuery::default(),
+    };
+    let bytes = layout.render_page(&page, format).unwrap_or_default();
+    let mut response = page_response(page.status, format, "", bytes);
+    let headers = response.headers_mut();
+    if page.status == StatusCode::UNAUTHORIZED {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    error.set_headers(headers);
+    response
+}
+
+/// Describes an error, with links to similar pages.
+fn error_document(error: &HttpError) -> Document {
+    let mut document = Document::new("error");
+    document.push(ReportBlock::Headline(error.message.clone()));
+    document.extend(error.hints.iter().cloned().map(ReportBlock::Paragraph));
+    document.attach_data("error", json!(error.message));
+    document.attach_data("hint", json!(error.hints.join("; ")));
+    if !error.nearest.is_empty() {
+        document.push_heading(2, "Did you mean");
+        document.push(link_table("nearest", &error.nearest));
+    }
+    document
 }

@@ -2,12 +2,11 @@
 //! sessions and open changes; and `/settings`, which shows projects, tokens, the audit log and the
 //! server version.
 
-use crate::dashboard::access::RequiredPermission;
-use crate::dashboard::link::{encode_segment, link_by, link_column};
 use crate::dashboard::page::history::open_changes_table;
-use crate::dashboard::page::{PageContent, PageContext, PageResult};
+use crate::dashboard::page::{PageContent, PageContext, PageResult, link_by, link_column};
 use crate::dashboard::project::TrendQuery;
-use crate::dashboard::site::unix_ms;
+use crate::dashboard::request::encode_segment;
+use crate::dashboard::site::{RequiredPermission, unix_ms};
 use crate::http::HttpError;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_model::stored::SessionOverview;
@@ -30,7 +29,7 @@ pub fn project_page(context: PageContext<'_>) -> PageResult {
     let Some(newest_session) = newest_sessions.first() else {
         let mut document = Document::new("project");
         report::add_first_steps(&mut document);
-        return Ok(PageContent::from_document(document).into());
+        return Ok(PageContent::from_document(document));
     };
     let running: Vec<&SessionOverview> = newest_sessions
         .iter()
@@ -62,8 +61,7 @@ pub fn project_page(context: PageContext<'_>) -> PageResult {
         choice: None,
         is_cacheable: is_cacheable && history.is_ok(),
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 fn project_headline(
@@ -150,7 +148,7 @@ pub fn overview_page(context: PageContext<'_>) -> PageResult {
         let summary = summaries.iter().find(|summary| summary.name == name)?;
         Some(format!("/{name}/@{}", summary.newest.as_ref()?.number))
     });
-    Ok(PageContent::from_document(document).into())
+    Ok(PageContent::from_document(document))
 }
 
 /// Summarizes a project.
@@ -208,6 +206,5 @@ pub fn settings_page(context: PageContext<'_>) -> PageResult {
     Ok(PageContent {
         crumbs: vec![PageLink::new("/settings", "settings")],
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }

@@ -1,8 +1,9 @@
 //! Builds `/PROJECT/revisions/ID`, `/PROJECT/branches/NAME` and `/PROJECT/pulls/NUMBER`, which show
 //! the sessions of a revision, of a branch, and of a pull request with its comments.
 
-use crate::dashboard::link::{encode_segment, nearest_names};
-use crate::dashboard::page::{PageContent, PageContext, PageOutcome, PageResult};
+use crate::dashboard::page::{PageContent, PageContext, PageResult};
+use crate::dashboard::request::encode_segment;
+use crate::dashboard::site::nearest_names;
 use crate::http::HttpError;
 use speedwell_model::{CodeOrigin, SessionReference, short_revision};
 use speedwell_report::html::PageLink;
@@ -18,7 +19,7 @@ pub fn revision_page(context: PageContext<'_>) -> PageResult {
     let matches_found = context.store.revisions_with_prefix(id, 6)?;
     let revision = match &matches_found[..] {
         _ if matches_found.iter().any(|candidate| candidate == id) => id.to_owned(),
-        [only] => return Ok(PageOutcome::Redirect(context.revision_href(only))),
+        [only] => return Ok(PageContent::redirect_to(context.revision_href(only))),
         [] => {
             return Err(HttpError::not_found(format!("no sessions for revision '{id}'"))
                 .with_hint(format!("measure it with: speedwell run --variant 'then=rev:{id}'"))
@@ -53,8 +54,7 @@ pub fn revision_page(context: PageContext<'_>) -> PageResult {
         choice: (sessions.len() > 1).then(|| context.row_choice()),
         sessions: sessions.iter().map(|session| session.number).collect(),
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 fn revision_facts(origin: &CodeOrigin) -> ReportBlock {
@@ -145,8 +145,7 @@ pub fn branch_page(context: PageContext<'_>) -> PageResult {
         choice: (sessions.len() > 1).then(|| context.row_choice()),
         sessions: sessions.iter().map(|session| session.number).collect(),
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 pub fn pull_page(context: PageContext<'_>) -> PageResult {
@@ -194,8 +193,7 @@ pub fn pull_page(context: PageContext<'_>) -> PageResult {
         choice: (sessions.len() > 1).then(|| context.row_choice()),
         sessions: sessions.iter().map(|session| session.number).collect(),
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 /// Describes a pending or rejected comment.

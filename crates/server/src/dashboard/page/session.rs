@@ -1,7 +1,8 @@
 //! Builds `/PROJECT/sessions`, the filtered list of sessions, and `/PROJECT/sessions/ID`, the page
 //! that corresponds to `speedwell report @NUMBER`.
 
-use crate::dashboard::page::{PageContent, PageContext, PageOutcome, PageResult, named_options};
+use crate::dashboard::page::{PageContent, PageContext, PageResult, named_options};
+use crate::dashboard::project::CommandLookups;
 use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_analysis::AnalysisFindings;
@@ -11,7 +12,7 @@ use speedwell_model::{SessionState, short_revision};
 use speedwell_report::html::{PageForm, PageLink};
 use speedwell_report::session::{StudyChoice, report_session};
 use speedwell_report::{Document, ReportBlock, add_first_steps};
-use speedwell_store::SessionFilter;
+use speedwell_store::{SessionFilter, Store};
 
 /// Maximum number of runs that a page loads.
 pub const MAX_RUNS: usize = 200_000;
@@ -53,8 +54,7 @@ pub fn session_page(context: PageContext<'_>) -> PageResult {
         sessions: vec![overview.number],
         is_cacheable: overview.state != SessionState::Running,
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 /// Returns the session with an id, without its data.
@@ -82,13 +82,28 @@ pub fn redirect_to_session(context: PageContext<'_>, reference: &str) -> PageRes
         .store
         .find_overview(number)?
         .ok_or_else(|| HttpError::not_found(format!("session '{reference}' no longer exists")))?;
-    Ok(PageOutcome::Redirect(context.session_href(&overview.id)))
+    Ok(PageContent::redirect_to(context.session_href(&overview.id)))
 }
 
 /// Returns a reference without its variant and filter: `@12` for `@12[old]::parse`.
 pub fn bare_reference(reference: &str) -> &str {
     let without_filter = reference.split("::").next().unwrap_or_default();
     without_filter.split('[').next().unwrap_or_default()
+}
+
+/// Returns the number of runs of the sessions that these references name, without loading the runs.
+pub fn count_runs(
+    lookups: &CommandLookups,
+    store: &Store,
+    references: &[String],
+) -> Result<usize, HttpError> {
+    let mut runs = 0;
+    for reference in references {
+        let number = (lookups.session)(store, bare_reference(reference))
+            .map_err(|error| HttpError::from_error(StatusCode::NOT_FOUND, &error))?;
+        runs += store.find_overview(number)?.map_or(0, |session| session.runs);
+    }
+    Ok(runs)
 }
 
 /// Rejects pages that would load too many runs.
@@ -179,8 +194,7 @@ pub fn sessions_page(context: PageContext<'_>) -> PageResult {
         filters: Some(filter_form(context)?),
         sessions: sessions.iter().map(|session| session.number).collect(),
         ..PageContent::from_document(document)
-    }
-    .into())
+    })
 }
 
 /// Builds the filter from the query.

@@ -6,6 +6,7 @@
 //! more than 64 events behind is disconnected, so that it reconnects.
 
 use crate::http::FramePoll;
+use crate::http::lock;
 use crate::http::options::{ServerStopper, StopListener};
 use axum::body::Body;
 use axum::http::HeaderMap;
@@ -15,7 +16,7 @@ use hyper::body::{Bytes, Frame};
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::{Instant, Sleep, sleep};
@@ -158,23 +159,28 @@ impl EventHub {
         self.state.on_stop();
     }
 
-    /// Returns the stream of one viewer as a handler's response. A handler that must wait for the
-    /// initial events uses [`EventHub::add_viewer`] instead.
+    /// Returns the stream of one viewer as a handler's response: the initial events if the viewer
+    /// needs them, then the events sent since it connected.
     pub fn stream_response(
         &self,
         headers: &HeaderMap,
         initial_events: impl FnOnce() -> Vec<ServerEvent>,
     ) -> Response {
-        let viewer = self.add_viewer(headers);
-        let initial_events =
-            if viewer.needs_initial_events() { initial_events() } else { Vec::new() };
-        viewer.into_stream_response(&initial_events)
+        let mut viewer = self.add_viewer(headers);
+        if viewer.needs_initial_events() {
+            viewer.set_initial_events(&initial_events());
+        }
+        let mut response = Response::new(Body::new(viewer));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
     }
 
     /// Registers a viewer for all events sent from now on. If the hub keeps all events after the
     /// request's `Last-Event-ID`, the viewer first receives these events. Otherwise, it [needs the
     /// initial events](EventViewer::needs_initial_events).
-    pub fn add_viewer(&self, headers: &HeaderMap) -> EventViewer {
+    fn add_viewer(&self, headers: &HeaderMap) -> EventViewer {
         let mut queue = ViewerQueue::default();
         let mut state = lock(&self.state);
         let last_seen = last_event_id(headers)
@@ -250,26 +256,8 @@ impl ViewerQueue {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// One viewer of an event stream. Dropping the viewer ends its stream.
-///
-/// ```
-/// # use axum::{http::HeaderMap, response::Response};
-/// # use speedwell_server::http::{HttpError, blocking::BlockingPool, events::{ServerEvent, EventHub}};
-/// async fn handler(hub: EventHub, readers: BlockingPool, headers: HeaderMap) -> Result<Response, HttpError> {
-///     let viewer = hub.add_viewer(&headers);
-///     let mut first = Vec::new();
-///     if viewer.needs_initial_events() {
-///         // Events sent while the store is read come after this one.
-///         first.push(ServerEvent::new("all", readers.run(|| "what the store says").await?));
-///     }
-///     Ok(viewer.into_stream_response(&first))
-/// }
-/// ```
-pub struct EventViewer {
+struct EventViewer {
     queue: Arc<Mutex<ViewerQueue>>,
     /// Encoded initial events. They describe the state when the viewer connected.
     first: Option<Bytes>,
@@ -278,12 +266,6 @@ pub struct EventViewer {
     since: Option<u64>,
     /// Created on the first poll, because a viewer may be created outside the server's runtime.
     timer: Option<Pin<Box<Sleep>>>,
-}
-
-impl fmt::Debug for EventViewer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Viewer").field("since", &self.since).finish_non_exhaustive()
-    }
 }
 
 impl EventViewer {
@@ -296,18 +278,8 @@ impl EventViewer {
     }
 
     /// Whether the viewer needs the initial events. True if it is new or was away for too long.
-    pub fn needs_initial_events(&self) -> bool {
+    fn needs_initial_events(&self) -> bool {
         self.since.is_some()
-    }
-
-    /// Returns a handler's response: `first`, then the events sent since the viewer connected.
-    pub fn into_stream_response(mut self, first: &[ServerEvent]) -> Response {
-        self.set_initial_events(first);
-        let mut response = Response::new(Body::new(self));
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        response
     }
 
     fn poll_text(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {

@@ -10,7 +10,7 @@ use crate::results_file::FileWarnings;
 use crate::{CommandStatus, results_file, status, stored_session};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use speedwell_formats::{MetricDirections, json_lines};
+use speedwell_formats::MetricDirections;
 use speedwell_machine::process;
 use speedwell_machine::process::ScratchFolder;
 use speedwell_model::stored::{OutboxEntry, UploadState};
@@ -18,8 +18,7 @@ use speedwell_model::{Session, SessionState};
 use speedwell_report as report;
 use speedwell_server::clients::SecretToken;
 use speedwell_server::clients::push::{
-    LineSource, ParseTargetError, SessionLines, UploadClient, UploadError, UploadOutcome,
-    UploadTarget, parse_authorities,
+    SessionLines, UploadClient, UploadError, UploadOutcome, UploadTarget, parse_authorities,
 };
 use speedwell_store::{MAX_DELAY_MS, SessionDigest, SessionFilter, Store, UploadSelection};
 use std::collections::HashMap;
@@ -395,8 +394,7 @@ impl UploadJob<'_> {
         item: &mut OutboxEntry,
         failure_counts: &mut HashMap<String, u32>,
     ) -> anyhow::Result<()> {
-        let result = SessionUpload::from_session(store, item.session)?
-            .and_then(|upload| upload.send_to(client, &item.url));
+        let result = upload_session(store, client, item)?;
         item.attempts += 1;
         match result {
             Ok(result) => {
@@ -435,87 +433,33 @@ impl UploadJob<'_> {
     }
 }
 
-/// The lines of a session, ready to be sent.
-struct SessionUpload {
-    id: String,
-    sha256: String,
-    text: UploadText,
-}
-
-/// Where the lines of a session are stored.
-enum UploadText {
-    Here(Vec<u8>),
-    /// In `file`, to save memory. `scratch` is an empty file for the compressed text. Dropping
-    /// `_folder` removes both files.
-    Filed {
-        file: File,
-        scratch: File,
-        _folder: ScratchFolder,
-    },
-}
-
-impl SessionUpload {
-    /// Prepares the upload of a session. The inner result is an error if the session cannot be
-    /// sent.
-    ///
-    /// # Errors
-    /// Fails if the store or the file cannot be accessed.
-    fn from_session(
-        store: &Store,
-        number: i64,
-    ) -> anyhow::Result<Result<SessionUpload, UploadError>> {
-        let upload_from_file = stored_session::in_parts(
-            (store, number),
-            &stored_session::SessionSelection::default(),
-            |stored| {
-                let folder = ScratchFolder::new()?;
-                let mut options = File::options();
-                options.read(true).write(true).create_new(true);
-                let file = options.open(folder.path("lines.jsonl"))?;
-                let scratch = options.open(folder.path("lines.jsonl.gz"))?;
-                let mut out = BufWriter::with_capacity(1 << 20, &file);
-                stored.write_lines(&mut out)?;
-                out.flush()?;
-                drop(out);
-                (&file).rewind()?;
-                let sha256 = SessionDigest::hash_reader(&file)?.to_string();
-                Ok(SessionUpload {
-                    id: stored.header().id.clone(),
-                    sha256,
-                    text: UploadText::Filed { file, scratch, _folder: folder },
-                })
-            },
-        );
-        if let Some(upload) = upload_from_file? {
-            return Ok(Ok(upload));
-        }
-        let session = store.load_session(number)?;
-        let mut text = Vec::new();
-        let write_result = json_lines::write(&session, &mut text);
-        let upload = write_result.map(|()| SessionUpload {
-            sha256: SessionDigest::hash_lines(&text).to_string(),
-            id: session.id,
-            text: UploadText::Here(text),
-        });
-        Ok(upload.map_err(|error| UploadError::Rejected { reason: format!("{error:#}") }))
-    }
-
-    fn send_to(&self, client: &UploadClient, url: &str) -> Result<UploadOutcome, UploadError> {
-        let target: UploadTarget = url.parse().map_err(|error: ParseTargetError| {
-            UploadError::Rejected { reason: error.to_string() }
-        })?;
-        let lines = SessionLines {
-            id: &self.id,
-            text: match &self.text {
-                UploadText::Here(text) => LineSource::InMemory(text),
-                UploadText::Filed { file, scratch, .. } => {
-                    LineSource::InFile { text: file, scratch }
-                }
-            },
-            sha256: &self.sha256,
-        };
-        client.upload_session(&target, &lines)
-    }
+/// Uploads the lines of a session, which are in files meanwhile: they may be too large for memory.
+/// The inner result is an error if the session was not sent.
+///
+/// # Errors
+/// Fails if the store or a file cannot be accessed.
+fn upload_session(
+    store: &Store,
+    client: &UploadClient,
+    item: &OutboxEntry,
+) -> anyhow::Result<Result<UploadOutcome, UploadError>> {
+    let target = match item.url.parse::<UploadTarget>() {
+        Ok(target) => target,
+        Err(error) => return Ok(Err(UploadError::Rejected { reason: error.to_string() })),
+    };
+    let folder = ScratchFolder::new()?;
+    let mut options = File::options();
+    options.read(true).write(true).create_new(true);
+    let text = options.open(folder.path("lines.jsonl"))?;
+    let scratch = options.open(folder.path("lines.jsonl.gz"))?;
+    let mut out = BufWriter::with_capacity(1 << 20, &text);
+    store.write_lines(item.session, &mut out)?;
+    out.flush()?;
+    drop(out);
+    (&text).rewind()?;
+    let sha256 = SessionDigest::hash_reader(&text)?.to_string();
+    let lines = SessionLines { id: &item.id, text: &text, scratch: &scratch, sha256: &sha256 };
+    Ok(client.upload_session(&target, &lines))
 }
 
 /// Varies a delay by up to a quarter, so that jobs that failed together do not retry together.

@@ -50,7 +50,7 @@ impl SqliteConnection {
     /// # Errors
     /// Fails only if memory runs out.
     pub fn in_memory() -> Result<SqliteConnection, Error> {
-        let file = SqliteConnection::from_connection(Connection::open_in_memory()?);
+        let file = SqliteConnection { connection: Connection::open_in_memory()? };
         file.connection.pragma_update(None, "foreign_keys", true)?;
         file.migrate(STEPS)?;
         Ok(file)
@@ -68,9 +68,8 @@ impl SqliteConnection {
                 path.display()
             );
         }
-        let file = SqliteConnection::from_connection(
-            Connection::open(path).map_err(explain_sqlite_error)?,
-        );
+        let connection = Connection::open(path).map_err(explain_sqlite_error)?;
+        let file = SqliteConnection { connection };
         file.connection.busy_timeout(timeout).map_err(explain_sqlite_error)?;
         let owner =
             retry_while_busy(timeout, || file.database_owner()).map_err(explain_sqlite_error)?;
@@ -100,11 +99,7 @@ impl SqliteConnection {
         let connection = Connection::open_with_flags(format!("file:{escaped}?{form}"), flags)
             .map_err(explain_sqlite_error)?;
         connection.busy_timeout(LOCK_TIMEOUT).map_err(explain_sqlite_error)?;
-        Ok(SqliteConnection::from_connection(connection))
-    }
-
-    fn from_connection(connection: Connection) -> SqliteConnection {
-        SqliteConnection { connection }
+        Ok(SqliteConnection { connection })
     }
 
     /// Configures the connection.

@@ -23,7 +23,7 @@ fn user_version(file: &SqliteConnection) -> i64 {
 
 #[test]
 fn missing_migration_steps_are_applied_and_keep_the_rows() {
-    let file = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
+    let file = SqliteConnection { connection: Connection::open_in_memory().unwrap() };
     let old = file_steps(["CREATE TABLE a (x INTEGER)"]);
     file.migrate(&old).unwrap();
     file.connection.execute("INSERT INTO a VALUES (7)", []).unwrap();
@@ -42,7 +42,7 @@ fn missing_migration_steps_are_applied_and_keep_the_rows() {
 
 #[test]
 fn a_step_that_fails_leaves_the_file_at_its_old_version() {
-    let file = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
+    let file = SqliteConnection { connection: Connection::open_in_memory().unwrap() };
     let steps =
         file_steps(["CREATE TABLE a (x)", "CREATE TABLE b (x); INSERT INTO nowhere VALUES (1)"]);
     assert!(file.migrate(&steps).is_err());
@@ -67,7 +67,7 @@ const LONG_STEP: &str = "CREATE TABLE filled AS
 #[ignore = "is started, and killed, by tables_are_brought_up_to_date_as_a_whole_or_not_at_all"]
 fn a_program_that_migrates_until_it_is_killed() {
     let path = std::env::var_os(MIGRATED_FILE).expect("only started by the next test");
-    let file = SqliteConnection::from_connection(Connection::open(path).unwrap());
+    let file = SqliteConnection { connection: Connection::open(path).unwrap() };
     file.configure(LOCK_TIMEOUT).unwrap();
     file.migrate(&[STEPS, &file_steps([LONG_STEP])].concat()).unwrap();
 }
@@ -96,7 +96,7 @@ fn tables_are_brought_up_to_date_as_a_whole_or_not_at_all() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("results.db");
     let owner = || {
-        let file = SqliteConnection::from_connection(Connection::open(&path).unwrap());
+        let file = SqliteConnection { connection: Connection::open(&path).unwrap() };
         file.database_owner().unwrap()
     };
     kill_migration(&path);
@@ -166,7 +166,7 @@ fn variant_names_of_sessions_are_indexed_and_kept_up_to_date() {
 
 #[test]
 fn the_owner_of_a_file_is_identified_by_its_version_and_tables() {
-    let file = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
+    let file = SqliteConnection { connection: Connection::open_in_memory().unwrap() };
     assert_eq!(file.database_owner().unwrap(), DatabaseOwner::Ours(0));
     file.migrate(STEPS).unwrap();
     assert_eq!(file.database_owner().unwrap(), DatabaseOwner::Ours(STEPS.len()));
@@ -179,7 +179,7 @@ fn the_owner_of_a_file_is_identified_by_its_version_and_tables() {
         assert_eq!(owner_of_version(version), DatabaseOwner::Unreleased(version));
     }
 
-    let other = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
+    let other = SqliteConnection { connection: Connection::open_in_memory().unwrap() };
     other.execute_batch("CREATE TABLE bookmarks (url)").unwrap();
     assert_eq!(other.database_owner().unwrap(), DatabaseOwner::Foreign);
 }
