@@ -189,6 +189,14 @@ fn split_leading(
         others.variant = None;
         return Some((sql, name.into(), others));
     }
+    split_common(filter, others)
+}
+
+/// Continues [`split_leading`] with filters that many sessions match.
+fn split_common(
+    filter: &SessionFilter,
+    mut others: SessionFilter,
+) -> Option<(&'static SqlStatement, SqlParam<'_>, SessionFilter)> {
     if let Some(number) = others.machine.take() {
         let sql = sql!(
             "SELECT session FROM session_machine WHERE machine = $1 AND session < $2

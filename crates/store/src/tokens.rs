@@ -259,14 +259,6 @@ mod tests {
     }
 
     #[test]
-    fn the_triage_scope_is_also_read_under_its_earlier_name() {
-        for (name, scope) in TokenScope::NAMES {
-            assert_eq!(TokenScope::from_name(name), Some(scope));
-        }
-        assert_eq!(TokenScope::from_name("judge"), Some(TokenScope::Triage));
-    }
-
-    #[test]
     fn the_audit_log_lists_the_newest_entries_first() {
         for backend in test_backends() {
             let mut store = backend.open();

@@ -81,9 +81,7 @@ impl Experiment {
             target::resolve_target((&keys, &target_part), (&patch, &patch_part), &context)?;
         let is_server = group.kind == GroupKind::Server;
         let work = if is_server {
-            let service = target::resolve_service(&keys, &part, &self.root)?;
-            let service = self.adapt_service(service, (&part, &target_part), &target.directory)?;
-            TargetWork::Server(Box::new(service))
+            self.server_work(&keys, (&part, &target_part), &target.directory)?
         } else {
             refuse_server_keys(&target_part, group)?;
             TargetWork::Command
@@ -112,12 +110,13 @@ impl Experiment {
 
     /// Rejects a private network if a service outlives the run, and adapts the server to the
     /// placement. `folder` is the working directory of the target.
-    fn adapt_service(
+    fn server_work(
         &self,
-        mut service: ServerWork,
+        keys: &TargetKeys,
         (group, target): (&FilePart, &FilePart),
         folder: &Path,
-    ) -> Result<ServerWork> {
+    ) -> Result<TargetWork> {
+        let mut service = target::resolve_service(keys, group, &self.root)?;
         let outliving = self.services.iter().find(|declared| declared.scope != ServiceScope::Run);
         if let Some(declared) = outliving.filter(|_| service.private_network) {
             let message = format!(
@@ -130,7 +129,7 @@ impl Experiment {
         if let Some(place) = &self.place {
             place.adapt_server(&mut service, group, (&self.root, folder))?;
         }
-        Ok(service)
+        Ok(TargetWork::Server(Box::new(service)))
     }
 
     /// Returns the values of placeholders for a case under a variant. A name that the variant

@@ -31,9 +31,9 @@ pub fn answer_blocks(
     let mut blocks = Vec::new();
     // The first mention of a variant includes its label.
     let mut named = HashSet::new();
-    let mut name_variant = |name: &str| match named.insert(name.to_owned()) {
-        true => variant_label(experiment, name),
-        false => name.to_owned(),
+    let mut name_variant = |name: &str| {
+        let is_first = named.insert(name.to_owned());
+        if is_first { variant_label(experiment, name) } else { name.to_owned() }
     };
     for group in &found.groups {
         let Some(first) = group.metrics.first() else {

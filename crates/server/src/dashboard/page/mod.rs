@@ -374,26 +374,6 @@ pub fn part_link_prefix(query: &PageQuery) -> String {
     query.with_value(QUERY_KEY, Some(""))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_chart_part_is_a_number_and_accepted_for_pages_only() {
-        let query = PageQuery::parse("base=%401&charts=3").unwrap();
-        let (wanted, rest) = ChartPart::split_query(&query, PageFormat::Page).unwrap();
-        assert_eq!(wanted, ChartPart(Some(3)));
-        assert_eq!(rest.to_query_string(), "?base=@1");
-        assert_eq!(part_link_prefix(&rest), "?base=@1&charts=");
-        assert_eq!(part_link_prefix(&PageQuery::default()), "?charts=");
-        let json = PageFormat::Document(speedwell_report::ReportFormat::Json);
-        assert_eq!(ChartPart::split_query(&query, json).unwrap_err().status, 400);
-        let query = PageQuery::parse("charts=all").unwrap();
-        let refused = ChartPart::split_query(&query, PageFormat::Page).unwrap_err();
-        assert_eq!(refused.status, 400);
-    }
-}
-
 /// Section of the overview of all projects.
 pub const OVERVIEW_SECTION: &str = "overview";
 /// Section of the settings of the server.
@@ -664,4 +644,24 @@ fn error_document(error: &HttpError) -> Document {
         document.push(link_table("nearest", &error.nearest));
     }
     document
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chart_part_is_a_number_and_accepted_for_pages_only() {
+        let query = PageQuery::parse("base=%401&charts=3").unwrap();
+        let (wanted, rest) = ChartPart::split_query(&query, PageFormat::Page).unwrap();
+        assert_eq!(wanted, ChartPart(Some(3)));
+        assert_eq!(rest.to_query_string(), "?base=@1");
+        assert_eq!(part_link_prefix(&rest), "?base=@1&charts=");
+        assert_eq!(part_link_prefix(&PageQuery::default()), "?charts=");
+        let json = PageFormat::Document(speedwell_report::ReportFormat::Json);
+        assert_eq!(ChartPart::split_query(&query, json).unwrap_err().status, 400);
+        let query = PageQuery::parse("charts=all").unwrap();
+        let refused = ChartPart::split_query(&query, PageFormat::Page).unwrap_err();
+        assert_eq!(refused.status, 400);
+    }
 }
