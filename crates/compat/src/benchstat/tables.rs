@@ -4,8 +4,8 @@
 //! [`KeyProjection`] maps results to keys. The keys decide the table, row and column of a result,
 //! and the order of tables, rows and columns. [`filter_record`] decides which results are kept.
 
-use crate::benchstat::query::{BenchstatFilter, PartOrder, ProjectionPart, ValuePattern};
-use crate::benchstat::records::{BenchmarkRecord, BenchmarkRecords};
+use crate::benchstat::query::{BenchstatFilter, PartOrder, ProjectionPart};
+use crate::benchstat::records::{BenchmarkRecord, BenchmarkRecords, BenchstatFigure};
 use crate::benchstat::samples::{SampleComparison, SampleSummary, geometric_mean};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -263,15 +263,11 @@ impl UsedKeys {
     /// Creates a projection of the name and the configuration keys that no other projection uses.
     pub fn remaining_projection(&self) -> KeyProjection {
         let mut projection = KeyProjection::default();
-        let keys = [(".config", self.has_config), (".fullname", self.has_name)];
-        for (key, _) in keys.iter().filter(|(_, is_used)| !is_used) {
-            let index = projection.parts.len();
-            if *key == ".fullname" {
-                projection.add_field(key, index, &PartOrder::First);
-            }
-            projection
-                .parts
-                .push(ProjectionPart { key: (*key).to_owned(), order: PartOrder::First });
+        let part = |key: &str| ProjectionPart { key: key.to_owned(), order: PartOrder::First };
+        projection.parts.extend((!self.has_config).then(|| part(".config")));
+        if !self.has_name {
+            projection.add_field(".fullname", projection.parts.len(), &PartOrder::First);
+            projection.parts.push(part(".fullname"));
         }
         projection
     }
@@ -499,27 +495,15 @@ fn parse_number(text: &str) -> Option<f64> {
     Some(value * base.powi(power.unwrap_or(0)))
 }
 
-/// Whether a filter matches: one answer for the whole result, or one answer for each of its
-/// figures.
-enum FilterMatch {
-    Whole(bool),
-    Each(Vec<bool>),
-}
-
 /// Returns the result with the figures that a filter keeps; `None` if no figure is left.
 pub fn filter_record(
     filter: &BenchstatFilter,
     mut record: BenchmarkRecord,
 ) -> Option<BenchmarkRecord> {
-    match match_filter(filter, &record) {
-        FilterMatch::Whole(true) => Some(record),
-        FilterMatch::Whole(false) => None,
-        FilterMatch::Each(matches) => {
-            let mut matches = matches.into_iter();
-            record.figures.retain(|_| matches.next() == Some(true));
-            (!record.figures.is_empty()).then_some(record)
-        }
-    }
+    let mut figures = std::mem::take(&mut record.figures);
+    figures.retain(|figure| keeps_figure(filter, &record, figure));
+    record.figures = figures;
+    (!record.figures.is_empty()).then_some(record)
 }
 
 /// Rejects keys that filters do not support.
@@ -540,52 +524,22 @@ pub fn check_filter(filter: &BenchstatFilter) -> Result<(), String> {
     }
 }
 
-fn match_filter(filter: &BenchstatFilter, record: &BenchmarkRecord) -> FilterMatch {
-    let join = |filters: &[BenchstatFilter], is_and: bool| {
-        let mut joined: Option<Vec<bool>> = None;
-        for inner in filters {
-            match (match_filter(inner, record), &mut joined) {
-                (FilterMatch::Whole(is_match), _) if is_match != is_and => {
-                    return FilterMatch::Whole(is_match);
-                }
-                (FilterMatch::Whole(_), _) => {}
-                (FilterMatch::Each(matches), None) => joined = Some(matches),
-                (FilterMatch::Each(matches), Some(joined_match)) => {
-                    for (joined_match, is_match) in joined_match.iter_mut().zip(matches) {
-                        *joined_match = if is_and {
-                            *joined_match && is_match
-                        } else {
-                            *joined_match || is_match
-                        };
-                    }
-                }
-            }
-        }
-        joined.map_or(FilterMatch::Whole(is_and), FilterMatch::Each)
-    };
+/// Whether a filter keeps a figure of a result.
+fn keeps_figure(
+    filter: &BenchstatFilter,
+    record: &BenchmarkRecord,
+    figure: &BenchstatFigure,
+) -> bool {
+    let keeps = |inner: &BenchstatFilter| keeps_figure(inner, record, figure);
     match filter {
-        BenchstatFilter::And(filters) => join(filters, true),
-        BenchstatFilter::Or(filters) => join(filters, false),
-        BenchstatFilter::Not(inner) => match match_filter(inner, record) {
-            FilterMatch::Whole(is_match) => FilterMatch::Whole(!is_match),
-            FilterMatch::Each(matches) => {
-                FilterMatch::Each(matches.into_iter().map(|is_match| !is_match).collect())
-            }
-        },
+        BenchstatFilter::And(filters) => filters.iter().all(keeps),
+        BenchstatFilter::Or(filters) => filters.iter().any(keeps),
+        BenchstatFilter::Not(inner) => !keeps_figure(inner, record, figure),
         BenchstatFilter::Match(key, pattern) if key == ".unit" => {
-            let is_match =
-                |pattern: &ValuePattern, figure: &crate::benchstat::records::BenchstatFigure| {
-                    let typed_unit = figure.typed_unit.as_deref();
-                    pattern.matches(&figure.unit)
-                        || typed_unit.is_some_and(|unit| pattern.matches(unit))
-                };
-            FilterMatch::Each(
-                record.figures.iter().map(|figure| is_match(pattern, figure)).collect(),
-            )
+            let typed_unit = figure.typed_unit.as_deref();
+            pattern.matches(&figure.unit) || typed_unit.is_some_and(|unit| pattern.matches(unit))
         }
-        BenchstatFilter::Match(key, pattern) => {
-            FilterMatch::Whole(pattern.matches(&key_value(key, record)))
-        }
+        BenchstatFilter::Match(key, pattern) => pattern.matches(&key_value(key, record)),
     }
 }
 

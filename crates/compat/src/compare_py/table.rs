@@ -10,6 +10,7 @@ use crate::compare_py::figures::{
     ComparedPair, ComparedRow, ComparedSide, ComparisonRules, RELIABLE_TEST_ENTRIES, TimePair,
     UTest, UTestTable,
 };
+use crate::r::print::{split_exponent, to_c_exponent};
 use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::Value;
@@ -328,15 +329,10 @@ pub fn format_signed(number: f64, width: usize, digits: usize) -> String {
 /// exponent with at least two digits.
 pub fn format_repr(number: f64) -> String {
     let scientific = format!("{number:e}");
-    let Some((digits, exponent)) = scientific.split_once('e') else {
-        return scientific;
-    };
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..16).contains(&exponent) {
-        return format!("{number:?}");
+    match split_exponent(&scientific).1 {
+        -4..16 => format!("{number:?}"),
+        _ => to_c_exponent(&scientific),
     }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
 /// Maximum number of names listed in a sentence; further names are only counted.

@@ -178,8 +178,7 @@ struct RoundedNumber {
 impl RoundedNumber {
     fn from_number(number: f64) -> RoundedNumber {
         let text = format!("{:.*e}", SIGNIFICANT_DIGITS - 1, number.abs());
-        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let exponent: i32 = exponent.parse().unwrap_or(0);
+        let (mantissa, exponent) = split_exponent(&text);
         let significant = mantissa.trim_end_matches('0').bytes().filter(u8::is_ascii_digit).count();
         // Rounding to significant digits may turn a number into a power of ten: 999999.95 becomes
         // 1e+06. In fixed form, the number is rounded to `cut` decimals at most, and may stay below
@@ -230,19 +229,24 @@ pub fn format_numbers(column: &[Option<f64>]) -> Vec<String> {
         Some(number) if number.is_nan() => "NaN".to_owned(),
         Some(f64::INFINITY) => "Inf".to_owned(),
         Some(f64::NEG_INFINITY) => "-Inf".to_owned(),
-        Some(number) if scientific => in_scientific_form(number, decimals as usize),
+        Some(number) if scientific => to_c_exponent(&format!("{number:.*e}", decimals as usize)),
         Some(number) => format!("{number:.*}", decimal_count as usize),
     };
     column.iter().map(text).collect()
 }
 
-/// Formats like C's `%.*e`: the exponent has a sign and at least two digits.
-fn in_scientific_form(number: f64, decimals: usize) -> String {
-    let text = format!("{number:.decimals$e}");
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
+/// Splits a number that Rust wrote in scientific form (`1.5e-7`) into its digits and its exponent.
+pub fn split_exponent(scientific: &str) -> (&str, i32) {
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
+    (digits, exponent.parse().unwrap_or(0))
+}
+
+/// Converts the scientific form of Rust to that of C, Go and Python: the exponent has a sign and at
+/// least two digits.
+pub fn to_c_exponent(scientific: &str) -> String {
+    let (digits, exponent) = split_exponent(scientific);
     let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{mantissa}e{sign}{:02}", exponent.abs())
+    format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
 /// Distinct strings of a column, interpreted as numbers if possible.

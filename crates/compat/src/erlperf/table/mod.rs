@@ -9,6 +9,7 @@
 //! [`write_session`] for `speedwell eval --style erlperf`.
 
 use crate::console::terminal_columns;
+use crate::r::print::split_exponent;
 use speedwell_adapters::ProtocolMessage;
 use speedwell_analysis::snippet::snippet_windows;
 use speedwell_model::Session;
@@ -398,9 +399,7 @@ fn format_digits(value: f64) -> String {
         return format!("{rounded:.0}");
     }
     let scientific = format!("{value:.2e}");
-    let exponent: i32 =
-        scientific.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
-    let decimals = usize::try_from(2 - exponent).unwrap_or(0);
+    let decimals = usize::try_from(2 - split_exponent(&scientific).1).unwrap_or(0);
     format!("{value:.decimals$}")
 }
 
