@@ -158,28 +158,12 @@ impl AbRequest {
 }
 
 /// Options without a value. ab itself has no long options.
-const FLAG_OPTIONS: &[&str] = &[
-    "-l",
-    "-r",
-    "-k",
-    "-V",
-    "-h",
-    "-w",
-    "-i",
-    "-I",
-    "-d",
-    "-S",
-    "-q",
-    "--help",
-    "--http1.0",
-    "--insecure",
-    "--ab-lengths",
-];
+const FLAG_OPTIONS: &str =
+    "-l -r -k -V -h -w -i -I -d -S -q --help --http1.0 --insecure --ab-lengths";
+
 /// Options with a value.
-const VALUE_OPTIONS: &[&str] = &[
-    "-n", "-c", "-t", "-s", "-b", "-T", "-p", "-u", "-v", "-x", "-y", "-z", "-C", "-H", "-P", "-A",
-    "-g", "-X", "-e", "-B", "-m", "-Z", "-f", "-E", "--sort", "--verify",
-];
+const VALUE_OPTIONS: &str = "-n -c -t -s -b -T -p -u -v -x -y -z -C -H -P -A -g -X -e -B -m -Z -f -E \
+                             --sort --verify";
 
 impl AbCommand {
     /// Parses a command line.
@@ -213,9 +197,9 @@ impl AbCommand {
 }
 
 fn find_option(name: &str) -> Option<(&'static str, bool)> {
-    let flags = FLAG_OPTIONS.iter().map(|flag| (*flag, false));
-    let mut all_options = flags.chain(VALUE_OPTIONS.iter().map(|flag| (*flag, true)));
-    all_options.find(|(flag, _)| *flag == name)
+    let flags = FLAG_OPTIONS.split(' ').map(|flag| (flag, false));
+    let valued = VALUE_OPTIONS.split(' ').map(|option| (option, true));
+    flags.chain(valued).find(|(option, _)| *option == name)
 }
 
 fn explain_error(error: ArgumentError<'_>) -> String {
@@ -226,10 +210,10 @@ fn explain_error(error: ArgumentError<'_>) -> String {
         }
         ArgumentError::TakesNoValue(name) => format!("'{name}' takes no value"),
         ArgumentError::UnknownName(name) => {
-            let is_similar = |option: &&&str| {
+            let is_similar = |option: &&str| {
                 option.starts_with("--") && strsim::damerau_levenshtein(option, name) <= 2
             };
-            let similar = FLAG_OPTIONS.iter().chain(VALUE_OPTIONS).find(is_similar);
+            let similar = FLAG_OPTIONS.split(' ').chain(VALUE_OPTIONS.split(' ')).find(is_similar);
             let hint = similar.map(|option| format!("\nhint: did you mean '{option}'?"));
             format!("unknown option '{name}'{}", hint.unwrap_or_default())
         }
@@ -261,7 +245,6 @@ fn set_flag(request: &mut AbRequest, name: &str) -> Result<(), String> {
 }
 
 fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), String> {
-    let to_owned_value = || value.to_owned();
     let report = &mut request.shown;
     match name {
         "-n" => request.requests = Some(parse_count(name, value, "requests")?),
@@ -291,21 +274,21 @@ fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), Str
         }
         "-p" => set_upload(request, "POST", value)?,
         "-u" => set_upload(request, "PUT", value)?,
-        "-T" => request.content_type = to_owned_value(),
-        "-m" => request.method = Some(to_owned_value()),
-        "-C" => request.cookies.push(to_owned_value()),
+        "-T" => request.content_type = value.to_owned(),
+        "-m" => request.method = Some(value.to_owned()),
+        "-C" => request.cookies.push(value.to_owned()),
         "-H" => request.headers.push(parse_header(value)?),
-        "-A" => request.credentials = Some(to_owned_value()),
-        "-P" => request.proxy_credentials = Some(to_owned_value()),
-        "-X" => request.proxy = Some(to_owned_value()),
+        "-A" => request.credentials = Some(value.to_owned()),
+        "-P" => request.proxy_credentials = Some(value.to_owned()),
+        "-X" => request.proxy = Some(value.to_owned()),
         "-e" => report.csv = Some(value.into()),
         "-g" => report.tsv = Some(value.into()),
-        "-x" => report.html.get_or_insert_default().table = to_owned_value(),
-        "-y" => report.html.get_or_insert_default().row = to_owned_value(),
-        "-z" => report.html.get_or_insert_default().cell = to_owned_value(),
+        "-x" => report.html.get_or_insert_default().table = value.to_owned(),
+        "-y" => report.html.get_or_insert_default().row = value.to_owned(),
+        "-z" => report.html.get_or_insert_default().cell = value.to_owned(),
         "-E" => request.security.identity = Some(value.into()),
         "-f" => request.security.version = parse_tls_version(value)?,
-        "--verify" => request.verify = Some(to_owned_value()),
+        "--verify" => request.verify = Some(value.to_owned()),
         "--sort" => report.sort = parse_sort(value)?,
         _ => {
             return Err(format!(

@@ -29,6 +29,8 @@ pub struct BodyLengths {
 pub struct AbFigures {
     /// Number of concurrent clients.
     pub concurrency: u32,
+    /// Start of the test in Unix time.
+    pub began_epoch_ms: u64,
     /// Duration of the test in nanoseconds.
     pub elapsed_ns: u64,
     /// Requests that ended, successfully or not.
@@ -67,6 +69,7 @@ impl AbFigures {
         let sent_bytes = counts.connections.sends * request_bytes as u64;
         AbFigures {
             concurrency: request.concurrency,
+            began_epoch_ms: measured.began_epoch_ms,
             elapsed_ns: measured.elapsed_ns,
             complete: counts.succeeded() + counts.all_errors(),
             failures: FailureCounts::from_counts(counts),

@@ -8,14 +8,14 @@ use crate::ab::arguments::{AbCommand, AbRequest, TOOL, TsvOrder};
 use crate::ab::figures::{RequestTiming, RequestTimings, always_aborts_test};
 use crate::ab::load::AbUrl;
 use crate::ab::report::{AbReportContent, CutShort, format_ms};
-use crate::ab::run::{AbOutcome, AbTest};
+use crate::ab::run::AbTest;
 use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED, local_time};
 use anyhow::{Context, Result};
 use speedwell_formats::output_files::{OutputFile, refuse_file, refuse_same};
 use speedwell_model::load::outcomes::ErrorClass;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 mod arguments;
 mod figures;
@@ -48,14 +48,15 @@ fn run_test(request: &AbRequest, console: &mut DropInConsole<'_>) -> Result<i32>
     let url = AbUrl::parse(&request.url).map_err(anyhow::Error::msg)?;
     let body = load::read_body(request, &console.directory)?;
     let load = load::build_load(request, &url, body)?;
-    let files = OutputFiles::open_outputs(request, &console.directory)?;
+    check_files(request, &console.directory)?;
+    let csv = open_output(request.shown.csv.as_deref(), &console.directory)?;
+    let tsv = open_output(request.shown.tsv.as_deref(), &console.directory)?;
     if request.sets_window {
         let sentence = "'-b' has no effect: the operating system chooses the buffer sizes.";
         console.warn(TOOL, sentence)?;
     }
     speedwell_machine::process::install_handlers()?;
-    let tested = AbTest { request, url: &url, load }.run_test(console)?;
-    let report = tested.build_report(request, &url);
+    let report = AbTest { request, url: &url, load }.run_test(console)?;
     match &request.shown.html {
         Some(attributes) => report::write_html(&report, attributes, console.stdout)?,
         None => report::write_text(&report, console.stdout)?,
@@ -64,7 +65,14 @@ fn run_test(request: &AbRequest, console: &mut DropInConsole<'_>) -> Result<i32>
         writeln!(console.stderr, "{TOOL}: test aborted: {reason}")?;
         writeln!(console.stderr, "{}", abort_hint(&report))?;
     }
-    files.write(request, &tested, &report)?;
+    let (times, began) = (report.figures.times.as_ref(), report.figures.began_epoch_ms);
+    if let Some(file) = csv {
+        write_percentages(times, &mut truncate_file(file)?).context("cannot write the CSV")?;
+    }
+    if let Some(file) = tsv {
+        write_requests(times, began, request.shown.sort, &mut truncate_file(file)?)
+            .context("cannot write the TSV")?;
+    }
     Ok(exit_status(&report))
 }
 
@@ -90,46 +98,13 @@ fn exit_status(report: &AbReportContent) -> i32 {
     }
 }
 
-/// The files that `-e` and `-g` name. They are opened before the test, so that an unwritable file
-/// is reported early. They keep their old contents until the test has ended.
-struct OutputFiles {
-    csv: Option<File>,
-    tsv: Option<File>,
-}
-
-impl OutputFiles {
-    fn open_outputs(request: &AbRequest, directory: &Path) -> Result<OutputFiles> {
-        check_files(request, directory)?;
-        let open = |path: &Option<PathBuf>| -> Result<Option<File>> {
-            let Some(path) = path else { return Ok(None) };
-            let file = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(directory.join(path));
-            file.with_context(|| format!("cannot write '{}'", path.display())).map(Some)
-        };
-        Ok(OutputFiles { csv: open(&request.shown.csv)?, tsv: open(&request.shown.tsv)? })
-    }
-
-    fn write(
-        self,
-        request: &AbRequest,
-        tested: &AbOutcome,
-        report: &AbReportContent,
-    ) -> Result<()> {
-        let times = report.figures.times.as_ref();
-        if let Some(file) = self.csv {
-            write_percentages(times, &mut truncate_file(file)?).context("cannot write the CSV")?;
-        }
-        if let Some(file) = self.tsv {
-            let sort = request.shown.sort;
-            let began = tested.measured.began_epoch_ms;
-            write_requests(times, began, sort, &mut truncate_file(file)?)
-                .context("cannot write the TSV")?;
-        }
-        Ok(())
-    }
+/// Opens a file that `-e` or `-g` names. It is opened before the test, so that an unwritable file is
+/// reported early. It keeps its old contents until the test has ended.
+fn open_output(path: Option<&Path>, directory: &Path) -> Result<Option<File>> {
+    let Some(path) = path else { return Ok(None) };
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(false).open(directory.join(path));
+    file.with_context(|| format!("cannot write '{}'", path.display())).map(Some)
 }
 
 /// Rejects output files that would replace each other or an input.

@@ -32,38 +32,13 @@ pub struct AbTest<'a> {
     pub load: LoadConfig,
 }
 
-/// Results of a test.
-pub struct AbOutcome {
-    /// Results of the load.
-    pub measured: LoadMeasurement,
-    probe: Option<ProbeResponse>,
-    request_bytes: usize,
-    cut_short: Option<CutShort>,
-}
-
-impl AbOutcome {
-    pub fn build_report<'a>(&self, request: &'a AbRequest, url: &'a AbUrl) -> AbReportContent<'a> {
-        let probe = self.probe.as_ref();
-        AbReportContent {
-            request,
-            url,
-            server: probe
-                .and_then(|probe| probe.server.as_deref())
-                .map(|server| escape_line(server).into_owned()),
-            tls: probe.and_then(|probe| probe.tls.clone()),
-            figures: AbFigures::from_measured(request, &self.measured, self.request_bytes),
-            cut_short: self.cut_short,
-        }
-    }
-}
-
-impl AbTest<'_> {
+impl<'a> AbTest<'a> {
     /// Sends all requests and prints what ab prints during a test.
     ///
     /// # Errors
     /// Fails if the test could not start, if the server negotiated a TLS version other than the one
     /// that `-f` requires, or if a console stream is closed.
-    pub fn run_test(&self, console: &mut DropInConsole<'_>) -> Result<AbOutcome> {
+    pub fn run_test(&self, console: &mut DropInConsole<'_>) -> Result<AbReportContent<'a>> {
         let report_options = &self.request.shown;
         let mut progress = AbProgress::new(self.request.requests, !report_options.hides_progress);
         self.print_start(&progress, console.stdout)?;
@@ -86,36 +61,33 @@ impl AbTest<'_> {
             }
         };
         self.check_version(probe.as_ref())?;
-        let mut outcome = AbOutcome {
-            measured: empty_measurement(),
-            probe,
-            request_bytes: bytes.bytes().len(),
-            cut_short,
+        let (measured, cut_short) = match cut_short {
+            None => self.run_load(&mut progress, console)?,
+            Some(reason) => (empty_measurement(reason), cut_short),
         };
-        match cut_short {
-            None => self.run_load(&mut outcome, &mut progress, console)?,
-            Some(CutShort::Interrupted) => {}
-            Some(CutShort::Failed(class)) => {
-                let counts = &mut outcome.measured.totals.outcomes;
-                counts.count_attempt();
-                counts.count_failed(class);
-            }
-        }
         trace_responses(
             report_options.verbosity,
-            outcome.probe.as_ref(),
-            &outcome.measured.rows,
+            probe.as_ref(),
+            &measured.rows,
             console.stdout_is_terminal,
             console.stdout,
         )?;
         // Flushing keeps the order of the output if both streams go to the same file.
         console.stdout.flush()?;
-        let complete = completed_requests(&outcome.measured.totals.outcomes);
+        let complete = completed_requests(&measured.totals.outcomes);
         progress.show_finished(complete, console.stderr)?;
         if !progress.is_enabled() {
             writeln!(console.stdout, "..done")?;
         }
-        Ok(outcome)
+        let server = probe.as_ref().and_then(|probe| probe.server.as_deref());
+        Ok(AbReportContent {
+            request: self.request,
+            url: self.url,
+            server: server.map(|server| escape_line(server).into_owned()),
+            figures: AbFigures::from_measured(self.request, &measured, bytes.bytes().len()),
+            tls: probe.and_then(|probe| probe.tls),
+            cut_short,
+        })
     }
 
     fn print_start(&self, progress: &AbProgress, out: &mut dyn Write) -> io::Result<()> {
@@ -164,10 +136,9 @@ impl AbTest<'_> {
 
     fn run_load(
         &self,
-        outcome: &mut AbOutcome,
         progress: &mut AbProgress,
         console: &mut DropInConsole<'_>,
-    ) -> Result<()> {
+    ) -> Result<(LoadMeasurement, Option<CutShort>)> {
         let stop = AtomicBool::new(false);
         let mut cut_short = None;
         let measured = generator::run(&self.load, &stop, &mut |progress_event| {
@@ -184,7 +155,7 @@ impl AbTest<'_> {
         })?;
         // The last failures may be more recent than the last progress callback.
         let counts = &measured.totals.outcomes;
-        outcome.cut_short = match self.find_cut_short(counts) {
+        let cut_short = match self.find_cut_short(counts) {
             Some(CutShort::Interrupted) => Some(CutShort::Interrupted),
             last => cut_short.or(last),
         };
@@ -194,8 +165,7 @@ impl AbTest<'_> {
                 console.warn(TOOL, &message)?;
             }
         }
-        outcome.measured = measured;
-        Ok(())
+        Ok((measured, cut_short))
     }
 }
 
@@ -205,14 +175,19 @@ fn completed_requests(counts: &OutcomeCounts) -> u64 {
 }
 
 /// Returns the results of a load that did not start.
-fn empty_measurement() -> LoadMeasurement {
+fn empty_measurement(reason: CutShort) -> LoadMeasurement {
+    let mut totals = RequestTotals::new(true);
+    if let CutShort::Failed(class) = reason {
+        totals.outcomes.count_attempt();
+        totals.outcomes.count_failed(class);
+    }
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
     LoadMeasurement {
         began_epoch_ms: since_epoch.map_or(0, |duration| duration.as_millis() as u64),
         elapsed_ns: 0,
         ok_in_time: 0,
         in_flight_ns: None,
-        totals: RequestTotals::new(true),
+        totals,
         warmup: RequestTotals::new(true),
         timeline: LoadTimeline { interval_ns: 0, warmup: 0, ticks: Vec::new() },
         threads: Vec::new(),

@@ -11,7 +11,6 @@ use anyhow::{Context, Result, bail};
 pub use speedwell_plot::AnyChart;
 use speedwell_plot::{
     BarCategory, BarChart, BoxCategory, BoxChart, BoxSeries, ChartAxis, ChartBar, ImageSize,
-    LineChart, PointSeries,
 };
 use std::cmp::Ordering;
 use std::io;
@@ -189,7 +188,7 @@ const PX_PER_INCH: f64 = 100.0;
 const PNG_ZOOM: u32 = 3;
 
 /// Label of the rate axis.
-const RATE_LABEL: &str = "rate of operations (higher is better)";
+pub const RATE_LABEL: &str = "rate of operations (higher is better)";
 
 /// File to which a chart is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -281,17 +280,6 @@ pub fn bar_chart<'a>(cases: impl Iterator<Item = ComparedCase<'a, f64>>) -> AnyC
         value_axis: ChartAxis::linear(RATE_LABEL),
         categories: cases.map(category).collect(),
         ..BarChart::default()
-    })
-}
-
-/// Draws the chart of `scatter.R --plot`: a line per category over the x axis.
-pub fn line_chart(title: String, x: ChartAxis, series: Vec<PointSeries>) -> AnyChart {
-    AnyChart::Line(LineChart {
-        title,
-        x,
-        y: ChartAxis::linear(RATE_LABEL),
-        series,
-        ..LineChart::default()
     })
 }
 

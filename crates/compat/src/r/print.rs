@@ -251,53 +251,44 @@ pub fn to_c_exponent(scientific: &str) -> String {
 
 /// Distinct strings of a column, interpreted as numbers if possible.
 #[derive(Debug, Clone, PartialEq)]
-pub enum RTexts {
-    /// All strings are whole numbers of at most 32 bits.
-    Integers(Vec<f64>),
-    /// All strings are numbers.
-    Reals(Vec<f64>),
-    /// Some string is not a number.
-    Words(Vec<String>),
+pub struct RTexts {
+    /// The strings.
+    pub texts: Vec<String>,
+    /// Their numbers, if all strings are numbers.
+    pub numbers: Option<Vec<f64>>,
+    /// Whether all strings are whole numbers of at most 32 bits.
+    are_integers: bool,
 }
 
 impl RTexts {
     /// Interprets `texts`.
-    pub fn parse(texts: &[String]) -> RTexts {
-        let parsed: Option<Vec<f64>> = texts.iter().map(|text| parse_real(text)).collect();
-        match parsed {
-            None => RTexts::Words(texts.to_vec()),
-            Some(numbers) if texts.iter().all(|text| is_integer(text)) => RTexts::Integers(numbers),
-            Some(numbers) => RTexts::Reals(numbers),
-        }
-    }
-
-    /// Returns the numbers, if all strings are numbers.
-    pub fn as_numbers(&self) -> Option<&[f64]> {
-        match self {
-            RTexts::Integers(numbers) | RTexts::Reals(numbers) => Some(numbers),
-            RTexts::Words(_) => None,
+    pub fn parse(texts: Vec<String>) -> RTexts {
+        RTexts {
+            numbers: texts.iter().map(|text| parse_real(text)).collect(),
+            are_integers: texts.iter().all(|text| is_integer(text)),
+            texts,
         }
     }
 
     /// Compares the strings at two indices.
     pub fn compare_at(&self, a: usize, b: usize, collation: TextCollation) -> Ordering {
-        match self {
-            RTexts::Integers(numbers) | RTexts::Reals(numbers) => numbers[a].total_cmp(&numbers[b]),
-            RTexts::Words(words) => collation.compare_texts(&words[a], &words[b]),
+        match &self.numbers {
+            Some(numbers) => numbers[a].total_cmp(&numbers[b]),
+            None => collation.compare_texts(&self.texts[a], &self.texts[b]),
         }
     }
 
     /// Formats a column whose cells contain the strings at these indices.
     pub fn format_cells(&self, indices: &[usize]) -> Vec<String> {
-        match self {
-            RTexts::Integers(numbers) => {
-                indices.iter().map(|&index| javascript::format_number(numbers[index])).collect()
+        let indices = indices.iter().copied();
+        match &self.numbers {
+            None => indices.map(|index| self.texts[index].clone()).collect(),
+            Some(numbers) if self.are_integers => {
+                indices.map(|index| javascript::format_number(numbers[index])).collect()
             }
-            RTexts::Reals(reals) => {
-                let column: Vec<_> = indices.iter().map(|&index| Some(reals[index])).collect();
-                format_numbers(&column)
+            Some(reals) => {
+                format_numbers(&indices.map(|index| Some(reals[index])).collect::<Vec<_>>())
             }
-            RTexts::Words(words) => indices.iter().map(|&index| words[index].clone()).collect(),
         }
     }
 }
@@ -430,7 +421,7 @@ mod tests {
     }
 
     fn texts(texts: &[&str]) -> RTexts {
-        RTexts::parse(&texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>())
+        RTexts::parse(strings(texts))
     }
 
     #[test]

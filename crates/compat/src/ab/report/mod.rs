@@ -62,7 +62,11 @@ impl AbReportContent<'_> {
     pub fn fact_lines(&self) -> Vec<ReportLine> {
         let mut lines = self.server_lines();
         lines.push(ReportLine::Gap);
-        lines.extend(self.document_lines());
+        let length = self.figures.lengths.map_or(0, |lengths| lengths.first);
+        let is_varying = self.request.shown.varying;
+        let length = if is_varying { "Variable".to_owned() } else { format!("{length} bytes") };
+        lines.push(field_line("Document Path", &self.url.path));
+        lines.push(field_line("Document Length", length));
         lines.push(ReportLine::Gap);
         lines.extend(self.count_lines());
         lines
@@ -84,16 +88,6 @@ impl AbReportContent<'_> {
             lines.extend(is_name.then(|| field_line("TLS Server Name", &host.name)));
         }
         lines
-    }
-
-    fn document_lines(&self) -> Vec<ReportLine> {
-        let length = self.figures.lengths.map_or(0, |lengths| lengths.first);
-        let length = if self.request.shown.varying {
-            "Variable".to_owned()
-        } else {
-            format!("{length} bytes")
-        };
-        vec![field_line("Document Path", &self.url.path), field_line("Document Length", length)]
     }
 
     fn count_lines(&self) -> Vec<ReportLine> {
