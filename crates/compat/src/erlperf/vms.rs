@@ -61,27 +61,30 @@ pub struct Visit {
 }
 
 /// All VMs and snippets.
-pub struct ErlangMachines {
+pub struct ErlangMachines<'a> {
+    pub request: &'a ErlperfRequest,
+    /// Where lines go that are printed while measuring.
+    out: &'a mut dyn Write,
     machines: Vec<Option<LiveHarness>>,
     /// Snippets in the order typed.
     pub jobs: Vec<SnippetJob>,
     /// The first VM's `ready` message.
-    pub ready: Option<ProtocolMessage>,
+    ready: Option<ProtocolMessage>,
     monitor: Option<GaugeMonitor>,
 }
 
-impl ErlangMachines {
+impl<'a> ErlangMachines<'a> {
     /// Starts VMs and loads the snippets. If the request is verbose, also prints the source of each
     /// snippet.
     ///
     /// # Errors
     /// Fails if `out` is closed.
     pub fn start_all(
-        request: &ErlperfRequest,
+        request: &'a ErlperfRequest,
         snippets: Vec<ErlangSnippet>,
         directory: &Path,
-        out: &mut dyn Write,
-    ) -> Result<ErlangMachines> {
+        out: &'a mut dyn Write,
+    ) -> Result<ErlangMachines<'a>> {
         let jobs: Vec<SnippetJob> = snippets
             .into_iter()
             .enumerate()
@@ -97,6 +100,8 @@ impl ErlangMachines {
             .collect();
         let names = jobs.iter().map(|job| job.name.clone()).collect();
         let mut machines = ErlangMachines {
+            request,
+            out,
             machines: Vec::new(),
             jobs,
             ready: None,
@@ -107,9 +112,9 @@ impl ErlangMachines {
             {
                 machines.start_vm(index, directory);
             }
-            machines.load_snippet(index, request.verbose, out)?;
+            machines.load_snippet(index)?;
         }
-        machines.start_monitoring(out)?;
+        machines.start_monitoring()?;
         Ok(machines)
     }
 
@@ -131,40 +136,37 @@ impl ErlangMachines {
     }
 
     /// Makes all VMs report gauges, if monitor lines are requested.
-    fn start_monitoring(&mut self, out: &mut dyn Write) -> io::Result<()> {
+    fn start_monitoring(&mut self) -> io::Result<()> {
         for machine in 0..self.machines.len() {
             if self.monitor.is_none() {
                 return Ok(());
             }
-            let answer =
-                self.ask_machine(machine, out, |live, _| live.start_gauges(GAUGE_INTERVAL))?;
-            let events = answer.map_or(Vec::new(), |answer| answer.events);
-            for event in &events {
+            let answer = self.ask_machine(machine, |live, _| live.start_gauges(GAUGE_INTERVAL))?;
+            for event in &answer.map_or(Vec::new(), |answer| answer.events) {
                 if let Some(monitor) = &mut self.monitor {
-                    monitor.handle_event(machine, event, out)?;
+                    monitor.handle_event(machine, event, self.out)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn load_snippet(&mut self, job: usize, verbose: bool, out: &mut dyn Write) -> io::Result<()> {
-        let (name, snippet) = (self.jobs[job].name.clone(), self.jobs[job].parsed.snippet.clone());
-        let machine = self.jobs[job].machine;
-        let answer =
-            self.ask_machine(machine, out, |live, _| live.load_snippet(&name, &snippet))?;
+    fn load_snippet(&mut self, job: usize) -> io::Result<()> {
+        let SnippetJob { name, machine, parsed, .. } = &self.jobs[job];
+        let (name, machine, snippet) = (name.clone(), *machine, parsed.snippet.clone());
+        let answer = self.ask_machine(machine, |live, _| live.load_snippet(&name, &snippet))?;
         let Some(answer) = answer.filter(|_| self.jobs[job].is_measurable()) else {
             return Ok(());
         };
         self.record_faults(&answer);
         self.jobs[job].loaded = answer.first("loaded").cloned();
-        if let Some(loaded) = answer.first("loaded").filter(|_| verbose) {
+        if let Some(loaded) = answer.first("loaded").filter(|_| self.request.verbose) {
             let source = loaded.get("source").unwrap_or_default();
-            write_framed(&self.jobs[job].parsed.shown, &source, out)?;
-            out.flush()?;
+            write_framed(&self.jobs[job].parsed.shown, &source, self.out)?;
+            self.out.flush()?;
         }
         if self.jobs[job].is_measurable() {
-            let empty_ns = self.ask_machine(machine, out, |live, _| live.measure_empty(&name))?;
+            let empty_ns = self.ask_machine(machine, |live, _| live.measure_empty(&name))?;
             self.jobs[job].empty_ns = empty_ns.flatten();
         }
         Ok(())
@@ -173,14 +175,14 @@ impl ErlangMachines {
     /// Sets the number of workers of a snippet.
     ///
     /// # Errors
-    /// Fails if `out` is closed.
-    pub fn set_workers(&mut self, job: usize, count: u32, out: &mut dyn Write) -> io::Result<()> {
+    /// Fails if the output is closed.
+    pub fn set_workers(&mut self, job: usize, count: u32) -> io::Result<()> {
         if !self.jobs[job].is_measurable() {
             return Ok(());
         }
         let (name, machine) = (self.jobs[job].name.clone(), self.jobs[job].machine);
         self.jobs[job].workers = count;
-        let answer = self.ask_machine(machine, out, |live, _| live.set_workers(&name, count))?;
+        let answer = self.ask_machine(machine, |live, _| live.set_workers(&name, count))?;
         if let Some(answer) = answer {
             self.record_faults(&answer);
         }
@@ -190,13 +192,8 @@ impl ErlangMachines {
     /// Measures snippets of one VM at the same time; returns the timing of each.
     ///
     /// # Errors
-    /// Fails if `out` is closed.
-    pub fn run_jobs(
-        &mut self,
-        jobs: &[usize],
-        samples: &SampleDivision,
-        out: &mut dyn Write,
-    ) -> io::Result<Vec<Visit>> {
+    /// Fails if the output is closed.
+    pub fn run_jobs(&mut self, jobs: &[usize], samples: &SampleDivision) -> io::Result<Vec<Visit>> {
         let measurable: Vec<usize> =
             jobs.iter().copied().filter(|job| self.jobs[*job].is_measurable()).collect();
         let Some(machine) = measurable.first().map(|job| self.jobs[*job].machine) else {
@@ -206,7 +203,7 @@ impl ErlangMachines {
             measurable.iter().map(|job| self.jobs[*job].name.clone()).collect();
         let planned_time = samples.planned_time();
         let expected = planned_time.map_or(FIXED_LOOP_TIMEOUT, |time| time + SLOW_RUNNER_ALLOWANCE);
-        let answer = self.ask_machine(machine, out, |live, hear| {
+        let answer = self.ask_machine(machine, |live, hear| {
             live.run_jobs(&names, samples, false, expected, hear)
         })?;
         let Some(answer) = answer else {
@@ -229,8 +226,9 @@ impl ErlangMachines {
         Ok(visits)
     }
 
-    /// Runs the cleanup hooks in every VM and waits for its exit.
-    pub fn stop_all(&mut self) {
+    /// Runs the cleanup hooks in every VM and waits for its exit. Returns the snippets, and the first
+    /// VM's `ready` message.
+    pub fn stop_all(mut self) -> (Vec<SnippetJob>, Option<ProtocolMessage>) {
         for machine in 0..self.machines.len() {
             let Some(live) = self.machines[machine].take() else {
                 continue;
@@ -244,6 +242,7 @@ impl ErlangMachines {
                 Err(_) => {}
             }
         }
+        (self.jobs, self.ready)
     }
 
     /// Sends a request to a VM and waits for the answer; in the meantime, the monitor handles the
@@ -251,7 +250,6 @@ impl ErlangMachines {
     fn ask_machine<T>(
         &mut self,
         machine: usize,
-        out: &mut dyn Write,
         ask: impl FnOnce(
             &mut LiveHarness,
             &mut dyn FnMut(&ProtocolMessage),
@@ -261,7 +259,7 @@ impl ErlangMachines {
             return Ok(None);
         };
         let mut written_result = Ok(());
-        let monitor = &mut self.monitor;
+        let (monitor, out) = (&mut self.monitor, &mut *self.out);
         let answer = ask(live, &mut |event| {
             if let (Some(monitor), Ok(())) = (monitor.as_mut(), &written_result) {
                 written_result = monitor.handle_event(machine, event, out);
