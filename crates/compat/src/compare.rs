@@ -14,7 +14,7 @@ use crate::console::{DropInConsole, ParsedArguments};
 use crate::node::driver::{self, NodeDriver};
 use crate::node::{self, CommandLine, NodeRefusal};
 use crate::r::print::{self, FrameColumn};
-use crate::r::{self, ChartBand, ChartFile, RScript, TextCollation, band_chart};
+use crate::r::{self, ChartBand, RScript, TextCollation, band_chart};
 use anyhow::Result;
 use speedwell_engine::ScriptsRequest;
 use speedwell_formats::node_csv::figures::CaseRates;
@@ -25,8 +25,12 @@ use speedwell_stats::test::welch::{WelchError, WelchTest, welch};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-const SCRIPT: RScript =
-    RScript { tool: "compare.R", usage: include_str!("usage/compare.R.txt"), options: &[] };
+const SCRIPT: RScript = RScript {
+    tool: "compare.R",
+    usage: include_str!("usage/compare.R.txt"),
+    required: &[],
+    options: &[],
+};
 
 /// Width of the table: the original script sets `options(width = 200)`.
 const TABLE_WIDTH: usize = 200;
@@ -37,22 +41,18 @@ const TABLE_WIDTH: usize = 200;
 /// # Errors
 /// Fails if the input does not come from `compare.js`, or a stream or file cannot be written.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
-    SCRIPT.run_with(arguments, console, print_comparison)
-}
-
-fn print_comparison(options: &ParsedArguments<'_>, console: &mut DropInConsole<'_>) -> Result<i32> {
-    let picture = options.value("plot").map(ChartFile::from_path).transpose()?;
-    let groups = read_groups(SCRIPT.tool, console)?;
-    let table =
-        CompareTable::compare_groups(&groups, TextCollation::from_environment(console.variable));
-    if let Some(warning) = table.table_warning() {
-        console.warn(SCRIPT.tool, &warning)?;
-    }
-    console.stdout.write_all(table.format_table().as_bytes())?;
-    if let Some(picture) = picture {
-        writeln!(console.stderr, "{}", picture.save_chart(&box_plot(&table))?)?;
-    }
-    Ok(0)
+    SCRIPT.run_with(arguments, console, |options, console| {
+        let groups = read_groups(SCRIPT.tool, console)?;
+        let collation = TextCollation::from_environment(console.variable);
+        let table = CompareTable::compare_groups(&groups, collation);
+        if let Some(warning) = table.table_warning() {
+            console.warn(SCRIPT.tool, &warning)?;
+        }
+        console.stdout.write_all(table.format_table().as_bytes())?;
+        let rows = table.rows.iter();
+        let rates = rows.map(|row| (row.name.as_str(), &row.rates.old[..], &row.rates.new[..]));
+        Ok(options.has("plot").then(|| r::box_chart(rates)))
+    })
 }
 
 /// Reads the rates on standard input; warnings are prefixed with `tool`.
@@ -65,11 +65,6 @@ fn read_groups(tool: &str, console: &mut DropInConsole<'_>) -> Result<CompareRat
         console.warn(tool, &warning)?;
     }
     Ok(groups)
-}
-
-fn box_plot(table: &CompareTable<'_>) -> r::AnyChart {
-    let rows = table.rows.iter();
-    r::box_chart(rows.map(|row| (row.name.as_str(), &row.rates.old[..], &row.rates.new[..])))
 }
 
 /// Comparisons, sorted by name.
@@ -164,7 +159,7 @@ fn false_positive_note(comparisons: usize) -> String {
 }
 
 const BAR_SCRIPT: RScript =
-    RScript { tool: "bar.R", usage: include_str!("usage/bar.R.txt"), options: &[] };
+    RScript { tool: "bar.R", usage: include_str!("usage/bar.R.txt"), required: &[], options: &[] };
 
 /// Runs `bar.R`: reads standard input and draws the chart; returns the exit status. Like the
 /// original script, it draws nothing without `--plot`.
@@ -172,22 +167,15 @@ const BAR_SCRIPT: RScript =
 /// # Errors
 /// Fails if the input does not come from `compare.js`, or the chart cannot be written.
 pub fn run_bars(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
-    BAR_SCRIPT.run_with(arguments, console, draw_bars)
-}
-
-fn draw_bars(options: &ParsedArguments<'_>, console: &mut DropInConsole<'_>) -> Result<i32> {
-    let picture = options.value("plot").map(ChartFile::from_path).transpose()?;
-    let groups = read_groups(BAR_SCRIPT.tool, console)?;
-    if let Some(picture) = picture {
-        let table = CompareTable::compare_groups(
-            &groups,
-            TextCollation::from_environment(console.variable),
-        );
-        let rows = table.rows.iter();
-        let means = rows.map(|row| (row.name.as_str(), row.mean_old, row.mean_new));
-        writeln!(console.stderr, "{}", picture.save_chart(&r::bar_chart(means))?)?;
-    }
-    Ok(0)
+    BAR_SCRIPT.run_with(arguments, console, |options, console| {
+        let groups = read_groups(BAR_SCRIPT.tool, console)?;
+        let collation = TextCollation::from_environment(console.variable);
+        Ok(options.has("plot").then(|| {
+            let table = CompareTable::compare_groups(&groups, collation);
+            let rows = table.rows.iter();
+            r::bar_chart(rows.map(|row| (row.name.as_str(), row.mean_old, row.mean_new)))
+        }))
+    })
 }
 
 /// Risks of a false positive. The table states an accuracy for each risk. A p value gets one star

@@ -13,7 +13,7 @@ use crate::console::{DropInConsole, ParsedArguments};
 use crate::node::driver::{self, NodeDriver};
 use crate::node::{self, CommandLine, NodeRefusal};
 use crate::r::print::{self, FrameColumn, RTexts};
-use crate::r::{AnyChart, ChartBand, ChartFile, RATE_LABEL, RScript, TextCollation, band_chart};
+use crate::r::{AnyChart, ChartBand, RATE_LABEL, RScript, TextCollation, band_chart};
 use anyhow::{Result, anyhow};
 use indexmap::IndexMap;
 use speedwell_analysis::{
@@ -32,7 +32,8 @@ use speedwell_stats::interval::{mean_t, median_binomial};
 const SCRIPT: RScript = RScript {
     tool: "scatter.R",
     usage: include_str!("usage/scatter.R.txt"),
-    options: &["xaxis", "category", "log"],
+    required: &["xaxis", "category"],
+    options: &["log"],
 };
 
 /// R's default line width.
@@ -45,26 +46,18 @@ const LINE_WIDTH: usize = 80;
 /// Fails if the input does not come from `scatter.js` or lacks the parameters, or a stream or file
 /// cannot be written.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
-    SCRIPT.run_with(arguments, console, print_scatter)
-}
-
-fn print_scatter(options: &ParsedArguments<'_>, console: &mut DropInConsole<'_>) -> Result<i32> {
-    let (Some(x_axis), Some(category)) = (options.value("xaxis"), options.value("category")) else {
-        return Ok(SCRIPT.reject("", console)?);
-    };
-    let picture = options.value("plot").map(ChartFile::from_path).transpose()?;
-    let frame = ScatterFrame::read(&mut *console.stdin)?;
-    for warning in frame.warnings() {
-        console.warn(SCRIPT.tool, &warning)?;
-    }
-    let collation = TextCollation::from_environment(console.variable);
-    let study = ScatterStudy::pool_rows(&frame, x_axis, Some(category), collation)?;
-    console.stdout.write_all(study.format_study().as_bytes())?;
-    if let Some(picture) = picture {
-        let lines = study.line_chart(frame.filename(), options.has("log"));
-        writeln!(console.stderr, "{}", picture.save_chart(&lines)?)?;
-    }
-    Ok(0)
+    SCRIPT.run_with(arguments, console, |options, console| {
+        let frame = ScatterFrame::read(&mut *console.stdin)?;
+        for warning in frame.warnings() {
+            console.warn(SCRIPT.tool, &warning)?;
+        }
+        let collation = TextCollation::from_environment(console.variable);
+        let x_axis = options.value("xaxis").unwrap_or_default();
+        let study = ScatterStudy::pool_rows(&frame, x_axis, options.value("category"), collation)?;
+        console.stdout.write_all(study.format_study().as_bytes())?;
+        let has_plot = options.has("plot");
+        Ok(has_plot.then(|| study.line_chart(frame.filename(), options.has("log"))))
+    })
 }
 
 /// A table whose points are in the order in which they are printed.

@@ -466,7 +466,7 @@ impl<'a> CommandMeasurement<'a> {
 
 fn command_figures(command: &MeasuredCommand, runs: Vec<RunTiming>) -> CommandFigures {
     let (name, title) = (command.name(), command.table_title());
-    CommandFigures::from_runs(name, title, command.parameters.clone(), runs)
+    CommandFigures::from_runs(name, title, command.parameters.iter().cloned().collect(), runs)
 }
 
 fn to_seconds(ns: u64) -> f64 {

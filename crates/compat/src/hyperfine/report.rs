@@ -19,7 +19,7 @@ use speedwell_stats::test::stratified::{
     BlockObservation, MINIMUM_PER_SIDE, StratifiedRank, stratified_rank,
 };
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
 use std::io;
 use std::path::Path;
@@ -287,7 +287,7 @@ fn test_against_reference<'a>(
     other: &'a CommandFigures,
 ) -> TestedCommand<'a> {
     let has_shell = base.wall_times().chain(other.wall_times()).any(|time| time <= 0.0);
-    let value = |run: &crate::hyperfine::figures::RunTiming| {
+    let value = |run: &RunTiming| {
         if has_shell { run.with_shell_s } else { run.real_s }
     };
     let mut observations: Vec<BlockObservation> = Vec::new();
@@ -385,29 +385,6 @@ fn strict_outliers(is_all_used: bool) -> String {
     )
 }
 
-/// One command of an export.
-#[derive(Serialize)]
-struct ExportEntry<'a> {
-    command: &'a str,
-    mean: f64,
-    stddev: Option<f64>,
-    median: f64,
-    user: f64,
-    system: f64,
-    min: f64,
-    max: f64,
-    times: Vec<f64>,
-    memory_usage_byte: Vec<u64>,
-    exit_codes: Vec<Option<i32>>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    parameters: BTreeMap<&'a str, &'a str>,
-}
-
-#[derive(Serialize)]
-struct ExportDocument<'a> {
-    results: Vec<ExportEntry<'a>>,
-}
-
 /// Formats an export. Tables state times in `unit`; by default, in the unit that fits the mean of
 /// the first command. If `by_time` is set, the rows of tables are sorted by mean.
 ///
@@ -461,25 +438,11 @@ pub fn replace_file(file: &str, text: &str) -> io::Result<()> {
     })
 }
 
-fn format_json(commands: &[CommandFigures]) -> anyhow::Result<String> {
-    let entry = |figures| {
-        let figures: &CommandFigures = figures;
-        ExportEntry {
-            command: &figures.name,
-            mean: figures.mean,
-            stddev: figures.deviation,
-            median: figures.median,
-            user: figures.user,
-            system: figures.system,
-            min: figures.min,
-            max: figures.max,
-            times: figures.wall_times().collect(),
-            memory_usage_byte: figures.runs.iter().map(|run| run.memory_bytes).collect(),
-            exit_codes: figures.runs.iter().map(RunTiming::exit_status).collect(),
-            parameters: sorted_parameters(figures),
-        }
-    };
-    let results = commands.iter().map(entry).collect();
+fn format_json(results: &[CommandFigures]) -> anyhow::Result<String> {
+    #[derive(Serialize)]
+    struct ExportDocument<'a> {
+        results: &'a [CommandFigures],
+    }
     let mut bytes = Vec::new();
     let pretty = PrettyFormatter::new();
     ExportDocument { results }.serialize(&mut Serializer::with_formatter(&mut bytes, pretty))?;
@@ -487,15 +450,10 @@ fn format_json(commands: &[CommandFigures]) -> anyhow::Result<String> {
     Ok(String::from_utf8(bytes)?)
 }
 
-fn sorted_parameters(figures: &CommandFigures) -> BTreeMap<&str, &str> {
-    let parameters = figures.parameters.iter();
-    parameters.map(|(name, value)| (name.as_str(), value.as_str())).collect()
-}
-
 fn format_csv(commands: &[CommandFigures]) -> String {
     let fixed_headers = "command,mean,stddev,median,user,system,min,max".to_owned();
     let names: BTreeSet<&str> =
-        commands.iter().flat_map(|figures| sorted_parameters(figures).into_keys()).collect();
+        commands.iter().flat_map(|figures| figures.parameters.keys()).map(String::as_str).collect();
     let headers = names.iter().map(|name| quote_csv(&format!("parameter_{name}")));
     let headers: Vec<String> = [fixed_headers].into_iter().chain(headers).collect();
     let mut text = headers.join(",") + "\n";
@@ -513,8 +471,9 @@ fn format_csv(commands: &[CommandFigures]) -> String {
         let mut cells = vec![quote_csv(&figures.name)];
         cells.extend(numbers.map(|number| number.to_string()));
         // The reference command has no parameters, even if the other commands do.
-        let values = sorted_parameters(figures);
-        let value = |name: &&str| values.get(name).map_or(String::new(), |value| quote_csv(value));
+        let value = |name: &&str| {
+            figures.parameters.get(*name).map_or(String::new(), |value| quote_csv(value))
+        };
         cells.extend(names.iter().map(value));
         text.push_str(&(cells.join(",") + "\n"));
     }

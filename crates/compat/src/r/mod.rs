@@ -13,7 +13,6 @@ use speedwell_plot::{
     BarCategory, BarChart, BoxCategory, BoxChart, BoxSeries, ChartAxis, ChartBar, ImageSize,
 };
 use std::cmp::Ordering;
-use std::io;
 use std::path::PathBuf;
 use unicode_width::UnicodeWidthStr;
 
@@ -26,41 +25,48 @@ pub struct RScript {
     pub tool: &'static str,
     /// Usage text that the original script prints for `--help` and for an invalid command line.
     pub usage: &'static str,
-    /// Options besides `--help` and `--plot`, which all scripts have.
+    /// Options with a value that must be given.
+    pub required: &'static [&'static str],
+    /// Options besides these, and besides `--help` and `--plot`, which all scripts have.
     pub options: &'static [&'static str],
 }
 
 impl RScript {
-    /// Parses `arguments` and passes them to `perform`; returns the exit status.
+    /// Parses `arguments` and passes them to `perform`, which returns the chart if `--plot` asks for
+    /// one. Saves this chart; returns the exit status.
     ///
     /// # Errors
-    /// Fails if `perform` fails, or a stream is closed.
-    pub fn run_with(
+    /// Fails if `perform` fails, the chart cannot be saved, or a stream is closed.
+    pub fn run_with<F>(
         &self,
         arguments: &[String],
         console: &mut DropInConsole<'_>,
-        perform: impl FnOnce(&ParsedArguments<'_>, &mut DropInConsole<'_>) -> Result<i32>,
-    ) -> Result<i32> {
-        let known_options = [&["help", "plot"], self.options].concat();
+        perform: F,
+    ) -> Result<i32>
+    where
+        F: FnOnce(&ParsedArguments<'_>, &mut DropInConsole<'_>) -> Result<Option<AnyChart>>,
+    {
+        let known_options = [&["help", "plot"], self.required, self.options].concat();
         let options = match console::parse_r(arguments, &known_options) {
             Ok(options) => options,
-            Err(word) => return Ok(self.reject(&format!("unknown option '{word}'"), console)?),
+            Err(word) => {
+                let reason = format!("unknown option '{word}'");
+                return Ok(console.reject(self.tool, &reason, self.usage)?);
+            }
         };
         if options.has("help") {
             return Ok(console.print_help(self.usage)?);
         }
-        if options.has("plot") && options.value("plot").is_none() {
-            return Ok(self.reject("", console)?);
+        let lacks_value = |option: &&str| options.value(option).is_none();
+        if options.has("plot") && lacks_value(&"plot") || self.required.iter().any(lacks_value) {
+            return Ok(console.reject(self.tool, "", self.usage)?);
         }
-        perform(&options, console)
-    }
-
-    /// Rejects a command line: prints the reason, if it is not empty, and the usage.
-    ///
-    /// # Errors
-    /// Fails if standard error is closed.
-    pub fn reject(&self, reason: &str, console: &mut DropInConsole<'_>) -> io::Result<i32> {
-        console.reject(self.tool, reason, self.usage)
+        let picture = options.value("plot").map(ChartFile::from_path).transpose()?;
+        let chart = perform(&options, console)?;
+        if let Some((picture, chart)) = picture.zip(chart) {
+            writeln!(console.stderr, "{}", picture.save_chart(&chart)?)?;
+        }
+        Ok(0)
     }
 }
 
