@@ -217,6 +217,22 @@ impl<'a> ParsedArguments<'a> {
     }
 }
 
+/// Looks up an option by any of its names; returns its first name and whether it takes a value.
+/// `options` lists all options, separated by spaces. Each consists of its names, separated by `|`,
+/// and of `=` if it takes a value.
+pub fn find_option(
+    options: &'static str,
+    is_name: impl Fn(&str) -> bool,
+) -> Option<(&'static str, bool)> {
+    let option = options.split(' ').find(|option| option.split(['|', '=']).any(&is_name))?;
+    Some((option.split(['|', '=']).next()?, option.ends_with('=')))
+}
+
+/// Returns the first name of each option in such a list.
+pub fn first_names(options: &'static str) -> impl Iterator<Item = &'static str> {
+    options.split(' ').filter_map(|option| option.split(['|', '=']).next())
+}
+
 /// Splits a command line as getopt does. Letters may be clustered (`-kq`) and values attached
 /// (`-n100`, `--name=value`); options may follow other arguments. `find` looks up an option by any
 /// of its names, including the dashes, and returns its canonical name and whether it takes a value.

@@ -157,13 +157,10 @@ impl AbRequest {
     }
 }
 
-/// Options without a value. ab itself has no long options.
-const FLAG_OPTIONS: &str =
-    "-l -r -k -V -h -w -i -I -d -S -q --help --http1.0 --insecure --ab-lengths";
-
-/// Options with a value.
-const VALUE_OPTIONS: &str = "-n -c -t -s -b -T -p -u -v -x -y -z -C -H -P -A -g -X -e -B -m -Z -f -E \
-                             --sort --verify";
+/// All options, as [`console::find_option`] reads them. ab itself has no long options.
+const OPTIONS: &str = "-l -r -k -V -h -w -i -I -d -S -q --help --http1.0 --insecure --ab-lengths \
+                       -n= -c= -t= -s= -b= -T= -p= -u= -v= -x= -y= -z= -C= -H= -P= -A= -g= -X= -e= \
+                       -B= -m= -Z= -f= -E= --sort= --verify=";
 
 impl AbCommand {
     /// Parses a command line.
@@ -172,7 +169,10 @@ impl AbCommand {
     /// Fails if the command line is invalid; the error is a sentence fragment that states the
     /// reason.
     pub fn parse(arguments: &[String]) -> Result<AbCommand, String> {
-        let parsed = console::parse_getopt(arguments, find_option).map_err(explain_error)?;
+        let parsed = console::parse_getopt(arguments, |name| {
+            console::find_option(OPTIONS, |option| option == name)
+        })
+        .map_err(explain_error)?;
         let mut request = AbRequest::with_defaults();
         for (name, value) in parsed.options {
             match (name, value) {
@@ -196,12 +196,6 @@ impl AbCommand {
     }
 }
 
-fn find_option(name: &str) -> Option<(&'static str, bool)> {
-    let flags = FLAG_OPTIONS.split(' ').map(|flag| (flag, false));
-    let valued = VALUE_OPTIONS.split(' ').map(|option| (option, true));
-    flags.chain(valued).find(|(option, _)| *option == name)
-}
-
 fn explain_error(error: ArgumentError<'_>) -> String {
     match error {
         ArgumentError::UnknownLetter(letter, _) => format!("illegal option -- {letter}"),
@@ -213,7 +207,7 @@ fn explain_error(error: ArgumentError<'_>) -> String {
             let is_similar = |option: &&str| {
                 option.starts_with("--") && strsim::damerau_levenshtein(option, name) <= 2
             };
-            let similar = FLAG_OPTIONS.split(' ').chain(VALUE_OPTIONS.split(' ')).find(is_similar);
+            let similar = console::first_names(OPTIONS).find(is_similar);
             let hint = similar.map(|option| format!("\nhint: did you mean '{option}'?"));
             format!("unknown option '{name}'{}", hint.unwrap_or_default())
         }

@@ -122,38 +122,14 @@ const MAX_WORKERS: u64 = 1 << 30;
 /// Default process limit of a VM (2^18), minus a thousand for the VM's own processes.
 const DEFAULT_MAX_WORKERS: u32 = 261_144;
 
-/// The names of each option, and whether the option takes a value. Messages use the first name.
-/// Names that appear only in erlperf's documentation come last.
-const OPTION_NAMES: &[(&[&str], bool)] = &[
-    (&["--concurrency", "-c"], true),
-    (&["--duration", "-d", "--sample_duration"], true),
-    (&["--samples", "-s"], true),
-    (&["--loop", "-l"], true),
-    (&["--warmup", "-w"], true),
-    (&["--cv"], true),
-    (&["--report", "-r"], true),
-    (&["--squeeze", "-q", "--concurrency_estimation"], false),
-    (&["--min"], true),
-    (&["--step"], true),
-    (&["--max"], true),
-    (&["--threshold", "-t"], true),
-    (&["--verbose", "-v"], false),
-    (&["--isolated", "-i", "--isolation"], false),
-    (&["--init"], true),
-    (&["--init_runner"], true),
-    (&["--done"], true),
-    (&["--label"], true),
-    (&["--init_all"], true),
-    (&["--init_runner_all"], true),
-    (&["--done_all"], true),
-    (&["--order"], true),
-    (&["--max-samples"], true),
-    (&["--max-time"], true),
-    (&["--subtract-empty"], false),
-    (&["--format"], true),
-    (&["--help", "-h"], false),
-    (&["-pa"], true),
-];
+/// All options, as [`console::find_option`] reads them. Messages use the first name. Names that
+/// appear only in erlperf's documentation come last.
+const OPTIONS: &str = "--concurrency|-c= --duration|-d|--sample_duration= --samples|-s= --loop|-l= \
+                       --warmup|-w= --cv= --report|-r= --squeeze|-q|--concurrency_estimation \
+                       --min= --step= --max= --threshold|-t= --verbose|-v --isolated|-i|--isolation \
+                       --init= --init_runner= --done= --label= --init_all= --init_runner_all= \
+                       --done_all= --order= --max-samples= --max-time= --subtract-empty --format= \
+                       --help|-h -pa=";
 
 impl ErlperfRequest {
     /// Parses a command line; returns `None` if help is requested.
@@ -229,13 +205,10 @@ const REPORT_NAMES: [(&str, ReportDetail); 3] = [
 fn find_option(name: &str) -> Option<(&'static str, bool)> {
     let normalize = |name: &str| name.replace('-', "_");
     // A dash within a name is equivalent to an underscore.
-    let is_requested = |known_name: &&str| {
+    console::find_option(OPTIONS, |known_name| {
         known_name.starts_with("--") == name.starts_with("--")
             && normalize(known_name) == normalize(name)
-    };
-    let (names, takes_value) =
-        OPTION_NAMES.iter().find(|(names, _)| names.iter().any(is_requested))?;
-    Some((names[0], *takes_value))
+    })
 }
 
 fn explain_error(error: ArgumentError<'_>) -> String {
@@ -254,9 +227,7 @@ fn explain_error(error: ArgumentError<'_>) -> String {
             let distance = |known_name: &str| {
                 strsim::damerau_levenshtein(&known_name[2..].replace('-', "_"), &name)
             };
-            let similar = OPTION_NAMES
-                .iter()
-                .map(|(names, _)| names[0])
+            let similar = console::first_names(OPTIONS)
                 .filter(|known_name| *known_name != "-pa")
                 .min_by_key(|known_name| distance(known_name))
                 .filter(|known_name| distance(known_name) * 3 <= name.len());
