@@ -38,8 +38,6 @@ struct CellValues {
 #[derive(Debug, Clone)]
 pub struct TableCell {
     pub summary: SampleSummary,
-    /// Remarks on the values of the cell.
-    pub warnings: Vec<String>,
     /// Typical value of the baseline, and the comparison with it.
     pub comparison: Option<(f64, SampleComparison)>,
 }
@@ -133,11 +131,11 @@ impl TableRules {
                 let centre = assumption.summarize(&base.values, self.confidence).centre;
                 (centre, assumption.compare_samples(&base.values, &samples.values, self.alpha))
             });
-            Some(TableCell {
-                summary: assumption.summarize(&samples.values, self.confidence),
-                warnings: self.variation_warning(samples),
-                comparison,
-            })
+            let mut summary = assumption.summarize(&samples.values, self.confidence);
+            if let Some(warning) = self.variation_warning(samples) {
+                summary.warnings.insert(0, warning);
+            }
+            Some(TableCell { summary, comparison })
         };
         let row_cells =
             |row: &KeyValues| columns.iter().map(|column| cell_at(row, column)).collect();
@@ -153,13 +151,11 @@ impl TableRules {
     }
 
     /// Returns a remark if the results differ in a key that no projection uses.
-    fn variation_warning(&self, values: &CellValues) -> Vec<String> {
+    fn variation_warning(&self, values: &CellValues) -> Option<String> {
         let mut keys: Vec<KeyValues> = values.remaining.iter().cloned().collect();
         self.remaining.sort_keys(&mut keys);
-        match self.remaining.differing_fields(&keys)[..] {
-            [] => Vec::new(),
-            ref fields => vec![format!("benchmarks vary in {}", fields.join(", "))],
-        }
+        let fields = self.remaining.differing_fields(&keys);
+        (!fields.is_empty()).then(|| format!("benchmarks vary in {}", fields.join(", ")))
     }
 }
 

@@ -76,17 +76,17 @@ impl ComparisonTable<'_> {
             let name = &escape_line(&row.first.name);
             if !self.aggregates_only || row.first.is_aggregate() {
                 for pair in &row.pairs {
-                    self.write_pair(name, width, pair, out)?;
+                    out.write_all(self.format_pair(name, width, pair).as_bytes())?;
                 }
                 count += row.pairs.len();
             }
             if let Some(test) = &row.u_test {
-                self.write_test(name, width, test, out)?;
+                out.write_all(self.format_test(name, width, test).as_bytes())?;
                 count += 1;
             }
         }
         if let Some(pair) = &self.figures.geomean {
-            self.write_pair(GEOMEAN, width, pair, out)?;
+            out.write_all(self.format_pair(GEOMEAN, width, pair).as_bytes())?;
         }
         Ok(count)
     }
@@ -112,41 +112,35 @@ impl ComparisonTable<'_> {
         if self.colors { color } else { "" }
     }
 
-    fn write_pair(
+    /// Formats the begin of a line: the name, and a figure of each time with its color.
+    fn format_begin(
         &self,
         name: &str,
         width: usize,
-        pair: &ComparedPair,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+        figures: TimePair<(&'static str, String)>,
+    ) -> String {
         let (color, end) = (self.color_code(NAME), self.color_code(END));
         let padding = width - self.display_width(name);
-        let change = pair.change.map_times(|change| match change {
-            Some(change) => format_signed(change, 16, 4),
-            None => format!("{:>16}", "n/a"),
-        });
-        let colors = pair.change.map_times(|change| self.color_code(self.change_color(change)));
-        let TimePair { real, cpu } = pair.baseline;
-        let new = pair.candidate;
-        write!(out, "{color}{name}{:padding$}{end}", "")?;
-        write!(out, "{}{}{end}{}{}{end}", colors.real, change.real, colors.cpu, change.cpu)?;
-        write!(out, "{}{}{end}", format_fixed(real, 14, 0), format_fixed(new.real, 14, 0))?;
-        writeln!(out, "{}{}", format_fixed(cpu, 14, 0), format_fixed(new.cpu, 14, 0))
+        let figures =
+            figures.map_times(|(color, text)| format!("{}{text}{end}", self.color_code(color)));
+        format!("{color}{name}{:padding$}{end}{}{}", "", figures.real, figures.cpu)
     }
 
-    fn write_test(
-        &self,
-        name: &str,
-        width: usize,
-        test: &UTest,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        let (color, end) = (self.color_code(NAME), self.color_code(END));
-        let padding = width - P_VALUE.len() - self.display_width(name);
-        let colors = test.p.map_times(|p| self.color_code(self.p_color(p)));
-        write!(out, "{color}{name}{P_VALUE}{:padding$}{end}", "")?;
-        write!(out, "{}{}{end}", colors.real, format_fixed(test.p.real, 16, 4))?;
-        write!(out, "{}{}{end}", colors.cpu, format_fixed(test.p.cpu, 16, 4))?;
+    fn format_pair(&self, name: &str, width: usize, pair: &ComparedPair) -> String {
+        let changes = pair.change.map_times(|change| {
+            let text = change.map(|change| format_signed(change, 16, 4));
+            (self.change_color(change), text.unwrap_or_else(|| format!("{:>16}", "n/a")))
+        });
+        let begin = self.format_begin(name, width, changes);
+        let [old, new] = [pair.baseline, pair.candidate]
+            .map(|times| times.map_times(|time| format_fixed(time, 14, 0)));
+        let end = self.color_code(END);
+        format!("{begin}{}{}{end}{}{}\n", old.real, new.real, old.cpu, new.cpu)
+    }
+
+    fn format_test(&self, name: &str, width: usize, test: &UTest) -> String {
+        let figures = test.p.map_times(|p| (self.p_color(p), format_fixed(p, 16, 4)));
+        let begin = self.format_begin(&format!("{name}{P_VALUE}"), width, figures);
         let (color, warning) = if test.is_reliable() {
             (GREEN, String::new())
         } else {
@@ -159,7 +153,7 @@ impl ComparisonTable<'_> {
         };
         let (old, new) = (test.baseline_count, test.candidate_count);
         let color = self.color_code(color);
-        writeln!(out, "{color}      U Test, Repetitions: {old} vs {new}{warning}")
+        format!("{begin}{color}      U Test, Repetitions: {old} vs {new}{warning}\n")
     }
 
     /// Returns the color of a change. Under the rules [`ComparisonRules::Sound`], a change of NaN

@@ -42,9 +42,9 @@ pub struct TimePair<T> {
     pub cpu: T,
 }
 
-impl<T: Copy> TimePair<T> {
+impl<T> TimePair<T> {
     /// Combines each figure with the same figure of `other`.
-    fn zip_with<U: Copy, V>(self, other: TimePair<U>, combine: impl Fn(T, U) -> V) -> TimePair<V> {
+    fn zip_with<U, V>(self, other: TimePair<U>, combine: impl Fn(T, U) -> V) -> TimePair<V> {
         TimePair { real: combine(self.real, other.real), cpu: combine(self.cpu, other.cpu) }
     }
 
