@@ -69,13 +69,19 @@ pub struct SnippetTable {
 }
 
 /// Header of the first column. Each of the headers below includes the padding on its left. A column
-/// is at least one character wider than its header.
+/// is at least one character wider than its header. Only a comparison has the last column.
 const CODE_HEADER: &str = "Code";
-const BASIC_HEADERS: [&str; 3] = ["       ||", "       QPS", "      Time"];
-const BASIC_REL: &str = "  Rel";
-const EXTENDED_HEADERS: [&str; 7] =
-    ["   ||", "  Samples", "      Avg", "  StdDev", "   Median", "     P99", " Iteration"];
-const EXTENDED_REL: &str = "   Rel";
+const BASIC_HEADERS: [&str; 4] = ["       ||", "       QPS", "      Time", "  Rel"];
+const EXTENDED_HEADERS: [&str; 8] = [
+    "   ||",
+    "  Samples",
+    "      Avg",
+    "  StdDev",
+    "   Median",
+    "     P99",
+    " Iteration",
+    "   Rel",
+];
 
 impl SnippetTable {
     /// Creates a table of snippets, in the order of erlperf: the fastest first, failed ones last.
@@ -101,43 +107,30 @@ impl SnippetTable {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let is_basic = detail == ReportDetail::Basic;
-        let (headers, relative) = if is_basic {
-            (BASIC_HEADERS.as_slice(), BASIC_REL)
-        } else {
-            (EXTENDED_HEADERS.as_slice(), EXTENDED_REL)
-        };
-        let is_compared = self.lines.len() > 1;
-        let relative = is_compared.then_some(relative);
-        let headers: Vec<&str> = headers.iter().copied().chain(relative).collect();
-        let rows: Vec<Vec<String>> = self
-            .lines
-            .iter()
-            .map(|line| {
-                let mut cells =
-                    if is_basic { self.basic_cells(line) } else { self.extended_cells(line) };
-                cells.extend(is_compared.then(|| self.format_relative(line)));
-                cells
-            })
-            .collect();
-        let widths: Vec<usize> = headers
-            .iter()
-            .enumerate()
-            .map(|(column, header)| {
-                let cells = rows.iter().map(|row| row[column].len() + 1);
-                cells.fold(header.len() + 1, usize::max)
-            })
-            .collect();
-        let labels: Vec<String> =
-            self.lines.iter().map(|line| to_single_line(&line.label)).collect();
-        let min_width = CODE_HEADER.len() + 1;
-        let longest =
-            labels.iter().map(|label| display_width(label) + 1).fold(min_width, usize::max);
-        let room = viewport.saturating_sub(widths.iter().sum()).max(min_width).min(longest);
-        let labels = fit_labels(&labels, room);
-        let header: Vec<String> = headers.iter().map(|header| (*header).to_owned()).collect();
-        write_row(CODE_HEADER, room, &header, &widths, out)?;
-        for (label, cells) in labels.iter().zip(&rows) {
-            write_row(label, room, cells, &widths, out)?;
+        let headers = if is_basic { &BASIC_HEADERS[..] } else { &EXTENDED_HEADERS[..] };
+        let columns = headers.len() - usize::from(self.lines.len() < 2);
+        let mut rows: Vec<Vec<String>> =
+            vec![headers.iter().map(|header| (*header).to_owned()).collect()];
+        rows.extend(self.lines.iter().map(|line| {
+            let mut cells =
+                if is_basic { self.basic_cells(line) } else { self.extended_cells(line) };
+            cells.push(self.format_relative(line).unwrap_or_else(|| "-".to_owned()));
+            cells
+        }));
+        let width = |column: usize| rows.iter().map(|row| row[column].len() + 1).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut labels = vec![CODE_HEADER.to_owned()];
+        labels.extend(self.lines.iter().map(|line| to_single_line(&line.label)));
+        let longest = labels.iter().map(|label| display_width(label) + 1).max().unwrap_or(0);
+        let available = viewport.saturating_sub(widths.iter().sum());
+        let room = available.max(CODE_HEADER.len() + 1).min(longest);
+        for (label, cells) in fit_labels(&labels, room).iter().zip(&rows) {
+            let padding = room.saturating_sub(display_width(label));
+            write!(out, "{label}{:padding$}", "")?;
+            for (cell, width) in cells.iter().zip(&widths) {
+                write!(out, "{cell:>width$}")?;
+            }
+            writeln!(out)?;
         }
         Ok(())
     }
@@ -158,7 +151,7 @@ impl SnippetTable {
         let workers = line.workers.to_string();
         let Some((figures, statistics)) = line.figures_with_statistics() else {
             let mut cells = vec![workers, "0".to_owned(), "failed".to_owned()];
-            cells.resize(EXTENDED_HEADERS.len(), "-".to_owned());
+            cells.resize(EXTENDED_HEADERS.len() - 1, "-".to_owned());
             return cells;
         };
         let deviation = match statistics.deviation {
@@ -178,16 +171,13 @@ impl SnippetTable {
     }
 
     /// Formats how good a snippet is relative to the best, as a percentage.
-    fn format_relative(&self, line: &SnippetLine) -> String {
-        match self.share_of_best(line) {
-            Some(share) => format!("{:.0}%", 100.0 * share),
-            None => "-".to_owned(),
-        }
+    fn format_relative(&self, line: &SnippetLine) -> Option<String> {
+        self.share_of_best(line).map(|share| format!("{:.0}%", 100.0 * share))
     }
 
     /// Returns how good a snippet is relative to the best: 1 for the best itself, 0 if nothing
     /// completed, `None` if measuring failed.
-    pub fn share_of_best(&self, line: &SnippetLine) -> Option<f64> {
+    fn share_of_best(&self, line: &SnippetLine) -> Option<f64> {
         let best = self.lines.first()?.average()?;
         let average = line.average()?;
         let share = self.unit.goodness(average) / self.unit.goodness(best);
@@ -222,22 +212,6 @@ impl SnippetLine {
     fn average(&self) -> Option<f64> {
         self.figures_with_statistics().map(|(_, seen)| seen.average)
     }
-}
-
-/// Writes one row; all columns but the first are right-aligned.
-fn write_row(
-    label: &str,
-    room: usize,
-    cells: &[String],
-    widths: &[usize],
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let padding = room.saturating_sub(display_width(label));
-    write!(out, "{label}{:padding$}", "")?;
-    for (cell, width) in cells.iter().zip(widths) {
-        write!(out, "{cell:>width$}")?;
-    }
-    writeln!(out)
 }
 
 /// Creates a document that contains the warnings, the table and, after a search, a table of the
@@ -300,9 +274,8 @@ fn document_cells(rows: &SnippetTable, line: &SnippetLine) -> Vec<ReportCell> {
         ReportCell::figure(Some(figures.iteration_ns))
             .with_text(format_duration(figures.iteration_ns)),
     ]);
-    let share = rows.share_of_best(line);
-    let text = share.map(|share| format!("{:.0}%", 100.0 * share));
-    cells.push(ReportCell::figure(share).with_text(text.unwrap_or_default()));
+    let relative = rows.format_relative(line).unwrap_or_default();
+    cells.push(ReportCell::figure(rows.share_of_best(line)).with_text(relative));
     cells
 }
 
