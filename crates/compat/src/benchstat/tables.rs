@@ -211,7 +211,6 @@ struct ProjectionField {
 pub struct KeyProjection {
     parts: Vec<ProjectionPart>,
     fields: Vec<ProjectionField>,
-    has_unit: bool,
 }
 
 /// Settings and name parts that the projections on the command line use. The projection of the
@@ -232,7 +231,7 @@ impl UsedKeys {
         parts: Vec<ProjectionPart>,
         has_unit: bool,
     ) -> Result<KeyProjection, String> {
-        let mut projection = KeyProjection { has_unit, ..KeyProjection::default() };
+        let mut projection = KeyProjection::default();
         for (index, part) in parts.iter().enumerate() {
             match part.key.as_str() {
                 ".config" => {
@@ -351,9 +350,8 @@ impl KeyProjection {
                 row[field] = setting.value.clone();
             }
         }
-        if let (true, Some(unit)) = (self.has_unit, unit) {
-            let last = self.fields.iter().position(|field| field.part == self.parts.len());
-            row[last.unwrap_or_default()] = unit.to_owned();
+        if let Some((field, unit)) = self.unit_field().zip(unit) {
+            row[field] = unit.to_owned();
         }
         self.record_order(&row);
         while row.last().is_some_and(String::is_empty) {
@@ -387,10 +385,9 @@ impl KeyProjection {
         &self.fields[field].name
     }
 
-    /// Returns the index of the unit's field.
+    /// Returns the index of the unit's field, which belongs to no part of the projection.
     pub fn unit_field(&self) -> Option<usize> {
-        let is_unit = |field: &ProjectionField| self.has_unit && field.part == self.parts.len();
-        self.fields.iter().position(is_unit)
+        self.fields.iter().position(|field| field.part == self.parts.len())
     }
 
     /// Returns all nonempty values of a key, joined with spaces.
@@ -403,12 +400,11 @@ impl KeyProjection {
     pub fn sort_keys(&self, keys: &mut [KeyValues]) {
         let order = self.field_order();
         keys.sort_by(|a, b| {
-            let fields = order.iter().map(|field| {
+            let mut fields = order.iter().map(|field| {
                 (&self.fields[*field], field_value(a, *field), field_value(b, *field))
             });
-            let mut differing = fields.filter(|(_, a, b)| a != b);
-            let first = differing.next();
-            first.map_or(Ordering::Equal, |(field, a, b)| {
+            let differing = fields.find(|(_, a, b)| a != b);
+            differing.map_or(Ordering::Equal, |(field, a, b)| {
                 field.compare_values(a, b).then_with(|| a.cmp(b))
             })
         });
@@ -442,12 +438,10 @@ pub fn field_value(key: &KeyValues, field: usize) -> &str {
 
 impl ProjectionField {
     fn compare_values(&self, a: &str, b: &str) -> Ordering {
-        let listed_position =
-            |values: &[String], value: &str| values.iter().rposition(|listed| listed == value);
         match &self.order {
             PartOrder::First => {
-                let first_position = |value: &str| self.positions.get(value).copied().unwrap_or(0);
-                first_position(a).cmp(&first_position(b))
+                let position = |value: &str| self.positions.get(value).copied().unwrap_or(0);
+                position(a).cmp(&position(b))
             }
             PartOrder::Alpha => a.cmp(b),
             PartOrder::Number => match (parse_number(a), parse_number(b)) {
@@ -457,9 +451,10 @@ impl ProjectionField {
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
             },
-            PartOrder::Fixed(values) => listed_position(values, a)
-                .unwrap_or(0)
-                .cmp(&listed_position(values, b).unwrap_or(0)),
+            PartOrder::Fixed(values) => {
+                let position = |value: &str| values.iter().rposition(|listed| listed == value);
+                position(a).unwrap_or(0).cmp(&position(b).unwrap_or(0))
+            }
         }
     }
 }

@@ -221,17 +221,13 @@ fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLoo
     for row in rows.iter().filter(|row| !row.is_reference) {
         let deviation = format_deviation(row, 0).unwrap_or_default();
         let title = look.paint(&row.figures.title, &[Purple]);
-        text.push_str(&match row.order {
-            Ordering::Less => {
-                format!("{}{deviation} times slower than {title}\n", format_ratio(row, 8))
-            }
-            Ordering::Greater => {
-                format!("{}{deviation} times faster than {title}\n", format_ratio(row, 8))
-            }
-            Ordering::Equal => {
-                format!("    As fast ({}{deviation}) as {title}\n", format_ratio(row, 0))
-            }
-        });
+        let (begin, width, end) = match row.order {
+            Ordering::Less => ("", 8, " times slower than"),
+            Ordering::Greater => ("", 8, " times faster than"),
+            Ordering::Equal => ("    As fast (", 0, ") as"),
+        };
+        let ratio = format_ratio(row, width);
+        text.push_str(&format!("{begin}{ratio}{deviation}{end} {title}\n"));
     }
     text
 }
