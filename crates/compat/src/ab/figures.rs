@@ -349,11 +349,8 @@ impl RequestTimings {
 
 /// Whether the complete response arrived. Its status and body may still be wrong.
 fn has_full_response(row: &RequestRecord) -> bool {
-    match row.outcome {
-        RequestOutcome::Ok => true,
-        RequestOutcome::Failed(class) => class.has_response(),
-        _ => false,
-    }
+    let is_ok = row.outcome == RequestOutcome::Ok;
+    is_ok || matches!(row.outcome, RequestOutcome::Failed(class) if class.has_response())
 }
 
 #[cfg(test)]

@@ -208,29 +208,20 @@ impl HostPort {
     /// # Errors
     /// Fails if the string is invalid; the error is a sentence fragment that says why.
     pub fn parse(text: &str, default_port: u16) -> Result<HostPort, String> {
-        let (name, port) =
-            match text.strip_prefix('[').and_then(|after_bracket| after_bracket.split_once(']')) {
-                Some((name, "")) => (name, None),
-                Some((name, after_bracket)) => match after_bracket.strip_prefix(':') {
-                    Some(port) => (name, Some(port)),
-                    None => return Err(format!("invalid host '{text}'")),
-                },
-                None => match text.rsplit_once(':') {
-                    Some((name, port)) => (name, Some(port)),
-                    None => (text, None),
-                },
-            };
-        let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c == '@');
-        if !is_name {
-            return Err(format!("invalid host '{text}'"));
+        let invalid_host = || format!("invalid host '{text}'");
+        let bracketed = text.strip_prefix('[').and_then(|inside| inside.split_once(']'));
+        let (name, port) = match bracketed {
+            Some((name, "")) => (name, None),
+            Some((name, after)) => (name, Some(after.strip_prefix(':').ok_or_else(invalid_host)?)),
+            None => text.rsplit_once(':').map_or((text, None), |(name, port)| (name, Some(port))),
+        };
+        if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c == '@') {
+            return Err(invalid_host());
         }
-        let port = match port {
+        let port = match port.map(str::parse::<u16>) {
             None => default_port,
-            Some(port) => port
-                .parse()
-                .ok()
-                .filter(|port| *port > 0)
-                .ok_or_else(|| format!("invalid port '{port}'"))?,
+            Some(Ok(port)) if port > 0 => port,
+            Some(_) => return Err(format!("invalid port '{}'", port.unwrap_or_default())),
         };
         Ok(HostPort { name: name.to_owned(), port })
     }

@@ -327,8 +327,9 @@ impl HyperfineRequest {
     fn resolve(mut options: HyperfineOptions) -> Result<HyperfineRequest, String> {
         let mut commands = expand_commands(&options.commands, &options.names, &options.parameters)?;
         if let Some(line) = &options.reference {
-            let name = options.reference_name.as_deref();
-            commands.insert(0, MeasuredCommand::without_parameters(name, line));
+            let name = options.reference_name.clone();
+            let template = line.clone();
+            commands.insert(0, MeasuredCommand { name, template, parameters: Vec::new() });
         }
         spread_values("prepare", &mut options.prepare, commands.len())?;
         spread_values("conclude", &mut options.conclude, commands.len())?;
@@ -386,15 +387,6 @@ pub struct MeasuredCommand {
 }
 
 impl MeasuredCommand {
-    /// Creates a command without parameters.
-    pub fn without_parameters(name: Option<&str>, line: &str) -> MeasuredCommand {
-        MeasuredCommand {
-            name: name.map(str::to_owned),
-            template: line.to_owned(),
-            parameters: Vec::new(),
-        }
-    }
-
     /// Replaces `{name}` placeholders in a string with this command's values.
     pub fn fill_parameters(&self, text: &str) -> String {
         let parameters = self.parameters.iter();
@@ -483,11 +475,9 @@ pub fn expand_commands(
     for row in &rows {
         for line in lines {
             let shared_name = names.first().filter(|_| has_parameters);
-            let name = names.get(commands.len()).or(shared_name).map(String::as_str);
-            commands.push(MeasuredCommand {
-                parameters: row.clone(),
-                ..MeasuredCommand::without_parameters(name, line)
-            });
+            let name = names.get(commands.len()).or(shared_name).cloned();
+            let (template, parameters) = (line.clone(), row.clone());
+            commands.push(MeasuredCommand { name, template, parameters });
         }
     }
     Ok(commands)

@@ -69,14 +69,10 @@ pub fn build_request(
 
 fn parse_pair(argument: &str) -> Result<(String, String), NodeRefusal> {
     // The name has at least one character: in `==1`, the name is `=`, and the value is `1`.
-    let first_length = argument.chars().next().map_or(0, char::len_utf8);
-    match argument[first_length..].find('=') {
-        Some(length) if first_length > 0 => Ok((
-            argument[..first_length + length].to_owned(),
-            argument[first_length + length + 1..].to_owned(),
-        )),
-        _ => Err(NodeRefusal::line(format!("bad argument: {argument}"))),
-    }
+    let separator = argument.char_indices().skip(1).find(|(_, character)| *character == '=');
+    let (at, _) =
+        separator.ok_or_else(|| NodeRefusal::line(format!("bad argument: {argument}")))?;
+    Ok((argument[..at].to_owned(), argument[at + 1..].to_owned()))
 }
 
 fn is_processor_list(list: &str) -> bool {

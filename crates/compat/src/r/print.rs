@@ -143,18 +143,11 @@ fn escape_text(text: &str) -> Cow<'_, str> {
     }
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\t' => out.push_str("\\t"),
-            '\n' => out.push_str("\\n"),
-            '\u{b}' => out.push_str("\\v"),
-            '\u{c}' => out.push_str("\\f"),
-            '\r' => out.push_str("\\r"),
-            '\0'..='\u{7f}' if c.is_control() => out.push_str(&format!("\\{:03o}", c as u32)),
-            _ if c.is_control() => out.push_str(&format!("\\u{:04x}", c as u32)),
-            _ => out.push_str(&escape_controls(c.encode_utf8(&mut [0; 4]))),
+        match "\\\u{7}\u{8}\t\n\u{b}\u{c}\r".find(c) {
+            Some(index) => out.extend(['\\', char::from(b"\\abtnvfr"[index])]),
+            None if c.is_ascii_control() => out.push_str(&format!("\\{:03o}", c as u32)),
+            None if c.is_control() => out.push_str(&format!("\\u{:04x}", c as u32)),
+            None => out.push_str(&escape_controls(c.encode_utf8(&mut [0; 4]))),
         }
     }
     Cow::Owned(out)

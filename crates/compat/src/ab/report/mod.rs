@@ -363,16 +363,12 @@ fn write_times_table(
     has_spread: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    writeln!(out, "\nConnection Times (ms)")?;
-    writeln!(
-        out,
-        "{}",
-        if has_spread {
-            "              min  mean[+/-sd] median   max"
-        } else {
-            "              min   avg   max"
-        }
-    )?;
+    let header = if has_spread {
+        "              min  mean[+/-sd] median   max"
+    } else {
+        "              min   avg   max"
+    };
+    writeln!(out, "\nConnection Times (ms)\n{header}")?;
     for (name, kind) in TIME_ROWS {
         let spread = times.spread(kind);
         let name = format!("{name}:");
