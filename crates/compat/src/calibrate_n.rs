@@ -18,7 +18,8 @@ use speedwell_analysis::iterations::{
     VariationSpread,
 };
 use speedwell_engine::ScriptsRequest;
-use speedwell_model::{Case, SessionEvent, SessionObserver, Variant};
+use speedwell_formats::node_csv::javascript;
+use speedwell_model::{Case, ParameterValue, SessionEvent, SessionObserver, Variant};
 use std::io::{self, Write};
 
 const TOOL: &str = "calibrate-n.js";
@@ -146,9 +147,8 @@ impl SessionObserver for RateCollector<'_> {
 
 /// Formats the values of a case as a JavaScript object.
 fn format_configuration(case: &Case) -> String {
-    use speedwell_formats::node_csv::javascript;
-    let pair = |(name, value): &(String, speedwell_model::ParameterValue)| {
-        let name = speedwell_model::ParameterValue::Text(name.clone());
+    let pair = |(name, value): &(String, ParameterValue)| {
+        let name = ParameterValue::Text(name.clone());
         format!("{}:{}", javascript::format_json(&name), javascript::format_json(value))
     };
     let pairs: Vec<String> = case.values.iter().map(pair).collect();

@@ -8,6 +8,7 @@
 
 use crate::console::{self, ArgumentError, ParsedArguments};
 use crate::erlperf::table::ReportDetail;
+use clap::ValueEnum;
 use speedwell_report::ReportFormat;
 use std::str::FromStr;
 use std::time::Duration;
@@ -95,7 +96,7 @@ pub struct SqueezeOptions {
 }
 
 /// Order in which snippets take their samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SampleOrder {
     /// Takes one sample of each snippet, then one of each in reverse order, and so on. Slow changes
     /// of the machine then affect all snippets equally.
@@ -163,7 +164,7 @@ impl ErlperfRequest {
             );
         }
         let isolated = parsed.has("--isolated");
-        let order = parsed.parse_choice("--order", &ORDER_NAMES)?.unwrap_or(SampleOrder::Blocks);
+        let order = parsed.parse_choice("--order")?.unwrap_or(SampleOrder::Blocks);
         if isolated && order == SampleOrder::Parallel && snippets.len() > 1 {
             return Err(
                 "isolated snippets run in turn, so -i is not compatible with --order parallel"
@@ -178,7 +179,7 @@ impl ErlperfRequest {
             workers: workers.unwrap_or(1) as u32,
             until: parsed.parse_steady_rule(samples)?,
             squeeze,
-            report: parsed.parse_choice("--report", &REPORT_NAMES)?,
+            report: parsed.parse_choice("--report")?,
             verbose: parsed.has("--verbose"),
             isolated,
             paths: parsed.values("-pa").map(str::to_owned).collect(),
@@ -189,18 +190,6 @@ impl ErlperfRequest {
         }))
     }
 }
-
-const ORDER_NAMES: [(&str, SampleOrder); 3] = [
-    ("blocks", SampleOrder::Blocks),
-    ("alternate", SampleOrder::Alternate),
-    ("parallel", SampleOrder::Parallel),
-];
-
-const REPORT_NAMES: [(&str, ReportDetail); 3] = [
-    ("basic", ReportDetail::Basic),
-    ("extended", ReportDetail::Extended),
-    ("full", ReportDetail::Full),
-];
 
 fn find_option(name: &str) -> Option<(&'static str, bool)> {
     let normalize = |name: &str| name.replace('-', "_");
@@ -251,17 +240,13 @@ impl ParsedArguments<'_> {
         })
     }
 
-    fn parse_choice<T: Copy>(
-        &self,
-        option: &str,
-        choices: &[(&str, T)],
-    ) -> Result<Option<T>, String> {
+    fn parse_choice<T: ValueEnum>(&self, option: &str) -> Result<Option<T>, String> {
         let Some(text) = self.value(option) else {
             return Ok(None);
         };
-        let found = choices.iter().find(|(name, _)| *name == text);
-        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-        found.map(|(_, value)| Some(*value)).ok_or_else(|| {
+        T::from_str(text, false).map(Some).map_err(|_| {
+            let values = T::value_variants().iter().filter_map(T::to_possible_value);
+            let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
             format!("invalid argument {text} for: {option}, expected one of {}", names.join(", "))
         })
     }

@@ -10,6 +10,7 @@
 
 use crate::console::terminal_columns;
 use crate::r::print::split_exponent;
+use clap::ValueEnum;
 use speedwell_adapters::ProtocolMessage;
 use speedwell_analysis::snippet::snippet_windows;
 use speedwell_model::Session;
@@ -20,7 +21,7 @@ use std::io::{self, IsTerminal, Write};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Level of detail of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReportDetail {
     /// Throughput and time.
     Basic,
