@@ -100,8 +100,7 @@ impl DropInConsole<'_> {
     pub fn reject_with_hint(&mut self, tool: &str, reason: &str, help: &str) -> io::Result<i32> {
         writeln!(self.stderr, "{tool}: {}", escape_controls(reason))?;
         if !reason.contains("\nhint: ") {
-            let hint = format!("hint: 'speedwell as {tool} {help}' shows the usage");
-            writeln!(self.stderr, "{hint}")?;
+            writeln!(self.stderr, "hint: 'speedwell as {tool} {help}' shows the usage")?;
         }
         Ok(EXIT_FAILED)
     }

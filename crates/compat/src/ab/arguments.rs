@@ -28,16 +28,6 @@ pub struct RequestBody {
     pub file: PathBuf,
 }
 
-/// Order of the rows in the file that `-g` writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TsvOrder {
-    /// By start of the request.
-    #[default]
-    Start,
-    /// From the fastest to the slowest, as in ab.
-    Total,
-}
-
 /// HTML attributes of the report's table, its rows and its cells (`-w`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HtmlAttributes {
@@ -91,8 +81,9 @@ pub struct ReportOptions {
     pub csv: Option<PathBuf>,
     /// `-g`.
     pub tsv: Option<PathBuf>,
-    /// `--sort`.
-    pub sort: TsvOrder,
+    /// `--sort ttime`: the rows that `-g` writes go from the fastest to the slowest, as in ab,
+    /// instead of by start of the request.
+    pub sorts_by_total: bool,
 }
 
 /// Options of a test.
@@ -283,7 +274,13 @@ fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), Str
         "-E" => request.security.identity = Some(value.into()),
         "-f" => request.security.version = parse_tls_version(value)?,
         "--verify" => request.verify = Some(value.to_owned()),
-        "--sort" => report.sort = parse_sort(value)?,
+        "--sort" => {
+            report.sorts_by_total = match value {
+                "start" => false,
+                "ttime" => true,
+                _ => return Err(format!("'--sort' must be 'start' or 'ttime', not '{value}'")),
+            }
+        }
         _ => {
             return Err(format!(
                 "'-Z {value}' is not supported: cipher suites cannot be chosen\nhint: the report \
@@ -292,14 +289,6 @@ fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), Str
         }
     }
     Ok(())
-}
-
-fn parse_sort(value: &str) -> Result<TsvOrder, String> {
-    match value {
-        "start" => Ok(TsvOrder::Start),
-        "ttime" => Ok(TsvOrder::Total),
-        _ => Err(format!("'--sort' must be 'start' or 'ttime', not '{value}'")),
-    }
 }
 
 fn parse_count(name: &str, value: &str, unit: &str) -> Result<u64, String> {

@@ -4,7 +4,7 @@
 //! 130 after Ctrl-C, 2 otherwise. `docs/reference/ab.md` lists the differences from ab. Start at
 //! [`run`].
 
-use crate::ab::arguments::{AbCommand, AbRequest, TOOL, TsvOrder};
+use crate::ab::arguments::{AbCommand, AbRequest, TOOL};
 use crate::ab::figures::{RequestTiming, RequestTimings, always_aborts_test};
 use crate::ab::load::AbUrl;
 use crate::ab::report::{AbReportContent, CutShort, format_ms};
@@ -70,7 +70,7 @@ fn run_test(request: &AbRequest, console: &mut DropInConsole<'_>) -> Result<i32>
         write_percentages(times, &mut truncate_file(file)?).context("cannot write the CSV")?;
     }
     if let Some(file) = tsv {
-        write_requests(times, began, request.shown.sort, &mut truncate_file(file)?)
+        write_requests(times, began, request.shown.sorts_by_total, &mut truncate_file(file)?)
             .context("cannot write the TSV")?;
     }
     Ok(exit_status(&report))
@@ -156,12 +156,12 @@ fn write_percentages(times: Option<&RequestTimings>, out: &mut dyn Write) -> io:
 fn write_requests(
     times: Option<&RequestTimings>,
     began_epoch_ms: u64,
-    sort: TsvOrder,
+    sorts_by_total: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "starttime\tseconds\tctime\tdtime\tttime\twait")?;
     let mut timings: Vec<RequestTiming> = times.map_or(Vec::new(), |times| times.timings.clone());
-    if sort == TsvOrder::Total {
+    if sorts_by_total {
         timings.sort_by_key(|timing| timing.total_ns());
     }
     // A formatted time is reused for all following rows of the same second, because thousands of

@@ -325,13 +325,10 @@ impl SnippetFault {
     pub fn from_event(event: &ProtocolMessage) -> SnippetFault {
         let get = |key: &str| event.get(key).unwrap_or_default();
         let (stage, class, message) = (get("stage"), get("class"), get("msg"));
-        let part = match get("part") {
-            part if part.is_empty() => "runner".to_owned(),
-            part => part,
-        };
-        let line = event
-            .parse_number::<u32>("line")
-            .map_or(String::new(), |line| format!(" (line {line})"));
+        let part = event.get("part").filter(|part| !part.is_empty());
+        let part = part.unwrap_or_else(|| "runner".into());
+        let line = event.parse_number::<u32>("line");
+        let line = line.map_or(String::new(), |line| format!(" (line {line})"));
         let message = message.trim_end();
         let reason = match &*stage {
             "parse" => format!("parse error for {part}: {message}{line}"),
@@ -341,7 +338,10 @@ impl SnippetFault {
             "init" | "init_runner" | "done" => {
                 format!("exception while executing '{stage}': {class}:{message}{line}")
             }
-            "run" => format!("the runner failed: {}{line}", format_exception(&class, message)),
+            // An exception is formatted like the exit reason of an Erlang process.
+            "run" if class == "throw" => format!("the runner failed: {{nocatch,{message}}}{line}"),
+            "run" if class == "exit" => format!("the runner failed: exit:{message}{line}"),
+            "run" => format!("the runner failed: {message}{line}"),
             _ => message.to_owned(),
         };
         let calls = get("stack");
@@ -361,15 +361,6 @@ impl SnippetFault {
             calls: Vec::new(),
             is_afterwards: false,
         }
-    }
-}
-
-/// Formats an exception like the exit reason of an Erlang process.
-fn format_exception(class: &str, message: &str) -> String {
-    match class {
-        "throw" => format!("{{nocatch,{message}}}"),
-        "exit" => format!("exit:{message}"),
-        _ => message.to_owned(),
     }
 }
 

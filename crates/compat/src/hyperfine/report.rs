@@ -72,9 +72,9 @@ impl ReportLook {
 
 /// Formats the line above the figures of a command. `number` is the index of the command.
 pub fn format_heading(number: usize, title: &str, look: ReportLook) -> String {
-    let (word, number) = ("Benchmark ", (number + 1).to_string());
-    let (word, number) =
-        (look.paint(word, &[TextStyle::Bold]), look.paint(&number, &[TextStyle::Bold]));
+    let number = (number + 1).to_string();
+    let [word, number] =
+        ["Benchmark ", number.as_str()].map(|text| look.paint(text, &[TextStyle::Bold]));
     format!("{word}{number}: {title}\n")
 }
 
@@ -116,7 +116,7 @@ pub fn command_warnings(
     let in_shell = matches!(request.executor, CommandExecutor::Shell(_));
     if in_shell && figures.wall_times().any(|time| time < SHORT_TIME_S) {
         warnings.push(if request.options.strict {
-            STRICT_SHORT.to_owned()
+            strict_message("short").to_owned()
         } else {
             let shell = TimeUnit::for_seconds(shell_s).format_time(shell_s);
             format!(
@@ -129,7 +129,7 @@ pub fn command_warnings(
     }
     if figures.runs.iter().any(|run| run.ended != ProcessEnd::Exit(0)) {
         warnings.push(if request.options.strict {
-            "Ignoring non-zero exit code.".to_owned()
+            strict_message("status").to_owned()
         } else {
             "Some runs exited with a non-zero status, which was ignored.".to_owned()
         });
@@ -151,7 +151,8 @@ pub fn command_warnings(
         });
     } else if scores.iter().any(|score| score.abs() > OUTLIER_SCORE) {
         warnings.push(if request.options.strict {
-            strict_outliers(warms && prepares)
+            let uses_both = warms && prepares;
+            strict_message(if uses_both { "outliers, both options" } else { "outliers" }).to_owned()
         } else {
             let count = scores.iter().filter(|score| score.abs() > OUTLIER_SCORE).count();
             format!(
@@ -183,10 +184,9 @@ pub fn format_comparison(
     let reference = if has_reference { 0 } else { fastest_index(figures) };
     let by_time = request.options.sort != ResultOrder::Command;
     if request.options.strict {
-        let has_zero =
-            figures[fastest_index(figures)].mean == 0.0 || figures[reference].mean == 0.0;
-        if has_zero {
-            return Err(format!("{}: {STRICT_ZERO}", look.paint("Note", &[TextStyle::Bold])));
+        if [reference, fastest_index(figures)].iter().any(|index| figures[*index].mean == 0.0) {
+            let note = look.paint("Note", &[TextStyle::Bold]);
+            return Err(format!("{note}: {}", strict_message("zero")));
         }
         return Ok(compare_by_means(&relative_to(figures, reference, by_time), by_time, look));
     }
@@ -286,11 +286,10 @@ fn test_against_reference<'a>(
     let value = |run: &RunTiming| {
         if has_shell { run.with_shell_s } else { run.real_s }
     };
-    let mut observations: Vec<BlockObservation> = Vec::new();
-    observations
-        .extend(base.runs.iter().map(|run| BlockObservation::baseline(value(run), run.block)));
-    observations
-        .extend(other.runs.iter().map(|run| BlockObservation::candidate(value(run), run.block)));
+    let base_runs = base.runs.iter().map(|run| BlockObservation::baseline(value(run), run.block));
+    let other_runs =
+        other.runs.iter().map(|run| BlockObservation::candidate(value(run), run.block));
+    let observations: Vec<BlockObservation> = base_runs.chain(other_runs).collect();
     let has_enough_runs = base.runs.len().min(other.runs.len()) >= MINIMUM_PER_SIDE;
     let test = stratified_rank(&observations).ok();
     TestedCommand {
@@ -330,55 +329,24 @@ fn format_tested(row: &TestedCommand<'_>, p: f64, limit: f64, look: ReportLook) 
     format!("{shown_ratio} {range} times {word}, {verdict} {title}\n")
 }
 
-// The following messages are worded exactly as in hyperfine. Scripts may search for them.
+/// Messages worded exactly as in hyperfine, because scripts may search for them. Each line is a key, a
+/// colon and a message.
+const STRICT_MESSAGES: &str = include_str!("../usage/hyperfine.strict.txt");
 
-const STRICT_SHORT: &str = "Command took less than 5 ms to complete. Note that the results might be inaccurate because hyperfine can not \
-     calibrate the shell startup time much more precise than this limit. You can try to use the `-N`/`--shell=none` option \
-     to disable the shell completely.";
-
-const STRICT_ZERO: &str = "The benchmark comparison could not be computed as some benchmark times are zero. This could be caused by \
-     background interference during the initial calibration phase of hyperfine, in combination with very fast commands \
-     (faster than a few milliseconds). Try to re-run the benchmark on a quiet system. If you did not do so already, try \
-     the --shell=none/-N option. If it does not help either, you command is most likely too fast to be accurately \
-     benchmarked by hyperfine.";
+fn strict_message(key: &str) -> &'static str {
+    let mut messages = STRICT_MESSAGES.lines().filter_map(|line| line.split_once(": "));
+    messages.find(|(known, _)| *known == key).map_or("", |(_, message)| message)
+}
 
 fn strict_slow_first(first_time: &str, warms: bool, prepares: bool) -> String {
     let hint = match (warms, prepares) {
-        (true, true) => {
-            "You are already using both the '--warmup' option as well as the '--prepare' option. Consider re-running the \
-             benchmark on a quiet system. Maybe it was a random outlier. Alternatively, consider increasing the warmup count."
-        }
-        (true, false) => {
-            "You are already using the '--warmup' option which helps to fill these caches before the actual benchmark. You \
-             can either try to increase the warmup count further or re-run this benchmark on a quiet system in case it was a \
-             random outlier. Alternatively, consider using the '--prepare' option to clear the caches before each timing run."
-        }
-        (false, true) => {
-            "You are already using the '--prepare' option which can be used to clear caches. If you did not use a \
-             cache-clearing command with '--prepare', you can either try that or consider using the '--warmup' option to fill \
-             those caches before the actual benchmark."
-        }
-        (false, false) => {
-            "You should consider using the '--warmup' option to fill those caches before the actual benchmark. \
-             Alternatively, use the '--prepare' option to clear the caches before each timing run."
-        }
+        (true, true) => "first run, both options",
+        (true, false) => "first run, --warmup",
+        (false, true) => "first run, --prepare",
+        (false, false) => "first run, no option",
     };
-    format!(
-        "The first benchmarking run for this command was significantly slower than the rest ({first_time}). This could be caused \
-         by (filesystem) caches that were not filled until after the first run. {hint}"
-    )
-}
-
-fn strict_outliers(is_all_used: bool) -> String {
-    let hint = if is_all_used {
-        ""
-    } else {
-        " It might help to use the '--warmup' or '--prepare' options."
-    };
-    format!(
-        "Statistical outliers were detected. Consider re-running this benchmark on a quiet system without any interferences \
-         from other programs.{hint}"
-    )
+    let message = strict_message("first run").replace("{time}", first_time);
+    format!("{message} {}", strict_message(hint))
 }
 
 /// Formats an export. Tables state times in `unit`; by default, in the unit that fits the mean of
@@ -395,14 +363,12 @@ pub fn format_export(
     match export {
         ExportKind::Json => return format_json(commands),
         ExportKind::Csv => return Ok(format_csv(commands)),
-        ExportKind::Markdown | ExportKind::AsciiDoc | ExportKind::Org => {}
+        _ => {}
     }
-    let natural_unit = || {
-        let first = commands.first();
-        first.map_or(TimeUnit::Second, |first| TimeUnit::for_seconds(first.mean))
-    };
+    let natural_unit =
+        commands.first().map_or(TimeUnit::Second, |first| TimeUnit::for_seconds(first.mean));
     let rows = relative_to(commands, fastest_index(commands), by_time);
-    Ok(export.format_table(&rows, unit.unwrap_or_else(natural_unit)))
+    Ok(export.format_table(&rows, unit.unwrap_or(natural_unit)))
 }
 
 /// Writes a file. An existing regular file is replaced atomically if its folder permits new files:

@@ -102,18 +102,19 @@ impl TextCollation {
 
     /// Sorts `items` by the string that `text` returns for each.
     pub fn sort_by_text<T>(self, items: &mut [T], text: impl Fn(&T) -> &str) {
-        match self {
-            TextCollation::CodePoints => items.sort_by(|a, b| text(a).cmp(text(b))),
-            TextCollation::Root => items.sort_by_cached_key(|item| RootKey::from_text(text(item))),
-        }
+        items.sort_by_cached_key(|item| self.sort_key(text(item)));
     }
 
     /// Compares two strings.
     pub fn compare_texts(self, a: &str, b: &str) -> Ordering {
-        match self {
-            TextCollation::CodePoints => a.cmp(b),
-            TextCollation::Root => RootKey::from_text(a).cmp(&RootKey::from_text(b)),
-        }
+        self.sort_key(a).cmp(&self.sort_key(b))
+    }
+
+    /// Returns the root collation's levels of a string, and the string, which decides if they are
+    /// equal.
+    fn sort_key(self, text: &str) -> (Option<RootKey>, String) {
+        let root_key = (self == TextCollation::Root).then(|| RootKey::from_text(text));
+        (root_key, text.to_owned())
     }
 }
 
@@ -123,14 +124,12 @@ const BEFORE_DIGITS: &str = "\t\n\u{b}\u{c}\r\u{85} _-,;:!?.'\"()[]{}@*/\\&#%`^+
 /// Base letter of each character from U+00C0 to U+00FF; `-` if there is none.
 const LATIN_1_LETTERS: &str = "AAAAAA-CEEEEIIII-NOOOOO-OUUUUY--aaaaaa-ceeeeiiii-nooooo-ouuuuy-y";
 
-/// Sort key of a string. The three levels are compared one after the other, and finally the strings
-/// themselves.
+/// Sort key of a string. The three levels are compared one after the other.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct RootKey {
     letters: Vec<u32>,
     accents: Vec<u32>,
     capitals: Vec<bool>,
-    text: String,
 }
 
 impl RootKey {
@@ -139,7 +138,6 @@ impl RootKey {
             letters: Vec::with_capacity(text.len()),
             accents: Vec::new(),
             capitals: Vec::with_capacity(text.len()),
-            text: text.to_owned(),
         };
         for c in text.chars() {
             let base = base_letter(c);
@@ -169,17 +167,14 @@ fn character_weight(c: char) -> Option<u32> {
     const LETTERS: u32 = 0x30_0000;
     const FURTHER_LETTERS: u32 = 0x40_0000;
     match c {
-        '0'..='9' => return Some(DIGITS + c as u32),
-        'a'..='z' | 'A'..='Z' => return Some(LETTERS + c.to_ascii_lowercase() as u32),
-        _ => {}
-    }
-    if let Some(index) = BEFORE_DIGITS.chars().position(|symbol| symbol == c) {
-        return Some(index as u32);
-    }
-    match c {
-        _ if c.is_control() => None,
-        _ if c.is_alphabetic() => Some(FURTHER_LETTERS + c as u32),
-        _ => Some(SYMBOLS + c as u32),
+        '0'..='9' => Some(DIGITS + c as u32),
+        'a'..='z' | 'A'..='Z' => Some(LETTERS + c.to_ascii_lowercase() as u32),
+        _ => match BEFORE_DIGITS.chars().position(|symbol| symbol == c) {
+            Some(index) => Some(index as u32),
+            None if c.is_control() => None,
+            None if c.is_alphabetic() => Some(FURTHER_LETTERS + c as u32),
+            None => Some(SYMBOLS + c as u32),
+        },
     }
 }
 
