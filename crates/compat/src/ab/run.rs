@@ -299,10 +299,9 @@ fn trace_responses(
             ("Content-Type", &first.content_type),
             ("Location", &first.location),
         ] {
-            match value {
-                Some(value) if is_terminal => writeln!(out, "{name}: {}", escape_line(value))?,
-                Some(value) => writeln!(out, "{name}: {value}")?,
-                None => {}
+            if let Some(value) = value {
+                let shown = if is_terminal { escape_line(value) } else { value.into() };
+                writeln!(out, "{name}: {shown}")?;
             }
         }
         let body = String::from_utf8_lossy(&first.body);

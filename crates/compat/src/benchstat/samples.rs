@@ -330,22 +330,16 @@ fn decimal(digits: &str, power: i32) -> f64 {
 
 /// Returns the words of a unit, each with its position and whether it is in the denominator.
 fn unit_words(unit: &str) -> Vec<(usize, &str, bool)> {
+    let is_separator = |c: char| matches!(c, '*' | '/' | '-') || c.is_whitespace();
     let mut words = Vec::new();
-    let mut is_denominator = false;
-    let mut begin = None;
-    for (index, character) in unit.char_indices().chain([(unit.len(), ' ')]) {
-        if !(matches!(character, '*' | '/' | '-') || character.is_whitespace()) {
-            begin.get_or_insert(index);
-            continue;
+    let (mut begin, mut is_denominator) = (0, false);
+    for piece in unit.split_inclusive(is_separator) {
+        let word = piece.trim_end_matches(is_separator);
+        if !word.is_empty() {
+            words.push((begin, word, is_denominator));
         }
-        if let Some(begin) = begin.take() {
-            words.push((begin, &unit[begin..index], is_denominator));
-        }
-        match character {
-            '*' => is_denominator = false,
-            '/' => is_denominator = true,
-            _ => {}
-        }
+        begin += piece.len();
+        is_denominator = piece.ends_with('/') || is_denominator && !piece.ends_with('*');
     }
     words
 }

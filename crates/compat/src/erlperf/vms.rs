@@ -418,8 +418,8 @@ pub struct GaugeMonitor {
     begin: Instant,
     /// Names of the snippets, as gauges state them.
     jobs: Vec<String>,
-    /// Iterations of each snippet up to the last printed line, by the name of the snippet.
-    counts: HashMap<String, u64>,
+    /// Iterations of each snippet up to the last printed line.
+    counts: Vec<u64>,
     /// For each VM, the smallest difference seen so far between our clock and the VM's clock.
     ahead_ns: HashMap<usize, i128>,
     last_printed_at: Option<Instant>,
@@ -431,8 +431,8 @@ impl GaugeMonitor {
     pub fn new(jobs: Vec<String>) -> GaugeMonitor {
         GaugeMonitor {
             begin: Instant::now(),
+            counts: vec![0; jobs.len()],
             jobs,
-            counts: HashMap::new(),
             ahead_ns: HashMap::new(),
             last_printed_at: None,
             lines_written: 0,
@@ -494,22 +494,21 @@ impl GaugeMonitor {
         for name in ["memory_total", "memory_processes", "memory_binary", "memory_ets"] {
             line += &format!(" {:>9}", format_size(gauge(name)));
         }
-        let counts_before = self.counts.clone();
-        self.record_counts(event);
-        for job in &self.jobs {
-            let count = |counts: &HashMap<String, u64>| counts.get(job).copied().unwrap_or(0);
-            let iterations = count(&self.counts).saturating_sub(count(&counts_before));
+        for iterations in self.record_counts(event) {
             line += &format!(" {:>12}", format_number(iterations as f64));
         }
         line
     }
 
-    fn record_counts(&mut self, event: &ProtocolMessage) {
-        for job in &self.jobs {
-            if let Some(count) = event.parse_number(&format!("job.{job}")) {
-                self.counts.insert(job.clone(), count);
-            }
-        }
+    /// Records the iterations of each snippet; returns how many were added.
+    fn record_counts(&mut self, event: &ProtocolMessage) -> Vec<u64> {
+        let jobs = self.jobs.iter().zip(&mut self.counts);
+        jobs.map(|(job, count)| {
+            let known = *count;
+            *count = event.parse_number(&format!("job.{job}")).unwrap_or(known);
+            count.saturating_sub(known)
+        })
+        .collect()
     }
 }
 

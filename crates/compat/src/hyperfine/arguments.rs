@@ -461,15 +461,15 @@ pub fn expand_commands(
     let rows = parameter_rows(parameters)?;
     let count = rows.len() * lines.len();
     let has_parameters = !rows.iter().all(Vec::is_empty);
-    if !has_parameters && names.len() > count {
-        return Err(format!("--command-name was given {} times for {count} commands", names.len()));
-    }
-    if has_parameters && names.len() > 1 && names.len() != count {
-        return Err(format!(
-            "--command-name was given {} times for {count} commands\nhint: give it once for all, \
-             or once for each",
-            names.len()
-        ));
+    let (is_wrong, hint) = if has_parameters {
+        let hint = "\nhint: give it once for all, or once for each";
+        (names.len() > 1 && names.len() != count, hint)
+    } else {
+        (names.len() > count, "")
+    };
+    if is_wrong {
+        let given = names.len();
+        return Err(format!("--command-name was given {given} times for {count} commands{hint}"));
     }
     let mut commands = Vec::new();
     for row in &rows {

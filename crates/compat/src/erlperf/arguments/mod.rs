@@ -118,7 +118,7 @@ impl ErlperfRequest {
 }
 
 /// Maximum number of workers, as in erlperf.
-const MAX_WORKERS: u64 = 1 << 30;
+const MAX_WORKERS: u32 = 1 << 30;
 
 /// Default process limit of a VM (2^18), minus a thousand for the VM's own processes.
 const DEFAULT_MAX_WORKERS: u32 = 261_144;
@@ -146,11 +146,11 @@ impl ErlperfRequest {
             return Err("required argument missing: code".to_owned());
         }
         parsed.reject_conflicts()?;
-        let samples = parsed.parse_count("--samples", 1, u32::MAX.into())?.unwrap_or(3) as u32;
-        let duration = parsed.parse_count("--duration", 1, u32::MAX.into())?.unwrap_or(1000);
+        let samples = parsed.parse_count("--samples", 1, u32::MAX)?.unwrap_or(3);
+        let duration = parsed.parse_count("--duration", 1, u32::MAX)?.unwrap_or(1000);
         let sample = match parsed.value("--loop") {
             Some(text) => SampleDefinition::Loop(parse_iterations(text)?),
-            None => SampleDefinition::Window(Duration::from_millis(duration)),
+            None => SampleDefinition::Window(Duration::from_millis(duration.into())),
         };
         let workers = parsed.parse_count("--concurrency", 1, MAX_WORKERS)?;
         let snippets = parsed.typed_snippets()?;
@@ -175,8 +175,8 @@ impl ErlperfRequest {
             snippets,
             sample,
             samples,
-            warmup: parsed.parse_count("--warmup", 0, u32::MAX.into())?.unwrap_or(0) as u32,
-            workers: workers.unwrap_or(1) as u32,
+            warmup: parsed.parse_count("--warmup", 0, u32::MAX)?.unwrap_or(0),
+            workers: workers.unwrap_or(1),
             until: parsed.parse_steady_rule(samples)?,
             squeeze,
             report: parsed.parse_choice("--report")?,
@@ -228,11 +228,11 @@ fn explain_error(error: ArgumentError<'_>) -> String {
 
 /// The values of the options of erlperf.
 impl ParsedArguments<'_> {
-    fn parse_count(&self, option: &str, min: u64, max: u64) -> Result<Option<u64>, String> {
+    fn parse_count(&self, option: &str, min: u32, max: u32) -> Result<Option<u32>, String> {
         let Some(text) = self.value(option) else {
             return Ok(None);
         };
-        let count = (text.parse::<u64>().ok()).filter(|count| (min..=max).contains(count));
+        let count = (text.parse::<u32>().ok()).filter(|count| (min..=max).contains(count));
         count.map(Some).ok_or_else(|| {
             format!(
                 "invalid argument {text} for: {option}, expected a whole number of at least {min}"
@@ -316,15 +316,12 @@ impl ParsedArguments<'_> {
     /// Parses the options of the search for the best number of workers. Returns `None` without
     /// `-q`, because these options then have no effect.
     fn parse_squeeze(&self) -> Result<Option<SqueezeOptions>, String> {
-        let count = |option: &str, default: u32| -> Result<u32, String> {
-            let value = self.parse_count(option, 1, u32::MAX.into())?;
-            Ok(value.map_or(default, |count| count as u32))
-        };
+        let count = |option: &str| self.parse_count(option, 1, u32::MAX);
         let squeeze = SqueezeOptions {
-            min_workers: count("--min", 1)?,
-            step: count("--step", 1)?,
-            max_workers: count("--max", DEFAULT_MAX_WORKERS)?,
-            threshold: count("--threshold", 3)?,
+            min_workers: count("--min")?.unwrap_or(1),
+            step: count("--step")?.unwrap_or(1),
+            max_workers: count("--max")?.unwrap_or(DEFAULT_MAX_WORKERS),
+            threshold: count("--threshold")?.unwrap_or(3),
         };
         Ok(self.has("--squeeze").then_some(squeeze))
     }
@@ -333,7 +330,7 @@ impl ParsedArguments<'_> {
         // If the samples are not steady after ten times the requested number, we assume that they
         // never will be.
         let default_max_samples = samples.saturating_mul(10).max(100);
-        let max_samples = self.parse_count("--max-samples", 1, u32::MAX.into())?;
+        let max_samples = self.parse_count("--max-samples", 1, u32::MAX)?;
         let max_time = self.value("--max-time").map(parse_seconds).transpose()?;
         let Some(text) = self.value("--cv") else {
             return match (max_samples, max_time) {
@@ -347,7 +344,7 @@ impl ParsedArguments<'_> {
             || format!("invalid argument {text} for: --cv, expected a fraction such as 0.05");
         Ok(Some(SteadyCondition {
             variation: variation.ok_or_else(error)?,
-            max_samples: max_samples.map_or(default_max_samples, |count| count as u32).max(samples),
+            max_samples: max_samples.unwrap_or(default_max_samples).max(samples),
             max_time,
         }))
     }
