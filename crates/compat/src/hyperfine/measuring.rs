@@ -35,29 +35,20 @@ const SHELL_CALIBRATION_RUNS: usize = 50;
 /// (Mytkowicz et al., Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS 2009).
 const MAX_OFFSET_BYTES: usize = 4096;
 
-/// Time that the shell adds to every run, in seconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct ShellTimes {
-    real_s: f64,
-    user_s: f64,
-    system_s: f64,
+/// Wall time, CPU time in user mode and CPU time in the kernel, in seconds.
+type ProcessTimes = [f64; 3];
+
+fn process_times(timed: &TimedExecution) -> ProcessTimes {
+    [timed.wall_ns, timed.user_ns, timed.system_ns].map(|ns| ns as f64 / 1e9)
 }
 
-impl ShellTimes {
-    /// Measures the times of a shell as hyperfine does: executes an empty command repeatedly, and
-    /// returns the mean times.
-    fn measure_shell(argv: &[String]) -> Result<ShellTimes> {
-        let executions = time_empty_line(argv, SHELL_CALIBRATION_RUNS, Duration::ZERO)
-            .with_context(|| format!("cannot execute '{} -c \"\"'", argv.join(" ")))?;
-        let mean_of = |time_of: fn(&TimedExecution) -> u64| {
-            mean(&executions.iter().map(|timed| to_seconds(time_of(timed))).collect::<Vec<_>>())
-        };
-        Ok(ShellTimes {
-            real_s: mean_of(|timed| timed.wall_ns),
-            user_s: mean_of(|timed| timed.user_ns),
-            system_s: mean_of(|timed| timed.system_ns),
-        })
-    }
+/// Measures the times that the shell adds to every run as hyperfine does: executes an empty command
+/// repeatedly, and returns the mean times.
+fn measure_shell(argv: &[String]) -> Result<ProcessTimes> {
+    let executions = time_empty_line(argv, SHELL_CALIBRATION_RUNS, Duration::ZERO)
+        .with_context(|| format!("cannot execute '{} -c \"\"'", argv.join(" ")))?;
+    let times: Vec<ProcessTimes> = executions.iter().map(process_times).collect();
+    Ok([0, 1, 2].map(|kind| mean(&times.iter().map(|times| times[kind]).collect::<Vec<_>>())))
 }
 
 /// Kind of an execution.
@@ -76,7 +67,7 @@ pub struct CommandMeasurement<'a, 'c> {
     style: OutputStyle,
     pub look: ReportLook,
     shuffle: BlockShuffle,
-    shell: ShellTimes,
+    shell: ProcessTimes,
     offsets: Xoshiro256PlusPlus,
     watch: ProcessStopwatch,
     /// Finds the processes that commands leave behind. Processes that steps such as `--setup` leave
@@ -98,8 +89,8 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
         seed: u64,
     ) -> Result<CommandMeasurement<'a, 'c>> {
         let shell = match &request.executor {
-            CommandExecutor::Shell(argv) => ShellTimes::measure_shell(argv)?,
-            _ => ShellTimes::default(),
+            CommandExecutor::Shell(argv) => measure_shell(argv)?,
+            _ => ProcessTimes::default(),
         };
         let colours = matches!(style, OutputStyle::Full | OutputStyle::Colour);
         Ok(CommandMeasurement {
@@ -212,7 +203,7 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
     /// Returns the time that the shell adds to every run, in seconds; 0 without a shell.
     fn shell_seconds(&self) -> f64 {
         match &self.request.executor {
-            CommandExecutor::Shell(_) => self.shell.real_s,
+            CommandExecutor::Shell(_) => self.shell[0],
             CommandExecutor::Direct => 0.0,
             CommandExecutor::Pretended(line) => pretended_timing(line).real_s,
         }
@@ -447,14 +438,16 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
 
     /// Subtracts the shell's time from the times of an execution. The results are at least 0.
     fn net_timing(&self, timed: &TimedExecution) -> RunTiming {
-        let shell = &self.shell;
+        let times = process_times(timed);
+        let [real_s, user_s, system_s] =
+            [0, 1, 2].map(|kind| (times[kind] - self.shell[kind]).max(0.0));
         RunTiming {
-            real_s: (to_seconds(timed.wall_ns) - shell.real_s).max(0.0),
-            user_s: (to_seconds(timed.user_ns) - shell.user_s).max(0.0),
-            system_s: (to_seconds(timed.system_ns) - shell.system_s).max(0.0),
+            real_s,
+            user_s,
+            system_s,
             memory_bytes: timed.max_rss_bytes,
             ended: timed.ended,
-            with_shell_s: to_seconds(timed.wall_ns),
+            with_shell_s: times[0],
             block: 0,
         }
     }
@@ -463,10 +456,6 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
 fn command_figures(command: &MeasuredCommand, runs: Vec<RunTiming>) -> CommandFigures {
     let (name, title) = (command.name(), command.table_title());
     CommandFigures::from_runs(name, title, command.parameters.iter().cloned().collect(), runs)
-}
-
-fn to_seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
 }
 
 /// Reads and discards output.
