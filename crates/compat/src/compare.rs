@@ -233,14 +233,6 @@ const COMMAND_LINE: CommandLine = CommandLine {
 /// Default number of runs of each case under each program.
 const DEFAULT_RUNS: u32 = 30;
 
-/// Options for analyzing the results.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct CompareAnalysis {
-    chart: bool,
-    /// Largest significant regression that is accepted, in percent.
-    max_regression_percent: Option<f64>,
-}
-
 /// Compares two programs and prints the rows, or with `--analyze` a table; returns the exit status.
 ///
 /// # Errors
@@ -250,16 +242,17 @@ pub fn run_js(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i
 }
 
 fn run_comparison(
-    (request, analysis): (ScriptsRequest, Option<CompareAnalysis>),
+    (request, max_regression_percent): (ScriptsRequest, Option<f64>),
     arguments: &ParsedArguments<'_>,
     console: &mut DropInConsole<'_>,
 ) -> Result<i32> {
     let measure = console.measure;
     let collation = TextCollation::from_environment(console.variable);
     let shows_progress = !arguments.has("no-progress");
+    let is_analyzed = arguments.has("analyze") || max_regression_percent.is_some();
     let mut printer = ComparePrinter {
         driver: NodeDriver::new(COMMAND_LINE.tool, &request, console, shows_progress),
-        collected: analysis.map(|_| CompareRates::default()),
+        collected: is_analyzed.then(CompareRates::default),
     };
     printer.driver.warn_about_test(arguments)?;
     if printer.collected.is_none() {
@@ -267,16 +260,16 @@ fn run_comparison(
     }
     printer.driver.out.flush()?;
     measure(&request, &mut printer)?;
-    match analysis {
-        Some(analysis) => printer.print_analysis(analysis, collation),
-        None => Ok(printer.driver.failures.exit_status()),
+    if is_analyzed {
+        printer.print_analysis(max_regression_percent, !arguments.has("no-chart"), collation)?;
     }
+    Ok(printer.driver.failures.exit_status())
 }
 
 fn parse_request(
     arguments: &ParsedArguments<'_>,
     console: &DropInConsole<'_>,
-) -> Result<(ScriptsRequest, Option<CompareAnalysis>), NodeRefusal> {
+) -> Result<(ScriptsRequest, Option<f64>), NodeRefusal> {
     let (Some(old), Some(new)) = (arguments.value("old"), arguments.value("new")) else {
         return Err(NodeRefusal::usage(""));
     };
@@ -291,22 +284,18 @@ fn parse_request(
     };
     let variants = vec![variant("old", old), variant("new", new)];
     let request = node::build_request(arguments, scripts, Some(folder), variants, DEFAULT_RUNS)?;
-    Ok((request, parse_analysis(arguments)?))
+    Ok((request, parse_max_regression(arguments)?))
 }
 
-fn parse_analysis(arguments: &ParsedArguments<'_>) -> Result<Option<CompareAnalysis>, NodeRefusal> {
-    let limit = arguments.value("max-regression").map(str::parse::<f64>);
-    let max_regression_percent = match limit {
-        None => None,
-        Some(Ok(limit)) if limit >= 0.0 && limit.is_finite() => Some(limit),
-        Some(_) => {
-            let reason = "the value of '--max-regression' must be a percentage of at least 0";
-            return Err(NodeRefusal::usage(reason));
-        }
-    };
-    let is_requested = arguments.has("analyze") || max_regression_percent.is_some();
-    let chart = !arguments.has("no-chart");
-    Ok(is_requested.then_some(CompareAnalysis { chart, max_regression_percent }))
+/// Returns the largest significant regression that is accepted, in percent.
+fn parse_max_regression(arguments: &ParsedArguments<'_>) -> Result<Option<f64>, NodeRefusal> {
+    match arguments.value("max-regression").map(str::parse::<f64>) {
+        None => Ok(None),
+        Some(Ok(limit)) if limit >= 0.0 && limit.is_finite() => Ok(Some(limit)),
+        Some(_) => Err(NodeRefusal::usage(
+            "the value of '--max-regression' must be a percentage of at least 0",
+        )),
+    }
 }
 
 struct ComparePrinter<'a> {
@@ -335,30 +324,30 @@ impl ComparePrinter<'_> {
         Ok(())
     }
 
-    /// Prints the table; returns the exit status.
+    /// Prints the table.
     fn print_analysis(
-        mut self,
-        analysis: CompareAnalysis,
+        &mut self,
+        max_regression_percent: Option<f64>,
+        has_chart: bool,
         collation: TextCollation,
-    ) -> Result<i32> {
+    ) -> Result<()> {
         let groups = self.collected.take().unwrap_or_default();
         if groups.is_empty() {
-            self.driver.report_no_results()?;
-            return Ok(self.driver.failures.exit_status());
+            return Ok(self.driver.report_no_results()?);
         }
         let table = CompareTable::compare_groups(&groups, collation);
         if let Some(warning) = table.table_warning() {
             self.driver.print_message(&format!("warning: {warning}"))?;
         }
         self.driver.out.write_all(table.format_table().as_bytes())?;
-        if analysis.chart {
+        if has_chart {
             self.driver.out.write_all(improvement_chart(&table).as_bytes())?;
         }
-        for regression in regression_messages(&table, analysis.max_regression_percent) {
+        for regression in regression_messages(&table, max_regression_percent) {
             self.driver.print_message(&regression)?;
             self.driver.failures.record_other_error();
         }
-        Ok(self.driver.failures.exit_status())
+        Ok(())
     }
 }
 

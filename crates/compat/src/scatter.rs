@@ -309,14 +309,6 @@ const COMMAND_LINE: CommandLine = CommandLine {
 /// Default number of runs of each case.
 const DEFAULT_RUNS: u32 = 30;
 
-/// Analysis to print instead of rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct ScatterAnalysis {
-    x_axis: String,
-    category: Option<String>,
-    chart: bool,
-}
-
 /// Executes the script and prints its results; returns the exit status.
 ///
 /// # Errors
@@ -327,21 +319,22 @@ pub fn run_js(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i
 }
 
 fn run_scatter(
-    (request, analysis): (ScriptsRequest, Option<ScatterAnalysis>),
+    request: ScriptsRequest,
     arguments: &ParsedArguments<'_>,
     console: &mut DropInConsole<'_>,
 ) -> Result<i32> {
     let measure = console.measure;
     let collation = TextCollation::from_environment(console.variable);
+    let x_axis = arguments.value("xaxis").filter(|_| arguments.has("analyze"));
     let mut printer = ScatterPrinter {
         driver: NodeDriver::new(COMMAND_LINE.tool, &request, console, false),
-        collected: analysis.is_some().then(ScatterFrame::default),
+        collected: x_axis.is_some().then(ScatterFrame::default),
         parameters: None,
     };
     printer.driver.warn_about_test(arguments)?;
     measure(&request, &mut printer)?;
-    if let Some(analysis) = analysis {
-        printer.print_analysis(&analysis, collation)?;
+    if let Some(x_axis) = x_axis {
+        printer.print_analysis(x_axis, arguments, collation)?;
     }
     Ok(printer.driver.failures.exit_status())
 }
@@ -349,28 +342,17 @@ fn run_scatter(
 fn parse_request(
     arguments: &ParsedArguments<'_>,
     console: &DropInConsole<'_>,
-) -> Result<(ScriptsRequest, Option<ScatterAnalysis>), NodeRefusal> {
+) -> Result<ScriptsRequest, NodeRefusal> {
     let [path] = arguments.others.as_slice() else {
         return Err(NodeRefusal::usage(""));
     };
     let (script, folder) = node::find_script(path, console)?;
     let variants = vec![Variant::plain("default")];
     let request = node::build_request(arguments, vec![script], folder, variants, DEFAULT_RUNS)?;
-    Ok((request, parse_analysis(arguments)?))
-}
-
-fn parse_analysis(arguments: &ParsedArguments<'_>) -> Result<Option<ScatterAnalysis>, NodeRefusal> {
-    if !arguments.has("analyze") {
-        return Ok(None);
-    }
-    let Some(x_axis) = arguments.value("xaxis") else {
+    if arguments.has("analyze") && arguments.value("xaxis").is_none() {
         return Err(NodeRefusal::usage("'--analyze' needs '--xaxis'"));
-    };
-    Ok(Some(ScatterAnalysis {
-        x_axis: x_axis.to_owned(),
-        category: arguments.value("category").map(str::to_owned),
-        chart: !arguments.has("no-chart"),
-    }))
+    }
+    Ok(request)
 }
 
 struct ScatterPrinter<'a> {
@@ -444,7 +426,8 @@ impl ScatterPrinter<'_> {
 
     fn print_analysis(
         &mut self,
-        analysis: &ScatterAnalysis,
+        x_axis: &str,
+        arguments: &ParsedArguments<'_>,
         collation: TextCollation,
     ) -> Result<()> {
         let frame = self.collected.take().unwrap_or_default();
@@ -452,9 +435,9 @@ impl ScatterPrinter<'_> {
             self.driver.report_no_results()?;
             return Ok(());
         }
-        let category = analysis.category.as_deref();
-        let study = ScatterStudy::pool_rows(&frame, &analysis.x_axis, category, collation)?;
-        let text = analysis_text(&study, analysis.chart);
+        let category = arguments.value("category");
+        let study = ScatterStudy::pool_rows(&frame, x_axis, category, collation)?;
+        let text = analysis_text(&study, !arguments.has("no-chart"));
         self.driver.out.write_all(text.as_bytes())?;
         Ok(self.driver.out.flush()?)
     }

@@ -328,26 +328,24 @@ impl KeyProjection {
         for part in 0..self.parts.len() {
             let ProjectionPart { key, order } = self.parts[part].clone();
             if key != ".config" {
-                let field = self.fields.iter().position(|field| field.part == part);
-                let value = match key.as_str() {
-                    ".fullname" => used_keys.remaining_name(record),
-                    key => key_value(key, record),
-                };
-                if let Some(field) = field {
-                    row[field] = value;
+                if let Some(field) = self.fields.iter().position(|field| field.part == part) {
+                    row[field] = match key.as_str() {
+                        ".fullname" => used_keys.remaining_name(record),
+                        key => key_value(key, record),
+                    };
                 }
                 continue;
             }
-            for setting in record.settings.iter().filter(|setting| setting.is_in_file) {
+            for (setting, value) in record.settings.iter().filter(|(key, _)| key != ".file") {
                 let is_of_setting =
-                    |field: &ProjectionField| field.part == part && field.name == setting.key;
+                    |field: &ProjectionField| field.part == part && field.name == *setting;
                 let existing = self.fields.iter().position(is_of_setting);
-                if existing.is_none() && used_keys.settings.contains(&setting.key) {
+                if existing.is_none() && used_keys.settings.contains(setting) {
                     continue;
                 }
-                let field = existing.unwrap_or_else(|| self.add_field(&setting.key, part, &order));
+                let field = existing.unwrap_or_else(|| self.add_field(setting, part, &order));
                 row.resize(self.fields.len(), String::new());
-                row[field] = setting.value.clone();
+                row[field] = value.clone();
             }
         }
         if let Some((field, unit)) = self.unit_field().zip(unit) {
