@@ -20,7 +20,6 @@ use crate::console::{DropInConsole, EXIT_REJECTED};
 use anyhow::{Context, Result, anyhow};
 use speedwell_formats::foreign::diagnosis::{self, UnreadableFile};
 use speedwell_report::escape_controls;
-use std::collections::HashMap;
 use std::fs;
 
 const TOOL: &str = "benchstat";
@@ -214,24 +213,16 @@ fn read_files(
 /// Returns each path with the name of its column. An argument `LABEL=PATH` gives both. Otherwise,
 /// the name is the path, followed by a number if the same path is given several times.
 fn label_files(files: &[String]) -> Vec<(String, String)> {
-    let mut counts: HashMap<&str, usize> = HashMap::new();
-    for file in files.iter().filter(|file| !file.contains('=')) {
-        *counts.entry(file).or_default() += 1;
-    }
-    let mut numbers: HashMap<&str, usize> = HashMap::new();
-    let mut labelled = Vec::new();
-    for file in files {
-        labelled.push(match file.split_once('=') {
-            Some((label, path)) => (path.to_owned(), label.to_owned()),
-            None if counts[file.as_str()] > 1 => {
-                let number = numbers.entry(file).or_default();
-                *number += 1;
-                (file.clone(), format!("{file}#{}", *number - 1))
-            }
-            None => (file.clone(), file.clone()),
-        });
-    }
-    labelled
+    let label = |(index, file): (usize, &String)| match file.split_once('=') {
+        Some((label, path)) => (path.to_owned(), label.to_owned()),
+        None => {
+            let count = |files: &[String]| files.iter().filter(|other| *other == file).count();
+            let is_repeated = count(files) > 1;
+            let number = is_repeated.then(|| format!("#{}", count(&files[..index])));
+            (file.clone(), format!("{file}{}", number.unwrap_or_default()))
+        }
+    };
+    files.iter().enumerate().map(label).collect()
 }
 
 #[cfg(test)]

@@ -380,15 +380,12 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
         let drain = self.connect_streams(&mut process, output)?;
         let offset = (self.offsets.next_u32() as usize) % MAX_OFFSET_BYTES;
         process.env("HYPERFINE_RANDOMIZED_ENVIRONMENT_OFFSET", "X".repeat(offset));
-        match kind {
-            ExecutionKind::Around => {}
-            ExecutionKind::Warmup(index) => {
-                process.env("HYPERFINE_ITERATION", format!("warmup-{index}"));
-            }
-            ExecutionKind::Run(index) => {
-                process.env("HYPERFINE_ITERATION", index.to_string());
-            }
-        }
+        let iteration = match kind {
+            ExecutionKind::Around => None,
+            ExecutionKind::Warmup(index) => Some(format!("warmup-{index}")),
+            ExecutionKind::Run(index) => Some(index.to_string()),
+        };
+        process.envs(iteration.map(|iteration| ("HYPERFINE_ITERATION", iteration)));
         let timed = self.watch.time_process(&mut process);
         // Closes our copy of the pipe's write end; otherwise the reader never sees the end of the
         // output.

@@ -311,14 +311,6 @@ struct PlannedScript {
     done: usize,
 }
 
-impl PlannedScript {
-    /// Returns the number of passes over all cases of the script so far, including the completed
-    /// fraction of the current pass.
-    fn passes_done(&self) -> f64 {
-        self.done as f64 / self.cases.max(1) as f64
-    }
-}
-
 impl NodeProgress {
     /// Creates the progress before the first run. The number of cases is `None` for scripts that
     /// could not be planned; `passes` is the number of executions of each case.
@@ -372,7 +364,9 @@ impl NodeProgress {
             .get(self.current)
             .map_or((0, 0, ""), |script| (script.done, script.cases, script.name.as_str()));
         let runs_done = if self.finished { self.passes } else { executions / cases.max(1) };
-        let passes_done: f64 = self.scripts.iter().map(PlannedScript::passes_done).sum();
+        // Passes over all cases of a script, including the completed fraction of the current pass.
+        let passes = |script: &PlannedScript| script.done as f64 / script.cases.max(1) as f64;
+        let passes_done: f64 = self.scripts.iter().map(passes).sum();
         let fraction =
             if self.finished { 1.0 } else { passes_done / (files * self.passes).max(1) as f64 };
         // The addend exceeds the rounding errors, which could otherwise lower 50 % to 49 %.

@@ -326,45 +326,32 @@ pub fn band_chart(heading: &str, bands: &[ChartBand], number: impl Fn(f64) -> St
     if bands.is_empty() || low == high {
         return String::new();
     }
-    let scale = ChartScale { low, high };
+    // Values beyond the ends are placed at the ends.
+    let column = |value: f64| {
+        let fraction = ((value - low) / (high - low)).clamp(0.0, 1.0);
+        (fraction * (SCALE_COLUMNS - 1) as f64).round() as usize
+    };
     let label_width = bands.iter().map(|band| band.label.width()).max().unwrap_or(0);
     let mut chart = format!("\n{heading}:\n\n");
     for band in &bands {
+        let mut marks = [b' '; SCALE_COLUMNS];
+        marks[column(REFERENCE)] = b'|';
+        if let Some((low, high)) = band.interval {
+            let (low, high) = (column(low), column(high));
+            for mark in &mut marks[low..=high] {
+                *mark = if *mark == b'|' { b'+' } else { b'-' };
+            }
+            (marks[low], marks[high]) = (b'[', b']');
+        }
+        marks[column(band.value)] = b'o';
         let padding = " ".repeat(label_width - band.label.width());
-        let line = format!("{}{padding}  {}", band.label, scale.draw_line(band));
+        let line = format!("{}{padding}  {}", band.label, String::from_utf8_lossy(&marks));
         chart.push_str(line.trim_end());
         chart.push('\n');
     }
     let (low, high) = (number(low), number(high));
     let gap = " ".repeat(SCALE_COLUMNS.saturating_sub(low.width() + high.width()).max(1));
     chart + &" ".repeat(label_width + 2) + &low + &gap + &high + "\n"
-}
-
-struct ChartScale {
-    low: f64,
-    high: f64,
-}
-
-impl ChartScale {
-    /// Returns the column of a value; values beyond the ends are placed at the ends.
-    fn column(&self, value: f64) -> usize {
-        let fraction = (value - self.low) / (self.high - self.low);
-        (fraction.clamp(0.0, 1.0) * (SCALE_COLUMNS - 1) as f64).round() as usize
-    }
-
-    fn draw_line(&self, band: &ChartBand) -> String {
-        let mut marks = [b' '; SCALE_COLUMNS];
-        marks[self.column(REFERENCE)] = b'|';
-        if let Some((low, high)) = band.interval {
-            let (low, high) = (self.column(low), self.column(high));
-            for mark in &mut marks[low..=high] {
-                *mark = if *mark == b'|' { b'+' } else { b'-' };
-            }
-            (marks[low], marks[high]) = (b'[', b']');
-        }
-        marks[self.column(band.value)] = b'o';
-        String::from_utf8_lossy(&marks).into_owned()
-    }
 }
 
 #[cfg(test)]
