@@ -159,15 +159,9 @@ pub fn format_simple_line(name: &str, values: &[(String, ParameterValue)], rate:
 fn with_separators(number: &str) -> String {
     let start = number.len() - number.trim_start_matches('-').len();
     let digits = number[start..].bytes().take_while(u8::is_ascii_digit).count();
-    let (whole, rest) = number.split_at(start + digits);
-    let mut out = String::with_capacity(number.len() + digits / 3);
-    for (at, c) in whole.char_indices() {
-        if at > start && (whole.len() - at) % 3 == 0 {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out + rest
+    let (whole, rest) = number[start..].split_at(digits);
+    let groups: Vec<_> = whole.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    format!("{}{}{rest}", &number[..start], groups.join(","))
 }
 
 #[cfg(test)]

@@ -217,10 +217,7 @@ pub struct KeyProjection {
 /// remaining keys excludes them.
 #[derive(Debug, Clone, Default)]
 pub struct UsedKeys {
-    settings: Vec<String>,
-    name_keys: Vec<String>,
-    has_config: bool,
-    has_name: bool,
+    keys: Vec<String>,
 }
 
 impl UsedKeys {
@@ -234,19 +231,14 @@ impl UsedKeys {
         let mut projection = KeyProjection::default();
         for (index, part) in parts.iter().enumerate() {
             match part.key.as_str() {
-                ".config" => {
-                    self.has_config = true;
-                    continue;
-                }
                 ".unit" => return Err(".unit is only allowed in filters".to_owned()),
                 "" => return Err("key must not be empty".to_owned()),
-                ".fullname" => self.has_name = true,
-                key if key == ".name" || key.starts_with('/') => {
-                    self.name_keys.push(key.to_owned())
+                ".config" => {}
+                key => {
+                    projection.add_field(key, index, &part.order);
                 }
-                key => self.settings.push(key.to_owned()),
             }
-            projection.add_field(&part.key, index, &part.order);
+            self.keys.push(part.key.clone());
         }
         if has_unit {
             projection.add_field(".unit", parts.len(), &PartOrder::First);
@@ -259,29 +251,32 @@ impl UsedKeys {
     pub fn remaining_projection(&self) -> KeyProjection {
         let mut projection = KeyProjection::default();
         let part = |key: &str| ProjectionPart { key: key.to_owned(), order: PartOrder::First };
-        projection.parts.extend((!self.has_config).then(|| part(".config")));
-        if !self.has_name {
+        projection.parts.extend((!self.contains(".config")).then(|| part(".config")));
+        if !self.contains(".fullname") {
             projection.add_field(".fullname", projection.parts.len(), &PartOrder::First);
             projection.parts.push(part(".fullname"));
         }
         projection
     }
 
+    fn contains(&self, key: &str) -> bool {
+        self.keys.iter().any(|used| used == key)
+    }
+
     /// Returns the name of a result without the parts that projections use.
     fn remaining_name(&self, record: &BenchmarkRecord) -> String {
-        let prefixes: Vec<String> = self.name_keys.iter().map(|key| format!("{key}=")).collect();
-        let has_base = self.name_keys.iter().any(|key| key == ".name");
-        let has_processors = self.name_keys.iter().any(|key| key == "/gomaxprocs");
-        let is_marked =
-            prefixes.iter().any(|prefix| prefix.starts_with('/') && record.name.contains(prefix));
+        let name_keys = self.keys.iter().filter(|key| key.starts_with('/'));
+        let prefixes: Vec<String> = name_keys.map(|key| format!("{key}=")).collect();
+        let has_base = self.contains(".name");
+        let has_processors = self.contains("/gomaxprocs");
+        let is_marked = prefixes.iter().any(|prefix| record.name.contains(prefix));
         if !(has_base || is_marked || has_processors && record.name.contains('-')) {
             return record.name.clone();
         }
         let (base, parts) = record.name_parts();
         let mut name = if has_base { "*" } else { base }.to_owned();
         for part in parts {
-            let is_used =
-                prefixes.iter().any(|prefix| prefix.starts_with('/') && part.starts_with(prefix));
+            let is_used = prefixes.iter().any(|prefix| part.starts_with(prefix));
             if !(is_used || has_processors && part.starts_with('-')) {
                 name.push_str(part);
             }
@@ -340,7 +335,7 @@ impl KeyProjection {
                 let is_of_setting =
                     |field: &ProjectionField| field.part == part && field.name == *setting;
                 let existing = self.fields.iter().position(is_of_setting);
-                if existing.is_none() && used_keys.settings.contains(setting) {
+                if existing.is_none() && used_keys.contains(setting) {
                     continue;
                 }
                 let field = existing.unwrap_or_else(|| self.add_field(setting, part, &order));

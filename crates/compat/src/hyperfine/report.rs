@@ -232,16 +232,6 @@ fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLoo
     text
 }
 
-/// The test of one command against the reference.
-struct TestedCommand<'a> {
-    title: &'a str,
-    mean: f64,
-    /// Result of the test; `None` if there are too few runs.
-    test: Option<StratifiedRank>,
-    /// Whether the compared times include the shell.
-    has_shell: bool,
-}
-
 fn compare_by_test(
     figures: &[CommandFigures],
     reference: usize,
@@ -250,12 +240,12 @@ fn compare_by_test(
 ) -> String {
     let base = &figures[reference];
     let others = figures.iter().enumerate().filter(|(index, _)| *index != reference);
-    let mut rows: Vec<TestedCommand<'_>> =
-        others.map(|(_, other)| test_against_reference(base, other)).collect();
+    let mut others: Vec<&CommandFigures> = others.map(|(_, other)| other).collect();
     if by_time {
-        rows.sort_by(|a, b| a.mean.total_cmp(&b.mean));
+        others.sort_by(|a, b| a.mean.total_cmp(&b.mean));
     }
-    let p_values: Vec<f64> = rows.iter().filter_map(|row| Some(row.test.as_ref()?.p)).collect();
+    let tests: Vec<_> = others.iter().map(|other| test_against_reference(base, other)).collect();
+    let p_values: Vec<f64> = tests.iter().flat_map(|(test, _)| test).map(|test| test.p).collect();
     // Holm's correction tests each p value against a limit of its own. The intervals all use the
     // strictest of these limits, so that an interval excludes a ratio of 1 only if its p value is
     // significant.
@@ -263,11 +253,20 @@ fn compare_by_test(
     let mut adjusted = adjust_holm(&p_values).into_iter();
     let title = look.paint(&base.title, &[TextStyle::Cyan]);
     let mut text = format!("{}\n  {title} ran\n", look.paint("Summary", &[TextStyle::Bold]));
-    for row in &rows {
-        let p = row.test.as_ref().and_then(|_| adjusted.next());
-        text.push_str(&format_tested(row, p.unwrap_or(1.0), limit, look));
+    for (other, (test, has_shell)) in others.iter().zip(&tests) {
+        let other = look.paint(&other.title, &[TextStyle::Purple]);
+        let mark = if *has_shell { "*" } else { "" };
+        text.push_str(&match test {
+            Some(test) => {
+                let p = adjusted.next().unwrap_or(1.0);
+                format!("{} {other}\n", format_tested(test, mark, p, limit, look))
+            }
+            None => format!(
+                "    too few runs to compare with {other}: each command needs {MINIMUM_PER_SIDE} runs\n"
+            ),
+        });
     }
-    if rows.iter().any(|row| row.has_shell) {
+    if tests.iter().any(|(_, has_shell)| *has_shell) {
         text.push_str(
             "  *: including the shell, as some runs take no longer than the shell alone\n",
         );
@@ -275,13 +274,13 @@ fn compare_by_test(
     text
 }
 
-/// Tests one command against the reference. If a run takes no longer than the shell alone,
-/// subtracting the shell's time leaves 0. If any time is 0, the test compares times that include
-/// the shell.
-fn test_against_reference<'a>(
+/// Tests one command against the reference; returns `None` with too few runs. If a run takes no
+/// longer than the shell alone, subtracting the shell's time leaves 0. If any time is 0, the test
+/// compares times that include the shell. Also returns whether it does.
+fn test_against_reference(
     base: &CommandFigures,
-    other: &'a CommandFigures,
-) -> TestedCommand<'a> {
+    other: &CommandFigures,
+) -> (Option<StratifiedRank>, bool) {
     let has_shell = base.wall_times().chain(other.wall_times()).any(|time| time <= 0.0);
     let value = |run: &RunTiming| {
         if has_shell { run.with_shell_s } else { run.real_s }
@@ -292,41 +291,33 @@ fn test_against_reference<'a>(
     let observations: Vec<BlockObservation> = base_runs.chain(other_runs).collect();
     let has_enough_runs = base.runs.len().min(other.runs.len()) >= MINIMUM_PER_SIDE;
     let test = stratified_rank(&observations).ok();
-    TestedCommand {
-        title: &other.title,
-        mean: other.mean,
-        test: test.filter(|test| has_enough_runs && test.n_per_side >= MINIMUM_PER_SIDE),
-        has_shell,
-    }
+    (test.filter(|test| has_enough_runs && test.n_per_side >= MINIMUM_PER_SIDE), has_shell)
 }
 
-fn format_tested(row: &TestedCommand<'_>, p: f64, limit: f64, look: ReportLook) -> String {
-    let title = look.paint(row.title, &[TextStyle::Purple]);
-    let Some(test) = &row.test else {
-        return format!(
-            "    too few runs to compare with {title}: each command needs {MINIMUM_PER_SIDE} runs\n"
-        );
-    };
-    let mark = if row.has_shell { "*" } else { "" };
+/// Formats the result of a test, up to the name of the other command.
+fn format_tested(
+    test: &StratifiedRank,
+    mark: &str,
+    p: f64,
+    limit: f64,
+    look: ReportLook,
+) -> String {
     let interval = test.interval_at(limit);
     let (ratio, low, high) = (test.ratio(), interval.low, interval.high);
-    let is_different = p <= ALPHA;
     let (word, ratio, low, high) = if ratio >= 1.0 {
         ("faster", ratio, low, high)
     } else {
         ("slower", 1.0 / ratio, 1.0 / high, 1.0 / low)
     };
-    let shown_ratio = look.paint(&format!("{ratio:8.2}"), &[TextStyle::Bold, TextStyle::Green]);
-    let range = format!("[{low:.2}, {high:.2}]{mark}");
-    if is_different {
-        return format!("{shown_ratio} {range} times {word} than {title}\n");
-    }
-    let verdict = if low > 1.0 / (1.0 + SAME_RATIO_TOLERANCE) && high < 1.0 + SAME_RATIO_TOLERANCE {
-        "the same as"
+    let verdict = if p <= ALPHA {
+        " than"
+    } else if low > 1.0 / (1.0 + SAME_RATIO_TOLERANCE) && high < 1.0 + SAME_RATIO_TOLERANCE {
+        ", the same as"
     } else {
-        "indistinguishable from"
+        ", indistinguishable from"
     };
-    format!("{shown_ratio} {range} times {word}, {verdict} {title}\n")
+    let shown_ratio = look.paint(&format!("{ratio:8.2}"), &[TextStyle::Bold, TextStyle::Green]);
+    format!("{shown_ratio} [{low:.2}, {high:.2}]{mark} times {word}{verdict}")
 }
 
 /// Messages worded exactly as in hyperfine, because scripts may search for them. Each line is a key, a
