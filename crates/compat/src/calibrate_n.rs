@@ -15,7 +15,6 @@ use anyhow::Result;
 use indexmap::IndexMap;
 use speedwell_analysis::iterations::{
     CaseSamples, IterationLevel, IterationSearch, IterationSteps, RequiredSteadiness,
-    VariationSpread,
 };
 use speedwell_engine::ScriptsRequest;
 use speedwell_formats::node_csv::javascript;
@@ -80,8 +79,7 @@ fn run_calibration(
             return Ok(console::EXIT_REJECTED);
         }
         let level = IterationLevel::new(n, rates);
-        options.print_cases(console.stdout, &level)?;
-        options.print_overall(console.stdout, &level.spread)?;
+        options.print_level(console.stdout, &level)?;
         let is_best = search.record_level(level);
         if let Some(best) = search.steadiest_level() {
             let begin = if is_best { "New best n:" } else { "Current best n remains:" };
@@ -89,11 +87,7 @@ fn run_calibration(
             writeln!(console.stdout, "  → {begin} {} with average CV: {variation}%", best.n)?;
         }
     }
-    match (search.sufficient_level(), search.steadiest_level()) {
-        (Some(level), _) => options.print_found(console.stdout, level)?,
-        (None, Some(best)) => options.print_given_up(console.stdout, best)?,
-        (None, None) => {}
-    }
+    options.print_conclusion(console.stdout, &search)?;
     Ok(0)
 }
 
@@ -247,19 +241,16 @@ impl CalibrateOptions {
         )
     }
 
-    /// Prints each configuration with its coefficient of variation.
-    fn print_cases(&self, out: &mut dyn Write, level: &IterationLevel) -> io::Result<()> {
+    /// Prints each configuration with its coefficient of variation, and the result of all
+    /// configurations together.
+    fn print_level(&self, out: &mut dyn Write, level: &IterationLevel) -> io::Result<()> {
         for (name, variation) in level.cases() {
             let mark = if variation <= self.required.mean { "✓ Stable" } else { "✗ Unstable" };
             writeln!(out, "\nConfiguration: {name}")?;
             writeln!(out, "  CV: {}% (the lower, the steadier)", format_percent(variation))?;
             writeln!(out, "  Stability: {mark}")?;
         }
-        Ok(())
-    }
-
-    /// Prints the result of all configurations together.
-    fn print_overall(&self, out: &mut dyn Write, spread: &VariationSpread) -> io::Result<()> {
+        let spread = &level.spread;
         let (mean, target) = (format_percent(spread.mean), format_percent(self.required.mean));
         let single = self.required.single * 100.0;
         let unsteady = spread.count_unsteady(self.required);
@@ -279,55 +270,43 @@ impl CalibrateOptions {
         Ok(())
     }
 
-    /// Prints the number of iterations that suffices.
-    fn print_found(&self, out: &mut dyn Write, level: &IterationLevel) -> io::Result<()> {
-        writeln!(
-            out,
-            "\n✓ Found optimal n={} (Overall CV={}% < {}% and no configuration has CV > {}%)",
-            level.n,
-            format_percent(level.spread.mean),
-            format_percent(self.required.mean),
-            self.required.single * 100.0
-        )?;
-        writeln!(out, "\nFinal CV for each configuration:")?;
-        print_variations(out, level, None)
-    }
-
-    /// Prints the best number of iterations if no number sufficed.
-    fn print_given_up(&self, out: &mut dyn Write, level: &IterationLevel) -> io::Result<()> {
-        writeln!(out, "Maximum number of increases ({}) reached", self.steps.tries)?;
-        writeln!(
-            out,
-            "Best n found: {} with average CV={}%",
-            level.n,
-            format_percent(level.spread.mean)
-        )?;
-        writeln!(out, "\nCV by configuration at best n:")?;
-        print_variations(out, level, Some(self.required.mean))?;
+    /// Prints the number of iterations that suffices or, if no number sufficed, the best one.
+    fn print_conclusion(&self, out: &mut dyn Write, search: &IterationSearch) -> io::Result<()> {
+        let target = self.required.mean;
+        let sufficient = search.sufficient_level();
+        let Some(level) = sufficient.or(search.steadiest_level()) else {
+            return Ok(());
+        };
+        let mean = format_percent(level.spread.mean);
+        if sufficient.is_some() {
+            writeln!(
+                out,
+                "\n✓ Found optimal n={} (Overall CV={mean}% < {}% and no configuration has CV > {}%)",
+                level.n,
+                format_percent(target),
+                self.required.single * 100.0
+            )?;
+            writeln!(out, "\nFinal CV for each configuration:")?;
+        } else {
+            writeln!(out, "Maximum number of increases ({}) reached", self.steps.tries)?;
+            writeln!(out, "Best n found: {} with average CV={mean}%", level.n)?;
+            writeln!(out, "\nCV by configuration at best n:")?;
+        }
+        for (name, variation) in level.cases() {
+            writeln!(out, "  {name}: {}%", format_percent(variation))?;
+            if sufficient.is_none() && (variation.is_nan() || variation > target) {
+                writeln!(out, "    ⚠️ above the target of {}%", format_percent(target))?;
+            }
+        }
+        if sufficient.is_some() {
+            return Ok(());
+        }
         writeln!(
             out,
             "\nRecommendation: try a larger n with --max-increases, accept more variation with --cv-threshold, or\n\
              inspect the configurations that vary most. On a busy machine, results vary for any n."
         )
     }
-}
-
-/// Prints the variation of every configuration, and marks configurations whose variation is above
-/// `target`.
-fn print_variations(
-    out: &mut dyn Write,
-    level: &IterationLevel,
-    target: Option<f64>,
-) -> io::Result<()> {
-    for (name, variation) in level.cases() {
-        writeln!(out, "  {name}: {}%", format_percent(variation))?;
-        if let Some(target) = target
-            && (variation.is_nan() || variation > target)
-        {
-            writeln!(out, "    ⚠️ above the target of {}%", format_percent(target))?;
-        }
-    }
-    Ok(())
 }
 
 fn format_percent(share: f64) -> String {

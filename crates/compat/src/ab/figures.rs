@@ -193,24 +193,20 @@ impl FailureCounts {
     pub fn from_counts(counts: &OutcomeCounts) -> FailureCounts {
         let mut failures = FailureCounts::default();
         for class in ErrorClass::all_classes() {
-            *failures.counter_of(class) += counts.errors(class);
+            let counter = match (class.phase(), class) {
+                // These TLS errors occur in a response, after the connection was established.
+                (_, ErrorClass::TlsRecord | ErrorClass::TlsTruncated) => &mut failures.receive,
+                ("dns" | "connect" | "tls", _) | (_, ErrorClass::TimeoutConnect) => {
+                    &mut failures.connect
+                }
+                ("send", _) => &mut failures.write,
+                (_, ErrorClass::EofInBody) => &mut failures.length,
+                ("reset" | "eof" | "timeout" | "h2" | "h3", _) => &mut failures.receive,
+                _ => &mut failures.exceptions,
+            };
+            *counter += counts.errors(class);
         }
         failures
-    }
-
-    fn counter_of(&mut self, class: ErrorClass) -> &mut u64 {
-        match class.phase() {
-            // These TLS errors occur in a response, after the connection was established.
-            _ if matches!(class, ErrorClass::TlsRecord | ErrorClass::TlsTruncated) => {
-                &mut self.receive
-            }
-            "dns" | "connect" | "tls" => &mut self.connect,
-            "send" => &mut self.write,
-            _ if class == ErrorClass::TimeoutConnect => &mut self.connect,
-            _ if class == ErrorClass::EofInBody => &mut self.length,
-            "reset" | "eof" | "timeout" | "h2" | "h3" => &mut self.receive,
-            _ => &mut self.exceptions,
-        }
     }
 
     /// Returns the number after `Failed requests`.

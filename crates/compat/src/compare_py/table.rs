@@ -312,11 +312,8 @@ pub fn format_fixed(number: f64, width: usize, digits: usize) -> String {
 
 /// Formats a number like Python's `{:+WIDTH.DIGITSf}`.
 pub fn format_signed(number: f64, width: usize, digits: usize) -> String {
-    if number.is_nan() {
-        format!("{:>width$}", "+nan")
-    } else {
-        format!("{number:+width$.digits$}")
-    }
+    let text = if number.is_nan() { "+nan".to_owned() } else { format!("{number:+.digits$}") };
+    format!("{text:>width$}")
 }
 
 /// Formats a number like Python's `repr`. Numbers below 1e-4, and numbers from 1e16 on, have an

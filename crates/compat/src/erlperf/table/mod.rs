@@ -485,19 +485,18 @@ impl SystemDescription {
         processor: Option<String>,
     ) -> SystemDescription {
         let get = |key: &str| ready.and_then(|ready| ready.get(key));
-        let warning = |text: &str, value: String| format!("WARNING: {text} ({value} detected)");
-        let mut warnings = Vec::new();
-        if let Some(trace) = get("dynamic_trace").filter(|trace| trace != "none") {
-            warnings.push(warning("Dynamic Trace Probes enabled", trace));
-        }
-        if let Some(build) = get("build").filter(|build| build != "opt") {
-            warnings.push(warning("Emulator is not optimised", build));
-        }
-        if let Some(flavor) = get("flavor").filter(|flavor| flavor != "jit") {
+        let checks = [
+            ("dynamic_trace", "none", "Dynamic Trace Probes enabled"),
+            ("build", "opt", "Emulator is not optimised"),
+            ("flavor", "jit", "Emulator is not JIT"),
+        ];
+        let warnings = checks.into_iter().filter_map(|(key, usual, text)| {
+            let value = get(key).filter(|value| value != usual)?;
             // Erlang itself calls its interpreter `emu`.
-            let flavor = if flavor == "interp" { "emu".into() } else { flavor };
-            warnings.push(warning("Emulator is not JIT", flavor));
-        }
+            let value = if value == "interp" { "emu" } else { &value };
+            Some(format!("WARNING: {text} ({value} detected)"))
+        });
+        let warnings = warnings.collect();
         SystemDescription { processor, machine: get("system"), warnings }
     }
 
