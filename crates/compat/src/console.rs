@@ -245,10 +245,7 @@ pub fn parse_getopt<'a>(
     let mut parsed = ParsedArguments::default();
     let mut arguments_left = arguments.iter().map(String::as_str);
     while let Some(argument) = arguments_left.next() {
-        let (name, attached) = match argument.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (argument, None),
-        };
+        let (name, attached) = split_value(argument);
         if argument == "--" {
             parsed.others.extend(arguments_left.by_ref());
         } else if argument.len() < 2 || !argument.starts_with('-') {
@@ -350,6 +347,11 @@ pub fn parse_r<'a>(
         }
     }
     Ok(parsed)
+}
+
+/// Splits `name=value`.
+pub fn split_value(argument: &str) -> (&str, Option<&str>) {
+    argument.split_once('=').map_or((argument, None), |(name, value)| (name, Some(value)))
 }
 
 /// Returns the name of an option without its one or two dashes.

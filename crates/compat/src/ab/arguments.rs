@@ -235,12 +235,9 @@ fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), Str
         "-n" => request.requests = Some(parse_count(name, value, "requests")?),
         "-c" => {
             let count = parse_count(name, value, "concurrent requests")?;
-            request.concurrency = u32::try_from(count).map_err(|_| {
-                format!(
-                    "'-c {value}' is more than the supported number of \
-                     connections"
-                )
-            })?;
+            let unsupported =
+                || format!("'-c {value}' is more than the supported number of connections");
+            request.concurrency = u32::try_from(count).map_err(|_| unsupported())?;
         }
         "-t" => request.time_s = Some(parse_seconds(name, value)?),
         "-s" => request.timeout_s = parse_seconds(name, value)?,

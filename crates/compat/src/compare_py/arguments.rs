@@ -4,6 +4,7 @@
 //! or a space, and everything after the inputs is passed to the measured programs. Does not check
 //! whether an input is a result file or a program. Start at [`ComparePyCommand::parse`].
 
+use crate::console::split_value;
 use std::path::PathBuf;
 
 /// Name of the tool in messages.
@@ -142,13 +143,9 @@ impl<'a> ArgumentReader<'a> {
         if let Some(letters) = option.strip_prefix('-').filter(|name| !name.starts_with('-')) {
             return self.read_letters(letters);
         }
-        let (typed_name, value) = match option.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (option, None),
-        };
-        let option = find_option(typed_name)
-            .map_err(|candidates| self.unknown_option(typed_name, &candidates));
-        let (name, takes_value) = option?;
+        let (typed_name, value) = split_value(option);
+        let (name, takes_value) = find_option(typed_name)
+            .map_err(|candidates| self.unknown_option(typed_name, &candidates))?;
         match (takes_value, value) {
             (false, Some(_)) => Err(format!("the option '{typed_name}' takes no value")),
             (true, None) => self.set_option_from_next(name, typed_name),
