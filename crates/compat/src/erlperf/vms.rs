@@ -27,6 +27,10 @@ const SLOW_RUNNER_ALLOWANCE: Duration = Duration::from_secs(100);
 /// long an iteration takes.
 const FIXED_LOOP_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
+/// Fault of a run that took far too long, was stopped, and gave no sample.
+const NO_SAMPLE: &str = "no sample was taken: iterations are longer than samples, or workers waited too \
+                         long for a processor; increase -d";
+
 /// A snippet in its VM.
 pub struct SnippetJob {
     /// Name of the snippet in the protocol.
@@ -218,7 +222,10 @@ impl<'a> ErlangMachines<'a> {
                     visits.push(Visit { job: *job, timing, late_ns: late_ns.unwrap_or(0.0) })
                 }
                 _ if self.jobs[*job].is_measurable() && !is_interrupt_requested() => {
-                    self.jobs[*job].faults.push(SnippetFault::without_samples());
+                    self.jobs[*job].faults.push(SnippetFault {
+                        reason: NO_SAMPLE.to_owned(),
+                        ..SnippetFault::default()
+                    });
                 }
                 _ => {}
             }
@@ -310,7 +317,7 @@ impl<'a> ErlangMachines<'a> {
 }
 
 /// An error of a snippet or a VM.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SnippetFault {
     /// Sentence fragment without a full stop.
     pub reason: String,
@@ -349,17 +356,6 @@ impl SnippetFault {
             reason,
             calls: calls.lines().map(str::to_owned).collect(),
             is_afterwards: stage == "done",
-        }
-    }
-
-    /// Creates the fault of a run that took far too long, was stopped, and gave no sample.
-    fn without_samples() -> SnippetFault {
-        SnippetFault {
-            reason: "no sample was taken: iterations are longer than samples, or workers waited \
-                     too long for a processor; increase -d"
-                .to_owned(),
-            calls: Vec::new(),
-            is_afterwards: false,
         }
     }
 }
@@ -459,9 +455,8 @@ impl GaugeMonitor {
         self.ahead_ns.insert(machine, min_ahead);
         let is_stale = ahead - min_ahead > MAX_GAUGE_DELAY.as_nanos() as i128;
         let now = Instant::now();
-        let is_soon = self
-            .last_printed_at
-            .is_some_and(|last_printed_at| now - last_printed_at < GAUGE_INTERVAL * 9 / 10);
+        let since_printed = self.last_printed_at.map(|printed_at| now - printed_at);
+        let is_soon = since_printed.is_some_and(|since| since < GAUGE_INTERVAL * 9 / 10);
         // The first gauge of a VM has no predecessor, so there is no interval to report.
         if known_ahead.is_none() {
             self.record_counts(event);

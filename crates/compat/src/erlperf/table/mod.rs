@@ -69,20 +69,14 @@ pub struct SnippetTable {
     pub lines: Vec<SnippetLine>,
 }
 
-/// Header of the first column. Each of the headers below includes the padding on its left. A column
-/// is at least one character wider than its header. Only a comparison has the last column.
+/// Header of the first column.
 const CODE_HEADER: &str = "Code";
-const BASIC_HEADERS: [&str; 4] = ["       ||", "       QPS", "      Time", "  Rel"];
-const EXTENDED_HEADERS: [&str; 8] = [
-    "   ||",
-    "  Samples",
-    "      Avg",
-    "  StdDev",
-    "   Median",
-    "     P99",
-    " Iteration",
-    "   Rel",
-];
+
+/// Headers of the other columns, separated by commas, each with the padding on its left. A column is
+/// at least one character wider than its header. Only a comparison has the last column.
+const BASIC_HEADERS: &str = "       ||,       QPS,      Time,  Rel";
+const EXTENDED_HEADERS: &str =
+    "   ||,  Samples,      Avg,  StdDev,   Median,     P99, Iteration,   Rel";
 
 impl SnippetTable {
     /// Creates a table of snippets, in the order of erlperf: the fastest first, failed ones last.
@@ -108,10 +102,10 @@ impl SnippetTable {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let is_basic = detail == ReportDetail::Basic;
-        let headers = if is_basic { &BASIC_HEADERS[..] } else { &EXTENDED_HEADERS[..] };
+        let headers = if is_basic { BASIC_HEADERS } else { EXTENDED_HEADERS };
+        let headers: Vec<String> = headers.split(',').map(str::to_owned).collect();
         let columns = headers.len() - usize::from(self.lines.len() < 2);
-        let mut rows: Vec<Vec<String>> =
-            vec![headers.iter().map(|header| (*header).to_owned()).collect()];
+        let mut rows = vec![headers];
         rows.extend(self.lines.iter().map(|line| {
             let mut cells =
                 if is_basic { self.basic_cells(line) } else { self.extended_cells(line) };
@@ -152,7 +146,7 @@ impl SnippetTable {
         let workers = line.workers.to_string();
         let Some((figures, statistics)) = line.figures_with_statistics() else {
             let mut cells = vec![workers, "0".to_owned(), "failed".to_owned()];
-            cells.resize(EXTENDED_HEADERS.len() - 1, "-".to_owned());
+            cells.resize(EXTENDED_HEADERS.split(',').count() - 1, "-".to_owned());
             return cells;
         };
         let deviation = match statistics.deviation {
