@@ -330,14 +330,8 @@ pub fn format_repr(number: f64) -> String {
 const MAX_LISTED_NAMES: usize = 20;
 
 /// Environment facts that make figures hard to compare if they differ.
-const ENVIRONMENT_KEYS: [&str; 6] = [
-    "host_name",
-    "num_cpus",
-    "cpu_scaling_enabled",
-    "aslr_enabled",
-    "library_version",
-    "library_build_type",
-];
+const ENVIRONMENT_KEYS: &str = "host_name num_cpus cpu_scaling_enabled aslr_enabled library_version \
+                                library_build_type";
 
 /// Returns sentences about what the table omits.
 pub fn warning_sentences(labels: [&str; 2], table: &UTestTable<'_>) -> Vec<String> {
@@ -396,7 +390,7 @@ pub fn merge_warning(side: &ComparedSide<'_>, filter: &str) -> Option<String> {
 
 /// Warns about environment facts that differ.
 pub fn environment_warning(contexts: [&Value; 2]) -> Option<String> {
-    let differing = ENVIRONMENT_KEYS.iter().filter_map(|key| {
+    let differing = ENVIRONMENT_KEYS.split(' ').filter_map(|key| {
         let [Some(baseline), Some(contender)] = contexts.map(|context| context.get(key)) else {
             return None;
         };

@@ -411,16 +411,8 @@ fn format_csv(commands: &[CommandFigures]) -> String {
     let headers: Vec<String> = [fixed_headers].into_iter().chain(headers).collect();
     let mut text = headers.join(",") + "\n";
     for figures in commands {
-        let deviation = figures.deviation.unwrap_or(0.0);
-        let numbers = [
-            figures.mean,
-            deviation,
-            figures.median,
-            figures.user,
-            figures.system,
-            figures.min,
-            figures.max,
-        ];
+        let CommandFigures { mean, median, user, system, min, max, .. } = *figures;
+        let numbers = [mean, figures.deviation.unwrap_or(0.0), median, user, system, min, max];
         let mut cells = vec![quote_csv(&figures.name)];
         cells.extend(numbers.map(|number| number.to_string()));
         // The reference command has no parameters, even if the other commands do.

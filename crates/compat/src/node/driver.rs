@@ -158,14 +158,10 @@ impl<'a> NodeDriver<'a> {
         {
             line.update(NodeProgress::mark_finished);
         }
-        let caseless: Vec<String> = self
-            .planned
-            .iter()
-            .filter(|(name, cases)| *cases == Some(0) && !self.reported.contains(name))
-            .map(|(name, _)| name.clone())
-            .collect();
-        for script in caseless {
-            self.print_message(&format!("warning: '{script}' has no cases"))?;
+        for (script, cases) in std::mem::take(&mut self.planned) {
+            if cases == Some(0) && !self.reported.contains(&script) {
+                self.print_message(&format!("warning: '{script}' has no cases"))?;
+            }
         }
         Ok(())
     }
