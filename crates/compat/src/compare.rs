@@ -271,10 +271,10 @@ fn parse_request(
     console: &DropInConsole<'_>,
 ) -> Result<(ScriptsRequest, Option<f64>), NodeRefusal> {
     let (Some(old), Some(new)) = (arguments.value("old"), arguments.value("new")) else {
-        return Err(NodeRefusal::usage(""));
+        return Err(NodeRefusal::Usage(String::new()));
     };
     if arguments.others.is_empty() {
-        return Err(NodeRefusal::usage(""));
+        return Err(NodeRefusal::Usage(String::new()));
     }
     let folder = node::benchmark_folder(arguments, console)?;
     let scripts = node::select_scripts(&folder, arguments)?;
@@ -292,8 +292,8 @@ fn parse_max_regression(arguments: &ParsedArguments<'_>) -> Result<Option<f64>, 
     match arguments.value("max-regression").map(str::parse::<f64>) {
         None => Ok(None),
         Some(Ok(limit)) if limit >= 0.0 && limit.is_finite() => Ok(Some(limit)),
-        Some(_) => Err(NodeRefusal::usage(
-            "the value of '--max-regression' must be a percentage of at least 0",
+        Some(_) => Err(NodeRefusal::Usage(
+            "the value of '--max-regression' must be a percentage of at least 0".to_owned(),
         )),
     }
 }

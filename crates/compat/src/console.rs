@@ -306,9 +306,8 @@ pub fn parse_node<'a>(
                 parsed.options.push((name, None));
             } else if valued.contains(&name) {
                 let value = arguments_left.next().filter(|value| *value != "--");
-                parsed
-                    .options
-                    .push((name, Some(value.ok_or(ArgumentError::NeedsValue(argument))?)));
+                let value = value.ok_or(ArgumentError::NeedsValue(argument))?;
+                parsed.options.push((name, Some(value)));
             } else {
                 return Err(ArgumentError::UnknownName(argument));
             }

@@ -53,12 +53,12 @@ fn parse_request(
     console: &DropInConsole<'_>,
 ) -> Result<(ScriptsRequest, bool), NodeRefusal> {
     if arguments.others.is_empty() {
-        return Err(NodeRefusal::usage(""));
+        return Err(NodeRefusal::Usage(String::new()));
     }
     let is_csv = match arguments.value("format") {
         None | Some("simple") => false,
         Some("csv") => true,
-        Some(_) => return Err(NodeRefusal::line("Invalid format detected")),
+        Some(_) => return Err(NodeRefusal::Line("Invalid format detected".to_owned())),
     };
     let folder = node::benchmark_folder(arguments, console)?;
     let scripts = node::select_scripts(&folder, arguments)?;

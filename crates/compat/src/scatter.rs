@@ -344,13 +344,13 @@ fn parse_request(
     console: &DropInConsole<'_>,
 ) -> Result<ScriptsRequest, NodeRefusal> {
     let [path] = arguments.others.as_slice() else {
-        return Err(NodeRefusal::usage(""));
+        return Err(NodeRefusal::Usage(String::new()));
     };
     let (script, folder) = node::find_script(path, console)?;
     let variants = vec![Variant::plain("default")];
     let request = node::build_request(arguments, vec![script], folder, variants, DEFAULT_RUNS)?;
     if arguments.has("analyze") && arguments.value("xaxis").is_none() {
-        return Err(NodeRefusal::usage("'--analyze' needs '--xaxis'"));
+        return Err(NodeRefusal::Usage("'--analyze' needs '--xaxis'".to_owned()));
     }
     Ok(request)
 }

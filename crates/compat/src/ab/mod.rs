@@ -172,15 +172,9 @@ fn write_requests(
         if formatted_second.0 != epoch_s {
             formatted_second = (epoch_s, local_time(epoch_s));
         }
-        writeln!(
-            out,
-            "{}\t{epoch_s}\t{}\t{}\t{}\t{}",
-            formatted_second.1,
-            format_ms(timing.connect_ns),
-            format_ms(timing.processing_ns),
-            format_ms(timing.total_ns()),
-            format_ms(timing.waiting_ns)
-        )?;
+        let RequestTiming { connect_ns, processing_ns, waiting_ns, .. } = timing;
+        let times = [connect_ns, processing_ns, timing.total_ns(), waiting_ns].map(format_ms);
+        writeln!(out, "{}\t{epoch_s}\t{}", formatted_second.1, times.join("\t"))?;
     }
     out.flush()
 }

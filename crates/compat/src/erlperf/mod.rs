@@ -343,8 +343,7 @@ pub fn table_warnings(table: &SnippetTable, request: &ErlperfRequest) -> Vec<Str
         return Vec::new();
     };
     let samples = |line: &SnippetLine| {
-        let figures = line.figures.as_ref();
-        figures.map_or(Vec::new(), |figures| figures.samples.clone())
+        line.figures.as_ref().map_or(Vec::new(), |figures| figures.samples.clone())
     };
     let best_samples = samples(best);
     let unclear = others.iter().filter_map(|other| {

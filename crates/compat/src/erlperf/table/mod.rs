@@ -259,16 +259,11 @@ fn document_cells(rows: &SnippetTable, line: &SnippetLine) -> Vec<ReportCell> {
     let deviation =
         statistics.deviation.map_or_else(|| ReportCell::figure(None).with_text("-"), value_cell);
     cells.push(ReportCell::value(statistics.count).with_text(statistics.count.to_string()));
-    cells.extend([
-        value_cell(statistics.average),
-        deviation,
-        value_cell(statistics.median),
-        value_cell(statistics.p99),
-        value_cell(statistics.min),
-        value_cell(statistics.max),
-        ReportCell::figure(Some(figures.iteration_ns))
-            .with_text(format_duration(figures.iteration_ns)),
-    ]);
+    let SampleStatistics { average, median, p99, min, max, .. } = statistics;
+    cells.extend([value_cell(average), deviation]);
+    cells.extend([median, p99, min, max].map(value_cell));
+    let time = figures.iteration_ns;
+    cells.push(ReportCell::figure(Some(time)).with_text(format_duration(time)));
     let relative = rows.format_relative(line).unwrap_or_default();
     cells.push(ReportCell::figure(rows.share_of_best(line)).with_text(relative));
     cells
