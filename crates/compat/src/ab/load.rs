@@ -27,6 +27,9 @@ const AB_USER_AGENT: &str = "ApacheBench/2.3";
 pub fn build_load(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Result<LoadConfig> {
     let kinds = RequestKinds::single(build_request(request, url, body))?;
     let pace = ClosedPace::new(request.concurrency, ThinkTime::None)?;
+    let limit_ns = Some(to_nanoseconds(request.timeout_s));
+    let timeouts =
+        RequestTimeouts { connect_ns: limit_ns, first_byte_ns: None, total_ns: limit_ns };
     Ok(LoadConfig {
         target: build_target(request, url)?,
         kinds,
@@ -48,7 +51,12 @@ pub fn build_load(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Re
             Some(_) => to_nanoseconds(2.0 * request.timeout_s + 1.0),
             None => 0,
         },
-        rules: connection_rules(request),
+        rules: ConnectionRules {
+            timeouts,
+            // Responses are not handled in batches, because the report has a time for each.
+            batching: BatchingMode::Off,
+            ..ConnectionRules::default()
+        },
         success: SuccessRule {
             // ab accepts any status, and counts responses with a status other than 2xx separately.
             statuses: vec![0..=999],
@@ -66,16 +74,6 @@ pub fn build_load(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Re
 fn to_nanoseconds(seconds: f64) -> u64 {
     // The command line accepts at most a year, so the nanoseconds fit.
     (seconds * 1e9) as u64
-}
-
-fn connection_rules(request: &AbRequest) -> ConnectionRules {
-    let limit_ns = Some(to_nanoseconds(request.timeout_s));
-    ConnectionRules {
-        timeouts: RequestTimeouts { connect_ns: limit_ns, first_byte_ns: None, total_ns: limit_ns },
-        // Responses are not handled in batches, because the report has a time for each of them.
-        batching: BatchingMode::Off,
-        ..ConnectionRules::default()
-    }
 }
 
 fn build_target(request: &AbRequest, url: &AbUrl) -> Result<LoadTarget> {

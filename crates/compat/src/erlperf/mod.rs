@@ -75,7 +75,14 @@ fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -
     };
     let mut machines = ErlangMachines::start_all(request, snippets, &console.directory, out)?;
     let results = match request.squeeze {
-        None => ErlperfResults::from_samples(&mut machines)?,
+        None => {
+            let jobs: Vec<usize> = (0..machines.jobs.len()).collect();
+            for job in &jobs {
+                machines.set_workers(*job, request.workers)?;
+            }
+            let sampled = sampling::take_samples(&mut machines, &jobs)?;
+            ErlperfResults { sampled, passes: Vec::new(), scaling: None }
+        }
         Some(search) => {
             let stderr = &mut *console.stderr;
             let mut report = |pass: &SqueezePass| match format_pass(pass, request) {
@@ -111,18 +118,6 @@ fn resolve_folder(path: &str, directory: &Path) -> Result<PathBuf> {
 }
 
 impl ErlperfResults {
-    fn from_samples(machines: &mut ErlangMachines<'_>) -> Result<ErlperfResults> {
-        let jobs: Vec<usize> = (0..machines.jobs.len()).collect();
-        for job in &jobs {
-            machines.set_workers(*job, machines.request.workers)?;
-        }
-        Ok(ErlperfResults {
-            sampled: sampling::take_samples(machines, &jobs)?,
-            passes: Vec::new(),
-            scaling: None,
-        })
-    }
-
     /// Prints the table, and warnings about it; prints nothing if no snippet has figures.
     fn print_results(
         &self,
