@@ -6,6 +6,7 @@
 //! [`warning_sentences`] and the functions after it return messages that `compare.py` itself does
 //! not print.
 
+use crate::compare_py::arguments::ComparePyRequest;
 use crate::compare_py::figures::{
     ComparedPair, ComparedRow, ComparedSide, ComparisonRules, RELIABLE_TEST_ENTRIES, TimePair,
     UTest, UTestTable,
@@ -53,10 +54,7 @@ const END: &str = "\x1b[0m";
 #[derive(Debug, Clone, Copy)]
 pub struct ComparisonTable<'t> {
     pub figures: &'t UTestTable<'t>,
-    /// Whether repetitions are omitted.
-    pub aggregates_only: bool,
-    /// p values below this are green.
-    pub alpha: f64,
+    pub request: &'t ComparePyRequest,
     pub colors: bool,
     /// Rules for widths and colors of values that `compare.py` does not expect.
     pub rules: ComparisonRules,
@@ -74,7 +72,7 @@ impl ComparisonTable<'_> {
         let mut count = 0;
         for row in &self.figures.rows {
             let name = &escape_line(&row.first.name);
-            if !self.aggregates_only || row.first.is_aggregate() {
+            if !self.request.aggregates_only || row.first.is_aggregate() {
                 for pair in &row.pairs {
                     out.write_all(self.format_pair(name, width, pair).as_bytes())?;
                 }
@@ -172,7 +170,7 @@ impl ComparisonTable<'_> {
     /// color of a p value that is not significant. In `compare.py`, it has the color of a
     /// significant p value.
     fn p_color(&self, p: f64) -> &'static str {
-        if p >= self.alpha || (p.is_nan() && self.rules == ComparisonRules::Sound) {
+        if p >= self.request.alpha || (p.is_nan() && self.rules == ComparisonRules::Sound) {
             RED
         } else {
             GREEN
