@@ -47,16 +47,20 @@ pub fn max_rows(columns: usize) -> usize {
 pub fn format_data_frame(names: &[String], columns: &[FrameColumn], width: usize) -> String {
     let rows = columns.first().map_or(0, |column| column.cells.len());
     let shown_rows = rows.min(max_rows(columns.len()));
-    let names: Vec<Cow<'_, str>> =
-        names.iter().take(shown_rows).map(|name| escape_text(name)).collect();
-    let name_width = names.iter().map(|name| display_width(name)).max().unwrap_or(0);
-    let columns: Vec<PrintedColumn<'_>> =
-        columns.iter().map(|column| PrintedColumn::from_column(column, shown_rows)).collect();
+    let names = escape_lines("", names, shown_rows);
+    let name_width = max_width(&names);
+    let columns: Vec<PrintedColumn<'_>> = columns
+        .iter()
+        .map(|column| {
+            let lines = escape_lines(&column.name, &column.cells, shown_rows);
+            PrintedColumn { width: max_width(&lines) + 1, lines }
+        })
+        .collect();
     let mut out = String::new();
     let mut remaining = columns.as_slice();
     while !remaining.is_empty() {
         let (block, next_columns) = remaining.split_at(block_length(remaining, name_width, width));
-        print_block(&mut out, &names, name_width, block, shown_rows);
+        print_block(&mut out, &names, name_width, block);
         remaining = next_columns;
     }
     if shown_rows < rows {
@@ -71,21 +75,20 @@ pub fn format_data_frame(names: &[String], columns: &[FrameColumn], width: usize
 
 /// Column ready to be printed.
 struct PrintedColumn<'a> {
-    name: Cow<'a, str>,
-    cells: Vec<Cow<'a, str>>,
+    /// The name, followed by the cells.
+    lines: Vec<Cow<'a, str>>,
     /// Width on the terminal, including the space in front.
     width: usize,
 }
 
-impl<'a> PrintedColumn<'a> {
-    fn from_column(column: &'a FrameColumn, shown_rows: usize) -> PrintedColumn<'a> {
-        let name = escape_text(&column.name);
-        let cells: Vec<_> =
-            column.cells.iter().take(shown_rows).map(|cell| escape_text(cell)).collect();
-        let widest = cells.iter().map(|cell| display_width(cell)).max().unwrap_or(0);
-        let width = widest.max(display_width(&name)) + 1;
-        PrintedColumn { name, cells, width }
-    }
+/// Escapes a header and the first `count` strings below it.
+fn escape_lines<'a>(header: &'a str, texts: &'a [String], count: usize) -> Vec<Cow<'a, str>> {
+    let texts = texts.iter().take(count).map(String::as_str);
+    [header].into_iter().chain(texts).map(escape_text).collect()
+}
+
+fn max_width(lines: &[Cow<'_, str>]) -> usize {
+    lines.iter().map(|line| display_width(line)).max().unwrap_or(0)
 }
 
 /// Returns how many columns fit side by side; at least one.
@@ -103,20 +106,14 @@ fn print_block(
     names: &[Cow<'_, str>],
     name_width: usize,
     columns: &[PrintedColumn<'_>],
-    rows: usize,
 ) {
-    out.extend(std::iter::repeat_n(' ', name_width));
-    for column in columns {
-        pad_left(out, &column.name, column.width);
-    }
-    out.push('\n');
-    for row in 0..rows {
+    for row in 0..columns[0].lines.len() {
         if let Some(name) = names.get(row) {
             out.push_str(name);
             out.extend(std::iter::repeat_n(' ', name_width - display_width(name)));
         }
         for column in columns {
-            pad_left(out, &column.cells[row], column.width);
+            pad_left(out, &column.lines[row], column.width);
         }
         out.push('\n');
     }
