@@ -227,11 +227,9 @@ impl CsvSheet {
         }
         for column in 0..count {
             self.pad_to(column_start(column, 2));
-            self.add_cell(&table.unit);
-            self.add_cell("CI");
+            self.row.extend([table.unit.as_str(), "CI"].map(str::to_owned));
             if column > 0 {
-                self.add_cell("vs base");
-                self.add_cell("P");
+                self.row.extend(["vs base", "P"].map(str::to_owned));
             }
         }
         self.end_row();
@@ -264,12 +262,11 @@ impl CsvSheet {
 
     fn add_figures(&mut self, cell: &TableCell) {
         self.add_remarks(&cell.summary.warnings);
-        self.add_cell(format_shortest(cell.summary.centre));
-        self.add_cell(cell.summary.relative_reach());
+        self.row.extend([format_shortest(cell.summary.centre), cell.summary.relative_reach()]);
         if let Some((base, comparison)) = &cell.comparison {
             self.add_remarks(&comparison.warnings);
-            self.add_cell(comparison.format_change(*base, cell.summary.centre));
-            self.add_cell(comparison.format_p());
+            let change = comparison.format_change(*base, cell.summary.centre);
+            self.row.extend([change, comparison.format_p()]);
         }
     }
 }

@@ -14,7 +14,6 @@ use clap::{ArgAction, Args, CommandFactory, Parser, ValueEnum};
 use speedwell_engine::eval::{parse_list, parse_range};
 use speedwell_model::{Case, ParameterValue, format_fixed};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 /// Measure commands as hyperfine 1.20 does
 ///
@@ -87,7 +86,8 @@ pub struct HyperfineOptions {
         value_name = "CODES",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "all-non-zero"
+        default_missing_value = "all-non-zero",
+        value_parser = parse_ignored
     )]
     pub ignored: Option<IgnoredStatuses>,
     /// How results are shown
@@ -123,7 +123,8 @@ pub struct HyperfineOptions {
         long,
         value_name = "WHERE",
         default_value = "null",
-        default_value_if("show_output", ArgPredicate::IsPresent, "inherit")
+        default_value_if("show_output", ArgPredicate::IsPresent, "inherit"),
+        value_parser = parse_output
     )]
     pub output: Vec<OutputTarget>,
     /// File that commands read as standard input
@@ -182,17 +183,13 @@ pub enum IgnoredStatuses {
     Only(Vec<i32>),
 }
 
-impl FromStr for IgnoredStatuses {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<IgnoredStatuses, String> {
-        if matches!(text, "" | "all-non-zero") {
-            return Ok(IgnoredStatuses::Everything);
-        }
-        let parse =
-            |code: &str| code.trim().parse().map_err(|_| format!("'{code}' is not an exit status"));
-        Ok(IgnoredStatuses::Only(text.split(',').map(parse).collect::<Result<_, _>>()?))
+fn parse_ignored(text: &str) -> Result<IgnoredStatuses, String> {
+    if matches!(text, "" | "all-non-zero") {
+        return Ok(IgnoredStatuses::Everything);
     }
+    let parse =
+        |code: &str| code.trim().parse().map_err(|_| format!("'{code}' is not an exit status"));
+    Ok(IgnoredStatuses::Only(text.split(',').map(parse).collect::<Result<_, _>>()?))
 }
 
 /// Where the output of a command goes.
@@ -208,17 +205,13 @@ pub enum OutputTarget {
     File(PathBuf),
 }
 
-impl FromStr for OutputTarget {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<OutputTarget, String> {
-        match text {
-            "null" => Ok(OutputTarget::Null),
-            "pipe" => Ok(OutputTarget::Pipe),
-            "inherit" => Ok(OutputTarget::Inherit),
-            file if file.contains('/') => Ok(OutputTarget::File(file.into())),
-            text => Err(format!("use null, pipe, inherit, or a path with a slash: './{text}'")),
-        }
+fn parse_output(text: &str) -> Result<OutputTarget, String> {
+    match text {
+        "null" => Ok(OutputTarget::Null),
+        "pipe" => Ok(OutputTarget::Pipe),
+        "inherit" => Ok(OutputTarget::Inherit),
+        file if file.contains('/') => Ok(OutputTarget::File(file.into())),
+        text => Err(format!("use null, pipe, inherit, or a path with a slash: './{text}'")),
     }
 }
 
