@@ -136,7 +136,8 @@ impl SessionObserver for RunPrinter<'_> {
                 self.print_run(run)?;
             }
             SessionEvent::Failed(failure) => {
-                let script = self.driver.scripts.script_of_failure(failure).to_owned();
+                let scripts = &self.driver.scripts;
+                let script = scripts.script_of_step(failure.slot, &failure.benchmark).to_owned();
                 self.enter_script(&script)?;
             }
             SessionEvent::Finished { interrupted: false } => self.enter_all(self.scripts.len())?,

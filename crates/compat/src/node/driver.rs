@@ -141,7 +141,7 @@ impl<'a> NodeDriver<'a> {
             line.clear();
         }
         self.failures.report(self.tool, failure, self.has_several_programs, self.err)?;
-        let script = self.scripts.script_of_failure(failure).to_owned();
+        let script = self.scripts.script_of_step(failure.slot, &failure.benchmark).to_owned();
         match failure.step {
             SessionStep::Run | SessionStep::Build => self.mark_complete(&script),
             SessionStep::Describe => {
@@ -156,7 +156,7 @@ impl<'a> NodeDriver<'a> {
         if let Some(line) = self.progress.take()
             && !interrupted
         {
-            line.update(NodeProgress::mark_finished);
+            line.update(|progress| progress.finished = true);
         }
         for (script, cases) in std::mem::take(&mut self.planned) {
             if cases == Some(0) && !self.reported.contains(&script) {
@@ -205,12 +205,8 @@ impl ScriptNames {
         self.script_of_step(Some(run.slot), &run.case.benchmark)
     }
 
-    /// Returns the name of the script of a failed step.
-    pub fn script_of_failure<'a>(&'a self, failure: &'a StepFailure) -> &'a str {
-        self.script_of_step(failure.slot, &failure.benchmark)
-    }
-
-    fn script_of_step<'a>(&'a self, slot: Option<u32>, benchmark: &'a str) -> &'a str {
+    /// Returns the name of the script of a step, or `benchmark` if the script is unknown.
+    pub fn script_of_step<'a>(&'a self, slot: Option<u32>, benchmark: &'a str) -> &'a str {
         let started_script = slot.and_then(|slot| self.script_by_slot.get(&slot).copied());
         let script = started_script.or_else(|| self.find_script(benchmark));
         script.map_or(benchmark, |script| &self.names[script])
@@ -337,11 +333,6 @@ impl NodeProgress {
         if let Some(planned) = self.scripts.get_mut(self.current) {
             planned.done = (planned.done + 1).min(planned.cases * self.passes);
         }
-    }
-
-    /// Records that everything was executed.
-    pub fn mark_finished(&mut self) {
-        self.finished = true;
     }
 
     /// Formats the line at a time `elapsed` after the start.
@@ -555,7 +546,7 @@ mod tests {
         for _ in 1..3 * 60 {
             progress.complete_case("url/b.js");
         }
-        progress.mark_finished();
+        progress.finished = true;
         assert_eq!(
             progress.format_line(Duration::from_secs(8)),
             "[00:00:08|% 100| 2/2 files | 60/60 runs | 0/3 configs]: Done\n "
@@ -577,7 +568,7 @@ mod tests {
         let terminal = Terminal::default();
         let line = ProgressLine::start(progress(), Box::new(terminal.clone()));
         line.update(|progress| progress.start_case("url/b.js"));
-        line.update(NodeProgress::mark_finished);
+        line.update(|progress| progress.finished = true);
         drop(line);
         let output = String::from_utf8(terminal.0.lock().unwrap().clone()).unwrap();
         assert_eq!(output.matches(CLEAR_LINE).count(), 2);
