@@ -393,7 +393,15 @@ impl ScatterPrinter<'_> {
         let values = &run.case.values;
         let Some(parameters) = &self.parameters else {
             self.parameters = Some(values.iter().map(|(name, _)| name.clone()).collect());
-            self.print_header(run)?;
+            match &mut self.collected {
+                None => {
+                    let header = rows::format_scatter_header(values);
+                    self.driver.out.write_all(header.as_bytes())?;
+                }
+                Some(frame) => {
+                    frame.columns = values.iter().map(|(name, _)| TextColumn::new(name)).collect();
+                }
+            }
             return Ok(Some(values.clone()));
         };
         let value_of =
@@ -408,20 +416,6 @@ impl ScatterPrinter<'_> {
             return Ok(None);
         }
         Ok(ordered)
-    }
-
-    fn print_header(&mut self, run: &Run) -> Result<()> {
-        match &mut self.collected {
-            None => {
-                let header = rows::format_scatter_header(&run.case.values);
-                self.driver.out.write_all(header.as_bytes())?;
-            }
-            Some(frame) => {
-                frame.columns =
-                    run.case.values.iter().map(|(name, _)| TextColumn::new(name)).collect();
-            }
-        }
-        Ok(())
     }
 
     fn print_analysis(

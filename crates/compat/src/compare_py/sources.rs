@@ -155,13 +155,12 @@ fn check_outputs(
         .collect();
     refuse_same(&outputs)?;
     for side in sides {
-        match &side.kind {
-            Kind::Program(path) => refuse_file(&outputs, &directory.join(path))?,
-            Kind::Results(_) if side.label == STDIN => {
-                refuse_file(&outputs, Path::new("/dev/stdin"))?;
-            }
-            Kind::Results(_) => refuse_file(&outputs, &directory.join(&side.label))?,
-        }
+        let path = match &side.kind {
+            Kind::Program(path) => directory.join(path),
+            Kind::Results(_) if side.label == STDIN => "/dev/stdin".into(),
+            Kind::Results(_) => directory.join(&side.label),
+        };
+        refuse_file(&outputs, &path)?;
     }
     for argument in request.passed.iter().filter(|argument| !argument.starts_with(OUT_FLAG)) {
         refuse_word(&outputs, argument, directory)?;

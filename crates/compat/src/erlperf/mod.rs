@@ -194,8 +194,7 @@ fn pass_line(pass: &SqueezePass, request: &ErlperfRequest) -> Option<SnippetLine
 fn format_pass(pass: &SqueezePass, request: &ErlperfRequest) -> Option<String> {
     let line = pass_line(pass, request)?;
     let (figures, statistics) = line.figures_with_statistics()?;
-    let samples = figures.samples.iter().map(|sample| format_number(*sample));
-    let samples: Vec<String> = samples.collect();
+    let samples: Vec<String> = figures.samples.iter().copied().map(format_number).collect();
     Some(format!(
         "{} worker{}: {} ({}), {}",
         pass.workers,

@@ -14,9 +14,7 @@ use clap::ValueEnum;
 use speedwell_adapters::ProtocolMessage;
 use speedwell_analysis::snippet::snippet_windows;
 use speedwell_model::Session;
-use speedwell_report::{
-    self as report, Document, ReportBlock, ReportCell, ReportColumn, ReportRow,
-};
+use speedwell_report::{Document, ReportBlock, ReportCell, ReportColumn, ReportRow, ReportTable};
 use std::io::{self, IsTerminal, Write};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -220,28 +218,22 @@ pub fn build_document(
     for warning in warnings {
         document.push(ReportBlock::Warning(warning.clone()));
     }
-    let snippet_rows: Vec<Vec<ReportCell>> =
-        rows.lines.iter().map(|line| document_cells(rows, line)).collect();
-    document.push(ReportBlock::Table(report_table("codes", snippet_rows)));
+    document.push(report_table("codes", rows, &rows.lines));
     if !passes.is_empty() {
-        let snippet_rows = passes.iter().map(|line| document_cells(rows, line)).collect();
-        document.push(ReportBlock::Table(report_table("passes", snippet_rows)));
+        document.push(report_table("passes", rows, passes));
     }
     document
 }
 
-fn report_table(name: &'static str, rows: Vec<Vec<ReportCell>>) -> report::ReportTable {
+fn report_table(name: &'static str, table: &SnippetTable, lines: &[SnippetLine]) -> ReportBlock {
     let figures =
         ["workers", "samples", "average", "deviation", "median", "p99", "least", "greatest"];
     let mut columns = vec![ReportColumn::label("code", "code")];
     columns.extend(figures.map(|key| ReportColumn::figure(key, key)));
     columns.push(ReportColumn::figure("iteration_ns", "iteration"));
     columns.push(ReportColumn::figure("relative", "relative"));
-    report::ReportTable {
-        columns,
-        rows: rows.into_iter().map(ReportRow::Cells).collect(),
-        ..report::ReportTable::new(name)
-    }
+    let rows = lines.iter().map(|line| ReportRow::Cells(document_cells(table, line)));
+    ReportBlock::Table(ReportTable { columns, rows: rows.collect(), ..ReportTable::new(name) })
 }
 
 fn document_cells(rows: &SnippetTable, line: &SnippetLine) -> Vec<ReportCell> {
