@@ -49,43 +49,6 @@ impl Default for HtmlAttributes {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct TlsSettings {
-    /// `--insecure`.
-    pub trusts_anyone: bool,
-    /// `-E`.
-    pub identity: Option<PathBuf>,
-    /// `-f`: the only accepted version, as the TLS library spells it (`TLSv1.3`); `None` for any.
-    pub version: Option<&'static str>,
-}
-
-/// Options of the report.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ReportOptions {
-    /// `-v`.
-    pub verbosity: u32,
-    /// `-q`.
-    pub hides_progress: bool,
-    /// `-d`.
-    pub hides_percentages: bool,
-    /// `-S`.
-    pub hides_spread: bool,
-    /// `-l`: the length of responses is expected to vary.
-    pub varying: bool,
-    /// `--ab-lengths`: the report also says how many responses ab would count as failed because of
-    /// their length.
-    pub counts_lengths: bool,
-    /// Attributes of the HTML table, if `-w`, `-x`, `-y` or `-z` is given.
-    pub html: Option<HtmlAttributes>,
-    /// `-e`.
-    pub csv: Option<PathBuf>,
-    /// `-g`.
-    pub tsv: Option<PathBuf>,
-    /// `--sort ttime`: the rows that `-g` writes go from the fastest to the slowest, as in ab,
-    /// instead of by start of the request.
-    pub sorts_by_total: bool,
-}
-
 /// Options of a test.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AbRequest {
@@ -126,8 +89,34 @@ pub struct AbRequest {
     pub is_http10: bool,
     /// `--verify`: string that every body must contain.
     pub verify: Option<String>,
-    pub security: TlsSettings,
-    pub shown: ReportOptions,
+    /// `--insecure`.
+    pub trusts_anyone: bool,
+    /// `-E`.
+    pub identity: Option<PathBuf>,
+    /// `-f`: the only accepted version, as the TLS library spells it (`TLSv1.3`); `None` for any.
+    pub tls_version: Option<&'static str>,
+    /// `-v`.
+    pub verbosity: u32,
+    /// `-q`.
+    pub hides_progress: bool,
+    /// `-d`.
+    pub hides_percentages: bool,
+    /// `-S`.
+    pub hides_spread: bool,
+    /// `-l`: the length of responses is expected to vary.
+    pub varying: bool,
+    /// `--ab-lengths`: the report also says how many responses ab would count as failed because of
+    /// their length.
+    pub counts_lengths: bool,
+    /// Attributes of the HTML table, if `-w`, `-x`, `-y` or `-z` is given.
+    pub html: Option<HtmlAttributes>,
+    /// `-e`.
+    pub csv: Option<PathBuf>,
+    /// `-g`.
+    pub tsv: Option<PathBuf>,
+    /// `--sort ttime`: the rows that `-g` writes go from the fastest to the slowest, as in ab,
+    /// instead of by start of the request.
+    pub sorts_by_total: bool,
 }
 
 impl AbRequest {
@@ -206,21 +195,20 @@ fn explain_error(error: ArgumentError<'_>) -> String {
 }
 
 fn set_flag(request: &mut AbRequest, name: &str) -> Result<(), String> {
-    let report = &mut request.shown;
     match name {
-        "-l" => report.varying = true,
-        "-d" => report.hides_percentages = true,
-        "-S" => report.hides_spread = true,
-        "-q" => report.hides_progress = true,
+        "-l" => request.varying = true,
+        "-d" => request.hides_percentages = true,
+        "-S" => request.hides_spread = true,
+        "-q" => request.hides_progress = true,
         "-w" => {
-            report.html.get_or_insert_default();
+            request.html.get_or_insert_default();
         }
         "-r" => request.continues_on_errors = true,
         "-k" => request.keeps_alive = true,
         "-i" => request.method = Some("HEAD".to_owned()),
         "--http1.0" => request.is_http10 = true,
-        "--insecure" => request.security.trusts_anyone = true,
-        "--ab-lengths" => report.counts_lengths = true,
+        "--insecure" => request.trusts_anyone = true,
+        "--ab-lengths" => request.counts_lengths = true,
         _ => {
             return Err("'-I' is not supported: the TLS handshake always includes the server name"
                 .to_owned());
@@ -230,7 +218,6 @@ fn set_flag(request: &mut AbRequest, name: &str) -> Result<(), String> {
 }
 
 fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), String> {
-    let report = &mut request.shown;
     match name {
         "-n" => request.requests = Some(parse_count(name, value, "requests")?),
         "-c" => {
@@ -247,7 +234,7 @@ fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), Str
         }
         "-v" => {
             let level = value.parse();
-            report.verbosity = level.map_err(|_| format!("'-v' needs a number, not '{value}'"))?;
+            request.verbosity = level.map_err(|_| format!("'-v' needs a number, not '{value}'"))?;
         }
         "-B" => {
             let address = value.trim_matches(['[', ']']).parse();
@@ -263,16 +250,16 @@ fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), Str
         "-A" => request.credentials = Some(value.to_owned()),
         "-P" => request.proxy_credentials = Some(value.to_owned()),
         "-X" => request.proxy = Some(value.to_owned()),
-        "-e" => report.csv = Some(value.into()),
-        "-g" => report.tsv = Some(value.into()),
-        "-x" => report.html.get_or_insert_default().table = value.to_owned(),
-        "-y" => report.html.get_or_insert_default().row = value.to_owned(),
-        "-z" => report.html.get_or_insert_default().cell = value.to_owned(),
-        "-E" => request.security.identity = Some(value.into()),
-        "-f" => request.security.version = parse_tls_version(value)?,
+        "-e" => request.csv = Some(value.into()),
+        "-g" => request.tsv = Some(value.into()),
+        "-x" => request.html.get_or_insert_default().table = value.to_owned(),
+        "-y" => request.html.get_or_insert_default().row = value.to_owned(),
+        "-z" => request.html.get_or_insert_default().cell = value.to_owned(),
+        "-E" => request.identity = Some(value.into()),
+        "-f" => request.tls_version = parse_tls_version(value)?,
         "--verify" => request.verify = Some(value.to_owned()),
         "--sort" => {
-            report.sorts_by_total = match value {
+            request.sorts_by_total = match value {
                 "start" => false,
                 "ttime" => true,
                 _ => return Err(format!("'--sort' must be 'start' or 'ttime', not '{value}'")),
@@ -371,7 +358,7 @@ mod tests {
         assert_eq!(test("-kqn100 -c10 http://h/"), apart);
         assert_eq!(test("http://h/ -kqn 100 -c10"), apart);
         assert_eq!(apart.requests, Some(100));
-        assert!(apart.keeps_alive && apart.shown.hides_progress);
+        assert!(apart.keeps_alive && apart.hides_progress);
     }
 
     #[test]
@@ -385,7 +372,7 @@ mod tests {
         assert_eq!(request.cookies, ["a=1", "b=2"]);
         assert_eq!(request.headers, [("X".to_owned(), "1".to_owned())]);
         assert_eq!(request.time_s, Some(3.0));
-        let html = request.shown.html.unwrap();
+        let html = request.html.unwrap();
         assert_eq!((&*html.table, &*html.row, &*html.cell), ("a", "b", "c"));
         assert_eq!(test("-u f http://h/").method(), "PUT");
         assert_eq!(test("-i http://h/").method(), "HEAD");

@@ -87,10 +87,9 @@ fn build_target(request: &AbRequest, url: &AbUrl) -> Result<LoadTarget> {
         bail!("'-X' is not supported with https: proxy tunnels are not implemented");
     }
     let connected_host = proxy.as_ref().unwrap_or(&url.host);
-    let security = &request.security;
     let tls = TlsOptions {
-        trust: if security.trusts_anyone { TrustSource::Anyone } else { TrustSource::System },
-        identity: security
+        trust: if request.trusts_anyone { TrustSource::Anyone } else { TrustSource::System },
+        identity: request
             .identity
             .as_ref()
             .map(|file| ClientIdentity { certificates: file.clone(), key: file.clone() }),

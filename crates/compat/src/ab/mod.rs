@@ -49,15 +49,15 @@ fn run_test(request: &AbRequest, console: &mut DropInConsole<'_>) -> Result<i32>
     let body = load::read_body(request, &console.directory)?;
     let load = load::build_load(request, &url, body)?;
     check_files(request, &console.directory)?;
-    let csv = open_output(request.shown.csv.as_deref(), &console.directory)?;
-    let tsv = open_output(request.shown.tsv.as_deref(), &console.directory)?;
+    let csv = open_output(request.csv.as_deref(), &console.directory)?;
+    let tsv = open_output(request.tsv.as_deref(), &console.directory)?;
     if request.sets_window {
         let sentence = "'-b' has no effect: the operating system chooses the buffer sizes.";
         console.warn(TOOL, sentence)?;
     }
     speedwell_machine::process::install_handlers()?;
     let report = AbTest { request, url: &url, load }.run_test(console)?;
-    match &request.shown.html {
+    match &request.html {
         Some(attributes) => report::write_html(&report, attributes, console.stdout)?,
         None => report::write_text(&report, console.stdout)?,
     }
@@ -70,7 +70,7 @@ fn run_test(request: &AbRequest, console: &mut DropInConsole<'_>) -> Result<i32>
         write_percentages(times, &mut truncate_file(file)?).context("cannot write the CSV")?;
     }
     if let Some(file) = tsv {
-        write_requests(times, began, request.shown.sorts_by_total, &mut truncate_file(file)?)
+        write_requests(times, began, request.sorts_by_total, &mut truncate_file(file)?)
             .context("cannot write the TSV")?;
     }
     Ok(exit_status(&report))
@@ -109,7 +109,7 @@ fn open_output(path: Option<&Path>, directory: &Path) -> Result<Option<File>> {
 
 /// Rejects output files that would replace each other or an input.
 fn check_files(request: &AbRequest, directory: &Path) -> Result<()> {
-    let output_options = [("-e", &request.shown.csv), ("-g", &request.shown.tsv)];
+    let output_options = [("-e", &request.csv), ("-g", &request.tsv)];
     let outputs: Vec<OutputFile> = (output_options.into_iter())
         .filter_map(|(option, file)| {
             let file = file.as_ref()?;
@@ -118,7 +118,7 @@ fn check_files(request: &AbRequest, directory: &Path) -> Result<()> {
         .collect();
     refuse_same(&outputs)?;
     let upload = request.upload.iter().map(|upload| &upload.file);
-    for input in upload.chain(&request.security.identity) {
+    for input in upload.chain(&request.identity) {
         refuse_file(&outputs, &directory.join(input))?;
     }
     Ok(())

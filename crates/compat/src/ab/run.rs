@@ -39,12 +39,11 @@ impl<'a> AbTest<'a> {
     /// Fails if the test could not start, if the server negotiated a TLS version other than the one
     /// that `-f` requires, or if a console stream is closed.
     pub fn run_test(&self, console: &mut DropInConsole<'_>) -> Result<AbReportContent<'a>> {
-        let report_options = &self.request.shown;
-        let mut progress = AbProgress::new(self.request.requests, !report_options.hides_progress);
+        let mut progress = AbProgress::new(self.request.requests, !self.request.hides_progress);
         self.print_start(&progress, console.stdout)?;
         let kind = self.load.kinds.fill_from_row(0, 0);
         let bytes = kind.with_parts(http1::Http1Request::new)?;
-        trace_request(report_options.verbosity, &bytes, console.stdout)?;
+        trace_request(self.request.verbosity, &bytes, console.stdout)?;
         console.stdout.flush()?;
         let probed = generator::send_probe(&self.load, process::interrupt_flag());
         let (probe, cut_short) = match probed {
@@ -66,7 +65,7 @@ impl<'a> AbTest<'a> {
             Some(reason) => (empty_measurement(reason), cut_short),
         };
         trace_responses(
-            report_options.verbosity,
+            self.request.verbosity,
             probe.as_ref(),
             &measured.rows,
             console.stdout_is_terminal,
@@ -91,7 +90,7 @@ impl<'a> AbTest<'a> {
     }
 
     fn print_start(&self, progress: &AbProgress, out: &mut dyn Write) -> io::Result<()> {
-        if self.request.shown.html.is_some() {
+        if self.request.html.is_some() {
             return report::write_html_banner(out);
         }
         for line in report::banner_lines() {
@@ -125,7 +124,7 @@ impl<'a> AbTest<'a> {
     /// itself cannot be restricted to one version.
     fn check_version(&self, probe: Option<&ProbeResponse>) -> Result<()> {
         let negotiated = probe.and_then(|probe| probe.tls.as_ref());
-        let (Some(tls), Some(required)) = (negotiated, self.request.security.version) else {
+        let (Some(tls), Some(required)) = (negotiated, self.request.tls_version) else {
             return Ok(());
         };
         if tls.version != required {

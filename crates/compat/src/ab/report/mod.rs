@@ -55,7 +55,7 @@ impl AbReportContent<'_> {
         let mut lines = self.server_lines();
         lines.push(("", String::new()));
         let length = self.figures.lengths.map_or(0, |lengths| lengths.first);
-        let is_varying = self.request.shown.varying;
+        let is_varying = self.request.varying;
         let length = if is_varying { "Variable".to_owned() } else { format!("{length} bytes") };
         lines.push(field_line("Document Path", &self.url.path));
         lines.push(field_line("Document Length", length));
@@ -150,7 +150,7 @@ fn added_lines(report: &AbReportContent) -> Vec<ReportLine> {
         lines.push(("Body lengths", text));
     }
     if let Some(lengths) = figures.lengths
-        && report.request.shown.counts_lengths
+        && report.request.counts_lengths
     {
         let (differing, complete) = (lengths.others, figures.complete);
         let text = format!("{differing} of {complete} (length differs from the first)");
@@ -308,9 +308,9 @@ pub fn write_text(report: &AbReportContent, out: &mut dyn Write) -> io::Result<(
     }
     write_rates(report, out)?;
     if let Some(times) = &report.figures.times {
-        write_times_table(times, !report.request.shown.hides_spread, out)?;
+        write_times_table(times, !report.request.hides_spread, out)?;
         // A single request has no distribution.
-        if !report.request.shown.hides_percentages && times.count() > 1 {
+        if !report.request.hides_percentages && times.count() > 1 {
             write_percentages(times, out)?;
         }
     }
