@@ -369,18 +369,13 @@ pub fn format_export(
 /// Fails if the file cannot be written.
 pub fn replace_file(file: &str, text: &str) -> io::Result<()> {
     let path = Path::new(file);
-    let old_metadata = fs::symlink_metadata(path);
     // Only a regular file is replaced. A link, a terminal or a pipe is opened and written to.
-    let temporary = match old_metadata.as_ref().map(Metadata::is_file) {
-        Ok(true) => path.file_name().map(|name| {
-            let name = format!(".{}.{}", name.to_string_lossy(), std::process::id());
-            path.with_file_name(name)
-        }),
-        _ => None,
-    };
-    let (Some(temporary), Ok(old_metadata)) = (temporary, old_metadata) else {
+    let old_metadata = fs::symlink_metadata(path).ok().filter(Metadata::is_file);
+    let Some((old_metadata, name)) = old_metadata.zip(path.file_name()) else {
         return fs::write(path, text);
     };
+    let name = format!(".{}.{}", name.to_string_lossy(), std::process::id());
+    let temporary = path.with_file_name(name);
     let written = fs::write(&temporary, text)
         .and_then(|()| fs::set_permissions(&temporary, old_metadata.permissions()))
         .and_then(|()| fs::rename(&temporary, path));
