@@ -218,12 +218,10 @@ impl AbProgress {
     /// Creates the progress of a test that ends after `requests` requests. If `requests` is `None`,
     /// the test is limited only by time.
     pub fn new(requests: Option<u64>, is_wanted: bool) -> AbProgress {
-        let step = match requests {
-            Some(count) => {
-                (count > PROGRESS_MIN_REQUESTS).then(|| (count / 10).max(MIN_PROGRESS_STEP))
-            }
-            None => Some(TIMED_PROGRESS_STEP),
+        let counted_step = |count: u64| {
+            (count > PROGRESS_MIN_REQUESTS).then(|| (count / 10).max(MIN_PROGRESS_STEP))
         };
+        let step = requests.map_or(Some(TIMED_PROGRESS_STEP), counted_step);
         AbProgress { step: step.filter(|_| is_wanted), reported_requests: 0 }
     }
 

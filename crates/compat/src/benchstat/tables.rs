@@ -97,11 +97,11 @@ impl BenchstatTables {
         }
         let mut keys: Vec<KeyValues> = collected.keys().cloned().collect();
         rules.table.sort_keys(&mut keys);
-        let mut tables = Vec::new();
-        for key in keys {
+        let build_table = |key: KeyValues| {
             let cells = collected.remove(&key).unwrap_or_default();
-            tables.push(rules.build_table(key, cells, records));
-        }
+            rules.build_table(key, cells, records)
+        };
+        let tables = keys.into_iter().map(build_table).collect();
         BenchstatTables { rules, tables }
     }
 }

@@ -213,28 +213,18 @@ enum JsonTest {
     },
 }
 
-impl From<&ComparedPair> for JsonMeasurement {
-    fn from(pair: &ComparedPair) -> JsonMeasurement {
+impl JsonMeasurement {
+    fn new(pair: &ComparedPair) -> JsonMeasurement {
+        let [old, new] = [pair.baseline, pair.candidate].map(|times| times.map_times(PythonNumber));
+        let change = pair.change.map_times(|change| change.map(PythonNumber));
         JsonMeasurement {
-            real_time: PythonNumber(pair.baseline.real),
-            cpu_time: PythonNumber(pair.baseline.cpu),
-            real_time_other: PythonNumber(pair.candidate.real),
-            cpu_time_other: PythonNumber(pair.candidate.cpu),
-            time: pair.change.real.map(PythonNumber),
-            cpu: pair.change.cpu.map(PythonNumber),
+            real_time: old.real,
+            cpu_time: old.cpu,
+            real_time_other: new.real,
+            cpu_time_other: new.cpu,
+            time: change.real,
+            cpu: change.cpu,
         }
-    }
-}
-
-impl From<Option<&UTest>> for JsonTest {
-    fn from(test: Option<&UTest>) -> JsonTest {
-        test.map_or(JsonTest::None {}, |test| JsonTest::Done {
-            have_optimal_repetitions: test.is_reliable(),
-            cpu_pvalue: PythonNumber(test.p.cpu),
-            time_pvalue: PythonNumber(test.p.real),
-            nr_of_repetitions: test.baseline_count,
-            nr_of_repetitions_other: test.candidate_count,
-        })
     }
 }
 
@@ -244,11 +234,17 @@ fn json_element<'e>(row: &'e ComparedRow<'_>) -> JsonElement<'e> {
     JsonElement {
         name: &first.name,
         label: first.label.as_deref().unwrap_or_default(),
-        measurements: row.pairs.iter().map(JsonMeasurement::from).collect(),
+        measurements: row.pairs.iter().map(JsonMeasurement::new).collect(),
         time_unit: row.unit,
         run_type: first.run_type.as_deref().unwrap_or_default(),
         aggregate_name: aggregate.filter(|_| first.is_aggregate()).unwrap_or_default(),
-        utest: row.u_test.as_ref().into(),
+        utest: row.u_test.as_ref().map_or(JsonTest::None {}, |test| JsonTest::Done {
+            have_optimal_repetitions: test.is_reliable(),
+            cpu_pvalue: PythonNumber(test.p.cpu),
+            time_pvalue: PythonNumber(test.p.real),
+            nr_of_repetitions: test.baseline_count,
+            nr_of_repetitions_other: test.candidate_count,
+        }),
     }
 }
 
@@ -256,7 +252,7 @@ fn geomean_element<'e>(pair: &'e ComparedPair) -> JsonElement<'e> {
     JsonElement {
         name: GEOMEAN,
         label: "",
-        measurements: vec![pair.into()],
+        measurements: vec![JsonMeasurement::new(pair)],
         time_unit: "s",
         run_type: "aggregate",
         aggregate_name: "geomean",
