@@ -175,25 +175,19 @@ impl CalibrateOptions {
             steps: IterationSteps { start: 10, factor: 10, tries: 6, most: u64::MAX },
         };
         for argument in arguments {
-            let Some((name, value)) =
-                argument.split_once('=').filter(|_| argument.starts_with("--"))
-            else {
-                if argument.starts_with('-') {
-                    return Err(format!("'{argument}' is not of the form --name=value"));
-                }
+            if !argument.starts_with('-') {
                 options.path = argument.clone();
                 continue;
-            };
+            }
+            let pair = argument.split_once('=').filter(|_| argument.starts_with("--"));
+            let (name, value) =
+                pair.ok_or_else(|| format!("'{argument}' is not of the form --name=value"))?;
             match name {
                 "--runs" => options.runs = parse_positive(name, value)?,
                 "--max-increases" => options.steps.tries = parse_positive(name, value)?,
                 "--start-n" => options.steps.start = parse_positive(name, value)?,
                 "--increase" => options.steps.factor = parse_positive(name, value)?,
-                "--cv-threshold" => {
-                    let share = value.parse().ok().filter(|share| *share > 0.0);
-                    options.required.mean =
-                        share.ok_or_else(|| invalid_value_message(name, value))?;
-                }
+                "--cv-threshold" => options.required.mean = parse_positive(name, value)?,
                 _ => return Err(format!("unknown option '{name}'")),
             }
         }
@@ -203,21 +197,7 @@ impl CalibrateOptions {
             Ok(options)
         }
     }
-}
 
-fn parse_positive<N: std::str::FromStr + PartialOrd + From<u8>>(
-    name: &str,
-    value: &str,
-) -> Result<N, String> {
-    let number = value.parse().ok().filter(|number| *number > N::from(0));
-    number.ok_or_else(|| invalid_value_message(name, value))
-}
-
-fn invalid_value_message(name: &str, value: &str) -> String {
-    format!("the value of '{name}' must be a number above 0, not '{value}'")
-}
-
-impl CalibrateOptions {
     /// Prints what will be done.
     fn print_heading(&self, out: &mut dyn Write) -> io::Result<()> {
         let rule = "-".repeat(56);
@@ -307,6 +287,14 @@ impl CalibrateOptions {
              inspect the configurations that vary most. On a busy machine, results vary for any n."
         )
     }
+}
+
+fn parse_positive<N: std::str::FromStr + PartialOrd + From<u8>>(
+    name: &str,
+    value: &str,
+) -> Result<N, String> {
+    let number = value.parse().ok().filter(|number| *number > N::from(0));
+    number.ok_or_else(|| format!("the value of '{name}' must be a number above 0, not '{value}'"))
 }
 
 fn format_percent(share: f64) -> String {
