@@ -46,8 +46,7 @@ pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32>
         Err(reason) => return Ok(console.reject(TOOL, &reason, USAGE)?),
     };
     let Ok((script, folder)) = find_script(&options.path, console) else {
-        let reason = format!("benchmark file '{}' does not exist", options.path);
-        writeln!(console.stderr, "{TOOL}: {reason}")?;
+        writeln!(console.stderr, "{TOOL}: benchmark file '{}' does not exist", options.path)?;
         return Ok(console::EXIT_REJECTED);
     };
     let request = ScriptsRequest {

@@ -24,8 +24,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{PipeReader, Read, pipe};
 use std::path::Path;
-use std::process::Command as Process;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Number of times that an empty command is executed to measure the time of the shell.
@@ -377,7 +375,24 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
         };
         command.is_shown = *output == OutputTarget::Inherit;
         let mut process = command.to_command();
-        let drain = self.connect_streams(&mut process, output)?;
+        let input = &self.request.options.input;
+        let file =
+            File::open(input).with_context(|| format!("cannot read '{}'", input.display()))?;
+        process.stdin(file);
+        let drain = match output {
+            OutputTarget::Null | OutputTarget::Inherit => None,
+            OutputTarget::File(path) => {
+                let file = File::create(path)
+                    .with_context(|| format!("cannot write '{}'", path.display()))?;
+                process.stdout(file);
+                None
+            }
+            OutputTarget::Pipe => {
+                let (reader, writer) = pipe()?;
+                process.stdout(writer);
+                Some(std::thread::spawn(move || discard_output(reader)))
+            }
+        };
         let offset = (self.offsets.next_u32() as usize) % MAX_OFFSET_BYTES;
         process.env("HYPERFINE_RANDOMIZED_ENVIRONMENT_OFFSET", "X".repeat(offset));
         let iteration = match kind {
@@ -404,33 +419,6 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
         }
         let timed = timed.with_context(|| format!("cannot execute '{line}'"))?;
         Ok(self.net_timing(&timed))
-    }
-
-    /// Connects the input of a process. If the output goes to a file or a pipe, connects it, too.
-    /// For a pipe, returns the thread that reads and discards the output.
-    fn connect_streams(
-        &self,
-        process: &mut Process,
-        output: &OutputTarget,
-    ) -> Result<Option<JoinHandle<()>>> {
-        let input = &self.request.options.input;
-        let file =
-            File::open(input).with_context(|| format!("cannot read '{}'", input.display()))?;
-        process.stdin(file);
-        match output {
-            OutputTarget::Null | OutputTarget::Inherit => Ok(None),
-            OutputTarget::File(path) => {
-                let file = File::create(path)
-                    .with_context(|| format!("cannot write '{}'", path.display()))?;
-                process.stdout(file);
-                Ok(None)
-            }
-            OutputTarget::Pipe => {
-                let (reader, writer) = pipe()?;
-                process.stdout(writer);
-                Ok(Some(std::thread::spawn(move || discard_output(reader))))
-            }
-        }
     }
 
     /// Subtracts the shell's time from the times of an execution. The results are at least 0.

@@ -121,15 +121,15 @@ impl CommandLine {
         if arguments.is_empty() {
             return Err(NodeRefusal::Usage(String::new()));
         }
-        console::parse_node(arguments, self.valued, self.switches).map_err(|error| match error {
-            ArgumentError::NeedsValue(argument) => {
-                NodeRefusal::Usage(format!("the option '{argument}' needs a value"))
-            }
-            ArgumentError::UnknownName(argument)
-            | ArgumentError::UnknownLetter(_, argument)
-            | ArgumentError::TakesNoValue(argument) => {
-                NodeRefusal::Usage(format!("unknown option '{argument}'"))
-            }
+        console::parse_node(arguments, self.valued, self.switches).map_err(|error| {
+            NodeRefusal::Usage(match error {
+                ArgumentError::NeedsValue(argument) => {
+                    format!("the option '{argument}' needs a value")
+                }
+                ArgumentError::UnknownName(argument)
+                | ArgumentError::UnknownLetter(_, argument)
+                | ArgumentError::TakesNoValue(argument) => format!("unknown option '{argument}'"),
+            })
         })
     }
 
