@@ -22,7 +22,6 @@ use speedwell_formats::node_csv::{CompareRates, CompareSide, javascript, rows};
 use speedwell_model::{Run, SessionEvent, SessionObserver, Variant};
 use speedwell_stats::describe::mean;
 use speedwell_stats::test::welch::{WelchError, WelchTest, welch};
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 const SCRIPT: RScript = RScript {
@@ -140,22 +139,20 @@ fn format_percent(value: f64) -> String {
 }
 
 fn false_positive_note(comparisons: usize) -> String {
-    let expected = RISKS.map(|risk| comparisons as f64 * risk);
-    let mut note = format!(
+    let risks = [("  5%", "*, **, ***"), ("  1%", "**, ***"), ("0.1%", "***")];
+    let lines = RISKS.iter().zip(risks).map(|(share, (risk, stars))| {
+        let expected = comparisons as f64 * share;
+        format!(
+            "  {expected:.2} false positives, when considering a {risk} risk acceptance ({stars})"
+        )
+    });
+    let lines: Vec<String> = lines.collect();
+    format!(
         "\nBe aware that when doing many comparisons the risk of a false-positive\n\
          result increases. In this case, there are {comparisons} comparisons, you can thus\n\
-         expect the following amount of false-positive results:\n"
-    );
-    for (expected, (risk, stars)) in
-        expected.iter().zip([("  5%", "*, **, ***"), ("  1%", "**, ***"), ("0.1%", "***")])
-    {
-        let _ = write!(
-            note,
-            "  {expected:.2} false positives, when considering a {risk} risk acceptance ({stars})"
-        );
-        note.push_str(if stars == "***" { "\n" } else { ",\n" });
-    }
-    note
+         expect the following amount of false-positive results:\n{}\n",
+        lines.join(",\n")
+    )
 }
 
 const BAR_SCRIPT: RScript =

@@ -123,9 +123,7 @@ fn add_column_names(tables: &BenchstatTables, table: &BenchstatTable, layout: &m
         if column > 0 {
             layout.add_span(3, "vs base", CellAlignment::Left, "  ");
         }
-        for further in left + 1..layout.column {
-            layout.narrow.push(further);
-        }
+        layout.narrow.extend(left + 1..layout.column);
     }
     layout.column = edge;
     layout.add_span(1, "", CellAlignment::Left, " │");
