@@ -109,8 +109,7 @@ fn build_headers(request: &AbRequest, url: &AbUrl, body: Option<&[u8]>) -> Vec<(
     let header = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
     let mut headers = Vec::new();
     // This field is redundant in HTTP/1.1, but servers that respond with HTTP/1.0 require it.
-    let keep_alive = request.keeps_alive.then(|| header("Connection", "Keep-Alive"));
-    headers.extend(keep_alive);
+    headers.extend(request.keeps_alive.then(|| header("Connection", "Keep-Alive")));
     if !request.cookies.is_empty() {
         // All cookies are sent in one field (RFC 6265, section 5.4); ab sends only the last cookie.
         headers.push(header("Cookie", &request.cookies.join("; ")));
@@ -126,13 +125,9 @@ fn build_headers(request: &AbRequest, url: &AbUrl, body: Option<&[u8]>) -> Vec<(
         headers.push(header("Content-length", &body.len().to_string()));
         headers.push(header("Content-type", &request.content_type));
     }
-    let custom_headers = request.headers.iter();
-    headers.extend(custom_headers.map(|(name, value)| header(name, value)));
-    let agent = if request.is_http10 {
-        AB_USER_AGENT.to_owned()
-    } else {
-        format!("Speedwell/{}", env!("CARGO_PKG_VERSION"))
-    };
+    headers.extend(request.headers.iter().map(|(name, value)| header(name, value)));
+    let own_agent = format!("Speedwell/{}", env!("CARGO_PKG_VERSION"));
+    let agent = if request.is_http10 { AB_USER_AGENT.to_owned() } else { own_agent };
     for (name, value) in
         [("Host", url.host_header()), ("User-Agent", agent), ("Accept", "*/*".to_owned())]
     {
@@ -146,6 +141,8 @@ fn build_headers(request: &AbRequest, url: &AbUrl, body: Option<&[u8]>) -> Vec<(
 
 /// Builds the request that is repeated.
 fn build_request(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> RequestKind {
+    let connection =
+        if request.keeps_alive { ConnectionOption::KeepAlive } else { ConnectionOption::Close };
     RequestKind {
         name: "request".to_owned(),
         method: request.method().to_owned(),
@@ -157,11 +154,7 @@ fn build_request(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Req
         headers: build_headers(request, url, body.as_deref()),
         body,
         version: if request.is_http10 { Http1Version::Http10 } else { Http1Version::Http11 },
-        connection: if request.keeps_alive {
-            ConnectionOption::KeepAlive
-        } else {
-            ConnectionOption::Close
-        },
+        connection,
         ..RequestKind::get("", "/")
     }
 }
@@ -176,10 +169,8 @@ pub fn read_body(request: &AbRequest, directory: &std::path::Path) -> Result<Opt
     };
     let file = directory.join(&upload.file);
     ensure!(!file.is_dir(), "'{}' is a folder", upload.file.display());
-    let content = std::fs::read(&file);
-    content
-        .with_context(|| format!("cannot read the request body '{}'", upload.file.display()))
-        .map(Some)
+    let context = || format!("cannot read the request body '{}'", upload.file.display());
+    std::fs::read(&file).with_context(context).map(Some)
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
