@@ -15,10 +15,10 @@ use anyhow::Result;
 use indexmap::IndexMap;
 use speedwell_analysis::iterations::{
     CaseSamples, IterationLevel, IterationSearch, IterationSteps, RequiredSteadiness,
-    VariationSpread,
 };
 use speedwell_engine::ScriptsRequest;
-use speedwell_model::{Case, SessionEvent, SessionObserver, Variant};
+use speedwell_formats::node_csv::javascript;
+use speedwell_model::{Case, ParameterValue, SessionEvent, SessionObserver, Variant};
 use std::io::{self, Write};
 
 const TOOL: &str = "calibrate-n.js";
@@ -46,8 +46,7 @@ pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32>
         Err(reason) => return Ok(console.reject(TOOL, &reason, USAGE)?),
     };
     let Ok((script, folder)) = find_script(&options.path, console) else {
-        let reason = format!("benchmark file '{}' does not exist", options.path);
-        writeln!(console.stderr, "{TOOL}: {reason}")?;
+        writeln!(console.stderr, "{TOOL}: benchmark file '{}' does not exist", options.path)?;
         return Ok(console::EXIT_REJECTED);
     };
     let request = ScriptsRequest {
@@ -79,8 +78,7 @@ fn run_calibration(
             return Ok(console::EXIT_REJECTED);
         }
         let level = IterationLevel::new(n, rates);
-        options.print_cases(console.stdout, &level)?;
-        options.print_overall(console.stdout, &level.spread)?;
+        options.print_level(console.stdout, &level)?;
         let is_best = search.record_level(level);
         if let Some(best) = search.steadiest_level() {
             let begin = if is_best { "New best n:" } else { "Current best n remains:" };
@@ -88,11 +86,7 @@ fn run_calibration(
             writeln!(console.stdout, "  → {begin} {} with average CV: {variation}%", best.n)?;
         }
     }
-    match (search.sufficient_level(), search.steadiest_level()) {
-        (Some(level), _) => options.print_found(console.stdout, level)?,
-        (None, Some(best)) => options.print_given_up(console.stdout, best)?,
-        (None, None) => {}
-    }
+    options.print_conclusion(console.stdout, &search)?;
     Ok(0)
 }
 
@@ -146,9 +140,8 @@ impl SessionObserver for RateCollector<'_> {
 
 /// Formats the values of a case as a JavaScript object.
 fn format_configuration(case: &Case) -> String {
-    use speedwell_formats::node_csv::javascript;
-    let pair = |(name, value): &(String, speedwell_model::ParameterValue)| {
-        let name = speedwell_model::ParameterValue::Text(name.clone());
+    let pair = |(name, value): &(String, ParameterValue)| {
+        let name = ParameterValue::Text(name.clone());
         format!("{}:{}", javascript::format_json(&name), javascript::format_json(value))
     };
     let pairs: Vec<String> = case.values.iter().map(pair).collect();
@@ -181,25 +174,19 @@ impl CalibrateOptions {
             steps: IterationSteps { start: 10, factor: 10, tries: 6, most: u64::MAX },
         };
         for argument in arguments {
-            let Some((name, value)) =
-                argument.split_once('=').filter(|_| argument.starts_with("--"))
-            else {
-                if argument.starts_with('-') {
-                    return Err(format!("'{argument}' is not of the form --name=value"));
-                }
+            if !argument.starts_with('-') {
                 options.path = argument.clone();
                 continue;
-            };
+            }
+            let pair = argument.split_once('=').filter(|_| argument.starts_with("--"));
+            let (name, value) =
+                pair.ok_or_else(|| format!("'{argument}' is not of the form --name=value"))?;
             match name {
                 "--runs" => options.runs = parse_positive(name, value)?,
                 "--max-increases" => options.steps.tries = parse_positive(name, value)?,
                 "--start-n" => options.steps.start = parse_positive(name, value)?,
                 "--increase" => options.steps.factor = parse_positive(name, value)?,
-                "--cv-threshold" => {
-                    let share = value.parse().ok().filter(|share| *share > 0.0);
-                    options.required.mean =
-                        share.ok_or_else(|| invalid_value_message(name, value))?;
-                }
+                "--cv-threshold" => options.required.mean = parse_positive(name, value)?,
                 _ => return Err(format!("unknown option '{name}'")),
             }
         }
@@ -209,21 +196,7 @@ impl CalibrateOptions {
             Ok(options)
         }
     }
-}
 
-fn parse_positive<N: std::str::FromStr + PartialOrd + From<u8>>(
-    name: &str,
-    value: &str,
-) -> Result<N, String> {
-    let number = value.parse().ok().filter(|number| *number > N::from(0));
-    number.ok_or_else(|| invalid_value_message(name, value))
-}
-
-fn invalid_value_message(name: &str, value: &str) -> String {
-    format!("the value of '{name}' must be a number above 0, not '{value}'")
-}
-
-impl CalibrateOptions {
     /// Prints what will be done.
     fn print_heading(&self, out: &mut dyn Write) -> io::Result<()> {
         let rule = "-".repeat(56);
@@ -247,19 +220,16 @@ impl CalibrateOptions {
         )
     }
 
-    /// Prints each configuration with its coefficient of variation.
-    fn print_cases(&self, out: &mut dyn Write, level: &IterationLevel) -> io::Result<()> {
+    /// Prints each configuration with its coefficient of variation, and the result of all
+    /// configurations together.
+    fn print_level(&self, out: &mut dyn Write, level: &IterationLevel) -> io::Result<()> {
         for (name, variation) in level.cases() {
             let mark = if variation <= self.required.mean { "✓ Stable" } else { "✗ Unstable" };
             writeln!(out, "\nConfiguration: {name}")?;
             writeln!(out, "  CV: {}% (the lower, the steadier)", format_percent(variation))?;
             writeln!(out, "  Stability: {mark}")?;
         }
-        Ok(())
-    }
-
-    /// Prints the result of all configurations together.
-    fn print_overall(&self, out: &mut dyn Write, spread: &VariationSpread) -> io::Result<()> {
+        let spread = &level.spread;
         let (mean, target) = (format_percent(spread.mean), format_percent(self.required.mean));
         let single = self.required.single * 100.0;
         let unsteady = spread.count_unsteady(self.required);
@@ -279,31 +249,37 @@ impl CalibrateOptions {
         Ok(())
     }
 
-    /// Prints the number of iterations that suffices.
-    fn print_found(&self, out: &mut dyn Write, level: &IterationLevel) -> io::Result<()> {
-        writeln!(
-            out,
-            "\n✓ Found optimal n={} (Overall CV={}% < {}% and no configuration has CV > {}%)",
-            level.n,
-            format_percent(level.spread.mean),
-            format_percent(self.required.mean),
-            self.required.single * 100.0
-        )?;
-        writeln!(out, "\nFinal CV for each configuration:")?;
-        print_variations(out, level, None)
-    }
-
-    /// Prints the best number of iterations if no number sufficed.
-    fn print_given_up(&self, out: &mut dyn Write, level: &IterationLevel) -> io::Result<()> {
-        writeln!(out, "Maximum number of increases ({}) reached", self.steps.tries)?;
-        writeln!(
-            out,
-            "Best n found: {} with average CV={}%",
-            level.n,
-            format_percent(level.spread.mean)
-        )?;
-        writeln!(out, "\nCV by configuration at best n:")?;
-        print_variations(out, level, Some(self.required.mean))?;
+    /// Prints the number of iterations that suffices or, if no number sufficed, the best one.
+    fn print_conclusion(&self, out: &mut dyn Write, search: &IterationSearch) -> io::Result<()> {
+        let target = self.required.mean;
+        let sufficient = search.sufficient_level();
+        let Some(level) = sufficient.or(search.steadiest_level()) else {
+            return Ok(());
+        };
+        let mean = format_percent(level.spread.mean);
+        if sufficient.is_some() {
+            writeln!(
+                out,
+                "\n✓ Found optimal n={} (Overall CV={mean}% < {}% and no configuration has CV > {}%)",
+                level.n,
+                format_percent(target),
+                self.required.single * 100.0
+            )?;
+            writeln!(out, "\nFinal CV for each configuration:")?;
+        } else {
+            writeln!(out, "Maximum number of increases ({}) reached", self.steps.tries)?;
+            writeln!(out, "Best n found: {} with average CV={mean}%", level.n)?;
+            writeln!(out, "\nCV by configuration at best n:")?;
+        }
+        for (name, variation) in level.cases() {
+            writeln!(out, "  {name}: {}%", format_percent(variation))?;
+            if sufficient.is_none() && (variation.is_nan() || variation > target) {
+                writeln!(out, "    ⚠️ above the target of {}%", format_percent(target))?;
+            }
+        }
+        if sufficient.is_some() {
+            return Ok(());
+        }
         writeln!(
             out,
             "\nRecommendation: try a larger n with --max-increases, accept more variation with --cv-threshold, or\n\
@@ -312,22 +288,12 @@ impl CalibrateOptions {
     }
 }
 
-/// Prints the variation of every configuration, and marks configurations whose variation is above
-/// `target`.
-fn print_variations(
-    out: &mut dyn Write,
-    level: &IterationLevel,
-    target: Option<f64>,
-) -> io::Result<()> {
-    for (name, variation) in level.cases() {
-        writeln!(out, "  {name}: {}%", format_percent(variation))?;
-        if let Some(target) = target
-            && (variation.is_nan() || variation > target)
-        {
-            writeln!(out, "    ⚠️ above the target of {}%", format_percent(target))?;
-        }
-    }
-    Ok(())
+fn parse_positive<N: std::str::FromStr + PartialOrd + From<u8>>(
+    name: &str,
+    value: &str,
+) -> Result<N, String> {
+    let number = value.parse().ok().filter(|number| *number > N::from(0));
+    number.ok_or_else(|| format!("the value of '{name}' must be a number above 0, not '{value}'"))
 }
 
 fn format_percent(share: f64) -> String {

@@ -14,19 +14,22 @@ use crate::console::{DropInConsole, ParsedArguments};
 use crate::node::driver::{self, NodeDriver};
 use crate::node::{self, CommandLine, NodeRefusal};
 use crate::r::print::{self, FrameColumn};
-use crate::r::{self, ChartBand, ChartFile, RScript, TextCollation, band_chart};
+use crate::r::{self, ChartBand, RScript, TextCollation, band_chart};
 use anyhow::Result;
 use speedwell_engine::ScriptsRequest;
 use speedwell_formats::node_csv::figures::CaseRates;
 use speedwell_formats::node_csv::{CompareRates, CompareSide, javascript, rows};
 use speedwell_model::{Run, SessionEvent, SessionObserver, Variant};
 use speedwell_stats::describe::mean;
-use speedwell_stats::test::welch::{WelchError, welch};
-use std::fmt::Write as _;
+use speedwell_stats::test::welch::{WelchError, WelchTest, welch};
 use std::path::PathBuf;
 
-const SCRIPT: RScript =
-    RScript { tool: "compare.R", usage: include_str!("usage/compare.R.txt"), options: &[] };
+const SCRIPT: RScript = RScript {
+    tool: "compare.R",
+    usage: include_str!("usage/compare.R.txt"),
+    required: &[],
+    options: &[],
+};
 
 /// Width of the table: the original script sets `options(width = 200)`.
 const TABLE_WIDTH: usize = 200;
@@ -37,29 +40,25 @@ const TABLE_WIDTH: usize = 200;
 /// # Errors
 /// Fails if the input does not come from `compare.js`, or a stream or file cannot be written.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
-    SCRIPT.run_with(arguments, console, print_comparison)
-}
-
-fn print_comparison(options: &ParsedArguments<'_>, console: &mut DropInConsole<'_>) -> Result<i32> {
-    let picture = options.value("plot").map(ChartFile::from_path).transpose()?;
-    let groups = read_groups(SCRIPT.tool, console)?;
-    let table =
-        CompareTable::compare_groups(&groups, TextCollation::from_environment(console.variable));
-    if let Some(warning) = table.table_warning() {
-        console.warn(SCRIPT.tool, &warning)?;
-    }
-    console.stdout.write_all(table.format_table().as_bytes())?;
-    if let Some(picture) = picture {
-        writeln!(console.stderr, "{}", picture.save_chart(&box_plot(&groups, &table))?)?;
-    }
-    Ok(0)
+    SCRIPT.run_with(arguments, console, |options, console| {
+        let groups = read_groups(SCRIPT.tool, console)?;
+        let collation = TextCollation::from_environment(console.variable);
+        let table = CompareTable::compare_groups(&groups, collation);
+        if let Some(warning) = table.table_warning() {
+            console.warn(SCRIPT.tool, &warning)?;
+        }
+        console.stdout.write_all(table.format_table().as_bytes())?;
+        let rows = table.rows.iter();
+        let rates = rows.map(|row| (row.name.as_str(), &row.rates.old[..], &row.rates.new[..]));
+        Ok(options.has("plot").then(|| r::box_chart(rates)))
+    })
 }
 
 /// Reads the rates on standard input; warnings are prefixed with `tool`.
 ///
 /// # Errors
 /// Fails if the input does not come from `compare.js`, or standard error is closed.
-pub fn read_groups(tool: &str, console: &mut DropInConsole<'_>) -> Result<CompareRates> {
+fn read_groups(tool: &str, console: &mut DropInConsole<'_>) -> Result<CompareRates> {
     let groups = CompareRates::read(&mut *console.stdin)?;
     for warning in groups.warnings() {
         console.warn(tool, &warning)?;
@@ -67,104 +66,65 @@ pub fn read_groups(tool: &str, console: &mut DropInConsole<'_>) -> Result<Compar
     Ok(groups)
 }
 
-fn box_plot(groups: &CompareRates, table: &CompareTable) -> r::AnyChart {
-    let rates: Vec<_> = groups.iter().map(|(_, rates)| rates).collect();
-    r::box_chart(table.rows.iter().map(|row| {
-        let CaseRates { old, new } = rates[row.index];
-        (row.name.as_str(), &old[..], &new[..])
-    }))
-}
-
 /// Comparisons, sorted by name.
-pub struct CompareTable {
-    /// Comparisons in order.
-    pub rows: Vec<NamedRow>,
+struct CompareTable<'g> {
+    rows: Vec<WelchRow<'g>>,
 }
 
-/// One comparison.
-pub struct NamedRow {
-    /// File name, a space, configuration.
-    pub name: String,
-    /// Result of the comparison.
-    pub row: WelchRow,
-    /// Index of its case in [`CompareRates`].
-    index: usize,
-}
-
-impl CompareTable {
+impl CompareTable<'_> {
     /// Compares every group.
-    pub fn compare_groups(groups: &CompareRates, collation: TextCollation) -> CompareTable {
-        let named_row = |(index, (name, rates)): (usize, (&[u8], &CaseRates))| NamedRow {
-            name: String::from_utf8_lossy(name).into_owned(),
-            row: welch_row(&rates.old, &rates.new),
-            index,
-        };
-        let mut rows: Vec<NamedRow> = groups.iter().enumerate().map(named_row).collect();
+    fn compare_groups(groups: &CompareRates, collation: TextCollation) -> CompareTable<'_> {
+        let rows = groups.iter().map(|(name, rates)| {
+            WelchRow::compare_rates(String::from_utf8_lossy(name).into_owned(), rates)
+        });
+        let mut rows: Vec<WelchRow<'_>> = rows.collect();
         collation.sort_by_text(&mut rows, |row| &row.name);
         CompareTable { rows }
     }
 
     /// Returns a warning if some comparisons have no p value because their rates do not vary, or if
     /// the table is so long that R would not show its last rows.
-    pub fn table_warning(&self) -> Option<String> {
-        let constant: Vec<&str> = self
-            .rows
-            .iter()
-            .filter(|row| row.row.test == WelchOutcome::Constant)
-            .map(|row| row.name.as_str())
-            .collect();
-        let hidden = self.rows.len().saturating_sub(print::max_rows(5));
-        let about_constant = constant.first().map(|first| {
-            format!(
-                "{} of {} comparisons have no confidence because their rates do not vary; the \
-                 first is '{first}'",
+    fn table_warning(&self) -> Option<String> {
+        let is_constant = |row: &&WelchRow<'_>| row.test == Err(WelchError::Constant);
+        let constant: Vec<&WelchRow<'_>> = self.rows.iter().filter(is_constant).collect();
+        let (total, mut warnings) = (self.rows.len(), Vec::new());
+        if let Some(first) = constant.first() {
+            warnings.push(format!(
+                "{} of {total} comparisons have no confidence because their rates do not vary; the \
+                 first is '{}'",
                 constant.len(),
-                self.rows.len(),
-            )
-        });
-        let about_hidden = (hidden > 0).then(|| {
-            format!(
-                "the last {hidden} of {} comparisons are not shown, as in R; 'speedwell compare' \
-                 shows all",
-                self.rows.len(),
-            )
-        });
-        let warnings: Vec<String> = about_constant.into_iter().chain(about_hidden).collect();
+                first.name,
+            ));
+        }
+        let hidden = total.saturating_sub(print::max_rows(5));
+        if hidden > 0 {
+            warnings.push(format!(
+                "the last {hidden} of {total} comparisons are not shown, as in R; 'speedwell \
+                 compare' shows all"
+            ));
+        }
         (!warnings.is_empty()).then(|| warnings.join("; "))
     }
 
     /// Formats the table, and the note below it, as `compare.R` does.
-    pub fn format_table(&self) -> String {
+    fn format_table(&self) -> String {
         let names: Vec<String> = self.rows.iter().map(|row| row.name.clone()).collect();
-        let column = |name: &str, cell: &dyn Fn(&WelchRow) -> String| {
-            FrameColumn::new(name, self.rows.iter().map(|row| cell(&row.row)).collect())
+        let column = |name: &str, cell: &dyn Fn(&WelchRow<'_>) -> String| {
+            FrameColumn::new(name, self.rows.iter().map(cell).collect())
         };
-        let columns = [
-            column("confidence", &format_confidence),
+        let mut columns = vec![
+            column("confidence", &|row| row.format_confidence()),
             column("improvement", &|row| format!("{} %", format_percent(row.improvement_percent))),
-            column("accuracy (*)", &|row| format_accuracy(row, 0)),
-            column("(**)", &|row| format_accuracy(row, 1)),
-            column("(***)", &|row| format_accuracy(row, 2)),
         ];
+        for (name, risk) in ["accuracy (*)", "(**)", "(***)"].into_iter().zip(RISKS) {
+            columns.push(column(name, &|row| match row.accuracy_percent(risk) {
+                Some(accuracy) => format!("±{}%", format_percent(accuracy)),
+                None => "NA".to_owned(),
+            }));
+        }
         let mut text = print::format_data_frame(&names, &columns, TABLE_WIDTH);
         text.push_str(&false_positive_note(self.rows.len()));
         text
-    }
-}
-
-fn format_confidence(row: &WelchRow) -> String {
-    match row.test {
-        WelchOutcome::Done { .. } => "*".repeat(row.star_count()),
-        WelchOutcome::TooFew | WelchOutcome::Constant => "NA".to_owned(),
-    }
-}
-
-fn format_accuracy(row: &WelchRow, risk: usize) -> String {
-    match row.test {
-        WelchOutcome::Done { accuracy_percent, .. } => {
-            format!("±{}%", format_percent(accuracy_percent[risk]))
-        }
-        WelchOutcome::TooFew | WelchOutcome::Constant => "NA".to_owned(),
     }
 }
 
@@ -179,26 +139,24 @@ fn format_percent(value: f64) -> String {
 }
 
 fn false_positive_note(comparisons: usize) -> String {
-    let expected = RISKS.map(|risk| comparisons as f64 * risk);
-    let mut note = format!(
+    let risks = [("  5%", "*, **, ***"), ("  1%", "**, ***"), ("0.1%", "***")];
+    let lines = RISKS.iter().zip(risks).map(|(share, (risk, stars))| {
+        let expected = comparisons as f64 * share;
+        format!(
+            "  {expected:.2} false positives, when considering a {risk} risk acceptance ({stars})"
+        )
+    });
+    let lines: Vec<String> = lines.collect();
+    format!(
         "\nBe aware that when doing many comparisons the risk of a false-positive\n\
          result increases. In this case, there are {comparisons} comparisons, you can thus\n\
-         expect the following amount of false-positive results:\n"
-    );
-    for (expected, (risk, stars)) in
-        expected.iter().zip([("  5%", "*, **, ***"), ("  1%", "**, ***"), ("0.1%", "***")])
-    {
-        let _ = write!(
-            note,
-            "  {expected:.2} false positives, when considering a {risk} risk acceptance ({stars})"
-        );
-        note.push_str(if stars == "***" { "\n" } else { ",\n" });
-    }
-    note
+         expect the following amount of false-positive results:\n{}\n",
+        lines.join(",\n")
+    )
 }
 
 const BAR_SCRIPT: RScript =
-    RScript { tool: "bar.R", usage: include_str!("usage/bar.R.txt"), options: &[] };
+    RScript { tool: "bar.R", usage: include_str!("usage/bar.R.txt"), required: &[], options: &[] };
 
 /// Runs `bar.R`: reads standard input and draws the chart; returns the exit status. Like the
 /// original script, it draws nothing without `--plot`.
@@ -206,82 +164,59 @@ const BAR_SCRIPT: RScript =
 /// # Errors
 /// Fails if the input does not come from `compare.js`, or the chart cannot be written.
 pub fn run_bars(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
-    BAR_SCRIPT.run_with(arguments, console, draw_bars)
-}
-
-fn draw_bars(options: &ParsedArguments<'_>, console: &mut DropInConsole<'_>) -> Result<i32> {
-    let picture = options.value("plot").map(ChartFile::from_path).transpose()?;
-    let groups = read_groups(BAR_SCRIPT.tool, console)?;
-    if let Some(picture) = picture {
-        let table = CompareTable::compare_groups(
-            &groups,
-            TextCollation::from_environment(console.variable),
-        );
-        let rows = table.rows.iter();
-        let means = rows.map(|row| (row.name.as_str(), row.row.mean_old, row.row.mean_new));
-        writeln!(console.stderr, "{}", picture.save_chart(&r::bar_chart(means))?)?;
-    }
-    Ok(0)
+    BAR_SCRIPT.run_with(arguments, console, |options, console| {
+        let groups = read_groups(BAR_SCRIPT.tool, console)?;
+        let collation = TextCollation::from_environment(console.variable);
+        Ok(options.has("plot").then(|| {
+            let table = CompareTable::compare_groups(&groups, collation);
+            let rows = table.rows.iter();
+            r::bar_chart(rows.map(|row| (row.name.as_str(), row.mean_old, row.mean_new)))
+        }))
+    })
 }
 
 /// Risks of a false positive. The table states an accuracy for each risk. A p value gets one star
 /// for each of these risks that is greater.
-pub const RISKS: [f64; 3] = [0.05, 0.01, 0.001];
+const RISKS: [f64; 3] = [0.05, 0.01, 0.001];
 
-/// One row of the table. Percentages are relative to the mean of the reference.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WelchRow {
+/// One comparison, a row of the table. Percentages are relative to the mean of the reference.
+#[derive(Debug, Clone, PartialEq)]
+struct WelchRow<'g> {
+    /// File name, a space, configuration.
+    name: String,
+    rates: &'g CaseRates,
     /// Mean of the reference; NaN without values.
-    pub mean_old: f64,
+    mean_old: f64,
     /// Mean of the candidate; NaN without values.
-    pub mean_new: f64,
+    mean_new: f64,
     /// Increase of the mean from reference to candidate, in percent; NaN if either of them has no
     /// values.
-    pub improvement_percent: f64,
-    /// Result of the test.
-    pub test: WelchOutcome,
+    improvement_percent: f64,
+    test: Result<WelchTest, WelchError>,
 }
 
-/// Result of Welch's test.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum WelchOutcome {
-    /// The reference or the candidate has fewer than 2 values.
-    TooFew,
-    /// The values do not vary, so p is undefined.
-    Constant,
-    /// The test could be computed.
-    Done {
-        /// Two-sided p value.
-        p: f64,
-        /// Half the width of the confidence interval of the difference, for each of [`RISKS`], in
-        /// percent.
-        accuracy_percent: [f64; 3],
-    },
-}
-
-impl WelchRow {
-    /// Returns the number of stars: one for each of [`RISKS`] that is greater than the p value.
-    pub fn star_count(&self) -> usize {
-        match self.test {
-            WelchOutcome::Done { p, .. } => RISKS.iter().filter(|&&risk| p < risk).count(),
-            WelchOutcome::TooFew | WelchOutcome::Constant => 0,
-        }
+impl WelchRow<'_> {
+    /// Compares the rates of one case.
+    fn compare_rates(name: String, rates: &CaseRates) -> WelchRow<'_> {
+        let (mean_old, mean_new) = (mean(&rates.old), mean(&rates.new));
+        let improvement_percent = (mean_new - mean_old) / mean_old * 100.0;
+        let test = welch(&rates.old, &rates.new);
+        WelchRow { name, rates, mean_old, mean_new, improvement_percent, test }
     }
-}
 
-/// Compares the rates of one case.
-pub fn welch_row(old: &[f64], new: &[f64]) -> WelchRow {
-    let (mean_old, mean_new) = (mean(old), mean(new));
-    let improvement_percent = (mean_new - mean_old) / mean_old * 100.0;
-    let test = match welch(old, new) {
-        Ok(test) => WelchOutcome::Done {
-            p: test.p,
-            accuracy_percent: RISKS.map(|risk| test.half_width(risk) / mean_old * 100.0),
-        },
-        Err(WelchError::TooFew) => WelchOutcome::TooFew,
-        Err(WelchError::Constant) => WelchOutcome::Constant,
-    };
-    WelchRow { mean_old, mean_new, improvement_percent, test }
+    /// Returns half the width of the confidence interval of the difference, in percent.
+    fn accuracy_percent(&self, risk: f64) -> Option<f64> {
+        Some(self.test.ok()?.half_width(risk) / self.mean_old * 100.0)
+    }
+
+    /// Returns the number of stars: one for each of [`RISKS`] that is greater than the p value.
+    fn star_count(&self) -> usize {
+        self.test.map_or(0, |test| RISKS.iter().filter(|&&risk| test.p < risk).count())
+    }
+
+    fn format_confidence(&self) -> String {
+        if self.test.is_ok() { "*".repeat(self.star_count()) } else { "NA".to_owned() }
+    }
 }
 
 const COMMAND_LINE: CommandLine = CommandLine {
@@ -295,14 +230,6 @@ const COMMAND_LINE: CommandLine = CommandLine {
 /// Default number of runs of each case under each program.
 const DEFAULT_RUNS: u32 = 30;
 
-/// Options for analyzing the results.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct CompareAnalysis {
-    chart: bool,
-    /// Largest significant regression that is accepted, in percent.
-    max_regression_percent: Option<f64>,
-}
-
 /// Compares two programs and prints the rows, or with `--analyze` a table; returns the exit status.
 ///
 /// # Errors
@@ -312,16 +239,17 @@ pub fn run_js(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i
 }
 
 fn run_comparison(
-    (request, analysis): (ScriptsRequest, Option<CompareAnalysis>),
+    (request, max_regression_percent): (ScriptsRequest, Option<f64>),
     arguments: &ParsedArguments<'_>,
     console: &mut DropInConsole<'_>,
 ) -> Result<i32> {
     let measure = console.measure;
     let collation = TextCollation::from_environment(console.variable);
     let shows_progress = !arguments.has("no-progress");
+    let is_analyzed = arguments.has("analyze") || max_regression_percent.is_some();
     let mut printer = ComparePrinter {
         driver: NodeDriver::new(COMMAND_LINE.tool, &request, console, shows_progress),
-        collected: analysis.map(|_| CompareRates::default()),
+        collected: is_analyzed.then(CompareRates::default),
     };
     printer.driver.warn_about_test(arguments)?;
     if printer.collected.is_none() {
@@ -329,21 +257,21 @@ fn run_comparison(
     }
     printer.driver.out.flush()?;
     measure(&request, &mut printer)?;
-    match analysis {
-        Some(analysis) => printer.print_analysis(analysis, collation),
-        None => Ok(printer.driver.failures.exit_status()),
+    if is_analyzed {
+        printer.print_analysis(max_regression_percent, !arguments.has("no-chart"), collation)?;
     }
+    Ok(printer.driver.failures.exit_status())
 }
 
 fn parse_request(
     arguments: &ParsedArguments<'_>,
     console: &DropInConsole<'_>,
-) -> Result<(ScriptsRequest, Option<CompareAnalysis>), NodeRefusal> {
+) -> Result<(ScriptsRequest, Option<f64>), NodeRefusal> {
     let (Some(old), Some(new)) = (arguments.value("old"), arguments.value("new")) else {
-        return Err(NodeRefusal::usage(""));
+        return Err(NodeRefusal::Usage(String::new()));
     };
     if arguments.others.is_empty() {
-        return Err(NodeRefusal::usage(""));
+        return Err(NodeRefusal::Usage(String::new()));
     }
     let folder = node::benchmark_folder(arguments, console)?;
     let scripts = node::select_scripts(&folder, arguments)?;
@@ -353,22 +281,18 @@ fn parse_request(
     };
     let variants = vec![variant("old", old), variant("new", new)];
     let request = node::build_request(arguments, scripts, Some(folder), variants, DEFAULT_RUNS)?;
-    Ok((request, parse_analysis(arguments)?))
+    Ok((request, parse_max_regression(arguments)?))
 }
 
-fn parse_analysis(arguments: &ParsedArguments<'_>) -> Result<Option<CompareAnalysis>, NodeRefusal> {
-    let limit = arguments.value("max-regression").map(str::parse::<f64>);
-    let max_regression_percent = match limit {
-        None => None,
-        Some(Ok(limit)) if limit >= 0.0 && limit.is_finite() => Some(limit),
-        Some(_) => {
-            let reason = "the value of '--max-regression' must be a percentage of at least 0";
-            return Err(NodeRefusal::usage(reason));
-        }
-    };
-    let is_requested = arguments.has("analyze") || max_regression_percent.is_some();
-    let chart = !arguments.has("no-chart");
-    Ok(is_requested.then_some(CompareAnalysis { chart, max_regression_percent }))
+/// Returns the largest significant regression that is accepted, in percent.
+fn parse_max_regression(arguments: &ParsedArguments<'_>) -> Result<Option<f64>, NodeRefusal> {
+    match arguments.value("max-regression").map(str::parse::<f64>) {
+        None => Ok(None),
+        Some(Ok(limit)) if limit >= 0.0 && limit.is_finite() => Ok(Some(limit)),
+        Some(_) => Err(NodeRefusal::Usage(
+            "the value of '--max-regression' must be a percentage of at least 0".to_owned(),
+        )),
+    }
 }
 
 struct ComparePrinter<'a> {
@@ -397,30 +321,30 @@ impl ComparePrinter<'_> {
         Ok(())
     }
 
-    /// Prints the table; returns the exit status.
+    /// Prints the table.
     fn print_analysis(
-        mut self,
-        analysis: CompareAnalysis,
+        &mut self,
+        max_regression_percent: Option<f64>,
+        has_chart: bool,
         collation: TextCollation,
-    ) -> Result<i32> {
+    ) -> Result<()> {
         let groups = self.collected.take().unwrap_or_default();
         if groups.is_empty() {
-            self.driver.report_no_results()?;
-            return Ok(self.driver.failures.exit_status());
+            return Ok(self.driver.report_no_results()?);
         }
         let table = CompareTable::compare_groups(&groups, collation);
         if let Some(warning) = table.table_warning() {
             self.driver.print_message(&format!("warning: {warning}"))?;
         }
         self.driver.out.write_all(table.format_table().as_bytes())?;
-        if analysis.chart {
+        if has_chart {
             self.driver.out.write_all(improvement_chart(&table).as_bytes())?;
         }
-        for regression in regression_messages(&table, analysis.max_regression_percent) {
+        for regression in regression_messages(&table, max_regression_percent) {
             self.driver.print_message(&regression)?;
             self.driver.failures.record_other_error();
         }
-        Ok(self.driver.failures.exit_status())
+        Ok(())
     }
 }
 
@@ -434,15 +358,10 @@ fn full_name(name: &str, run: &Run) -> String {
 }
 
 /// Draws every improvement with its 95 % interval, in percent, and a line at 0.
-fn improvement_chart(table: &CompareTable) -> String {
-    let band = |row: &NamedRow| {
-        let value = row.row.improvement_percent;
-        let interval = match row.row.test {
-            WelchOutcome::Done { accuracy_percent: [half, ..], .. } => {
-                Some((value - half, value + half))
-            }
-            WelchOutcome::TooFew | WelchOutcome::Constant => None,
-        };
+fn improvement_chart(table: &CompareTable<'_>) -> String {
+    let band = |row: &WelchRow<'_>| {
+        let value = row.improvement_percent;
+        let interval = row.accuracy_percent(RISKS[0]).map(|half| (value - half, value + half));
         ChartBand { label: row.name.clone(), value, interval }
     };
     let bands: Vec<ChartBand> = table.rows.iter().map(band).collect();
@@ -451,19 +370,16 @@ fn improvement_chart(table: &CompareTable) -> String {
 }
 
 /// Returns a message for each case that became significantly slower by more than the limit.
-fn regression_messages(table: &CompareTable, limit_percent: Option<f64>) -> Vec<String> {
+fn regression_messages(table: &CompareTable<'_>, limit_percent: Option<f64>) -> Vec<String> {
     let Some(limit) = limit_percent else {
         return Vec::new();
     };
-    table
-        .rows
-        .iter()
-        .filter(|row| row.row.star_count() > 0 && row.row.improvement_percent < -limit)
+    let rows = table.rows.iter();
+    rows.filter(|row| row.star_count() > 0 && row.improvement_percent < -limit)
         .map(|row| {
-            let slowdown_percent = -row.row.improvement_percent;
             format!(
-                "'{}' is {slowdown_percent:.2} % slower, which exceeds the limit of {limit} %",
-                row.name
+                "'{}' is {:.2} % slower, which exceeds the limit of {limit} %",
+                row.name, -row.improvement_percent
             )
         })
         .collect()
@@ -506,26 +422,32 @@ mod tests {
         assert!(table.format_table().contains("omitted 1 rows ]\n\nBe aware"));
     }
 
+    fn rates(old: &[f64], new: &[f64]) -> CaseRates {
+        CaseRates { old: old.to_vec(), new: new.to_vec() }
+    }
+
     #[test]
     fn an_empty_side_has_no_improvement() {
-        let row = welch_row(&[5.0, 6.0], &[]);
+        let rates = rates(&[5.0, 6.0], &[]);
+        let row = WelchRow::compare_rates(String::new(), &rates);
         assert!(row.improvement_percent.is_nan());
-        assert_eq!(row.test, WelchOutcome::TooFew);
+        assert_eq!(row.test, Err(WelchError::TooFew));
     }
 
     #[test]
     fn constant_values_still_have_an_improvement() {
-        let row = welch_row(&[5.0, 5.0], &[6.0, 6.0]);
+        let rates = rates(&[5.0, 5.0], &[6.0, 6.0]);
+        let row = WelchRow::compare_rates(String::new(), &rates);
         assert!((row.improvement_percent - 20.0).abs() < 1e-12);
-        assert_eq!((row.test, row.star_count()), (WelchOutcome::Constant, 0));
+        assert_eq!((row.test, row.star_count()), (Err(WelchError::Constant), 0));
     }
 
     #[test]
     fn stars_count_the_risk_levels_above_p() {
-        let stars = |p| {
-            let test = WelchOutcome::Done { p, accuracy_percent: [0.0; 3] };
-            WelchRow { test, ..welch_row(&[1.0], &[1.0]) }.star_count()
-        };
+        let rates = rates(&[1.0, 2.0], &[2.0, 4.0]);
+        let row = WelchRow::compare_rates(String::new(), &rates);
+        let test = row.test.unwrap();
+        let stars = |p| WelchRow { test: Ok(WelchTest { p, ..test }), ..row.clone() }.star_count();
         assert_eq!([0.05, 0.049, 0.01, 0.009, 0.001, 0.0009].map(stars), [0, 1, 1, 2, 2, 3]);
     }
 }

@@ -100,8 +100,7 @@ impl DropInConsole<'_> {
     pub fn reject_with_hint(&mut self, tool: &str, reason: &str, help: &str) -> io::Result<i32> {
         writeln!(self.stderr, "{tool}: {}", escape_controls(reason))?;
         if !reason.contains("\nhint: ") {
-            let hint = format!("hint: 'speedwell as {tool} {help}' shows the usage");
-            writeln!(self.stderr, "{hint}")?;
+            writeln!(self.stderr, "hint: 'speedwell as {tool} {help}' shows the usage")?;
         }
         Ok(EXIT_FAILED)
     }
@@ -217,6 +216,22 @@ impl<'a> ParsedArguments<'a> {
     }
 }
 
+/// Looks up an option by any of its names; returns its first name and whether it takes a value.
+/// `options` lists all options, separated by spaces. Each consists of its names, separated by `|`,
+/// and of `=` if it takes a value.
+pub fn find_option(
+    options: &'static str,
+    is_name: impl Fn(&str) -> bool,
+) -> Option<(&'static str, bool)> {
+    let option = options.split(' ').find(|option| option.split(['|', '=']).any(&is_name))?;
+    Some((option.split(['|', '=']).next()?, option.ends_with('=')))
+}
+
+/// Returns the first name of each option in such a list.
+pub fn first_names(options: &'static str) -> impl Iterator<Item = &'static str> {
+    options.split(' ').filter_map(|option| option.split(['|', '=']).next())
+}
+
 /// Splits a command line as getopt does. Letters may be clustered (`-kq`) and values attached
 /// (`-n100`, `--name=value`); options may follow other arguments. `find` looks up an option by any
 /// of its names, including the dashes, and returns its canonical name and whether it takes a value.
@@ -230,10 +245,7 @@ pub fn parse_getopt<'a>(
     let mut parsed = ParsedArguments::default();
     let mut arguments_left = arguments.iter().map(String::as_str);
     while let Some(argument) = arguments_left.next() {
-        let (name, attached) = match argument.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (argument, None),
-        };
+        let (name, attached) = split_value(argument);
         if argument == "--" {
             parsed.others.extend(arguments_left.by_ref());
         } else if argument.len() < 2 || !argument.starts_with('-') {
@@ -294,9 +306,8 @@ pub fn parse_node<'a>(
                 parsed.options.push((name, None));
             } else if valued.contains(&name) {
                 let value = arguments_left.next().filter(|value| *value != "--");
-                parsed
-                    .options
-                    .push((name, Some(value.ok_or(ArgumentError::NeedsValue(argument))?)));
+                let value = value.ok_or(ArgumentError::NeedsValue(argument))?;
+                parsed.options.push((name, Some(value)));
             } else {
                 return Err(ArgumentError::UnknownName(argument));
             }
@@ -335,6 +346,11 @@ pub fn parse_r<'a>(
         }
     }
     Ok(parsed)
+}
+
+/// Splits `name=value`.
+pub fn split_value(argument: &str) -> (&str, Option<&str>) {
+    argument.split_once('=').map_or((argument, None), |(name, value)| (name, Some(value)))
 }
 
 /// Returns the name of an option without its one or two dashes.

@@ -19,13 +19,6 @@ const COMMAND_LINE: CommandLine = CommandLine {
     switches: &["help"],
 };
 
-/// Output format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RunFormat {
-    Simple,
-    Csv,
-}
-
 /// Executes the scripts and prints their results; returns the exit status.
 ///
 /// # Errors
@@ -35,19 +28,19 @@ pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32>
 }
 
 fn run_scripts(
-    (request, format): (ScriptsRequest, RunFormat),
+    (request, is_csv): (ScriptsRequest, bool),
     _: &ParsedArguments<'_>,
     console: &mut DropInConsole<'_>,
 ) -> Result<i32> {
     let measure = console.measure;
     let mut printer = RunPrinter {
         driver: NodeDriver::new(COMMAND_LINE.tool, &request, console, false),
-        format,
+        is_csv,
         scripts: request.scripts.iter().map(|script| script.name.clone()).collect(),
         entered: 0,
         current: None,
     };
-    if printer.format == RunFormat::Csv {
+    if printer.is_csv {
         printer.driver.out.write_all(rows::RUN_HEADER.as_bytes())?;
     }
     printer.driver.out.flush()?;
@@ -58,14 +51,14 @@ fn run_scripts(
 fn parse_request(
     arguments: &ParsedArguments<'_>,
     console: &DropInConsole<'_>,
-) -> Result<(ScriptsRequest, RunFormat), NodeRefusal> {
+) -> Result<(ScriptsRequest, bool), NodeRefusal> {
     if arguments.others.is_empty() {
-        return Err(NodeRefusal::usage(""));
+        return Err(NodeRefusal::Usage(String::new()));
     }
-    let format = match arguments.value("format") {
-        None | Some("simple") => RunFormat::Simple,
-        Some("csv") => RunFormat::Csv,
-        Some(_) => return Err(NodeRefusal::line("Invalid format detected")),
+    let is_csv = match arguments.value("format") {
+        None | Some("simple") => false,
+        Some("csv") => true,
+        Some(_) => return Err(NodeRefusal::Line("Invalid format detected".to_owned())),
     };
     let folder = node::benchmark_folder(arguments, console)?;
     let scripts = node::select_scripts(&folder, arguments)?;
@@ -74,12 +67,13 @@ fn parse_request(
         test: arguments.has("test"),
         ..node::build_request(arguments, scripts, Some(folder), variants, 1)?
     };
-    Ok((request, format))
+    Ok((request, is_csv))
 }
 
 struct RunPrinter<'a> {
     driver: NodeDriver<'a>,
-    format: RunFormat,
+    /// Whether results are printed as CSV instead of lines below headings.
+    is_csv: bool,
     scripts: Vec<String>,
     /// Number of scripts whose heading has been written.
     entered: usize,
@@ -112,7 +106,7 @@ impl RunPrinter<'_> {
     }
 
     fn print_heading(&mut self, script: &str) -> Result<()> {
-        if self.format == RunFormat::Simple {
+        if !self.is_csv {
             writeln!(self.driver.out, "\n{script}")?;
         }
         Ok(())
@@ -121,9 +115,10 @@ impl RunPrinter<'_> {
     fn print_run(&mut self, run: &Run) -> Result<()> {
         let (name, values) = (&run.case.benchmark, &run.case.values);
         for measured in driver::throughput_samples(run) {
-            let line = match self.format {
-                RunFormat::Simple => format_simple_line(name, values, measured.rate),
-                RunFormat::Csv => rows::format_run_row(name, values, measured),
+            let line = if self.is_csv {
+                rows::format_run_row(name, values, measured)
+            } else {
+                format_simple_line(name, values, measured.rate)
             };
             self.driver.out.write_all(line.as_bytes())?;
         }
@@ -141,7 +136,8 @@ impl SessionObserver for RunPrinter<'_> {
                 self.print_run(run)?;
             }
             SessionEvent::Failed(failure) => {
-                let script = self.driver.scripts.script_of_failure(failure).to_owned();
+                let scripts = &self.driver.scripts;
+                let script = scripts.script_of_step(failure.slot, &failure.benchmark).to_owned();
                 self.enter_script(&script)?;
             }
             SessionEvent::Finished { interrupted: false } => self.enter_all(self.scripts.len())?,
@@ -164,15 +160,9 @@ pub fn format_simple_line(name: &str, values: &[(String, ParameterValue)], rate:
 fn with_separators(number: &str) -> String {
     let start = number.len() - number.trim_start_matches('-').len();
     let digits = number[start..].bytes().take_while(u8::is_ascii_digit).count();
-    let (whole, rest) = number.split_at(start + digits);
-    let mut out = String::with_capacity(number.len() + digits / 3);
-    for (at, c) in whole.char_indices() {
-        if at > start && (whole.len() - at) % 3 == 0 {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out + rest
+    let (whole, rest) = number[start..].split_at(digits);
+    let groups: Vec<_> = whole.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    format!("{}{}{rest}", &number[..start], groups.join(","))
 }
 
 #[cfg(test)]

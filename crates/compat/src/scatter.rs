@@ -4,7 +4,7 @@
 //! Decides the text, the order and the figures of the table. With the additional option
 //! `--analyze`, `scatter.js` prints an analysis instead of the rows. The analysis shows the pooled
 //! parameters with the fraction of the variance that each explains, a table of means and medians,
-//! the steps along the x axis ([`ScatterStudy::steps`]), and a chart of the means. A point of the
+//! the steps along the x axis, and a chart of the means. A point of the
 //! table pools all rows that have its x value and its category, even if they belong to different
 //! cases. The interval of a point therefore mixes effects of other parameters with noise, unlike
 //! the intervals of `analysis`. `r/mod.rs` draws the chart. Start at [`run_js`] and [`run`].
@@ -13,7 +13,7 @@ use crate::console::{DropInConsole, ParsedArguments};
 use crate::node::driver::{self, NodeDriver};
 use crate::node::{self, CommandLine, NodeRefusal};
 use crate::r::print::{self, FrameColumn, RTexts};
-use crate::r::{self, AnyChart, ChartBand, ChartFile, RScript, TextCollation, band_chart};
+use crate::r::{AnyChart, ChartBand, RATE_LABEL, RScript, TextCollation, band_chart};
 use anyhow::{Result, anyhow};
 use indexmap::IndexMap;
 use speedwell_analysis::{
@@ -24,8 +24,7 @@ use speedwell_engine::ScriptsRequest;
 use speedwell_formats::node_csv::figures::{ScatterFrame, TextColumn};
 use speedwell_formats::node_csv::rows;
 use speedwell_model::{ParameterValue, Run, SessionEvent, SessionObserver, Variant};
-use speedwell_plot::{ChartAxis, ChartPoint, PointSeries};
-use speedwell_stats::Interval;
+use speedwell_plot::{ChartAxis, ChartPoint, LineChart, PointSeries};
 use speedwell_stats::describe::{mean, median};
 use speedwell_stats::effect::{EffectMagnitude, cliffs_delta, eta_squared};
 use speedwell_stats::interval::{mean_t, median_binomial};
@@ -33,7 +32,8 @@ use speedwell_stats::interval::{mean_t, median_binomial};
 const SCRIPT: RScript = RScript {
     tool: "scatter.R",
     usage: include_str!("usage/scatter.R.txt"),
-    options: &["xaxis", "category", "log"],
+    required: &["xaxis", "category"],
+    options: &["log"],
 };
 
 /// R's default line width.
@@ -46,38 +46,35 @@ const LINE_WIDTH: usize = 80;
 /// Fails if the input does not come from `scatter.js` or lacks the parameters, or a stream or file
 /// cannot be written.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
-    SCRIPT.run_with(arguments, console, print_scatter)
-}
-
-fn print_scatter(options: &ParsedArguments<'_>, console: &mut DropInConsole<'_>) -> Result<i32> {
-    let (Some(x_axis), Some(category)) = (options.value("xaxis"), options.value("category")) else {
-        return Ok(SCRIPT.reject("", console)?);
-    };
-    let picture = options.value("plot").map(ChartFile::from_path).transpose()?;
-    let frame = ScatterFrame::read(&mut *console.stdin)?;
-    for warning in frame.warnings() {
-        console.warn(SCRIPT.tool, &warning)?;
-    }
-    let collation = TextCollation::from_environment(console.variable);
-    let study = ScatterStudy::pool_rows(&frame, x_axis, Some(category), collation)?;
-    console.stdout.write_all(study.format_study().as_bytes())?;
-    if let Some(picture) = picture {
-        let lines = study.line_chart(frame.filename(), options.has("log"));
-        writeln!(console.stderr, "{}", picture.save_chart(&lines)?)?;
-    }
-    Ok(0)
+    SCRIPT.run_with(arguments, console, |options, console| {
+        let frame = ScatterFrame::read(&mut *console.stdin)?;
+        for warning in frame.warnings() {
+            console.warn(SCRIPT.tool, &warning)?;
+        }
+        let collation = TextCollation::from_environment(console.variable);
+        let x_axis = options.value("xaxis").unwrap_or_default();
+        let study = ScatterStudy::pool_rows(&frame, x_axis, options.value("category"), collation)?;
+        console.stdout.write_all(study.format_study().as_bytes())?;
+        let has_plot = options.has("plot");
+        Ok(has_plot.then(|| study.line_chart(frame.filename(), options.has("log"))))
+    })
 }
 
 /// A table whose points are in the order in which they are printed.
 pub struct ScatterStudy {
     /// Name of the x axis.
-    pub x_axis: String,
+    x_axis: String,
     /// Name of the category, if there is one.
-    pub category: Option<String>,
-    /// The points in order, and the pooled parameters.
-    pub table: ScatterTable,
+    category: Option<String>,
+    /// Parameters with several values that are neither the x axis nor the category. Each point
+    /// pools the rows of all these values.
+    aggregated: Vec<AggregatedParameter>,
+    /// Distinct strings on the x axis; points refer to them by index.
     x: RTexts,
+    /// Distinct strings of the category; a single empty string if there is no category.
     categories: RTexts,
+    /// Points of the table.
+    points: Vec<ScatterPoint>,
 }
 
 impl ScatterStudy {
@@ -91,37 +88,59 @@ impl ScatterStudy {
         category: Option<&str>,
         collation: TextCollation,
     ) -> Result<ScatterStudy> {
-        let mut table = scatter_table(frame, x_axis, category)?;
-        let x = RTexts::parse(&table.x_texts);
-        let categories = RTexts::parse(&table.category_texts);
-        table.points.sort_by(|a, b| {
+        let x_column = find_column(frame, x_axis)?;
+        let category_column = category.map(|name| find_column(frame, name)).transpose()?;
+        let point_codes: Vec<PointCodes> = (0..frame.rates.len())
+            .map(|row| (x_column.codes[row], category_column.map_or(0, |column| column.codes[row])))
+            .collect();
+        let mut rates: IndexMap<PointCodes, Vec<f64>> = IndexMap::new();
+        for (&codes, &rate) in point_codes.iter().zip(&frame.rates) {
+            rates.entry(codes).or_default().push(rate);
+        }
+        let is_axis = |column: &TextColumn| {
+            let mut axes = [x_column].into_iter().chain(category_column);
+            axes.any(|axis| std::ptr::eq(axis, column))
+        };
+        let texts_of = |column: &TextColumn| RTexts::parse(column.texts.iter().cloned().collect());
+        let (x, categories) = (
+            texts_of(x_column),
+            category_column.map_or_else(|| RTexts::parse(vec![String::new()]), texts_of),
+        );
+        let mut points: Vec<ScatterPoint> = rates.into_iter().map(ScatterPoint::new).collect();
+        points.sort_by(|a, b| {
             let by_x = x.compare_at(a.x, b.x, collation);
             by_x.then_with(|| categories.compare_at(a.category, b.category, collation))
+        });
+        let pooled =
+            frame.columns.iter().filter(|column| column.texts.len() > 1 && !is_axis(column));
+        let aggregated = pooled.map(|column| AggregatedParameter {
+            name: column.name.clone(),
+            explained: explained_variance(&point_codes, column, &frame.rates),
         });
         Ok(ScatterStudy {
             x_axis: x_axis.to_owned(),
             category: category.map(str::to_owned),
-            table,
+            aggregated: aggregated.collect(),
             x,
             categories,
+            points,
         })
     }
 
     /// Returns the steps between neighbors on the x axis within each category. The categories are in
     /// the order in which they first appear.
-    pub fn steps(&self) -> Vec<ScatterStep<'_>> {
+    fn steps(&self) -> Vec<ScatterStep<'_>> {
         let mut lines: IndexMap<usize, Vec<&ScatterPoint>> = IndexMap::new();
-        for point in &self.table.points {
+        for point in &self.points {
             lines.entry(point.category).or_default().push(point);
         }
-        let numbers = self.x.as_numbers();
         let pairs = lines.values().flat_map(|line| line.windows(2));
-        pairs.map(|pair| build_step(pair[0], pair[1], numbers)).collect()
+        pairs.map(|pair| ScatterStep { from: pair[0], to: pair[1] }).collect()
     }
 
     /// Returns the columns on the left of the table: x axis, and category if there is one.
-    pub fn place_columns(&self) -> Vec<FrameColumn> {
-        let points = self.table.points.iter();
+    fn place_columns(&self) -> Vec<FrameColumn> {
+        let points = self.points.iter();
         let x: Vec<usize> = points.clone().map(|point| point.x).collect();
         let mut columns = vec![FrameColumn::new(&self.x_axis, self.x.format_cells(&x))];
         if let Some(category) = &self.category {
@@ -131,34 +150,24 @@ impl ScatterStudy {
         columns
     }
 
-    /// Returns the x value of a point as text.
-    pub fn x_text(&self, point: &ScatterPoint) -> &str {
-        &self.table.x_texts[point.x]
-    }
-
-    /// Returns the text of the category of a point.
-    pub fn category_text(&self, point: &ScatterPoint) -> &str {
-        &self.table.category_texts[point.category]
-    }
-
     /// Returns a label of a point: its x value, and its category if there is one.
-    pub fn point_label(&self, point: &ScatterPoint) -> String {
-        let x = self.x_text(point);
+    fn point_label(&self, point: &ScatterPoint) -> String {
+        let x = &self.x.texts[point.x];
         match self.category {
-            Some(_) => format!("{x} {}", self.category_text(point)),
-            None => x.to_owned(),
+            Some(_) => format!("{x} {}", self.categories.texts[point.category]),
+            None => x.clone(),
         }
     }
 
     /// Formats the output of `scatter.R`: the pooled parameters and the table.
-    pub fn format_study(&self) -> String {
-        let pooled = self.table.aggregated.iter();
+    fn format_study(&self) -> String {
+        let pooled = self.aggregated.iter();
         let mut text: String =
             pooled.map(|pooled| format!("aggregating variable: {}\n", pooled.name)).collect();
         if !text.is_empty() {
             text.push('\n');
         }
-        let points = &self.table.points;
+        let points = &self.points;
         let numbers = |figure: fn(&ScatterPoint) -> Option<f64>| {
             print::format_numbers(&points.iter().map(figure).collect::<Vec<_>>())
         };
@@ -170,14 +179,14 @@ impl ScatterStudy {
     }
 
     fn line_chart(&self, title: &str, log2: bool) -> AnyChart {
-        let numbers = self.x.as_numbers();
+        let numbers = self.x.numbers.as_deref();
         let axis = match numbers {
-            None => ChartAxis::category(&self.x_axis, self.table.x_texts.clone()),
+            None => ChartAxis::category(&self.x_axis, self.x.texts.clone()),
             Some(_) if log2 => ChartAxis::log2(&self.x_axis),
             Some(_) => ChartAxis::linear(&self.x_axis),
         };
         let mut lines: IndexMap<usize, Vec<ChartPoint>> = IndexMap::new();
-        for point in &self.table.points {
+        for point in &self.points {
             let x = numbers.map_or(point.x as f64, |numbers| numbers[point.x]);
             let mean = point.mean;
             lines.entry(point.category).or_default().push(match point.half_width {
@@ -186,11 +195,17 @@ impl ScatterStudy {
             });
         }
         let series = lines.into_iter().map(|(category, points)| PointSeries {
-            name: self.table.category_texts[category].clone(),
+            name: self.categories.texts[category].clone(),
             points,
             colour: None,
         });
-        r::line_chart(title.to_owned(), axis, series.collect())
+        AnyChart::Line(LineChart {
+            title: title.to_owned(),
+            x: axis,
+            y: ChartAxis::linear(RATE_LABEL),
+            series: series.collect(),
+            ..LineChart::default()
+        })
     }
 }
 
@@ -199,20 +214,6 @@ const CONFIDENCE: f64 = 0.95;
 
 /// Indices of the x value and the category of a point among the distinct strings of their columns.
 type PointCodes = (usize, usize);
-
-/// A table whose points are in the order in which they first appear in the file.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ScatterTable {
-    /// Parameters with several values that are neither the x axis nor the category. Each point
-    /// pools the rows of all these values.
-    pub aggregated: Vec<AggregatedParameter>,
-    /// Distinct strings on the x axis; points refer to them by index.
-    pub x_texts: Vec<String>,
-    /// Distinct strings of the category; a single empty string if there is no category.
-    pub category_texts: Vec<String>,
-    /// Points of the table.
-    pub points: Vec<ScatterPoint>,
-}
 
 /// All rows with the same x value and category.
 #[derive(Debug, Clone, PartialEq)]
@@ -227,51 +228,6 @@ pub struct ScatterPoint {
     pub mean: f64,
     /// Half width of Student's 95 % interval of the mean; `None` for one row.
     pub half_width: Option<f64>,
-}
-
-/// Pools the rows of `frame` by the columns `x` and `category`.
-///
-/// # Errors
-/// Fails if one of the columns does not exist.
-pub fn scatter_table(
-    frame: &ScatterFrame,
-    x: &str,
-    category: Option<&str>,
-) -> Result<ScatterTable> {
-    let x = find_column(frame, x)?;
-    let category = category.map(|name| find_column(frame, name)).transpose()?;
-    let point_codes: Vec<PointCodes> = (0..frame.rates.len())
-        .map(|row| (x.codes[row], category.map_or(0, |column| column.codes[row])))
-        .collect();
-    let mut rates: IndexMap<PointCodes, Vec<f64>> = IndexMap::new();
-    for (&codes, &rate) in point_codes.iter().zip(&frame.rates) {
-        rates.entry(codes).or_default().push(rate);
-    }
-    let is_axis = |column: &TextColumn| {
-        std::ptr::eq(column, x) || category.is_some_and(|category| std::ptr::eq(column, category))
-    };
-    let pooled = frame.columns.iter().filter(|column| column.texts.len() > 1 && !is_axis(column));
-    let texts_of = |column: &TextColumn| column.texts.iter().cloned().collect();
-    Ok(ScatterTable {
-        aggregated: pooled
-            .map(|column| AggregatedParameter {
-                name: column.name.clone(),
-                explained: explained_variance(&point_codes, column, &frame.rates),
-            })
-            .collect(),
-        x_texts: texts_of(x),
-        category_texts: category.map_or_else(|| vec![String::new()], texts_of),
-        points: rates
-            .into_iter()
-            .map(|((x, category), rates)| ScatterPoint {
-                x,
-                category,
-                mean: mean(&rates),
-                half_width: mean_t(&rates, CONFIDENCE).map(|interval| interval.half_width()),
-                rates,
-            })
-            .collect(),
-    })
 }
 
 fn find_column<'a>(frame: &'a ScatterFrame, name: &str) -> Result<&'a TextColumn> {
@@ -297,51 +253,48 @@ fn explained_variance(
 }
 
 /// The step between two points that have the same category and neighboring x values.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ScatterStep<'a> {
+#[derive(Debug, Clone, Copy)]
+struct ScatterStep<'a> {
     /// Point with the smaller x value.
-    pub from: &'a ScatterPoint,
+    from: &'a ScatterPoint,
     /// Next point.
-    pub to: &'a ScatterPoint,
-    /// Mean rate of the next point, divided by the mean rate of the first point.
-    pub ratio: f64,
-    /// Two-sided Mann-Whitney p value.
-    pub p: Option<f64>,
-    /// Cliff's delta; positive if the rate grows.
-    pub cliffs_delta: Option<f64>,
-    /// Logarithm of `ratio`, divided by the logarithm of the ratio of the x values; `None` if
-    /// the x values are not numbers, or if their ratio is not positive.
-    pub exponent: Option<f64>,
+    to: &'a ScatterPoint,
+}
+
+impl ScatterStep<'_> {
+    /// Returns the mean rate of the next point, divided by the mean rate of the first point.
+    fn ratio(self) -> f64 {
+        self.to.mean / self.from.mean
+    }
+
+    /// Returns the logarithm of the ratio, divided by the logarithm of the ratio of the x values;
+    /// `None` if the x values are not numbers, or if their ratio is not positive.
+    fn exponent(self, numbers: Option<&[f64]>) -> Option<f64> {
+        let growth = numbers.map(|numbers| (numbers[self.to.x] / numbers[self.from.x]).ln())?;
+        finite_or_none(self.ratio().ln() / growth)
+    }
+
+    /// Returns Cliff's delta; positive if the rate grows.
+    fn cliffs_delta(self) -> Option<f64> {
+        finite_or_none(cliffs_delta(&self.from.rates, &self.to.rates))
+    }
 }
 
 impl ScatterPoint {
-    /// Returns the 95 % interval of the median; its limits are two of the rates. Returns `None` if
-    /// there are fewer than 6 rates.
-    pub fn median_interval(&self) -> Option<Interval> {
-        median_binomial(&self.rates, CONFIDENCE)
+    fn new(((x, category), rates): (PointCodes, Vec<f64>)) -> ScatterPoint {
+        ScatterPoint {
+            x,
+            category,
+            mean: mean(&rates),
+            half_width: mean_t(&rates, CONFIDENCE).map(|interval| interval.half_width()),
+            rates,
+        }
     }
 
     /// Whether the rates are so skewed that their mean is misleading.
-    pub fn is_skewed(&self) -> bool {
+    fn is_skewed(&self) -> bool {
         let half = self.half_width.unwrap_or(0.0);
         is_skewed(&self.rates, self.mean - half, self.mean + half)
-    }
-}
-
-fn build_step<'a>(
-    from: &'a ScatterPoint,
-    to: &'a ScatterPoint,
-    numbers: Option<&[f64]>,
-) -> ScatterStep<'a> {
-    let ratio = to.mean / from.mean;
-    let growth = numbers.map(|numbers| (numbers[to.x] / numbers[from.x]).ln());
-    ScatterStep {
-        from,
-        to,
-        ratio,
-        p: finite_or_none(mann_whitney_p(&from.rates, &to.rates)),
-        cliffs_delta: finite_or_none(cliffs_delta(&from.rates, &to.rates)),
-        exponent: growth.map(|growth| ratio.ln() / growth).and_then(finite_or_none),
     }
 }
 
@@ -356,14 +309,6 @@ const COMMAND_LINE: CommandLine = CommandLine {
 /// Default number of runs of each case.
 const DEFAULT_RUNS: u32 = 30;
 
-/// Analysis to print instead of rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct ScatterAnalysis {
-    x_axis: String,
-    category: Option<String>,
-    chart: bool,
-}
-
 /// Executes the script and prints its results; returns the exit status.
 ///
 /// # Errors
@@ -374,21 +319,22 @@ pub fn run_js(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i
 }
 
 fn run_scatter(
-    (request, analysis): (ScriptsRequest, Option<ScatterAnalysis>),
+    request: ScriptsRequest,
     arguments: &ParsedArguments<'_>,
     console: &mut DropInConsole<'_>,
 ) -> Result<i32> {
     let measure = console.measure;
     let collation = TextCollation::from_environment(console.variable);
+    let x_axis = arguments.value("xaxis").filter(|_| arguments.has("analyze"));
     let mut printer = ScatterPrinter {
         driver: NodeDriver::new(COMMAND_LINE.tool, &request, console, false),
-        collected: analysis.is_some().then(ScatterFrame::default),
+        collected: x_axis.is_some().then(ScatterFrame::default),
         parameters: None,
     };
     printer.driver.warn_about_test(arguments)?;
     measure(&request, &mut printer)?;
-    if let Some(analysis) = analysis {
-        printer.print_analysis(&analysis, collation)?;
+    if let Some(x_axis) = x_axis {
+        printer.print_analysis(x_axis, arguments, collation)?;
     }
     Ok(printer.driver.failures.exit_status())
 }
@@ -396,28 +342,17 @@ fn run_scatter(
 fn parse_request(
     arguments: &ParsedArguments<'_>,
     console: &DropInConsole<'_>,
-) -> Result<(ScriptsRequest, Option<ScatterAnalysis>), NodeRefusal> {
+) -> Result<ScriptsRequest, NodeRefusal> {
     let [path] = arguments.others.as_slice() else {
-        return Err(NodeRefusal::usage(""));
+        return Err(NodeRefusal::Usage(String::new()));
     };
     let (script, folder) = node::find_script(path, console)?;
     let variants = vec![Variant::plain("default")];
     let request = node::build_request(arguments, vec![script], folder, variants, DEFAULT_RUNS)?;
-    Ok((request, parse_analysis(arguments)?))
-}
-
-fn parse_analysis(arguments: &ParsedArguments<'_>) -> Result<Option<ScatterAnalysis>, NodeRefusal> {
-    if !arguments.has("analyze") {
-        return Ok(None);
+    if arguments.has("analyze") && arguments.value("xaxis").is_none() {
+        return Err(NodeRefusal::Usage("'--analyze' needs '--xaxis'".to_owned()));
     }
-    let Some(x_axis) = arguments.value("xaxis") else {
-        return Err(NodeRefusal::usage("'--analyze' needs '--xaxis'"));
-    };
-    Ok(Some(ScatterAnalysis {
-        x_axis: x_axis.to_owned(),
-        category: arguments.value("category").map(str::to_owned),
-        chart: !arguments.has("no-chart"),
-    }))
+    Ok(request)
 }
 
 struct ScatterPrinter<'a> {
@@ -458,7 +393,15 @@ impl ScatterPrinter<'_> {
         let values = &run.case.values;
         let Some(parameters) = &self.parameters else {
             self.parameters = Some(values.iter().map(|(name, _)| name.clone()).collect());
-            self.print_header(run)?;
+            match &mut self.collected {
+                None => {
+                    let header = rows::format_scatter_header(values);
+                    self.driver.out.write_all(header.as_bytes())?;
+                }
+                Some(frame) => {
+                    frame.columns = values.iter().map(|(name, _)| TextColumn::new(name)).collect();
+                }
+            }
             return Ok(Some(values.clone()));
         };
         let value_of =
@@ -475,23 +418,10 @@ impl ScatterPrinter<'_> {
         Ok(ordered)
     }
 
-    fn print_header(&mut self, run: &Run) -> Result<()> {
-        match &mut self.collected {
-            None => {
-                let header = rows::format_scatter_header(&run.case.values);
-                self.driver.out.write_all(header.as_bytes())?;
-            }
-            Some(frame) => {
-                frame.columns =
-                    run.case.values.iter().map(|(name, _)| TextColumn::new(name)).collect();
-            }
-        }
-        Ok(())
-    }
-
     fn print_analysis(
         &mut self,
-        analysis: &ScatterAnalysis,
+        x_axis: &str,
+        arguments: &ParsedArguments<'_>,
         collation: TextCollation,
     ) -> Result<()> {
         let frame = self.collected.take().unwrap_or_default();
@@ -499,9 +429,9 @@ impl ScatterPrinter<'_> {
             self.driver.report_no_results()?;
             return Ok(());
         }
-        let category = analysis.category.as_deref();
-        let study = ScatterStudy::pool_rows(&frame, &analysis.x_axis, category, collation)?;
-        let text = analysis_text(&study, analysis.chart);
+        let category = arguments.value("category");
+        let study = ScatterStudy::pool_rows(&frame, x_axis, category, collation)?;
+        let text = analysis_text(&study, !arguments.has("no-chart"));
         self.driver.out.write_all(text.as_bytes())?;
         Ok(self.driver.out.flush()?)
     }
@@ -523,7 +453,7 @@ const MISSING_TEXT: &str = "NA";
 /// Formats the whole analysis.
 fn analysis_text(study: &ScatterStudy, chart: bool) -> String {
     let steps = study.steps();
-    let mut text = format_aggregated(&study.table.aggregated);
+    let mut text = format_aggregated(&study.aggregated);
     text.push_str(&summary_table(study));
     if !steps.is_empty() {
         text.push_str(&changes_table(study, &steps));
@@ -561,7 +491,7 @@ fn format_aggregated(pooled: &[AggregatedParameter]) -> String {
 }
 
 fn summary_table(study: &ScatterStudy) -> String {
-    let points = &study.table.points;
+    let points = &study.points;
     let column = |name: &str, cell: fn(&ScatterPoint) -> String| {
         FrameColumn::new(name, points.iter().map(cell).collect())
     };
@@ -575,7 +505,8 @@ fn summary_table(study: &ScatterStudy) -> String {
         }),
         column("median", |p| format_rate(median(&p.rates))),
         column("median's 95 % interval", |p| {
-            format_optional(p.median_interval(), |interval| {
+            // There is no interval for fewer than 6 rates.
+            format_optional(median_binomial(&p.rates, CONFIDENCE), |interval| {
                 format!("{} to {}", format_rate(interval.low), format_rate(interval.high))
             })
         }),
@@ -598,18 +529,23 @@ fn changes_table(study: &ScatterStudy, steps: &[ScatterStep<'_>]) -> String {
     let two_decimals = |value: f64| format!("{value:.2}");
     let mut columns = Vec::new();
     if let Some(category) = &study.category {
-        columns.push(column(category, &|step| study.category_text(step.from).to_owned()));
+        columns.push(column(category, &|step| study.categories.texts[step.from.category].clone()));
     }
     columns.extend([
         column(&study.x_axis, &|step| {
-            format!("{} -> {}", study.x_text(step.from), study.x_text(step.to))
+            format!("{} -> {}", study.x.texts[step.from.x], study.x.texts[step.to.x])
         }),
-        column("ratio", &|step| format!("{:.3}", step.ratio)),
-        column("exponent", &|step| format_optional(step.exponent, two_decimals)),
-        column("p", &|step| format_optional(step.p, format_p_value)),
-        column("Cliff's delta", &|step| format_optional(step.cliffs_delta, two_decimals)),
+        column("ratio", &|step| format!("{:.3}", step.ratio())),
+        column("exponent", &|step| {
+            format_optional(step.exponent(study.x.numbers.as_deref()), two_decimals)
+        }),
+        column("p", &|step| {
+            let p = mann_whitney_p(&step.from.rates, &step.to.rates);
+            format_optional(finite_or_none(p), format_p_value)
+        }),
+        column("Cliff's delta", &|step| format_optional(step.cliffs_delta(), two_decimals)),
         column("effect", &|step| {
-            format_optional(step.cliffs_delta, |delta| magnitude_word(delta).to_owned())
+            format_optional(step.cliffs_delta(), |delta| magnitude_word(delta).to_owned())
         }),
     ]);
     format!(
@@ -626,7 +562,7 @@ fn means_chart(study: &ScatterStudy) -> String {
         value: point.mean,
         interval: point.half_width.map(|half| (point.mean - half, point.mean + half)),
     };
-    let bands: Vec<ChartBand> = study.table.points.iter().map(band).collect();
+    let bands: Vec<ChartBand> = study.points.iter().map(band).collect();
     let heading = "Rate (o) with its 95 % interval ([---])";
     band_chart(heading, &bands, |rate| format!("{rate:.0}/s"))
 }
@@ -670,9 +606,13 @@ mod tests {
         frame
     }
 
+    fn pool(x_axis: &str, category: Option<&str>) -> Result<ScatterStudy> {
+        ScatterStudy::pool_rows(&frame(), x_axis, category, TextCollation::CodePoints)
+    }
+
     #[test]
     fn rows_at_the_same_point_are_pooled_and_the_pooled_column_is_named() {
-        let table = scatter_table(&frame(), "n", Some("kind")).unwrap();
+        let table = pool("n", Some("kind")).unwrap();
         assert_eq!(table.aggregated[0].name, "len");
         assert_eq!(table.aggregated[0].explained, Some(1.0));
         let means: Vec<_> =
@@ -683,18 +623,18 @@ mod tests {
 
     #[test]
     fn without_a_category_there_is_one_line() {
-        let table = scatter_table(&frame(), "len", None).unwrap();
+        let table = pool("len", None).unwrap();
         assert_eq!(table.aggregated[0].name, "kind");
         // The rates 1 and 7 belong to different kinds, and 3 is alone at its point. All variance
         // within points is therefore between the kinds.
         assert_eq!(table.aggregated[0].explained, Some(1.0));
-        assert_eq!(table.category_texts, [""]);
+        assert_eq!(table.categories.texts, [""]);
         assert_eq!(table.points.len(), 2);
     }
 
     #[test]
     fn an_unknown_column_is_answered_with_the_known_ones() {
-        let error = scatter_table(&frame(), "size", None).unwrap_err();
+        let error = pool("size", None).err().unwrap();
         assert_eq!(error.to_string(), "unknown column 'size'; the file has n, len, kind");
     }
 }

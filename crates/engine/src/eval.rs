@@ -222,17 +222,16 @@ pub fn parse_range(first: &str, last: &str, step: Option<&str>) -> anyhow::Resul
     let places = begin.places.max(step.places);
     let max_places = places.max(end.places);
     let scaled = [begin, end, step].map(|number| number.with_places(max_places));
+    let too_long = || format!("the numbers from {first} to {last} have too many digits");
     let [Some(scaled_begin), Some(scaled_end), Some(scaled_step)] = scaled else {
-        bail!("the numbers from {first} to {last} have too many digits");
+        bail!(too_long());
     };
     ensure!(
         scaled_begin <= scaled_end,
         "the range from {first} to {last} is empty\nhint: the smaller number comes first"
     );
     ensure!(scaled_step > 0, "invalid step {}: expected a number greater than 0", step.to_text());
-    let distance = scaled_end
-        .checked_sub(scaled_begin)
-        .with_context(|| format!("the numbers from {first} to {last} have too many digits"))?;
+    let distance = scaled_end.checked_sub(scaled_begin).with_context(too_long)?;
     let count = (distance / scaled_step).saturating_add(1);
     ensure!(
         count <= Case::MOST as i128,

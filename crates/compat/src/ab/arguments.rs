@@ -28,16 +28,6 @@ pub struct RequestBody {
     pub file: PathBuf,
 }
 
-/// Order of the rows in the file that `-g` writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TsvOrder {
-    /// By start of the request.
-    #[default]
-    Start,
-    /// From the fastest to the slowest, as in ab.
-    Total,
-}
-
 /// HTML attributes of the report's table, its rows and its cells (`-w`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HtmlAttributes {
@@ -57,42 +47,6 @@ impl Default for HtmlAttributes {
             cell: "bgcolor=white".to_owned(),
         }
     }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct TlsSettings {
-    /// `--insecure`.
-    pub trusts_anyone: bool,
-    /// `-E`.
-    pub identity: Option<PathBuf>,
-    /// `-f`: the only accepted version, as the TLS library spells it (`TLSv1.3`); `None` for any.
-    pub version: Option<&'static str>,
-}
-
-/// Options of the report.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ReportOptions {
-    /// `-v`.
-    pub verbosity: u32,
-    /// `-q`.
-    pub hides_progress: bool,
-    /// `-d`.
-    pub hides_percentages: bool,
-    /// `-S`.
-    pub hides_spread: bool,
-    /// `-l`: the length of responses is expected to vary.
-    pub varying: bool,
-    /// `--ab-lengths`: the report also says how many responses ab would count as failed because of
-    /// their length.
-    pub counts_lengths: bool,
-    /// Attributes of the HTML table, if `-w`, `-x`, `-y` or `-z` is given.
-    pub html: Option<HtmlAttributes>,
-    /// `-e`.
-    pub csv: Option<PathBuf>,
-    /// `-g`.
-    pub tsv: Option<PathBuf>,
-    /// `--sort`.
-    pub sort: TsvOrder,
 }
 
 /// Options of a test.
@@ -135,8 +89,34 @@ pub struct AbRequest {
     pub is_http10: bool,
     /// `--verify`: string that every body must contain.
     pub verify: Option<String>,
-    pub security: TlsSettings,
-    pub shown: ReportOptions,
+    /// `--insecure`.
+    pub trusts_anyone: bool,
+    /// `-E`.
+    pub identity: Option<PathBuf>,
+    /// `-f`: the only accepted version, as the TLS library spells it (`TLSv1.3`); `None` for any.
+    pub tls_version: Option<&'static str>,
+    /// `-v`.
+    pub verbosity: u32,
+    /// `-q`.
+    pub hides_progress: bool,
+    /// `-d`.
+    pub hides_percentages: bool,
+    /// `-S`.
+    pub hides_spread: bool,
+    /// `-l`: the length of responses is expected to vary.
+    pub varying: bool,
+    /// `--ab-lengths`: the report also says how many responses ab would count as failed because of
+    /// their length.
+    pub counts_lengths: bool,
+    /// Attributes of the HTML table, if `-w`, `-x`, `-y` or `-z` is given.
+    pub html: Option<HtmlAttributes>,
+    /// `-e`.
+    pub csv: Option<PathBuf>,
+    /// `-g`.
+    pub tsv: Option<PathBuf>,
+    /// `--sort ttime`: the rows that `-g` writes go from the fastest to the slowest, as in ab,
+    /// instead of by start of the request.
+    pub sorts_by_total: bool,
 }
 
 impl AbRequest {
@@ -157,29 +137,10 @@ impl AbRequest {
     }
 }
 
-/// Options without a value. ab itself has no long options.
-const FLAG_OPTIONS: &[&str] = &[
-    "-l",
-    "-r",
-    "-k",
-    "-V",
-    "-h",
-    "-w",
-    "-i",
-    "-I",
-    "-d",
-    "-S",
-    "-q",
-    "--help",
-    "--http1.0",
-    "--insecure",
-    "--ab-lengths",
-];
-/// Options with a value.
-const VALUE_OPTIONS: &[&str] = &[
-    "-n", "-c", "-t", "-s", "-b", "-T", "-p", "-u", "-v", "-x", "-y", "-z", "-C", "-H", "-P", "-A",
-    "-g", "-X", "-e", "-B", "-m", "-Z", "-f", "-E", "--sort", "--verify",
-];
+/// All options, as [`console::find_option`] reads them. ab itself has no long options.
+const OPTIONS: &str = "-l -r -k -V -h -w -i -I -d -S -q --help --http1.0 --insecure --ab-lengths \
+                       -n= -c= -t= -s= -b= -T= -p= -u= -v= -x= -y= -z= -C= -H= -P= -A= -g= -X= -e= \
+                       -B= -m= -Z= -f= -E= --sort= --verify=";
 
 impl AbCommand {
     /// Parses a command line.
@@ -188,7 +149,10 @@ impl AbCommand {
     /// Fails if the command line is invalid; the error is a sentence fragment that states the
     /// reason.
     pub fn parse(arguments: &[String]) -> Result<AbCommand, String> {
-        let parsed = console::parse_getopt(arguments, find_option).map_err(explain_error)?;
+        let parsed = console::parse_getopt(arguments, |name| {
+            console::find_option(OPTIONS, |option| option == name)
+        })
+        .map_err(explain_error)?;
         let mut request = AbRequest::with_defaults();
         for (name, value) in parsed.options {
             match (name, value) {
@@ -212,12 +176,6 @@ impl AbCommand {
     }
 }
 
-fn find_option(name: &str) -> Option<(&'static str, bool)> {
-    let flags = FLAG_OPTIONS.iter().map(|flag| (*flag, false));
-    let mut all_options = flags.chain(VALUE_OPTIONS.iter().map(|flag| (*flag, true)));
-    all_options.find(|(flag, _)| *flag == name)
-}
-
 fn explain_error(error: ArgumentError<'_>) -> String {
     match error {
         ArgumentError::UnknownLetter(letter, _) => format!("illegal option -- {letter}"),
@@ -226,10 +184,10 @@ fn explain_error(error: ArgumentError<'_>) -> String {
         }
         ArgumentError::TakesNoValue(name) => format!("'{name}' takes no value"),
         ArgumentError::UnknownName(name) => {
-            let is_similar = |option: &&&str| {
+            let is_similar = |option: &&str| {
                 option.starts_with("--") && strsim::damerau_levenshtein(option, name) <= 2
             };
-            let similar = FLAG_OPTIONS.iter().chain(VALUE_OPTIONS).find(is_similar);
+            let similar = console::first_names(OPTIONS).find(is_similar);
             let hint = similar.map(|option| format!("\nhint: did you mean '{option}'?"));
             format!("unknown option '{name}'{}", hint.unwrap_or_default())
         }
@@ -237,21 +195,20 @@ fn explain_error(error: ArgumentError<'_>) -> String {
 }
 
 fn set_flag(request: &mut AbRequest, name: &str) -> Result<(), String> {
-    let report = &mut request.shown;
     match name {
-        "-l" => report.varying = true,
-        "-d" => report.hides_percentages = true,
-        "-S" => report.hides_spread = true,
-        "-q" => report.hides_progress = true,
+        "-l" => request.varying = true,
+        "-d" => request.hides_percentages = true,
+        "-S" => request.hides_spread = true,
+        "-q" => request.hides_progress = true,
         "-w" => {
-            report.html.get_or_insert_default();
+            request.html.get_or_insert_default();
         }
         "-r" => request.continues_on_errors = true,
         "-k" => request.keeps_alive = true,
         "-i" => request.method = Some("HEAD".to_owned()),
         "--http1.0" => request.is_http10 = true,
-        "--insecure" => request.security.trusts_anyone = true,
-        "--ab-lengths" => report.counts_lengths = true,
+        "--insecure" => request.trusts_anyone = true,
+        "--ab-lengths" => request.counts_lengths = true,
         _ => {
             return Err("'-I' is not supported: the TLS handshake always includes the server name"
                 .to_owned());
@@ -261,18 +218,13 @@ fn set_flag(request: &mut AbRequest, name: &str) -> Result<(), String> {
 }
 
 fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), String> {
-    let to_owned_value = || value.to_owned();
-    let report = &mut request.shown;
     match name {
         "-n" => request.requests = Some(parse_count(name, value, "requests")?),
         "-c" => {
             let count = parse_count(name, value, "concurrent requests")?;
-            request.concurrency = u32::try_from(count).map_err(|_| {
-                format!(
-                    "'-c {value}' is more than the supported number of \
-                     connections"
-                )
-            })?;
+            let unsupported =
+                || format!("'-c {value}' is more than the supported number of connections");
+            request.concurrency = u32::try_from(count).map_err(|_| unsupported())?;
         }
         "-t" => request.time_s = Some(parse_seconds(name, value)?),
         "-s" => request.timeout_s = parse_seconds(name, value)?,
@@ -282,7 +234,7 @@ fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), Str
         }
         "-v" => {
             let level = value.parse();
-            report.verbosity = level.map_err(|_| format!("'-v' needs a number, not '{value}'"))?;
+            request.verbosity = level.map_err(|_| format!("'-v' needs a number, not '{value}'"))?;
         }
         "-B" => {
             let address = value.trim_matches(['[', ']']).parse();
@@ -291,22 +243,28 @@ fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), Str
         }
         "-p" => set_upload(request, "POST", value)?,
         "-u" => set_upload(request, "PUT", value)?,
-        "-T" => request.content_type = to_owned_value(),
-        "-m" => request.method = Some(to_owned_value()),
-        "-C" => request.cookies.push(to_owned_value()),
+        "-T" => request.content_type = value.to_owned(),
+        "-m" => request.method = Some(value.to_owned()),
+        "-C" => request.cookies.push(value.to_owned()),
         "-H" => request.headers.push(parse_header(value)?),
-        "-A" => request.credentials = Some(to_owned_value()),
-        "-P" => request.proxy_credentials = Some(to_owned_value()),
-        "-X" => request.proxy = Some(to_owned_value()),
-        "-e" => report.csv = Some(value.into()),
-        "-g" => report.tsv = Some(value.into()),
-        "-x" => report.html.get_or_insert_default().table = to_owned_value(),
-        "-y" => report.html.get_or_insert_default().row = to_owned_value(),
-        "-z" => report.html.get_or_insert_default().cell = to_owned_value(),
-        "-E" => request.security.identity = Some(value.into()),
-        "-f" => request.security.version = parse_tls_version(value)?,
-        "--verify" => request.verify = Some(to_owned_value()),
-        "--sort" => report.sort = parse_sort(value)?,
+        "-A" => request.credentials = Some(value.to_owned()),
+        "-P" => request.proxy_credentials = Some(value.to_owned()),
+        "-X" => request.proxy = Some(value.to_owned()),
+        "-e" => request.csv = Some(value.into()),
+        "-g" => request.tsv = Some(value.into()),
+        "-x" => request.html.get_or_insert_default().table = value.to_owned(),
+        "-y" => request.html.get_or_insert_default().row = value.to_owned(),
+        "-z" => request.html.get_or_insert_default().cell = value.to_owned(),
+        "-E" => request.identity = Some(value.into()),
+        "-f" => request.tls_version = parse_tls_version(value)?,
+        "--verify" => request.verify = Some(value.to_owned()),
+        "--sort" => {
+            request.sorts_by_total = match value {
+                "start" => false,
+                "ttime" => true,
+                _ => return Err(format!("'--sort' must be 'start' or 'ttime', not '{value}'")),
+            }
+        }
         _ => {
             return Err(format!(
                 "'-Z {value}' is not supported: cipher suites cannot be chosen\nhint: the report \
@@ -315,14 +273,6 @@ fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), Str
         }
     }
     Ok(())
-}
-
-fn parse_sort(value: &str) -> Result<TsvOrder, String> {
-    match value {
-        "start" => Ok(TsvOrder::Start),
-        "ttime" => Ok(TsvOrder::Total),
-        _ => Err(format!("'--sort' must be 'start' or 'ttime', not '{value}'")),
-    }
 }
 
 fn parse_count(name: &str, value: &str, unit: &str) -> Result<u64, String> {
@@ -408,7 +358,7 @@ mod tests {
         assert_eq!(test("-kqn100 -c10 http://h/"), apart);
         assert_eq!(test("http://h/ -kqn 100 -c10"), apart);
         assert_eq!(apart.requests, Some(100));
-        assert!(apart.keeps_alive && apart.shown.hides_progress);
+        assert!(apart.keeps_alive && apart.hides_progress);
     }
 
     #[test]
@@ -422,7 +372,7 @@ mod tests {
         assert_eq!(request.cookies, ["a=1", "b=2"]);
         assert_eq!(request.headers, [("X".to_owned(), "1".to_owned())]);
         assert_eq!(request.time_s, Some(3.0));
-        let html = request.shown.html.unwrap();
+        let html = request.html.unwrap();
         assert_eq!((&*html.table, &*html.row, &*html.cell), ("a", "b", "c"));
         assert_eq!(test("-u f http://h/").method(), "PUT");
         assert_eq!(test("-i http://h/").method(), "HEAD");

@@ -29,6 +29,8 @@ pub struct BodyLengths {
 pub struct AbFigures {
     /// Number of concurrent clients.
     pub concurrency: u32,
+    /// Start of the test in Unix time.
+    pub began_epoch_ms: u64,
     /// Duration of the test in nanoseconds.
     pub elapsed_ns: u64,
     /// Requests that ended, successfully or not.
@@ -67,6 +69,7 @@ impl AbFigures {
         let sent_bytes = counts.connections.sends * request_bytes as u64;
         AbFigures {
             concurrency: request.concurrency,
+            began_epoch_ms: measured.began_epoch_ms,
             elapsed_ns: measured.elapsed_ns,
             complete: counts.succeeded() + counts.all_errors(),
             failures: FailureCounts::from_counts(counts),
@@ -190,24 +193,20 @@ impl FailureCounts {
     pub fn from_counts(counts: &OutcomeCounts) -> FailureCounts {
         let mut failures = FailureCounts::default();
         for class in ErrorClass::all_classes() {
-            *failures.counter_of(class) += counts.errors(class);
+            let counter = match (class.phase(), class) {
+                // These TLS errors occur in a response, after the connection was established.
+                (_, ErrorClass::TlsRecord | ErrorClass::TlsTruncated) => &mut failures.receive,
+                ("dns" | "connect" | "tls", _) | (_, ErrorClass::TimeoutConnect) => {
+                    &mut failures.connect
+                }
+                ("send", _) => &mut failures.write,
+                (_, ErrorClass::EofInBody) => &mut failures.length,
+                ("reset" | "eof" | "timeout" | "h2" | "h3", _) => &mut failures.receive,
+                _ => &mut failures.exceptions,
+            };
+            *counter += counts.errors(class);
         }
         failures
-    }
-
-    fn counter_of(&mut self, class: ErrorClass) -> &mut u64 {
-        match class.phase() {
-            // These TLS errors occur in a response, after the connection was established.
-            _ if matches!(class, ErrorClass::TlsRecord | ErrorClass::TlsTruncated) => {
-                &mut self.receive
-            }
-            "dns" | "connect" | "tls" => &mut self.connect,
-            "send" => &mut self.write,
-            _ if class == ErrorClass::TimeoutConnect => &mut self.connect,
-            _ if class == ErrorClass::EofInBody => &mut self.length,
-            "reset" | "eof" | "timeout" | "h2" | "h3" => &mut self.receive,
-            _ => &mut self.exceptions,
-        }
     }
 
     /// Returns the number after `Failed requests`.
@@ -346,11 +345,8 @@ impl RequestTimings {
 
 /// Whether the complete response arrived. Its status and body may still be wrong.
 fn has_full_response(row: &RequestRecord) -> bool {
-    match row.outcome {
-        RequestOutcome::Ok => true,
-        RequestOutcome::Failed(class) => class.has_response(),
-        _ => false,
-    }
+    let is_ok = row.outcome == RequestOutcome::Ok;
+    is_ok || matches!(row.outcome, RequestOutcome::Failed(class) if class.has_response())
 }
 
 #[cfg(test)]

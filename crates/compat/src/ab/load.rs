@@ -27,6 +27,9 @@ const AB_USER_AGENT: &str = "ApacheBench/2.3";
 pub fn build_load(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Result<LoadConfig> {
     let kinds = RequestKinds::single(build_request(request, url, body))?;
     let pace = ClosedPace::new(request.concurrency, ThinkTime::None)?;
+    let limit_ns = Some(to_nanoseconds(request.timeout_s));
+    let timeouts =
+        RequestTimeouts { connect_ns: limit_ns, first_byte_ns: None, total_ns: limit_ns };
     Ok(LoadConfig {
         target: build_target(request, url)?,
         kinds,
@@ -48,7 +51,12 @@ pub fn build_load(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Re
             Some(_) => to_nanoseconds(2.0 * request.timeout_s + 1.0),
             None => 0,
         },
-        rules: connection_rules(request),
+        rules: ConnectionRules {
+            timeouts,
+            // Responses are not handled in batches, because the report has a time for each.
+            batching: BatchingMode::Off,
+            ..ConnectionRules::default()
+        },
         success: SuccessRule {
             // ab accepts any status, and counts responses with a status other than 2xx separately.
             statuses: vec![0..=999],
@@ -68,16 +76,6 @@ fn to_nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9) as u64
 }
 
-fn connection_rules(request: &AbRequest) -> ConnectionRules {
-    let limit_ns = Some(to_nanoseconds(request.timeout_s));
-    ConnectionRules {
-        timeouts: RequestTimeouts { connect_ns: limit_ns, first_byte_ns: None, total_ns: limit_ns },
-        // Responses are not handled in batches, because the report has a time for each of them.
-        batching: BatchingMode::Off,
-        ..ConnectionRules::default()
-    }
-}
-
 fn build_target(request: &AbRequest, url: &AbUrl) -> Result<LoadTarget> {
     let proxy = request
         .proxy
@@ -89,10 +87,9 @@ fn build_target(request: &AbRequest, url: &AbUrl) -> Result<LoadTarget> {
         bail!("'-X' is not supported with https: proxy tunnels are not implemented");
     }
     let connected_host = proxy.as_ref().unwrap_or(&url.host);
-    let security = &request.security;
     let tls = TlsOptions {
-        trust: if security.trusts_anyone { TrustSource::Anyone } else { TrustSource::System },
-        identity: security
+        trust: if request.trusts_anyone { TrustSource::Anyone } else { TrustSource::System },
+        identity: request
             .identity
             .as_ref()
             .map(|file| ClientIdentity { certificates: file.clone(), key: file.clone() }),
@@ -112,8 +109,7 @@ fn build_headers(request: &AbRequest, url: &AbUrl, body: Option<&[u8]>) -> Vec<(
     let header = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
     let mut headers = Vec::new();
     // This field is redundant in HTTP/1.1, but servers that respond with HTTP/1.0 require it.
-    let keep_alive = request.keeps_alive.then(|| header("Connection", "Keep-Alive"));
-    headers.extend(keep_alive);
+    headers.extend(request.keeps_alive.then(|| header("Connection", "Keep-Alive")));
     if !request.cookies.is_empty() {
         // All cookies are sent in one field (RFC 6265, section 5.4); ab sends only the last cookie.
         headers.push(header("Cookie", &request.cookies.join("; ")));
@@ -129,13 +125,9 @@ fn build_headers(request: &AbRequest, url: &AbUrl, body: Option<&[u8]>) -> Vec<(
         headers.push(header("Content-length", &body.len().to_string()));
         headers.push(header("Content-type", &request.content_type));
     }
-    let custom_headers = request.headers.iter();
-    headers.extend(custom_headers.map(|(name, value)| header(name, value)));
-    let agent = if request.is_http10 {
-        AB_USER_AGENT.to_owned()
-    } else {
-        format!("Speedwell/{}", env!("CARGO_PKG_VERSION"))
-    };
+    headers.extend(request.headers.iter().map(|(name, value)| header(name, value)));
+    let own_agent = format!("Speedwell/{}", env!("CARGO_PKG_VERSION"));
+    let agent = if request.is_http10 { AB_USER_AGENT.to_owned() } else { own_agent };
     for (name, value) in
         [("Host", url.host_header()), ("User-Agent", agent), ("Accept", "*/*".to_owned())]
     {
@@ -149,6 +141,8 @@ fn build_headers(request: &AbRequest, url: &AbUrl, body: Option<&[u8]>) -> Vec<(
 
 /// Builds the request that is repeated.
 fn build_request(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> RequestKind {
+    let connection =
+        if request.keeps_alive { ConnectionOption::KeepAlive } else { ConnectionOption::Close };
     RequestKind {
         name: "request".to_owned(),
         method: request.method().to_owned(),
@@ -160,11 +154,7 @@ fn build_request(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Req
         headers: build_headers(request, url, body.as_deref()),
         body,
         version: if request.is_http10 { Http1Version::Http10 } else { Http1Version::Http11 },
-        connection: if request.keeps_alive {
-            ConnectionOption::KeepAlive
-        } else {
-            ConnectionOption::Close
-        },
+        connection,
         ..RequestKind::get("", "/")
     }
 }
@@ -179,10 +169,8 @@ pub fn read_body(request: &AbRequest, directory: &std::path::Path) -> Result<Opt
     };
     let file = directory.join(&upload.file);
     ensure!(!file.is_dir(), "'{}' is a folder", upload.file.display());
-    let content = std::fs::read(&file);
-    content
-        .with_context(|| format!("cannot read the request body '{}'", upload.file.display()))
-        .map(Some)
+    let context = || format!("cannot read the request body '{}'", upload.file.display());
+    std::fs::read(&file).with_context(context).map(Some)
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -208,29 +196,20 @@ impl HostPort {
     /// # Errors
     /// Fails if the string is invalid; the error is a sentence fragment that says why.
     pub fn parse(text: &str, default_port: u16) -> Result<HostPort, String> {
-        let (name, port) =
-            match text.strip_prefix('[').and_then(|after_bracket| after_bracket.split_once(']')) {
-                Some((name, "")) => (name, None),
-                Some((name, after_bracket)) => match after_bracket.strip_prefix(':') {
-                    Some(port) => (name, Some(port)),
-                    None => return Err(format!("invalid host '{text}'")),
-                },
-                None => match text.rsplit_once(':') {
-                    Some((name, port)) => (name, Some(port)),
-                    None => (text, None),
-                },
-            };
-        let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c == '@');
-        if !is_name {
-            return Err(format!("invalid host '{text}'"));
+        let invalid_host = || format!("invalid host '{text}'");
+        let bracketed = text.strip_prefix('[').and_then(|inside| inside.split_once(']'));
+        let (name, port) = match bracketed {
+            Some((name, "")) => (name, None),
+            Some((name, after)) => (name, Some(after.strip_prefix(':').ok_or_else(invalid_host)?)),
+            None => text.rsplit_once(':').map_or((text, None), |(name, port)| (name, Some(port))),
+        };
+        if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c == '@') {
+            return Err(invalid_host());
         }
-        let port = match port {
+        let port = match port.map(str::parse::<u16>) {
             None => default_port,
-            Some(port) => port
-                .parse()
-                .ok()
-                .filter(|port| *port > 0)
-                .ok_or_else(|| format!("invalid port '{port}'"))?,
+            Some(Ok(port)) if port > 0 => port,
+            Some(_) => return Err(format!("invalid port '{}'", port.unwrap_or_default())),
         };
         Ok(HostPort { name: name.to_owned(), port })
     }

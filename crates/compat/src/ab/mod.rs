@@ -4,18 +4,18 @@
 //! 130 after Ctrl-C, 2 otherwise. `docs/reference/ab.md` lists the differences from ab. Start at
 //! [`run`].
 
-use crate::ab::arguments::{AbCommand, AbRequest, TOOL, TsvOrder};
+use crate::ab::arguments::{AbCommand, AbRequest, TOOL};
 use crate::ab::figures::{RequestTiming, RequestTimings, always_aborts_test};
 use crate::ab::load::AbUrl;
 use crate::ab::report::{AbReportContent, CutShort, format_ms};
-use crate::ab::run::{AbOutcome, AbTest};
+use crate::ab::run::AbTest;
 use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED, local_time};
 use anyhow::{Context, Result};
 use speedwell_formats::output_files::{OutputFile, refuse_file, refuse_same};
 use speedwell_model::load::outcomes::ErrorClass;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 mod arguments;
 mod figures;
@@ -48,15 +48,16 @@ fn run_test(request: &AbRequest, console: &mut DropInConsole<'_>) -> Result<i32>
     let url = AbUrl::parse(&request.url).map_err(anyhow::Error::msg)?;
     let body = load::read_body(request, &console.directory)?;
     let load = load::build_load(request, &url, body)?;
-    let files = OutputFiles::open_outputs(request, &console.directory)?;
+    check_files(request, &console.directory)?;
+    let csv = open_output(request.csv.as_deref(), &console.directory)?;
+    let tsv = open_output(request.tsv.as_deref(), &console.directory)?;
     if request.sets_window {
         let sentence = "'-b' has no effect: the operating system chooses the buffer sizes.";
         console.warn(TOOL, sentence)?;
     }
     speedwell_machine::process::install_handlers()?;
-    let tested = AbTest { request, url: &url, load }.run_test(console)?;
-    let report = tested.build_report(request, &url);
-    match &request.shown.html {
+    let report = AbTest { request, url: &url, load }.run_test(console)?;
+    match &request.html {
         Some(attributes) => report::write_html(&report, attributes, console.stdout)?,
         None => report::write_text(&report, console.stdout)?,
     }
@@ -64,7 +65,14 @@ fn run_test(request: &AbRequest, console: &mut DropInConsole<'_>) -> Result<i32>
         writeln!(console.stderr, "{TOOL}: test aborted: {reason}")?;
         writeln!(console.stderr, "{}", abort_hint(&report))?;
     }
-    files.write(request, &tested, &report)?;
+    let (times, began) = (report.figures.times.as_ref(), report.figures.began_epoch_ms);
+    if let Some(file) = csv {
+        write_percentages(times, &mut truncate_file(file)?).context("cannot write the CSV")?;
+    }
+    if let Some(file) = tsv {
+        write_requests(times, began, request.sorts_by_total, &mut truncate_file(file)?)
+            .context("cannot write the TSV")?;
+    }
     Ok(exit_status(&report))
 }
 
@@ -90,51 +98,18 @@ fn exit_status(report: &AbReportContent) -> i32 {
     }
 }
 
-/// The files that `-e` and `-g` name. They are opened before the test, so that an unwritable file
-/// is reported early. They keep their old contents until the test has ended.
-struct OutputFiles {
-    csv: Option<File>,
-    tsv: Option<File>,
-}
-
-impl OutputFiles {
-    fn open_outputs(request: &AbRequest, directory: &Path) -> Result<OutputFiles> {
-        check_files(request, directory)?;
-        let open = |path: &Option<PathBuf>| -> Result<Option<File>> {
-            let Some(path) = path else { return Ok(None) };
-            let file = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(directory.join(path));
-            file.with_context(|| format!("cannot write '{}'", path.display())).map(Some)
-        };
-        Ok(OutputFiles { csv: open(&request.shown.csv)?, tsv: open(&request.shown.tsv)? })
-    }
-
-    fn write(
-        self,
-        request: &AbRequest,
-        tested: &AbOutcome,
-        report: &AbReportContent,
-    ) -> Result<()> {
-        let times = report.figures.times.as_ref();
-        if let Some(file) = self.csv {
-            write_percentages(times, &mut truncate_file(file)?).context("cannot write the CSV")?;
-        }
-        if let Some(file) = self.tsv {
-            let sort = request.shown.sort;
-            let began = tested.measured.began_epoch_ms;
-            write_requests(times, began, sort, &mut truncate_file(file)?)
-                .context("cannot write the TSV")?;
-        }
-        Ok(())
-    }
+/// Opens a file that `-e` or `-g` names. It is opened before the test, so that an unwritable file is
+/// reported early. It keeps its old contents until the test has ended.
+fn open_output(path: Option<&Path>, directory: &Path) -> Result<Option<File>> {
+    let Some(path) = path else { return Ok(None) };
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(false).open(directory.join(path));
+    file.with_context(|| format!("cannot write '{}'", path.display())).map(Some)
 }
 
 /// Rejects output files that would replace each other or an input.
 fn check_files(request: &AbRequest, directory: &Path) -> Result<()> {
-    let output_options = [("-e", &request.shown.csv), ("-g", &request.shown.tsv)];
+    let output_options = [("-e", &request.csv), ("-g", &request.tsv)];
     let outputs: Vec<OutputFile> = (output_options.into_iter())
         .filter_map(|(option, file)| {
             let file = file.as_ref()?;
@@ -143,7 +118,7 @@ fn check_files(request: &AbRequest, directory: &Path) -> Result<()> {
         .collect();
     refuse_same(&outputs)?;
     let upload = request.upload.iter().map(|upload| &upload.file);
-    for input in upload.chain(&request.security.identity) {
+    for input in upload.chain(&request.identity) {
         refuse_file(&outputs, &directory.join(input))?;
     }
     Ok(())
@@ -181,12 +156,12 @@ fn write_percentages(times: Option<&RequestTimings>, out: &mut dyn Write) -> io:
 fn write_requests(
     times: Option<&RequestTimings>,
     began_epoch_ms: u64,
-    sort: TsvOrder,
+    sorts_by_total: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "starttime\tseconds\tctime\tdtime\tttime\twait")?;
     let mut timings: Vec<RequestTiming> = times.map_or(Vec::new(), |times| times.timings.clone());
-    if sort == TsvOrder::Total {
+    if sorts_by_total {
         timings.sort_by_key(|timing| timing.total_ns());
     }
     // A formatted time is reused for all following rows of the same second, because thousands of
@@ -197,15 +172,9 @@ fn write_requests(
         if formatted_second.0 != epoch_s {
             formatted_second = (epoch_s, local_time(epoch_s));
         }
-        writeln!(
-            out,
-            "{}\t{epoch_s}\t{}\t{}\t{}\t{}",
-            formatted_second.1,
-            format_ms(timing.connect_ns),
-            format_ms(timing.processing_ns),
-            format_ms(timing.total_ns()),
-            format_ms(timing.waiting_ns)
-        )?;
+        let RequestTiming { connect_ns, processing_ns, waiting_ns, .. } = timing;
+        let times = [connect_ns, processing_ns, timing.total_ns(), waiting_ns].map(format_ms);
+        writeln!(out, "{}\t{epoch_s}\t{}", formatted_second.1, times.join("\t"))?;
     }
     out.flush()
 }

@@ -32,44 +32,18 @@ pub struct AbTest<'a> {
     pub load: LoadConfig,
 }
 
-/// Results of a test.
-pub struct AbOutcome {
-    /// Results of the load.
-    pub measured: LoadMeasurement,
-    probe: Option<ProbeResponse>,
-    request_bytes: usize,
-    cut_short: Option<CutShort>,
-}
-
-impl AbOutcome {
-    pub fn build_report<'a>(&self, request: &'a AbRequest, url: &'a AbUrl) -> AbReportContent<'a> {
-        let probe = self.probe.as_ref();
-        AbReportContent {
-            request,
-            url,
-            server: probe
-                .and_then(|probe| probe.server.as_deref())
-                .map(|server| escape_line(server).into_owned()),
-            tls: probe.and_then(|probe| probe.tls.clone()),
-            figures: AbFigures::from_measured(request, &self.measured, self.request_bytes),
-            cut_short: self.cut_short,
-        }
-    }
-}
-
-impl AbTest<'_> {
+impl<'a> AbTest<'a> {
     /// Sends all requests and prints what ab prints during a test.
     ///
     /// # Errors
     /// Fails if the test could not start, if the server negotiated a TLS version other than the one
     /// that `-f` requires, or if a console stream is closed.
-    pub fn run_test(&self, console: &mut DropInConsole<'_>) -> Result<AbOutcome> {
-        let report_options = &self.request.shown;
-        let mut progress = AbProgress::new(self.request.requests, !report_options.hides_progress);
+    pub fn run_test(&self, console: &mut DropInConsole<'_>) -> Result<AbReportContent<'a>> {
+        let mut progress = AbProgress::new(self.request.requests, !self.request.hides_progress);
         self.print_start(&progress, console.stdout)?;
         let kind = self.load.kinds.fill_from_row(0, 0);
         let bytes = kind.with_parts(http1::Http1Request::new)?;
-        trace_request(report_options.verbosity, &bytes, console.stdout)?;
+        trace_request(self.request.verbosity, &bytes, console.stdout)?;
         console.stdout.flush()?;
         let probed = generator::send_probe(&self.load, process::interrupt_flag());
         let (probe, cut_short) = match probed {
@@ -86,40 +60,37 @@ impl AbTest<'_> {
             }
         };
         self.check_version(probe.as_ref())?;
-        let mut outcome = AbOutcome {
-            measured: empty_measurement(),
-            probe,
-            request_bytes: bytes.bytes().len(),
-            cut_short,
+        let (measured, cut_short) = match cut_short {
+            None => self.run_load(&mut progress, console)?,
+            Some(reason) => (empty_measurement(reason), cut_short),
         };
-        match cut_short {
-            None => self.run_load(&mut outcome, &mut progress, console)?,
-            Some(CutShort::Interrupted) => {}
-            Some(CutShort::Failed(class)) => {
-                let counts = &mut outcome.measured.totals.outcomes;
-                counts.count_attempt();
-                counts.count_failed(class);
-            }
-        }
         trace_responses(
-            report_options.verbosity,
-            outcome.probe.as_ref(),
-            &outcome.measured.rows,
+            self.request.verbosity,
+            probe.as_ref(),
+            &measured.rows,
             console.stdout_is_terminal,
             console.stdout,
         )?;
         // Flushing keeps the order of the output if both streams go to the same file.
         console.stdout.flush()?;
-        let complete = completed_requests(&outcome.measured.totals.outcomes);
+        let complete = completed_requests(&measured.totals.outcomes);
         progress.show_finished(complete, console.stderr)?;
         if !progress.is_enabled() {
             writeln!(console.stdout, "..done")?;
         }
-        Ok(outcome)
+        let server = probe.as_ref().and_then(|probe| probe.server.as_deref());
+        Ok(AbReportContent {
+            request: self.request,
+            url: self.url,
+            server: server.map(|server| escape_line(server).into_owned()),
+            figures: AbFigures::from_measured(self.request, &measured, bytes.bytes().len()),
+            tls: probe.and_then(|probe| probe.tls),
+            cut_short,
+        })
     }
 
     fn print_start(&self, progress: &AbProgress, out: &mut dyn Write) -> io::Result<()> {
-        if self.request.shown.html.is_some() {
+        if self.request.html.is_some() {
             return report::write_html_banner(out);
         }
         for line in report::banner_lines() {
@@ -153,7 +124,7 @@ impl AbTest<'_> {
     /// itself cannot be restricted to one version.
     fn check_version(&self, probe: Option<&ProbeResponse>) -> Result<()> {
         let negotiated = probe.and_then(|probe| probe.tls.as_ref());
-        let (Some(tls), Some(required)) = (negotiated, self.request.security.version) else {
+        let (Some(tls), Some(required)) = (negotiated, self.request.tls_version) else {
             return Ok(());
         };
         if tls.version != required {
@@ -164,10 +135,9 @@ impl AbTest<'_> {
 
     fn run_load(
         &self,
-        outcome: &mut AbOutcome,
         progress: &mut AbProgress,
         console: &mut DropInConsole<'_>,
-    ) -> Result<()> {
+    ) -> Result<(LoadMeasurement, Option<CutShort>)> {
         let stop = AtomicBool::new(false);
         let mut cut_short = None;
         let measured = generator::run(&self.load, &stop, &mut |progress_event| {
@@ -184,7 +154,7 @@ impl AbTest<'_> {
         })?;
         // The last failures may be more recent than the last progress callback.
         let counts = &measured.totals.outcomes;
-        outcome.cut_short = match self.find_cut_short(counts) {
+        let cut_short = match self.find_cut_short(counts) {
             Some(CutShort::Interrupted) => Some(CutShort::Interrupted),
             last => cut_short.or(last),
         };
@@ -194,8 +164,7 @@ impl AbTest<'_> {
                 console.warn(TOOL, &message)?;
             }
         }
-        outcome.measured = measured;
-        Ok(())
+        Ok((measured, cut_short))
     }
 }
 
@@ -205,14 +174,19 @@ fn completed_requests(counts: &OutcomeCounts) -> u64 {
 }
 
 /// Returns the results of a load that did not start.
-fn empty_measurement() -> LoadMeasurement {
+fn empty_measurement(reason: CutShort) -> LoadMeasurement {
+    let mut totals = RequestTotals::new(true);
+    if let CutShort::Failed(class) = reason {
+        totals.outcomes.count_attempt();
+        totals.outcomes.count_failed(class);
+    }
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
     LoadMeasurement {
         began_epoch_ms: since_epoch.map_or(0, |duration| duration.as_millis() as u64),
         elapsed_ns: 0,
         ok_in_time: 0,
         in_flight_ns: None,
-        totals: RequestTotals::new(true),
+        totals,
         warmup: RequestTotals::new(true),
         timeline: LoadTimeline { interval_ns: 0, warmup: 0, ticks: Vec::new() },
         threads: Vec::new(),
@@ -244,12 +218,10 @@ impl AbProgress {
     /// Creates the progress of a test that ends after `requests` requests. If `requests` is `None`,
     /// the test is limited only by time.
     pub fn new(requests: Option<u64>, is_wanted: bool) -> AbProgress {
-        let step = match requests {
-            Some(count) => {
-                (count > PROGRESS_MIN_REQUESTS).then(|| (count / 10).max(MIN_PROGRESS_STEP))
-            }
-            None => Some(TIMED_PROGRESS_STEP),
+        let counted_step = |count: u64| {
+            (count > PROGRESS_MIN_REQUESTS).then(|| (count / 10).max(MIN_PROGRESS_STEP))
         };
+        let step = requests.map_or(Some(TIMED_PROGRESS_STEP), counted_step);
         AbProgress { step: step.filter(|_| is_wanted), reported_requests: 0 }
     }
 
@@ -324,10 +296,9 @@ fn trace_responses(
             ("Content-Type", &first.content_type),
             ("Location", &first.location),
         ] {
-            match value {
-                Some(value) if is_terminal => writeln!(out, "{name}: {}", escape_line(value))?,
-                Some(value) => writeln!(out, "{name}: {value}")?,
-                None => {}
+            if let Some(value) = value {
+                let shown = if is_terminal { escape_line(value) } else { value.into() };
+                writeln!(out, "{name}: {shown}")?;
             }
         }
         let body = String::from_utf8_lossy(&first.body);

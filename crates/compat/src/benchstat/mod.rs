@@ -16,15 +16,18 @@ use crate::benchstat::records::{BenchmarkRecord, BenchmarkRecords};
 use crate::benchstat::tables::{
     BenchstatTables, TableRules, UsedKeys, check_filter, filter_record,
 };
-use crate::console::{DropInConsole, EXIT_REJECTED};
+use crate::console::{DropInConsole, EXIT_REJECTED, split_value};
 use anyhow::{Context, Result, anyhow};
 use speedwell_formats::foreign::diagnosis::{self, UnreadableFile};
 use speedwell_report::escape_controls;
-use std::collections::HashMap;
 use std::fs;
 
 const TOOL: &str = "benchstat";
 const USAGE: &str = include_str!("../usage/benchstat.txt");
+
+/// Flags with a value.
+const FLAGS: [&str; 8] =
+    ["table", "row", "col", "ignore", "filter", "alpha", "confidence", "format"];
 
 /// Options of the command line.
 struct BenchstatOptions<'a> {
@@ -89,39 +92,27 @@ fn parse_options(arguments: &[String]) -> Result<Option<BenchstatOptions<'_>>, S
         is_csv: false,
         files: arguments,
     };
-    while let Some((argument, arguments_left)) = request.files.split_first() {
+    let mut remaining = arguments.iter();
+    while let Some(argument) = remaining.as_slice().first() {
         let Some(flag) = argument.strip_prefix('-').filter(|flag| !flag.is_empty()) else {
             break;
         };
-        request.files = arguments_left;
+        remaining.next();
         if argument == "--" {
             break;
         }
-        let flag = flag.strip_prefix('-').unwrap_or(flag);
-        let (name, attached) = match flag.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (flag, None),
-        };
+        let (name, attached) = split_value(flag.strip_prefix('-').unwrap_or(flag));
         if matches!(name, "h" | "help") {
             return Ok(None);
         }
-        if !matches!(
-            name,
-            "table" | "row" | "col" | "ignore" | "filter" | "alpha" | "confidence" | "format"
-        ) {
+        if !FLAGS.contains(&name) {
             return Err(format!("unknown flag '{argument}'"));
         }
-        let value = match attached {
-            Some(value) => value,
-            None => {
-                let (value, arguments_left) =
-                    arguments_left.split_first().ok_or(format!("'{argument}' needs a value"))?;
-                request.files = arguments_left;
-                value
-            }
-        };
+        let next = attached.or_else(|| remaining.next().map(String::as_str));
+        let value = next.ok_or_else(|| format!("'{argument}' needs a value"))?;
         request.set_flag(name, value)?;
     }
+    request.files = remaining.as_slice();
     if request.files.is_empty() {
         return Err("no file given".to_owned());
     }
@@ -214,24 +205,16 @@ fn read_files(
 /// Returns each path with the name of its column. An argument `LABEL=PATH` gives both. Otherwise,
 /// the name is the path, followed by a number if the same path is given several times.
 fn label_files(files: &[String]) -> Vec<(String, String)> {
-    let mut counts: HashMap<&str, usize> = HashMap::new();
-    for file in files.iter().filter(|file| !file.contains('=')) {
-        *counts.entry(file).or_default() += 1;
-    }
-    let mut numbers: HashMap<&str, usize> = HashMap::new();
-    let mut labelled = Vec::new();
-    for file in files {
-        labelled.push(match file.split_once('=') {
-            Some((label, path)) => (path.to_owned(), label.to_owned()),
-            None if counts[file.as_str()] > 1 => {
-                let number = numbers.entry(file).or_default();
-                *number += 1;
-                (file.clone(), format!("{file}#{}", *number - 1))
-            }
-            None => (file.clone(), file.clone()),
-        });
-    }
-    labelled
+    let label = |(index, file): (usize, &String)| match file.split_once('=') {
+        Some((label, path)) => (path.to_owned(), label.to_owned()),
+        None => {
+            let count = |files: &[String]| files.iter().filter(|other| *other == file).count();
+            let is_repeated = count(files) > 1;
+            let number = is_repeated.then(|| format!("#{}", count(&files[..index])));
+            (file.clone(), format!("{file}{}", number.unwrap_or_default()))
+        }
+    };
+    files.iter().enumerate().map(label).collect()
 }
 
 #[cfg(test)]

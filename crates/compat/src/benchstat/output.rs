@@ -6,6 +6,7 @@ use crate::benchstat::samples::{UnitScale, format_percentage, format_shortest, i
 use crate::benchstat::tables::{
     BenchstatTable, BenchstatTables, KeyValues, TableCell, field_value,
 };
+use speedwell_report::{TableFootnotes, superscript_number};
 
 /// Formats tables as text.
 pub fn format_text(tables: &BenchstatTables) -> String {
@@ -46,39 +47,15 @@ fn column_start(index: usize, cells: usize) -> usize {
     }
 }
 
-/// The remarks below a table. The number of a remark is its index plus 1.
-#[derive(Default)]
-struct NumberedRemarks(Vec<String>);
-
-impl NumberedRemarks {
-    /// Returns the numbers of these remarks as superscripts. A new remark gets the next number.
-    fn remark_marks(&mut self, remark_lists: &[&Vec<String>]) -> String {
-        let mut marks = Vec::new();
-        for remark in remark_lists.iter().copied().flatten() {
-            let known_index = self.0.iter().position(|numbered| numbered == remark);
-            let index = known_index.unwrap_or_else(|| {
-                self.0.push(remark.clone());
-                self.0.len() - 1
-            });
-            marks.push(superscript(index + 1));
-        }
-        marks.join(" ")
-    }
-}
-
-fn superscript(number: usize) -> String {
-    let raise_digit = |digit: char| match digit {
-        '1' => '¹',
-        '2' => '²',
-        '3' => '³',
-        digit => char::from_u32(0x2070 + u32::from(digit) - u32::from('0')).unwrap_or(digit),
-    };
-    number.to_string().chars().map(raise_digit).collect()
+/// Returns the marks of these remarks, which are listed below the table.
+fn remark_marks(footnotes: &mut TableFootnotes, remarks: &[String]) -> String {
+    let marks = remarks.iter().map(|remark| footnotes.footnote_mark(remark));
+    marks.collect::<Vec<_>>().join(" ")
 }
 
 fn table_text(tables: &BenchstatTables, table: &BenchstatTable) -> String {
     let mut layout = TextLayout::default();
-    let mut remarks = NumberedRemarks::default();
+    let mut footnotes = TableFootnotes::default();
     add_column_names(tables, table, &mut layout);
     let has_binary_unit = is_binary(&table.unit);
     for (name, cells) in table.rows.iter().zip(&table.cells) {
@@ -91,23 +68,23 @@ fn table_text(tables: &BenchstatTables, table: &BenchstatTable) -> String {
             layout.column = column_start(index, 3);
             layout.add_cell(&scale.format_value(cell.summary.centre), CellAlignment::Right);
             layout.add_span(1, &cell.summary.relative_reach(), CellAlignment::Right, " ± ");
-            let marks = remarks.remark_marks(&[&cell.warnings, &cell.summary.warnings]);
+            let marks = remark_marks(&mut footnotes, &cell.summary.warnings);
             layout.add_cell(&marks, CellAlignment::Left);
             if let Some((base, comparison)) = &cell.comparison {
                 let change = comparison.format_change(*base, cell.summary.centre);
                 layout.add_cell(&change, CellAlignment::Right);
                 layout.add_cell(&format!("({})", comparison.format_p()), CellAlignment::Left);
-                let marks = remarks.remark_marks(&[&comparison.warnings]);
+                let marks = remark_marks(&mut footnotes, &comparison.warnings);
                 layout.add_cell(&marks, CellAlignment::Left);
             }
         }
     }
     if table.rows.len() > 1 {
-        add_geomeans(table, has_binary_unit, &mut layout, &mut remarks);
+        add_geomeans(table, has_binary_unit, &mut layout, &mut footnotes);
     }
     let mut text = layout.render_text();
-    for (index, remark) in remarks.0.iter().enumerate() {
-        text.push_str(&format!("{} {remark}\n", superscript(index + 1)));
+    for (index, remark) in footnotes.into_texts().iter().enumerate() {
+        text.push_str(&format!("{} {remark}\n", superscript_number(index + 1)));
     }
     text
 }
@@ -146,9 +123,7 @@ fn add_column_names(tables: &BenchstatTables, table: &BenchstatTable, layout: &m
         if column > 0 {
             layout.add_span(3, "vs base", CellAlignment::Left, "  ");
         }
-        for further in left + 1..layout.column {
-            layout.narrow.push(further);
-        }
+        layout.narrow.extend(left + 1..layout.column);
     }
     layout.column = edge;
     layout.add_span(1, "", CellAlignment::Left, " │");
@@ -158,7 +133,7 @@ fn add_geomeans(
     table: &BenchstatTable,
     is_binary: bool,
     layout: &mut TextLayout,
-    remarks: &mut NumberedRemarks,
+    footnotes: &mut TableFootnotes,
 ) {
     layout.start_row();
     layout.add_cell("geomean", CellAlignment::Left);
@@ -180,7 +155,7 @@ fn add_geomeans(
             }
         }
         layout.column = column_start(column + 1, 3) - 1;
-        let marks = remarks.remark_marks(&[&geomean.warnings]);
+        let marks = remark_marks(footnotes, &geomean.warnings);
         layout.add_cell(&marks, CellAlignment::Left);
     }
 }
@@ -250,11 +225,9 @@ impl CsvSheet {
         }
         for column in 0..count {
             self.pad_to(column_start(column, 2));
-            self.add_cell(&table.unit);
-            self.add_cell("CI");
+            self.row.extend([table.unit.as_str(), "CI"].map(str::to_owned));
             if column > 0 {
-                self.add_cell("vs base");
-                self.add_cell("P");
+                self.row.extend(["vs base", "P"].map(str::to_owned));
             }
         }
         self.end_row();
@@ -286,14 +259,12 @@ impl CsvSheet {
     }
 
     fn add_figures(&mut self, cell: &TableCell) {
-        self.add_remarks(&cell.warnings);
         self.add_remarks(&cell.summary.warnings);
-        self.add_cell(format_shortest(cell.summary.centre));
-        self.add_cell(cell.summary.relative_reach());
+        self.row.extend([format_shortest(cell.summary.centre), cell.summary.relative_reach()]);
         if let Some((base, comparison)) = &cell.comparison {
             self.add_remarks(&comparison.warnings);
-            self.add_cell(comparison.format_change(*base, cell.summary.centre));
-            self.add_cell(comparison.format_p());
+            let change = comparison.format_change(*base, cell.summary.centre);
+            self.row.extend([change, comparison.format_p()]);
         }
     }
 }

@@ -73,11 +73,7 @@ struct QueryLexer<'a> {
     position: usize,
 }
 
-impl<'a> QueryLexer<'a> {
-    fn new(text: &'a str) -> QueryLexer<'a> {
-        QueryLexer { text, position: 0 }
-    }
-
+impl QueryLexer<'_> {
     /// Returns a syntax error: the reason, the expression, and a `^` below the current position.
     fn fail<T>(&self, reason: &str) -> Result<T, String> {
         let before = self.text.char_indices().take_while(|(byte, _)| *byte < self.position);
@@ -85,44 +81,52 @@ impl<'a> QueryLexer<'a> {
         Err(format!("{reason}\n\t{}\n\t{:mark_column$}^", self.text, ""))
     }
 
-    fn skip_blanks(&mut self) {
+    /// Returns the syntax error for a token that cannot follow here.
+    fn fail_at_token<T>(&self, token: &QueryToken) -> Result<T, String> {
+        let text = match token {
+            QueryToken::Sign(sign) => sign.to_string(),
+            QueryToken::And => "AND".to_owned(),
+            QueryToken::Or => "OR".to_owned(),
+            QueryToken::Word(text) | QueryToken::Pattern(text) => text.clone(),
+            QueryToken::End => String::new(),
+        };
         let remaining = &self.text[self.position..];
-        self.position += remaining.len() - remaining.trim_start().len();
+        let blanks = remaining.len() - remaining.trim_start().len();
+        QueryLexer { position: self.position + blanks, ..*self }
+            .fail(&format!("unexpected {text:?}"))
     }
 
-    /// Returns the next token, and the lexer after this token. Patterns are recognized only if
-    /// `is_value` is true, which means that a value may appear here.
-    fn next_token(mut self, is_value: bool) -> Result<(QueryToken, QueryLexer<'a>), String> {
-        self.skip_blanks();
-        let remaining = &self.text[self.position..];
-        let lexer_after = |length: usize| QueryLexer { position: self.position + length, ..self };
+    /// Takes the next token. Patterns are recognized only if `is_value` is true, which means that a
+    /// value may appear here.
+    fn take(&mut self, is_value: bool) -> Result<QueryToken, String> {
+        let text = self.text;
+        let remaining = text[self.position..].trim_start();
+        self.position = text.len() - remaining.len();
         let Some(first) = remaining.chars().next() else {
-            return Ok((QueryToken::End, self));
+            return Ok(QueryToken::End);
         };
-        match first {
-            '(' | ')' | ':' | '@' | ',' | '-' | '*' => {
-                Ok((QueryToken::Sign(first), lexer_after(1)))
-            }
+        let (token, length) = match first {
+            '(' | ')' | ':' | '@' | ',' | '-' | '*' => (QueryToken::Sign(first), 1),
             '/' if is_value => {
                 let Some(length) = pattern_length(&remaining[1..]) else {
                     return self.fail("missing close \"/\"");
                 };
-                let next = lexer_after(length + 2);
-                let next_char = next.text[next.position..].chars().next();
+                let next_char = remaining[length + 2..].chars().next();
                 if next_char.is_some_and(|c| !c.is_whitespace() && !"():@,-*".contains(c)) {
-                    return next.fail(
+                    self.position += length + 2;
+                    return self.fail(
                         "regexp must be followed by space or an operator (unescaped \"/\"?)",
                     );
                 }
-                Ok((QueryToken::Pattern(remaining[1..=length].to_owned()), next))
+                (QueryToken::Pattern(remaining[1..=length].to_owned()), length + 2)
             }
             '"' => {
                 let Some(length) = quoted_length(remaining) else {
                     return self.fail("missing end quote");
                 };
                 match serde_json::from_str(&remaining[..length]) {
-                    Ok(word) => Ok((QueryToken::Word(word), lexer_after(length))),
-                    Err(_) => self.fail("bad escape sequence"),
+                    Ok(word) => (QueryToken::Word(word), length),
+                    Err(_) => return self.fail("bad escape sequence"),
                 }
             }
             _ => {
@@ -133,28 +137,143 @@ impl<'a> QueryLexer<'a> {
                     "OR" => QueryToken::Or,
                     word => QueryToken::Word(word.to_owned()),
                 };
-                Ok((token, lexer_after(length)))
+                (token, length)
+            }
+        };
+        self.position += length;
+        Ok(token)
+    }
+
+    /// Takes the next token if it is `token`; returns whether it was.
+    fn accept(&mut self, token: &QueryToken) -> Result<bool, String> {
+        let mut after = *self;
+        let is_next = after.take(false)? == *token;
+        if is_next {
+            *self = after;
+        }
+        Ok(is_next)
+    }
+
+    fn parse_or(&mut self) -> Result<BenchstatFilter, String> {
+        let mut terms = vec![self.parse_and()?];
+        while self.accept(&QueryToken::Or)? {
+            terms.push(self.parse_and()?);
+        }
+        Ok(single_or_list(terms, BenchstatFilter::Or))
+    }
+
+    fn parse_and(&mut self) -> Result<BenchstatFilter, String> {
+        let mut terms = vec![self.parse_term()?];
+        loop {
+            let mut after = *self;
+            match after.take(false)? {
+                QueryToken::And => *self = after,
+                QueryToken::Sign('(' | '-' | '*') | QueryToken::Word(_) => {
+                    terms.push(self.parse_term()?);
+                }
+                QueryToken::Sign(')') | QueryToken::Or | QueryToken::End => {
+                    return Ok(single_or_list(terms, BenchstatFilter::And));
+                }
+                token => return self.fail_at_token(&token),
             }
         }
     }
 
-    fn token_text(token: &QueryToken) -> String {
-        match token {
-            QueryToken::Sign(sign) => sign.to_string(),
-            QueryToken::And => "AND".to_owned(),
-            QueryToken::Or => "OR".to_owned(),
-            QueryToken::Word(text) | QueryToken::Pattern(text) => text.clone(),
-            QueryToken::End => String::new(),
+    fn parse_term(&mut self) -> Result<BenchstatFilter, String> {
+        let start = *self;
+        let key = match self.take(false)? {
+            QueryToken::Sign('(') => {
+                let inner = self.parse_or()?;
+                let is_closed = self.accept(&QueryToken::Sign(')'))?;
+                return if is_closed { Ok(inner) } else { self.fail("missing \")\"") };
+            }
+            QueryToken::Sign('-') => {
+                return Ok(BenchstatFilter::Not(Box::new(self.parse_term()?)));
+            }
+            QueryToken::Sign('*') => return Ok(BenchstatFilter::And(Vec::new())),
+            QueryToken::Word(key) => key,
+            _ => return start.fail("expected key:value or subexpression"),
+        };
+        if !self.accept(&QueryToken::Sign(':'))? {
+            return start.fail("expected key:value");
+        }
+        let value_start = *self;
+        match self.take(true)? {
+            QueryToken::Sign('(') => self.parse_value_list(&key),
+            value => match value_start.parse_value(value)? {
+                Some(pattern) => Ok(BenchstatFilter::Match(key, pattern)),
+                None => start.fail("expected key:value"),
+            },
         }
     }
 
-    fn expect_end(self) -> Result<(), String> {
-        match self.next_token(false)? {
-            (QueryToken::End, _) => Ok(()),
-            (token, _) => {
-                let mut lexer = self;
-                lexer.skip_blanks();
-                lexer.fail(&format!("unexpected {:?}", QueryLexer::token_text(&token)))
+    /// Parses `a OR /b/)` after a key and an opening parenthesis.
+    fn parse_value_list(&mut self, key: &str) -> Result<BenchstatFilter, String> {
+        let mut terms = Vec::new();
+        loop {
+            let start = *self;
+            let value = self.take(true)?;
+            let Some(pattern) = start.parse_value(value)? else {
+                return start.fail("expected value");
+            };
+            terms.push(BenchstatFilter::Match(key.to_owned(), pattern));
+            let separator = *self;
+            match self.take(true)? {
+                QueryToken::Sign(')') => return Ok(BenchstatFilter::Or(terms)),
+                QueryToken::Or => {}
+                _ => return separator.fail("value list must be separated by OR"),
+            }
+        }
+    }
+
+    /// Converts the token at this position to a pattern; `None` if it is no value.
+    fn parse_value(&self, token: QueryToken) -> Result<Option<ValuePattern>, String> {
+        match token {
+            QueryToken::Word(text) => Ok(Some(ValuePattern::Text(text))),
+            QueryToken::Pattern(text) => match Regex::new(&text) {
+                Ok(pattern) => Ok(Some(ValuePattern::Pattern(pattern))),
+                Err(error) => self.fail(&error.to_string()),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    fn parse_part(&mut self) -> Result<ProjectionPart, String> {
+        let start = *self;
+        let QueryToken::Word(key) = self.take(false)? else {
+            return start.fail("expected key");
+        };
+        if !self.accept(&QueryToken::Sign('@'))? {
+            return Ok(ProjectionPart { key, order: PartOrder::First });
+        }
+        let order_start = *self;
+        let order = match self.take(false)? {
+            QueryToken::Word(word) => match word.as_str() {
+                "first" => PartOrder::First,
+                "alpha" => PartOrder::Alpha,
+                "num" => PartOrder::Number,
+                word => return order_start.fail(&format!("unknown order {word:?}")),
+            },
+            QueryToken::Sign('(') => PartOrder::Fixed(self.parse_fixed_order()?),
+            _ => return order_start.fail("expected named sort order or parenthesized list"),
+        };
+        if matches!(order, PartOrder::Fixed(_)) && key == ".config" {
+            return order_start.fail("fixed order not allowed for .config");
+        }
+        Ok(ProjectionPart { key, order })
+    }
+
+    fn parse_fixed_order(&mut self) -> Result<Vec<String>, String> {
+        let mut values = Vec::new();
+        loop {
+            let start = *self;
+            match self.take(false)? {
+                QueryToken::Word(value) => values.push(value),
+                QueryToken::Sign(')') if values.is_empty() => {
+                    return start.fail("nothing to match");
+                }
+                QueryToken::Sign(')') => return Ok(values),
+                _ => return start.fail("missing )"),
             }
         }
     }
@@ -193,45 +312,13 @@ fn pattern_length(text: &str) -> Option<usize> {
 /// # Errors
 /// Returns the position of a syntax error and the reason for it.
 pub fn parse_filter(text: &str) -> Result<BenchstatFilter, String> {
-    let (filter, tokens) = parse_or(QueryLexer::new(text))?;
-    tokens.expect_end()?;
-    Ok(filter)
-}
-
-fn parse_or(mut tokens: QueryLexer<'_>) -> Result<(BenchstatFilter, QueryLexer<'_>), String> {
-    let mut terms = Vec::new();
-    loop {
-        let (term, remaining) = parse_and(tokens)?;
-        terms.push(term);
-        tokens = remaining;
-        match tokens.next_token(false)? {
-            (QueryToken::Or, remaining) => tokens = remaining,
-            _ => break,
-        }
+    let mut lexer = QueryLexer { text, position: 0 };
+    let filter = lexer.parse_or()?;
+    let end = lexer;
+    match lexer.take(false)? {
+        QueryToken::End => Ok(filter),
+        token => end.fail_at_token(&token),
     }
-    Ok((single_or_list(terms, BenchstatFilter::Or), tokens))
-}
-
-fn parse_and(tokens: QueryLexer<'_>) -> Result<(BenchstatFilter, QueryLexer<'_>), String> {
-    let (first, mut tokens) = parse_term(tokens)?;
-    let mut terms = vec![first];
-    loop {
-        let (token, remaining) = tokens.next_token(false)?;
-        match token {
-            QueryToken::And => tokens = remaining,
-            QueryToken::Sign('(' | '-' | '*') | QueryToken::Word(_) => {
-                let (term, remaining) = parse_term(tokens)?;
-                terms.push(term);
-                tokens = remaining;
-            }
-            QueryToken::Sign(')') | QueryToken::Or | QueryToken::End => break,
-            token => {
-                tokens.skip_blanks();
-                return tokens.fail(&format!("unexpected {:?}", QueryLexer::token_text(&token)));
-            }
-        }
-    }
-    Ok((single_or_list(terms, BenchstatFilter::And), tokens))
 }
 
 fn single_or_list(
@@ -244,128 +331,20 @@ fn single_or_list(
     }
 }
 
-fn parse_term(start: QueryLexer<'_>) -> Result<(BenchstatFilter, QueryLexer<'_>), String> {
-    let (token, remaining) = start.next_token(false)?;
-    match token {
-        QueryToken::Sign('(') => {
-            let (inner, remaining) = parse_or(remaining)?;
-            match remaining.next_token(false)? {
-                (QueryToken::Sign(')'), remaining) => Ok((inner, remaining)),
-                _ => remaining.fail("missing \")\""),
-            }
-        }
-        QueryToken::Sign('-') => {
-            let (inner, remaining) = parse_term(remaining)?;
-            Ok((BenchstatFilter::Not(Box::new(inner)), remaining))
-        }
-        QueryToken::Sign('*') => Ok((BenchstatFilter::And(Vec::new()), remaining)),
-        QueryToken::Word(key) => {
-            let (QueryToken::Sign(':'), value_start) = remaining.next_token(false)? else {
-                return start.fail("expected key:value");
-            };
-            match value_start.next_token(true)? {
-                (QueryToken::Sign('('), remaining) => parse_value_list(&key, remaining),
-                (value, remaining) => match parse_value(&value, value_start)? {
-                    Some(pattern) => Ok((BenchstatFilter::Match(key, pattern), remaining)),
-                    None => start.fail("expected key:value"),
-                },
-            }
-        }
-        _ => start.fail("expected key:value or subexpression"),
-    }
-}
-
-/// Parses `(a OR /b/)` after a key.
-fn parse_value_list<'a>(
-    key: &str,
-    mut tokens: QueryLexer<'a>,
-) -> Result<(BenchstatFilter, QueryLexer<'a>), String> {
-    let mut terms = Vec::new();
-    loop {
-        let (value, remaining) = tokens.next_token(true)?;
-        let Some(pattern) = parse_value(&value, tokens)? else {
-            return tokens.fail("expected value");
-        };
-        terms.push(BenchstatFilter::Match(key.to_owned(), pattern));
-        tokens = match remaining.next_token(true)? {
-            (QueryToken::Sign(')'), remaining) => {
-                return Ok((BenchstatFilter::Or(terms), remaining));
-            }
-            (QueryToken::Or, remaining) => remaining,
-            _ => return remaining.fail("value list must be separated by OR"),
-        };
-    }
-}
-
-fn parse_value(token: &QueryToken, tokens: QueryLexer<'_>) -> Result<Option<ValuePattern>, String> {
-    match token {
-        QueryToken::Word(text) => Ok(Some(ValuePattern::Text(text.clone()))),
-        QueryToken::Pattern(text) => match Regex::new(text) {
-            Ok(pattern) => Ok(Some(ValuePattern::Pattern(pattern))),
-            Err(error) => tokens.fail(&error.to_string()),
-        },
-        _ => Ok(None),
-    }
-}
-
 /// Parses a projection.
 ///
 /// # Errors
 /// Returns the position of a syntax error and the reason for it.
 pub fn parse_projection(text: &str) -> Result<Vec<ProjectionPart>, String> {
     let mut parts = Vec::new();
-    let mut tokens = QueryLexer::new(text);
-    loop {
-        match tokens.next_token(false)? {
-            (QueryToken::End, _) => return Ok(parts),
-            (QueryToken::Sign(','), remaining) if !parts.is_empty() => tokens = remaining,
-            _ => {}
+    let mut lexer = QueryLexer { text, position: 0 };
+    while !lexer.accept(&QueryToken::End)? {
+        if !parts.is_empty() {
+            lexer.accept(&QueryToken::Sign(','))?;
         }
-        let (part, remaining) = parse_part(tokens)?;
-        parts.push(part);
-        tokens = remaining;
+        parts.push(lexer.parse_part()?);
     }
-}
-
-fn parse_part(tokens: QueryLexer<'_>) -> Result<(ProjectionPart, QueryLexer<'_>), String> {
-    let (QueryToken::Word(key), remaining) = tokens.next_token(false)? else {
-        return tokens.fail("expected key");
-    };
-    let (QueryToken::Sign('@'), order_tokens) = remaining.next_token(false)? else {
-        let order = PartOrder::First;
-        return Ok((ProjectionPart { key, order }, remaining));
-    };
-    let (order, remaining) = match order_tokens.next_token(false)? {
-        (QueryToken::Word(word), remaining) => match word.as_str() {
-            "first" => (PartOrder::First, remaining),
-            "alpha" => (PartOrder::Alpha, remaining),
-            "num" => (PartOrder::Number, remaining),
-            word => return order_tokens.fail(&format!("unknown order {word:?}")),
-        },
-        (QueryToken::Sign('('), remaining) => parse_fixed_order(remaining)?,
-        _ => return order_tokens.fail("expected named sort order or parenthesized list"),
-    };
-    if matches!(order, PartOrder::Fixed(_)) && key == ".config" {
-        return order_tokens.fail("fixed order not allowed for .config");
-    }
-    Ok((ProjectionPart { key, order }, remaining))
-}
-
-fn parse_fixed_order(mut tokens: QueryLexer<'_>) -> Result<(PartOrder, QueryLexer<'_>), String> {
-    let mut values = Vec::new();
-    loop {
-        match tokens.next_token(false)? {
-            (QueryToken::Word(value), remaining) => {
-                values.push(value);
-                tokens = remaining;
-            }
-            (QueryToken::Sign(')'), _) if values.is_empty() => {
-                return tokens.fail("nothing to match");
-            }
-            (QueryToken::Sign(')'), remaining) => return Ok((PartOrder::Fixed(values), remaining)),
-            _ => return tokens.fail("missing )"),
-        }
-    }
+    Ok(parts)
 }
 
 #[cfg(test)]

@@ -8,16 +8,6 @@ use crate::benchstat::samples::{ValueAssumption, tidy_unit};
 use speedwell_report::escape_controls;
 use std::collections::HashMap;
 
-/// One key of the configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigurationEntry {
-    pub key: String,
-    pub value: String,
-    /// Whether the entry comes from a line of the file. This is false for the name of the file
-    /// (`.file`).
-    pub is_in_file: bool,
-}
-
 /// One figure of a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BenchstatFigure {
@@ -34,16 +24,17 @@ pub struct BenchstatFigure {
 pub struct BenchmarkRecord {
     /// Name without the prefix `Benchmark`.
     pub name: String,
-    /// Configuration entries, in the same order as in Go's benchstat.
-    pub settings: Vec<ConfigurationEntry>,
+    /// Keys and values of the configuration, in the same order as in Go's benchstat. The key `.file`
+    /// does not come from a line of the file.
+    pub settings: Vec<(String, String)>,
     pub figures: Vec<BenchstatFigure>,
 }
 
 impl BenchmarkRecord {
     /// Returns the value of a configuration key, or an empty string.
     pub fn setting_value(&self, key: &str) -> &str {
-        let found = self.settings.iter().find(|setting| setting.key == key);
-        found.map_or("", |setting| &setting.value)
+        let found = self.settings.iter().find(|(known, _)| known == key);
+        found.map_or("", |(_, value)| value)
     }
 
     /// Returns the name up to the first slash; without a slash, the name without the number of
@@ -96,13 +87,7 @@ impl BenchmarkRecords {
     /// the column of the file, has the value `label`.
     pub fn read_file(&mut self, path: &str, label: &str, text: &str) {
         let mut settings = Vec::new();
-        if !label.is_empty() {
-            settings.push(ConfigurationEntry {
-                key: ".file".to_owned(),
-                value: label.to_owned(),
-                is_in_file: false,
-            });
-        }
+        set_entry(&mut settings, ".file", label);
         for (index, line) in text.lines().enumerate() {
             let line = &*escape_controls(line);
             let complain = |reason: String| format!("{path}:{}: {reason}", index + 1);
@@ -161,20 +146,13 @@ impl BenchmarkRecords {
 
 /// Sets the value of a key. An empty value removes the key. As in Go's benchstat, the last key then
 /// moves to the position of the removed key.
-fn set_entry(settings: &mut Vec<ConfigurationEntry>, key: &str, value: &str) {
-    let index = settings.iter().position(|setting| setting.key == key);
+fn set_entry(settings: &mut Vec<(String, String)>, key: &str, value: &str) {
+    let index = settings.iter().position(|(known, _)| known == key);
     match (index, value) {
         (Some(position), "") => drop(settings.swap_remove(position)),
         (None, "") => {}
-        (Some(position), value) => {
-            settings[position].value = value.to_owned();
-            settings[position].is_in_file = true;
-        }
-        (None, value) => settings.push(ConfigurationEntry {
-            key: key.to_owned(),
-            value: value.to_owned(),
-            is_in_file: true,
-        }),
+        (Some(position), value) => settings[position].1 = value.to_owned(),
+        (None, value) => settings.push((key.to_owned(), value.to_owned())),
     }
 }
 

@@ -6,6 +6,7 @@
 //! Also chooses units: the unit in which a figure is stored ([`tidy_unit`]), and the prefix and
 //! number of digits with which it is written ([`UnitScale`]).
 
+use crate::r::print::{split_exponent, to_c_exponent};
 use speedwell_stats::distribution::normal;
 use speedwell_stats::test::mann_whitney::{
     PValueMethod, lower_tail_with_ties, mann_whitney, smallest_p,
@@ -111,27 +112,18 @@ fn summarize_median(values: &[f64], confidence: f64) -> SampleSummary {
 /// Summarizes ascending values by the most frequent value. If several values are equally frequent,
 /// the smallest of them is used, as in Go's benchstat.
 fn summarize_mode(values: &[f64]) -> SampleSummary {
-    let (mut value, mut count) = (values[0], 1);
-    let (mut mode, mut max_count) = (value, count);
-    for &next in &values[1..] {
-        if next == value {
-            count += 1;
-            if count > max_count {
-                (mode, max_count) = (next, count);
-            }
-        } else {
-            (value, count) = (next, 1);
-        }
-    }
+    // The last of several maxima counts, so the values are passed through from the end.
+    let runs = values.chunk_by(|a, b| a == b).rev();
+    let mode = runs.max_by_key(|run| run.len()).unwrap_or(values);
     let (low, high) = (values[0], values[values.len() - 1]);
-    let differ = max_count != values.len();
+    let differ = mode.len() != values.len();
     let warning = format!(
         "exact distribution expected, but values range from {} to {}",
         format_shortest(low),
         format_shortest(high)
     );
     SampleSummary {
-        centre: mode,
+        centre: mode[0],
         low,
         high,
         warnings: differ.then_some(warning).into_iter().collect(),
@@ -319,36 +311,35 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     Some(libm::exp(mean_of_logs))
 }
 
-/// A unit prefix with its factor. `min_values` are the smallest values that are shown with one, two
-/// and three decimals.
-struct PrefixStep {
-    factor: f64,
-    prefix: &'static str,
-    min_values: [f64; 3],
-}
-
 /// From each of these values on, rounding to four digits gives at least the next power of ten (100,
 /// 10 and 1).
-const DIGIT_EDGES: [f64; 3] = [99.995, 9.9995, 0.99995];
+const DIGIT_EDGES: [&str; 3] = ["99.995", "9.9995", "0.99995"];
+
+/// Prefixes of decimal units with their powers of ten.
+const DECIMAL_PREFIXES: &[(&str, i32)] =
+    &[("T", 12), ("G", 9), ("M", 6), ("k", 3), ("", 0), ("m", -3), ("µ", -6), ("n", -9)];
+
+/// Prefixes of binary units with their powers of two.
+const BINARY_PREFIXES: &[(&str, i32)] = &[("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10), ("", 0)];
+
+/// Returns a decimal number times a power of ten. The result is parsed, because products would be
+/// rounded twice.
+fn decimal(digits: &str, power: i32) -> f64 {
+    format!("{digits}e{power}").parse().unwrap_or(f64::NAN)
+}
 
 /// Returns the words of a unit, each with its position and whether it is in the denominator.
 fn unit_words(unit: &str) -> Vec<(usize, &str, bool)> {
+    let is_separator = |c: char| matches!(c, '*' | '/' | '-') || c.is_whitespace();
     let mut words = Vec::new();
-    let mut is_denominator = false;
-    let mut begin = None;
-    for (index, character) in unit.char_indices().chain([(unit.len(), ' ')]) {
-        if !(matches!(character, '*' | '/' | '-') || character.is_whitespace()) {
-            begin.get_or_insert(index);
-            continue;
+    let (mut begin, mut is_denominator) = (0, false);
+    for piece in unit.split_inclusive(is_separator) {
+        let word = piece.trim_end_matches(is_separator);
+        if !word.is_empty() {
+            words.push((begin, word, is_denominator));
         }
-        if let Some(begin) = begin.take() {
-            words.push((begin, &unit[begin..index], is_denominator));
-        }
-        match character {
-            '*' => is_denominator = false,
-            '/' => is_denominator = true,
-            _ => {}
-        }
+        begin += piece.len();
+        is_denominator = piece.ends_with('/') || is_denominator && !piece.ends_with('*');
     }
     words
 }
@@ -404,50 +395,28 @@ impl UnitScale {
         else {
             return UnitScale { decimals: 3, factor: 1.0, prefix: "" };
         };
-        let steps = prefix_steps(is_binary);
-        for step in &steps {
-            if let Some(index) = step.min_values.iter().position(|min_value| smallest >= *min_value)
-            {
-                return UnitScale { decimals: index + 1, factor: step.factor, prefix: step.prefix };
+        let prefixes = if is_binary { BINARY_PREFIXES } else { DECIMAL_PREFIXES };
+        let scaled = |digits: &str, power: i32| {
+            if is_binary { decimal(digits, 0) * 2f64.powi(power) } else { decimal(digits, power) }
+        };
+        let (mut factor, mut prefix) = (1.0, "");
+        for (step_prefix, power) in prefixes {
+            (factor, prefix) = (scaled("1", *power), *step_prefix);
+            let index = DIGIT_EDGES.iter().position(|edge| smallest >= scaled(edge, *power));
+            if let Some(index) = index {
+                return UnitScale { decimals: index + 1, factor, prefix };
             }
         }
         // Even with the smallest prefix, the smallest value is below 1, so more decimals are shown.
-        let (factor, prefix) = steps.last().map_or((1.0, ""), |step| (step.factor, step.prefix));
         let value = smallest / factor;
-        let edges = [
-            9.9995e-1, 9.9995e-2, 9.9995e-3, 9.9995e-4, 9.9995e-5, 9.9995e-6, 9.9995e-7, 9.9995e-8,
-        ];
-        let index = edges.iter().position(|edge| value >= *edge).unwrap_or(edges.len() - 1);
-        UnitScale { decimals: index + 3, factor, prefix }
+        let zeros = (1..8_i32).find(|zeros| value >= decimal("9.9995", -*zeros)).unwrap_or(8);
+        UnitScale { decimals: zeros as usize + 2, factor, prefix }
     }
 
     /// Formats a value in this scale.
     pub fn format_value(&self, value: f64) -> String {
         format_fixed(value / self.factor, self.decimals) + self.prefix
     }
-}
-
-fn prefix_steps(is_binary: bool) -> Vec<PrefixStep> {
-    if is_binary {
-        let step = |(prefix, power): (&'static str, i32)| PrefixStep {
-            factor: 2f64.powi(power),
-            prefix,
-            min_values: DIGIT_EDGES.map(|edge| edge * 2f64.powi(power)),
-        };
-        return [("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10), ("", 0)].map(step).into();
-    }
-    // The factors are parsed from decimal digits, because products would be rounded twice.
-    let step = |(prefix, power): (&'static str, i32)| {
-        let parse_scaled = |digits: &str| format!("{digits}e{power}").parse().unwrap_or(f64::NAN);
-        PrefixStep {
-            factor: parse_scaled("1"),
-            prefix,
-            min_values: [parse_scaled("99.995"), parse_scaled("9.9995"), parse_scaled(".99995")],
-        }
-    };
-    [("T", 12), ("G", 9), ("M", 6), ("k", 3), ("", 0), ("m", -3), ("µ", -6), ("n", -9)]
-        .map(step)
-        .into()
 }
 
 /// Formats a number with `decimals` decimals as Go does.
@@ -475,11 +444,8 @@ pub fn format_shortest(value: f64) -> String {
         return format_fixed(value, 0);
     }
     let scientific = format!("{value:e}");
-    let (digits, power) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let power: i32 = power.parse().unwrap_or(0);
-    if value != 0.0 && !(-4..6).contains(&power) {
-        let sign = if power < 0 { '-' } else { '+' };
-        return format!("{digits}e{sign}{:02}", power.abs());
+    if value != 0.0 && !(-4..6).contains(&split_exponent(&scientific).1) {
+        return to_c_exponent(&scientific);
     }
     value.to_string()
 }

@@ -4,8 +4,8 @@
 //! [`KeyProjection`] maps results to keys. The keys decide the table, row and column of a result,
 //! and the order of tables, rows and columns. [`filter_record`] decides which results are kept.
 
-use crate::benchstat::query::{BenchstatFilter, PartOrder, ProjectionPart, ValuePattern};
-use crate::benchstat::records::{BenchmarkRecord, BenchmarkRecords};
+use crate::benchstat::query::{BenchstatFilter, PartOrder, ProjectionPart};
+use crate::benchstat::records::{BenchmarkRecord, BenchmarkRecords, BenchstatFigure};
 use crate::benchstat::samples::{SampleComparison, SampleSummary, geometric_mean};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -38,8 +38,6 @@ struct CellValues {
 #[derive(Debug, Clone)]
 pub struct TableCell {
     pub summary: SampleSummary,
-    /// Remarks on the values of the cell.
-    pub warnings: Vec<String>,
     /// Typical value of the baseline, and the comparison with it.
     pub comparison: Option<(f64, SampleComparison)>,
 }
@@ -99,11 +97,11 @@ impl BenchstatTables {
         }
         let mut keys: Vec<KeyValues> = collected.keys().cloned().collect();
         rules.table.sort_keys(&mut keys);
-        let mut tables = Vec::new();
-        for key in keys {
+        let build_table = |key: KeyValues| {
             let cells = collected.remove(&key).unwrap_or_default();
-            tables.push(rules.build_table(key, cells, records));
-        }
+            rules.build_table(key, cells, records)
+        };
+        let tables = keys.into_iter().map(build_table).collect();
         BenchstatTables { rules, tables }
     }
 }
@@ -133,11 +131,11 @@ impl TableRules {
                 let centre = assumption.summarize(&base.values, self.confidence).centre;
                 (centre, assumption.compare_samples(&base.values, &samples.values, self.alpha))
             });
-            Some(TableCell {
-                summary: assumption.summarize(&samples.values, self.confidence),
-                warnings: self.variation_warning(samples),
-                comparison,
-            })
+            let mut summary = assumption.summarize(&samples.values, self.confidence);
+            if let Some(warning) = self.variation_warning(samples) {
+                summary.warnings.insert(0, warning);
+            }
+            Some(TableCell { summary, comparison })
         };
         let row_cells =
             |row: &KeyValues| columns.iter().map(|column| cell_at(row, column)).collect();
@@ -153,13 +151,11 @@ impl TableRules {
     }
 
     /// Returns a remark if the results differ in a key that no projection uses.
-    fn variation_warning(&self, values: &CellValues) -> Vec<String> {
+    fn variation_warning(&self, values: &CellValues) -> Option<String> {
         let mut keys: Vec<KeyValues> = values.remaining.iter().cloned().collect();
         self.remaining.sort_keys(&mut keys);
-        match self.remaining.differing_fields(&keys)[..] {
-            [] => Vec::new(),
-            ref fields => vec![format!("benchmarks vary in {}", fields.join(", "))],
-        }
+        let fields = self.remaining.differing_fields(&keys);
+        (!fields.is_empty()).then(|| format!("benchmarks vary in {}", fields.join(", ")))
     }
 }
 
@@ -215,17 +211,13 @@ struct ProjectionField {
 pub struct KeyProjection {
     parts: Vec<ProjectionPart>,
     fields: Vec<ProjectionField>,
-    has_unit: bool,
 }
 
 /// Settings and name parts that the projections on the command line use. The projection of the
 /// remaining keys excludes them.
 #[derive(Debug, Clone, Default)]
 pub struct UsedKeys {
-    settings: Vec<String>,
-    name_keys: Vec<String>,
-    has_config: bool,
-    has_name: bool,
+    keys: Vec<String>,
 }
 
 impl UsedKeys {
@@ -236,22 +228,17 @@ impl UsedKeys {
         parts: Vec<ProjectionPart>,
         has_unit: bool,
     ) -> Result<KeyProjection, String> {
-        let mut projection = KeyProjection { has_unit, ..KeyProjection::default() };
+        let mut projection = KeyProjection::default();
         for (index, part) in parts.iter().enumerate() {
             match part.key.as_str() {
-                ".config" => {
-                    self.has_config = true;
-                    continue;
-                }
                 ".unit" => return Err(".unit is only allowed in filters".to_owned()),
                 "" => return Err("key must not be empty".to_owned()),
-                ".fullname" => self.has_name = true,
-                key if key == ".name" || key.starts_with('/') => {
-                    self.name_keys.push(key.to_owned())
+                ".config" => {}
+                key => {
+                    projection.add_field(key, index, &part.order);
                 }
-                key => self.settings.push(key.to_owned()),
             }
-            projection.add_field(&part.key, index, &part.order);
+            self.keys.push(part.key.clone());
         }
         if has_unit {
             projection.add_field(".unit", parts.len(), &PartOrder::First);
@@ -263,34 +250,33 @@ impl UsedKeys {
     /// Creates a projection of the name and the configuration keys that no other projection uses.
     pub fn remaining_projection(&self) -> KeyProjection {
         let mut projection = KeyProjection::default();
-        let keys = [(".config", self.has_config), (".fullname", self.has_name)];
-        for (key, _) in keys.iter().filter(|(_, is_used)| !is_used) {
-            let index = projection.parts.len();
-            if *key == ".fullname" {
-                projection.add_field(key, index, &PartOrder::First);
-            }
-            projection
-                .parts
-                .push(ProjectionPart { key: (*key).to_owned(), order: PartOrder::First });
+        let part = |key: &str| ProjectionPart { key: key.to_owned(), order: PartOrder::First };
+        projection.parts.extend((!self.contains(".config")).then(|| part(".config")));
+        if !self.contains(".fullname") {
+            projection.add_field(".fullname", projection.parts.len(), &PartOrder::First);
+            projection.parts.push(part(".fullname"));
         }
         projection
     }
 
+    fn contains(&self, key: &str) -> bool {
+        self.keys.iter().any(|used| used == key)
+    }
+
     /// Returns the name of a result without the parts that projections use.
     fn remaining_name(&self, record: &BenchmarkRecord) -> String {
-        let prefixes: Vec<String> = self.name_keys.iter().map(|key| format!("{key}=")).collect();
-        let has_base = self.name_keys.iter().any(|key| key == ".name");
-        let has_processors = self.name_keys.iter().any(|key| key == "/gomaxprocs");
-        let is_marked =
-            prefixes.iter().any(|prefix| prefix.starts_with('/') && record.name.contains(prefix));
+        let name_keys = self.keys.iter().filter(|key| key.starts_with('/'));
+        let prefixes: Vec<String> = name_keys.map(|key| format!("{key}=")).collect();
+        let has_base = self.contains(".name");
+        let has_processors = self.contains("/gomaxprocs");
+        let is_marked = prefixes.iter().any(|prefix| record.name.contains(prefix));
         if !(has_base || is_marked || has_processors && record.name.contains('-')) {
             return record.name.clone();
         }
         let (base, parts) = record.name_parts();
         let mut name = if has_base { "*" } else { base }.to_owned();
         for part in parts {
-            let is_used =
-                prefixes.iter().any(|prefix| prefix.starts_with('/') && part.starts_with(prefix));
+            let is_used = prefixes.iter().any(|prefix| part.starts_with(prefix));
             if !(is_used || has_processors && part.starts_with('-')) {
                 name.push_str(part);
             }
@@ -337,31 +323,28 @@ impl KeyProjection {
         for part in 0..self.parts.len() {
             let ProjectionPart { key, order } = self.parts[part].clone();
             if key != ".config" {
-                let field = self.fields.iter().position(|field| field.part == part);
-                let value = match key.as_str() {
-                    ".fullname" => used_keys.remaining_name(record),
-                    key => key_value(key, record),
-                };
-                if let Some(field) = field {
-                    row[field] = value;
+                if let Some(field) = self.fields.iter().position(|field| field.part == part) {
+                    row[field] = match key.as_str() {
+                        ".fullname" => used_keys.remaining_name(record),
+                        key => key_value(key, record),
+                    };
                 }
                 continue;
             }
-            for setting in record.settings.iter().filter(|setting| setting.is_in_file) {
+            for (setting, value) in record.settings.iter().filter(|(key, _)| key != ".file") {
                 let is_of_setting =
-                    |field: &ProjectionField| field.part == part && field.name == setting.key;
+                    |field: &ProjectionField| field.part == part && field.name == *setting;
                 let existing = self.fields.iter().position(is_of_setting);
-                if existing.is_none() && used_keys.settings.contains(&setting.key) {
+                if existing.is_none() && used_keys.contains(setting) {
                     continue;
                 }
-                let field = existing.unwrap_or_else(|| self.add_field(&setting.key, part, &order));
+                let field = existing.unwrap_or_else(|| self.add_field(setting, part, &order));
                 row.resize(self.fields.len(), String::new());
-                row[field] = setting.value.clone();
+                row[field] = value.clone();
             }
         }
-        if let (true, Some(unit)) = (self.has_unit, unit) {
-            let last = self.fields.iter().position(|field| field.part == self.parts.len());
-            row[last.unwrap_or_default()] = unit.to_owned();
+        if let Some((field, unit)) = self.unit_field().zip(unit) {
+            row[field] = unit.to_owned();
         }
         self.record_order(&row);
         while row.last().is_some_and(String::is_empty) {
@@ -395,10 +378,9 @@ impl KeyProjection {
         &self.fields[field].name
     }
 
-    /// Returns the index of the unit's field.
+    /// Returns the index of the unit's field, which belongs to no part of the projection.
     pub fn unit_field(&self) -> Option<usize> {
-        let is_unit = |field: &ProjectionField| self.has_unit && field.part == self.parts.len();
-        self.fields.iter().position(is_unit)
+        self.fields.iter().position(|field| field.part == self.parts.len())
     }
 
     /// Returns all nonempty values of a key, joined with spaces.
@@ -411,12 +393,11 @@ impl KeyProjection {
     pub fn sort_keys(&self, keys: &mut [KeyValues]) {
         let order = self.field_order();
         keys.sort_by(|a, b| {
-            let fields = order.iter().map(|field| {
+            let mut fields = order.iter().map(|field| {
                 (&self.fields[*field], field_value(a, *field), field_value(b, *field))
             });
-            let mut differing = fields.filter(|(_, a, b)| a != b);
-            let first = differing.next();
-            first.map_or(Ordering::Equal, |(field, a, b)| {
+            let differing = fields.find(|(_, a, b)| a != b);
+            differing.map_or(Ordering::Equal, |(field, a, b)| {
                 field.compare_values(a, b).then_with(|| a.cmp(b))
             })
         });
@@ -450,12 +431,10 @@ pub fn field_value(key: &KeyValues, field: usize) -> &str {
 
 impl ProjectionField {
     fn compare_values(&self, a: &str, b: &str) -> Ordering {
-        let listed_position =
-            |values: &[String], value: &str| values.iter().rposition(|listed| listed == value);
         match &self.order {
             PartOrder::First => {
-                let first_position = |value: &str| self.positions.get(value).copied().unwrap_or(0);
-                first_position(a).cmp(&first_position(b))
+                let position = |value: &str| self.positions.get(value).copied().unwrap_or(0);
+                position(a).cmp(&position(b))
             }
             PartOrder::Alpha => a.cmp(b),
             PartOrder::Number => match (parse_number(a), parse_number(b)) {
@@ -465,9 +444,10 @@ impl ProjectionField {
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
             },
-            PartOrder::Fixed(values) => listed_position(values, a)
-                .unwrap_or(0)
-                .cmp(&listed_position(values, b).unwrap_or(0)),
+            PartOrder::Fixed(values) => {
+                let position = |value: &str| values.iter().rposition(|listed| listed == value);
+                position(a).unwrap_or(0).cmp(&position(b).unwrap_or(0))
+            }
         }
     }
 }
@@ -499,27 +479,15 @@ fn parse_number(text: &str) -> Option<f64> {
     Some(value * base.powi(power.unwrap_or(0)))
 }
 
-/// Whether a filter matches: one answer for the whole result, or one answer for each of its
-/// figures.
-enum FilterMatch {
-    Whole(bool),
-    Each(Vec<bool>),
-}
-
 /// Returns the result with the figures that a filter keeps; `None` if no figure is left.
 pub fn filter_record(
     filter: &BenchstatFilter,
     mut record: BenchmarkRecord,
 ) -> Option<BenchmarkRecord> {
-    match match_filter(filter, &record) {
-        FilterMatch::Whole(true) => Some(record),
-        FilterMatch::Whole(false) => None,
-        FilterMatch::Each(matches) => {
-            let mut matches = matches.into_iter();
-            record.figures.retain(|_| matches.next() == Some(true));
-            (!record.figures.is_empty()).then_some(record)
-        }
-    }
+    let mut figures = std::mem::take(&mut record.figures);
+    figures.retain(|figure| keeps_figure(filter, &record, figure));
+    record.figures = figures;
+    (!record.figures.is_empty()).then_some(record)
 }
 
 /// Rejects keys that filters do not support.
@@ -540,52 +508,22 @@ pub fn check_filter(filter: &BenchstatFilter) -> Result<(), String> {
     }
 }
 
-fn match_filter(filter: &BenchstatFilter, record: &BenchmarkRecord) -> FilterMatch {
-    let join = |filters: &[BenchstatFilter], is_and: bool| {
-        let mut joined: Option<Vec<bool>> = None;
-        for inner in filters {
-            match (match_filter(inner, record), &mut joined) {
-                (FilterMatch::Whole(is_match), _) if is_match != is_and => {
-                    return FilterMatch::Whole(is_match);
-                }
-                (FilterMatch::Whole(_), _) => {}
-                (FilterMatch::Each(matches), None) => joined = Some(matches),
-                (FilterMatch::Each(matches), Some(joined_match)) => {
-                    for (joined_match, is_match) in joined_match.iter_mut().zip(matches) {
-                        *joined_match = if is_and {
-                            *joined_match && is_match
-                        } else {
-                            *joined_match || is_match
-                        };
-                    }
-                }
-            }
-        }
-        joined.map_or(FilterMatch::Whole(is_and), FilterMatch::Each)
-    };
+/// Whether a filter keeps a figure of a result.
+fn keeps_figure(
+    filter: &BenchstatFilter,
+    record: &BenchmarkRecord,
+    figure: &BenchstatFigure,
+) -> bool {
+    let keeps = |inner: &BenchstatFilter| keeps_figure(inner, record, figure);
     match filter {
-        BenchstatFilter::And(filters) => join(filters, true),
-        BenchstatFilter::Or(filters) => join(filters, false),
-        BenchstatFilter::Not(inner) => match match_filter(inner, record) {
-            FilterMatch::Whole(is_match) => FilterMatch::Whole(!is_match),
-            FilterMatch::Each(matches) => {
-                FilterMatch::Each(matches.into_iter().map(|is_match| !is_match).collect())
-            }
-        },
+        BenchstatFilter::And(filters) => filters.iter().all(keeps),
+        BenchstatFilter::Or(filters) => filters.iter().any(keeps),
+        BenchstatFilter::Not(inner) => !keeps_figure(inner, record, figure),
         BenchstatFilter::Match(key, pattern) if key == ".unit" => {
-            let is_match =
-                |pattern: &ValuePattern, figure: &crate::benchstat::records::BenchstatFigure| {
-                    let typed_unit = figure.typed_unit.as_deref();
-                    pattern.matches(&figure.unit)
-                        || typed_unit.is_some_and(|unit| pattern.matches(unit))
-                };
-            FilterMatch::Each(
-                record.figures.iter().map(|figure| is_match(pattern, figure)).collect(),
-            )
+            let typed_unit = figure.typed_unit.as_deref();
+            pattern.matches(&figure.unit) || typed_unit.is_some_and(|unit| pattern.matches(unit))
         }
-        BenchstatFilter::Match(key, pattern) => {
-            FilterMatch::Whole(pattern.matches(&key_value(key, record)))
-        }
+        BenchstatFilter::Match(key, pattern) => pattern.matches(&key_value(key, record)),
     }
 }
 

@@ -4,6 +4,7 @@
 //! or a space, and everything after the inputs is passed to the measured programs. Does not check
 //! whether an input is a result file or a program. Start at [`ComparePyCommand::parse`].
 
+use crate::console::split_value;
 use std::path::PathBuf;
 
 /// Name of the tool in messages.
@@ -88,15 +89,14 @@ impl ComparePyCommand {
     pub fn parse(arguments: &[String]) -> Result<ComparePyCommand, String> {
         let mut reader = ArgumentReader {
             remaining: arguments.iter(),
-            is_literal: false,
             mode: None,
             operands: Vec::new(),
             request: ComparePyRequest { tests: true, alpha: 0.05, ..ComparePyRequest::default() },
         };
         while let Some(argument) = reader.remaining.next() {
-            if argument == "--" && !reader.is_literal {
-                reader.is_literal = true;
-            } else if !reader.is_literal && is_option(argument) {
+            if argument == "--" && !reader.request.is_separated {
+                reader.request.is_separated = true;
+            } else if !reader.request.is_separated && is_option(argument) {
                 if reader.read_option(argument)? == "--help" {
                     return Ok(ComparePyCommand::Help);
                 }
@@ -113,8 +113,6 @@ impl ComparePyCommand {
 
 struct ArgumentReader<'a> {
     remaining: std::slice::Iter<'a, String>,
-    /// Whether `--` was seen.
-    is_literal: bool,
     mode: Option<(&'static str, &'static [&'static str])>,
     operands: Vec<&'a String>,
     request: ComparePyRequest,
@@ -142,13 +140,9 @@ impl<'a> ArgumentReader<'a> {
         if let Some(letters) = option.strip_prefix('-').filter(|name| !name.starts_with('-')) {
             return self.read_letters(letters);
         }
-        let (typed_name, value) = match option.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (option, None),
-        };
-        let option = find_option(typed_name)
-            .map_err(|candidates| self.unknown_option(typed_name, &candidates));
-        let (name, takes_value) = option?;
+        let (typed_name, value) = split_value(option);
+        let (name, takes_value) = find_option(typed_name)
+            .map_err(|candidates| self.unknown_option(typed_name, &candidates))?;
         match (takes_value, value) {
             (false, Some(_)) => Err(format!("the option '{typed_name}' takes no value")),
             (true, None) => self.set_option_from_next(name, typed_name),
@@ -220,12 +214,10 @@ impl<'a> ArgumentReader<'a> {
     }
 
     fn unknown_option(&self, typed_option: &str, candidates: &[&str]) -> String {
-        let hint = match self.mode {
-            _ if !candidates.is_empty() => format!("could be {}", candidates.join(" or ")),
-            Some(_) => "put options for the measured programs after the inputs".to_owned(),
-            None => {
-                "put options for the measured programs after the mode and the inputs".to_owned()
-            }
+        let place = if self.mode.is_some() { "the inputs" } else { "the mode and the inputs" };
+        let hint = match candidates {
+            [] => format!("put options for the measured programs after {place}"),
+            candidates => format!("could be {}", candidates.join(" or ")),
         };
         format!("unknown option '{typed_option}'\nhint: {hint}")
     }
@@ -245,13 +237,12 @@ impl<'a> ArgumentReader<'a> {
         };
         // The first `--` is a separator wherever it appears before or right after the last input.
         let mut passed = self.remaining.as_slice();
-        let mut is_separated = self.is_literal;
+        let mut is_separated = self.request.is_separated;
         if let [first, after_separator @ ..] = passed
             && first == "--"
-            && !self.is_literal
+            && !is_separated
         {
-            passed = after_separator;
-            is_separated = true;
+            (passed, is_separated) = (after_separator, true);
         }
         Ok(ComparePyCommand::Compare(ComparePyRequest {
             inputs,

@@ -44,23 +44,24 @@ pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32>
 }
 
 fn run_comparison(request: &ComparePyRequest, console: &mut DropInConsole<'_>) -> Result<i32> {
-    let comparison = ComparePyRun::new(request)?;
-    let sources = match ComparedSources::open_sides(request, console)? {
-        Ok(sources) => sources,
+    let comparison = match ComparePyRun::open(request, console)? {
+        Ok(comparison) => comparison,
         Err(status) => return Ok(status),
     };
+    let sources = &comparison.sources;
     let read = |label: &String| format!("cannot compare '{label}'");
     let first = (sources.first.parse_entries()).with_context(|| read(&sources.labels[0]))?;
     let second = match &sources.second {
         Some(file) => file.parse_entries().with_context(|| read(&sources.labels[1]))?,
         None => FileEntries { context: first.context.clone(), entries: first.entries.clone() },
     };
-    comparison.print_comparison(&sources, [first, second], console)
+    comparison.print_comparison([first, second], console)
 }
 
 /// Settings of a comparison and of its output.
 struct ComparePyRun<'q> {
     request: &'q ComparePyRequest,
+    sources: ComparedSources,
     /// Filters that the modes `filters` and `benchmarksfiltered` require, and the string that
     /// replaces their matches in names.
     filters: Option<([NameFilter; 2], String)>,
@@ -70,7 +71,12 @@ struct ComparePyRun<'q> {
 }
 
 impl<'q> ComparePyRun<'q> {
-    fn new(request: &'q ComparePyRequest) -> Result<ComparePyRun<'q>> {
+    /// Reads the filters and opens the sides. If a side has no results and the reason was already
+    /// reported, returns the exit status.
+    fn open(
+        request: &'q ComparePyRequest,
+        console: &mut DropInConsole<'_>,
+    ) -> Result<Result<ComparePyRun<'q>, i32>> {
         let filters = match request.both_filters() {
             Some([baseline, contender]) => {
                 let common_name = format!("[{baseline} vs. {contender}]");
@@ -85,33 +91,31 @@ impl<'q> ComparePyRun<'q> {
                 NameFilter::from_program_option(filter)
             }
         });
-        Ok(ComparePyRun {
-            request,
-            filters,
-            passed: passed.transpose()?,
-            rules: if request.strict { ComparisonRules::Original } else { ComparisonRules::Sound },
-        })
+        let passed = passed.transpose()?;
+        let rules = if request.strict { ComparisonRules::Original } else { ComparisonRules::Sound };
+        let sources = ComparedSources::open_sides(request, console)?;
+        Ok(sources.map(|sources| ComparePyRun { request, sources, filters, passed, rules }))
     }
 
     /// Prints the table and all messages.
     fn print_comparison(
         &self,
-        sources: &ComparedSources,
         results: [FileEntries<'_>; 2],
         console: &mut DropInConsole<'_>,
     ) -> Result<i32> {
-        for message in self.file_warnings(&results, &sources.labels) {
+        for message in self.file_warnings(&results) {
             console.warn(TOOL, &message)?;
         }
         let [first, second] = results;
+        let are_programs = self.sources.are_programs;
         let sides = [
-            ComparedSide::new(first.entries, &self.entry_choice(0, sources.are_programs[0])),
-            ComparedSide::new(second.entries, &self.entry_choice(1, sources.are_programs[1])),
+            ComparedSide::new(first.entries, &self.entry_choice(0, are_programs[0])),
+            ComparedSide::new(second.entries, &self.entry_choice(1, are_programs[1])),
         ];
         let tests = self.request.tests;
         let figures = compare_entries(&sides[0].entries, &sides[1].entries, tests, self.rules);
-        let row_count = self.print_table(&figures, sources, console)?;
-        self.print_remarks(&figures, &sides, sources, console)?;
+        let row_count = self.print_table(&figures, console)?;
+        self.print_remarks(&figures, &sides, console)?;
         if let Some(path) = &self.request.dump {
             let path = console.directory.join(path);
             let result = File::create(&path)
@@ -121,7 +125,7 @@ impl<'q> ComparePyRun<'q> {
         if row_count > 0 || self.request.strict {
             return Ok(0);
         }
-        let reason = self.explain_empty(&figures, &sides, sources);
+        let reason = self.explain_empty(&figures, &sides);
         console.stdout.flush()?;
         let reason = escape_controls(&reason);
         writeln!(console.stderr, "{TOOL}: nothing compared: {reason}")?;
@@ -140,10 +144,9 @@ impl<'q> ComparePyRun<'q> {
     fn print_table(
         &self,
         figures: &UTestTable<'_>,
-        sources: &ComparedSources,
         console: &mut DropInConsole<'_>,
     ) -> Result<usize> {
-        let [baseline, contender] = &sources.labels;
+        let [baseline, contender] = &self.sources.labels;
         let subject = match &self.request.filters {
             None => format!("{baseline} to {contender}"),
             Some([old, new]) if self.request.is_one_input => {
@@ -154,8 +157,7 @@ impl<'q> ComparePyRun<'q> {
         writeln!(console.stdout, "Comparing {}", escape_line(&subject))?;
         let table = ComparisonTable {
             figures,
-            aggregates_only: self.request.aggregates_only,
-            alpha: self.request.alpha,
+            request: self.request,
             colors: self.has_colors(console),
             rules: self.rules,
         };
@@ -177,10 +179,9 @@ impl<'q> ComparePyRun<'q> {
         &self,
         figures: &UTestTable<'_>,
         sides: &[ComparedSide<'_>; 2],
-        sources: &ComparedSources,
         console: &mut DropInConsole<'_>,
     ) -> Result<()> {
-        let labels = sources.labels.each_ref().map(String::as_str);
+        let labels = self.sources.labels.each_ref().map(String::as_str);
         for line in table::resultless_lines(labels, figures) {
             writeln!(console.stdout, "{line}")?;
         }
@@ -203,9 +204,9 @@ impl<'q> ComparePyRun<'q> {
     }
 
     /// Returns messages about problems in the files that distort the figures.
-    fn file_warnings(&self, results: &[FileEntries<'_>; 2], labels: &[String; 2]) -> Vec<String> {
+    fn file_warnings(&self, results: &[FileEntries<'_>; 2]) -> Vec<String> {
         let mut messages = Vec::new();
-        for (results, label) in results.iter().zip(labels) {
+        for (results, label) in results.iter().zip(&self.sources.labels) {
             let remarks = results.remarks().into_iter();
             messages.extend(remarks.map(|remark| format!("'{label}': {remark}")));
         }
@@ -217,13 +218,8 @@ impl<'q> ComparePyRun<'q> {
         messages
     }
 
-    fn explain_empty(
-        &self,
-        figures: &UTestTable<'_>,
-        sides: &[ComparedSide<'_>; 2],
-        sources: &ComparedSources,
-    ) -> String {
-        for (side, label) in sources.labels.iter().enumerate() {
+    fn explain_empty(&self, figures: &UTestTable<'_>, sides: &[ComparedSide<'_>; 2]) -> String {
+        for (side, label) in self.sources.labels.iter().enumerate() {
             if sides[side].entries.is_empty() {
                 let choice = self.entry_choice(side, false);
                 return match choice.file_filter {

@@ -155,13 +155,12 @@ fn check_outputs(
         .collect();
     refuse_same(&outputs)?;
     for side in sides {
-        match &side.kind {
-            Kind::Program(path) => refuse_file(&outputs, &directory.join(path))?,
-            Kind::Results(_) if side.label == STDIN => {
-                refuse_file(&outputs, Path::new("/dev/stdin"))?;
-            }
-            Kind::Results(_) => refuse_file(&outputs, &directory.join(&side.label))?,
-        }
+        let path = match &side.kind {
+            Kind::Program(path) => directory.join(path),
+            Kind::Results(_) if side.label == STDIN => "/dev/stdin".into(),
+            Kind::Results(_) => directory.join(&side.label),
+        };
+        refuse_file(&outputs, &path)?;
     }
     for argument in request.passed.iter().filter(|argument| !argument.starts_with(OUT_FLAG)) {
         refuse_word(&outputs, argument, directory)?;
@@ -319,15 +318,15 @@ fn run_program(
     console: &mut DropInConsole<'_>,
 ) -> Result<Result<ResultFile, i32>> {
     let mut arguments = program_arguments(request, filter);
-    let out_path = request.passed_value(OUT_FLAG).map(|path| console.directory.join(path));
-    let scratch = out_path.is_none().then(ScratchFolder::new).transpose()?;
-    let out = match (&out_path, &scratch) {
-        (_, Some(scratch)) => {
+    let given_out = request.passed_value(OUT_FLAG);
+    let scratch = given_out.is_none().then(ScratchFolder::new).transpose()?;
+    let out = match &scratch {
+        Some(scratch) => {
             let out = scratch.path("results.json");
             arguments.push(format!("{OUT_FLAG}{}", out.display()));
             out
         }
-        (out_path, None) => out_path.clone().unwrap_or_default(),
+        None => console.directory.join(given_out.unwrap_or_default()),
     };
     let line = format!("{} {}", program.display(), arguments.join(" "));
     writeln!(console.stdout, "RUNNING: {line}")?;
@@ -343,25 +342,23 @@ fn run_program(
     };
     writeln!(console.stdout, "TEST FAILED...")?;
     console.stdout.flush()?;
-    let replay = replay_command(program, &arguments, scratch.as_ref());
+    let replay = replay_command(program, &arguments, scratch.is_some());
     writeln!(console.stderr, "{TOOL}: '{label}' {ending}\nhint: repeat it with: {replay}")?;
     Ok(Err(EXIT_FAILED))
 }
 
 /// Returns a shell command that repeats the run. The command discards results that would go to a
 /// temporary file.
-fn replay_command(program: &Path, arguments: &[String], scratch: Option<&ScratchFolder>) -> String {
-    let name = program.to_string_lossy();
-    let mut words = vec![speedwell_model::quote(&name)];
-    for argument in arguments {
-        let is_scratch = scratch.is_some() && argument.starts_with(OUT_FLAG);
-        words.push(if is_scratch {
+fn replay_command(program: &Path, arguments: &[String], discards_results: bool) -> String {
+    let quoted = arguments.iter().map(|argument| {
+        if discards_results && argument.starts_with(OUT_FLAG) {
             format!("{OUT_FLAG}/dev/null")
         } else {
             speedwell_model::quote(argument)
-        });
-    }
-    words.join(" ")
+        }
+    });
+    let program = speedwell_model::quote(&program.to_string_lossy());
+    [program].into_iter().chain(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the arguments of a program in the same order as `compare.py`. The user's arguments come

@@ -6,10 +6,12 @@
 //! [`warning_sentences`] and the functions after it return messages that `compare.py` itself does
 //! not print.
 
+use crate::compare_py::arguments::ComparePyRequest;
 use crate::compare_py::figures::{
     ComparedPair, ComparedRow, ComparedSide, ComparisonRules, RELIABLE_TEST_ENTRIES, TimePair,
     UTest, UTestTable,
 };
+use crate::r::print::{split_exponent, to_c_exponent};
 use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::Value;
@@ -52,10 +54,7 @@ const END: &str = "\x1b[0m";
 #[derive(Debug, Clone, Copy)]
 pub struct ComparisonTable<'t> {
     pub figures: &'t UTestTable<'t>,
-    /// Whether repetitions are omitted.
-    pub aggregates_only: bool,
-    /// p values below this are green.
-    pub alpha: f64,
+    pub request: &'t ComparePyRequest,
     pub colors: bool,
     /// Rules for widths and colors of values that `compare.py` does not expect.
     pub rules: ComparisonRules,
@@ -73,19 +72,19 @@ impl ComparisonTable<'_> {
         let mut count = 0;
         for row in &self.figures.rows {
             let name = &escape_line(&row.first.name);
-            if !self.aggregates_only || row.first.is_aggregate() {
+            if !self.request.aggregates_only || row.first.is_aggregate() {
                 for pair in &row.pairs {
-                    self.write_pair(name, width, pair, out)?;
+                    out.write_all(self.format_pair(name, width, pair).as_bytes())?;
                 }
                 count += row.pairs.len();
             }
             if let Some(test) = &row.u_test {
-                self.write_test(name, width, test, out)?;
+                out.write_all(self.format_test(name, width, test).as_bytes())?;
                 count += 1;
             }
         }
         if let Some(pair) = &self.figures.geomean {
-            self.write_pair(GEOMEAN, width, pair, out)?;
+            out.write_all(self.format_pair(GEOMEAN, width, pair).as_bytes())?;
         }
         Ok(count)
     }
@@ -111,41 +110,35 @@ impl ComparisonTable<'_> {
         if self.colors { color } else { "" }
     }
 
-    fn write_pair(
+    /// Formats the begin of a line: the name, and a figure of each time with its color.
+    fn format_begin(
         &self,
         name: &str,
         width: usize,
-        pair: &ComparedPair,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+        figures: TimePair<(&'static str, String)>,
+    ) -> String {
         let (color, end) = (self.color_code(NAME), self.color_code(END));
         let padding = width - self.display_width(name);
-        let change = pair.change.map_times(|change| match change {
-            Some(change) => format_signed(change, 16, 4),
-            None => format!("{:>16}", "n/a"),
-        });
-        let colors = pair.change.map_times(|change| self.color_code(self.change_color(change)));
-        let TimePair { real, cpu } = pair.baseline;
-        let new = pair.candidate;
-        write!(out, "{color}{name}{:padding$}{end}", "")?;
-        write!(out, "{}{}{end}{}{}{end}", colors.real, change.real, colors.cpu, change.cpu)?;
-        write!(out, "{}{}{end}", format_fixed(real, 14, 0), format_fixed(new.real, 14, 0))?;
-        writeln!(out, "{}{}", format_fixed(cpu, 14, 0), format_fixed(new.cpu, 14, 0))
+        let figures =
+            figures.map_times(|(color, text)| format!("{}{text}{end}", self.color_code(color)));
+        format!("{color}{name}{:padding$}{end}{}{}", "", figures.real, figures.cpu)
     }
 
-    fn write_test(
-        &self,
-        name: &str,
-        width: usize,
-        test: &UTest,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        let (color, end) = (self.color_code(NAME), self.color_code(END));
-        let padding = width - P_VALUE.len() - self.display_width(name);
-        let colors = test.p.map_times(|p| self.color_code(self.p_color(p)));
-        write!(out, "{color}{name}{P_VALUE}{:padding$}{end}", "")?;
-        write!(out, "{}{}{end}", colors.real, format_fixed(test.p.real, 16, 4))?;
-        write!(out, "{}{}{end}", colors.cpu, format_fixed(test.p.cpu, 16, 4))?;
+    fn format_pair(&self, name: &str, width: usize, pair: &ComparedPair) -> String {
+        let changes = pair.change.map_times(|change| {
+            let text = change.map(|change| format_signed(change, 16, 4));
+            (self.change_color(change), text.unwrap_or_else(|| format!("{:>16}", "n/a")))
+        });
+        let begin = self.format_begin(name, width, changes);
+        let [old, new] = [pair.baseline, pair.candidate]
+            .map(|times| times.map_times(|time| format_fixed(time, 14, 0)));
+        let end = self.color_code(END);
+        format!("{begin}{}{}{end}{}{}\n", old.real, new.real, old.cpu, new.cpu)
+    }
+
+    fn format_test(&self, name: &str, width: usize, test: &UTest) -> String {
+        let figures = test.p.map_times(|p| (self.p_color(p), format_fixed(p, 16, 4)));
+        let begin = self.format_begin(&format!("{name}{P_VALUE}"), width, figures);
         let (color, warning) = if test.is_reliable() {
             (GREEN, String::new())
         } else {
@@ -158,7 +151,7 @@ impl ComparisonTable<'_> {
         };
         let (old, new) = (test.baseline_count, test.candidate_count);
         let color = self.color_code(color);
-        writeln!(out, "{color}      U Test, Repetitions: {old} vs {new}{warning}")
+        format!("{begin}{color}      U Test, Repetitions: {old} vs {new}{warning}\n")
     }
 
     /// Returns the color of a change. Under the rules [`ComparisonRules::Sound`], a change of NaN
@@ -177,7 +170,7 @@ impl ComparisonTable<'_> {
     /// color of a p value that is not significant. In `compare.py`, it has the color of a
     /// significant p value.
     fn p_color(&self, p: f64) -> &'static str {
-        if p >= self.alpha || (p.is_nan() && self.rules == ComparisonRules::Sound) {
+        if p >= self.request.alpha || (p.is_nan() && self.rules == ComparisonRules::Sound) {
             RED
         } else {
             GREEN
@@ -220,28 +213,18 @@ enum JsonTest {
     },
 }
 
-impl From<&ComparedPair> for JsonMeasurement {
-    fn from(pair: &ComparedPair) -> JsonMeasurement {
+impl JsonMeasurement {
+    fn new(pair: &ComparedPair) -> JsonMeasurement {
+        let [old, new] = [pair.baseline, pair.candidate].map(|times| times.map_times(PythonNumber));
+        let change = pair.change.map_times(|change| change.map(PythonNumber));
         JsonMeasurement {
-            real_time: PythonNumber(pair.baseline.real),
-            cpu_time: PythonNumber(pair.baseline.cpu),
-            real_time_other: PythonNumber(pair.candidate.real),
-            cpu_time_other: PythonNumber(pair.candidate.cpu),
-            time: pair.change.real.map(PythonNumber),
-            cpu: pair.change.cpu.map(PythonNumber),
+            real_time: old.real,
+            cpu_time: old.cpu,
+            real_time_other: new.real,
+            cpu_time_other: new.cpu,
+            time: change.real,
+            cpu: change.cpu,
         }
-    }
-}
-
-impl From<Option<&UTest>> for JsonTest {
-    fn from(test: Option<&UTest>) -> JsonTest {
-        test.map_or(JsonTest::None {}, |test| JsonTest::Done {
-            have_optimal_repetitions: test.is_reliable(),
-            cpu_pvalue: PythonNumber(test.p.cpu),
-            time_pvalue: PythonNumber(test.p.real),
-            nr_of_repetitions: test.baseline_count,
-            nr_of_repetitions_other: test.candidate_count,
-        })
     }
 }
 
@@ -251,11 +234,17 @@ fn json_element<'e>(row: &'e ComparedRow<'_>) -> JsonElement<'e> {
     JsonElement {
         name: &first.name,
         label: first.label.as_deref().unwrap_or_default(),
-        measurements: row.pairs.iter().map(JsonMeasurement::from).collect(),
+        measurements: row.pairs.iter().map(JsonMeasurement::new).collect(),
         time_unit: row.unit,
         run_type: first.run_type.as_deref().unwrap_or_default(),
         aggregate_name: aggregate.filter(|_| first.is_aggregate()).unwrap_or_default(),
-        utest: row.u_test.as_ref().into(),
+        utest: row.u_test.as_ref().map_or(JsonTest::None {}, |test| JsonTest::Done {
+            have_optimal_repetitions: test.is_reliable(),
+            cpu_pvalue: PythonNumber(test.p.cpu),
+            time_pvalue: PythonNumber(test.p.real),
+            nr_of_repetitions: test.baseline_count,
+            nr_of_repetitions_other: test.candidate_count,
+        }),
     }
 }
 
@@ -263,7 +252,7 @@ fn geomean_element<'e>(pair: &'e ComparedPair) -> JsonElement<'e> {
     JsonElement {
         name: GEOMEAN,
         label: "",
-        measurements: vec![pair.into()],
+        measurements: vec![JsonMeasurement::new(pair)],
         time_unit: "s",
         run_type: "aggregate",
         aggregate_name: "geomean",
@@ -317,40 +306,26 @@ pub fn format_fixed(number: f64, width: usize, digits: usize) -> String {
 
 /// Formats a number like Python's `{:+WIDTH.DIGITSf}`.
 pub fn format_signed(number: f64, width: usize, digits: usize) -> String {
-    if number.is_nan() {
-        format!("{:>width$}", "+nan")
-    } else {
-        format!("{number:+width$.digits$}")
-    }
+    let text = if number.is_nan() { "+nan".to_owned() } else { format!("{number:+.digits$}") };
+    format!("{text:>width$}")
 }
 
 /// Formats a number like Python's `repr`. Numbers below 1e-4, and numbers from 1e16 on, have an
 /// exponent with at least two digits.
 pub fn format_repr(number: f64) -> String {
     let scientific = format!("{number:e}");
-    let Some((digits, exponent)) = scientific.split_once('e') else {
-        return scientific;
-    };
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..16).contains(&exponent) {
-        return format!("{number:?}");
+    match split_exponent(&scientific).1 {
+        -4..16 => format!("{number:?}"),
+        _ => to_c_exponent(&scientific),
     }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
 /// Maximum number of names listed in a sentence; further names are only counted.
 const MAX_LISTED_NAMES: usize = 20;
 
 /// Environment facts that make figures hard to compare if they differ.
-const ENVIRONMENT_KEYS: [&str; 6] = [
-    "host_name",
-    "num_cpus",
-    "cpu_scaling_enabled",
-    "aslr_enabled",
-    "library_version",
-    "library_build_type",
-];
+const ENVIRONMENT_KEYS: &str = "host_name num_cpus cpu_scaling_enabled aslr_enabled library_version \
+                                library_build_type";
 
 /// Returns sentences about what the table omits.
 pub fn warning_sentences(labels: [&str; 2], table: &UTestTable<'_>) -> Vec<String> {
@@ -409,7 +384,7 @@ pub fn merge_warning(side: &ComparedSide<'_>, filter: &str) -> Option<String> {
 
 /// Warns about environment facts that differ.
 pub fn environment_warning(contexts: [&Value; 2]) -> Option<String> {
-    let differing = ENVIRONMENT_KEYS.iter().filter_map(|key| {
+    let differing = ENVIRONMENT_KEYS.split(' ').filter_map(|key| {
         let [Some(baseline), Some(contender)] = contexts.map(|context| context.get(key)) else {
             return None;
         };

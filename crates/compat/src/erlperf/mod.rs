@@ -75,25 +75,31 @@ fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -
     };
     let mut machines = ErlangMachines::start_all(request, snippets, &console.directory, out)?;
     let results = match request.squeeze {
-        None => ErlperfResults::from_samples(&mut machines, request, out)?,
+        None => {
+            let jobs: Vec<usize> = (0..machines.jobs.len()).collect();
+            for job in &jobs {
+                machines.set_workers(*job, request.workers)?;
+            }
+            let sampled = sampling::take_samples(&mut machines, &jobs)?;
+            ErlperfResults { sampled, passes: Vec::new(), scaling: None }
+        }
         Some(search) => {
             let stderr = &mut *console.stderr;
             let mut report = |pass: &SqueezePass| match format_pass(pass, request) {
                 Some(line) => writeln!(stderr, "{TOOL}: {line}"),
                 None => Ok(()),
             };
-            sampling::search_workers(&mut machines, request, search, out, &mut report)?
+            sampling::search_workers(&mut machines, search, &mut report)?
         }
     };
-    machines.stop_all();
-    let ready = machines.ready.take();
+    let (jobs, ready) = machines.stop_all();
     results.print_results(
         request,
-        &machines,
+        &jobs,
         SystemDescription::from_ready(ready.as_ref(), None),
         console,
     )?;
-    let failed = report_faults(&machines, console)?;
+    let failed = report_faults(&jobs, console)?;
     Ok(match (process::is_interrupt_requested(), failed) {
         (true, _) => EXIT_INTERRUPTED,
         (false, true) => EXIT_FAILED,
@@ -112,32 +118,16 @@ fn resolve_folder(path: &str, directory: &Path) -> Result<PathBuf> {
 }
 
 impl ErlperfResults {
-    fn from_samples(
-        machines: &mut ErlangMachines,
-        request: &ErlperfRequest,
-        out: &mut dyn Write,
-    ) -> Result<ErlperfResults> {
-        let jobs: Vec<usize> = (0..machines.jobs.len()).collect();
-        for job in &jobs {
-            machines.set_workers(*job, request.workers, out)?;
-        }
-        Ok(ErlperfResults {
-            sampled: sampling::take_samples(machines, &jobs, request, out)?,
-            passes: Vec::new(),
-            scaling: None,
-        })
-    }
-
     /// Prints the table, and warnings about it; prints nothing if no snippet has figures.
     fn print_results(
         &self,
         request: &ErlperfRequest,
-        machines: &ErlangMachines,
+        jobs: &[SnippetJob],
         mut system: SystemDescription,
         console: &mut DropInConsole<'_>,
     ) -> Result<()> {
         let is_search = !self.passes.is_empty();
-        let measured = machines.jobs.iter().zip(&self.sampled.by_snippet);
+        let measured = jobs.iter().zip(&self.sampled.by_snippet);
         let lines = measured.map(|(job, samples)| SnippetLine {
             label: job.parsed.label.clone(),
             workers: if is_search { samples.workers } else { job.workers },
@@ -149,7 +139,7 @@ impl ErlperfResults {
         });
         let unit = sampling::sample_unit(request);
         let table = SnippetTable::from_unsorted(unit, lines.collect());
-        let mut messages = sample_warnings(&machines.jobs, &self.sampled, request);
+        let mut messages = sample_warnings(jobs, &self.sampled, request);
         messages
             .extend(self.scaling.as_ref().and_then(|scaling| hindrance_note("erlang", scaling)));
         messages.extend(table_warnings(&table, request));
@@ -158,7 +148,17 @@ impl ErlperfResults {
         }
         system.warnings.extend(timer_warning(&self.sampled, request));
         match request.format {
-            ReportFormat::Text => write_text(&table, request.report_detail(), &system, console)?,
+            ReportFormat::Text => {
+                for warning in &system.warnings {
+                    writeln!(console.stdout, "{warning}")?;
+                }
+                let detail = request.report_detail();
+                if detail == ReportDetail::Full {
+                    system.processor = environment::capture_environment(&[]).cpu;
+                }
+                let is_terminal = console.stdout_is_terminal;
+                system.write_table(&table, detail, is_terminal, console.stdout)?;
+            }
             format => {
                 let passes = self.passes.iter();
                 let passes: Vec<SnippetLine> =
@@ -181,24 +181,6 @@ impl ErlperfResults {
     }
 }
 
-fn write_text(
-    table: &SnippetTable,
-    detail: ReportDetail,
-    system: &SystemDescription,
-    console: &mut DropInConsole<'_>,
-) -> Result<()> {
-    for warning in &system.warnings {
-        writeln!(console.stdout, "{warning}")?;
-    }
-    let processor = || environment::capture_environment(&[]).cpu;
-    let system = SystemDescription {
-        processor: (detail == ReportDetail::Full).then(processor).flatten(),
-        ..system.clone()
-    };
-    let is_terminal = console.stdout_is_terminal;
-    Ok(system.write_table(table, detail, is_terminal, console.stdout)?)
-}
-
 /// Converts one pass of a search to a row; `None` if the pass has no samples.
 fn pass_line(pass: &SqueezePass, request: &ErlperfRequest) -> Option<SnippetLine> {
     Some(SnippetLine {
@@ -212,8 +194,7 @@ fn pass_line(pass: &SqueezePass, request: &ErlperfRequest) -> Option<SnippetLine
 fn format_pass(pass: &SqueezePass, request: &ErlperfRequest) -> Option<String> {
     let line = pass_line(pass, request)?;
     let (figures, statistics) = line.figures_with_statistics()?;
-    let samples = figures.samples.iter().map(|sample| format_number(*sample));
-    let samples: Vec<String> = samples.collect();
+    let samples: Vec<String> = figures.samples.iter().copied().map(format_number).collect();
     Some(format!(
         "{} worker{}: {} ({}), {}",
         pass.workers,
@@ -225,10 +206,10 @@ fn format_pass(pass: &SqueezePass, request: &ErlperfRequest) -> Option<String> {
 }
 
 /// Reports the errors of each snippet; returns whether there were any.
-fn report_faults(machines: &ErlangMachines, console: &mut DropInConsole<'_>) -> Result<bool> {
+fn report_faults(jobs: &[SnippetJob], console: &mut DropInConsole<'_>) -> Result<bool> {
     console.stdout.flush()?;
     let mut failed = false;
-    for job in &machines.jobs {
+    for job in jobs {
         for fault in &job.faults {
             failed = true;
             writeln!(console.stderr, "{TOOL}: '{}': {fault}", to_single_line(&job.parsed.label))?;
@@ -356,8 +337,7 @@ pub fn table_warnings(table: &SnippetTable, request: &ErlperfRequest) -> Vec<Str
         return Vec::new();
     };
     let samples = |line: &SnippetLine| {
-        let figures = line.figures.as_ref();
-        figures.map_or(Vec::new(), |figures| figures.samples.clone())
+        line.figures.as_ref().map_or(Vec::new(), |figures| figures.samples.clone())
     };
     let best_samples = samples(best);
     let unclear = others.iter().filter_map(|other| {

@@ -13,7 +13,7 @@ use speedwell_analysis::scaling::{
 };
 use speedwell_machine::process::is_interrupt_requested;
 use speedwell_model::{SampleDivision, SampleLength, SnippetTiming, TimingWindow};
-use std::io::{self, Write};
+use std::io;
 use std::time::Instant;
 
 /// Measurements of one snippet.
@@ -40,23 +40,22 @@ pub struct SampledSnippets {
 /// Takes the requested samples of these snippets.
 ///
 /// # Errors
-/// Fails if `out` is closed.
+/// Fails if the output is closed.
 pub fn take_samples(
-    machines: &mut ErlangMachines,
+    machines: &mut ErlangMachines<'_>,
     jobs: &[usize],
-    request: &ErlperfRequest,
-    out: &mut dyn Write,
 ) -> io::Result<SampledSnippets> {
+    let request = machines.request;
     let mut by_snippet = vec![SnippetSamples::default(); machines.jobs.len()];
     let begin = Instant::now();
     let is_parallel = jobs.len() < 2 || request.order == SampleOrder::Parallel;
     let mut round = 0;
     if is_parallel {
-        measure_together(machines, jobs, request.samples, true, request, &mut by_snippet, out)?;
+        measure_together(machines, jobs, request.samples, true, &mut by_snippet)?;
         round = request.samples;
     }
     loop {
-        let is_steady = round >= request.samples && is_steady(machines, &by_snippet, request);
+        let is_steady = round >= request.samples && is_steady(machines, &by_snippet);
         let until = request.until;
         let is_late = until.is_some_and(|until| {
             round >= until.max_samples
@@ -80,7 +79,7 @@ pub fn take_samples(
         };
         for jobs in visited_jobs {
             if !is_interrupt_requested() {
-                measure_together(machines, &jobs, 1, round == 0, request, &mut by_snippet, out)?;
+                measure_together(machines, &jobs, 1, round == 0, &mut by_snippet)?;
             }
         }
         round += 1;
@@ -89,16 +88,14 @@ pub fn take_samples(
 
 /// Measures snippets at the same time.
 fn measure_together(
-    machines: &mut ErlangMachines,
+    machines: &mut ErlangMachines<'_>,
     jobs: &[usize],
     count: u32,
     is_first: bool,
-    request: &ErlperfRequest,
     by_snippet: &mut [SnippetSamples],
-    out: &mut dyn Write,
 ) -> io::Result<()> {
-    let samples = sample_settings(request, count, is_first);
-    for visit in machines.run_jobs(jobs, &samples, out)? {
+    let samples = sample_settings(machines.request, count, is_first);
+    for visit in machines.run_jobs(jobs, &samples)? {
         let samples_of_job = &mut by_snippet[visit.job];
         samples_of_job.workers = visit.timing.workers;
         samples_of_job.windows.extend(&visit.timing.windows);
@@ -121,11 +118,8 @@ fn sample_settings(request: &ErlperfRequest, count: u32, is_first: bool) -> Samp
 }
 
 /// Whether the last samples of every snippet vary by no more than requested.
-fn is_steady(
-    machines: &ErlangMachines,
-    by_snippet: &[SnippetSamples],
-    request: &ErlperfRequest,
-) -> bool {
+fn is_steady(machines: &ErlangMachines<'_>, by_snippet: &[SnippetSamples]) -> bool {
+    let request = machines.request;
     let Some(until) = request.until else {
         return true;
     };
@@ -210,20 +204,19 @@ pub struct ErlperfResults {
 /// Searches for the best number of workers of the only snippet.
 ///
 /// # Errors
-/// Fails if `out` is closed.
+/// Fails if an output is closed.
 pub fn search_workers(
-    machines: &mut ErlangMachines,
-    request: &ErlperfRequest,
+    machines: &mut ErlangMachines<'_>,
     search: SqueezeOptions,
-    out: &mut dyn Write,
     report: &mut dyn FnMut(&SqueezePass) -> io::Result<()>,
 ) -> io::Result<ErlperfResults> {
+    let request = machines.request;
     let rules = scaling_rules(search, request.samples);
     let mut levels: Vec<ConcurrencyLevel> = Vec::new();
     let mut passes: Vec<SqueezePass> = Vec::new();
     while let NextLevel::Visit(workers) = scaling::next_level(&levels, &rules) {
-        machines.set_workers(0, workers, out)?;
-        let mut sampled = take_samples(machines, &[0], request, out)?;
+        machines.set_workers(0, workers)?;
+        let mut sampled = take_samples(machines, &[0])?;
         let samples = std::mem::take(&mut sampled.by_snippet[0]);
         let is_complete = machines.jobs[0].is_measurable() && !is_interrupt_requested();
         if samples.windows.is_empty() || !is_complete {

@@ -170,14 +170,10 @@ impl TermReader<'_> {
             b'i' => self.read_size(4)?,
             _ => return Err(error()),
         };
-        let atoms = [b'd', b's', b'v', b'w'];
+        // Two atoms and a list.
         let mut parts = Vec::new();
-        for index in 0..3 {
-            let tag = self.remaining.first().copied().unwrap_or(0);
-            let fits = match index {
-                0 | 1 => atoms.contains(&tag),
-                _ => [b'l', b'k', b'j'].contains(&tag),
-            };
+        for tags in [&b"dsvw"[..], &b"dsvw"[..], &b"lkj"[..]] {
+            let fits = self.remaining.first().is_some_and(|tag| tags.contains(tag));
             if arity != 3 || !fits {
                 return Err(error());
             }
@@ -192,10 +188,7 @@ impl TermReader<'_> {
         }
         match self.take_byte()? {
             b'a' => Ok(self.take_byte()?.to_string()),
-            b'b' => {
-                let number = self.read_size(4)? as u32;
-                Ok(number.cast_signed().to_string())
-            }
+            b'b' => Ok((self.read_size(4)? as u32).cast_signed().to_string()),
             b'F' => self.read_float(),
             b'd' => self.read_atom(2, false),
             b's' => self.read_atom(1, false),

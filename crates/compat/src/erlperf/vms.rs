@@ -27,6 +27,10 @@ const SLOW_RUNNER_ALLOWANCE: Duration = Duration::from_secs(100);
 /// long an iteration takes.
 const FIXED_LOOP_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
+/// Fault of a run that took far too long, was stopped, and gave no sample.
+const NO_SAMPLE: &str = "no sample was taken: iterations are longer than samples, or workers waited too \
+                         long for a processor; increase -d";
+
 /// A snippet in its VM.
 pub struct SnippetJob {
     /// Name of the snippet in the protocol.
@@ -61,27 +65,30 @@ pub struct Visit {
 }
 
 /// All VMs and snippets.
-pub struct ErlangMachines {
+pub struct ErlangMachines<'a> {
+    pub request: &'a ErlperfRequest,
+    /// Where lines go that are printed while measuring.
+    out: &'a mut dyn Write,
     machines: Vec<Option<LiveHarness>>,
     /// Snippets in the order typed.
     pub jobs: Vec<SnippetJob>,
     /// The first VM's `ready` message.
-    pub ready: Option<ProtocolMessage>,
+    ready: Option<ProtocolMessage>,
     monitor: Option<GaugeMonitor>,
 }
 
-impl ErlangMachines {
+impl<'a> ErlangMachines<'a> {
     /// Starts VMs and loads the snippets. If the request is verbose, also prints the source of each
     /// snippet.
     ///
     /// # Errors
     /// Fails if `out` is closed.
     pub fn start_all(
-        request: &ErlperfRequest,
+        request: &'a ErlperfRequest,
         snippets: Vec<ErlangSnippet>,
         directory: &Path,
-        out: &mut dyn Write,
-    ) -> Result<ErlangMachines> {
+        out: &'a mut dyn Write,
+    ) -> Result<ErlangMachines<'a>> {
         let jobs: Vec<SnippetJob> = snippets
             .into_iter()
             .enumerate()
@@ -97,6 +104,8 @@ impl ErlangMachines {
             .collect();
         let names = jobs.iter().map(|job| job.name.clone()).collect();
         let mut machines = ErlangMachines {
+            request,
+            out,
             machines: Vec::new(),
             jobs,
             ready: None,
@@ -107,9 +116,9 @@ impl ErlangMachines {
             {
                 machines.start_vm(index, directory);
             }
-            machines.load_snippet(index, request.verbose, out)?;
+            machines.load_snippet(index)?;
         }
-        machines.start_monitoring(out)?;
+        machines.start_monitoring()?;
         Ok(machines)
     }
 
@@ -131,40 +140,37 @@ impl ErlangMachines {
     }
 
     /// Makes all VMs report gauges, if monitor lines are requested.
-    fn start_monitoring(&mut self, out: &mut dyn Write) -> io::Result<()> {
+    fn start_monitoring(&mut self) -> io::Result<()> {
         for machine in 0..self.machines.len() {
             if self.monitor.is_none() {
                 return Ok(());
             }
-            let answer =
-                self.ask_machine(machine, out, |live, _| live.start_gauges(GAUGE_INTERVAL))?;
-            let events = answer.map_or(Vec::new(), |answer| answer.events);
-            for event in &events {
+            let answer = self.ask_machine(machine, |live, _| live.start_gauges(GAUGE_INTERVAL))?;
+            for event in &answer.map_or(Vec::new(), |answer| answer.events) {
                 if let Some(monitor) = &mut self.monitor {
-                    monitor.handle_event(machine, event, out)?;
+                    monitor.handle_event(machine, event, self.out)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn load_snippet(&mut self, job: usize, verbose: bool, out: &mut dyn Write) -> io::Result<()> {
-        let (name, snippet) = (self.jobs[job].name.clone(), self.jobs[job].parsed.snippet.clone());
-        let machine = self.jobs[job].machine;
-        let answer =
-            self.ask_machine(machine, out, |live, _| live.load_snippet(&name, &snippet))?;
+    fn load_snippet(&mut self, job: usize) -> io::Result<()> {
+        let SnippetJob { name, machine, parsed, .. } = &self.jobs[job];
+        let (name, machine, snippet) = (name.clone(), *machine, parsed.snippet.clone());
+        let answer = self.ask_machine(machine, |live, _| live.load_snippet(&name, &snippet))?;
         let Some(answer) = answer.filter(|_| self.jobs[job].is_measurable()) else {
             return Ok(());
         };
         self.record_faults(&answer);
         self.jobs[job].loaded = answer.first("loaded").cloned();
-        if let Some(loaded) = answer.first("loaded").filter(|_| verbose) {
+        if let Some(loaded) = answer.first("loaded").filter(|_| self.request.verbose) {
             let source = loaded.get("source").unwrap_or_default();
-            write_framed(&self.jobs[job].parsed.shown, &source, out)?;
-            out.flush()?;
+            write_framed(&self.jobs[job].parsed.shown, &source, self.out)?;
+            self.out.flush()?;
         }
         if self.jobs[job].is_measurable() {
-            let empty_ns = self.ask_machine(machine, out, |live, _| live.measure_empty(&name))?;
+            let empty_ns = self.ask_machine(machine, |live, _| live.measure_empty(&name))?;
             self.jobs[job].empty_ns = empty_ns.flatten();
         }
         Ok(())
@@ -173,14 +179,14 @@ impl ErlangMachines {
     /// Sets the number of workers of a snippet.
     ///
     /// # Errors
-    /// Fails if `out` is closed.
-    pub fn set_workers(&mut self, job: usize, count: u32, out: &mut dyn Write) -> io::Result<()> {
+    /// Fails if the output is closed.
+    pub fn set_workers(&mut self, job: usize, count: u32) -> io::Result<()> {
         if !self.jobs[job].is_measurable() {
             return Ok(());
         }
         let (name, machine) = (self.jobs[job].name.clone(), self.jobs[job].machine);
         self.jobs[job].workers = count;
-        let answer = self.ask_machine(machine, out, |live, _| live.set_workers(&name, count))?;
+        let answer = self.ask_machine(machine, |live, _| live.set_workers(&name, count))?;
         if let Some(answer) = answer {
             self.record_faults(&answer);
         }
@@ -190,13 +196,8 @@ impl ErlangMachines {
     /// Measures snippets of one VM at the same time; returns the timing of each.
     ///
     /// # Errors
-    /// Fails if `out` is closed.
-    pub fn run_jobs(
-        &mut self,
-        jobs: &[usize],
-        samples: &SampleDivision,
-        out: &mut dyn Write,
-    ) -> io::Result<Vec<Visit>> {
+    /// Fails if the output is closed.
+    pub fn run_jobs(&mut self, jobs: &[usize], samples: &SampleDivision) -> io::Result<Vec<Visit>> {
         let measurable: Vec<usize> =
             jobs.iter().copied().filter(|job| self.jobs[*job].is_measurable()).collect();
         let Some(machine) = measurable.first().map(|job| self.jobs[*job].machine) else {
@@ -206,7 +207,7 @@ impl ErlangMachines {
             measurable.iter().map(|job| self.jobs[*job].name.clone()).collect();
         let planned_time = samples.planned_time();
         let expected = planned_time.map_or(FIXED_LOOP_TIMEOUT, |time| time + SLOW_RUNNER_ALLOWANCE);
-        let answer = self.ask_machine(machine, out, |live, hear| {
+        let answer = self.ask_machine(machine, |live, hear| {
             live.run_jobs(&names, samples, false, expected, hear)
         })?;
         let Some(answer) = answer else {
@@ -221,7 +222,10 @@ impl ErlangMachines {
                     visits.push(Visit { job: *job, timing, late_ns: late_ns.unwrap_or(0.0) })
                 }
                 _ if self.jobs[*job].is_measurable() && !is_interrupt_requested() => {
-                    self.jobs[*job].faults.push(SnippetFault::without_samples());
+                    self.jobs[*job].faults.push(SnippetFault {
+                        reason: NO_SAMPLE.to_owned(),
+                        ..SnippetFault::default()
+                    });
                 }
                 _ => {}
             }
@@ -229,8 +233,9 @@ impl ErlangMachines {
         Ok(visits)
     }
 
-    /// Runs the cleanup hooks in every VM and waits for its exit.
-    pub fn stop_all(&mut self) {
+    /// Runs the cleanup hooks in every VM and waits for its exit. Returns the snippets, and the first
+    /// VM's `ready` message.
+    pub fn stop_all(mut self) -> (Vec<SnippetJob>, Option<ProtocolMessage>) {
         for machine in 0..self.machines.len() {
             let Some(live) = self.machines[machine].take() else {
                 continue;
@@ -244,6 +249,7 @@ impl ErlangMachines {
                 Err(_) => {}
             }
         }
+        (self.jobs, self.ready)
     }
 
     /// Sends a request to a VM and waits for the answer; in the meantime, the monitor handles the
@@ -251,7 +257,6 @@ impl ErlangMachines {
     fn ask_machine<T>(
         &mut self,
         machine: usize,
-        out: &mut dyn Write,
         ask: impl FnOnce(
             &mut LiveHarness,
             &mut dyn FnMut(&ProtocolMessage),
@@ -261,7 +266,7 @@ impl ErlangMachines {
             return Ok(None);
         };
         let mut written_result = Ok(());
-        let monitor = &mut self.monitor;
+        let (monitor, out) = (&mut self.monitor, &mut *self.out);
         let answer = ask(live, &mut |event| {
             if let (Some(monitor), Ok(())) = (monitor.as_mut(), &written_result) {
                 written_result = monitor.handle_event(machine, event, out);
@@ -312,7 +317,7 @@ impl ErlangMachines {
 }
 
 /// An error of a snippet or a VM.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SnippetFault {
     /// Sentence fragment without a full stop.
     pub reason: String,
@@ -327,13 +332,10 @@ impl SnippetFault {
     pub fn from_event(event: &ProtocolMessage) -> SnippetFault {
         let get = |key: &str| event.get(key).unwrap_or_default();
         let (stage, class, message) = (get("stage"), get("class"), get("msg"));
-        let part = match get("part") {
-            part if part.is_empty() => "runner".to_owned(),
-            part => part,
-        };
-        let line = event
-            .parse_number::<u32>("line")
-            .map_or(String::new(), |line| format!(" (line {line})"));
+        let part = event.get("part").filter(|part| !part.is_empty());
+        let part = part.unwrap_or_else(|| "runner".into());
+        let line = event.parse_number::<u32>("line");
+        let line = line.map_or(String::new(), |line| format!(" (line {line})"));
         let message = message.trim_end();
         let reason = match &*stage {
             "parse" => format!("parse error for {part}: {message}{line}"),
@@ -343,7 +345,10 @@ impl SnippetFault {
             "init" | "init_runner" | "done" => {
                 format!("exception while executing '{stage}': {class}:{message}{line}")
             }
-            "run" => format!("the runner failed: {}{line}", format_exception(&class, message)),
+            // An exception is formatted like the exit reason of an Erlang process.
+            "run" if class == "throw" => format!("the runner failed: {{nocatch,{message}}}{line}"),
+            "run" if class == "exit" => format!("the runner failed: exit:{message}{line}"),
+            "run" => format!("the runner failed: {message}{line}"),
             _ => message.to_owned(),
         };
         let calls = get("stack");
@@ -352,26 +357,6 @@ impl SnippetFault {
             calls: calls.lines().map(str::to_owned).collect(),
             is_afterwards: stage == "done",
         }
-    }
-
-    /// Creates the fault of a run that took far too long, was stopped, and gave no sample.
-    fn without_samples() -> SnippetFault {
-        SnippetFault {
-            reason: "no sample was taken: iterations are longer than samples, or workers waited \
-                     too long for a processor; increase -d"
-                .to_owned(),
-            calls: Vec::new(),
-            is_afterwards: false,
-        }
-    }
-}
-
-/// Formats an exception like the exit reason of an Erlang process.
-fn format_exception(class: &str, message: &str) -> String {
-    match class {
-        "throw" => format!("{{nocatch,{message}}}"),
-        "exit" => format!("exit:{message}"),
-        _ => message.to_owned(),
     }
 }
 
@@ -429,8 +414,8 @@ pub struct GaugeMonitor {
     begin: Instant,
     /// Names of the snippets, as gauges state them.
     jobs: Vec<String>,
-    /// Iterations of each snippet up to the last printed line, by the name of the snippet.
-    counts: HashMap<String, u64>,
+    /// Iterations of each snippet up to the last printed line.
+    counts: Vec<u64>,
     /// For each VM, the smallest difference seen so far between our clock and the VM's clock.
     ahead_ns: HashMap<usize, i128>,
     last_printed_at: Option<Instant>,
@@ -442,8 +427,8 @@ impl GaugeMonitor {
     pub fn new(jobs: Vec<String>) -> GaugeMonitor {
         GaugeMonitor {
             begin: Instant::now(),
+            counts: vec![0; jobs.len()],
             jobs,
-            counts: HashMap::new(),
             ahead_ns: HashMap::new(),
             last_printed_at: None,
             lines_written: 0,
@@ -470,9 +455,8 @@ impl GaugeMonitor {
         self.ahead_ns.insert(machine, min_ahead);
         let is_stale = ahead - min_ahead > MAX_GAUGE_DELAY.as_nanos() as i128;
         let now = Instant::now();
-        let is_soon = self
-            .last_printed_at
-            .is_some_and(|last_printed_at| now - last_printed_at < GAUGE_INTERVAL * 9 / 10);
+        let since_printed = self.last_printed_at.map(|printed_at| now - printed_at);
+        let is_soon = since_printed.is_some_and(|since| since < GAUGE_INTERVAL * 9 / 10);
         // The first gauge of a VM has no predecessor, so there is no interval to report.
         if known_ahead.is_none() {
             self.record_counts(event);
@@ -505,22 +489,21 @@ impl GaugeMonitor {
         for name in ["memory_total", "memory_processes", "memory_binary", "memory_ets"] {
             line += &format!(" {:>9}", format_size(gauge(name)));
         }
-        let counts_before = self.counts.clone();
-        self.record_counts(event);
-        for job in &self.jobs {
-            let count = |counts: &HashMap<String, u64>| counts.get(job).copied().unwrap_or(0);
-            let iterations = count(&self.counts).saturating_sub(count(&counts_before));
+        for iterations in self.record_counts(event) {
             line += &format!(" {:>12}", format_number(iterations as f64));
         }
         line
     }
 
-    fn record_counts(&mut self, event: &ProtocolMessage) {
-        for job in &self.jobs {
-            if let Some(count) = event.parse_number(&format!("job.{job}")) {
-                self.counts.insert(job.clone(), count);
-            }
-        }
+    /// Records the iterations of each snippet; returns how many were added.
+    fn record_counts(&mut self, event: &ProtocolMessage) -> Vec<u64> {
+        let jobs = self.jobs.iter().zip(&mut self.counts);
+        jobs.map(|(job, count)| {
+            let known = *count;
+            *count = event.parse_number(&format!("job.{job}")).unwrap_or(known);
+            count.saturating_sub(known)
+        })
+        .collect()
     }
 }
 

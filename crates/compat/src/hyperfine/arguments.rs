@@ -14,7 +14,6 @@ use clap::{ArgAction, Args, CommandFactory, Parser, ValueEnum};
 use speedwell_engine::eval::{parse_list, parse_range};
 use speedwell_model::{Case, ParameterValue, format_fixed};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 /// Measure commands as hyperfine 1.20 does
 ///
@@ -87,7 +86,8 @@ pub struct HyperfineOptions {
         value_name = "CODES",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "all-non-zero"
+        default_missing_value = "all-non-zero",
+        value_parser = parse_ignored
     )]
     pub ignored: Option<IgnoredStatuses>,
     /// How results are shown
@@ -123,7 +123,8 @@ pub struct HyperfineOptions {
         long,
         value_name = "WHERE",
         default_value = "null",
-        default_value_if("show_output", ArgPredicate::IsPresent, "inherit")
+        default_value_if("show_output", ArgPredicate::IsPresent, "inherit"),
+        value_parser = parse_output
     )]
     pub output: Vec<OutputTarget>,
     /// File that commands read as standard input
@@ -182,17 +183,13 @@ pub enum IgnoredStatuses {
     Only(Vec<i32>),
 }
 
-impl FromStr for IgnoredStatuses {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<IgnoredStatuses, String> {
-        if matches!(text, "" | "all-non-zero") {
-            return Ok(IgnoredStatuses::Everything);
-        }
-        let parse =
-            |code: &str| code.trim().parse().map_err(|_| format!("'{code}' is not an exit status"));
-        Ok(IgnoredStatuses::Only(text.split(',').map(parse).collect::<Result<_, _>>()?))
+fn parse_ignored(text: &str) -> Result<IgnoredStatuses, String> {
+    if matches!(text, "" | "all-non-zero") {
+        return Ok(IgnoredStatuses::Everything);
     }
+    let parse =
+        |code: &str| code.trim().parse().map_err(|_| format!("'{code}' is not an exit status"));
+    Ok(IgnoredStatuses::Only(text.split(',').map(parse).collect::<Result<_, _>>()?))
 }
 
 /// Where the output of a command goes.
@@ -208,17 +205,13 @@ pub enum OutputTarget {
     File(PathBuf),
 }
 
-impl FromStr for OutputTarget {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<OutputTarget, String> {
-        match text {
-            "null" => Ok(OutputTarget::Null),
-            "pipe" => Ok(OutputTarget::Pipe),
-            "inherit" => Ok(OutputTarget::Inherit),
-            file if file.contains('/') => Ok(OutputTarget::File(file.into())),
-            text => Err(format!("use null, pipe, inherit, or a path with a slash: './{text}'")),
-        }
+fn parse_output(text: &str) -> Result<OutputTarget, String> {
+    match text {
+        "null" => Ok(OutputTarget::Null),
+        "pipe" => Ok(OutputTarget::Pipe),
+        "inherit" => Ok(OutputTarget::Inherit),
+        file if file.contains('/') => Ok(OutputTarget::File(file.into())),
+        text => Err(format!("use null, pipe, inherit, or a path with a slash: './{text}'")),
     }
 }
 
@@ -327,8 +320,9 @@ impl HyperfineRequest {
     fn resolve(mut options: HyperfineOptions) -> Result<HyperfineRequest, String> {
         let mut commands = expand_commands(&options.commands, &options.names, &options.parameters)?;
         if let Some(line) = &options.reference {
-            let name = options.reference_name.as_deref();
-            commands.insert(0, MeasuredCommand::without_parameters(name, line));
+            let name = options.reference_name.clone();
+            let template = line.clone();
+            commands.insert(0, MeasuredCommand { name, template, parameters: Vec::new() });
         }
         spread_values("prepare", &mut options.prepare, commands.len())?;
         spread_values("conclude", &mut options.conclude, commands.len())?;
@@ -386,15 +380,6 @@ pub struct MeasuredCommand {
 }
 
 impl MeasuredCommand {
-    /// Creates a command without parameters.
-    pub fn without_parameters(name: Option<&str>, line: &str) -> MeasuredCommand {
-        MeasuredCommand {
-            name: name.map(str::to_owned),
-            template: line.to_owned(),
-            parameters: Vec::new(),
-        }
-    }
-
     /// Replaces `{name}` placeholders in a string with this command's values.
     pub fn fill_parameters(&self, text: &str) -> String {
         let parameters = self.parameters.iter();
@@ -469,25 +454,23 @@ pub fn expand_commands(
     let rows = parameter_rows(parameters)?;
     let count = rows.len() * lines.len();
     let has_parameters = !rows.iter().all(Vec::is_empty);
-    if !has_parameters && names.len() > count {
-        return Err(format!("--command-name was given {} times for {count} commands", names.len()));
-    }
-    if has_parameters && names.len() > 1 && names.len() != count {
-        return Err(format!(
-            "--command-name was given {} times for {count} commands\nhint: give it once for all, \
-             or once for each",
-            names.len()
-        ));
+    let (is_wrong, hint) = if has_parameters {
+        let hint = "\nhint: give it once for all, or once for each";
+        (names.len() > 1 && names.len() != count, hint)
+    } else {
+        (names.len() > count, "")
+    };
+    if is_wrong {
+        let given = names.len();
+        return Err(format!("--command-name was given {given} times for {count} commands{hint}"));
     }
     let mut commands = Vec::new();
     for row in &rows {
         for line in lines {
             let shared_name = names.first().filter(|_| has_parameters);
-            let name = names.get(commands.len()).or(shared_name).map(String::as_str);
-            commands.push(MeasuredCommand {
-                parameters: row.clone(),
-                ..MeasuredCommand::without_parameters(name, line)
-            });
+            let name = names.get(commands.len()).or(shared_name).cloned();
+            let (template, parameters) = (line.clone(), row.clone());
+            commands.push(MeasuredCommand { name, template, parameters });
         }
     }
     Ok(commands)

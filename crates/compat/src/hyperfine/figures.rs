@@ -3,8 +3,10 @@
 //! [`CommandFigures::from_runs`].
 
 use clap::ValueEnum;
+use serde::{Serialize, Serializer};
 use speedwell_machine::process::ProcessEnd;
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// Results of one run. Times are in seconds and exclude the time of the shell, unless stated
 /// otherwise.
@@ -26,28 +28,18 @@ pub struct RunTiming {
     pub block: u32,
 }
 
-impl RunTiming {
-    /// Returns the exit status; `None` after a signal.
-    pub fn exit_status(&self) -> Option<i32> {
-        match self.ended {
-            ProcessEnd::Exit(code) => Some(code),
-            _ => None,
-        }
-    }
-}
-
-/// Figures of a command; times in seconds.
-#[derive(Debug, Clone, PartialEq)]
+/// Figures of a command; times in seconds. This is also an entry of the JSON export.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CommandFigures {
     /// Name in exports.
+    #[serde(rename = "command")]
     pub name: String,
     /// Name in tables.
+    #[serde(skip)]
     pub title: String,
-    /// Names and values of its parameters.
-    pub parameters: Vec<(String, String)>,
-    pub runs: Vec<RunTiming>,
     pub mean: f64,
     /// Standard deviation of times; `None` for one run.
+    #[serde(rename = "stddev")]
     pub deviation: Option<f64>,
     pub median: f64,
     /// Mean CPU time in user mode.
@@ -56,6 +48,30 @@ pub struct CommandFigures {
     pub system: f64,
     pub min: f64,
     pub max: f64,
+    #[serde(flatten, serialize_with = "serialize_runs")]
+    pub runs: Vec<RunTiming>,
+    /// Names and values of its parameters.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, String>,
+}
+
+fn serialize_runs<S: Serializer>(runs: &[RunTiming], serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct RunLists {
+        times: Vec<f64>,
+        memory_usage_byte: Vec<u64>,
+        exit_codes: Vec<Option<i32>>,
+    }
+    let exit_code = |run: &RunTiming| match run.ended {
+        ProcessEnd::Exit(code) => Some(code),
+        _ => None,
+    };
+    let lists = RunLists {
+        times: runs.iter().map(|run| run.real_s).collect(),
+        memory_usage_byte: runs.iter().map(|run| run.memory_bytes).collect(),
+        exit_codes: runs.iter().map(exit_code).collect(),
+    };
+    lists.serialize(serializer)
 }
 
 impl CommandFigures {
@@ -63,7 +79,7 @@ impl CommandFigures {
     pub fn from_runs(
         name: String,
         title: String,
-        parameters: Vec<(String, String)>,
+        parameters: BTreeMap<String, String>,
         runs: Vec<RunTiming>,
     ) -> CommandFigures {
         let times: Vec<f64> = runs.iter().map(|run| run.real_s).collect();
@@ -137,22 +153,24 @@ impl TimeUnit {
         }
     }
 
+    /// Returns the unit's symbol, the number of units in a second, and the number of decimals.
+    fn notation(self) -> (&'static str, f64, usize) {
+        match self {
+            TimeUnit::Microsecond => ("µs", 1e6, 1),
+            TimeUnit::Millisecond => ("ms", 1e3, 1),
+            TimeUnit::Second => ("s", 1.0, 3),
+        }
+    }
+
     /// Returns the unit's symbol.
     pub fn symbol(self) -> &'static str {
-        match self {
-            TimeUnit::Microsecond => "µs",
-            TimeUnit::Millisecond => "ms",
-            TimeUnit::Second => "s",
-        }
+        self.notation().0
     }
 
     /// Formats a time in this unit, without its symbol.
     pub fn format_digits(self, seconds: f64) -> String {
-        match self {
-            TimeUnit::Microsecond => format!("{:.1}", seconds * 1e6),
-            TimeUnit::Millisecond => format!("{:.1}", seconds * 1e3),
-            TimeUnit::Second => format!("{seconds:.3}"),
-        }
+        let (_, factor, decimals) = self.notation();
+        format!("{:.decimals$}", seconds * factor)
     }
 
     /// Formats a time in this unit.
@@ -247,7 +265,7 @@ mod tests {
 
     fn figures(name: &str, times: &[f64]) -> CommandFigures {
         let runs = times.iter().map(|&time| timing(time)).collect();
-        CommandFigures::from_runs(name.to_owned(), name.to_owned(), Vec::new(), runs)
+        CommandFigures::from_runs(name.to_owned(), name.to_owned(), BTreeMap::new(), runs)
     }
 
     #[test]

@@ -9,8 +9,8 @@
 
 use crate::console::DropInConsole;
 use crate::hyperfine::arguments::{
-    CommandExecutor, ExportKind, HyperfineRequest, IgnoredStatuses, MeasuredCommand, OutputTarget,
-    ResultOrder,
+    CommandExecutor, ExportKind, HyperfineRequest, IgnoredStatuses, MeasuredCommand, OutputStyle,
+    OutputTarget, ResultOrder,
 };
 use crate::hyperfine::figures::{CommandFigures, RunTiming, mean};
 use crate::hyperfine::report::{self, ReportLook};
@@ -24,8 +24,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{PipeReader, Read, pipe};
 use std::path::Path;
-use std::process::Command as Process;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Number of times that an empty command is executed to measure the time of the shell.
@@ -35,109 +33,20 @@ const SHELL_CALIBRATION_RUNS: usize = 50;
 /// (Mytkowicz et al., Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS 2009).
 const MAX_OFFSET_BYTES: usize = 4096;
 
-/// Shows progress and results during the measurement.
-pub struct ConsoleObserver<'a, 'c> {
-    pub request: &'a HyperfineRequest,
-    pub console: &'a mut DropInConsole<'c>,
-    pub look: ReportLook,
-    pub is_silent: bool,
-    pub shell_s: f64,
-    pub has_bar: bool,
+/// Wall time, CPU time in user mode and CPU time in the kernel, in seconds.
+type ProcessTimes = [f64; 3];
+
+fn process_times(timed: &TimedExecution) -> ProcessTimes {
+    [timed.wall_ns, timed.user_ns, timed.system_ns].map(|ns| ns as f64 / 1e9)
 }
 
-impl ConsoleObserver<'_, '_> {
-    /// Formats an export in the requested unit and order.
-    ///
-    /// # Errors
-    /// Fails if a figure cannot be represented in JSON.
-    pub fn format_export(&self, export: ExportKind, figures: &[CommandFigures]) -> Result<String> {
-        let by_time = self.request.options.sort == ResultOrder::MeanTime;
-        report::format_export(export, figures, self.request.options.unit, by_time)
-    }
-
-    /// Called before the runs of a command. If commands are measured in blocks, called after all
-    /// runs instead, just before `command_measured`.
-    fn command_started(&mut self, number: usize) -> Result<()> {
-        if !self.is_silent {
-            let title = self.request.commands[number].table_title();
-            let line = report::format_heading(number, &title, self.look);
-            self.console.stdout.write_all(line.as_bytes())?;
-            // The command may write to the same stream, and its output must follow this line.
-            self.console.stdout.flush()?;
-        }
-        Ok(())
-    }
-
-    /// Called with the completed and the total number of runs. If commands are measured in blocks,
-    /// these are the runs of all commands; otherwise, of the current command.
-    fn runs_completed(&mut self, done: u64, total: u64) {
-        if self.has_bar {
-            let end = if done == total { "\r\x1b[K" } else { "" };
-            // If progress cannot be shown, measuring continues.
-            let _ = write!(self.console.stderr, "\r\x1b[K  {done} of {total} runs{end}");
-        }
-    }
-
-    /// Called after all runs of a command.
-    fn command_measured(&mut self, figures: &CommandFigures) -> Result<()> {
-        let warnings = report::command_warnings(figures, self.request, self.shell_s);
-        if !self.is_silent {
-            let text = report::format_paragraph(figures, self.look);
-            self.console.stdout.write_all(text.as_bytes())?;
-            self.console.stdout.flush()?;
-        }
-        if !warnings.is_empty() {
-            writeln!(self.console.stderr, " ")?;
-        }
-        for warning in &warnings {
-            let line = report::format_warning(warning, self.look);
-            self.console.stderr.write_all(line.as_bytes())?;
-        }
-        if !self.is_silent {
-            writeln!(self.console.stdout, " ")?;
-        }
-        Ok(())
-    }
-
-    /// Saves the completed runs of each command. If `is_part` is set, more runs of these commands
-    /// will follow. Called repeatedly, so that little is lost if the process is killed.
-    fn save_results(&mut self, figures: &[CommandFigures], is_part: bool) -> Result<()> {
-        for (export, _, file) in self.request.options.exports().filter(|(.., file)| *file != "-") {
-            // Output to a pipe cannot be replaced, so a pipe gets only the results of commands that
-            // have ended.
-            if is_part && !Path::new(file).is_file() {
-                continue;
-            }
-            let text = self.format_export(export, figures)?;
-            report::replace_file(file, &text).with_context(|| format!("cannot write '{file}'"))?;
-        }
-        Ok(())
-    }
-}
-
-/// Time that the shell adds to every run, in seconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct ShellTimes {
-    real_s: f64,
-    user_s: f64,
-    system_s: f64,
-}
-
-impl ShellTimes {
-    /// Measures the times of a shell as hyperfine does: executes an empty command repeatedly, and
-    /// returns the mean times.
-    fn measure_shell(argv: &[String]) -> Result<ShellTimes> {
-        let executions = time_empty_line(argv, SHELL_CALIBRATION_RUNS, Duration::ZERO)
-            .with_context(|| format!("cannot execute '{} -c \"\"'", argv.join(" ")))?;
-        let mean_of = |time_of: fn(&TimedExecution) -> u64| {
-            mean(&executions.iter().map(|timed| to_seconds(time_of(timed))).collect::<Vec<_>>())
-        };
-        Ok(ShellTimes {
-            real_s: mean_of(|timed| timed.wall_ns),
-            user_s: mean_of(|timed| timed.user_ns),
-            system_s: mean_of(|timed| timed.system_ns),
-        })
-    }
+/// Measures the times that the shell adds to every run as hyperfine does: executes an empty command
+/// repeatedly, and returns the mean times.
+fn measure_shell(argv: &[String]) -> Result<ProcessTimes> {
+    let executions = time_empty_line(argv, SHELL_CALIBRATION_RUNS, Duration::ZERO)
+        .with_context(|| format!("cannot execute '{} -c \"\"'", argv.join(" ")))?;
+    let times: Vec<ProcessTimes> = executions.iter().map(process_times).collect();
+    Ok([0, 1, 2].map(|kind| mean(&times.iter().map(|times| times[kind]).collect::<Vec<_>>())))
 }
 
 /// Kind of an execution.
@@ -150,9 +59,13 @@ enum ExecutionKind {
 }
 
 /// State of a measurement of commands.
-pub struct CommandMeasurement<'a> {
+pub struct CommandMeasurement<'a, 'c> {
     request: &'a HyperfineRequest,
-    shell: ShellTimes,
+    pub console: &'a mut DropInConsole<'c>,
+    style: OutputStyle,
+    pub look: ReportLook,
+    shuffle: BlockShuffle,
+    shell: ProcessTimes,
     offsets: Xoshiro256PlusPlus,
     watch: ProcessStopwatch,
     /// Finds the processes that commands leave behind. Processes that steps such as `--setup` leave
@@ -162,18 +75,28 @@ pub struct CommandMeasurement<'a> {
     killed: BTreeMap<String, BTreeSet<String>>,
 }
 
-impl<'a> CommandMeasurement<'a> {
+impl<'a, 'c> CommandMeasurement<'a, 'c> {
     /// Creates a measurement. If there is a shell, measures the time that it takes.
     ///
     /// # Errors
     /// Fails if the shell cannot be started.
-    pub fn new(request: &'a HyperfineRequest, seed: u64) -> Result<CommandMeasurement<'a>> {
+    pub fn new(
+        request: &'a HyperfineRequest,
+        console: &'a mut DropInConsole<'c>,
+        style: OutputStyle,
+        seed: u64,
+    ) -> Result<CommandMeasurement<'a, 'c>> {
         let shell = match &request.executor {
-            CommandExecutor::Shell(argv) => ShellTimes::measure_shell(argv)?,
-            _ => ShellTimes::default(),
+            CommandExecutor::Shell(argv) => measure_shell(argv)?,
+            _ => ProcessTimes::default(),
         };
+        let colours = matches!(style, OutputStyle::Full | OutputStyle::Colour);
         Ok(CommandMeasurement {
             request,
+            console,
+            style,
+            look: ReportLook { colours, unit: request.options.unit },
+            shuffle: BlockShuffle::new(seed),
             shell,
             offsets: Xoshiro256PlusPlus::seed_from_u64(seed),
             watch: ProcessStopwatch::default(),
@@ -196,16 +119,89 @@ impl<'a> CommandMeasurement<'a> {
     }
 
     /// Whether commands are measured one after the other.
-    pub fn measures_in_turn(request: &HyperfineRequest) -> bool {
-        let options = &request.options;
+    pub fn measures_in_turn(&self) -> bool {
+        let options = &self.request.options;
         let prepares_each_command = options.setup.is_some() || options.cleanup.is_some();
-        options.strict || prepares_each_command || request.commands.len() < 2
+        options.strict || prepares_each_command || self.request.commands.len() < 2
+    }
+
+    /// Whether results are shown.
+    pub fn is_shown(&self) -> bool {
+        self.style != OutputStyle::Silent
+    }
+
+    /// Formats an export in the requested unit and order.
+    ///
+    /// # Errors
+    /// Fails if a figure cannot be represented in JSON.
+    pub fn format_export(&self, export: ExportKind, figures: &[CommandFigures]) -> Result<String> {
+        let by_time = self.request.options.sort == ResultOrder::MeanTime;
+        report::format_export(export, figures, self.look.unit, by_time)
+    }
+
+    /// Prints the heading of a command: before its runs or, if commands are measured in blocks,
+    /// before its results.
+    fn print_heading(&mut self, number: usize) -> Result<()> {
+        if self.is_shown() {
+            let title = self.request.commands[number].table_title();
+            let line = report::format_heading(number, &title, self.look);
+            self.console.stdout.write_all(line.as_bytes())?;
+            // The command may write to the same stream, and its output must follow this line.
+            self.console.stdout.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Shows the completed and the total number of runs. If commands are measured in blocks, these
+    /// are the runs of all commands; otherwise, of the current command.
+    fn show_progress(&mut self, done: u64, total: u64) {
+        if matches!(self.style, OutputStyle::Full | OutputStyle::NoColour) {
+            let end = if done == total { "\r\x1b[K" } else { "" };
+            // If progress cannot be shown, measuring continues.
+            let _ = write!(self.console.stderr, "\r\x1b[K  {done} of {total} runs{end}");
+        }
+    }
+
+    /// Prints the results of a command.
+    fn print_figures(&mut self, figures: &CommandFigures) -> Result<()> {
+        let warnings = report::command_warnings(figures, self.request, self.shell_seconds());
+        if self.is_shown() {
+            let text = report::format_paragraph(figures, self.look);
+            self.console.stdout.write_all(text.as_bytes())?;
+            self.console.stdout.flush()?;
+        }
+        if !warnings.is_empty() {
+            writeln!(self.console.stderr, " ")?;
+        }
+        for warning in &warnings {
+            let line = report::format_warning(warning, self.look);
+            self.console.stderr.write_all(line.as_bytes())?;
+        }
+        if self.is_shown() {
+            writeln!(self.console.stdout, " ")?;
+        }
+        Ok(())
+    }
+
+    /// Saves the completed runs of each command. If `is_part` is set, more runs of these commands
+    /// will follow. Called repeatedly, so that little is lost if the process is killed.
+    fn save_results(&self, figures: &[CommandFigures], is_part: bool) -> Result<()> {
+        for (export, _, file) in self.request.options.exports().filter(|(.., file)| *file != "-") {
+            // Output to a pipe cannot be replaced, so a pipe gets only the results of commands that
+            // have ended.
+            if is_part && !Path::new(file).is_file() {
+                continue;
+            }
+            let text = self.format_export(export, figures)?;
+            report::replace_file(file, &text).with_context(|| format!("cannot write '{file}'"))?;
+        }
+        Ok(())
     }
 
     /// Returns the time that the shell adds to every run, in seconds; 0 without a shell.
-    pub fn shell_seconds(&self) -> f64 {
+    fn shell_seconds(&self) -> f64 {
         match &self.request.executor {
-            CommandExecutor::Shell(_) => self.shell.real_s,
+            CommandExecutor::Shell(_) => self.shell[0],
             CommandExecutor::Direct => 0.0,
             CommandExecutor::Pretended(line) => pretended_timing(line).real_s,
         }
@@ -214,53 +210,45 @@ impl<'a> CommandMeasurement<'a> {
     /// Measures every command.
     ///
     /// # Errors
-    /// Fails if a command cannot be started or fails (unless the failure is ignored), or if the
-    /// observer fails.
-    pub fn measure_all(
-        &mut self,
-        shuffle: &mut BlockShuffle,
-        observer: &mut ConsoleObserver<'_, '_>,
-    ) -> Result<Vec<CommandFigures>> {
-        if CommandMeasurement::measures_in_turn(self.request) {
-            return self.measure_in_turn(observer);
+    /// Fails if a command cannot be started or fails (unless the failure is ignored), or if results
+    /// cannot be written.
+    pub fn measure_all(&mut self) -> Result<Vec<CommandFigures>> {
+        if self.measures_in_turn() {
+            return self.measure_in_turn();
         }
         let mut runs: Vec<Vec<RunTiming>> = vec![Vec::new(); self.request.commands.len()];
-        let result = self.measure_in_blocks(shuffle, observer, &mut runs);
+        let result = self.measure_in_blocks(&mut runs);
         // The runs before the failure of a command are still valid.
         let figures = self.collect_figures(&runs);
-        observer.save_results(&figures, false)?;
+        self.save_results(&figures, false)?;
         result?;
         for (number, command_figures) in figures.iter().enumerate() {
-            observer.command_started(number)?;
-            observer.command_measured(command_figures)?;
+            self.print_heading(number)?;
+            self.print_figures(command_figures)?;
         }
         Ok(figures)
     }
 
     /// Measures all commands in shuffled blocks, and adds their runs to `runs`.
-    fn measure_in_blocks(
-        &mut self,
-        shuffle: &mut BlockShuffle,
-        observer: &mut ConsoleObserver<'_, '_>,
-        runs: &mut [Vec<RunTiming>],
-    ) -> Result<()> {
+    fn measure_in_blocks(&mut self, runs: &mut [Vec<RunTiming>]) -> Result<()> {
         let commands = runs.len();
         for number in 0..commands {
             self.warm_up(number)?;
         }
         let mut remaining_runs = vec![0; commands];
-        for number in shuffle.shuffle_block(commands, 1) {
+        for number in self.shuffle.shuffle_block(commands, 1) {
             let (timing, count) = self.first_run(number)?;
             runs[number].push(timing);
             remaining_runs[number] = count - 1;
         }
         let total: u64 = remaining_runs.iter().sum::<u64>() + commands as u64;
         let (mut done, mut saved) = (commands as u64, 0);
-        for (block, members) in block_members(&remaining_runs, shuffle).iter().enumerate() {
+        for (block, members) in block_members(&remaining_runs, &mut self.shuffle).iter().enumerate()
+        {
             // Every save writes all results. To avoid a total cost that is quadratic in the number
             // of runs, results are saved only when they have grown by a sixteenth.
             if (done - saved) * 16 >= saved {
-                observer.save_results(&self.collect_figures(runs), true)?;
+                self.save_results(&self.collect_figures(runs), true)?;
                 saved = done;
             }
             for &number in members {
@@ -269,7 +257,7 @@ impl<'a> CommandMeasurement<'a> {
                     self.run_with_hooks(number, ExecutionKind::Run(index), block as u32 + 1)?.0,
                 );
                 done += 1;
-                observer.runs_completed(done, total);
+                self.show_progress(done, total);
             }
         }
         Ok(())
@@ -284,25 +272,22 @@ impl<'a> CommandMeasurement<'a> {
             .collect()
     }
 
-    fn measure_in_turn(
-        &mut self,
-        observer: &mut ConsoleObserver<'_, '_>,
-    ) -> Result<Vec<CommandFigures>> {
+    fn measure_in_turn(&mut self) -> Result<Vec<CommandFigures>> {
         let mut figures = Vec::new();
         for (number, command) in self.request.commands.iter().enumerate() {
-            observer.command_started(number)?;
+            self.print_heading(number)?;
             self.run_hook(number, self.request.options.setup.as_deref(), "setup")?;
             self.warm_up(number)?;
             let (first, count) = self.first_run(number)?;
             let mut runs = vec![first];
             for index in 1..count {
                 runs.push(self.run_with_hooks(number, ExecutionKind::Run(index), 0)?.0);
-                observer.runs_completed(index + 1, count);
+                self.show_progress(index + 1, count);
             }
             let measured = command_figures(command, runs);
-            observer.command_measured(&measured)?;
+            self.print_figures(&measured)?;
             figures.push(measured);
-            observer.save_results(&figures, false)?;
+            self.save_results(&figures, false)?;
             self.run_hook(number, self.request.options.cleanup.as_deref(), "cleanup")?;
         }
         Ok(figures)
@@ -390,18 +375,32 @@ impl<'a> CommandMeasurement<'a> {
         };
         command.is_shown = *output == OutputTarget::Inherit;
         let mut process = command.to_command();
-        let drain = self.connect_streams(&mut process, output)?;
+        let input = &self.request.options.input;
+        let file =
+            File::open(input).with_context(|| format!("cannot read '{}'", input.display()))?;
+        process.stdin(file);
+        let drain = match output {
+            OutputTarget::Null | OutputTarget::Inherit => None,
+            OutputTarget::File(path) => {
+                let file = File::create(path)
+                    .with_context(|| format!("cannot write '{}'", path.display()))?;
+                process.stdout(file);
+                None
+            }
+            OutputTarget::Pipe => {
+                let (reader, writer) = pipe()?;
+                process.stdout(writer);
+                Some(std::thread::spawn(move || discard_output(reader)))
+            }
+        };
         let offset = (self.offsets.next_u32() as usize) % MAX_OFFSET_BYTES;
         process.env("HYPERFINE_RANDOMIZED_ENVIRONMENT_OFFSET", "X".repeat(offset));
-        match kind {
-            ExecutionKind::Around => {}
-            ExecutionKind::Warmup(index) => {
-                process.env("HYPERFINE_ITERATION", format!("warmup-{index}"));
-            }
-            ExecutionKind::Run(index) => {
-                process.env("HYPERFINE_ITERATION", index.to_string());
-            }
-        }
+        let iteration = match kind {
+            ExecutionKind::Around => None,
+            ExecutionKind::Warmup(index) => Some(format!("warmup-{index}")),
+            ExecutionKind::Run(index) => Some(index.to_string()),
+        };
+        process.envs(iteration.map(|iteration| ("HYPERFINE_ITERATION", iteration)));
         let timed = self.watch.time_process(&mut process);
         // Closes our copy of the pipe's write end; otherwise the reader never sees the end of the
         // output.
@@ -422,43 +421,18 @@ impl<'a> CommandMeasurement<'a> {
         Ok(self.net_timing(&timed))
     }
 
-    /// Connects the input of a process. If the output goes to a file or a pipe, connects it, too.
-    /// For a pipe, returns the thread that reads and discards the output.
-    fn connect_streams(
-        &self,
-        process: &mut Process,
-        output: &OutputTarget,
-    ) -> Result<Option<JoinHandle<()>>> {
-        let input = &self.request.options.input;
-        let file =
-            File::open(input).with_context(|| format!("cannot read '{}'", input.display()))?;
-        process.stdin(file);
-        match output {
-            OutputTarget::Null | OutputTarget::Inherit => Ok(None),
-            OutputTarget::File(path) => {
-                let file = File::create(path)
-                    .with_context(|| format!("cannot write '{}'", path.display()))?;
-                process.stdout(file);
-                Ok(None)
-            }
-            OutputTarget::Pipe => {
-                let (reader, writer) = pipe()?;
-                process.stdout(writer);
-                Ok(Some(std::thread::spawn(move || discard_output(reader))))
-            }
-        }
-    }
-
     /// Subtracts the shell's time from the times of an execution. The results are at least 0.
     fn net_timing(&self, timed: &TimedExecution) -> RunTiming {
-        let shell = &self.shell;
+        let times = process_times(timed);
+        let [real_s, user_s, system_s] =
+            [0, 1, 2].map(|kind| (times[kind] - self.shell[kind]).max(0.0));
         RunTiming {
-            real_s: (to_seconds(timed.wall_ns) - shell.real_s).max(0.0),
-            user_s: (to_seconds(timed.user_ns) - shell.user_s).max(0.0),
-            system_s: (to_seconds(timed.system_ns) - shell.system_s).max(0.0),
+            real_s,
+            user_s,
+            system_s,
             memory_bytes: timed.max_rss_bytes,
             ended: timed.ended,
-            with_shell_s: to_seconds(timed.wall_ns),
+            with_shell_s: times[0],
             block: 0,
         }
     }
@@ -466,11 +440,7 @@ impl<'a> CommandMeasurement<'a> {
 
 fn command_figures(command: &MeasuredCommand, runs: Vec<RunTiming>) -> CommandFigures {
     let (name, title) = (command.name(), command.table_title());
-    CommandFigures::from_runs(name, title, command.parameters.clone(), runs)
-}
-
-fn to_seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
+    CommandFigures::from_runs(name, title, command.parameters.iter().cloned().collect(), runs)
 }
 
 /// Reads and discards output.

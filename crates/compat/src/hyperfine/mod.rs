@@ -11,10 +11,8 @@ mod report;
 
 use crate::console::DropInConsole;
 use crate::hyperfine::arguments::{HyperfineRequest, OutputStyle, OutputTarget, exit_status};
-use crate::hyperfine::measuring::{CommandMeasurement, ConsoleObserver};
-use crate::hyperfine::report::ReportLook;
+use crate::hyperfine::measuring::CommandMeasurement;
 use anyhow::{Context, Result};
-use speedwell_adapters::plan::BlockShuffle;
 use speedwell_engine::draw_seed;
 use speedwell_formats::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
 use std::collections::BTreeSet;
@@ -42,52 +40,39 @@ pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32>
 }
 
 fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>) -> Result<()> {
-    let style = output_style(request, console);
-    let is_silent = style == OutputStyle::Silent;
-    let look = ReportLook {
-        colours: matches!(style, OutputStyle::Full | OutputStyle::Colour),
-        unit: request.options.unit,
-    };
     check_files(request)?;
     for (.., file) in request.options.exports().filter(|(.., file)| *file != "-") {
         fs::File::create(file).with_context(|| format!("cannot write '{file}'"))?;
     }
     let seed = request.options.seed.unwrap_or_else(draw_seed);
-    let mut measuring = CommandMeasurement::new(request, seed)?;
-    let mut observer = ConsoleObserver {
-        request,
-        console,
-        look,
-        is_silent,
-        shell_s: measuring.shell_seconds(),
-        has_bar: matches!(style, OutputStyle::Full | OutputStyle::NoColour),
-    };
-    if CommandMeasurement::measures_in_turn(request)
+    let style = output_style(request, console);
+    let mut measuring = CommandMeasurement::new(request, console, style, seed)?;
+    if measuring.measures_in_turn()
         && !request.options.strict
         && request.commands.len() > 1
-        && !is_silent
+        && measuring.is_shown()
     {
-        observer.console.warn(
+        measuring.console.warn(
             TOOL,
             "--setup and --cleanup apply to one command at a time, so the commands are measured \
              one after the other. Slow changes of the machine can therefore look like differences \
              between commands.",
         )?;
     }
-    let outcome = measuring.measure_all(&mut BlockShuffle::new(seed), &mut observer);
+    let outcome = measuring.measure_all();
     for message in measuring.remarks_on_processes() {
-        observer.console.warn(TOOL, &message)?;
+        measuring.console.warn(TOOL, &message)?;
     }
     let results = outcome?;
-    if !is_silent {
-        match report::format_comparison(&results, request, look) {
-            Ok(text) => observer.console.stdout.write_all(text.as_bytes())?,
-            Err(note) => writeln!(observer.console.stderr, "{note}")?,
+    if measuring.is_shown() {
+        match report::format_comparison(&results, request, measuring.look) {
+            Ok(text) => measuring.console.stdout.write_all(text.as_bytes())?,
+            Err(note) => writeln!(measuring.console.stderr, "{note}")?,
         }
     }
     for (export, ..) in request.options.exports().filter(|(.., file)| *file == "-") {
-        let text = observer.format_export(export, &results)?;
-        write!(observer.console.stdout, "\n{text}\n")?;
+        let text = measuring.format_export(export, &results)?;
+        write!(measuring.console.stdout, "\n{text}\n")?;
     }
     Ok(())
 }

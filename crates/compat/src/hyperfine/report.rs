@@ -19,7 +19,7 @@ use speedwell_stats::test::stratified::{
     BlockObservation, MINIMUM_PER_SIDE, StratifiedRank, stratified_rank,
 };
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
 use std::io;
 use std::path::Path;
@@ -72,9 +72,9 @@ impl ReportLook {
 
 /// Formats the line above the figures of a command. `number` is the index of the command.
 pub fn format_heading(number: usize, title: &str, look: ReportLook) -> String {
-    let (word, number) = ("Benchmark ", (number + 1).to_string());
-    let (word, number) =
-        (look.paint(word, &[TextStyle::Bold]), look.paint(&number, &[TextStyle::Bold]));
+    let number = (number + 1).to_string();
+    let [word, number] =
+        ["Benchmark ", number.as_str()].map(|text| look.paint(text, &[TextStyle::Bold]));
     format!("{word}{number}: {title}\n")
 }
 
@@ -116,7 +116,7 @@ pub fn command_warnings(
     let in_shell = matches!(request.executor, CommandExecutor::Shell(_));
     if in_shell && figures.wall_times().any(|time| time < SHORT_TIME_S) {
         warnings.push(if request.options.strict {
-            STRICT_SHORT.to_owned()
+            strict_message("short").to_owned()
         } else {
             let shell = TimeUnit::for_seconds(shell_s).format_time(shell_s);
             format!(
@@ -129,7 +129,7 @@ pub fn command_warnings(
     }
     if figures.runs.iter().any(|run| run.ended != ProcessEnd::Exit(0)) {
         warnings.push(if request.options.strict {
-            "Ignoring non-zero exit code.".to_owned()
+            strict_message("status").to_owned()
         } else {
             "Some runs exited with a non-zero status, which was ignored.".to_owned()
         });
@@ -151,7 +151,8 @@ pub fn command_warnings(
         });
     } else if scores.iter().any(|score| score.abs() > OUTLIER_SCORE) {
         warnings.push(if request.options.strict {
-            strict_outliers(warms && prepares)
+            let uses_both = warms && prepares;
+            strict_message(if uses_both { "outliers, both options" } else { "outliers" }).to_owned()
         } else {
             let count = scores.iter().filter(|score| score.abs() > OUTLIER_SCORE).count();
             format!(
@@ -183,10 +184,9 @@ pub fn format_comparison(
     let reference = if has_reference { 0 } else { fastest_index(figures) };
     let by_time = request.options.sort != ResultOrder::Command;
     if request.options.strict {
-        let has_zero =
-            figures[fastest_index(figures)].mean == 0.0 || figures[reference].mean == 0.0;
-        if has_zero {
-            return Err(format!("{}: {STRICT_ZERO}", look.paint("Note", &[TextStyle::Bold])));
+        if [reference, fastest_index(figures)].iter().any(|index| figures[*index].mean == 0.0) {
+            let note = look.paint("Note", &[TextStyle::Bold]);
+            return Err(format!("{note}: {}", strict_message("zero")));
         }
         return Ok(compare_by_means(&relative_to(figures, reference, by_time), by_time, look));
     }
@@ -221,29 +221,15 @@ fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLoo
     for row in rows.iter().filter(|row| !row.is_reference) {
         let deviation = format_deviation(row, 0).unwrap_or_default();
         let title = look.paint(&row.figures.title, &[Purple]);
-        text.push_str(&match row.order {
-            Ordering::Less => {
-                format!("{}{deviation} times slower than {title}\n", format_ratio(row, 8))
-            }
-            Ordering::Greater => {
-                format!("{}{deviation} times faster than {title}\n", format_ratio(row, 8))
-            }
-            Ordering::Equal => {
-                format!("    As fast ({}{deviation}) as {title}\n", format_ratio(row, 0))
-            }
-        });
+        let (begin, width, end) = match row.order {
+            Ordering::Less => ("", 8, " times slower than"),
+            Ordering::Greater => ("", 8, " times faster than"),
+            Ordering::Equal => ("    As fast (", 0, ") as"),
+        };
+        let ratio = format_ratio(row, width);
+        text.push_str(&format!("{begin}{ratio}{deviation}{end} {title}\n"));
     }
     text
-}
-
-/// The test of one command against the reference.
-struct TestedCommand<'a> {
-    title: &'a str,
-    mean: f64,
-    /// Result of the test; `None` if there are too few runs.
-    test: Option<StratifiedRank>,
-    /// Whether the compared times include the shell.
-    has_shell: bool,
 }
 
 fn compare_by_test(
@@ -254,12 +240,12 @@ fn compare_by_test(
 ) -> String {
     let base = &figures[reference];
     let others = figures.iter().enumerate().filter(|(index, _)| *index != reference);
-    let mut rows: Vec<TestedCommand<'_>> =
-        others.map(|(_, other)| test_against_reference(base, other)).collect();
+    let mut others: Vec<&CommandFigures> = others.map(|(_, other)| other).collect();
     if by_time {
-        rows.sort_by(|a, b| a.mean.total_cmp(&b.mean));
+        others.sort_by(|a, b| a.mean.total_cmp(&b.mean));
     }
-    let p_values: Vec<f64> = rows.iter().filter_map(|row| Some(row.test.as_ref()?.p)).collect();
+    let tests: Vec<_> = others.iter().map(|other| test_against_reference(base, other)).collect();
+    let p_values: Vec<f64> = tests.iter().flat_map(|(test, _)| test).map(|test| test.p).collect();
     // Holm's correction tests each p value against a limit of its own. The intervals all use the
     // strictest of these limits, so that an interval excludes a ratio of 1 only if its p value is
     // significant.
@@ -267,11 +253,20 @@ fn compare_by_test(
     let mut adjusted = adjust_holm(&p_values).into_iter();
     let title = look.paint(&base.title, &[TextStyle::Cyan]);
     let mut text = format!("{}\n  {title} ran\n", look.paint("Summary", &[TextStyle::Bold]));
-    for row in &rows {
-        let p = row.test.as_ref().and_then(|_| adjusted.next());
-        text.push_str(&format_tested(row, p.unwrap_or(1.0), limit, look));
+    for (other, (test, has_shell)) in others.iter().zip(&tests) {
+        let other = look.paint(&other.title, &[TextStyle::Purple]);
+        let mark = if *has_shell { "*" } else { "" };
+        text.push_str(&match test {
+            Some(test) => {
+                let p = adjusted.next().unwrap_or(1.0);
+                format!("{} {other}\n", format_tested(test, mark, p, limit, look))
+            }
+            None => format!(
+                "    too few runs to compare with {other}: each command needs {MINIMUM_PER_SIDE} runs\n"
+            ),
+        });
     }
-    if rows.iter().any(|row| row.has_shell) {
+    if tests.iter().any(|(_, has_shell)| *has_shell) {
         text.push_str(
             "  *: including the shell, as some runs take no longer than the shell alone\n",
         );
@@ -279,133 +274,70 @@ fn compare_by_test(
     text
 }
 
-/// Tests one command against the reference. If a run takes no longer than the shell alone,
-/// subtracting the shell's time leaves 0. If any time is 0, the test compares times that include
-/// the shell.
-fn test_against_reference<'a>(
+/// Tests one command against the reference; returns `None` with too few runs. If a run takes no
+/// longer than the shell alone, subtracting the shell's time leaves 0. If any time is 0, the test
+/// compares times that include the shell. Also returns whether it does.
+fn test_against_reference(
     base: &CommandFigures,
-    other: &'a CommandFigures,
-) -> TestedCommand<'a> {
+    other: &CommandFigures,
+) -> (Option<StratifiedRank>, bool) {
     let has_shell = base.wall_times().chain(other.wall_times()).any(|time| time <= 0.0);
-    let value = |run: &crate::hyperfine::figures::RunTiming| {
+    let value = |run: &RunTiming| {
         if has_shell { run.with_shell_s } else { run.real_s }
     };
-    let mut observations: Vec<BlockObservation> = Vec::new();
-    observations
-        .extend(base.runs.iter().map(|run| BlockObservation::baseline(value(run), run.block)));
-    observations
-        .extend(other.runs.iter().map(|run| BlockObservation::candidate(value(run), run.block)));
+    let base_runs = base.runs.iter().map(|run| BlockObservation::baseline(value(run), run.block));
+    let other_runs =
+        other.runs.iter().map(|run| BlockObservation::candidate(value(run), run.block));
+    let observations: Vec<BlockObservation> = base_runs.chain(other_runs).collect();
     let has_enough_runs = base.runs.len().min(other.runs.len()) >= MINIMUM_PER_SIDE;
     let test = stratified_rank(&observations).ok();
-    TestedCommand {
-        title: &other.title,
-        mean: other.mean,
-        test: test.filter(|test| has_enough_runs && test.n_per_side >= MINIMUM_PER_SIDE),
-        has_shell,
-    }
+    (test.filter(|test| has_enough_runs && test.n_per_side >= MINIMUM_PER_SIDE), has_shell)
 }
 
-fn format_tested(row: &TestedCommand<'_>, p: f64, limit: f64, look: ReportLook) -> String {
-    let title = look.paint(row.title, &[TextStyle::Purple]);
-    let Some(test) = &row.test else {
-        return format!(
-            "    too few runs to compare with {title}: each command needs {MINIMUM_PER_SIDE} runs\n"
-        );
-    };
-    let mark = if row.has_shell { "*" } else { "" };
+/// Formats the result of a test, up to the name of the other command.
+fn format_tested(
+    test: &StratifiedRank,
+    mark: &str,
+    p: f64,
+    limit: f64,
+    look: ReportLook,
+) -> String {
     let interval = test.interval_at(limit);
     let (ratio, low, high) = (test.ratio(), interval.low, interval.high);
-    let is_different = p <= ALPHA;
     let (word, ratio, low, high) = if ratio >= 1.0 {
         ("faster", ratio, low, high)
     } else {
         ("slower", 1.0 / ratio, 1.0 / high, 1.0 / low)
     };
-    let shown_ratio = look.paint(&format!("{ratio:8.2}"), &[TextStyle::Bold, TextStyle::Green]);
-    let range = format!("[{low:.2}, {high:.2}]{mark}");
-    if is_different {
-        return format!("{shown_ratio} {range} times {word} than {title}\n");
-    }
-    let verdict = if low > 1.0 / (1.0 + SAME_RATIO_TOLERANCE) && high < 1.0 + SAME_RATIO_TOLERANCE {
-        "the same as"
+    let verdict = if p <= ALPHA {
+        " than"
+    } else if low > 1.0 / (1.0 + SAME_RATIO_TOLERANCE) && high < 1.0 + SAME_RATIO_TOLERANCE {
+        ", the same as"
     } else {
-        "indistinguishable from"
+        ", indistinguishable from"
     };
-    format!("{shown_ratio} {range} times {word}, {verdict} {title}\n")
+    let shown_ratio = look.paint(&format!("{ratio:8.2}"), &[TextStyle::Bold, TextStyle::Green]);
+    format!("{shown_ratio} [{low:.2}, {high:.2}]{mark} times {word}{verdict}")
 }
 
-// The following messages are worded exactly as in hyperfine. Scripts may search for them.
+/// Messages worded exactly as in hyperfine, because scripts may search for them. Each line is a key, a
+/// colon and a message.
+const STRICT_MESSAGES: &str = include_str!("../usage/hyperfine.strict.txt");
 
-const STRICT_SHORT: &str = "Command took less than 5 ms to complete. Note that the results might be inaccurate because hyperfine can not \
-     calibrate the shell startup time much more precise than this limit. You can try to use the `-N`/`--shell=none` option \
-     to disable the shell completely.";
-
-const STRICT_ZERO: &str = "The benchmark comparison could not be computed as some benchmark times are zero. This could be caused by \
-     background interference during the initial calibration phase of hyperfine, in combination with very fast commands \
-     (faster than a few milliseconds). Try to re-run the benchmark on a quiet system. If you did not do so already, try \
-     the --shell=none/-N option. If it does not help either, you command is most likely too fast to be accurately \
-     benchmarked by hyperfine.";
+fn strict_message(key: &str) -> &'static str {
+    let mut messages = STRICT_MESSAGES.lines().filter_map(|line| line.split_once(": "));
+    messages.find(|(known, _)| *known == key).map_or("", |(_, message)| message)
+}
 
 fn strict_slow_first(first_time: &str, warms: bool, prepares: bool) -> String {
     let hint = match (warms, prepares) {
-        (true, true) => {
-            "You are already using both the '--warmup' option as well as the '--prepare' option. Consider re-running the \
-             benchmark on a quiet system. Maybe it was a random outlier. Alternatively, consider increasing the warmup count."
-        }
-        (true, false) => {
-            "You are already using the '--warmup' option which helps to fill these caches before the actual benchmark. You \
-             can either try to increase the warmup count further or re-run this benchmark on a quiet system in case it was a \
-             random outlier. Alternatively, consider using the '--prepare' option to clear the caches before each timing run."
-        }
-        (false, true) => {
-            "You are already using the '--prepare' option which can be used to clear caches. If you did not use a \
-             cache-clearing command with '--prepare', you can either try that or consider using the '--warmup' option to fill \
-             those caches before the actual benchmark."
-        }
-        (false, false) => {
-            "You should consider using the '--warmup' option to fill those caches before the actual benchmark. \
-             Alternatively, use the '--prepare' option to clear the caches before each timing run."
-        }
+        (true, true) => "first run, both options",
+        (true, false) => "first run, --warmup",
+        (false, true) => "first run, --prepare",
+        (false, false) => "first run, no option",
     };
-    format!(
-        "The first benchmarking run for this command was significantly slower than the rest ({first_time}). This could be caused \
-         by (filesystem) caches that were not filled until after the first run. {hint}"
-    )
-}
-
-fn strict_outliers(is_all_used: bool) -> String {
-    let hint = if is_all_used {
-        ""
-    } else {
-        " It might help to use the '--warmup' or '--prepare' options."
-    };
-    format!(
-        "Statistical outliers were detected. Consider re-running this benchmark on a quiet system without any interferences \
-         from other programs.{hint}"
-    )
-}
-
-/// One command of an export.
-#[derive(Serialize)]
-struct ExportEntry<'a> {
-    command: &'a str,
-    mean: f64,
-    stddev: Option<f64>,
-    median: f64,
-    user: f64,
-    system: f64,
-    min: f64,
-    max: f64,
-    times: Vec<f64>,
-    memory_usage_byte: Vec<u64>,
-    exit_codes: Vec<Option<i32>>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    parameters: BTreeMap<&'a str, &'a str>,
-}
-
-#[derive(Serialize)]
-struct ExportDocument<'a> {
-    results: Vec<ExportEntry<'a>>,
+    let message = strict_message("first run").replace("{time}", first_time);
+    format!("{message} {}", strict_message(hint))
 }
 
 /// Formats an export. Tables state times in `unit`; by default, in the unit that fits the mean of
@@ -422,14 +354,12 @@ pub fn format_export(
     match export {
         ExportKind::Json => return format_json(commands),
         ExportKind::Csv => return Ok(format_csv(commands)),
-        ExportKind::Markdown | ExportKind::AsciiDoc | ExportKind::Org => {}
+        _ => {}
     }
-    let natural_unit = || {
-        let first = commands.first();
-        first.map_or(TimeUnit::Second, |first| TimeUnit::for_seconds(first.mean))
-    };
+    let natural_unit =
+        commands.first().map_or(TimeUnit::Second, |first| TimeUnit::for_seconds(first.mean));
     let rows = relative_to(commands, fastest_index(commands), by_time);
-    Ok(export.format_table(&rows, unit.unwrap_or_else(natural_unit)))
+    Ok(export.format_table(&rows, unit.unwrap_or(natural_unit)))
 }
 
 /// Writes a file. An existing regular file is replaced atomically if its folder permits new files:
@@ -439,18 +369,13 @@ pub fn format_export(
 /// Fails if the file cannot be written.
 pub fn replace_file(file: &str, text: &str) -> io::Result<()> {
     let path = Path::new(file);
-    let old_metadata = fs::symlink_metadata(path);
     // Only a regular file is replaced. A link, a terminal or a pipe is opened and written to.
-    let temporary = match old_metadata.as_ref().map(Metadata::is_file) {
-        Ok(true) => path.file_name().map(|name| {
-            let name = format!(".{}.{}", name.to_string_lossy(), std::process::id());
-            path.with_file_name(name)
-        }),
-        _ => None,
-    };
-    let (Some(temporary), Ok(old_metadata)) = (temporary, old_metadata) else {
+    let old_metadata = fs::symlink_metadata(path).ok().filter(Metadata::is_file);
+    let Some((old_metadata, name)) = old_metadata.zip(path.file_name()) else {
         return fs::write(path, text);
     };
+    let name = format!(".{}.{}", name.to_string_lossy(), std::process::id());
+    let temporary = path.with_file_name(name);
     let written = fs::write(&temporary, text)
         .and_then(|()| fs::set_permissions(&temporary, old_metadata.permissions()))
         .and_then(|()| fs::rename(&temporary, path));
@@ -461,25 +386,11 @@ pub fn replace_file(file: &str, text: &str) -> io::Result<()> {
     })
 }
 
-fn format_json(commands: &[CommandFigures]) -> anyhow::Result<String> {
-    let entry = |figures| {
-        let figures: &CommandFigures = figures;
-        ExportEntry {
-            command: &figures.name,
-            mean: figures.mean,
-            stddev: figures.deviation,
-            median: figures.median,
-            user: figures.user,
-            system: figures.system,
-            min: figures.min,
-            max: figures.max,
-            times: figures.wall_times().collect(),
-            memory_usage_byte: figures.runs.iter().map(|run| run.memory_bytes).collect(),
-            exit_codes: figures.runs.iter().map(RunTiming::exit_status).collect(),
-            parameters: sorted_parameters(figures),
-        }
-    };
-    let results = commands.iter().map(entry).collect();
+fn format_json(results: &[CommandFigures]) -> anyhow::Result<String> {
+    #[derive(Serialize)]
+    struct ExportDocument<'a> {
+        results: &'a [CommandFigures],
+    }
     let mut bytes = Vec::new();
     let pretty = PrettyFormatter::new();
     ExportDocument { results }.serialize(&mut Serializer::with_formatter(&mut bytes, pretty))?;
@@ -487,34 +398,22 @@ fn format_json(commands: &[CommandFigures]) -> anyhow::Result<String> {
     Ok(String::from_utf8(bytes)?)
 }
 
-fn sorted_parameters(figures: &CommandFigures) -> BTreeMap<&str, &str> {
-    let parameters = figures.parameters.iter();
-    parameters.map(|(name, value)| (name.as_str(), value.as_str())).collect()
-}
-
 fn format_csv(commands: &[CommandFigures]) -> String {
     let fixed_headers = "command,mean,stddev,median,user,system,min,max".to_owned();
     let names: BTreeSet<&str> =
-        commands.iter().flat_map(|figures| sorted_parameters(figures).into_keys()).collect();
+        commands.iter().flat_map(|figures| figures.parameters.keys()).map(String::as_str).collect();
     let headers = names.iter().map(|name| quote_csv(&format!("parameter_{name}")));
     let headers: Vec<String> = [fixed_headers].into_iter().chain(headers).collect();
     let mut text = headers.join(",") + "\n";
     for figures in commands {
-        let deviation = figures.deviation.unwrap_or(0.0);
-        let numbers = [
-            figures.mean,
-            deviation,
-            figures.median,
-            figures.user,
-            figures.system,
-            figures.min,
-            figures.max,
-        ];
+        let CommandFigures { mean, median, user, system, min, max, .. } = *figures;
+        let numbers = [mean, figures.deviation.unwrap_or(0.0), median, user, system, min, max];
         let mut cells = vec![quote_csv(&figures.name)];
         cells.extend(numbers.map(|number| number.to_string()));
         // The reference command has no parameters, even if the other commands do.
-        let values = sorted_parameters(figures);
-        let value = |name: &&str| values.get(name).map_or(String::new(), |value| quote_csv(value));
+        let value = |name: &&str| {
+            figures.parameters.get(*name).map_or(String::new(), |value| quote_csv(value))
+        };
         cells.extend(names.iter().map(value));
         text.push_str(&(cells.join(",") + "\n"));
     }

@@ -141,7 +141,7 @@ impl<'a> NodeDriver<'a> {
             line.clear();
         }
         self.failures.report(self.tool, failure, self.has_several_programs, self.err)?;
-        let script = self.scripts.script_of_failure(failure).to_owned();
+        let script = self.scripts.script_of_step(failure.slot, &failure.benchmark).to_owned();
         match failure.step {
             SessionStep::Run | SessionStep::Build => self.mark_complete(&script),
             SessionStep::Describe => {
@@ -156,16 +156,12 @@ impl<'a> NodeDriver<'a> {
         if let Some(line) = self.progress.take()
             && !interrupted
         {
-            line.update(NodeProgress::mark_finished);
+            line.update(|progress| progress.finished = true);
         }
-        let caseless: Vec<String> = self
-            .planned
-            .iter()
-            .filter(|(name, cases)| *cases == Some(0) && !self.reported.contains(name))
-            .map(|(name, _)| name.clone())
-            .collect();
-        for script in caseless {
-            self.print_message(&format!("warning: '{script}' has no cases"))?;
+        for (script, cases) in std::mem::take(&mut self.planned) {
+            if cases == Some(0) && !self.reported.contains(&script) {
+                self.print_message(&format!("warning: '{script}' has no cases"))?;
+            }
         }
         Ok(())
     }
@@ -209,12 +205,8 @@ impl ScriptNames {
         self.script_of_step(Some(run.slot), &run.case.benchmark)
     }
 
-    /// Returns the name of the script of a failed step.
-    pub fn script_of_failure<'a>(&'a self, failure: &'a StepFailure) -> &'a str {
-        self.script_of_step(failure.slot, &failure.benchmark)
-    }
-
-    fn script_of_step<'a>(&'a self, slot: Option<u32>, benchmark: &'a str) -> &'a str {
+    /// Returns the name of the script of a step, or `benchmark` if the script is unknown.
+    pub fn script_of_step<'a>(&'a self, slot: Option<u32>, benchmark: &'a str) -> &'a str {
         let started_script = slot.and_then(|slot| self.script_by_slot.get(&slot).copied());
         let script = started_script.or_else(|| self.find_script(benchmark));
         script.map_or(benchmark, |script| &self.names[script])
@@ -311,14 +303,6 @@ struct PlannedScript {
     done: usize,
 }
 
-impl PlannedScript {
-    /// Returns the number of passes over all cases of the script so far, including the completed
-    /// fraction of the current pass.
-    fn passes_done(&self) -> f64 {
-        self.done as f64 / self.cases.max(1) as f64
-    }
-}
-
 impl NodeProgress {
     /// Creates the progress before the first run. The number of cases is `None` for scripts that
     /// could not be planned; `passes` is the number of executions of each case.
@@ -351,11 +335,6 @@ impl NodeProgress {
         }
     }
 
-    /// Records that everything was executed.
-    pub fn mark_finished(&mut self) {
-        self.finished = true;
-    }
-
     /// Formats the line at a time `elapsed` after the start.
     pub fn format_line(&self, elapsed: Duration) -> String {
         let seconds = elapsed.as_nanos().div_ceil(1_000_000_000);
@@ -372,7 +351,9 @@ impl NodeProgress {
             .get(self.current)
             .map_or((0, 0, ""), |script| (script.done, script.cases, script.name.as_str()));
         let runs_done = if self.finished { self.passes } else { executions / cases.max(1) };
-        let passes_done: f64 = self.scripts.iter().map(PlannedScript::passes_done).sum();
+        // Passes over all cases of a script, including the completed fraction of the current pass.
+        let passes = |script: &PlannedScript| script.done as f64 / script.cases.max(1) as f64;
+        let passes_done: f64 = self.scripts.iter().map(passes).sum();
         let fraction =
             if self.finished { 1.0 } else { passes_done / (files * self.passes).max(1) as f64 };
         // The addend exceeds the rounding errors, which could otherwise lower 50 % to 49 %.
@@ -565,7 +546,7 @@ mod tests {
         for _ in 1..3 * 60 {
             progress.complete_case("url/b.js");
         }
-        progress.mark_finished();
+        progress.finished = true;
         assert_eq!(
             progress.format_line(Duration::from_secs(8)),
             "[00:00:08|% 100| 2/2 files | 60/60 runs | 0/3 configs]: Done\n "
@@ -587,7 +568,7 @@ mod tests {
         let terminal = Terminal::default();
         let line = ProgressLine::start(progress(), Box::new(terminal.clone()));
         line.update(|progress| progress.start_case("url/b.js"));
-        line.update(NodeProgress::mark_finished);
+        line.update(|progress| progress.finished = true);
         drop(line);
         let output = String::from_utf8(terminal.0.lock().unwrap().clone()).unwrap();
         assert_eq!(output.matches(CLEAR_LINE).count(), 2);

@@ -24,18 +24,6 @@ pub enum NodeRefusal {
     Line(String),
 }
 
-impl NodeRefusal {
-    /// Creates a refusal with the usage and a reason.
-    pub fn usage(reason: impl Into<String>) -> NodeRefusal {
-        NodeRefusal::Usage(reason.into())
-    }
-
-    /// Creates a refusal with one line.
-    pub fn line(line: impl Into<String>) -> NodeRefusal {
-        NodeRefusal::Line(line.into())
-    }
-}
-
 /// Creates a request to execute `scripts`, `default_runs` times unless `--runs` is given. `--set
 /// CPUSET=...` names the processors to which the measured processes are bound.
 ///
@@ -55,12 +43,14 @@ pub fn build_request(
         None => default_runs,
         Some(Ok(runs)) if runs > 0 => runs,
         Some(_) => {
-            return Err(NodeRefusal::usage("the value of '--runs' must be a whole number above 0"));
+            return Err(NodeRefusal::Usage(
+                "the value of '--runs' must be a whole number above 0".to_owned(),
+            ));
         }
     };
     let processors = sets.iter().rfind(|(name, _)| name == "CPUSET").map(|(_, list)| list.clone());
     if let Some(list) = processors.as_ref().filter(|list| !is_processor_list(list)) {
-        return Err(NodeRefusal::line(format!(
+        return Err(NodeRefusal::Line(format!(
             "CPUSET '{list}' is not of the form '0', '0-2' or '0,2-4'"
         )));
     }
@@ -69,14 +59,10 @@ pub fn build_request(
 
 fn parse_pair(argument: &str) -> Result<(String, String), NodeRefusal> {
     // The name has at least one character: in `==1`, the name is `=`, and the value is `1`.
-    let first_length = argument.chars().next().map_or(0, char::len_utf8);
-    match argument[first_length..].find('=') {
-        Some(length) if first_length > 0 => Ok((
-            argument[..first_length + length].to_owned(),
-            argument[first_length + length + 1..].to_owned(),
-        )),
-        _ => Err(NodeRefusal::line(format!("bad argument: {argument}"))),
-    }
+    let separator = argument.char_indices().skip(1).find(|(_, character)| *character == '=');
+    let (at, _) =
+        separator.ok_or_else(|| NodeRefusal::Line(format!("bad argument: {argument}")))?;
+    Ok((argument[..at].to_owned(), argument[at + 1..].to_owned()))
 }
 
 fn is_processor_list(list: &str) -> bool {
@@ -133,17 +119,17 @@ impl CommandLine {
         arguments: &'a [String],
     ) -> Result<ParsedArguments<'a>, NodeRefusal> {
         if arguments.is_empty() {
-            return Err(NodeRefusal::usage(""));
+            return Err(NodeRefusal::Usage(String::new()));
         }
-        console::parse_node(arguments, self.valued, self.switches).map_err(|error| match error {
-            ArgumentError::NeedsValue(argument) => {
-                NodeRefusal::usage(format!("the option '{argument}' needs a value"))
-            }
-            ArgumentError::UnknownName(argument)
-            | ArgumentError::UnknownLetter(_, argument)
-            | ArgumentError::TakesNoValue(argument) => {
-                NodeRefusal::usage(format!("unknown option '{argument}'"))
-            }
+        console::parse_node(arguments, self.valued, self.switches).map_err(|error| {
+            NodeRefusal::Usage(match error {
+                ArgumentError::NeedsValue(argument) => {
+                    format!("the option '{argument}' needs a value")
+                }
+                ArgumentError::UnknownName(argument)
+                | ArgumentError::UnknownLetter(_, argument)
+                | ArgumentError::TakesNoValue(argument) => format!("unknown option '{argument}'"),
+            })
         })
     }
 
@@ -177,12 +163,12 @@ pub fn benchmark_folder(
         let is_folder = path.is_dir();
         return is_folder
             .then_some(path)
-            .ok_or_else(|| NodeRefusal::line(format!("'{name}' is not a directory")));
+            .ok_or_else(|| NodeRefusal::Line(format!("'{name}' is not a directory")));
     }
     let directory = &console.directory;
     let mut candidates = [directory.clone(), directory.join("benchmark")].into_iter();
     candidates.find(|path| path.join("common.js").is_file()).ok_or_else(|| {
-        NodeRefusal::line(format!(
+        NodeRefusal::Line(format!(
             "found no benchmark folder with a 'common.js' in '{}'\n\
              hint: name one with '--dir' or {FOLDER_VARIABLE}",
             directory.display()
@@ -199,7 +185,7 @@ pub fn select_scripts(
     arguments: &ParsedArguments<'_>,
 ) -> Result<Vec<BenchmarkScript>, NodeRefusal> {
     let unreadable = |error: io::Error| {
-        NodeRefusal::line(format!("cannot read '{}': {error}", folder.display()))
+        NodeRefusal::Line(format!("cannot read '{}': {error}", folder.display()))
     };
     // Every folder is a group, except `fixtures`, which contains files that benchmarks read.
     let mut all_groups = sorted_entries(folder).map_err(unreadable)?;
@@ -212,7 +198,7 @@ pub fn select_scripts(
     let mut scripts = Vec::new();
     for group in requested {
         if !all_groups.iter().any(|existing| existing == group) {
-            return Err(NodeRefusal::line(format!("The \"{group}\" category does not exist.")));
+            return Err(NodeRefusal::Line(format!("The \"{group}\" category does not exist.")));
         }
         // A folder among the files is a script, too; it contains an `index.js`.
         let mut files = sorted_entries(&folder.join(group)).map_err(unreadable)?;
@@ -223,7 +209,7 @@ pub fn select_scripts(
         }));
     }
     if scripts.is_empty() {
-        return Err(NodeRefusal::line("No benchmarks found"));
+        return Err(NodeRefusal::Line("No benchmarks found".to_owned()));
     }
     Ok(scripts)
 }
@@ -258,7 +244,7 @@ pub fn find_script(
         .directory
         .join(path)
         .canonicalize()
-        .map_err(|error| NodeRefusal::line(format!("cannot read '{path}': {error}")))?;
+        .map_err(|error| NodeRefusal::Line(format!("cannot read '{path}': {error}")))?;
     let folder = absolute.ancestors().skip(1).find(|ancestor| ancestor.join("common.js").is_file());
     let below_folder = folder.and_then(|folder| absolute.strip_prefix(folder).ok());
     // Outside of a benchmark folder the name consists of the file and its parent folder.
@@ -331,10 +317,16 @@ mod tests {
 
     #[test]
     fn unknown_options_are_errors_instead_of_swallowing_the_next_word() {
-        assert_eq!(refusal("--flter url"), NodeRefusal::usage("unknown option '--flter'"));
-        assert_eq!(refusal("-h"), NodeRefusal::usage("unknown option '-h'"));
-        assert_eq!(refusal("--runs"), NodeRefusal::usage("the option '--runs' needs a value"));
-        assert_eq!(refusal(""), NodeRefusal::usage(""));
+        assert_eq!(
+            refusal("--flter url"),
+            NodeRefusal::Usage("unknown option '--flter'".to_owned())
+        );
+        assert_eq!(refusal("-h"), NodeRefusal::Usage("unknown option '-h'".to_owned()));
+        assert_eq!(
+            refusal("--runs"),
+            NodeRefusal::Usage("the option '--runs' needs a value".to_owned())
+        );
+        assert_eq!(refusal(""), NodeRefusal::Usage(String::new()));
     }
 
     #[test]
@@ -353,8 +345,8 @@ mod tests {
         let pairs = [("n", "1e6"), ("q", "a=b"), ("e", "")];
         assert_eq!(sets, pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let refused = |line| requested(line).unwrap_err();
-        assert_eq!(refused("--set n x"), NodeRefusal::line("bad argument: n"));
-        assert_eq!(refused("--set =1 x"), NodeRefusal::line("bad argument: =1"));
+        assert_eq!(refused("--set n x"), NodeRefusal::Line("bad argument: n".to_owned()));
+        assert_eq!(refused("--set =1 x"), NodeRefusal::Line("bad argument: =1".to_owned()));
     }
 
     #[test]

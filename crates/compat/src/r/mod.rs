@@ -11,10 +11,8 @@ use anyhow::{Context, Result, bail};
 pub use speedwell_plot::AnyChart;
 use speedwell_plot::{
     BarCategory, BarChart, BoxCategory, BoxChart, BoxSeries, ChartAxis, ChartBar, ImageSize,
-    LineChart, PointSeries,
 };
 use std::cmp::Ordering;
-use std::io;
 use std::path::PathBuf;
 use unicode_width::UnicodeWidthStr;
 
@@ -27,41 +25,48 @@ pub struct RScript {
     pub tool: &'static str,
     /// Usage text that the original script prints for `--help` and for an invalid command line.
     pub usage: &'static str,
-    /// Options besides `--help` and `--plot`, which all scripts have.
+    /// Options with a value that must be given.
+    pub required: &'static [&'static str],
+    /// Options besides these, and besides `--help` and `--plot`, which all scripts have.
     pub options: &'static [&'static str],
 }
 
 impl RScript {
-    /// Parses `arguments` and passes them to `perform`; returns the exit status.
+    /// Parses `arguments` and passes them to `perform`, which returns the chart if `--plot` asks for
+    /// one. Saves this chart; returns the exit status.
     ///
     /// # Errors
-    /// Fails if `perform` fails, or a stream is closed.
-    pub fn run_with(
+    /// Fails if `perform` fails, the chart cannot be saved, or a stream is closed.
+    pub fn run_with<F>(
         &self,
         arguments: &[String],
         console: &mut DropInConsole<'_>,
-        perform: impl FnOnce(&ParsedArguments<'_>, &mut DropInConsole<'_>) -> Result<i32>,
-    ) -> Result<i32> {
-        let known_options = [&["help", "plot"], self.options].concat();
+        perform: F,
+    ) -> Result<i32>
+    where
+        F: FnOnce(&ParsedArguments<'_>, &mut DropInConsole<'_>) -> Result<Option<AnyChart>>,
+    {
+        let known_options = [&["help", "plot"], self.required, self.options].concat();
         let options = match console::parse_r(arguments, &known_options) {
             Ok(options) => options,
-            Err(word) => return Ok(self.reject(&format!("unknown option '{word}'"), console)?),
+            Err(word) => {
+                let reason = format!("unknown option '{word}'");
+                return Ok(console.reject(self.tool, &reason, self.usage)?);
+            }
         };
         if options.has("help") {
             return Ok(console.print_help(self.usage)?);
         }
-        if options.has("plot") && options.value("plot").is_none() {
-            return Ok(self.reject("", console)?);
+        let lacks_value = |option: &&str| options.value(option).is_none();
+        if options.has("plot") && lacks_value(&"plot") || self.required.iter().any(lacks_value) {
+            return Ok(console.reject(self.tool, "", self.usage)?);
         }
-        perform(&options, console)
-    }
-
-    /// Rejects a command line: prints the reason, if it is not empty, and the usage.
-    ///
-    /// # Errors
-    /// Fails if standard error is closed.
-    pub fn reject(&self, reason: &str, console: &mut DropInConsole<'_>) -> io::Result<i32> {
-        console.reject(self.tool, reason, self.usage)
+        let picture = options.value("plot").map(ChartFile::from_path).transpose()?;
+        let chart = perform(&options, console)?;
+        if let Some((picture, chart)) = picture.zip(chart) {
+            writeln!(console.stderr, "{}", picture.save_chart(&chart)?)?;
+        }
+        Ok(0)
     }
 }
 
@@ -97,18 +102,19 @@ impl TextCollation {
 
     /// Sorts `items` by the string that `text` returns for each.
     pub fn sort_by_text<T>(self, items: &mut [T], text: impl Fn(&T) -> &str) {
-        match self {
-            TextCollation::CodePoints => items.sort_by(|a, b| text(a).cmp(text(b))),
-            TextCollation::Root => items.sort_by_cached_key(|item| RootKey::from_text(text(item))),
-        }
+        items.sort_by_cached_key(|item| self.sort_key(text(item)));
     }
 
     /// Compares two strings.
     pub fn compare_texts(self, a: &str, b: &str) -> Ordering {
-        match self {
-            TextCollation::CodePoints => a.cmp(b),
-            TextCollation::Root => RootKey::from_text(a).cmp(&RootKey::from_text(b)),
-        }
+        self.sort_key(a).cmp(&self.sort_key(b))
+    }
+
+    /// Returns the root collation's levels of a string, and the string, which decides if they are
+    /// equal.
+    fn sort_key(self, text: &str) -> (Option<RootKey>, String) {
+        let root_key = (self == TextCollation::Root).then(|| RootKey::from_text(text));
+        (root_key, text.to_owned())
     }
 }
 
@@ -118,14 +124,12 @@ const BEFORE_DIGITS: &str = "\t\n\u{b}\u{c}\r\u{85} _-,;:!?.'\"()[]{}@*/\\&#%`^+
 /// Base letter of each character from U+00C0 to U+00FF; `-` if there is none.
 const LATIN_1_LETTERS: &str = "AAAAAA-CEEEEIIII-NOOOOO-OUUUUY--aaaaaa-ceeeeiiii-nooooo-ouuuuy-y";
 
-/// Sort key of a string. The three levels are compared one after the other, and finally the strings
-/// themselves.
+/// Sort key of a string. The three levels are compared one after the other.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct RootKey {
     letters: Vec<u32>,
     accents: Vec<u32>,
     capitals: Vec<bool>,
-    text: String,
 }
 
 impl RootKey {
@@ -134,7 +138,6 @@ impl RootKey {
             letters: Vec::with_capacity(text.len()),
             accents: Vec::new(),
             capitals: Vec::with_capacity(text.len()),
-            text: text.to_owned(),
         };
         for c in text.chars() {
             let base = base_letter(c);
@@ -164,17 +167,14 @@ fn character_weight(c: char) -> Option<u32> {
     const LETTERS: u32 = 0x30_0000;
     const FURTHER_LETTERS: u32 = 0x40_0000;
     match c {
-        '0'..='9' => return Some(DIGITS + c as u32),
-        'a'..='z' | 'A'..='Z' => return Some(LETTERS + c.to_ascii_lowercase() as u32),
-        _ => {}
-    }
-    if let Some(index) = BEFORE_DIGITS.chars().position(|symbol| symbol == c) {
-        return Some(index as u32);
-    }
-    match c {
-        _ if c.is_control() => None,
-        _ if c.is_alphabetic() => Some(FURTHER_LETTERS + c as u32),
-        _ => Some(SYMBOLS + c as u32),
+        '0'..='9' => Some(DIGITS + c as u32),
+        'a'..='z' | 'A'..='Z' => Some(LETTERS + c.to_ascii_lowercase() as u32),
+        _ => match BEFORE_DIGITS.chars().position(|symbol| symbol == c) {
+            Some(index) => Some(index as u32),
+            None if c.is_control() => None,
+            None if c.is_alphabetic() => Some(FURTHER_LETTERS + c as u32),
+            None => Some(SYMBOLS + c as u32),
+        },
     }
 }
 
@@ -189,7 +189,7 @@ const PX_PER_INCH: f64 = 100.0;
 const PNG_ZOOM: u32 = 3;
 
 /// Label of the rate axis.
-const RATE_LABEL: &str = "rate of operations (higher is better)";
+pub const RATE_LABEL: &str = "rate of operations (higher is better)";
 
 /// File to which a chart is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -284,17 +284,6 @@ pub fn bar_chart<'a>(cases: impl Iterator<Item = ComparedCase<'a, f64>>) -> AnyC
     })
 }
 
-/// Draws the chart of `scatter.R --plot`: a line per category over the x axis.
-pub fn line_chart(title: String, x: ChartAxis, series: Vec<PointSeries>) -> AnyChart {
-    AnyChart::Line(LineChart {
-        title,
-        x,
-        y: ChartAxis::linear(RATE_LABEL),
-        series,
-        ..LineChart::default()
-    })
-}
-
 /// Puts the file name above its configuration.
 fn case_label(name: &str) -> String {
     name.replacen(' ', "\n", 1)
@@ -337,45 +326,32 @@ pub fn band_chart(heading: &str, bands: &[ChartBand], number: impl Fn(f64) -> St
     if bands.is_empty() || low == high {
         return String::new();
     }
-    let scale = ChartScale { low, high };
+    // Values beyond the ends are placed at the ends.
+    let column = |value: f64| {
+        let fraction = ((value - low) / (high - low)).clamp(0.0, 1.0);
+        (fraction * (SCALE_COLUMNS - 1) as f64).round() as usize
+    };
     let label_width = bands.iter().map(|band| band.label.width()).max().unwrap_or(0);
     let mut chart = format!("\n{heading}:\n\n");
     for band in &bands {
+        let mut marks = [b' '; SCALE_COLUMNS];
+        marks[column(REFERENCE)] = b'|';
+        if let Some((low, high)) = band.interval {
+            let (low, high) = (column(low), column(high));
+            for mark in &mut marks[low..=high] {
+                *mark = if *mark == b'|' { b'+' } else { b'-' };
+            }
+            (marks[low], marks[high]) = (b'[', b']');
+        }
+        marks[column(band.value)] = b'o';
         let padding = " ".repeat(label_width - band.label.width());
-        let line = format!("{}{padding}  {}", band.label, scale.draw_line(band));
+        let line = format!("{}{padding}  {}", band.label, String::from_utf8_lossy(&marks));
         chart.push_str(line.trim_end());
         chart.push('\n');
     }
     let (low, high) = (number(low), number(high));
     let gap = " ".repeat(SCALE_COLUMNS.saturating_sub(low.width() + high.width()).max(1));
     chart + &" ".repeat(label_width + 2) + &low + &gap + &high + "\n"
-}
-
-struct ChartScale {
-    low: f64,
-    high: f64,
-}
-
-impl ChartScale {
-    /// Returns the column of a value; values beyond the ends are placed at the ends.
-    fn column(&self, value: f64) -> usize {
-        let fraction = (value - self.low) / (self.high - self.low);
-        (fraction.clamp(0.0, 1.0) * (SCALE_COLUMNS - 1) as f64).round() as usize
-    }
-
-    fn draw_line(&self, band: &ChartBand) -> String {
-        let mut marks = [b' '; SCALE_COLUMNS];
-        marks[self.column(REFERENCE)] = b'|';
-        if let Some((low, high)) = band.interval {
-            let (low, high) = (self.column(low), self.column(high));
-            for mark in &mut marks[low..=high] {
-                *mark = if *mark == b'|' { b'+' } else { b'-' };
-            }
-            (marks[low], marks[high]) = (b'[', b']');
-        }
-        marks[self.column(band.value)] = b'o';
-        String::from_utf8_lossy(&marks).into_owned()
-    }
 }
 
 #[cfg(test)]

@@ -47,16 +47,20 @@ pub fn max_rows(columns: usize) -> usize {
 pub fn format_data_frame(names: &[String], columns: &[FrameColumn], width: usize) -> String {
     let rows = columns.first().map_or(0, |column| column.cells.len());
     let shown_rows = rows.min(max_rows(columns.len()));
-    let names: Vec<Cow<'_, str>> =
-        names.iter().take(shown_rows).map(|name| escape_text(name)).collect();
-    let name_width = names.iter().map(|name| display_width(name)).max().unwrap_or(0);
-    let columns: Vec<PrintedColumn<'_>> =
-        columns.iter().map(|column| PrintedColumn::from_column(column, shown_rows)).collect();
+    let names = escape_lines("", names, shown_rows);
+    let name_width = max_width(&names);
+    let columns: Vec<PrintedColumn<'_>> = columns
+        .iter()
+        .map(|column| {
+            let lines = escape_lines(&column.name, &column.cells, shown_rows);
+            PrintedColumn { width: max_width(&lines) + 1, lines }
+        })
+        .collect();
     let mut out = String::new();
     let mut remaining = columns.as_slice();
     while !remaining.is_empty() {
         let (block, next_columns) = remaining.split_at(block_length(remaining, name_width, width));
-        print_block(&mut out, &names, name_width, block, shown_rows);
+        print_block(&mut out, &names, name_width, block);
         remaining = next_columns;
     }
     if shown_rows < rows {
@@ -71,21 +75,20 @@ pub fn format_data_frame(names: &[String], columns: &[FrameColumn], width: usize
 
 /// Column ready to be printed.
 struct PrintedColumn<'a> {
-    name: Cow<'a, str>,
-    cells: Vec<Cow<'a, str>>,
+    /// The name, followed by the cells.
+    lines: Vec<Cow<'a, str>>,
     /// Width on the terminal, including the space in front.
     width: usize,
 }
 
-impl<'a> PrintedColumn<'a> {
-    fn from_column(column: &'a FrameColumn, shown_rows: usize) -> PrintedColumn<'a> {
-        let name = escape_text(&column.name);
-        let cells: Vec<_> =
-            column.cells.iter().take(shown_rows).map(|cell| escape_text(cell)).collect();
-        let widest = cells.iter().map(|cell| display_width(cell)).max().unwrap_or(0);
-        let width = widest.max(display_width(&name)) + 1;
-        PrintedColumn { name, cells, width }
-    }
+/// Escapes a header and the first `count` strings below it.
+fn escape_lines<'a>(header: &'a str, texts: &'a [String], count: usize) -> Vec<Cow<'a, str>> {
+    let texts = texts.iter().take(count).map(String::as_str);
+    [header].into_iter().chain(texts).map(escape_text).collect()
+}
+
+fn max_width(lines: &[Cow<'_, str>]) -> usize {
+    lines.iter().map(|line| display_width(line)).max().unwrap_or(0)
 }
 
 /// Returns how many columns fit side by side; at least one.
@@ -103,20 +106,14 @@ fn print_block(
     names: &[Cow<'_, str>],
     name_width: usize,
     columns: &[PrintedColumn<'_>],
-    rows: usize,
 ) {
-    out.extend(std::iter::repeat_n(' ', name_width));
-    for column in columns {
-        pad_left(out, &column.name, column.width);
-    }
-    out.push('\n');
-    for row in 0..rows {
+    for row in 0..columns[0].lines.len() {
         if let Some(name) = names.get(row) {
             out.push_str(name);
             out.extend(std::iter::repeat_n(' ', name_width - display_width(name)));
         }
         for column in columns {
-            pad_left(out, &column.cells[row], column.width);
+            pad_left(out, &column.lines[row], column.width);
         }
         out.push('\n');
     }
@@ -143,18 +140,11 @@ fn escape_text(text: &str) -> Cow<'_, str> {
     }
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\t' => out.push_str("\\t"),
-            '\n' => out.push_str("\\n"),
-            '\u{b}' => out.push_str("\\v"),
-            '\u{c}' => out.push_str("\\f"),
-            '\r' => out.push_str("\\r"),
-            '\0'..='\u{7f}' if c.is_control() => out.push_str(&format!("\\{:03o}", c as u32)),
-            _ if c.is_control() => out.push_str(&format!("\\u{:04x}", c as u32)),
-            _ => out.push_str(&escape_controls(c.encode_utf8(&mut [0; 4]))),
+        match "\\\u{7}\u{8}\t\n\u{b}\u{c}\r".find(c) {
+            Some(index) => out.extend(['\\', char::from(b"\\abtnvfr"[index])]),
+            None if c.is_ascii_control() => out.push_str(&format!("\\{:03o}", c as u32)),
+            None if c.is_control() => out.push_str(&format!("\\u{:04x}", c as u32)),
+            None => out.push_str(&escape_controls(c.encode_utf8(&mut [0; 4]))),
         }
     }
     Cow::Owned(out)
@@ -178,8 +168,7 @@ struct RoundedNumber {
 impl RoundedNumber {
     fn from_number(number: f64) -> RoundedNumber {
         let text = format!("{:.*e}", SIGNIFICANT_DIGITS - 1, number.abs());
-        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let exponent: i32 = exponent.parse().unwrap_or(0);
+        let (mantissa, exponent) = split_exponent(&text);
         let significant = mantissa.trim_end_matches('0').bytes().filter(u8::is_ascii_digit).count();
         // Rounding to significant digits may turn a number into a power of ten: 999999.95 becomes
         // 1e+06. In fixed form, the number is rounded to `cut` decimals at most, and may stay below
@@ -230,70 +219,66 @@ pub fn format_numbers(column: &[Option<f64>]) -> Vec<String> {
         Some(number) if number.is_nan() => "NaN".to_owned(),
         Some(f64::INFINITY) => "Inf".to_owned(),
         Some(f64::NEG_INFINITY) => "-Inf".to_owned(),
-        Some(number) if scientific => in_scientific_form(number, decimals as usize),
+        Some(number) if scientific => to_c_exponent(&format!("{number:.*e}", decimals as usize)),
         Some(number) => format!("{number:.*}", decimal_count as usize),
     };
     column.iter().map(text).collect()
 }
 
-/// Formats like C's `%.*e`: the exponent has a sign and at least two digits.
-fn in_scientific_form(number: f64, decimals: usize) -> String {
-    let text = format!("{number:.decimals$e}");
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
+/// Splits a number that Rust wrote in scientific form (`1.5e-7`) into its digits and its exponent.
+pub fn split_exponent(scientific: &str) -> (&str, i32) {
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
+    (digits, exponent.parse().unwrap_or(0))
+}
+
+/// Converts the scientific form of Rust to that of C, Go and Python: the exponent has a sign and at
+/// least two digits.
+pub fn to_c_exponent(scientific: &str) -> String {
+    let (digits, exponent) = split_exponent(scientific);
     let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{mantissa}e{sign}{:02}", exponent.abs())
+    format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
 /// Distinct strings of a column, interpreted as numbers if possible.
 #[derive(Debug, Clone, PartialEq)]
-pub enum RTexts {
-    /// All strings are whole numbers of at most 32 bits.
-    Integers(Vec<f64>),
-    /// All strings are numbers.
-    Reals(Vec<f64>),
-    /// Some string is not a number.
-    Words(Vec<String>),
+pub struct RTexts {
+    /// The strings.
+    pub texts: Vec<String>,
+    /// Their numbers, if all strings are numbers.
+    pub numbers: Option<Vec<f64>>,
+    /// Whether all strings are whole numbers of at most 32 bits.
+    are_integers: bool,
 }
 
 impl RTexts {
     /// Interprets `texts`.
-    pub fn parse(texts: &[String]) -> RTexts {
-        let parsed: Option<Vec<f64>> = texts.iter().map(|text| parse_real(text)).collect();
-        match parsed {
-            None => RTexts::Words(texts.to_vec()),
-            Some(numbers) if texts.iter().all(|text| is_integer(text)) => RTexts::Integers(numbers),
-            Some(numbers) => RTexts::Reals(numbers),
-        }
-    }
-
-    /// Returns the numbers, if all strings are numbers.
-    pub fn as_numbers(&self) -> Option<&[f64]> {
-        match self {
-            RTexts::Integers(numbers) | RTexts::Reals(numbers) => Some(numbers),
-            RTexts::Words(_) => None,
+    pub fn parse(texts: Vec<String>) -> RTexts {
+        RTexts {
+            numbers: texts.iter().map(|text| parse_real(text)).collect(),
+            are_integers: texts.iter().all(|text| is_integer(text)),
+            texts,
         }
     }
 
     /// Compares the strings at two indices.
     pub fn compare_at(&self, a: usize, b: usize, collation: TextCollation) -> Ordering {
-        match self {
-            RTexts::Integers(numbers) | RTexts::Reals(numbers) => numbers[a].total_cmp(&numbers[b]),
-            RTexts::Words(words) => collation.compare_texts(&words[a], &words[b]),
+        match &self.numbers {
+            Some(numbers) => numbers[a].total_cmp(&numbers[b]),
+            None => collation.compare_texts(&self.texts[a], &self.texts[b]),
         }
     }
 
     /// Formats a column whose cells contain the strings at these indices.
     pub fn format_cells(&self, indices: &[usize]) -> Vec<String> {
-        match self {
-            RTexts::Integers(numbers) => {
-                indices.iter().map(|&index| javascript::format_number(numbers[index])).collect()
+        let indices = indices.iter().copied();
+        match &self.numbers {
+            None => indices.map(|index| self.texts[index].clone()).collect(),
+            Some(numbers) if self.are_integers => {
+                indices.map(|index| javascript::format_number(numbers[index])).collect()
             }
-            RTexts::Reals(reals) => {
-                let column: Vec<_> = indices.iter().map(|&index| Some(reals[index])).collect();
-                format_numbers(&column)
+            Some(reals) => {
+                format_numbers(&indices.map(|index| Some(reals[index])).collect::<Vec<_>>())
             }
-            RTexts::Words(words) => indices.iter().map(|&index| words[index].clone()).collect(),
         }
     }
 }
@@ -426,7 +411,7 @@ mod tests {
     }
 
     fn texts(texts: &[&str]) -> RTexts {
-        RTexts::parse(&texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>())
+        RTexts::parse(strings(texts))
     }
 
     #[test]

@@ -107,39 +107,48 @@ impl ConcurrencySearch<'_, '_> {
         job: &BenchmarkJob,
         context: &RunContext<'_>,
     ) -> anyhow::Result<bool> {
+        match self.visit_levels(job, context) {
+            Ok(stored) => stored.map(|()| true),
+            Err(harness_failure) => {
+                let failure = snippet::shared_process_failure(&harness_failure, job, context);
+                self.recorder.observe(&SessionEvent::Failed(&failure))?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Measures and stores one level after the other. The outer result is an error if the measured
+    /// process fails, the inner result if the store cannot be written.
+    fn visit_levels(
+        &mut self,
+        job: &BenchmarkJob,
+        context: &RunContext<'_>,
+    ) -> Result<anyhow::Result<()>, HarnessFailure> {
         let variant = context.variant;
         let Some(snippet_code) = job.snippet_under(variant) else {
-            return Ok(true);
+            return Ok(Ok(()));
         };
         let folder = &job.source.directory;
-        let opened =
-            LiveHarness::open(&snippet_code, &context.program, variant, folder, context.pin)
-                .and_then(|(mut harness, _)| {
-                    harness.load_snippet("code", &snippet_code)?.check_fault("code")?;
-                    Ok(harness)
-                });
-        let mut harness = match opened {
-            Ok(harness) => harness,
-            Err(failure) => return self.record_failure(&failure, job, context),
-        };
+        let (mut harness, _) =
+            LiveHarness::open(&snippet_code, &context.program, variant, folder, context.pin)?;
+        harness.load_snippet("code", &snippet_code)?.check_fault("code")?;
         let mut levels: Vec<ConcurrencyLevel> = Vec::new();
         while let NextLevel::Visit(level) = scaling::next_level(&levels, &self.rules) {
             if is_interrupt_requested() {
                 break;
             }
             let begin = (unix_time_ms(), Instant::now());
-            match measure_level(&mut harness, level, context) {
-                Ok(Some(measured)) if !is_interrupt_requested() => {
-                    self.record_visit(&measured, level, begin, job, variant, &mut levels)?
-                }
-                Ok(_) => break,
-                Err(failure) => return self.record_failure(&failure, job, context),
+            let measured = measure_level(&mut harness, level, context)?;
+            let Some(measured) = measured.filter(|_| !is_interrupt_requested()) else {
+                break;
+            };
+            let stored = self.record_visit(&measured, level, begin, job, variant, &mut levels);
+            if stored.is_err() {
+                return Ok(stored);
             }
         }
-        match harness.shut_down().and_then(|answer| answer.check_fault("code")) {
-            Err(failure) => self.record_failure(&failure, job, context),
-            Ok(_) => Ok(true),
-        }
+        harness.shut_down()?.check_fault("code")?;
+        Ok(Ok(()))
     }
 
     fn record_visit(
@@ -168,17 +177,6 @@ impl ConcurrencySearch<'_, '_> {
         self.recorder.observe(&SessionEvent::SlotsDone(&[self.slot]))?;
         self.slot += 1;
         Ok(())
-    }
-
-    fn record_failure(
-        &mut self,
-        harness_failure: &HarnessFailure,
-        job: &BenchmarkJob,
-        context: &RunContext<'_>,
-    ) -> anyhow::Result<bool> {
-        let failure = snippet::shared_process_failure(harness_failure, job, context);
-        self.recorder.observe(&SessionEvent::Failed(&failure))?;
-        Ok(false)
     }
 }
 

@@ -54,14 +54,13 @@ pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<CommandStatu
         );
     }
     let format = args.results.output.output_format().unwrap_or(ReportFormat::Text);
-    let result = watch_snippets(&snippets, &plan.jobs[0], &samples, interval, format)?;
-    Ok(match result {
-        Ok(()) => CommandStatus::DONE,
+    match watch_snippets(&snippets, &plan.jobs[0], &samples, interval, format) {
+        Ok(written) => written.map(|()| CommandStatus::DONE),
         Err(failure) => {
             warn_failure(&failure, &plan.jobs[0], &plan.variants[0]);
-            CommandStatus::FAILED
+            Ok(CommandStatus::FAILED)
         }
-    })
+    }
 }
 
 /// Lists every snippet with its name and worker count.
@@ -84,19 +83,16 @@ fn watched_snippets(jobs: &[BenchmarkJob], variants: &[Variant]) -> Vec<WatchedS
 type WatchedSnippet = (String, speedwell_model::Snippet, u32);
 
 /// Watches until all requested samples are taken or standard output is closed. The outer result is
-/// an error if a line cannot be written, the inner result if the measured process fails.
+/// an error if the measured process fails, the inner result if a line cannot be written.
 fn watch_snippets(
     snippets: &[WatchedSnippet],
     job: &BenchmarkJob,
     samples: &SampleDivision,
     interval: Duration,
     format: ReportFormat,
-) -> anyhow::Result<Result<(), HarnessFailure>> {
+) -> Result<anyhow::Result<()>, HarnessFailure> {
     let names: Vec<String> = (0..snippets.len()).map(|index| format!("code{index}")).collect();
-    let (mut live, gauges, first) = match open_process(snippets, &names, job, interval) {
-        Ok(opened) => opened,
-        Err(failure) => return Ok(Err(failure)),
-    };
+    let (mut live, gauges, first) = open_process(snippets, &names, job, interval)?;
     let snippet_names = snippets.iter().map(|snippet| snippet.0.clone()).collect();
     let mut state = WatchState {
         process_watch: Some(ProcessWatch::new(live.pid())),
@@ -106,10 +102,11 @@ fn watch_snippets(
         rates: BTreeMap::new(),
         lines: WatchLines::new(format, snippet_names, &gauges),
     };
-    for event in &first.events {
-        state.apply_event(event, &names)?;
+    let mut write_result =
+        first.events.iter().try_for_each(|event| state.apply_event(event, &names));
+    if write_result.is_err() {
+        return Ok(write_result);
     }
-    let mut write_result = Ok(());
     let unlimited = LiveHarness::MAX_LIFETIME / 4;
     let answer = live.run_jobs(&names, samples, true, unlimited, &mut |event| {
         if write_result.is_ok() {
@@ -121,16 +118,12 @@ fn watch_snippets(
     });
     if write_result.is_err() {
         let shut_down_result = live.shut_down();
-        status::ignore_closed_pipe(write_result)?;
-        return Ok(shut_down_result.map(drop));
+        let written = status::ignore_closed_pipe(write_result);
+        return if written.is_err() { Ok(written) } else { shut_down_result.map(|_| written) };
     }
-    let answer = match answer {
-        Ok(answer) => answer,
-        Err(failure) => return Ok(Err(failure)),
-    };
-    let fault = names.iter().find_map(|name| answer.find_fault(name));
-    if let Some(cause) = fault {
-        return Ok(Err(HarnessFailure::new(cause)));
+    let answer = answer?;
+    if let Some(cause) = names.iter().find_map(|name| answer.find_fault(name)) {
+        return Err(HarnessFailure::new(cause));
     }
     for ((name, ..), job) in snippets.iter().zip(&names) {
         let conclusion = state.lines.format_conclusion(name, answer.timing(job, samples).as_ref());
@@ -138,7 +131,7 @@ fn watch_snippets(
             status::print_note(&conclusion);
         }
     }
-    Ok(live.shut_down().map(drop))
+    live.shut_down().map(|_| Ok(()))
 }
 
 /// Starts a process with all snippets and gauges. Returns the process, the names of the gauges, and

@@ -291,7 +291,7 @@ fn print_html(line: &str, made: LoadBuilder) -> String {
         cut_short: None,
     };
     let mut out = Vec::new();
-    write_html(&report, request.shown.html.as_ref().unwrap(), &mut out).unwrap();
+    write_html(&report, request.html.as_ref().unwrap(), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

@@ -46,24 +46,20 @@ pub struct AbReportContent<'a> {
     pub cut_short: Option<CutShort>,
 }
 
-/// Line in the first part of a report.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ReportLine {
-    /// A name and its value.
-    Field(&'static str, String),
-    /// Failures by category.
-    Kinds(String),
-    /// An empty line in text output.
-    Gap,
-}
+/// Line of a report: a name and its value. A line without a name is printed as it is.
+type ReportLine = (&'static str, String);
 
 impl AbReportContent<'_> {
     /// Returns the lines from `Server Software` to `HTML transferred`.
-    pub fn fact_lines(&self) -> Vec<ReportLine> {
+    fn fact_lines(&self) -> Vec<ReportLine> {
         let mut lines = self.server_lines();
-        lines.push(ReportLine::Gap);
-        lines.extend(self.document_lines());
-        lines.push(ReportLine::Gap);
+        lines.push(("", String::new()));
+        let length = self.figures.lengths.map_or(0, |lengths| lengths.first);
+        let is_varying = self.request.varying;
+        let length = if is_varying { "Variable".to_owned() } else { format!("{length} bytes") };
+        lines.push(field_line("Document Path", &self.url.path));
+        lines.push(field_line("Document Length", length));
+        lines.push(("", String::new()));
         lines.extend(self.count_lines());
         lines
     }
@@ -86,16 +82,6 @@ impl AbReportContent<'_> {
         lines
     }
 
-    fn document_lines(&self) -> Vec<ReportLine> {
-        let length = self.figures.lengths.map_or(0, |lengths| lengths.first);
-        let length = if self.request.shown.varying {
-            "Variable".to_owned()
-        } else {
-            format!("{length} bytes")
-        };
-        vec![field_line("Document Path", &self.url.path), field_line("Document Length", length)]
-    }
-
     fn count_lines(&self) -> Vec<ReportLine> {
         let figures = &self.figures;
         let failures = &figures.failures;
@@ -107,10 +93,11 @@ impl AbReportContent<'_> {
             field_line("Failed requests", failures.failed_requests()),
         ];
         if failures.failed_requests() > 0 {
-            lines.push(ReportLine::Kinds(format!(
+            let kinds = format!(
                 "   (Connect: {}, Receive: {}, Length: {}, Exceptions: {})",
                 failures.connect, failures.receive, failures.length, failures.exceptions
-            )));
+            );
+            lines.push(("", kinds));
         }
         if failures.write > 0 {
             lines.push(field_line("Write errors", failures.write));
@@ -144,12 +131,12 @@ impl AbReportContent<'_> {
 }
 
 fn field_line(name: &'static str, value: impl ToString) -> ReportLine {
-    ReportLine::Field(name, value.to_string())
+    (name, value.to_string())
 }
 
 /// Returns the lines (name, text) that Speedwell adds at the end. They do not break parsers
 /// of ab's report, because they have new names and come last.
-pub fn added_lines(report: &AbReportContent) -> Vec<(&'static str, String)> {
+fn added_lines(report: &AbReportContent) -> Vec<ReportLine> {
     let figures = &report.figures;
     let mut lines = vec![("Account", format_account(report))];
     if let Some(effective) = figures.effective_concurrency() {
@@ -163,7 +150,7 @@ pub fn added_lines(report: &AbReportContent) -> Vec<(&'static str, String)> {
         lines.push(("Body lengths", text));
     }
     if let Some(lengths) = figures.lengths
-        && report.request.shown.counts_lengths
+        && report.request.counts_lengths
     {
         let (differing, complete) = (lengths.others, figures.complete);
         let text = format!("{differing} of {complete} (length differs from the first)");
@@ -313,18 +300,17 @@ pub fn banner_lines() -> [String; 3] {
 /// Fails if `out` is closed.
 pub fn write_text(report: &AbReportContent, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "\n\n")?;
-    for line in report.fact_lines() {
-        match line {
-            ReportLine::Field(name, value) => write_field(name, &value, out)?,
-            ReportLine::Kinds(kinds) => writeln!(out, "{kinds}")?,
-            ReportLine::Gap => writeln!(out)?,
+    for (name, value) in report.fact_lines() {
+        match name {
+            "" => writeln!(out, "{value}")?,
+            name => write_field(name, &value, out)?,
         }
     }
     write_rates(report, out)?;
     if let Some(times) = &report.figures.times {
-        write_times_table(times, !report.request.shown.hides_spread, out)?;
+        write_times_table(times, !report.request.hides_spread, out)?;
         // A single request has no distribution.
-        if !report.request.shown.hides_percentages && times.count() > 1 {
+        if !report.request.hides_percentages && times.count() > 1 {
             write_percentages(times, out)?;
         }
     }
@@ -369,16 +355,12 @@ fn write_times_table(
     has_spread: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    writeln!(out, "\nConnection Times (ms)")?;
-    writeln!(
-        out,
-        "{}",
-        if has_spread {
-            "              min  mean[+/-sd] median   max"
-        } else {
-            "              min   avg   max"
-        }
-    )?;
+    let header = if has_spread {
+        "              min  mean[+/-sd] median   max"
+    } else {
+        "              min   avg   max"
+    };
+    writeln!(out, "\nConnection Times (ms)\n{header}")?;
     for (name, kind) in TIME_ROWS {
         let spread = times.spread(kind);
         let name = format!("{name}:");
@@ -437,13 +419,11 @@ pub fn write_html(
             escape_html(value)
         )
     };
-    for line in report.fact_lines() {
-        match line {
-            ReportLine::Field(name, value) => writeln!(out, "{}", field(name, &value))?,
-            ReportLine::Kinds(kinds) => {
-                writeln!(out, "<tr {row}><td colspan=4 {cell} >{kinds}</td></tr>")?;
-            }
-            ReportLine::Gap => {}
+    for (name, value) in report.fact_lines() {
+        match name {
+            "" if value.is_empty() => {}
+            "" => writeln!(out, "<tr {row}><td colspan=4 {cell} >{value}</td></tr>")?,
+            name => writeln!(out, "{}", field(name, &value))?,
         }
     }
     if let Some(rate) = report.figures.requests_per_second() {

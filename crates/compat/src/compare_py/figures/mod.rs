@@ -42,9 +42,9 @@ pub struct TimePair<T> {
     pub cpu: T,
 }
 
-impl<T: Copy> TimePair<T> {
+impl<T> TimePair<T> {
     /// Combines each figure with the same figure of `other`.
-    fn zip_with<U: Copy, V>(self, other: TimePair<U>, combine: impl Fn(T, U) -> V) -> TimePair<V> {
+    fn zip_with<U, V>(self, other: TimePair<U>, combine: impl Fn(T, U) -> V) -> TimePair<V> {
         TimePair { real: combine(self.real, other.real), cpu: combine(self.cpu, other.cpu) }
     }
 
@@ -221,15 +221,13 @@ fn geometric_means<'e>(
     sides: [&'e [GoogleBenchmarkEntry<'e>]; 2],
     rules: ComparisonRules,
 ) -> (Option<ComparedPair>, usize) {
-    // Names with a usable repetition on both sides.
-    let mut shared: HashMap<&str, [bool; 2]> = HashMap::new();
-    for (side, entries) in sides.into_iter().enumerate() {
-        for entry in repetitions_of(entries).filter(|entry| is_usable(entry)) {
-            shared.entry(&entry.name).or_default()[side] = true;
-        }
-    }
+    // Names with a usable repetition on each side.
+    let usable_names = sides.map(|entries| -> HashSet<&str> {
+        let usable = repetitions_of(entries).filter(|entry| is_usable(entry));
+        usable.map(|entry| &*entry.name).collect()
+    });
     let is_counted = |entry: &GoogleBenchmarkEntry<'_>| {
-        let is_shared = shared.get(&*entry.name) == Some(&[true; 2]);
+        let is_shared = usable_names.iter().all(|names| names.contains(&*entry.name));
         rules == ComparisonRules::Original || (is_shared && is_usable(entry))
     };
     let mut excluded = 0;

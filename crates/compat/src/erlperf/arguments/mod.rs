@@ -8,6 +8,7 @@
 
 use crate::console::{self, ArgumentError, ParsedArguments};
 use crate::erlperf::table::ReportDetail;
+use clap::ValueEnum;
 use speedwell_report::ReportFormat;
 use std::str::FromStr;
 use std::time::Duration;
@@ -95,7 +96,7 @@ pub struct SqueezeOptions {
 }
 
 /// Order in which snippets take their samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SampleOrder {
     /// Takes one sample of each snippet, then one of each in reverse order, and so on. Slow changes
     /// of the machine then affect all snippets equally.
@@ -117,43 +118,19 @@ impl ErlperfRequest {
 }
 
 /// Maximum number of workers, as in erlperf.
-const MAX_WORKERS: u64 = 1 << 30;
+const MAX_WORKERS: u32 = 1 << 30;
 
 /// Default process limit of a VM (2^18), minus a thousand for the VM's own processes.
 const DEFAULT_MAX_WORKERS: u32 = 261_144;
 
-/// The names of each option, and whether the option takes a value. Messages use the first name.
-/// Names that appear only in erlperf's documentation come last.
-const OPTION_NAMES: &[(&[&str], bool)] = &[
-    (&["--concurrency", "-c"], true),
-    (&["--duration", "-d", "--sample_duration"], true),
-    (&["--samples", "-s"], true),
-    (&["--loop", "-l"], true),
-    (&["--warmup", "-w"], true),
-    (&["--cv"], true),
-    (&["--report", "-r"], true),
-    (&["--squeeze", "-q", "--concurrency_estimation"], false),
-    (&["--min"], true),
-    (&["--step"], true),
-    (&["--max"], true),
-    (&["--threshold", "-t"], true),
-    (&["--verbose", "-v"], false),
-    (&["--isolated", "-i", "--isolation"], false),
-    (&["--init"], true),
-    (&["--init_runner"], true),
-    (&["--done"], true),
-    (&["--label"], true),
-    (&["--init_all"], true),
-    (&["--init_runner_all"], true),
-    (&["--done_all"], true),
-    (&["--order"], true),
-    (&["--max-samples"], true),
-    (&["--max-time"], true),
-    (&["--subtract-empty"], false),
-    (&["--format"], true),
-    (&["--help", "-h"], false),
-    (&["-pa"], true),
-];
+/// All options, as [`console::find_option`] reads them. Messages use the first name. Names that
+/// appear only in erlperf's documentation come last.
+const OPTIONS: &str = "--concurrency|-c= --duration|-d|--sample_duration= --samples|-s= --loop|-l= \
+                       --warmup|-w= --cv= --report|-r= --squeeze|-q|--concurrency_estimation \
+                       --min= --step= --max= --threshold|-t= --verbose|-v --isolated|-i|--isolation \
+                       --init= --init_runner= --done= --label= --init_all= --init_runner_all= \
+                       --done_all= --order= --max-samples= --max-time= --subtract-empty --format= \
+                       --help|-h -pa=";
 
 impl ErlperfRequest {
     /// Parses a command line; returns `None` if help is requested.
@@ -169,11 +146,11 @@ impl ErlperfRequest {
             return Err("required argument missing: code".to_owned());
         }
         parsed.reject_conflicts()?;
-        let samples = parsed.parse_count("--samples", 1, u32::MAX.into())?.unwrap_or(3) as u32;
-        let duration = parsed.parse_count("--duration", 1, u32::MAX.into())?.unwrap_or(1000);
+        let samples = parsed.parse_count("--samples", 1, u32::MAX)?.unwrap_or(3);
+        let duration = parsed.parse_count("--duration", 1, u32::MAX)?.unwrap_or(1000);
         let sample = match parsed.value("--loop") {
             Some(text) => SampleDefinition::Loop(parse_iterations(text)?),
-            None => SampleDefinition::Window(Duration::from_millis(duration)),
+            None => SampleDefinition::Window(Duration::from_millis(duration.into())),
         };
         let workers = parsed.parse_count("--concurrency", 1, MAX_WORKERS)?;
         let snippets = parsed.typed_snippets()?;
@@ -187,7 +164,7 @@ impl ErlperfRequest {
             );
         }
         let isolated = parsed.has("--isolated");
-        let order = parsed.parse_choice("--order", &ORDER_NAMES)?.unwrap_or(SampleOrder::Blocks);
+        let order = parsed.parse_choice("--order")?.unwrap_or(SampleOrder::Blocks);
         if isolated && order == SampleOrder::Parallel && snippets.len() > 1 {
             return Err(
                 "isolated snippets run in turn, so -i is not compatible with --order parallel"
@@ -198,11 +175,11 @@ impl ErlperfRequest {
             snippets,
             sample,
             samples,
-            warmup: parsed.parse_count("--warmup", 0, u32::MAX.into())?.unwrap_or(0) as u32,
-            workers: workers.unwrap_or(1) as u32,
+            warmup: parsed.parse_count("--warmup", 0, u32::MAX)?.unwrap_or(0),
+            workers: workers.unwrap_or(1),
             until: parsed.parse_steady_rule(samples)?,
             squeeze,
-            report: parsed.parse_choice("--report", &REPORT_NAMES)?,
+            report: parsed.parse_choice("--report")?,
             verbose: parsed.has("--verbose"),
             isolated,
             paths: parsed.values("-pa").map(str::to_owned).collect(),
@@ -214,28 +191,13 @@ impl ErlperfRequest {
     }
 }
 
-const ORDER_NAMES: [(&str, SampleOrder); 3] = [
-    ("blocks", SampleOrder::Blocks),
-    ("alternate", SampleOrder::Alternate),
-    ("parallel", SampleOrder::Parallel),
-];
-
-const REPORT_NAMES: [(&str, ReportDetail); 3] = [
-    ("basic", ReportDetail::Basic),
-    ("extended", ReportDetail::Extended),
-    ("full", ReportDetail::Full),
-];
-
 fn find_option(name: &str) -> Option<(&'static str, bool)> {
     let normalize = |name: &str| name.replace('-', "_");
     // A dash within a name is equivalent to an underscore.
-    let is_requested = |known_name: &&str| {
+    console::find_option(OPTIONS, |known_name| {
         known_name.starts_with("--") == name.starts_with("--")
             && normalize(known_name) == normalize(name)
-    };
-    let (names, takes_value) =
-        OPTION_NAMES.iter().find(|(names, _)| names.iter().any(is_requested))?;
-    Some((names[0], *takes_value))
+    })
 }
 
 fn explain_error(error: ArgumentError<'_>) -> String {
@@ -254,9 +216,7 @@ fn explain_error(error: ArgumentError<'_>) -> String {
             let distance = |known_name: &str| {
                 strsim::damerau_levenshtein(&known_name[2..].replace('-', "_"), &name)
             };
-            let similar = OPTION_NAMES
-                .iter()
-                .map(|(names, _)| names[0])
+            let similar = console::first_names(OPTIONS)
                 .filter(|known_name| *known_name != "-pa")
                 .min_by_key(|known_name| distance(known_name))
                 .filter(|known_name| distance(known_name) * 3 <= name.len());
@@ -268,11 +228,11 @@ fn explain_error(error: ArgumentError<'_>) -> String {
 
 /// The values of the options of erlperf.
 impl ParsedArguments<'_> {
-    fn parse_count(&self, option: &str, min: u64, max: u64) -> Result<Option<u64>, String> {
+    fn parse_count(&self, option: &str, min: u32, max: u32) -> Result<Option<u32>, String> {
         let Some(text) = self.value(option) else {
             return Ok(None);
         };
-        let count = (text.parse::<u64>().ok()).filter(|count| (min..=max).contains(count));
+        let count = (text.parse::<u32>().ok()).filter(|count| (min..=max).contains(count));
         count.map(Some).ok_or_else(|| {
             format!(
                 "invalid argument {text} for: {option}, expected a whole number of at least {min}"
@@ -280,17 +240,13 @@ impl ParsedArguments<'_> {
         })
     }
 
-    fn parse_choice<T: Copy>(
-        &self,
-        option: &str,
-        choices: &[(&str, T)],
-    ) -> Result<Option<T>, String> {
+    fn parse_choice<T: ValueEnum>(&self, option: &str) -> Result<Option<T>, String> {
         let Some(text) = self.value(option) else {
             return Ok(None);
         };
-        let found = choices.iter().find(|(name, _)| *name == text);
-        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-        found.map(|(_, value)| Some(*value)).ok_or_else(|| {
+        T::from_str(text, false).map(Some).map_err(|_| {
+            let values = T::value_variants().iter().filter_map(T::to_possible_value);
+            let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
             format!("invalid argument {text} for: {option}, expected one of {}", names.join(", "))
         })
     }
@@ -360,15 +316,12 @@ impl ParsedArguments<'_> {
     /// Parses the options of the search for the best number of workers. Returns `None` without
     /// `-q`, because these options then have no effect.
     fn parse_squeeze(&self) -> Result<Option<SqueezeOptions>, String> {
-        let count = |option: &str, default: u32| -> Result<u32, String> {
-            let value = self.parse_count(option, 1, u32::MAX.into())?;
-            Ok(value.map_or(default, |count| count as u32))
-        };
+        let count = |option: &str| self.parse_count(option, 1, u32::MAX);
         let squeeze = SqueezeOptions {
-            min_workers: count("--min", 1)?,
-            step: count("--step", 1)?,
-            max_workers: count("--max", DEFAULT_MAX_WORKERS)?,
-            threshold: count("--threshold", 3)?,
+            min_workers: count("--min")?.unwrap_or(1),
+            step: count("--step")?.unwrap_or(1),
+            max_workers: count("--max")?.unwrap_or(DEFAULT_MAX_WORKERS),
+            threshold: count("--threshold")?.unwrap_or(3),
         };
         Ok(self.has("--squeeze").then_some(squeeze))
     }
@@ -377,7 +330,7 @@ impl ParsedArguments<'_> {
         // If the samples are not steady after ten times the requested number, we assume that they
         // never will be.
         let default_max_samples = samples.saturating_mul(10).max(100);
-        let max_samples = self.parse_count("--max-samples", 1, u32::MAX.into())?;
+        let max_samples = self.parse_count("--max-samples", 1, u32::MAX)?;
         let max_time = self.value("--max-time").map(parse_seconds).transpose()?;
         let Some(text) = self.value("--cv") else {
             return match (max_samples, max_time) {
@@ -391,7 +344,7 @@ impl ParsedArguments<'_> {
             || format!("invalid argument {text} for: --cv, expected a fraction such as 0.05");
         Ok(Some(SteadyCondition {
             variation: variation.ok_or_else(error)?,
-            max_samples: max_samples.map_or(default_max_samples, |count| count as u32).max(samples),
+            max_samples: max_samples.unwrap_or(default_max_samples).max(samples),
             max_time,
         }))
     }

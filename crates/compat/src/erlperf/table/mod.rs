@@ -9,17 +9,17 @@
 //! [`write_session`] for `speedwell eval --style erlperf`.
 
 use crate::console::terminal_columns;
+use crate::r::print::split_exponent;
+use clap::ValueEnum;
 use speedwell_adapters::ProtocolMessage;
 use speedwell_analysis::snippet::snippet_windows;
 use speedwell_model::Session;
-use speedwell_report::{
-    self as report, Document, ReportBlock, ReportCell, ReportColumn, ReportRow,
-};
+use speedwell_report::{Document, ReportBlock, ReportCell, ReportColumn, ReportRow, ReportTable};
 use std::io::{self, IsTerminal, Write};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Level of detail of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReportDetail {
     /// Throughput and time.
     Basic,
@@ -67,14 +67,14 @@ pub struct SnippetTable {
     pub lines: Vec<SnippetLine>,
 }
 
-/// Header of the first column. Each of the headers below includes the padding on its left. A column
-/// is at least one character wider than its header.
+/// Header of the first column.
 const CODE_HEADER: &str = "Code";
-const BASIC_HEADERS: [&str; 3] = ["       ||", "       QPS", "      Time"];
-const BASIC_REL: &str = "  Rel";
-const EXTENDED_HEADERS: [&str; 7] =
-    ["   ||", "  Samples", "      Avg", "  StdDev", "   Median", "     P99", " Iteration"];
-const EXTENDED_REL: &str = "   Rel";
+
+/// Headers of the other columns, separated by commas, each with the padding on its left. A column is
+/// at least one character wider than its header. Only a comparison has the last column.
+const BASIC_HEADERS: &str = "       ||,       QPS,      Time,  Rel";
+const EXTENDED_HEADERS: &str =
+    "   ||,  Samples,      Avg,  StdDev,   Median,     P99, Iteration,   Rel";
 
 impl SnippetTable {
     /// Creates a table of snippets, in the order of erlperf: the fastest first, failed ones last.
@@ -100,43 +100,30 @@ impl SnippetTable {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let is_basic = detail == ReportDetail::Basic;
-        let (headers, relative) = if is_basic {
-            (BASIC_HEADERS.as_slice(), BASIC_REL)
-        } else {
-            (EXTENDED_HEADERS.as_slice(), EXTENDED_REL)
-        };
-        let is_compared = self.lines.len() > 1;
-        let relative = is_compared.then_some(relative);
-        let headers: Vec<&str> = headers.iter().copied().chain(relative).collect();
-        let rows: Vec<Vec<String>> = self
-            .lines
-            .iter()
-            .map(|line| {
-                let mut cells =
-                    if is_basic { self.basic_cells(line) } else { self.extended_cells(line) };
-                cells.extend(is_compared.then(|| self.format_relative(line)));
-                cells
-            })
-            .collect();
-        let widths: Vec<usize> = headers
-            .iter()
-            .enumerate()
-            .map(|(column, header)| {
-                let cells = rows.iter().map(|row| row[column].len() + 1);
-                cells.fold(header.len() + 1, usize::max)
-            })
-            .collect();
-        let labels: Vec<String> =
-            self.lines.iter().map(|line| to_single_line(&line.label)).collect();
-        let min_width = CODE_HEADER.len() + 1;
-        let longest =
-            labels.iter().map(|label| display_width(label) + 1).fold(min_width, usize::max);
-        let room = viewport.saturating_sub(widths.iter().sum()).max(min_width).min(longest);
-        let labels = fit_labels(&labels, room);
-        let header: Vec<String> = headers.iter().map(|header| (*header).to_owned()).collect();
-        write_row(CODE_HEADER, room, &header, &widths, out)?;
-        for (label, cells) in labels.iter().zip(&rows) {
-            write_row(label, room, cells, &widths, out)?;
+        let headers = if is_basic { BASIC_HEADERS } else { EXTENDED_HEADERS };
+        let headers: Vec<String> = headers.split(',').map(str::to_owned).collect();
+        let columns = headers.len() - usize::from(self.lines.len() < 2);
+        let mut rows = vec![headers];
+        rows.extend(self.lines.iter().map(|line| {
+            let mut cells =
+                if is_basic { self.basic_cells(line) } else { self.extended_cells(line) };
+            cells.push(self.format_relative(line).unwrap_or_else(|| "-".to_owned()));
+            cells
+        }));
+        let width = |column: usize| rows.iter().map(|row| row[column].len() + 1).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut labels = vec![CODE_HEADER.to_owned()];
+        labels.extend(self.lines.iter().map(|line| to_single_line(&line.label)));
+        let longest = labels.iter().map(|label| display_width(label) + 1).max().unwrap_or(0);
+        let available = viewport.saturating_sub(widths.iter().sum());
+        let room = available.max(CODE_HEADER.len() + 1).min(longest);
+        for (label, cells) in fit_labels(&labels, room).iter().zip(&rows) {
+            let padding = room.saturating_sub(display_width(label));
+            write!(out, "{label}{:padding$}", "")?;
+            for (cell, width) in cells.iter().zip(&widths) {
+                write!(out, "{cell:>width$}")?;
+            }
+            writeln!(out)?;
         }
         Ok(())
     }
@@ -157,7 +144,7 @@ impl SnippetTable {
         let workers = line.workers.to_string();
         let Some((figures, statistics)) = line.figures_with_statistics() else {
             let mut cells = vec![workers, "0".to_owned(), "failed".to_owned()];
-            cells.resize(EXTENDED_HEADERS.len(), "-".to_owned());
+            cells.resize(EXTENDED_HEADERS.split(',').count() - 1, "-".to_owned());
             return cells;
         };
         let deviation = match statistics.deviation {
@@ -177,16 +164,13 @@ impl SnippetTable {
     }
 
     /// Formats how good a snippet is relative to the best, as a percentage.
-    fn format_relative(&self, line: &SnippetLine) -> String {
-        match self.share_of_best(line) {
-            Some(share) => format!("{:.0}%", 100.0 * share),
-            None => "-".to_owned(),
-        }
+    fn format_relative(&self, line: &SnippetLine) -> Option<String> {
+        self.share_of_best(line).map(|share| format!("{:.0}%", 100.0 * share))
     }
 
     /// Returns how good a snippet is relative to the best: 1 for the best itself, 0 if nothing
     /// completed, `None` if measuring failed.
-    pub fn share_of_best(&self, line: &SnippetLine) -> Option<f64> {
+    fn share_of_best(&self, line: &SnippetLine) -> Option<f64> {
         let best = self.lines.first()?.average()?;
         let average = line.average()?;
         let share = self.unit.goodness(average) / self.unit.goodness(best);
@@ -223,22 +207,6 @@ impl SnippetLine {
     }
 }
 
-/// Writes one row; all columns but the first are right-aligned.
-fn write_row(
-    label: &str,
-    room: usize,
-    cells: &[String],
-    widths: &[usize],
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let padding = room.saturating_sub(display_width(label));
-    write!(out, "{label}{:padding$}", "")?;
-    for (cell, width) in cells.iter().zip(widths) {
-        write!(out, "{cell:>width$}")?;
-    }
-    writeln!(out)
-}
-
 /// Creates a document that contains the warnings, the table and, after a search, a table of the
 /// search's passes.
 pub fn build_document(
@@ -250,28 +218,22 @@ pub fn build_document(
     for warning in warnings {
         document.push(ReportBlock::Warning(warning.clone()));
     }
-    let snippet_rows: Vec<Vec<ReportCell>> =
-        rows.lines.iter().map(|line| document_cells(rows, line)).collect();
-    document.push(ReportBlock::Table(report_table("codes", snippet_rows)));
+    document.push(report_table("codes", rows, &rows.lines));
     if !passes.is_empty() {
-        let snippet_rows = passes.iter().map(|line| document_cells(rows, line)).collect();
-        document.push(ReportBlock::Table(report_table("passes", snippet_rows)));
+        document.push(report_table("passes", rows, passes));
     }
     document
 }
 
-fn report_table(name: &'static str, rows: Vec<Vec<ReportCell>>) -> report::ReportTable {
+fn report_table(name: &'static str, table: &SnippetTable, lines: &[SnippetLine]) -> ReportBlock {
     let figures =
         ["workers", "samples", "average", "deviation", "median", "p99", "least", "greatest"];
     let mut columns = vec![ReportColumn::label("code", "code")];
     columns.extend(figures.map(|key| ReportColumn::figure(key, key)));
     columns.push(ReportColumn::figure("iteration_ns", "iteration"));
     columns.push(ReportColumn::figure("relative", "relative"));
-    report::ReportTable {
-        columns,
-        rows: rows.into_iter().map(ReportRow::Cells).collect(),
-        ..report::ReportTable::new(name)
-    }
+    let rows = lines.iter().map(|line| ReportRow::Cells(document_cells(table, line)));
+    ReportBlock::Table(ReportTable { columns, rows: rows.collect(), ..ReportTable::new(name) })
 }
 
 fn document_cells(rows: &SnippetTable, line: &SnippetLine) -> Vec<ReportCell> {
@@ -289,19 +251,13 @@ fn document_cells(rows: &SnippetTable, line: &SnippetLine) -> Vec<ReportCell> {
     let deviation =
         statistics.deviation.map_or_else(|| ReportCell::figure(None).with_text("-"), value_cell);
     cells.push(ReportCell::value(statistics.count).with_text(statistics.count.to_string()));
-    cells.extend([
-        value_cell(statistics.average),
-        deviation,
-        value_cell(statistics.median),
-        value_cell(statistics.p99),
-        value_cell(statistics.min),
-        value_cell(statistics.max),
-        ReportCell::figure(Some(figures.iteration_ns))
-            .with_text(format_duration(figures.iteration_ns)),
-    ]);
-    let share = rows.share_of_best(line);
-    let text = share.map(|share| format!("{:.0}%", 100.0 * share));
-    cells.push(ReportCell::figure(share).with_text(text.unwrap_or_default()));
+    let SampleStatistics { average, median, p99, min, max, .. } = statistics;
+    cells.extend([value_cell(average), deviation]);
+    cells.extend([median, p99, min, max].map(value_cell));
+    let time = figures.iteration_ns;
+    cells.push(ReportCell::figure(Some(time)).with_text(format_duration(time)));
+    let relative = rows.format_relative(line).unwrap_or_default();
+    cells.push(ReportCell::figure(rows.share_of_best(line)).with_text(relative));
     cells
 }
 
@@ -398,9 +354,7 @@ fn format_digits(value: f64) -> String {
         return format!("{rounded:.0}");
     }
     let scientific = format!("{value:.2e}");
-    let exponent: i32 =
-        scientific.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
-    let decimals = usize::try_from(2 - exponent).unwrap_or(0);
+    let decimals = usize::try_from(2 - split_exponent(&scientific).1).unwrap_or(0);
     format!("{value:.decimals$}")
 }
 
@@ -512,19 +466,18 @@ impl SystemDescription {
         processor: Option<String>,
     ) -> SystemDescription {
         let get = |key: &str| ready.and_then(|ready| ready.get(key));
-        let warning = |text: &str, value: String| format!("WARNING: {text} ({value} detected)");
-        let mut warnings = Vec::new();
-        if let Some(trace) = get("dynamic_trace").filter(|trace| trace != "none") {
-            warnings.push(warning("Dynamic Trace Probes enabled", trace));
-        }
-        if let Some(build) = get("build").filter(|build| build != "opt") {
-            warnings.push(warning("Emulator is not optimised", build));
-        }
-        if let Some(flavor) = get("flavor").filter(|flavor| flavor != "jit") {
+        let checks = [
+            ("dynamic_trace", "none", "Dynamic Trace Probes enabled"),
+            ("build", "opt", "Emulator is not optimised"),
+            ("flavor", "jit", "Emulator is not JIT"),
+        ];
+        let warnings = checks.into_iter().filter_map(|(key, usual, text)| {
+            let value = get(key).filter(|value| value != usual)?;
             // Erlang itself calls its interpreter `emu`.
-            let flavor = if flavor == "interp" { "emu".into() } else { flavor };
-            warnings.push(warning("Emulator is not JIT", flavor));
-        }
+            let value = if value == "interp" { "emu" } else { &value };
+            Some(format!("WARNING: {text} ({value} detected)"))
+        });
+        let warnings = warnings.collect();
         SystemDescription { processor, machine: get("system"), warnings }
     }
 
