@@ -170,23 +170,28 @@ pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::
 
 /// Returns the keys by which the tables of a report can be sorted.
 fn sort_keys(measured: ReportSubject) -> Vec<&'static str> {
+    let compared = comparison::sort_keys;
+    let summarized = || summary::summary_columns("", Verbosity::Normal).sort_keys();
+    let changed = || changes::change_columns().sort_keys();
     match measured {
-        ReportSubject::Runs => summary::sort_keys(),
-        ReportSubject::Comparison => [comparison::sort_keys(), summary::sort_keys()].concat(),
-        ReportSubject::Study => study::sort_keys(),
-        ReportSubject::Snippets => [snippet::sort_keys(), comparison::sort_keys()].concat(),
-        ReportSubject::Iterations => warmup::iterations_sort_keys(),
-        ReportSubject::SnippetSearch => snippet::search_sort_keys(),
-        ReportSubject::Warmup => [warmup::sort_keys(), comparison::sort_keys()].concat(),
+        ReportSubject::Runs => summarized(),
+        ReportSubject::Comparison => [compared(), summarized()].concat(),
+        ReportSubject::Study => study::point_columns("x").sort_keys(),
+        ReportSubject::Snippets => {
+            [snippet::snippet_columns(true, true).sort_keys(), compared()].concat()
+        }
+        ReportSubject::Iterations => warmup::iterations_columns("n").sort_keys(),
+        ReportSubject::SnippetSearch => snippet::level_columns().sort_keys(),
+        ReportSubject::Warmup => [warmup::sort_keys(), compared()].concat(),
         ReportSubject::Bisection => revisions::bisect_sort_keys(),
         ReportSubject::Confirmation => {
-            [revisions::confirm_sort_keys(), comparison::sort_keys()].concat()
+            [revisions::confirm_columns().sort_keys(), compared()].concat()
         }
-        ReportSubject::Trend => [trend::sort_keys(), changes::sort_keys()].concat(),
-        ReportSubject::Changes => changes::sort_keys(),
+        ReportSubject::Trend => [trend::sort_keys(), changed()].concat(),
+        ReportSubject::Changes => changed(),
         ReportSubject::Loads => load::sort_keys(),
         ReportSubject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
         ReportSubject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),
-        ReportSubject::Backfill => revisions::backfill_sort_keys(),
+        ReportSubject::Backfill => revisions::backfill_columns().sort_keys(),
     }
 }

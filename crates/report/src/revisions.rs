@@ -22,7 +22,7 @@ use speedwell_model::{
     short_revision,
 };
 
-struct ConfirmLine {
+pub(crate) struct ConfirmLine {
     case: String,
     metric: String,
     outcome: Option<ConfirmationResult>,
@@ -95,12 +95,8 @@ fn confirm_headline(lines: &[ConfirmLine]) -> String {
     format!("confirmed in {} of {}", confirmed.count(), format_count(lines.len(), "case", "cases"))
 }
 
-/// The sort keys of the table of confirmations.
-pub fn confirm_sort_keys() -> Vec<&'static str> {
-    confirm_columns().sort_keys()
-}
-
-fn confirm_columns() -> ColumnSet<ConfirmLine> {
+/// The columns of the table of confirmations.
+pub(crate) fn confirm_columns() -> ColumnSet<ConfirmLine> {
     column_set! { line: ConfirmLine;
         words("state", "state") => confirm_state_cell(line.outcome),
         label("case", "case") => &line.case,
@@ -152,18 +148,14 @@ pub enum BackfillOutcome {
 }
 
 impl BackfillOutcome {
-    fn outcome_text(self) -> &'static str {
-        match self {
-            BackfillOutcome::Measured => "measured",
-            BackfillOutcome::Known => "had data",
-            BackfillOutcome::Failed => "failed",
-            BackfillOutcome::FailedBefore => "failed before",
-        }
-    }
-
     fn outcome_cell(self) -> ReportCell {
-        let emphasis = if self.has_point() { TextEmphasis::None } else { TextEmphasis::Caution };
-        ReportCell::words(self.outcome_text()).with_emphasis(emphasis)
+        let (text, emphasis) = match self {
+            BackfillOutcome::Measured => ("measured", TextEmphasis::None),
+            BackfillOutcome::Known => ("had data", TextEmphasis::None),
+            BackfillOutcome::Failed => ("failed", TextEmphasis::Caution),
+            BackfillOutcome::FailedBefore => ("failed before", TextEmphasis::Caution),
+        };
+        ReportCell::words(text).with_emphasis(emphasis)
     }
 
     fn has_point(self) -> bool {
@@ -175,31 +167,24 @@ impl BackfillOutcome {
 /// and gives the outcome of each examined revision.
 pub fn report_backfill(lines: &[BackfillLine], total: usize) -> Document {
     let mut document = Document::new("backfill");
-    let count = |is_wanted: &dyn Fn(BackfillOutcome) -> bool| {
-        lines.iter().filter(|line| is_wanted(line.outcome)).count()
-    };
-    let with_data = count(&BackfillOutcome::has_point);
+    let with_data = lines.iter().filter(|line| line.outcome.has_point()).count();
+    let is_new = |line: &&BackfillLine| line.outcome == BackfillOutcome::Measured;
     let verb = if with_data == 1 { "has" } else { "have" };
-    let mut parts = vec![format!(
-        "{with_data} of {} {verb} data",
-        format_count(total, "revision", "revisions")
-    )];
-    parts.push(format!("{} measured now", count(&|outcome| outcome == BackfillOutcome::Measured)));
-    let failed = count(&|outcome| !outcome.has_point());
-    if failed > 0 {
-        parts.push(format!("{failed} failed"));
-    }
-    document.push_headline(parts.join(", "));
+    let failed = match lines.len() - with_data {
+        0 => String::new(),
+        failed => format!(", {failed} failed"),
+    };
+    document.push_headline(format!(
+        "{with_data} of {} {verb} data, {} measured now{failed}",
+        format_count(total, "revision", "revisions"),
+        lines.iter().filter(is_new).count()
+    ));
     document.push_table(backfill_columns().build_table("revisions", lines));
     document
 }
 
-/// The sort keys of the table of backfilled revisions.
-pub fn backfill_sort_keys() -> Vec<&'static str> {
-    backfill_columns().sort_keys()
-}
-
-fn backfill_columns() -> ColumnSet<BackfillLine> {
+/// The columns of the table of backfilled revisions.
+pub(crate) fn backfill_columns() -> ColumnSet<BackfillLine> {
     column_set! { line: BackfillLine;
         words("revision", "revision") =>
             ReportCell::words(&line.revision.id).with_text(short_revision(&line.revision.id)),
@@ -258,6 +243,7 @@ pub fn bisect_sort_keys() -> Vec<&'static str> {
 fn bisection_headline(found: &BisectFindings) -> String {
     let line = &found.bisection.line;
     let ends = found.answer.as_ref().map(|answer| answer.ends);
+    let delta = format_setting(found.state.delta);
     match (ends.or(found.standing.ends), &found.answer) {
         (Some(EndsComparison::Unmeasurable(index)), _) => format!(
             "{} ({}) cannot be built or measured, so the ends of {} cannot be compared",
@@ -265,24 +251,19 @@ fn bisection_headline(found: &BisectFindings) -> String {
             line[index].short(),
             found.bisection.range
         ),
-        (Some(EndsComparison::Alike(change)), _) => format!(
-            "the ends do not differ by {} or more: {}",
-            format_setting(found.state.delta),
-            metric_change(found, &change)
-        ),
+        (Some(EndsComparison::Alike(change)), _) => {
+            format!("the ends do not differ by {delta} or more: {}", metric_change(found, &change))
+        }
         (Some(EndsComparison::Unclear(change)), _) => format!(
-            "unclear whether the ends differ by {} or more: {}",
-            format_setting(found.state.delta),
+            "unclear whether the ends differ by {delta} or more: {}",
             metric_change(found, &change)
         ),
-        (_, Some(answer)) if answer.is_found() => found_headline(found, answer),
-        (_, Some(answer)) if answer.has_changed_benchmark() => found_headline(found, answer),
-        (_, Some(_)) => format!(
-            "not confirmed: with 95 % confidence, the change is in {}",
-            remaining_text(found)
-        ),
-        (_, None) => format!(
-            "not found yet: with 95 % confidence, the change is in {}",
+        (_, Some(answer)) if answer.is_found() || answer.has_changed_benchmark() => {
+            found_headline(found, answer)
+        }
+        (_, answer) => format!(
+            "{}: with 95 % confidence, the change is in {}",
+            if answer.is_some() { "not confirmed" } else { "not found yet" },
             remaining_text(found)
         ),
     }
@@ -291,18 +272,14 @@ fn bisection_headline(found: &BisectFindings) -> String {
 fn found_headline(found: &BisectFindings, answer: &BisectAnswer) -> String {
     let line = &found.bisection.line;
     match answer.parts.as_slice() {
-        [part] if part.before + 1 == part.after => {
-            effect_text(found, part, line[part.after].short())
-        }
-        [part] => {
+        [part] if part.before + 1 < part.after => {
             let count = format_count(part.after - part.before, "revision", "revisions");
             let revisions = format!("one of {count} after {}", line[part.before].short());
             effect_text(found, part, &revisions)
         }
         parts => {
-            let effects =
-                parts.iter().map(|part| effect_text(found, part, line[part.after].short()));
-            effects.collect::<Vec<_>>().join("; ")
+            let effect = |part| effect_text(found, part, line[part.after].short());
+            parts.iter().map(effect).collect::<Vec<_>>().join("; ")
         }
     }
 }
@@ -397,9 +374,7 @@ impl ChangeLine<'_> {
     fn change(&self) -> Option<IntervalEstimate> {
         match self.part.confirmed {
             ChangeConfirmation::Measured(confirmation) => Some(confirmation.change()),
-            ChangeConfirmation::Hangs
-            | ChangeConfirmation::BenchmarkChanged
-            | ChangeConfirmation::NotFound => None,
+            _ => None,
         }
     }
 

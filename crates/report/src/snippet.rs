@@ -208,12 +208,7 @@ fn figures_table(figures: &[SnippetFigures]) -> ReportTable {
     snippet_columns(with_workers, with_cpu).build_table("codes", figures)
 }
 
-/// The sort keys of the tables.
-pub fn sort_keys() -> Vec<&'static str> {
-    snippet_columns(true, true).sort_keys()
-}
-
-fn snippet_columns(with_workers: bool, with_cpu: bool) -> ColumnSet<SnippetFigures> {
+pub(crate) fn snippet_columns(with_workers: bool, with_cpu: bool) -> ColumnSet<SnippetFigures> {
     column_set! { figures: SnippetFigures;
         label("code", "code") => &figures.label,
         figure("concurrency", "workers") if with_workers => figures.concurrency.unwrap_or(1),
@@ -246,7 +241,7 @@ fn disturbance_cell(disturbance: Option<f64>) -> ReportCell {
 }
 
 /// A level of a search.
-struct SnippetLevelRow<'a> {
+pub(crate) struct SnippetLevelRow<'a> {
     figures: &'a SnippetFigures,
     /// How the level compares with the best one.
     standing: Option<&'a LevelState>,
@@ -266,12 +261,7 @@ fn levels_table(levels: &SnippetLevels) -> ReportTable {
     level_columns().build_table("levels", &rows.collect::<Vec<_>>())
 }
 
-/// The sort keys of the table of a search.
-pub fn search_sort_keys() -> Vec<&'static str> {
-    level_columns().sort_keys()
-}
-
-fn level_columns<'a>() -> ColumnSet<SnippetLevelRow<'a>> {
+pub(crate) fn level_columns<'a>() -> ColumnSet<SnippetLevelRow<'a>> {
     column_set! { row: SnippetLevelRow<'a>;
         figure("concurrency", "workers") => row.figures.concurrency.unwrap_or(1),
         figure("visits", "visits").expendable(2) => row.figures.runs,

@@ -50,7 +50,7 @@ pub fn report_study(
 }
 
 /// A point with the step from the previous point.
-struct PointLine<'a> {
+pub(crate) struct PointLine<'a> {
     study: &'a ParameterStudy,
     point: &'a StudyPoint,
     step: Option<&'a StudyStep>,
@@ -131,12 +131,8 @@ fn exponent_of(study: &ParameterStudy, line: &str) -> Option<f64> {
     study.exponents.iter().find(|(name, _)| name == line).and_then(|(_, exponent)| *exponent)
 }
 
-/// The sort keys of the table.
-pub fn sort_keys() -> Vec<&'static str> {
-    point_columns("x").sort_keys()
-}
-
-fn point_columns<'a>(x_axis: &str) -> ColumnSet<PointLine<'a>> {
+/// The columns of the table.
+pub(crate) fn point_columns<'a>(x_axis: &str) -> ColumnSet<PointLine<'a>> {
     column_set! { line: PointLine<'a>;
         machine("metric") => &line.study.metric.name,
         machine("unit") => &line.study.metric.unit,

@@ -18,7 +18,7 @@ use crate::table::{
 use crate::unit::{FigureScale, UnitChoice, in_base_units};
 use serde_json::json;
 use speedwell_analysis::CaseSummary;
-use speedwell_model::{DisturbanceFigure as Recorded, IntervalEstimate, Metric, MetricDirection};
+use speedwell_model::{DisturbanceFigure, IntervalEstimate, Metric, MetricDirection};
 use std::sync::Arc;
 
 /// The note below the tables.
@@ -43,11 +43,6 @@ pub fn report_summaries(summaries: &[CaseSummary], output: &OutputOptions) -> Do
         });
     }
     document
-}
-
-/// The sort keys of the table.
-pub fn sort_keys() -> Vec<&'static str> {
-    summary_columns("", Verbosity::Normal).sort_keys()
 }
 
 type SummarySection<'a> = Vec<&'a CaseSummary>;
@@ -138,7 +133,7 @@ fn caption_line(
 }
 
 /// Returns all columns. `names` is the heading of the row names.
-fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<SummaryLine<'a>> {
+pub fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<SummaryLine<'a>> {
     let is_verbose = verbosity == Verbosity::Verbose;
     column_set! { line: SummaryLine<'a>;
         label("case", names) => ReportCell::words(line.summary.case.id()).with_name(&line.name),
@@ -191,7 +186,7 @@ fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>) {
             ReportCell::share(line.notable_disturbance()),
         machine("disturbed") => line.summary.exposure.known_share(),
     });
-    for figure in Recorded::all() {
+    for figure in DisturbanceFigure::all() {
         columns.add_column(ReportColumn::machine(figure.name()), move |line| {
             line.summary.exposure.median_figure(figure).into()
         });

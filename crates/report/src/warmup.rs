@@ -517,12 +517,8 @@ pub fn report_iterations(
     document
 }
 
-/// The sort keys of the table.
-pub fn iterations_sort_keys() -> Vec<&'static str> {
-    iterations_columns("n").sort_keys()
-}
-
-fn iterations_columns(parameter: &str) -> ColumnSet<IterationsOfFile> {
+/// The columns of the table.
+pub(crate) fn iterations_columns(parameter: &str) -> ColumnSet<IterationsOfFile> {
     let parameter = parameter.to_owned();
     column_set! { file: IterationsOfFile;
         identifier("file", "file") => &file.file,

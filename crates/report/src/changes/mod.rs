@@ -5,7 +5,7 @@
 
 pub(crate) mod text;
 
-use self::text::{SeriesChange, ShownChange, series_changes};
+use self::text::{SeriesChange, case_phrase, series_changes};
 use crate::charts::TrendXAxis;
 use crate::columns::{ColumnSet, column_set};
 use crate::comparison::{verdict_emphasis, verdict_symbol};
@@ -61,15 +61,10 @@ pub fn report_changes(
     document
 }
 
-/// The sort keys of the tables.
-pub fn sort_keys() -> Vec<&'static str> {
-    change_columns().sort_keys()
-}
-
 /// Builds a table of one series' changes, for the report of the series' trend.
 pub(crate) fn changes_table(series: &SeriesTrend, history: &ProjectHistory) -> Option<ReportTable> {
     let lines = series_changes(series, history);
-    (!lines.is_empty()).then(|| change_columns().build_table(CHANGES_TABLE, &shown_changes(&lines)))
+    (!lines.is_empty()).then(|| change_columns().build_table(CHANGES_TABLE, &lines))
 }
 
 /// Numbers of changes that no person has triaged and that are neither refuted nor withdrawn.
@@ -156,8 +151,7 @@ fn history_lines<'a>(
 /// Builds a table. In Markdown, a long table is collapsed, because Markdown is usually embedded in
 /// comments and summaries.
 fn changes_block(lines: &[SeriesChange<'_>], output: &OutputOptions) -> ReportBlock {
-    let table =
-        ReportBlock::Table(change_columns().build_table(CHANGES_TABLE, &shown_changes(lines)));
+    let table = ReportBlock::Table(change_columns().build_table(CHANGES_TABLE, lines));
     let is_markdown = output.format == Some(ReportFormat::Markdown);
     if !is_markdown || lines.len() <= MAX_UNFOLDED_CHANGES {
         return table;
@@ -165,33 +159,31 @@ fn changes_block(lines: &[SeriesChange<'_>], output: &OutputOptions) -> ReportBl
     ReportBlock::appendix(format_count(lines.len(), "change", "changes"), vec![table])
 }
 
-fn shown_changes(lines: &[SeriesChange<'_>]) -> Vec<ShownChange> {
-    lines.iter().map(SeriesChange::shown_change).collect()
-}
-
-fn change_columns() -> ColumnSet<ShownChange> {
-    column_set! { line: ShownChange;
-        figure("number", "no.") => ReportCell::from(line.number).shown_if(line.number > 0),
+/// The columns of the tables.
+pub(crate) fn change_columns<'a>() -> ColumnSet<SeriesChange<'a>> {
+    column_set! { line: SeriesChange<'a>;
+        figure("number", "no.") =>
+            ReportCell::from(line.change.number).shown_if(line.change.number > 0),
         words("verdict", "verdict").facet() => verdict_cell(line.verdict),
         figure("change", "change") =>
-            ReportCell::from(line.change.value).with_text(line.size_text(true)),
-        machine("change_low") => line.change.low,
-        machine("change_high") => line.change.high,
-        label("case", "case") => &line.case,
-        words("metric", "metric").expendable(1) => &line.metric,
-        machine("before") => &line.between[0],
-        machine("after") => &line.between[1],
+            ReportCell::from(line.relative_change().value).with_text(line.size_text(true)),
+        machine("change_low") => line.relative_change().low,
+        machine("change_high") => line.relative_change().high,
+        label("case", "case") => case_phrase(line.series),
+        words("metric", "metric").expendable(1) => &line.series.key.metric.name,
+        machine("before") => &line.change.before,
+        machine("after") => &line.change.after,
         words("between", "between").for_people() => ReportCell::text(line.between()),
-        machine("revisions") => line.revisions,
-        words("subject", "subject").expendable(3) => &line.subject,
-        machine("evidence") => line.evidence,
+        machine("revisions") => line.series.trend.revisions_between(line.change),
+        words("subject", "subject").expendable(3) => line.subject(),
+        machine("evidence") => line.change.evidence,
         words("state", "state") =>
-            ReportCell::from(line.state.to_string()).with_text(line.state_text()),
-        machine("drift") => line.is_drift,
+            ReportCell::from(line.change.state.to_string()).with_text(line.state_text()),
+        machine("drift") => line.change.is_drift,
         words("triage", "triage") =>
-            ReportCell::from(line.triage.to_string()).with_text(line.triage_text()),
-        machine("note") => &line.note,
-        words("causes", "also changed").expendable(2) => &line.causes,
+            ReportCell::from(line.change.triage.to_string()).with_text(line.triage_text()),
+        machine("note") => line.change.note.as_deref().unwrap_or_default(),
+        words("causes", "also changed").expendable(2) => line.causes_text(),
     }
 }
 

@@ -17,7 +17,8 @@ pub(crate) fn series_title(series: &SeriesTrend) -> String {
     format!("{}, {}", case_phrase(series), series.key.metric.name)
 }
 
-fn case_phrase(series: &SeriesTrend) -> String {
+/// Names the case of a series, and its variant unless there is only the default one.
+pub(crate) fn case_phrase(series: &SeriesTrend) -> String {
     match &*series.key.variant {
         "default" => series.key.case.clone(),
         variant => format!("{} [{variant}]", series.key.case),
@@ -65,26 +66,6 @@ fn from_zero(series: &SeriesTrend, change: &RecordedChange) -> Option<String> {
     is_infinite.then(|| levels.unwrap_or_else(|| "from 0".to_owned()))
 }
 
-/// The contents of a [`SeriesChange`], without references to its source.
-pub(crate) struct ShownChange {
-    pub number: i64,
-    pub verdict: Verdict,
-    pub change: IntervalEstimate,
-    /// The levels of a change from zero, such as `0 -> 1`. Such a change has no percentage.
-    pub from_zero: Option<String>,
-    pub case: String,
-    pub metric: String,
-    pub between: [String; 2],
-    pub revisions: Option<u32>,
-    pub subject: String,
-    pub evidence: f64,
-    pub state: ChangeState,
-    pub is_drift: bool,
-    pub triage: ChangeTriage,
-    pub note: String,
-    pub causes: String,
-}
-
 impl SeriesChange<'_> {
     /// Returns the finding for the gallery of a page.
     pub fn gallery_answer(&self) -> CaseAnswer {
@@ -95,76 +76,60 @@ impl SeriesChange<'_> {
         };
         CaseAnswer {
             about: String::new(),
-            text: format!("{} {}", verdict_symbol(self.verdict), self.shown_change().sentence()),
+            text: format!("{} {}", verdict_symbol(self.verdict), self.sentence()),
             emphasis,
         }
     }
 
-    pub fn shown_change(&self) -> ShownChange {
-        let SeriesChange { series, change, causes, verdict } = self;
-        let relative_change = |ratio: f64| ratio - 1.0;
-        let subject = series
-            .trend
-            .points
-            .iter()
-            .find(|point| point.revision.id == change.after)
-            .and_then(|point| point.revision.subject.clone());
-        ShownChange {
-            number: change.number,
-            verdict: *verdict,
-            change: IntervalEstimate {
-                value: relative_change(change.ratio.value),
-                low: relative_change(change.ratio.low),
-                high: relative_change(change.ratio.high),
-            },
-            from_zero: from_zero(series, change),
-            case: case_phrase(series),
-            metric: series.key.metric.name.clone(),
-            between: [change.before.clone(), change.after.clone()],
-            revisions: series.trend.revisions_between(change),
-            subject: subject.unwrap_or_default(),
-            evidence: change.evidence,
-            state: change.state,
-            is_drift: change.is_drift,
-            triage: change.triage,
-            note: change.note.clone().unwrap_or_default(),
-            causes: causes.iter().map(cause_text).collect::<Vec<_>>().join("; "),
-        }
+    /// The size of the change relative to the old level.
+    pub fn relative_change(&self) -> IntervalEstimate {
+        let IntervalEstimate { value, low, high } = self.change.ratio;
+        IntervalEstimate { value: value - 1.0, low: low - 1.0, high: high - 1.0 }
     }
-}
 
-impl ShownChange {
+    /// The subject of the first revision after the change; empty if it is unknown.
+    pub fn subject(&self) -> &str {
+        let mut points = self.series.trend.points.iter();
+        let after = points.find(|point| point.revision.id == self.change.after);
+        after.and_then(|point| point.revision.subject.as_deref()).unwrap_or_default()
+    }
+
+    pub fn causes_text(&self) -> String {
+        self.causes.iter().map(cause_text).collect::<Vec<_>>().join("; ")
+    }
+
     /// Formats the size of the change: `~+4.8 %`, or `~+4.8 % [+4.1, +5.5]` if `with_interval`. A
     /// change from zero is formatted as `0 -> 1`.
     pub fn size_text(&self, with_interval: bool) -> String {
-        if let Some(sides) = &self.from_zero {
-            return sides.clone();
+        if let Some(sides) = from_zero(self.series, self.change) {
+            return sides;
         }
         // On average, a change found by searching the history looks too large. New measurements
         // remove this bias.
-        let approximation_mark = match self.state {
+        let approximation_mark = match self.change.state {
             ChangeState::Confirmed => "",
             _ => "~",
         };
         let format = if with_interval { format_change_interval } else { format_change };
-        format!("{approximation_mark}{}", format(&self.change))
+        format!("{approximation_mark}{}", format(&self.relative_change()))
     }
 
     pub fn between(&self) -> String {
-        let [before, after] = self.between.each_ref().map(|id| short_revision(id));
-        match self.revisions {
+        let [before, after] =
+            [&self.change.before, &self.change.after].map(|id| short_revision(id));
+        match self.series.trend.revisions_between(self.change) {
             Some(1) | None => format!("{before} and {after}"),
             Some(revisions) => format!("{before} and {after} ({revisions} revisions)"),
         }
     }
 
     pub fn state_text(&self) -> String {
-        let drift = if self.is_drift { ", a drift" } else { "" };
-        format!("{}{drift}", self.state)
+        let drift = if self.change.is_drift { ", a drift" } else { "" };
+        format!("{}{drift}", self.change.state)
     }
 
     pub fn triage_text(&self) -> String {
-        match (self.triage, &*self.note) {
+        match (self.change.triage, self.change.note.as_deref().unwrap_or_default()) {
             (ChangeTriage::Open, "") => String::new(),
             (triage, "") => triage.to_string(),
             (triage, note) => format!("{triage}: {note}"),
@@ -174,7 +139,7 @@ impl ShownChange {
     /// Describes the change, as in
     /// `7: worse ~+4.8 % [+4.1, +5.5] between 4a5b6c7 and 89abcde, found; kernel '6.1' became '6.8'`
     pub fn sentence(&self) -> String {
-        let number = match self.number {
+        let number = match self.change.number {
             0 => String::new(),
             number => format!("{number}: "),
         };
@@ -185,7 +150,7 @@ impl ShownChange {
             self.between(),
             self.state_text()
         );
-        for addition in [self.triage_text(), self.causes.clone()] {
+        for addition in [self.triage_text(), self.causes_text()] {
             if !addition.is_empty() {
                 sentence.push_str("; ");
                 sentence.push_str(&addition);

@@ -187,7 +187,6 @@ impl<'a> TrendDrawing<'a> {
             let position = self.series.trend.revision_position(revision)?;
             self.coordinates.get(&position).copied()
         };
-        let wording = line.shown_change();
         Some(plot::TrendChange {
             name: match change.number {
                 0 => String::new(),
@@ -204,8 +203,8 @@ impl<'a> TrendDrawing<'a> {
             },
             is_drift: change.is_drift,
             mark: verdict_mark(line.verdict),
-            size: wording.size_text(false),
-            description: wording.sentence(),
+            size: line.size_text(false),
+            description: line.sentence(),
         })
     }
 
