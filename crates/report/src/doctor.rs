@@ -116,7 +116,7 @@ pub fn report_calibration(found: &CalibrationFindings, output: &OutputOptions) -
     if !found.cases.is_empty() {
         document.push_table(case_table(found));
         output.add_detail(&mut document, |_, document| {
-            document.extend(calibration_notes(found).into_iter().map(ReportBlock::Note));
+            document.push_notes(calibration_notes(found));
         });
     }
     document.attach_data("calibration", calibration_data(found));

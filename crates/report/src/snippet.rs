@@ -80,9 +80,7 @@ pub fn report_snippets(
         document.extend(quiet_appendix(figures_blocks, is_quiet));
     }
     if has_times {
-        output.add_detail(&mut document, |_, document| {
-            document.push_note(figures_note(figures));
-        });
+        output.add_detail(&mut document, |_, document| document.push_note(figures_note(figures)));
     }
     if findings.comparisons.is_empty() {
         document.append_document(report_failures(&findings.failures, output.verbosity));
@@ -135,9 +133,7 @@ pub fn report_search(
             document.extend(hindrance.map(ReportBlock::Note));
         });
     }
-    output.add_detail(&mut document, |_, document| {
-        document.push_note(SEARCH_NOTE);
-    });
+    output.add_detail(&mut document, |_, document| document.push_note(SEARCH_NOTE));
     document.append_document(report_failures(&findings.failures, output.verbosity));
     for level_series in levels {
         if let Some(scaling) = &level_series.scaling {

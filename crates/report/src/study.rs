@@ -40,9 +40,7 @@ pub fn report_study(
     if let Some(sentence) = aggregated_note(study) {
         document.push(ReportBlock::Paragraph(sentence));
     }
-    output.add_detail(&mut document, |_, document| {
-        document.push_note(study_note(study));
-    });
+    output.add_detail(&mut document, |_, document| document.push_note(study_note(study)));
     let chart = charts::draw_study(study, output.chart, output.unit, log)?;
     document.push_charts([chart]);
     document.attach_data("exponents", exponents_data(study));

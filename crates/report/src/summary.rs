@@ -38,9 +38,7 @@ pub fn report_summaries(summaries: &[CaseSummary], output: &OutputOptions) -> Do
         document.push_table(section_table(&section, output));
     }
     if !summaries.is_empty() {
-        output.add_detail(&mut document, |_, document| {
-            document.push_note(SUMMARY_NOTE);
-        });
+        output.add_detail(&mut document, |_, document| document.push_note(SUMMARY_NOTE));
     }
     document
 }

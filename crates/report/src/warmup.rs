@@ -39,16 +39,12 @@ pub fn report_warmup(
     document.push_warnings(&found.findings.warnings);
     let names = entry_names(found);
     document.push_headline(warmup_headline(found));
-    for sentence in comparison_sentences(found, &names) {
-        document.push(ReportBlock::Paragraph(sentence));
-    }
+    document.extend(comparison_sentences(found, &names).into_iter().map(ReportBlock::Paragraph));
     output.add_detail(&mut document, |_, document| {
         document.push(ReportBlock::Paragraph(machine_sentence(found, machine)));
     });
     document.push_table(cases_table(found, &names));
-    output.add_detail(&mut document, |_, document| {
-        document.push_note(warmup_note(found));
-    });
+    output.add_detail(&mut document, |_, document| document.push_note(warmup_note(found)));
     if !found.findings.comparisons.is_empty() {
         let compared = comparison::report_comparison(&found.findings, output);
         document.blocks.push(ReportBlock::appendix("Comparison of the figures", compared.blocks));

@@ -53,10 +53,8 @@ pub fn report_changes(
         |series: &SeriesTrend| series.trend.changes.iter().any(|change| is_shown(series, change));
     let gallery = TrendGallery { history, axis: TrendXAxis::Revision, output };
     document.extend(gallery.trend_blocks(&is_selected, is_shown));
-    document.extend(history.notes.iter().cloned().map(ReportBlock::Note));
-    output.add_detail(&mut document, |_, document| {
-        document.extend(changes_notes(history).into_iter().map(ReportBlock::Note));
-    });
+    document.push_notes(history.notes.iter().cloned());
+    output.add_detail(&mut document, |_, document| document.push_notes(changes_notes(history)));
     document.attach_data("line", json!(history.branch_name()));
     document
 }

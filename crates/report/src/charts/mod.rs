@@ -19,14 +19,14 @@ mod runs;
 mod trend;
 
 pub use panel::{ComparedSides, label_cases, metric_axis, point_series};
-pub use runs::{VariantLane, draw_bars, draw_every_run};
+pub use runs::{VariantLane, draw_bars, draw_every_run, draw_study};
 pub use trend::{TrendXAxis, draw_trend};
 
 use crate::document::ReportChart;
 use crate::figure::{better_direction, format_setting};
 use crate::unit::UnitChoice;
 use anyhow::{anyhow, bail};
-use speedwell_analysis::{AnalysisFindings, CandidateComparison, CaseComparison, ParameterStudy};
+use speedwell_analysis::{AnalysisFindings, CandidateComparison, CaseComparison};
 use speedwell_model::Verdict;
 use speedwell_plot as plot;
 use std::str::FromStr;
@@ -135,26 +135,6 @@ pub fn not_a_trend() -> anyhow::Error {
     anyhow!(
         "a trend chart shows results over revisions, which this report does not have\nhint: speedwell history trend -o trend.svg"
     )
-}
-
-/// Draws the chart of a parameter study. `log` makes the x axis logarithmic.
-///
-/// # Errors
-/// Fails if a study has no chart of that kind.
-pub fn draw_study(
-    study: &ParameterStudy,
-    kind: Option<ChartKind>,
-    unit: Option<UnitChoice>,
-    log: bool,
-) -> anyhow::Result<ReportChart> {
-    match kind {
-        None | Some(ChartKind::Line) => Ok(runs::draw_line(study, unit, log)),
-        Some(ChartKind::Scatter) => Ok(runs::draw_scatter(study, unit, log)),
-        Some(ChartKind::Bar) => Ok(runs::draw_bar(study, unit)),
-        Some(_) => bail!(
-            "this chart cannot show a parameter study: supported charts are line, scatter and bar"
-        ),
-    }
 }
 
 /// Draws a forest chart for each comparison that has a change to show.

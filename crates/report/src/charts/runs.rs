@@ -2,12 +2,14 @@
 //! case. Also draws the means of runs over a parameter.
 
 use crate::case_labels::distinct;
+use crate::charts::ChartKind;
 use crate::charts::panel::{
     CaseCategory, ComparedSides, MetricPanel, metric_axis, metric_panels, point_series,
 };
 use crate::document::ReportChart;
 use crate::figure::better_direction;
 use crate::unit::{FigureScale, UnitChoice};
+use anyhow::bail;
 use speedwell_analysis::{AnalysisFindings, CaseSummary, ParameterStudy, StudyPoint};
 use speedwell_model::{Metric, ParameterValue, RunValue};
 use speedwell_plot as plot;
@@ -382,74 +384,54 @@ struct StudyDrawing<'a> {
     lines: Vec<&'a str>,
 }
 
-/// Draws points with their intervals, joined by lines.
-pub fn draw_line(study: &ParameterStudy, unit: Option<UnitChoice>, log: bool) -> ReportChart {
+/// Draws the chart of a parameter study: by default, points with their intervals, joined by lines.
+/// `log` makes the x axis logarithmic.
+///
+/// # Errors
+/// Fails if a study has no chart of that kind.
+pub fn draw_study(
+    study: &ParameterStudy,
+    kind: Option<ChartKind>,
+    unit: Option<UnitChoice>,
+    log: bool,
+) -> anyhow::Result<ReportChart> {
     let drawing = StudyDrawing::new(study, unit);
-    build_chart(&drawing, |title, subtitle| {
-        plot::AnyChart::Line(plot::LineChart {
+    let (x, y) = (drawing.x_axis(log), drawing.y_axis());
+    let title = format!("{} by {}", study.metric.name, study.x_axis);
+    let (name, subtitle) = (title.clone(), study_subtitle(study));
+    let picture = match kind {
+        None | Some(ChartKind::Line) => plot::AnyChart::Line(plot::LineChart {
             title,
             subtitle,
-            x: drawing.x_axis(log),
-            y: drawing.y_axis(),
+            x,
+            y,
             series: drawing.line_series(),
             observations: drawing.run_points(),
             curves: 0,
-        })
-    })
-}
-
-/// Draws points without lines. Only the points' tooltips contain the intervals.
-pub fn draw_scatter(study: &ParameterStudy, unit: Option<UnitChoice>, log: bool) -> ReportChart {
-    let drawing = StudyDrawing::new(study, unit);
-    build_chart(&drawing, |title, subtitle| {
-        plot::AnyChart::Scatter(plot::ScatterChart {
-            title,
-            subtitle,
-            x: drawing.x_axis(log),
-            y: drawing.y_axis(),
-            series: drawing.line_series(),
-        })
-    })
-}
-
-/// Draws a group of bars for each x value.
-pub fn draw_bar(study: &ParameterStudy, unit: Option<UnitChoice>) -> ReportChart {
-    let drawing = StudyDrawing::new(study, unit);
-    let bar = |point: &StudyPoint| plot::ChartBar {
-        name: point.line.clone(),
-        value: drawing.scale.to_shown(point.mean.value),
-        low: Some(drawing.scale.to_shown(point.mean.low)),
-        high: Some(drawing.scale.to_shown(point.mean.high)),
+        }),
+        // Only the points' tooltips contain the intervals.
+        Some(ChartKind::Scatter) => {
+            let series = drawing.line_series();
+            plot::AnyChart::Scatter(plot::ScatterChart { title, subtitle, x, y, series })
+        }
+        // A group of bars for each x value.
+        Some(ChartKind::Bar) => {
+            let categories = drawing.bar_categories();
+            plot::AnyChart::Bar(plot::BarChart { title, subtitle, value_axis: y, categories })
+        }
+        Some(_) => bail!(
+            "this chart cannot show a parameter study: supported charts are line, scatter and bar"
+        ),
     };
-    let category = |x_value: &&ParameterValue| plot::BarCategory {
-        label: format!("{}={x_value}", study.x_axis),
-        bars: study.points.iter().filter(|point| point.x == **x_value).map(bar).collect(),
-    };
-    build_chart(&drawing, |title, subtitle| {
-        plot::AnyChart::Bar(plot::BarChart {
-            title,
-            subtitle,
-            value_axis: drawing.y_axis(),
-            categories: drawing.x_values.iter().map(category).collect(),
-        })
-    })
+    Ok(ReportChart::new(name, picture))
 }
 
-fn build_chart(
-    drawing: &StudyDrawing<'_>,
-    draw: impl FnOnce(String, Option<String>) -> plot::AnyChart,
-) -> ReportChart {
-    let study = drawing.study;
-    let title = format!("{} by {}", study.metric.name, study.x_axis);
-    let mut parts: Vec<String> =
-        study.by.iter().map(|parameter| format!("one line per {parameter}")).collect();
-    let averaged: Vec<_> =
-        study.aggregated.iter().map(|parameter| parameter.name.as_str()).collect();
-    if !averaged.is_empty() {
-        parts.push(format!("mean over {}", averaged.join(", ")));
-    }
-    let subtitle = Some(parts.join("; ")).filter(|text| !text.is_empty());
-    ReportChart::new(title.clone(), draw(title.clone(), subtitle))
+fn study_subtitle(study: &ParameterStudy) -> Option<String> {
+    let by = study.by.iter().map(|parameter| format!("one line per {parameter}"));
+    let averaged: Vec<&str> = study.aggregated.iter().map(|other| &*other.name).collect();
+    let mean = (!averaged.is_empty()).then(|| format!("mean over {}", averaged.join(", ")));
+    let parts: Vec<String> = by.chain(mean).collect();
+    Some(parts.join("; ")).filter(|text| !text.is_empty())
 }
 
 impl<'a> StudyDrawing<'a> {
@@ -497,6 +479,20 @@ impl<'a> StudyDrawing<'a> {
             position().map(|index| index as f64)
         };
         x.unwrap_or(f64::NAN)
+    }
+
+    fn bar_categories(&self) -> Vec<plot::BarCategory> {
+        let bar = |point: &StudyPoint| plot::ChartBar {
+            name: point.line.clone(),
+            value: self.scale.to_shown(point.mean.value),
+            low: Some(self.scale.to_shown(point.mean.low)),
+            high: Some(self.scale.to_shown(point.mean.high)),
+        };
+        let category = |x_value: &&ParameterValue| plot::BarCategory {
+            label: format!("{}={x_value}", self.study.x_axis),
+            bars: self.study.points.iter().filter(|point| point.x == **x_value).map(bar).collect(),
+        };
+        self.x_values.iter().map(category).collect()
     }
 
     fn line_points(&self, line: &str) -> impl Iterator<Item = &'a StudyPoint> {
