@@ -99,6 +99,17 @@ impl ReportBlock {
     pub fn appendix(title: impl Into<String>, blocks: Vec<ReportBlock>) -> ReportBlock {
         ReportBlock::Appendix { title: title.into(), instead: None, blocks }
     }
+
+    /// Returns the text of a headline, a paragraph, a note or a warning.
+    pub fn sentence(&self) -> Option<&str> {
+        match self {
+            ReportBlock::Headline(text)
+            | ReportBlock::Paragraph(text)
+            | ReportBlock::Note(text)
+            | ReportBlock::Warning(text) => Some(text),
+            _ => None,
+        }
+    }
 }
 
 /// A name and its value.

@@ -316,9 +316,20 @@ fn write_blocks(blocks: &[&ReportBlock], top: bool, writer: &mut HtmlWriter) {
         matches!(block, ReportBlock::Note(_) | ReportBlock::Warning(_) | ReportBlock::Chart(_))
     };
     for run in group_blocks(blocks, is_gathered) {
+        let sentences = run.iter().filter_map(|block| block.sentence());
         match run[0] {
-            ReportBlock::Note(_) => write_notes(run, writer),
-            ReportBlock::Warning(_) => write_warnings(run, writer),
+            ReportBlock::Note(_) => {
+                writer.push_raw("<div class=\"notes\">\n");
+                sentences.for_each(|note| writer.push_element("p", "", note));
+                writer.push_raw("</div>\n");
+            }
+            ReportBlock::Warning(_) => {
+                writer.push_raw(
+                    "<div class=\"warnings\" role=\"note\">\n<p class=\"label\">Warnings</p>\n",
+                );
+                write_list(sentences, writer);
+                writer.push_raw("</div>\n");
+            }
             ReportBlock::Chart(_) => write_charts(run, writer),
             block => add_block(block, top, writer),
         }
@@ -381,26 +392,6 @@ fn write_facts(facts: &[Fact], writer: &mut HtmlWriter) {
         ));
     }
     writer.push_raw("</tbody></table>\n");
-}
-
-fn write_notes(notes: &[&ReportBlock], writer: &mut HtmlWriter) {
-    writer.push_raw("<div class=\"notes\">\n");
-    for note in notes {
-        if let ReportBlock::Note(text) = note {
-            writer.push_element("p", "", text);
-        }
-    }
-    writer.push_raw("</div>\n");
-}
-
-fn write_warnings(warnings: &[&ReportBlock], writer: &mut HtmlWriter) {
-    let texts = warnings.iter().filter_map(|block| match block {
-        ReportBlock::Warning(text) => Some(text.as_str()),
-        _ => None,
-    });
-    writer.push_raw("<div class=\"warnings\" role=\"note\">\n<p class=\"label\">Warnings</p>\n");
-    write_list(texts, writer);
-    writer.push_raw("</div>\n");
 }
 
 /// Renders charts. A single chart gets the normal width, `CHART_PX`. Several charts are placed side
