@@ -220,6 +220,19 @@ impl ReportCell {
         ReportCell::words(word).with_text(text).with_emphasis(emphasis)
     }
 
+    /// Creates a cell with the state of a check, a setting or a machine, in one word.
+    pub fn state(word: &str) -> ReportCell {
+        let (symbol, emphasis) = match word {
+            "ok" | "fit" | "free" | "set" | "already" => ('✓', TextEmphasis::Good),
+            "warning" | "busy" => ('!', TextEmphasis::Caution),
+            "problem" | "unfit" => ('✗', TextEmphasis::Bad),
+            "cannot" => ('✗', TextEmphasis::Caution),
+            "would set" => ('○', TextEmphasis::None),
+            _ => ('-', TextEmphasis::Muted),
+        };
+        ReportCell::marked(word, symbol, emphasis)
+    }
+
     /// Hides the text from people unless the condition is true. Programs get the value anyway.
     pub fn shown_if(self, condition: bool) -> ReportCell {
         if condition { self } else { self.with_text("") }

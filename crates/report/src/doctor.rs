@@ -15,6 +15,7 @@ use crate::figure::{
 };
 use crate::output::{OutputOptions, Verbosity};
 use crate::table::{ReportCell, ReportRow, ReportTable, RowName, TextEmphasis};
+use indexmap::IndexMap;
 use serde_json::json;
 use speedwell_analysis::{
     AnalysisFindings, CalibratedCase, CalibrationFindings, CalibrationOutcome, SpreadChange,
@@ -34,6 +35,13 @@ pub struct CheckLine {
     pub found: String,
     /// The remedy; empty if there is nothing to do.
     pub remedy: String,
+}
+
+impl CheckLine {
+    fn new(name: &str, state: &str, found: String, remedy: impl Into<String>) -> CheckLine {
+        let (name, state) = (name.to_owned(), state.to_owned());
+        CheckLine { name, state, found, remedy: remedy.into() }
+    }
 }
 
 /// Builds the report of the checks. A remedy follows the check that needs it.
@@ -88,21 +96,11 @@ pub fn report_layouts(findings: &AnalysisFindings) -> Document {
 
 fn check_columns() -> ColumnSet<CheckLine> {
     column_set! { check: CheckLine;
-        words("state", "state") => state_cell(&check.state),
+        words("state", "state") => ReportCell::state(&check.state),
         identifier("name", "check") => &check.name,
         label("found", "found") => &check.found,
         machine("remedy") => &check.remedy,
     }
-}
-
-fn state_cell(state: &str) -> ReportCell {
-    let (symbol, emphasis) = match state {
-        "ok" => ('✓', TextEmphasis::Good),
-        "problem" => ('✗', TextEmphasis::Bad),
-        "warning" => ('!', TextEmphasis::Caution),
-        _ => ('-', TextEmphasis::Muted),
-    };
-    ReportCell::marked(state, symbol, emphasis)
 }
 
 /// The command for a first calibration, and for another one after changes.
@@ -127,21 +125,18 @@ pub fn report_calibration(found: &CalibrationFindings, output: &OutputOptions) -
 /// Returns the calibration check of `doctor`. `calibration` is `None` if the machine was never
 /// calibrated.
 pub fn calibration_check(calibration: Option<&NoiseCalibration>) -> CheckLine {
-    let (state, found, remedy) = match calibration {
-        None => ("unknown", "never calibrated".to_owned(), CALIBRATE_COMMAND.to_owned()),
-        Some(calibration) => {
-            let origin =
-                format!("@{}, {}", calibration.session, format_moment(calibration.started_unix_ms));
-            let found = format!("{} ({origin})", expected_alarms_text(calibration));
-            if calibration.is_in_range() {
-                ("ok", found, String::new())
-            } else {
-                let remedy = format!("fix the other findings, then: {CALIBRATE_COMMAND}");
-                ("warning", found, remedy)
-            }
-        }
+    let Some(calibration) = calibration else {
+        let found = "never calibrated".to_owned();
+        return CheckLine::new("calibration", "unknown", found, CALIBRATE_COMMAND);
     };
-    CheckLine { name: "calibration".to_owned(), state: state.to_owned(), found, remedy }
+    let started = format_moment(calibration.started_unix_ms);
+    let alarms = expected_alarms_text(calibration);
+    let found = format!("{alarms} (@{}, {started})", calibration.session);
+    if calibration.is_in_range() {
+        return CheckLine::new("calibration", "ok", found, "");
+    }
+    let remedy = format!("fix the other findings, then: {CALIBRATE_COMMAND}");
+    CheckLine::new("calibration", "warning", found, remedy)
 }
 
 /// Reports how tuning changed the noise of programs measured against themselves.
@@ -225,12 +220,7 @@ pub fn tuned_check(knobs: Option<String>) -> CheckLine {
         Some(knobs) => ("ok", knobs, ""),
         None => ("unknown", "no knob is set".to_owned(), "speedwell tune --dry-run"),
     };
-    CheckLine {
-        name: "tuned".to_owned(),
-        state: state.to_owned(),
-        found,
-        remedy: remedy.to_owned(),
-    }
+    CheckLine::new("tuned", state, found, remedy)
 }
 
 fn calibration_headline(found: &CalibrationFindings) -> String {
@@ -420,30 +410,16 @@ fn reason_text(item: &OutboxEntry) -> String {
 /// Returns the outbox check of `doctor`, or `None` if everything was sent.
 pub fn outbox_check(items: &[OutboxEntry]) -> Option<CheckLine> {
     let count = |state: UploadState| items.iter().filter(|item| item.state == state).count();
-    let sentence = |count: usize, singular: &str, plural: &str| {
-        let verb = if count == 1 { singular } else { plural };
-        format!("{} {verb}", crate::format_count(count, "session", "sessions"))
-    };
     let (waiting, refused) = (count(UploadState::Waiting), count(UploadState::Refused));
-    let found = match (waiting, refused) {
-        (0, 0) => return None,
-        (waiting, 0) => sentence(waiting, "waits", "wait"),
-        (0, refused) => sentence(refused, "is refused", "are refused"),
-        (waiting, refused) => format!(
-            "{}, {}",
-            sentence(waiting, "waits", "wait"),
-            sentence(refused, "is refused", "are refused")
-        ),
-    };
-    Some(CheckLine {
-        name: "outbox".to_owned(),
-        state: "warning".to_owned(),
-        found,
-        remedy: match refused {
-            0 => "speedwell push".to_owned(),
-            _ => "speedwell push --list shows why".to_owned(),
-        },
-    })
+    let mut found = Vec::new();
+    if waiting > 0 {
+        found.push(format_count(waiting, "session waits", "sessions wait"));
+    }
+    if refused > 0 {
+        found.push(format_count(refused, "session is refused", "sessions are refused"));
+    }
+    let remedy = if refused == 0 { "speedwell push" } else { "speedwell push --list shows why" };
+    (!found.is_empty()).then(|| CheckLine::new("outbox", "warning", found.join(", "), remedy))
 }
 
 // Builds the reports of `tune`: the effect of each knob, the current changes, and the restored
@@ -525,7 +501,7 @@ pub fn report_knobs(knobs: &[KnobLine], is_plan: bool, output: &OutputOptions) -
 
 fn knob_columns() -> ColumnSet<KnobLine> {
     column_set! { knob: KnobLine;
-        words("state", "state") => knob_state_cell(knob.state),
+        words("state", "state") => ReportCell::state(knob.state),
         identifier("knob", "knob") => knob.name,
         label("before", "before") =>
             summarize_values(knob.settings.iter().map(|setting| &setting.before)),
@@ -534,16 +510,6 @@ fn knob_columns() -> ColumnSet<KnobLine> {
         machine("effect") => knob.effect,
         machine("note") => &knob.note,
     }
-}
-
-fn knob_state_cell(state: &str) -> ReportCell {
-    let (symbol, emphasis) = match state {
-        "set" | "already" => ('✓', TextEmphasis::Good),
-        "would set" => ('○', TextEmphasis::None),
-        "cannot" => ('✗', TextEmphasis::Caution),
-        _ => ('-', TextEmphasis::Muted),
-    };
-    ReportCell::marked(state, symbol, emphasis)
 }
 
 fn knob_remark(knob: &KnobLine, is_plan: bool) -> String {
@@ -562,20 +528,15 @@ fn knob_remark(knob: &KnobLine, is_plan: bool) -> String {
 
 /// Summarizes the values of several files, as in `powersave` or `1 × performance, 3 × powersave`.
 fn summarize_values<'a>(values: impl Iterator<Item = &'a String>) -> String {
-    let mut counts: Vec<(&String, usize)> = Vec::new();
+    let mut counts: IndexMap<&String, usize> = IndexMap::new();
     for value in values {
-        match counts.iter_mut().find(|(counted_value, _)| *counted_value == value) {
-            Some((_, times)) => *times += 1,
-            None => counts.push((value, 1)),
-        }
+        *counts.entry(value).or_default() += 1;
     }
-    match &counts[..] {
-        [(value, _)] => (*value).clone(),
-        several => {
-            let phrases = several.iter().map(|(value, times)| format!("{times} × {value}"));
-            phrases.collect::<Vec<_>>().join(", ")
-        }
+    if let (1, Some((value, _))) = (counts.len(), counts.first()) {
+        return (*value).clone();
     }
+    let phrases = counts.iter().map(|(value, times)| format!("{times} × {value}"));
+    phrases.collect::<Vec<_>>().join(", ")
 }
 
 /// Reports the current state of a machine.

@@ -60,7 +60,7 @@ pub fn list_fleet_machines(machines: &[FleetLine]) -> Document {
 /// Returns the columns. Those for facts are included only if `is_checked`.
 fn machine_columns(is_checked: bool) -> ColumnSet<FleetLine> {
     column_set! { line: FleetLine;
-        words("state", "state") => state_cell(&line.state),
+        words("state", "state") => ReportCell::state(&line.state),
         identifier("name", "machine") => &line.name,
         words("labels", "labels") => line.labels.join(" "),
         words("class", "class") if is_checked => line.fact_text(|facts| facts.class.clone()),
@@ -96,15 +96,6 @@ fn format_clock((offset_ns, uncertainty_ns): (i64, u64)) -> String {
         return format!("within {}", format_time(uncertainty_ns));
     }
     format!("{} {word}", format_time(size))
-}
-
-fn state_cell(state: &str) -> ReportCell {
-    let (symbol, emphasis) = match state {
-        "free" | "fit" => ('✓', TextEmphasis::Good),
-        "busy" | "warning" => ('!', TextEmphasis::Caution),
-        _ => ('✗', TextEmphasis::Bad),
-    };
-    ReportCell::marked(state, symbol, emphasis)
 }
 
 // The reports of `fleet status` and `fleet clean`: the progress of a session's shards, the machines

@@ -58,20 +58,17 @@ pub fn report_snippets(
     let mut figures_blocks = vec![ReportBlock::Table(figures_table(figures))];
     match compared {
         Some(mut compared) => {
-            let is_warning = |block: &ReportBlock| matches!(block, ReportBlock::Warning(_));
-            warning_blocks.extend(compared.blocks.extract_if(.., |block| is_warning(block)));
+            let is_warning = |block: &mut ReportBlock| matches!(block, ReportBlock::Warning(_));
+            warning_blocks.extend(compared.blocks.extract_if(.., is_warning));
             document.blocks = quiet_appendix(warning_blocks, is_quiet);
             document.append_document(compared);
-            figures_blocks.insert(
-                0,
-                ReportBlock::Heading { level: 2, text: "Each snippet by itself".into() },
-            );
+            let text = "Each snippet by itself".into();
+            figures_blocks.insert(0, ReportBlock::Heading { level: 2, text });
         }
         None => {
             warning_blocks.extend(findings.warnings.iter().cloned().map(ReportBlock::Warning));
             document.blocks = quiet_appendix(warning_blocks, is_quiet);
-            let sentences = figures.iter().map(snippet_sentence).map(ReportBlock::Headline);
-            document.extend(sentences);
+            document.extend(figures.iter().map(snippet_sentence).map(ReportBlock::Headline));
             let layout = findings.layout.iter().map(LayoutSpread::to_sentence);
             document.extend(quiet_appendix(layout.map(ReportBlock::Note).collect(), is_quiet));
         }
@@ -111,40 +108,31 @@ pub fn report_search(
     output: &OutputOptions,
 ) -> Document {
     let mut document = Document::new("code");
-    for level_series in levels {
-        let noise = level_series
-            .scaling
-            .as_ref()
-            .and_then(|scaling| noise_warning(&level_series.label, scaling, "visits"));
-        document.extend(noise.map(ReportBlock::Warning));
-    }
+    let scaled = || levels.iter().filter_map(|level| Some((&level.label, level.scaling.as_ref()?)));
+    let noise = scaled().filter_map(|(label, scaling)| noise_warning(label, scaling, "visits"));
+    document.extend(noise.map(ReportBlock::Warning));
     document.push_warnings(&findings.warnings);
     for level_series in levels {
-        if let Some(scaling) = &level_series.scaling {
-            document.push_headline(scaling_headline(&level_series.label, scaling, None));
+        let SnippetLevels { label, language, scaling, .. } = level_series;
+        if let Some(scaling) = scaling {
+            document.push_headline(scaling_headline(label, scaling, None));
         }
         document.push_table(levels_table(level_series));
         output.add_detail(&mut document, |_, document| {
-            let law = level_series.scaling.as_ref().map(law_sentence);
-            document.extend(law.map(ReportBlock::Note));
-            let scaling = level_series.scaling.as_ref();
-            let hindrance =
-                scaling.and_then(|scaling| hindrance_note(&level_series.language, scaling));
-            document.extend(hindrance.map(ReportBlock::Note));
+            if let Some(scaling) = scaling {
+                document.push_note(law_sentence(scaling));
+                document.push_notes(hindrance_note(language, scaling));
+            }
         });
     }
     output.add_detail(&mut document, |_, document| document.push_note(SEARCH_NOTE));
     document.append_document(report_failures(&findings.failures, output.verbosity));
-    for level_series in levels {
-        if let Some(scaling) = &level_series.scaling {
-            let chart = throughput_chart(&level_series.label, scaling, "iterations per second");
-            document.push_charts([chart]);
-        }
-    }
-    let machines = levels.iter().map(|level_series| {
-        scaling_data("code", &level_series.label, level_series.scaling.as_ref())
-    });
-    document.attach_data("scaling", machines.collect());
+    document.push_charts(
+        scaled().map(|(label, scaling)| throughput_chart(label, scaling, "iterations per second")),
+    );
+    let data =
+        levels.iter().map(|level| scaling_data("code", &level.label, level.scaling.as_ref()));
+    document.attach_data("scaling", data.collect());
     document
 }
 
@@ -525,13 +513,6 @@ fn law_data(scaling: &ScalingFindings) -> Value {
 /// Number of points of the fitted curve, enough for a smooth look.
 const CURVE_POINTS: u32 = 96;
 
-fn visit_points(scaling: &ScalingFindings) -> Vec<plot::ChartPoint> {
-    let visits = scaling.visits.iter();
-    visits
-        .map(|&(concurrency, throughput)| plot::ChartPoint::new(f64::from(concurrency), throughput))
-        .collect()
-}
-
 /// Draws throughput over concurrency for `label`. `y` is the title of the vertical axis.
 pub fn throughput_chart(label: &str, scaling: &ScalingFindings, y: &str) -> ReportChart {
     let standings = &scaling.answer.standings;
@@ -552,13 +533,16 @@ pub fn throughput_chart(label: &str, scaling: &ScalingFindings, y: &str) -> Repo
         });
         series.push(point_series("Universal Scalability Law", points));
     }
+    let visit = |&(concurrency, throughput): &(u32, f64)| {
+        plot::ChartPoint::new(f64::from(concurrency), throughput)
+    };
     let title = "Throughput over concurrency";
     let picture = plot::AnyChart::Line(plot::LineChart {
         title: title.into(),
         subtitle: Some(label.to_owned()),
         x: plot::ChartAxis::log2("concurrency"),
         y: plot::ChartAxis::linear(y),
-        observations: vec![visit_points(scaling)],
+        observations: vec![scaling.visits.iter().map(visit).collect()],
         curves: series.len() - 1,
         series,
     });

@@ -116,9 +116,7 @@ fn entry_sentence(warmup: &CaseWarmup) -> String {
             format!("flat: {} an iteration from the start; {processes}", ns(steady))
         }
         (Some(steady), Some(start)) => {
-            let first_point = warmup
-                .median_over_processes(|process| Some(process.search.first_steady_point()? as f64));
-            let iteration = first_point.unwrap_or(0.0) * warmup.iterations;
+            let iteration = first_iteration(warmup).unwrap_or(0.0);
             format!(
                 "{agreement}: steady after {} (iteration {}), then {} an iteration; {processes}",
                 ns(start),
@@ -128,6 +126,12 @@ fn entry_sentence(warmup: &CaseWarmup) -> String {
         }
         _ => agreement.to_string(),
     }
+}
+
+/// Returns the iteration at which processes become steady: the median over all processes.
+fn first_iteration(warmup: &CaseWarmup) -> Option<f64> {
+    let first_point = |process: &ProcessWarmup| Some(process.search.first_steady_point()? as f64);
+    Some(warmup.median_over_processes(first_point)? * warmup.iterations)
 }
 
 /// Counts the processes in each class, as in `8 warm-up, 2 flat`.
@@ -255,17 +259,6 @@ struct CaseLine<'a> {
     total: Option<IntervalEstimate>,
 }
 
-impl CaseLine<'_> {
-    /// Returns the iteration at which processes become steady: the median over all processes, if
-    /// all become steady.
-    fn steady_from(&self) -> Option<f64> {
-        let first = self
-            .warmup
-            .median_over_processes(|process| Some(process.search.first_steady_point()? as f64))?;
-        self.warmup.is_steady().then_some(first * self.warmup.iterations)
-    }
-}
-
 fn cases_table(found: &WarmupFindings, names: &[String]) -> ReportTable {
     let figure = |warmup: &CaseWarmup, metric: &str| {
         let summaries = found.findings.summaries.iter();
@@ -302,7 +295,8 @@ fn case_columns<'a>(clock: ComparedClock) -> ColumnSet<CaseLine<'a>> {
         machine("total_low") => line.total.map(|time| time.low),
         machine("total_high") => line.total.map(|time| time.high),
         machine("clock") => json!(clock),
-        figure("steady_from", "from iteration") => iterations_cell(line.steady_from()),
+        figure("steady_from", "from iteration") =>
+            iterations_cell(first_iteration(line.warmup).filter(|_| line.warmup.is_steady())),
         figure("noise", "noise").expendable(1) =>
             ReportCell::share(
                 line.warmup.median_over_processes(|process| Some(process.search.noise)),
@@ -332,13 +326,6 @@ struct ProcessLine<'a> {
     process: &'a ProcessWarmup,
 }
 
-impl ProcessLine<'_> {
-    /// Converts a number of points to a number of iterations.
-    fn iterations(&self, points: f64) -> f64 {
-        points * self.warmup.iterations
-    }
-}
-
 fn process_lines<'a>(found: &'a WarmupFindings, names: &'a [String]) -> Vec<ProcessLine<'a>> {
     let cases = names.iter().zip(&found.cases);
     let lines = cases.flat_map(|(name, warmup)| {
@@ -359,13 +346,13 @@ fn process_columns<'a>() -> ColumnSet<ProcessLine<'a>> {
         figure("total", "total") => ReportCell::time(line.process.total_ns),
         figure("steady_from", "from iteration") => {
             let first = line.process.search.first_steady_point();
-            iterations_cell(first.map(|first| line.iterations(first as f64)))
+            iterations_cell(first.map(|first| first as f64 * line.warmup.iterations))
         },
         figure("levels", "levels") => line.process.search.levels.len(),
         figure("spikes", "spikes") => line.process.search.spikes.len(),
         figure("noise", "noise") => ReportCell::share(line.process.search.noise),
         figure("period", "period") =>
-            iterations_cell(line.process.search.period.map(|points| line.iterations(points))),
+            iterations_cell(line.process.search.period.map(|points| points * line.warmup.iterations)),
         figure("machine_changes", "machine changed") => line.process.search.machine_changes.len(),
         // The class that `warmup_stats` would give.
         words("warmup_stats", "warmup_stats").expendable(2) => line.process.compat.to_string(),
@@ -385,22 +372,18 @@ const MIN_HISTOGRAM_PROCESSES: usize = 5;
 fn warmup_charts(found: &WarmupFindings, names: &[String]) -> Vec<ReportChart> {
     let mut charts: Vec<ReportChart> =
         names.iter().zip(&found.cases).map(|(name, warmup)| sequence_chart(name, warmup)).collect();
-    let first_iterations = |warmup: &CaseWarmup| -> Vec<f64> {
-        let first_iteration = |process: &ProcessWarmup| {
-            Some(process.search.first_steady_point()? as f64 * warmup.iterations)
-        };
-        warmup.processes.iter().filter_map(first_iteration).collect()
-    };
-    let series: Vec<plot::HistogramSeries> = names
-        .iter()
-        .zip(&found.cases)
-        .filter(|(_, warmup)| first_iterations(warmup).len() >= MIN_HISTOGRAM_PROCESSES)
-        .map(|(name, warmup)| plot::HistogramSeries {
+    let first_iterations = |(name, warmup): (&String, &CaseWarmup)| {
+        let points = warmup.processes.iter().filter_map(|one| one.search.first_steady_point());
+        plot::HistogramSeries {
             name: name.clone(),
-            values: first_iterations(warmup),
+            values: points.map(|point| point as f64 * warmup.iterations).collect(),
             counts: Vec::new(),
-        })
-        .collect();
+        }
+    };
+    let has_enough =
+        |series: &plot::HistogramSeries| series.values.len() >= MIN_HISTOGRAM_PROCESSES;
+    let series = names.iter().zip(&found.cases).map(first_iterations);
+    let series: Vec<_> = series.filter(has_enough).collect();
     if !series.is_empty() {
         let title = "Where steady parts begin";
         let chart = plot::HistogramChart {
@@ -501,8 +484,7 @@ pub fn report_iterations(
         "sufficient {parameter} found for {steady} of {}",
         format_count(files.len(), "benchmark file", "benchmark files")
     ));
-    let table = iterations_columns(parameter).build_table("iterations", files);
-    document.push_table(table);
+    document.push_table(iterations_columns(parameter).build_table("iterations", files));
     output.add_detail(&mut document, |_, document| {
         document.push_note(
             "CV: standard deviation of the runs divided by their mean, averaged over the cases; \
