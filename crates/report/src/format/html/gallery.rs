@@ -8,8 +8,8 @@
 use crate::document::{CaseGallery, CaseView, Document, GalleryKind, by_severity, severity};
 use crate::figure::format_count;
 use crate::format::html::writer::{
-    HtmlWriter, MAX_UNFOLDED_CASES, cases_before, cases_of, chart_address, emphasis_class,
-    escape_html, galleries, has_separate_charts, list_parts,
+    ChartsLocation, HtmlWriter, MAX_UNFOLDED_CASES, chart_address, emphasis_class, escape_html,
+    galleries, has_separate_charts, list_parts,
 };
 use crate::table::TextEmphasis;
 use speedwell_plot::{AnyChart as Picture, TrendChart, TrendDetail};
@@ -53,9 +53,15 @@ fn gallery_title(kind: GalleryKind) -> &'static str {
 /// Draws the charts of the cases in `document`, most urgent case first, until [`MAX_CHARTS_BYTES`]
 /// are used up. Must be called before tables are rendered, because table rows link to the charts.
 pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
-    let cases_with_gallery = cases_of(galleries(document));
+    let mut cases_with_gallery = Vec::new();
+    for gallery in galleries(document) {
+        cases_with_gallery.extend(gallery.cases.iter().map(|case| (gallery, case)));
+    }
     let cases: Vec<&CaseView> = cases_with_gallery.iter().map(|(_, case)| *case).collect();
-    let first = cases_before(&writer.charts);
+    let first = match writer.charts {
+        ChartsLocation::From(first) => first,
+        _ => 0,
+    };
     writer.parts = list_parts(&writer.charts, document);
     // Tooltips suffice on a served page, because programs can read its data in other formats.
     let detail = match writer.served {
@@ -69,7 +75,7 @@ pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
         let number = first + index;
         let anchor = format!("case-{number}");
         if let Some(address) = chart_address(&writer.charts, gallery, index) {
-            writer.link_case(&case.id, format!("{address}#{anchor}"));
+            writer.links.insert(case.id.clone(), format!("{address}#{anchor}"));
             continue;
         }
         if is_full {
@@ -82,7 +88,8 @@ pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
         match budget.checked_sub(drawing.len()) {
             Some(remaining) => {
                 budget = remaining;
-                writer.add_case_drawing(&case.id, anchor, drawing);
+                writer.links.insert(case.id.clone(), format!("#{anchor}"));
+                writer.drawings.insert(case.id.clone(), (anchor, drawing));
             }
             None => is_full = true,
         }
@@ -137,7 +144,7 @@ pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
     };
     writer.push_raw(&format!("<div class=\"{class}\">\n"));
     for case in order {
-        if let Some((anchor, drawing)) = writer.take_drawing(&case.id) {
+        if let Some((anchor, drawing)) = writer.drawings.remove(&case.id) {
             write_card(case, &anchor, &drawing, folded, writer);
         }
     }
@@ -160,7 +167,7 @@ fn write_parts(writer: &mut HtmlWriter) {
 }
 
 fn note_omitted(kind: GalleryKind, cases: &[&CaseView], writer: &mut HtmlWriter) {
-    let is_drawn = |case: &&&CaseView| writer.link(&case.id).is_some();
+    let is_drawn = |case: &&&CaseView| writer.links.contains_key(&case.id);
     let omitted = cases.len() - cases.iter().filter(is_drawn).count();
     if omitted > 0 {
         let omitted_first = match kind {
@@ -185,7 +192,7 @@ fn write_sparklines(cases: &[&CaseView], writer: &mut HtmlWriter) {
     writer.push_raw("<table class=\"sparks\"><tbody>\n");
     for case in cases {
         let name = escape_html(&case.id);
-        let name = match writer.link(&case.id) {
+        let name = match writer.links.get(&case.id) {
             Some(href) => format!("<a href=\"{}\">{name}</a>", escape_html(href)),
             None => name,
         };

@@ -104,6 +104,7 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
     Ok(page)
 }
 
+#[derive(Default)]
 struct TopOfPage {
     /// The title of the page.
     title: String,
@@ -129,10 +130,8 @@ impl TopOfPage {
             });
             return TopOfPage {
                 title: question.clone(),
-                remainder: String::new(),
                 answers: answers.collect(),
-                is_headline: false,
-                subject: None,
+                ..TopOfPage::default()
             };
         }
         if let [(_, only)] = &headlines[..] {
@@ -140,18 +139,16 @@ impl TopOfPage {
             return TopOfPage {
                 title: capitalize_own_words(title),
                 remainder: remainder.to_owned(),
-                answers: Vec::new(),
                 is_headline: true,
-                subject: None,
+                ..TopOfPage::default()
             };
         }
         let subject = caption_subject(document).filter(|_| headlines.is_empty());
         TopOfPage {
             title: capitalize_own_words(subject.unwrap_or(document.report)),
-            remainder: String::new(),
             answers: headlines,
-            is_headline: false,
             subject: subject.filter(|_| is_of_one_table(document)).map(str::to_owned),
+            ..TopOfPage::default()
         }
     }
 }
@@ -200,15 +197,12 @@ fn split_sentence(text: &str) -> (&str, &str) {
 }
 
 fn capitalize_own_words(text: &str) -> String {
-    let mut characters = text.chars();
-    match characters.next() {
-        // Capitalize only a single word, or a text that begins with words of our own. A capital
-        // letter would change the name of a variant or a file.
-        Some(first) if text.starts_with("it is ") => {
-            first.to_uppercase().chain(characters).collect()
-        }
-        Some(first) if !text.contains(' ') => first.to_uppercase().chain(characters).collect(),
-        _ => text.to_owned(),
+    // Capitalize only a single word, or a text that begins with words of our own. A capital letter
+    // would change the name of a variant or a file.
+    if text.starts_with("it is ") || !text.contains(' ') {
+        table::capitalize_word(text)
+    } else {
+        text.to_owned()
     }
 }
 
@@ -272,25 +266,22 @@ fn write_raw_data(document: &Document, writer: &mut HtmlWriter) -> io::Result<()
     let mut bytes = Vec::new();
     Json.render(document, &mut bytes)?;
     let json = escape_json(&String::from_utf8_lossy(&bytes));
-    let id = "data";
-    writer.contents.push((id.into(), "Raw data".into()));
-    writer.push_raw(&format!("<section id=\"{id}\" class=\"data\">\n<h2>Raw data</h2>\n"));
-    if json.len() > MAX_DATA_BYTES {
-        writer.push_raw(&format!(
+    writer.contents.push(("data".into(), "Raw data".into()));
+    let data = if json.len() > MAX_DATA_BYTES {
+        format!(
             "<p>The raw data ({} MB) are left out to keep this page small; \
-             <code>-o report.json</code> writes them.</p>\n",
+             <code>-o report.json</code> writes them.</p>",
             json.len() >> 20
-        ));
+        )
     } else {
-        writer.push_raw(
+        format!(
             "<p>This page contains every number with all its digits, and the value of every run, as \
-             JSON in the element <code>#raw-data</code>.</p>\n",
-        );
-        writer.push_raw(&format!(
-            "<script type=\"application/json\" id=\"raw-data\">\n{json}</script>\n"
-        ));
-    }
-    writer.push_raw("</section>\n");
+             JSON in the element <code>#raw-data</code>.</p>\n\
+             <script type=\"application/json\" id=\"raw-data\">\n{json}</script>"
+        )
+    };
+    let heading = "<section id=\"data\" class=\"data\">\n<h2>Raw data</h2>";
+    writer.push_raw(&format!("{heading}\n{data}\n</section>\n"));
     Ok(())
 }
 
