@@ -82,22 +82,20 @@ impl SvgWriter {
     ) -> String {
         let mut svg = Self { out: String::new(), medium };
         // SVG in an HTML page needs no namespace. The page sets the font families of its charts.
-        let is_separate_file = !matches!(svg.medium, OutputMedium::Page(_));
-        let mut root = svg.start_element("svg");
-        if is_separate_file {
-            root = root.set_text("xmlns", "http://www.w3.org/2000/svg");
-        }
+        let (namespace, families) = match svg.medium {
+            OutputMedium::Page(_) => ("", ""),
+            _ => ("http://www.w3.org/2000/svg", FONT_FAMILIES),
+        };
         let view_box = format!("0 0 {} {}", format_decimal(width), format_decimal(height));
-        root = root
+        let root = svg
+            .start_element("svg")
+            .set_nonempty("xmlns", namespace)
             .set_nonempty("class", class)
             .set_number("width", width)
             .set_number("height", height)
             .set_text("viewBox", &view_box);
-        root = attributes.iter().fold(root, |root, (name, value)| root.set_text(name, value));
-        if is_separate_file {
-            root = root.set_text("font-family", FONT_FAMILIES);
-        }
-        root.end_with(content);
+        let root = attributes.iter().fold(root, |root, (name, value)| root.set_text(name, value));
+        root.set_nonempty("font-family", families).end_with(content);
         svg.out
     }
 
@@ -176,19 +174,17 @@ impl SvgWriter {
 
     fn write_live_text(&mut self, text: &TextLine<'_>) {
         let anchor = match text.anchor {
-            TextAnchor::Start => "start",
+            TextAnchor::Start => "",
             TextAnchor::Middle => "middle",
             TextAnchor::End => "end",
         };
-        let mut element = self
+        let element = self
             .start_element("text")
             .set_number("x", text.x)
             .set_number("y", text.y)
             .set_number("font-size", text.size_px)
-            .set_text("fill", text.colour);
-        if text.anchor != TextAnchor::Start {
-            element = element.set_text("text-anchor", anchor);
-        }
+            .set_text("fill", text.colour)
+            .set_nonempty("text-anchor", anchor);
         rotate_text(element, text).end_with_text(text.content);
     }
 
@@ -209,8 +205,7 @@ fn rotate_text<'a>(element: OpenElement<'a>, text: &TextLine<'_>) -> OpenElement
     if text.rotation_degrees == 0.0 {
         return element;
     }
-    let (rotation, x, y) =
-        (format_decimal(text.rotation_degrees), format_decimal(text.x), format_decimal(text.y));
+    let [rotation, x, y] = [text.rotation_degrees, text.x, text.y].map(format_decimal);
     element.set_text("transform", &format!("rotate({rotation} {x} {y})"))
 }
 

@@ -566,27 +566,13 @@ enum DateStep {
     Months(i64),
 }
 
-const DATE_STEPS: [DateStep; 19] = [
-    DateStep::Minutes(1.0),
-    DateStep::Minutes(5.0),
-    DateStep::Minutes(15.0),
-    DateStep::Minutes(60.0),
-    DateStep::Minutes(180.0),
-    DateStep::Minutes(720.0),
-    DateStep::Days(1.0),
-    DateStep::Days(2.0),
-    DateStep::Days(7.0),
-    DateStep::Days(14.0),
-    DateStep::Months(1),
-    DateStep::Months(2),
-    DateStep::Months(3),
-    DateStep::Months(6),
-    DateStep::Months(12),
-    DateStep::Months(24),
-    DateStep::Months(60),
-    DateStep::Months(120),
-    DateStep::Months(1200),
-];
+/// Returns all steps, from fine to coarse.
+fn date_steps() -> impl Iterator<Item = DateStep> {
+    let minutes = [1.0, 5.0, 15.0, 60.0, 180.0, 720.0].map(DateStep::Minutes);
+    let days = [1.0, 2.0, 7.0, 14.0].map(DateStep::Days);
+    let months = [1, 2, 3, 6, 12, 24, 60, 120, 1200].map(DateStep::Months);
+    minutes.into_iter().chain(days).chain(months)
+}
 
 fn date_labels(x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
     let (low, high) = (x.extent.low, x.extent.high);
@@ -595,14 +581,12 @@ fn date_labels(x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
     }
     // A label is at least a few letters wide, so more labels cannot fit.
     let max_labels = x.length_px() / 30.0;
-    for step in DATE_STEPS {
+    let fitting_labels = |step: DateStep| {
         let labels = step.step_labels(low, high, max_labels);
         let written = place_labels(&labels, x, ends);
-        if !labels.is_empty() && written.len() == labels.len() {
-            return written;
-        }
-    }
-    Vec::new()
+        (!labels.is_empty() && written.len() == labels.len()).then_some(written)
+    };
+    date_steps().find_map(fitting_labels).unwrap_or_default()
 }
 
 impl DateStep {
@@ -616,25 +600,23 @@ impl DateStep {
         if (high - low) / length > max_labels {
             return Vec::new();
         }
-        match self {
+        let dates: Vec<f64> = match self {
             Self::Months(months) => {
-                let first = civil_date(low).month_number().div_euclid(months) * months;
-                let starts = (0..).map(|index| first + index * months).map(start_of_month);
-                let inside =
-                    starts.take_while(|date_ms| *date_ms <= high).filter(|date_ms| *date_ms >= low);
-                inside.map(|date_ms| (date_ms, self.format_date(date_ms))).collect()
+                let (year, month, _) = civil_date(low);
+                let first = month_number(year, month).div_euclid(months) * months;
+                let starts = (0..).map(|index| start_of_month(first + index * months));
+                starts.take_while(|date_ms| *date_ms <= high).filter(|ms| *ms >= low).collect()
             }
             Self::Minutes(_) | Self::Days(_) => {
-                let first = (low / length).ceil() as i64;
-                let last = (high / length).floor() as i64;
-                let inside = (first..=last).map(|index| index as f64 * length);
-                inside.map(|date_ms| (date_ms, self.format_date(date_ms))).collect()
+                let [first, last] = [(low / length).ceil(), (high / length).floor()];
+                (first as i64..=last as i64).map(|index| index as f64 * length).collect()
             }
-        }
+        };
+        dates.into_iter().map(|date_ms| (date_ms, self.format_date(date_ms))).collect()
     }
 
     fn format_date(self, at_ms: f64) -> String {
-        let CivilDate { year, month, day } = civil_date(at_ms);
+        let (year, month, day) = civil_date(at_ms);
         match self {
             Self::Minutes(_) => {
                 let minute = (at_ms.rem_euclid(DAY_MS) / MINUTE_MS) as u32;
@@ -647,22 +629,14 @@ impl DateStep {
     }
 }
 
-struct CivilDate {
-    year: i64,
-    month: i64,
-    day: i64,
+/// Months since the year 0.
+fn month_number(year: i64, month: i64) -> i64 {
+    year * 12 + month - 1
 }
 
-impl CivilDate {
-    /// Months since the year 0.
-    fn month_number(&self) -> i64 {
-        self.year * 12 + self.month - 1
-    }
-}
-
-/// Gregorian date (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms"). In the computation,
+/// Year, month and day of the Gregorian date (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms"). In the computation,
 /// years start in March, so the leap day is the last day of a year.
-fn civil_date(at_ms: f64) -> CivilDate {
+fn civil_date(at_ms: f64) -> (i64, i64, i64) {
     let days = (at_ms / DAY_MS).floor() as i64 + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
@@ -671,14 +645,11 @@ fn civil_date(at_ms: f64) -> CivilDate {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
     let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    CivilDate {
-        year: era * 400 + year_of_era + i64::from(month <= 2),
-        month,
-        day: day_of_year - (153 * shifted + 2) / 5 + 1,
-    }
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
 }
 
-/// Start of the month with this number (see [`CivilDate::month_number`]), in milliseconds since the
+/// Start of the month with this number (see [`month_number`]), in milliseconds since the
 /// Unix epoch.
 fn start_of_month(number: i64) -> f64 {
     let month = number.rem_euclid(12) + 1;
@@ -706,12 +677,11 @@ mod tests {
             (4_107_542_400.0, 2100, 3, 1),
             (-1.0, 1969, 12, 31),
         ] {
-            let date = civil_date(seconds * 1e3);
-            assert_eq!((date.year, date.month, date.day), (year, month, day));
+            assert_eq!(civil_date(seconds * 1e3), (year, month, day));
         }
         for number in 12 * 1890..12 * 2110 {
-            let date = civil_date(start_of_month(number));
-            assert_eq!((date.month_number(), date.day), (number, 1));
+            let (year, month, day) = civil_date(start_of_month(number));
+            assert_eq!((month_number(year, month), day), (number, 1));
         }
     }
 
