@@ -148,8 +148,6 @@ pub enum TrendNoteKind {
     Environment,
     /// The measured work has changed, so no level extends across the note.
     Work,
-    /// A remark by a user.
-    Remark,
     /// A session whose case failed. It is drawn as a cross on the axis.
     Failure,
 }
@@ -315,7 +313,6 @@ impl<'a> TrendMarks<'a> {
                 let label_px = label.as_ref().map_or(0.0, |label| self.label_distance(label));
                 let (dash, width) = match note.kind {
                     TrendNoteKind::Work => ("", 1.4),
-                    TrendNoteKind::Remark => ("1 3", 1.0),
                     _ => ("5 3", 0.9),
                 };
                 svg.start_line((x, area.rect.top - label_px), (x, area.rect.bottom))

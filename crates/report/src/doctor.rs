@@ -262,39 +262,30 @@ fn expected_alarms_text(counts: &NoiseCalibration) -> String {
     format!("{}, where {low} to {high} are expected", alarms_text(counts))
 }
 
-struct CalibrationEntry<'a> {
-    case: &'a CalibratedCase,
-    name: RowName,
-}
-
 fn case_table(found: &CalibrationFindings) -> ReportTable {
     let cases: Vec<_> = found.cases.iter().map(|calibrated| Arc::clone(&calibrated.case)).collect();
     let labels = CaseLabels::new(&cases);
     let columns = case_columns();
-    let rows = labelled_rows(labels.lines, |index, name| {
-        let case = &found.cases[index];
-        columns.build_row(&CalibrationEntry { case, name })
-    });
+    let rows =
+        labelled_rows(labels.lines, |index, name| columns.build_row(&(&found.cases[index], name)));
     let metric = found.metric.iter().map(|metric| metric.name.clone());
-    let caption = Some(labels.shared).filter(|text| !text.is_empty());
     let runs = format!("{} + {} runs a comparison", found.runs, found.runs);
     let line: Vec<String> = metric.chain([runs]).collect();
-    ReportTable {
-        caption: caption.into_iter().chain([line.join(", ")]).collect(),
-        ..columns.table_of_rows("calibrated_cases", rows)
-    }
+    let mut caption = vec![labels.shared, line.join(", ")];
+    caption.retain(|text| !text.is_empty());
+    ReportTable { caption, ..columns.table_of_rows("calibrated_cases", rows) }
 }
 
-fn case_columns<'a>() -> ColumnSet<CalibrationEntry<'a>> {
-    column_set! { row: CalibrationEntry<'a>;
-        label("case", "case") => ReportCell::words(row.case.case.id()).with_name(&row.name),
-        machine("benchmark") => &row.case.case.benchmark,
-        machine("parameters") => parameters_json(&row.case.case),
-        figure("comparisons", "comparisons") => row.case.comparisons,
-        figure("false_alarms", "false alarms") => row.case.false_alarms,
-        figure("variation", "CV") => ReportCell::share(row.case.variation),
-        figure("autocorrelation", "autocorrelation") => autocorrelation_cell(row.case),
-        figure("detectable", "32 runs find") => ReportCell::share(row.case.detectable),
+fn case_columns<'a>() -> ColumnSet<(&'a CalibratedCase, RowName)> {
+    column_set! { row: (&'a CalibratedCase, RowName);
+        label("case", "case") => ReportCell::words(row.0.case.id()).with_name(&row.1),
+        machine("benchmark") => &row.0.case.benchmark,
+        machine("parameters") => parameters_json(&row.0.case),
+        figure("comparisons", "comparisons") => row.0.comparisons,
+        figure("false_alarms", "false alarms") => row.0.false_alarms,
+        figure("variation", "CV") => ReportCell::share(row.0.variation),
+        figure("autocorrelation", "autocorrelation") => autocorrelation_cell(row.0),
+        figure("detectable", "32 runs find") => ReportCell::share(row.0.detectable),
     }
 }
 

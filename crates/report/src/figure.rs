@@ -99,6 +99,18 @@ impl FigureScale {
     pub fn format_full(&self, stored: f64, place: i32) -> String {
         with_unit(&self.format_bare(stored, place), &self.symbol)
     }
+
+    /// Formats an estimate with its interval, rounded at `place`: `231 ns [228, 236]`. An empty
+    /// interval is omitted.
+    pub fn format_estimate(&self, estimate: &IntervalEstimate, place: i32) -> String {
+        let value = self.format_full(estimate.value, place);
+        if estimate.low < estimate.high {
+            let [low, high] = [estimate.low, estimate.high].map(|end| self.format_bare(end, place));
+            format!("{value} [{low}, {high}]")
+        } else {
+            value
+        }
+    }
 }
 
 /// Joins a number and its unit with a space, except for `/s`, which is not a unit on its own.

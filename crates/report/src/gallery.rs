@@ -42,50 +42,40 @@ pub fn findings_gallery(
         .then_some(ReportBlock::Gallery(CaseGallery { kind: GalleryKind::Runs, cases: views }))
 }
 
-/// The input for a gallery of trends over revisions.
-pub struct TrendGallery<'a> {
-    /// The history that contains the series.
-    pub history: &'a ProjectHistory,
-    /// The horizontal axis of the charts.
-    pub axis: TrendXAxis,
-    /// The output options.
-    pub output: &'a OutputOptions,
-}
-
-impl TrendGallery<'_> {
-    /// Builds a gallery of the series that pass `is_selected`, with a sentence for each change that
-    /// passes `is_shown`. Only standalone charts are written to chart files (SVG, PNG), so each
-    /// chart also follows the gallery as a block.
-    pub fn trend_blocks(
-        &self,
-        is_selected: &dyn Fn(&SeriesTrend) -> bool,
-        is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,
-    ) -> Vec<ReportBlock> {
-        // Drawing hundreds of trend charts takes a while. A terminal shows no charts.
-        if self.output.files.is_empty() && self.output.format != Some(ReportFormat::Html) {
-            return Vec::new();
-        }
-        let selected = self.history.series.iter().filter(|series| is_selected(series));
-        let view = |series: &SeriesTrend| {
-            let lines = series_changes(series, self.history);
-            let shown = lines.iter().filter(|line| is_shown(series, line.change));
-            CaseView {
-                id: series_title(series),
-                answers: shown.map(SeriesChange::gallery_answer).collect(),
-                charts: vec![draw_trend(series, self.history, self.axis, self.output.unit)],
-            }
-        };
-        let cases: Vec<CaseView> = selected.map(view).collect();
-        if cases.is_empty() {
-            return Vec::new();
-        }
-        let charts = cases.iter().flat_map(|case| case.charts.clone());
-        let charts: Vec<ReportBlock> =
-            charts.map(|chart| ReportBlock::Chart(Box::new(chart))).collect();
-        let kind = GalleryKind::Courses;
-        let gallery = ReportBlock::Gallery(CaseGallery { kind, cases });
-        [gallery].into_iter().chain(charts).collect()
+/// Builds a gallery of the series that pass `is_selected`, with a sentence for each change that
+/// passes `is_shown`. Only standalone charts are written to chart files (SVG, PNG), so each chart
+/// also follows the gallery as a block.
+pub fn trend_blocks(
+    history: &ProjectHistory,
+    axis: TrendXAxis,
+    output: &OutputOptions,
+    is_selected: &dyn Fn(&SeriesTrend) -> bool,
+    is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,
+) -> Vec<ReportBlock> {
+    // Drawing hundreds of trend charts takes a while. A terminal shows no charts.
+    if output.files.is_empty() && output.format != Some(ReportFormat::Html) {
+        return Vec::new();
     }
+    let view = |series: &SeriesTrend| {
+        let lines = series_changes(series, history);
+        let shown = lines.iter().filter(|line| is_shown(series, line.change));
+        CaseView {
+            id: series_title(series),
+            answers: shown.map(SeriesChange::gallery_answer).collect(),
+            charts: vec![draw_trend(series, history, axis, output.unit)],
+        }
+    };
+    let selected = history.series.iter().filter(|series| is_selected(series));
+    let cases: Vec<CaseView> = selected.map(view).collect();
+    if cases.is_empty() {
+        return Vec::new();
+    }
+    let charts = cases.iter().flat_map(|case| case.charts.clone());
+    let charts: Vec<ReportBlock> =
+        charts.map(|chart| ReportBlock::Chart(Box::new(chart))).collect();
+    let kind = GalleryKind::Courses;
+    let gallery = ReportBlock::Gallery(CaseGallery { kind, cases });
+    [gallery].into_iter().chain(charts).collect()
 }
 
 /// What the findings say about a case.
@@ -158,16 +148,10 @@ fn comparison_answer(comparison: &CandidateComparison, row: &CaseComparison) -> 
 }
 
 fn summary_answer(summary: &CaseSummary, output: &OutputOptions) -> CaseAnswer {
-    let center = &summary.center;
     let (scale, place) = scale_and_place(summary, output.unit);
-    let mut text = format!("median {}", scale.format_full(center.value, place));
-    if center.low < center.high {
-        let [low, high] = [center.low, center.high].map(|end| scale.format_bare(end, place));
-        text.push_str(&format!(" [{low}, {high}]"));
-    }
     CaseAnswer {
         about: format!("{}, {}", summary.metric.name, summary.variant),
-        text,
+        text: format!("median {}", scale.format_estimate(&summary.center, place)),
         emphasis: TextEmphasis::None,
     }
 }

@@ -167,23 +167,13 @@ fn snippet_sentence(snippet: &SnippetFigures) -> String {
         _ => String::new(),
     };
     if let Some(time) = snippet.time_median_ns {
-        let time = format_with_interval(&time);
+        let scale = FigureScale::fit_scale("ns", &[time.value], None);
+        let place = scale.rounding_place(time.value, uncertainty_of(&time));
+        let time = scale.format_estimate(&time, place);
         return format!("{label}: {time} an iteration{workers} ({runs}).");
     }
     let rate = snippet.per_s.map_or(String::new(), |rate| format!(", {}", format_rate(rate)));
     format!("{label}: too few iterations for a median{rate} ({runs}).")
-}
-
-/// Formats a time with its interval, as in `231 ns [228, 236]`. An empty interval is omitted.
-fn format_with_interval(time_ns: &IntervalEstimate) -> String {
-    let scale = FigureScale::fit_scale("ns", &[time_ns.value], None);
-    let place = scale.rounding_place(time_ns.value, uncertainty_of(time_ns));
-    let value = scale.format_full(time_ns.value, place);
-    if time_ns.low >= time_ns.high {
-        return value;
-    }
-    let [low, high] = [time_ns.low, time_ns.high].map(|end| scale.format_bare(end, place));
-    format!("{value} [{low}, {high}]")
 }
 
 fn figures_table(figures: &[SnippetFigures]) -> ReportTable {

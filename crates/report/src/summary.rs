@@ -347,16 +347,9 @@ fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Opti
 /// `g/a.js: 1.234 M/s [1.221, 1.240], 810 ns per iteration (30 runs).`
 fn summary_sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
     let (scale, place) = scale_and_place(summary, choice);
-    let mut sentence =
-        format!("{}: {}", summary.case.benchmark, scale.format_full(summary.center.value, place));
-    if summary.center.low < summary.center.high {
-        let ends =
-            [summary.center.low, summary.center.high].map(|end| scale.format_bare(end, place));
-        sentence.push_str(&format!(" [{}, {}]", ends[0], ends[1]));
-    }
-    if let Some((_, time)) = time_per_iteration(summary, choice) {
-        sentence.push_str(&format!(", {time} per iteration"));
-    }
+    let median = scale.format_estimate(&summary.center, place);
+    let time =
+        time_per_iteration(summary, choice).map(|(_, time)| format!(", {time} per iteration"));
     let runs = format_count(summary.runs.len(), "run", "runs");
-    format!("{sentence} ({runs}).")
+    format!("{}: {median}{} ({runs}).", summary.case.benchmark, time.unwrap_or_default())
 }

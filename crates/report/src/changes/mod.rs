@@ -12,7 +12,7 @@ use crate::comparison::{verdict_emphasis, verdict_symbol};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_setting, format_share, format_signed};
 use crate::format::ReportFormat;
-use crate::gallery::TrendGallery;
+use crate::gallery::trend_blocks;
 use crate::output::OutputOptions;
 use crate::table::{ReportCell, ReportTable};
 use serde_json::json;
@@ -51,8 +51,7 @@ pub fn report_changes(
     }
     let is_selected =
         |series: &SeriesTrend| series.trend.changes.iter().any(|change| is_shown(series, change));
-    let gallery = TrendGallery { history, axis: TrendXAxis::Revision, output };
-    document.extend(gallery.trend_blocks(&is_selected, is_shown));
+    document.extend(trend_blocks(history, TrendXAxis::Revision, output, &is_selected, is_shown));
     document.push_notes(history.notes.iter().cloned());
     output.add_detail(&mut document, |_, document| document.push_notes(changes_notes(history)));
     document.attach_data("line", json!(history.branch_name()));

@@ -291,20 +291,14 @@ impl<'a> TablePage<'a> {
                 ReportRow::Group(name) => {
                     indent = if self.shown_name(name).is_empty() { 0 } else { GROUP_INDENT }
                 }
-                ReportRow::Cells(cells) if self.is_first(index) => {
-                    widest = widest.max(indent + display_width(&self.shown_text(&cells[index])));
-                }
                 ReportRow::Cells(cells) => {
-                    widest = widest.max(display_width(&self.shown_text(&cells[index])))
+                    let indent = if self.people.first() == Some(&index) { indent } else { 0 };
+                    widest = widest.max(indent + display_width(&self.shown_text(&cells[index])));
                 }
                 ReportRow::Remark(_) => {}
             }
         }
         widest
-    }
-
-    fn is_first(&self, index: usize) -> bool {
-        self.people.first() == Some(&index)
     }
 
     /// Returns a name on a single line, whatever the name contains.
