@@ -137,29 +137,22 @@ pub(crate) fn draw_bottom_axis(
         let x = mapping.pixel_at(value);
         [(x, plot.top), (x, plot.bottom)]
     });
+    let write_labels = |svg: &mut SvgWriter, baseline: f64| {
+        for tick in &ticks {
+            let half_width = reserved_width(&tick.label, TICK_PX) / 2.0;
+            let x = mapping.pixel_at(tick.value);
+            let x = x.min(sheet.right - half_width).max(sheet.left + half_width);
+            let text = TextLine::at(&tick.label, x, baseline, TICK_PX);
+            svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(MUTED));
+        }
+    };
     svg.start_group("x-ticks").end_with(|svg| {
-        tick_labels(svg, sheet, mapping, &ticks, plot.bottom + TICK_GAP + TICK_PX * 0.8);
+        write_labels(svg, plot.bottom + TICK_GAP + TICK_PX * 0.8);
         if plot.height() > TALL_PLOT_PX {
-            tick_labels(svg, sheet, mapping, &ticks, plot.top - 6.0);
+            write_labels(svg, plot.top - 6.0);
         }
     });
     draw_bottom_label(svg, plot, plot.bottom + bottom_height(label), label);
-}
-
-fn tick_labels(
-    svg: &mut SvgWriter,
-    sheet: PixelRect,
-    mapping: &AxisMapping,
-    ticks: &[AxisTick],
-    baseline: f64,
-) {
-    for tick in ticks {
-        let half_width = reserved_width(&tick.label, TICK_PX) / 2.0;
-        let x =
-            mapping.pixel_at(tick.value).min(sheet.right - half_width).max(sheet.left + half_width);
-        let text = TextLine::at(&tick.label, x, baseline, TICK_PX);
-        svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(MUTED));
-    }
 }
 
 /// Draws the label of a bottom axis with its lower edge at `bottom`.
@@ -370,13 +363,8 @@ impl CategoryLabels {
         svg.start_group("labels").end_with(|svg| {
             for (index, block) in self.blocks.iter().enumerate().step_by(self.stride) {
                 let height = block.lines.len() as f64 * self.size_px * LINE_SPACING;
-                self.draw_block(
-                    svg,
-                    block,
-                    right,
-                    position_of(index) - height / 2.0,
-                    TextAnchor::End,
-                );
+                let top = position_of(index) - height / 2.0;
+                self.draw_block(svg, block, (right, top), TextAnchor::End);
             }
         });
     }
@@ -388,7 +376,7 @@ impl CategoryLabels {
                 if self.is_slanted {
                     self.draw_slanted(svg, block, position_of(index), top)
                 } else {
-                    self.draw_block(svg, block, position_of(index), top, TextAnchor::Middle)
+                    self.draw_block(svg, block, (position_of(index), top), TextAnchor::Middle)
                 }
             }
         });
@@ -398,8 +386,7 @@ impl CategoryLabels {
         &self,
         svg: &mut SvgWriter,
         block: &WrappedLabel,
-        x: f64,
-        top: f64,
+        (x, top): (f64, f64),
         anchor: TextAnchor,
     ) {
         for (row, line) in block.lines.iter().enumerate() {

@@ -81,7 +81,8 @@ impl SheetContent for BarChart {
     fn header(&self) -> ChartHeader<'_> {
         let omitted = self.bars().count() - self.shown_bars().count();
         let note = omitted_note(omitted, &[self.scale()]);
-        ChartHeader::new(&self.title, &self.subtitle, note, self.bands().legend(LegendSwatch::Bar))
+        let legend = self.bands().legend(LegendSwatch::Bar);
+        ChartHeader { title: &self.title, subtitle: self.subtitle.as_deref(), note, legend }
     }
 
     fn summary(&self) -> String {
@@ -110,10 +111,14 @@ impl SheetContent for BarChart {
             if shown.is_empty() {
                 plot.draw_no_data(svg, band);
             }
+            let half_px = (plot.slot_px() * 0.9).min(MAX_THICKNESS_PX) / 2.0;
             for (slot, bar) in shown {
                 let middle = plot.slot_middle(band, slot);
-                let tooltip = bar_tooltip(&category.label, bar);
-                draw_bar(svg, &plot, bar, (SeriesStyle::of_series(slot), middle), &tooltip);
+                let rect = plot.rect((middle - half_px, middle + half_px), (0.0, bar.value));
+                svg.start_rect("bar", rect)
+                    .set_text("fill", &full_fill(SeriesStyle::of_series(slot)))
+                    .end_with_tooltip(&bar_tooltip(&category.label, bar));
+                draw_interval(svg, &plot, bar, middle, (half_px * 0.5).min(6.0));
             }
         }
     }
@@ -121,19 +126,6 @@ impl SheetContent for BarChart {
     fn natural_height(&self, width: f64) -> f64 {
         self.bands().natural_height(width)
     }
-}
-
-fn draw_bar(
-    svg: &mut SvgWriter,
-    plot: &BandPlot<'_>,
-    bar: &ChartBar,
-    (style, middle): (SeriesStyle, f64),
-    tooltip: &str,
-) {
-    let half_px = (plot.slot_px() * 0.9).min(MAX_THICKNESS_PX) / 2.0;
-    let rect = plot.rect((middle - half_px, middle + half_px), (0.0, bar.value));
-    svg.start_rect("bar", rect).set_text("fill", &full_fill(style)).end_with_tooltip(tooltip);
-    draw_interval(svg, plot, bar, middle, (half_px * 0.5).min(6.0));
 }
 
 /// Draws the interval as a line with caps. A pale background keeps the line visible over the bar.
@@ -235,7 +227,8 @@ impl SheetContent for BoxChart {
     fn header(&self) -> ChartHeader<'_> {
         let omitted = self.values().count() - self.count_shown();
         let note = omitted_note(omitted, &[self.scale()]);
-        ChartHeader::new(&self.title, &self.subtitle, note, self.bands().legend(LegendSwatch::Box))
+        let legend = self.bands().legend(LegendSwatch::Box);
+        ChartHeader { title: &self.title, subtitle: self.subtitle.as_deref(), note, legend }
     }
 
     fn summary(&self) -> String {

@@ -175,7 +175,7 @@ impl SheetContent for ForestChart {
         let key = |mark: VerdictMark| LegendKey::new(mark.word(), LegendSwatch::Forest(mark));
         let legend = VerdictMark::ALL.into_iter().filter(is_used).map(key).collect();
         let note = omitted_note(self.rows.len() - self.finite_rows().count(), &[]);
-        ChartHeader::new(&self.title, &self.subtitle, note, legend)
+        ChartHeader { title: &self.title, subtitle: self.subtitle.as_deref(), note, legend }
     }
 
     fn summary(&self) -> String {

@@ -76,7 +76,7 @@ impl SheetContent for HistogramChart {
         let data = self.data();
         let legend = if data.uses_rows() { Vec::new() } else { data.legend(LegendSwatch::Area) };
         let note = omitted_note(data.count_omitted(), &[&data.x.scale]);
-        ChartHeader::new(&self.title, &self.subtitle, note, legend)
+        ChartHeader { title: &self.title, subtitle: self.subtitle.as_deref(), note, legend }
     }
 
     fn summary(&self) -> String {

@@ -55,7 +55,9 @@ pub(crate) trait SheetContent {
     }
 
     /// Preferred height of the chart below its header, in pixels, for an area of this width.
-    fn natural_height(&self, width: f64) -> f64;
+    fn natural_height(&self, _width: f64) -> f64 {
+        520.0
+    }
 }
 
 /// Draws a complete sheet with this header.
@@ -150,17 +152,7 @@ pub(crate) struct ChartHeader<'a> {
     pub legend: Vec<LegendKey>,
 }
 
-impl<'a> ChartHeader<'a> {
-    /// Collects the contents.
-    pub fn new(
-        title: &'a str,
-        subtitle: &'a Option<String>,
-        note: Option<String>,
-        legend: Vec<LegendKey>,
-    ) -> Self {
-        Self { title, subtitle: subtitle.as_deref(), note, legend }
-    }
-
+impl ChartHeader<'_> {
     /// Wraps all text into lines of at most `width` pixels.
     pub fn lay_out(&self, width: f64) -> PlacedHeader {
         let subtitle = self.subtitle.unwrap_or_default();

@@ -267,7 +267,8 @@ fn style_of_continuation() -> SeriesStyle {
 
 impl SheetContent for TrendChart {
     fn header(&self) -> ChartHeader<'_> {
-        ChartHeader::new(&self.title, &self.subtitle, self.omission_note(), self.legend())
+        let (note, legend) = (self.omission_note(), self.legend());
+        ChartHeader { title: &self.title, subtitle: self.subtitle.as_deref(), note, legend }
     }
 
     fn summary(&self) -> String {

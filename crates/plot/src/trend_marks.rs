@@ -349,8 +349,7 @@ impl<'a> TrendMarks<'a> {
         });
         self.draw_note_labels(svg, area.rect);
         for (change, label) in &self.changes {
-            let is_written = label.lane < self.lanes;
-            draw_change(svg, change, label, (self.mark_y(label, top), is_written));
+            self.draw_change(svg, change, label, top);
         }
         self.draw_failures(svg, area);
     }
@@ -363,6 +362,25 @@ impl<'a> TrendMarks<'a> {
         }
         let lanes_px = self.note_lanes as f64 * NOTE_LANE_PX + label.lane as f64 * CHANGE_LANE_PX;
         plot_top - GAP_PX - lanes_px - CHANGE_LANE_PX / 2.0
+    }
+
+    /// Draws the mark and label of a change, reachable by keyboard and readable by screen readers.
+    fn draw_change(&self, svg: &mut SvgWriter, change: &TrendChange, label: &PlacedText, top: f64) {
+        let y = self.mark_y(label, top);
+        svg.start_group("change")
+            .set_text("tabindex", "0")
+            .set_text("role", "img")
+            .set_text("aria-label", &change.description)
+            .set_text("data-state", change.state.word())
+            .set_text("data-verdict", change.mark.word())
+            .set_nonempty("data-change", &change.name)
+            .end_with(|svg| {
+                svg.start_element("title").end_with_text(&change.description);
+                if label.lane < self.lanes {
+                    draw_label(svg, label, (y, CHANGE_PX), INK);
+                }
+                change.draw_mark(svg, label.x, y, MARK_RADIUS_PX);
+            });
     }
 
     fn draw_note_labels(&self, svg: &mut SvgWriter, plot: PixelRect) {
@@ -385,29 +403,6 @@ impl<'a> TrendMarks<'a> {
             }
         });
     }
-}
-
-/// Draws the mark and label of a change, reachable by keyboard and readable by screen readers.
-fn draw_change(
-    svg: &mut SvgWriter,
-    change: &TrendChange,
-    label: &PlacedText,
-    (y, is_written): (f64, bool),
-) {
-    svg.start_group("change")
-        .set_text("tabindex", "0")
-        .set_text("role", "img")
-        .set_text("aria-label", &change.description)
-        .set_text("data-state", change.state.word())
-        .set_text("data-verdict", change.mark.word())
-        .set_nonempty("data-change", &change.name)
-        .end_with(|svg| {
-            svg.start_element("title").end_with_text(&change.description);
-            if is_written {
-                draw_label(svg, label, (y, CHANGE_PX), INK);
-            }
-            change.draw_mark(svg, label.x, y, MARK_RADIUS_PX);
-        });
 }
 
 /// Draws a label on a background that hides the lines behind it.

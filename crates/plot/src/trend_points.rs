@@ -178,20 +178,18 @@ pub(crate) struct PointField<'a> {
 }
 
 impl PointField<'_> {
-    /// Draws the bars and marks of all buckets, by kind.
+    /// Draws the bars and marks of all buckets, by kind. A group has buckets of one kind.
     pub fn draw_points(&self, svg: &mut SvgWriter, buckets: &[PointBucket<'_>]) {
         let width = self.area.rect.width();
         let radius = (1.1 * width / buckets.len().max(1) as f64).clamp(1.9, 3.8);
         let groups = || buckets.chunk_by(|one, other| one.kind == other.kind);
         let kinds: Vec<PointKind> = groups().map(|group| group[0].kind).collect();
         svg.start_element("defs").end_with(|svg| self.define_shapes(svg, &kinds, radius));
-        for (kind, group) in kinds.into_iter().zip(groups()) {
-            self.draw_bars(svg, group, kind);
+        for group in groups() {
+            self.draw_bars(svg, group);
             match self.detail {
-                TrendDetail::Nothing => self.draw_vertices(svg, group, kind),
-                TrendDetail::Full | TrendDetail::Tooltips => {
-                    self.draw_markers(svg, group, kind, radius);
-                }
+                TrendDetail::Nothing => self.draw_vertices(svg, group),
+                TrendDetail::Full | TrendDetail::Tooltips => self.draw_markers(svg, group, radius),
             }
         }
     }
@@ -219,7 +217,7 @@ impl PointField<'_> {
         }
     }
 
-    fn draw_bars(&self, svg: &mut SvgWriter, buckets: &[PointBucket<'_>], kind: PointKind) {
+    fn draw_bars(&self, svg: &mut SvgWriter, buckets: &[PointBucket<'_>]) {
         let bar = |bucket: &PointBucket<'_>| {
             let point = bucket.summary_point();
             let (low, high) = (point.low?, point.high?);
@@ -233,19 +231,14 @@ impl PointField<'_> {
         let bars: String = buckets.iter().filter_map(bar).collect();
         if !bars.is_empty() {
             svg.start_path("intervals", &bars)
-                .set_stroke(&kind.style().color(), 1.2)
+                .set_stroke(&buckets[0].kind.style().color(), 1.2)
                 .set_number("stroke-opacity", 0.5)
                 .end_empty();
         }
     }
 
-    fn draw_markers(
-        &self,
-        svg: &mut SvgWriter,
-        buckets: &[PointBucket<'_>],
-        kind: PointKind,
-        radius: f64,
-    ) {
+    fn draw_markers(&self, svg: &mut SvgWriter, buckets: &[PointBucket<'_>], radius: f64) {
+        let kind = buckets[0].kind;
         let shape = format!("#{}", PointKind { is_aside: false, ..kind }.marker_id());
         let class = if self.detail == TrendDetail::Full { "point" } else { "" };
         let group = kind.paint(svg.start_group(kind.class()), radius);
@@ -266,7 +259,8 @@ impl PointField<'_> {
 
     /// Draws all marks of a kind as markers on the vertices of an invisible line. This makes the
     /// file much smaller.
-    fn draw_vertices(&self, svg: &mut SvgWriter, buckets: &[PointBucket<'_>], kind: PointKind) {
+    fn draw_vertices(&self, svg: &mut SvgWriter, buckets: &[PointBucket<'_>]) {
+        let kind = buckets[0].kind;
         let vertex = |bucket: &PointBucket<'_>| {
             let point = bucket.summary_point();
             let (x, y) = self.area.point_at(point.x, point.y);
@@ -308,7 +302,7 @@ impl PointField<'_> {
         let (attributes, tooltip) = match bucket.points[..] {
             [] => return mark.end_empty(),
             [point] => self.point_details(point),
-            [first, .., last] => self.bucket_details(bucket, first, last),
+            _ => self.bucket_details(bucket),
         };
         match self.detail {
             TrendDetail::Nothing => mark.end_empty(),
@@ -346,16 +340,12 @@ impl PointField<'_> {
         (attributes, join_lines(&lines))
     }
 
-    /// Details of several points, from `first` to `last`.
-    fn bucket_details(
-        &self,
-        bucket: &PointBucket<'_>,
-        first: &TrendPoint,
-        last: &TrendPoint,
-    ) -> (MarkAttributes, String) {
+    /// Details of several points.
+    fn bucket_details(&self, bucket: &PointBucket<'_>) -> (MarkAttributes, String) {
         let summary = bucket.summary_point();
         let (low, high) = (summary.low.unwrap_or(summary.y), summary.high.unwrap_or(summary.y));
         let count = bucket.points.len();
+        let (first, last) = (bucket.points[0], bucket.points[count - 1]);
         let attributes = vec![
             ("data-from", first.revision.clone()),
             ("data-to", last.revision.clone()),

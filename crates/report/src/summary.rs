@@ -81,10 +81,20 @@ fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> Report
         lines[index].name = name;
         columns.build_row(&lines[index])
     });
-    let mut caption: Vec<String> =
-        Some(shared).filter(|text| !text.is_empty()).into_iter().collect();
-    let metric = (!metrics_are_rows).then_some(&section[0].metric);
-    caption.extend(caption_line(metric, unit, runs, variant));
+    let mut caption = vec![shared];
+    // The second line names the metric, the unit, the number of runs and the variant, if all rows
+    // share them.
+    let mut parts: Vec<String> = Vec::new();
+    if !metrics_are_rows {
+        let metric = &section[0].metric;
+        parts.push(name_in_unit(&metric.name, unit.as_deref().unwrap_or_default()));
+        parts.push(better_direction(metric.better).to_owned());
+    }
+    // `prepare_lines` has already formatted the count. Only 1 takes the singular.
+    parts.extend(runs.map(|runs| runs.clone() + if runs == "1" { " run" } else { " runs" }));
+    parts.extend(variant.filter(|name| !name.is_empty()).map(|name| format!("variant {name}")));
+    caption.push(parts.join(", "));
+    caption.retain(|line| !line.is_empty());
     ReportTable {
         caption,
         footnotes: footnotes.into_texts(),
@@ -105,29 +115,6 @@ fn label_by_metric(section: &SummarySection<'_>) -> (String, Vec<LabelLine>) {
         LabelLine::Case { index, name: RowName { full, short: metric.name.clone() } }
     };
     (section[0].case.id(), section.iter().enumerate().map(label).collect())
-}
-
-/// Returns the caption, which names the metric, the unit, the number of runs and the variant, if
-/// all rows share them.
-fn caption_line(
-    metric: Option<&Metric>,
-    unit: Option<String>,
-    runs: Option<String>,
-    variant: Option<String>,
-) -> Option<String> {
-    let mut parts: Vec<String> = Vec::new();
-    if let Some(metric) = metric {
-        parts.push(name_in_unit(&metric.name, unit.as_deref().unwrap_or_default()));
-        parts.push(better_direction(metric.better).to_owned());
-    }
-    // `prepare_lines` has already formatted the count. Only 1 takes the singular.
-    parts.extend(runs.map(
-        |runs| {
-            if runs == "1" { format_count(1, "run", "") } else { runs + " runs" }
-        },
-    ));
-    parts.extend(variant.filter(|name| !name.is_empty()).map(|name| format!("variant {name}")));
-    Some(parts.join(", ")).filter(|line| !line.is_empty())
 }
 
 /// Returns all columns. `names` is the heading of the row names.
