@@ -18,12 +18,6 @@ const TOP_BASELINE: f64 = 13.0;
 /// A plot taller than this repeats its bottom tick labels at the top.
 const TALL_PLOT_PX: f64 = 1000.0;
 
-/// Chooses ticks of a bottom axis whose labels do not overlap.
-fn bottom_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
-    let max_ticks = (mapping.length_px() / 70.0).clamp(2.0, 12.0) as usize;
-    fit_ticks(mapping, max_ticks, |label| reserved_width(label, TICK_PX) + 14.0)
-}
-
 /// Chooses ticks of a left axis whose labels do not overlap.
 fn left_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
     // In a short plot, ticks are closer together. A plot with only one or two ticks would be
@@ -132,7 +126,8 @@ pub(crate) fn draw_bottom_axis(
     mapping: &AxisMapping,
     label: &str,
 ) {
-    let ticks = bottom_ticks(mapping);
+    let max_ticks = (mapping.length_px() / 70.0).clamp(2.0, 12.0) as usize;
+    let ticks = fit_ticks(mapping, max_ticks, |label| reserved_width(label, TICK_PX) + 14.0);
     draw_grid(svg, &ticks, |value| {
         let x = mapping.pixel_at(value);
         [(x, plot.top), (x, plot.bottom)]

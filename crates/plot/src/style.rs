@@ -89,7 +89,12 @@ impl MarkerShape {
     /// SVG path data of the shape at (`x`, `y`), as large as a circle of `radius`.
     pub fn path(self, x: f64, y: f64, radius: f64) -> String {
         let corners: &[(f64, f64)] = match self {
-            Self::Circle => return circle_path(x, y, radius),
+            Self::Circle => {
+                let [left, right, y, radius] =
+                    [x - radius, x + radius, y, radius].map(format_decimal);
+                let arc = |end| format!("A{radius} {radius} 0 1 1 {end} {y}");
+                return format!("M{left} {y}{}{}Z", arc(&right), arc(&left));
+            }
             // Half the side of the square is sqrt(pi) / 2 times the radius of a circle with the
             // same area.
             Self::Square => &[(-0.886, -0.886), (0.886, -0.886), (0.886, 0.886), (-0.886, 0.886)],
@@ -116,12 +121,6 @@ impl MarkerShape {
 fn four_arms(arm: [(f64, f64); 3]) -> [(f64, f64); 12] {
     let quarter_turn = |(x, y): (f64, f64), _| (-y, x);
     std::array::from_fn(|index| (0..index / 3).fold(arm[index % 3], quarter_turn))
-}
-
-fn circle_path(x: f64, y: f64, radius: f64) -> String {
-    let (left, right) = (format_decimal(x - radius), format_decimal(x + radius));
-    let (y, radius) = (format_decimal(y), format_decimal(radius));
-    format!("M{left} {y}A{radius} {radius} 0 1 1 {right} {y}A{radius} {radius} 0 1 1 {left} {y}Z")
 }
 
 // Hatchings, which distinguish areas without color. A hatching is an SVG pattern. Its ID contains

@@ -283,7 +283,11 @@ fn adapt_to_page<'v>(id: &str, name: &str, value: &'v str) -> Cow<'v, str> {
         "fill" | "stroke" | "marker-start" | "marker-mid" | "marker-end" => {
             match value.strip_prefix("url(#") {
                 Some(id_suffix) => format!("url(#{id}-{id_suffix}").into(),
-                None => to_variable(value),
+                // A known color becomes a variable.
+                None => match PAGE_VARIABLES.iter().find(|(_, light)| light == value) {
+                    Some((name, _)) => format!("var({name})").into(),
+                    None => value.into(),
+                },
             }
         }
         _ => value.into(),
@@ -440,14 +444,6 @@ static PAGE_VARIABLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
 /// All variables used by charts on a page, with their colors on white paper.
 pub fn page_colors() -> &'static [(String, String)] {
     &PAGE_VARIABLES
-}
-
-/// Returns the variable of a known color; other values are returned unchanged.
-fn to_variable(colour: &str) -> Cow<'_, str> {
-    match PAGE_VARIABLES.iter().find(|(_, light)| light == colour) {
-        Some((name, _)) => format!("var({name})").into(),
-        None => colour.into(),
-    }
 }
 
 #[cfg(test)]

@@ -46,7 +46,12 @@ impl CheckLine {
 
 /// Builds the report of the checks. A remedy follows the check that needs it.
 pub fn report_checks(checks: &[CheckLine]) -> Document {
-    let columns = check_columns();
+    let columns = column_set! { check: CheckLine;
+        words("state", "state") => ReportCell::state(&check.state),
+        identifier("name", "check") => &check.name,
+        label("found", "found") => &check.found,
+        machine("remedy") => &check.remedy,
+    };
     let mut rows = Vec::new();
     for check in checks {
         rows.push(columns.build_row(check));
@@ -92,15 +97,6 @@ pub fn report_layouts(findings: &AnalysisFindings) -> Document {
     document.attach_data("layout", data.collect());
     document.append_document(report_failures(&findings.failures, Verbosity::Normal));
     document
-}
-
-fn check_columns() -> ColumnSet<CheckLine> {
-    column_set! { check: CheckLine;
-        words("state", "state") => ReportCell::state(&check.state),
-        identifier("name", "check") => &check.name,
-        label("found", "found") => &check.found,
-        machine("remedy") => &check.remedy,
-    }
 }
 
 /// The command for a first calibration, and for another one after changes.
@@ -234,16 +230,14 @@ fn calibration_headline(found: &CalibrationFindings) -> String {
             "this machine is not calibrated: {counts}. The test is more conservative here than \
              stated, and misses changes."
         ),
-        CalibrationOutcome::Unknown => unknown_headline(found),
-    }
-}
-
-fn unknown_headline(found: &CalibrationFindings) -> String {
-    let alarms = alarms_text(&found.counts);
-    match (found.counts.comparisons, found.needed) {
-        (0, _) => "nothing was compared".to_owned(),
-        (_, None) => format!("{alarms}: the runs vary too little for a conclusion."),
-        (_, Some(needed)) => {
+        CalibrationOutcome::Unknown if found.counts.comparisons == 0 => {
+            "nothing was compared".to_owned()
+        }
+        CalibrationOutcome::Unknown => {
+            let alarms = alarms_text(&found.counts);
+            let Some(needed) = found.needed else {
+                return format!("{alarms}: the runs vary too little for a conclusion.");
+            };
             format!("{alarms}: too few comparisons for a conclusion; at least {needed} are needed.")
         }
     }
@@ -284,15 +278,13 @@ fn case_columns<'a>() -> ColumnSet<(&'a CalibratedCase, RowName)> {
         figure("comparisons", "comparisons") => row.0.comparisons,
         figure("false_alarms", "false alarms") => row.0.false_alarms,
         figure("variation", "CV") => ReportCell::share(row.0.variation),
-        figure("autocorrelation", "autocorrelation") => autocorrelation_cell(row.0),
+        // A `*` marks runs that depend on earlier ones.
+        figure("autocorrelation", "autocorrelation") => {
+            let mark = if row.0.is_dependent { "*" } else { "" };
+            ReportCell::shown_figure(row.0.autocorrelation, |r1| format!("{r1:+.2}{mark}"))
+        },
         figure("detectable", "32 runs find") => ReportCell::share(row.0.detectable),
     }
-}
-
-/// Builds the cell of an autocorrelation. A `*` marks runs that depend on earlier ones.
-fn autocorrelation_cell(case: &CalibratedCase) -> ReportCell {
-    let mark = if case.is_dependent { "*" } else { "" };
-    ReportCell::shown_figure(case.autocorrelation, |r1| format!("{r1:+.2}{mark}"))
 }
 
 fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {

@@ -8,7 +8,7 @@ use crate::document::{Document, ReportBlock};
 use crate::figure::format_count;
 use crate::output::Verbosity;
 use crate::table::{ReportCell, ReportRow, ReportTable, TextEmphasis};
-use serde_json::{Value, json};
+use serde_json::json;
 use speedwell_analysis::gate::GateOutcome;
 use speedwell_analysis::validity::{FindingSeverity, ValidityFinding, join_names};
 use speedwell_model::StepFailure;
@@ -21,17 +21,16 @@ const MAX_SHOWN_FAILURES: usize = 3;
 /// people, identical failures are combined.
 pub fn report_failures(failures: &[StepFailure], verbosity: Verbosity) -> Document {
     let mut document = Document::new("failures");
-    document.attach_data("failures", failures.iter().map(failure_data).collect());
+    // Serialization cannot fail, because the model contains no value that JSON cannot represent.
+    let data = failures.iter().map(|failure| {
+        serde_json::to_value(failure).unwrap_or_else(|_| json!({"benchmark": failure.benchmark}))
+    });
+    document.attach_data("failures", data.collect());
     let (skipped, failed): (Vec<_>, Vec<_>) =
         failures.iter().partition(|failure| failure.cause.is_skip());
     document.extend(failed_blocks(&failed, verbosity));
     document.extend(skipped_blocks(&skipped));
     document
-}
-
-fn failure_data(failure: &StepFailure) -> Value {
-    // Serialization cannot fail, because the model contains no value that JSON cannot represent.
-    serde_json::to_value(failure).unwrap_or_else(|_| json!({"benchmark": failure.benchmark}))
 }
 
 /// Failures reported together. They have the same step, variant and cause. They also belong to one

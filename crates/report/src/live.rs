@@ -128,7 +128,9 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
     let mut document = Document::new("loads");
     for load in loads {
         let progress = &load.progress;
-        document.push_heading(2, load_title(load));
+        // The first argument is the path of the program.
+        let arguments = progress.command.get(1..).unwrap_or_default();
+        document.push_heading(2, format!("speedwell {}", arguments.join(" ")));
         document.push_headline(load_headline(progress));
         let [begun, at] = [load.begun_unix_ms, load.at_unix_ms]
             .map(|unix_ms| format_duration(now_unix_ms.saturating_sub(unix_ms).max(0) as u64));
@@ -168,12 +170,6 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
     document
         .attach_data("loads", json!(loads.iter().map(|load| &load.progress).collect::<Vec<_>>()));
     document
-}
-
-fn load_title(load: &LiveLoad) -> String {
-    // The first argument is the path of the program.
-    let arguments = load.progress.command.get(1..).unwrap_or_default();
-    format!("speedwell {}", arguments.join(" "))
 }
 
 /// Formats the progress of a load, as in `load 2: 12.0 s of 30.0 s (40 %), 18.0 s left; 10.0 k/s`.

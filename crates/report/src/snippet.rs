@@ -77,7 +77,9 @@ pub fn report_snippets(
         document.extend(quiet_appendix(figures_blocks, is_quiet));
     }
     if has_times {
-        output.add_detail(&mut document, |_, document| document.push_note(figures_note(figures)));
+        let in_shell = figures.iter().any(|figures| figures.shell_ns.is_some());
+        let note = [FIGURES_NOTE, if in_shell { SHELL_NOTE } else { "" }].concat();
+        output.add_detail(&mut document, |_, document| document.push_note(note));
     }
     if findings.comparisons.is_empty() {
         document.append_document(report_failures(&findings.failures, output.verbosity));
@@ -93,12 +95,6 @@ fn quiet_appendix(blocks: Vec<ReportBlock>, is_quiet: bool) -> Vec<ReportBlock> 
     } else {
         blocks
     }
-}
-
-fn figures_note(figures: &[SnippetFigures]) -> String {
-    let in_shell = figures.iter().any(|figures| figures.shell_ns.is_some());
-    let shell = if in_shell { SHELL_NOTE } else { "" };
-    format!("{FIGURES_NOTE}{shell}")
 }
 
 /// Reports snippets at several numbers of workers.
@@ -362,17 +358,14 @@ pub fn change_cell(standing: Option<&LevelState>) -> ReportCell {
 /// Returns a cell with the status of a level. A mark replaces the status of the level that is the
 /// answer. If `standing` is `None`, the level failed.
 pub fn standing_cell(standing: Option<&LevelState>, is_knee: bool) -> ReportCell {
-    let name = standing.map_or("failed", |standing| status_name(standing.status));
+    let name = match standing.map(|standing| standing.status) {
+        None => "failed",
+        Some(LevelStatus::Best) => "best",
+        Some(LevelStatus::Lower) => "lower",
+        Some(LevelStatus::AsGood) => "as good",
+        Some(LevelStatus::Unclear) => "unclear",
+    };
     ReportCell::value(name).with_text(if is_knee { "◀ here" } else { name })
-}
-
-fn status_name(status: LevelStatus) -> &'static str {
-    match status {
-        LevelStatus::Best => "best",
-        LevelStatus::Lower => "lower",
-        LevelStatus::AsGood => "as good",
-        LevelStatus::Unclear => "unclear",
-    }
 }
 
 /// Returns all figures with every digit, as a JSON object for programs. Its first member, `key`,
@@ -401,10 +394,13 @@ pub fn law_sentence(scaling: &ScalingFindings) -> String {
     };
     let error = usl.lambda.error;
     let lambda = format_quantity(usl.lambda.value, "1/s", half_width(error));
+    let highest = scaling.answer.standings.last();
     let peak = match scaling.peak {
-        Some(peak) => {
-            format!("its greatest throughput is at {peak:.0}{}", extrapolation_note(scaling, peak))
+        // Beyond the measured levels, the curve says little.
+        Some(peak) if highest.is_some_and(|highest| peak > f64::from(highest.concurrency)) => {
+            format!("its greatest throughput is at {peak:.0}, beyond the measured levels")
         }
+        Some(peak) => format!("its greatest throughput is at {peak:.0}"),
         None if usl.kappa.error.is_none() => "it has no peak (kappa is 0)".to_owned(),
         None => "its peak is unknown: kappa is indistinguishable from 0".to_owned(),
     };
@@ -437,13 +433,6 @@ fn misfit_note(scaling: &ScalingFindings) -> String {
         ),
         _ => String::new(),
     }
-}
-
-/// Warns of a peak beyond the measured levels, where the curve says little.
-fn extrapolation_note(scaling: &ScalingFindings, peak: f64) -> &'static str {
-    let highest = scaling.answer.standings.last();
-    let is_beyond = highest.is_some_and(|highest| peak > f64::from(highest.concurrency));
-    if is_beyond { ", beyond the measured levels" } else { "" }
 }
 
 fn refusal_text(error: &UslError) -> String {

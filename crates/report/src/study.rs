@@ -104,17 +104,13 @@ fn study_table(study: &ParameterStudy, output: &OutputOptions) -> ReportTable {
             rows.push(columns.build_row(&line));
         }
     }
+    let metric = name_in_unit(&study.metric.name, &scale.symbol);
+    let direction = better_direction(study.metric.better);
     ReportTable {
-        caption: vec![study_caption(study, &scale)],
+        caption: vec![format!("{metric} by {}, {direction}", study.x_axis)],
         footnotes: footnotes.into_texts(),
         ..columns.table_of_rows(POINTS_TABLE, rows)
     }
-}
-
-fn study_caption(study: &ParameterStudy, scale: &FigureScale) -> String {
-    let metric = name_in_unit(&study.metric.name, &scale.symbol);
-    let direction = better_direction(study.metric.better);
-    format!("{metric} by {}, {direction}", study.x_axis)
 }
 
 fn line_heading(study: &ParameterStudy, line: &str) -> String {

@@ -66,8 +66,13 @@ fn group_sections(summaries: &[CaseSummary]) -> Vec<SummarySection<'_>> {
 fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> ReportTable {
     let mut footnotes = TableFootnotes::default();
     let metrics_are_rows = section.len() > 1 && section[0].metric != section[1].metric;
-    let (shared, labels) =
-        if metrics_are_rows { label_by_metric(section) } else { label_by_case(section) };
+    let (shared, labels) = if metrics_are_rows {
+        label_by_metric(section)
+    } else {
+        let cases: Vec<_> = section.iter().map(|summary| Arc::clone(&summary.case)).collect();
+        let labels = CaseLabels::new(&cases);
+        (labels.shared, labels.lines)
+    };
     let mut lines = prepare_lines(section, !metrics_are_rows, output.unit, &mut footnotes);
     let unit = take_common_text(&mut lines, |line| &mut line.unit);
     let runs = take_common_text(&mut lines, |line| &mut line.runs);
@@ -100,12 +105,6 @@ fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> Report
         footnotes: footnotes.into_texts(),
         ..columns.table_of_rows(SUMMARIES_TABLE, rows)
     }
-}
-
-fn label_by_case(section: &SummarySection<'_>) -> (String, Vec<LabelLine>) {
-    let cases: Vec<_> = section.iter().map(|summary| Arc::clone(&summary.case)).collect();
-    let labels = CaseLabels::new(&cases);
-    (labels.shared, labels.lines)
 }
 
 fn label_by_metric(section: &SummarySection<'_>) -> (String, Vec<LabelLine>) {

@@ -50,12 +50,16 @@ pub fn report_warmup(
         document.blocks.push(ReportBlock::appendix("Comparison of the figures", compared.blocks));
         document.data.extend(compared.data);
     }
+    let cases = names.iter().zip(&found.cases);
+    let processes: Vec<ProcessLine<'_>> = cases
+        .flat_map(|(name, warmup)| {
+            warmup.processes.iter().map(move |process| ProcessLine { name, warmup, process })
+        })
+        .collect();
     document.push(ReportBlock::Appendix {
         title: "Every process".into(),
         instead: Some("-v shows every process.".into()),
-        blocks: vec![ReportBlock::Table(
-            process_columns().build_table("processes", &process_lines(found, &names)),
-        )],
+        blocks: vec![ReportBlock::Table(process_columns().build_table("processes", &processes))],
     });
     document.append_document(crate::report_failures(&found.findings.failures, output.verbosity));
     document.push_charts(warmup_charts(found, &names));
@@ -324,14 +328,6 @@ struct ProcessLine<'a> {
     name: &'a str,
     warmup: &'a CaseWarmup,
     process: &'a ProcessWarmup,
-}
-
-fn process_lines<'a>(found: &'a WarmupFindings, names: &'a [String]) -> Vec<ProcessLine<'a>> {
-    let cases = names.iter().zip(&found.cases);
-    let lines = cases.flat_map(|(name, warmup)| {
-        warmup.processes.iter().map(move |process| ProcessLine { name, warmup, process })
-    });
-    lines.collect()
 }
 
 fn process_columns<'a>() -> ColumnSet<ProcessLine<'a>> {

@@ -32,10 +32,11 @@ pub fn report_profiles(
     let mut document = Document::new("profiles");
     document.push_warnings(&profile_warnings(sides));
     document.push_headline(profiles_headline(sides, &found.extra));
-    if let Some(entry) = &found.extra.entry
-        && let Some(sentence) = callees_text(entry)
-    {
-        document.push(ReportBlock::Paragraph(sentence));
+    let callee = |row: &CostRow| format!("{} ({})", row.frame, format_share(row.share));
+    let below = found.extra.entry.iter().flat_map(|entry| &entry.below);
+    let callees: Vec<String> = below.map(callee).collect();
+    if !callees.is_empty() {
+        document.push(ReportBlock::Paragraph(format!("Below it: {}.", callees.join(", "))));
     }
     if found.extra.direction != CostDirection::Alike {
         document.push_table(cost_table(sides, &found.extra));
@@ -82,14 +83,6 @@ fn profiles_headline([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Str
         old.label,
         entry_clause.unwrap_or_default()
     )
-}
-
-/// Names the functions called below the entry, with their shares of the difference. Returns `None`
-/// if there are none.
-fn callees_text(entry: &CostEntry) -> Option<String> {
-    let callee = |row: &CostRow| format!("{} ({})", row.frame, format_share(row.share));
-    let callees: Vec<String> = entry.below.iter().map(callee).collect();
-    (!callees.is_empty()).then(|| format!("Below it: {}.", callees.join(", ")))
 }
 
 fn profile_warnings([old, new]: [ProfileSide<'_>; 2]) -> Vec<String> {

@@ -111,8 +111,12 @@ fn draw_case(picture: &Picture, number: &str, detail: TrendDetail) -> String {
 }
 
 fn sort_by_urgency(cases: &[&CaseView]) -> Vec<usize> {
-    let emphases: Vec<TextEmphasis> = cases.iter().map(|case| case_emphasis(case)).collect();
-    by_severity(&emphases)
+    // The emphasis of a case's most urgent answer.
+    let emphasis = |case: &&CaseView| -> TextEmphasis {
+        let emphases = case.answers.iter().map(|answer| answer.emphasis);
+        emphases.min_by_key(|emphasis| severity(*emphasis)).unwrap_or_default()
+    };
+    by_severity(&cases.iter().map(emphasis).collect::<Vec<_>>())
 }
 
 /// Renders a gallery with all cases whose charts were drawn.
@@ -209,22 +213,14 @@ fn write_sparklines(cases: &[&CaseView], writer: &mut HtmlWriter) {
     writer.push_raw("</tbody></table>\n");
 }
 
-/// Returns the emphasis of a case's most urgent answer.
-fn case_emphasis(case: &CaseView) -> TextEmphasis {
-    let emphases = case.answers.iter().map(|answer| answer.emphasis);
-    emphases.min_by_key(|emphasis| severity(*emphasis)).unwrap_or_default()
-}
-
 fn answers_markup(case: &CaseView) -> String {
     let mut answers = String::new();
     for answer in &case.answers {
-        let subject = match case.answers.len() {
-            1 => "",
-            _ => &*answer.about,
-        };
-        let subject = match subject {
-            "" => String::new(),
-            subject => format!("<span class=\"about\">{}:</span> ", escape_html(subject)),
+        let subject = match &*answer.about {
+            subject if case.answers.len() > 1 && !subject.is_empty() => {
+                format!("<span class=\"about\">{}:</span> ", escape_html(subject))
+            }
+            _ => String::new(),
         };
         answers.push_str(&format!(
             "<span class=\"answer {}\">{subject}{}</span>",

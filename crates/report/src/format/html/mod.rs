@@ -143,11 +143,16 @@ impl TopOfPage {
                 ..TopOfPage::default()
             };
         }
-        let subject = caption_subject(document).filter(|_| headlines.is_empty());
+        // Without a headline, the title is the first line above the first table with a caption. The
+        // line states what all rows of the table share.
+        let caption = document.tables().find_map(|table| table.caption.first());
+        let subject = caption.map(String::as_str).filter(|_| headlines.is_empty());
+        let captioned = document.tables().filter(|table| !table.caption.is_empty());
+        let is_of_one_table = captioned.count() == 1 && document.charts().count() <= 1;
         TopOfPage {
             title: capitalize_own_words(subject.unwrap_or(document.report)),
             answers: headlines,
-            subject: subject.filter(|_| is_of_one_table(document)).map(str::to_owned),
+            subject: subject.filter(|_| is_of_one_table).map(str::to_owned),
             ..TopOfPage::default()
         }
     }
@@ -173,19 +178,6 @@ fn headlines_by_part(document: &Document) -> Vec<(String, String)> {
         }
     }
     headlines
-}
-
-/// Whether the document has one table with a caption and at most one chart.
-fn is_of_one_table(document: &Document) -> bool {
-    let captioned = document.tables().filter(|table| !table.caption.is_empty());
-    captioned.count() == 1 && document.charts().count() <= 1
-}
-
-/// Returns the subject of a document without a headline: the first line above the first table with
-/// a caption. The line states what all rows of the table share.
-fn caption_subject(document: &Document) -> Option<&str> {
-    let mut captions = document.tables().filter_map(|table| table.caption.first());
-    captions.next().map(String::as_str)
 }
 
 /// Splits off the first sentence, without its full stop.
@@ -327,10 +319,6 @@ fn write_blocks(blocks: &[&ReportBlock], top: bool, writer: &mut HtmlWriter) {
     }
 }
 
-fn write_nested(blocks: &[ReportBlock], writer: &mut HtmlWriter) {
-    write_blocks(&blocks.iter().collect::<Vec<_>>(), false, writer);
-}
-
 fn add_block(block: &ReportBlock, top: bool, writer: &mut HtmlWriter) {
     match block {
         ReportBlock::Heading { level, text } => write_heading(*level, text, top, writer),
@@ -343,7 +331,13 @@ fn add_block(block: &ReportBlock, top: bool, writer: &mut HtmlWriter) {
         ReportBlock::Facts(facts) => write_facts(facts, writer),
         ReportBlock::Gallery(gallery) => add_gallery(gallery, writer),
         ReportBlock::Verbatim { label, text } => write_verbatim(label, text, writer),
-        ReportBlock::Command { label, line } => write_command(label, line, writer),
+        ReportBlock::Command { label, line } => {
+            writer.push_element("p", "label", label);
+            let line = escape_html(line);
+            writer.push_raw(&format!(
+                "<pre class=\"command\" tabindex=\"0\"><code>{line}</code></pre>\n"
+            ));
+        }
         ReportBlock::Aside { summary, open, blocks } => {
             let open = if *open { " open" } else { "" };
             write_details(summary, open, blocks, top, writer);
@@ -450,14 +444,6 @@ fn write_verbatim(label: &str, text: &str, writer: &mut HtmlWriter) {
     writer.push_raw(&format!("<pre tabindex=\"0\">{}</pre>\n", escape_html(text.trim_end())));
 }
 
-fn write_command(label: &str, line: &str, writer: &mut HtmlWriter) {
-    writer.push_element("p", "label", label);
-    writer.push_raw(&format!(
-        "<pre class=\"command\" tabindex=\"0\"><code>{}</code></pre>\n",
-        escape_html(line)
-    ));
-}
-
 fn write_details(
     title: &str,
     open: &str,
@@ -473,7 +459,7 @@ fn write_details(
         "<details id=\"{id}\" class=\"fold\"{open}>\n<summary>{}</summary>\n",
         escape_html(title)
     ));
-    write_nested(blocks, writer);
+    write_blocks(&blocks.iter().collect::<Vec<_>>(), false, writer);
     writer.push_raw("</details>\n");
 }
 

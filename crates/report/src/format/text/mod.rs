@@ -431,7 +431,7 @@ fn split_words(line: &str) -> Vec<String> {
         match words.last_mut() {
             Some(last)
                 if last.len() < MAX_FIGURE_LENGTH
-                    && (has_open_bracket(last) || word.starts_with('%')) =>
+                    && (last.starts_with('[') && !last.contains(']') || word.starts_with('%')) =>
             {
                 last.push(' ');
                 last.push_str(word);
@@ -440,10 +440,6 @@ fn split_words(line: &str) -> Vec<String> {
         }
     }
     words
-}
-
-fn has_open_bracket(word: &str) -> bool {
-    word.starts_with('[') && !word.contains(']')
 }
 
 /// Shortens `text` to `max_width` columns with an ellipsis. Keeps more of the end than of the
