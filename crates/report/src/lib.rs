@@ -38,19 +38,10 @@ mod trend;
 mod unit;
 mod warmup;
 
-pub use browse::{
-    EnvironmentChange, ProjectLine, ServedProject, ServerSettings, add_first_steps,
-    describe_machine, list_audit, list_benchmarks, list_calibrations, list_cases,
-    list_environment_changes, list_machines, list_projects, list_served_projects, list_tokens,
-    report_settings,
-};
+pub use browse::*;
 pub use changes::{OpenChanges, report_changes};
 pub use charts::{ChartKind, TrendXAxis, UnknownChart};
-pub use doctor::{
-    CheckLine, KnobLine, SettingLine, TunedMachine, calibration_check, not_restored_sentence,
-    outbox_check, report_calibration, report_checks, report_knobs, report_layouts, report_outbox,
-    report_restored, report_tuned, report_tuned_calibration, tuned_check,
-};
+pub use doctor::*;
 pub use document::{CaseAnswer, CaseView, Document, ReportBlock, ReportChart};
 pub use experiment::report_experiment;
 pub use failures::{report_failures, report_gate, report_validity};
@@ -59,26 +50,18 @@ pub use figure::{
     format_duration, format_interval, format_moment, format_quantity, format_rate, format_share,
     parse_time,
 };
-pub use fleet::{
-    FleetFacts, FleetLine, RoleRow, ShardRow, list_fleet_cleaned, list_fleet_machines,
-    list_fleet_roles, list_fleet_shards,
-};
+pub use fleet::*;
 pub use format::{
     Csv, Html, Json, Markdown, RenderDocument, ReportFormat, TextFormat, UnknownFormat,
     escape_controls, escape_line, html,
 };
-pub use live::{
-    LiveCase, LiveState, WatchLine, WatchLines, remaining_time, report_live, report_live_loads,
-};
+pub use live::*;
 pub use measurement_details::{report_environment, report_measurement_details};
 pub use output::{
     OutputOptions, Verbosity, WrittenFile, check_document, check_writable, print_document,
 };
 pub use profile::{ProfileSide, profile_sections, report_profiles};
-pub use revisions::{
-    BackfillLine, BackfillOutcome, report_backfill, report_bisection, report_confirmation,
-    report_identical,
-};
+pub use revisions::*;
 pub use session::{
     CaseLine, SessionsPage, TrialOutcome, list_planned_cases, list_sessions, report_findings,
     report_trial,

@@ -236,7 +236,7 @@ pub fn report_bisection(
 }
 
 /// The sort keys of a bisection: the columns that all its tables have.
-pub fn bisect_sort_keys() -> Vec<&'static str> {
+pub(crate) fn bisect_sort_keys() -> Vec<&'static str> {
     vec!["revision", "date", "subject", "author"]
 }
 

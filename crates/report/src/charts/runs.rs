@@ -143,14 +143,10 @@ pub fn draw_histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> V
             values: summary.map_or(Vec::new(), |summary| panel.shown_values(summary)),
             counts: Vec::new(),
         };
-        draw_sheets(ChartSheets {
-            panel,
-            title: format!("{}, distribution of the runs", panel.metric.name),
-            x: common_axis(panel),
-            y: plot::ChartAxis::default(),
-            marks: |category: &CaseCategory<'_>| {
-                plot::GridMarks::Values(series_by_variant(panel, category, series))
-            },
+        let title = format!("{}, distribution of the runs", panel.metric.name);
+        let axes = [common_axis(panel), plot::ChartAxis::default()];
+        draw_sheets(panel, &title, axes, &|category| {
+            plot::GridMarks::Values(series_by_variant(panel, category, series))
         })
     };
     metric_panels(summaries, unit).iter().flat_map(draw).collect()
@@ -169,14 +165,10 @@ pub fn draw_in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec
                 summary.into_iter().flat_map(|summary| summary.runs.iter()).map(point),
             )
         };
-        draw_sheets(ChartSheets {
-            panel,
-            title: format!("{} in order of execution", panel.metric.name),
-            x: plot::ChartAxis::linear("position in the order of execution"),
-            y: common_axis(panel),
-            marks: |category: &CaseCategory<'_>| {
-                plot::GridMarks::Points(series_by_variant(panel, category, series))
-            },
+        let title = format!("{} in order of execution", panel.metric.name);
+        let x = plot::ChartAxis::linear("position in the order of execution");
+        draw_sheets(panel, &title, [x, common_axis(panel)], &|category| {
+            plot::GridMarks::Points(series_by_variant(panel, category, series))
         })
     };
     metric_panels(summaries, unit).iter().flat_map(draw).collect()
@@ -185,69 +177,60 @@ pub fn draw_in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec
 /// Maximum number of panels on a sheet. More panels are hard to survey and do not fit on a screen.
 const MAX_PANELS_PER_SHEET: usize = 24;
 
-/// The sheets of one metric.
-struct ChartSheets<'a, M> {
-    panel: &'a MetricPanel<'a>,
-    title: String,
-    x: plot::ChartAxis,
-    y: plot::ChartAxis,
-    /// The function that draws one case.
-    marks: M,
-}
-
-fn draw_sheets<M: Fn(&CaseCategory<'_>) -> plot::GridMarks>(
-    sheets: ChartSheets<'_, M>,
+/// Draws the sheets of one metric. `marks` draws one case.
+fn draw_sheets(
+    panel: &MetricPanel<'_>,
+    title: &str,
+    axes: [plot::ChartAxis; 2],
+    marks: &dyn Fn(&CaseCategory<'_>) -> plot::GridMarks,
 ) -> Vec<ReportChart> {
-    let categories = &sheets.panel.categories;
-    let (total, mut first) = (categories.len(), 1);
-    let parts = categories.chunks(MAX_PANELS_PER_SHEET);
-    let sheet = |part: &[CaseCategory<'_>]| {
-        let last = first + part.len() - 1;
+    let total = panel.categories.len();
+    let sheet = |(index, cases): (usize, &[CaseCategory<'_>])| {
+        let first = index * MAX_PANELS_PER_SHEET + 1;
+        let last = first + cases.len() - 1;
         let title = if total > MAX_PANELS_PER_SHEET {
-            format!("{}, cases {first} to {last} of {total}", sheets.title)
+            format!("{title}, cases {first} to {last} of {total}")
         } else {
-            sheets.title.clone()
+            title.to_owned()
         };
-        first = last + 1;
-        ReportChart::new(title.clone(), sheets.draw_sheet(part, &title))
+        let picture = draw_sheet(panel, cases, (title.clone(), axes.clone()), marks);
+        ReportChart::new(title, picture)
     };
-    parts.map(sheet).collect()
+    panel.categories.chunks(MAX_PANELS_PER_SHEET).enumerate().map(sheet).collect()
 }
 
-impl<M: Fn(&CaseCategory<'_>) -> plot::GridMarks> ChartSheets<'_, M> {
-    /// Draws one sheet. A single case fills the whole sheet, without a panel.
-    fn draw_sheet(&self, cases: &[CaseCategory<'_>], title: &str) -> plot::AnyChart {
-        let (title, x, y) = (title.to_owned(), self.x.clone(), self.y.clone());
-        if let [only] = cases {
-            let subtitle = Some(case_id(only));
-            return match (self.marks)(only) {
-                plot::GridMarks::Points(series) => {
-                    plot::AnyChart::Scatter(plot::ScatterChart { title, subtitle, x, y, series })
-                }
-                plot::GridMarks::Values(series) => {
-                    plot::AnyChart::Histogram(plot::HistogramChart { title, subtitle, x, series })
-                }
-                marks @ plot::GridMarks::Sequence(_) => plot::AnyChart::Grid(plot::GridChart {
+/// Draws one sheet. A single case fills the whole sheet, without a panel.
+fn draw_sheet(
+    panel: &MetricPanel<'_>,
+    cases: &[CaseCategory<'_>],
+    (title, [x, y]): (String, [plot::ChartAxis; 2]),
+    marks: &dyn Fn(&CaseCategory<'_>) -> plot::GridMarks,
+) -> plot::AnyChart {
+    let mut subtitle = panel.subtitle();
+    if let [only] = cases {
+        let first = only.variants.first();
+        subtitle = Some(first.map(|summary| summary.case.id()).unwrap_or_default());
+        match marks(only) {
+            plot::GridMarks::Points(series) => {
+                return plot::AnyChart::Scatter(plot::ScatterChart {
                     title,
                     subtitle,
                     x,
                     y,
-                    panels: vec![plot::GridPanel { title: only.label.clone(), marks }],
-                }),
-            };
+                    series,
+                });
+            }
+            plot::GridMarks::Values(series) => {
+                let chart = plot::HistogramChart { title, subtitle, x, series };
+                return plot::AnyChart::Histogram(chart);
+            }
+            plot::GridMarks::Sequence(_) => {}
         }
-        let panel = |case: &CaseCategory<'_>| plot::GridPanel {
-            title: case.label.clone(),
-            marks: (self.marks)(case),
-        };
-        plot::AnyChart::Grid(plot::GridChart {
-            title,
-            subtitle: self.panel.subtitle(),
-            x,
-            y,
-            panels: cases.iter().map(panel).collect(),
-        })
     }
+    let case_panel =
+        |case: &CaseCategory<'_>| plot::GridPanel { title: case.label.clone(), marks: marks(case) };
+    let panels = cases.iter().map(case_panel).collect();
+    plot::AnyChart::Grid(plot::GridChart { title, subtitle, x, y, panels })
 }
 
 /// Returns an axis that suits all cases. The axis is logarithmic if the values of a single case
@@ -277,10 +260,6 @@ fn series_by_variant<S>(
         series(name, variants.find(|summary| *summary.variant == *name))
     };
     names.into_iter().map(variant_series).collect()
-}
-
-fn case_id(category: &CaseCategory<'_>) -> String {
-    category.variants.first().map(|summary| summary.case.id()).unwrap_or_default()
 }
 
 /// The runs of one variant.
