@@ -6,7 +6,7 @@
 //! Start at [`report_checks`], [`report_calibration`] and [`report_tuned_calibration`].
 
 use crate::case_labels::{CaseLabels, labelled_rows, parameters_json};
-use crate::columns::{ColumnSet, column_set};
+use crate::columns::column_set;
 use crate::document::{Document, ReportBlock};
 use crate::failures::report_failures;
 use crate::figure::{
@@ -145,9 +145,22 @@ pub fn report_tuned_calibration(
     let mut document = Document::new("tuned_calibration");
     document.push_warnings(&before.warnings);
     document.push_headline(tuned_headline(spreads));
+    let columns = column_set! { spread: SpreadChange;
+        label("case", "case") => spread.case.id(),
+        figure("before", "spread before") => ReportCell::share(spread.before),
+        figure("after", "after") => ReportCell::share(spread.after),
+        figure("change", "change").for_people() =>
+            spread.change.map(|change| ReportCell::text(format_change(&change))),
+        figure("interval", "95 % interval").for_people() =>
+            spread.change.map(|change| ReportCell::text(format_interval(&change))),
+        words("noise", "noise") => spread_word(spread),
+        machine("change") => spread.change.map(|change| change.value),
+        machine("change_low") => spread.change.map(|change| change.low),
+        machine("change_high") => spread.change.map(|change| change.high),
+    };
     let mut table = ReportTable {
         caption: vec![format!("set: {knobs}")],
-        ..spread_columns().build_table("spreads", spreads)
+        ..columns.build_table("spreads", spreads)
     };
     table.caption.extend(before.metric.iter().map(|metric| metric.name.clone()));
     document.push_table(table);
@@ -191,22 +204,6 @@ fn spread_word(spread: &SpreadChange) -> &'static str {
         Some(change) if change.high < 0.0 => "less",
         Some(change) if change.low > 0.0 => "more",
         _ => "unclear",
-    }
-}
-
-fn spread_columns() -> ColumnSet<SpreadChange> {
-    column_set! { spread: SpreadChange;
-        label("case", "case") => spread.case.id(),
-        figure("before", "spread before") => ReportCell::share(spread.before),
-        figure("after", "after") => ReportCell::share(spread.after),
-        figure("change", "change").for_people() =>
-            spread.change.map(|change| ReportCell::text(format_change(&change))),
-        figure("interval", "95 % interval").for_people() =>
-            spread.change.map(|change| ReportCell::text(format_interval(&change))),
-        words("noise", "noise") => spread_word(spread),
-        machine("change") => spread.change.map(|change| change.value),
-        machine("change_low") => spread.change.map(|change| change.low),
-        machine("change_high") => spread.change.map(|change| change.high),
     }
 }
 
@@ -259,19 +256,7 @@ fn expected_alarms_text(counts: &NoiseCalibration) -> String {
 fn case_table(found: &CalibrationFindings) -> ReportTable {
     let cases: Vec<_> = found.cases.iter().map(|calibrated| Arc::clone(&calibrated.case)).collect();
     let labels = CaseLabels::new(&cases);
-    let columns = case_columns();
-    let rows =
-        labelled_rows(labels.lines, |index, name| columns.build_row(&(&found.cases[index], name)));
-    let metric = found.metric.iter().map(|metric| metric.name.clone());
-    let runs = format!("{} + {} runs a comparison", found.runs, found.runs);
-    let line: Vec<String> = metric.chain([runs]).collect();
-    let mut caption = vec![labels.shared, line.join(", ")];
-    caption.retain(|text| !text.is_empty());
-    ReportTable { caption, ..columns.table_of_rows("calibrated_cases", rows) }
-}
-
-fn case_columns<'a>() -> ColumnSet<(&'a CalibratedCase, RowName)> {
-    column_set! { row: (&'a CalibratedCase, RowName);
+    let columns = column_set! { row: (&CalibratedCase, RowName);
         label("case", "case") => ReportCell::words(row.0.case.id()).with_name(&row.1),
         machine("benchmark") => &row.0.case.benchmark,
         machine("parameters") => parameters_json(&row.0.case),
@@ -284,7 +269,15 @@ fn case_columns<'a>() -> ColumnSet<(&'a CalibratedCase, RowName)> {
             ReportCell::shown_figure(row.0.autocorrelation, |r1| format!("{r1:+.2}{mark}"))
         },
         figure("detectable", "32 runs find") => ReportCell::share(row.0.detectable),
-    }
+    };
+    let rows =
+        labelled_rows(labels.lines, |index, name| columns.build_row(&(&found.cases[index], name)));
+    let metric = found.metric.iter().map(|metric| metric.name.clone());
+    let runs = format!("{} + {} runs a comparison", found.runs, found.runs);
+    let line: Vec<String> = metric.chain([runs]).collect();
+    let mut caption = vec![labels.shared, line.join(", ")];
+    caption.retain(|text| !text.is_empty());
+    ReportTable { caption, ..columns.table_of_rows("calibrated_cases", rows) }
 }
 
 fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {
@@ -452,7 +445,16 @@ pub struct TunedMachine {
 /// Reports all knobs. A plan also explains the benefit of each knob.
 pub fn report_knobs(knobs: &[KnobLine], is_plan: bool, output: &OutputOptions) -> Document {
     let table = |has_remarks: bool| {
-        let columns = knob_columns();
+        let columns = column_set! { knob: KnobLine;
+            words("state", "state") => ReportCell::state(knob.state),
+            identifier("knob", "knob") => knob.name,
+            label("before", "before") =>
+                summarize_values(knob.settings.iter().map(|setting| &setting.before)),
+            label("after", "after") =>
+                summarize_values(knob.settings.iter().map(|setting| &setting.after)),
+            machine("effect") => knob.effect,
+            machine("note") => &knob.note,
+        };
         let mut rows = Vec::new();
         for knob in knobs {
             rows.push(columns.build_row(knob));
@@ -480,19 +482,6 @@ pub fn report_knobs(knobs: &[KnobLine], is_plan: bool, output: &OutputOptions) -
         });
     document.attach_data("settings", settings.collect());
     document
-}
-
-fn knob_columns() -> ColumnSet<KnobLine> {
-    column_set! { knob: KnobLine;
-        words("state", "state") => ReportCell::state(knob.state),
-        identifier("knob", "knob") => knob.name,
-        label("before", "before") =>
-            summarize_values(knob.settings.iter().map(|setting| &setting.before)),
-        label("after", "after") =>
-            summarize_values(knob.settings.iter().map(|setting| &setting.after)),
-        machine("effect") => knob.effect,
-        machine("note") => &knob.note,
-    }
 }
 
 fn knob_remark(knob: &KnobLine, is_plan: bool) -> String {

@@ -3,7 +3,7 @@
 //! not valid.
 
 use crate::case_labels::distinct;
-use crate::columns::{ColumnSet, column_set};
+use crate::columns::column_set;
 use crate::document::{Document, ReportBlock};
 use crate::figure::format_count;
 use crate::output::Verbosity;
@@ -168,7 +168,20 @@ pub fn report_validity(findings: &[ValidityFinding]) -> Document {
     if findings.is_empty() {
         return document;
     }
-    let columns = validity_columns();
+    let columns = column_set! { finding: ValidityFinding;
+        words("level", "level") => match finding.level {
+            FindingSeverity::Red => ReportCell::marked("red", '✗', TextEmphasis::Bad),
+            FindingSeverity::Amber => ReportCell::marked("amber", '!', TextEmphasis::Caution),
+        },
+        identifier("check", "check") => finding.check.name(),
+        label("location", "where").for_people() => ReportCell::text(finding_place(finding)),
+        machine("cases") => json!(finding.cases),
+        machine("variants") => json!(finding.variants),
+        machine("runs") => json!(finding.runs),
+        machine("pairs") => json!(finding.pairs),
+        machine("message") => &finding.says,
+        machine("remedy") => &finding.remedy,
+    };
     let mut rows = Vec::new();
     for (index, finding) in findings.iter().enumerate() {
         rows.push(columns.build_row(finding));
@@ -184,23 +197,6 @@ pub fn report_validity(findings: &[ValidityFinding]) -> Document {
         ..columns.table_of_rows(VALIDITY_TABLE, rows)
     });
     document
-}
-
-fn validity_columns() -> ColumnSet<ValidityFinding> {
-    column_set! { finding: ValidityFinding;
-        words("level", "level") => match finding.level {
-            FindingSeverity::Red => ReportCell::marked("red", '✗', TextEmphasis::Bad),
-            FindingSeverity::Amber => ReportCell::marked("amber", '!', TextEmphasis::Caution),
-        },
-        identifier("check", "check") => finding.check.name(),
-        label("location", "where").for_people() => ReportCell::text(finding_place(finding)),
-        machine("cases") => json!(finding.cases),
-        machine("variants") => json!(finding.variants),
-        machine("runs") => json!(finding.runs),
-        machine("pairs") => json!(finding.pairs),
-        machine("message") => &finding.says,
-        machine("remedy") => &finding.remedy,
-    }
 }
 
 /// Names the case and the variants of a finding, as in `hapi, green`. Several cases are counted

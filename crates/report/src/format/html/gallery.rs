@@ -135,8 +135,13 @@ pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
     }
     writer.push_element("p", "hint", legend_text(*kind));
     if has_separate_charts(&writer.charts, gallery) {
-        write_parts(writer);
-        writer.push_raw("</section>\n");
+        // A script turns each link into a collapsed part, and fetches the part when the reader opens
+        // it.
+        let part = |(address, title): (String, String)| {
+            format!("<li><a href=\"{}\">{}</a></li>\n", escape_html(&address), escape_html(&title))
+        };
+        let parts: String = std::mem::take(&mut writer.parts).into_iter().map(part).collect();
+        writer.push_raw(&format!("<ul class=\"parts\">\n{parts}</ul>\n</section>\n"));
         return;
     }
     note_omitted(*kind, &order, writer);
@@ -153,21 +158,6 @@ pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
         }
     }
     writer.push_raw("</div>\n</section>\n");
-}
-
-/// Links to the separate pages with the charts. A script turns each link into a collapsed part, and
-/// fetches the part when the reader opens it.
-fn write_parts(writer: &mut HtmlWriter) {
-    let parts = std::mem::take(&mut writer.parts);
-    writer.push_raw("<ul class=\"parts\">\n");
-    for (address, title) in parts {
-        writer.push_raw(&format!(
-            "<li><a href=\"{}\">{}</a></li>\n",
-            escape_html(&address),
-            escape_html(&title)
-        ));
-    }
-    writer.push_raw("</ul>\n");
 }
 
 fn note_omitted(kind: GalleryKind, cases: &[&CaseView], writer: &mut HtmlWriter) {
