@@ -368,10 +368,16 @@ impl CategoryLabels {
     pub fn draw_below(&self, svg: &mut SvgWriter, top: f64, position_of: impl Fn(usize) -> f64) {
         svg.start_group("labels").end_with(|svg| {
             for (index, block) in self.blocks.iter().enumerate().step_by(self.stride) {
-                if self.is_slanted {
-                    self.draw_slanted(svg, block, position_of(index), top)
-                } else {
-                    self.draw_block(svg, block, (position_of(index), top), TextAnchor::Middle)
+                let x = position_of(index);
+                if !self.is_slanted {
+                    self.draw_block(svg, block, (x, top), TextAnchor::Middle);
+                    continue;
+                }
+                for line in &block.lines {
+                    let y = top + self.size_px * 0.7;
+                    let text = TextLine::at(&line.text, x + 4.0, y, self.size_px);
+                    let text = text.with_anchor(TextAnchor::End);
+                    svg.write_text(&TextLine { rotation_degrees: -45.0, ..text });
                 }
             }
         });
@@ -391,16 +397,6 @@ impl CategoryLabels {
             let colour = if line.source == 0 { INK } else { MUTED };
             let text = TextLine::at(&line.text, x, baseline, self.size_px);
             svg.write_text(&text.with_anchor(anchor).with_color(colour));
-        }
-    }
-
-    fn draw_slanted(&self, svg: &mut SvgWriter, block: &WrappedLabel, x: f64, top: f64) {
-        for line in &block.lines {
-            let text = TextLine::at(&line.text, x + 4.0, top + self.size_px * 0.7, self.size_px);
-            svg.write_text(&TextLine {
-                rotation_degrees: -45.0,
-                ..text.with_anchor(TextAnchor::End)
-            });
         }
     }
 }

@@ -349,7 +349,13 @@ impl<'a> BoxMark<'a> {
     }
 
     fn draw_points(&self, svg: &mut SvgWriter) {
-        let radius = self.point_radius();
+        // Points are smaller if there are many, or in a thin box.
+        let preferred = match self.sorted.len() {
+            0..40 => 2.8,
+            40..200 => 2.2,
+            _ => 1.6,
+        };
+        let radius = f64::min(preferred, self.half_px * 0.2).max(0.6);
         let opacity = if self.sorted.len() > 200 { 0.45 } else { 0.65 };
         // The tooltips of points omit the category: repeated for every point, its name would make
         // up most of the file.
@@ -366,15 +372,5 @@ impl<'a> BoxMark<'a> {
                 self.style.draw_point(svg, at, radius, &tooltip);
             }
         });
-    }
-
-    /// Radius of the points. They are smaller if there are many, or in a thin box.
-    fn point_radius(&self) -> f64 {
-        let preferred = match self.sorted.len() {
-            0..40 => 2.8,
-            40..200 => 2.2,
-            _ => 1.6,
-        };
-        f64::min(preferred, self.half_px * 0.2).max(0.6)
     }
 }

@@ -166,29 +166,21 @@ impl SvgWriter {
         if text.content.trim().is_empty() {
             return;
         }
-        match &self.medium {
-            OutputMedium::File | OutputMedium::Page(_) => self.write_live_text(text),
-            OutputMedium::Painter => self.write_outlines(text),
+        if self.medium != OutputMedium::Painter {
+            let anchor = match text.anchor {
+                TextAnchor::Start => "",
+                TextAnchor::Middle => "middle",
+                TextAnchor::End => "end",
+            };
+            let element = self
+                .start_element("text")
+                .set_number("x", text.x)
+                .set_number("y", text.y)
+                .set_number("font-size", text.size_px)
+                .set_text("fill", text.colour)
+                .set_nonempty("text-anchor", anchor);
+            return rotate_text(element, text).end_with_text(text.content);
         }
-    }
-
-    fn write_live_text(&mut self, text: &TextLine<'_>) {
-        let anchor = match text.anchor {
-            TextAnchor::Start => "",
-            TextAnchor::Middle => "middle",
-            TextAnchor::End => "end",
-        };
-        let element = self
-            .start_element("text")
-            .set_number("x", text.x)
-            .set_number("y", text.y)
-            .set_number("font-size", text.size_px)
-            .set_text("fill", text.colour)
-            .set_nonempty("text-anchor", anchor);
-        rotate_text(element, text).end_with_text(text.content);
-    }
-
-    fn write_outlines(&mut self, text: &TextLine<'_>) {
         let width = text_width(text.content, text.size_px);
         let x = match text.anchor {
             TextAnchor::Start => text.x,

@@ -14,6 +14,8 @@ const CHANGE_PX: f64 = 12.0;
 const CHANGE_LANE_PX: f64 = 18.0;
 const NOTE_PX: f64 = 11.0;
 const NOTE_LANE_PX: f64 = 15.0;
+/// Height of the crosses of failures above the axis.
+const FAILURE_ABOVE_AXIS_PX: f64 = 6.0;
 /// Radius of a change mark, and the space that the mark with its ring may need on each side of its
 /// center.
 const MARK_RADIUS_PX: f64 = 5.0;
@@ -347,11 +349,22 @@ impl<'a> TrendMarks<'a> {
                     .end_empty();
             }
         });
-        self.draw_note_labels(svg, area.rect);
+        svg.start_group("note-labels").end_with(|svg| {
+            for label in self.notes.iter().filter_map(|(_, label)| label.as_ref()) {
+                let middle = top - self.label_distance(label) + NOTE_LANE_PX / 2.0;
+                draw_label(svg, label, (middle, NOTE_PX), MUTED);
+            }
+        });
         for (change, label) in &self.changes {
             self.draw_change(svg, change, label, top);
         }
-        self.draw_failures(svg, area);
+        svg.start_group("failures").end_with(|svg| {
+            for failure in &self.failures {
+                draw_failure(svg, area.x.pixel_at(failure.x), bottom - FAILURE_ABOVE_AXIS_PX)
+                    .set_text("class", "failure")
+                    .end_with_tooltip(failure.tooltip());
+            }
+        });
     }
 
     /// Vertical position of a change's mark, in pixels. A mark without a lane is at the upper edge
@@ -381,27 +394,6 @@ impl<'a> TrendMarks<'a> {
                 }
                 change.draw_mark(svg, label.x, y, MARK_RADIUS_PX);
             });
-    }
-
-    fn draw_note_labels(&self, svg: &mut SvgWriter, plot: PixelRect) {
-        svg.start_group("note-labels").end_with(|svg| {
-            for (_, label) in &self.notes {
-                let Some(label) = label else { continue };
-                let middle = plot.top - self.label_distance(label) + NOTE_LANE_PX / 2.0;
-                draw_label(svg, label, (middle, NOTE_PX), MUTED);
-            }
-        });
-    }
-
-    fn draw_failures(&self, svg: &mut SvgWriter, area: &PlotArea) {
-        const ABOVE_AXIS_PX: f64 = 6.0;
-        svg.start_group("failures").end_with(|svg| {
-            for failure in &self.failures {
-                draw_failure(svg, area.x.pixel_at(failure.x), area.rect.bottom - ABOVE_AXIS_PX)
-                    .set_text("class", "failure")
-                    .end_with_tooltip(failure.tooltip());
-            }
-        });
     }
 }
 

@@ -55,7 +55,10 @@ pub fn report_snippets(
         warnings.iter().cloned().map(ReportBlock::Warning).collect();
     // Snippets measured in pairs, two at once on one processor, have no times of their own.
     let has_times = figures.iter().any(|figures| figures.time_ns.is_some());
-    let mut figures_blocks = vec![ReportBlock::Table(figures_table(figures))];
+    let with_workers = figures.iter().any(|figures| figures.concurrency.is_some());
+    let with_cpu = figures.iter().any(|figures| figures.cpu_ns.is_some());
+    let table = snippet_columns(with_workers, with_cpu).build_table("codes", figures);
+    let mut figures_blocks = vec![ReportBlock::Table(table)];
     match compared {
         Some(mut compared) => {
             let is_warning = |block: &mut ReportBlock| matches!(block, ReportBlock::Warning(_));
@@ -170,12 +173,6 @@ fn snippet_sentence(snippet: &SnippetFigures) -> String {
     }
     let rate = snippet.per_s.map_or(String::new(), |rate| format!(", {}", format_rate(rate)));
     format!("{label}: too few iterations for a median{rate} ({runs}).")
-}
-
-fn figures_table(figures: &[SnippetFigures]) -> ReportTable {
-    let with_workers = figures.iter().any(|figures| figures.concurrency.is_some());
-    let with_cpu = figures.iter().any(|figures| figures.cpu_ns.is_some());
-    snippet_columns(with_workers, with_cpu).build_table("codes", figures)
 }
 
 pub(crate) fn snippet_columns(with_workers: bool, with_cpu: bool) -> ColumnSet<SnippetFigures> {

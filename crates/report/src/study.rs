@@ -43,7 +43,10 @@ pub fn report_study(
     output.add_detail(&mut document, |_, document| document.push_note(study_note(study)));
     let chart = charts::draw_study(study, output.chart, output.unit, log)?;
     document.push_charts([chart]);
-    document.attach_data("exponents", exponents_data(study));
+    let exponents = study.exponents.iter().map(
+        |(line, exponent)| json!({ "line": line, "exponent": exponent.and_then(json_number) }),
+    );
+    document.attach_data("exponents", exponents.collect());
     Ok(document)
 }
 
@@ -184,14 +187,4 @@ fn study_note(study: &ParameterStudy) -> String {
             .map(|e| format!("; e over all points is {}", format_number(e, 2)))
             .unwrap_or_default()
     )
-}
-
-fn exponents_data(study: &ParameterStudy) -> serde_json::Value {
-    let exponent_entry = |(line, exponent): &(String, Option<f64>)| {
-        json!({
-            "line": line,
-            "exponent": exponent.and_then(json_number),
-        })
-    };
-    study.exponents.iter().map(exponent_entry).collect()
 }

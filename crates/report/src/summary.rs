@@ -167,7 +167,9 @@ pub fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<Summa
 fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>) {
     columns.append(column_set! { line: SummaryLine<'_>;
         figure("disturbed_shown", "disturbed").for_people().expendable(5) =>
-            ReportCell::share(line.notable_disturbance()),
+            line.summary.exposure.is_notable().then(|| {
+                ReportCell::share(line.summary.exposure.disturbed_share())
+            }),
         machine("disturbed") => line.summary.exposure.known_share(),
     });
     for figure in DisturbanceFigure::all() {
@@ -238,12 +240,6 @@ impl SummaryLine<'_> {
             _ => String::new(),
         };
         ReportCell::from(smallest_run(self.summary)).with_text(range)
-    }
-
-    /// Returns the fraction of disturbed runs, if it is large enough to matter.
-    fn notable_disturbance(&self) -> Option<f64> {
-        let exposure = &self.summary.exposure;
-        exposure.is_notable().then(|| exposure.disturbed_share())
     }
 }
 

@@ -391,12 +391,7 @@ impl FlamePicture<'_> {
     }
 
     fn flame_frames(&self, nodes: &[CallNode]) -> Vec<FlameFrame> {
-        let shown = nodes.iter().filter(|node| self.node_cost(node) > 0);
-        shown.map(|node| self.flame_frame(node)).collect()
-    }
-
-    fn flame_frame(&self, node: &CallNode) -> FlameFrame {
-        FlameFrame {
+        let frame = |node: &CallNode| FlameFrame {
             name: node.name.clone(),
             weight: self.node_cost(node) as f64,
             part: if self.is_difference {
@@ -406,7 +401,8 @@ impl FlamePicture<'_> {
             },
             tooltip: self.frame_tooltip(node),
             children: self.flame_frames(&node.children),
-        }
+        };
+        nodes.iter().filter(|node| self.node_cost(node) > 0).map(frame).collect()
     }
 
     fn frame_tooltip(&self, node: &CallNode) -> String {
