@@ -3,7 +3,7 @@
 
 use super::output::OutputOptions;
 use crate::ReportFormat;
-use crate::changes::text::{SeriesChange, series_changes, series_title};
+use crate::changes::{SeriesChange, series_changes, series_title};
 use crate::charts::{TrendXAxis, VariantLane, draw_every_run, draw_trend};
 use crate::comparison::{rows, verdict_emphasis, verdict_symbol};
 use crate::document::{CaseAnswer, CaseGallery, CaseView, GalleryKind, ReportBlock, ReportChart};

@@ -4,7 +4,7 @@
 //! This module chooses wording and columns. Start at [`report_trend`].
 
 use crate::changes;
-use crate::changes::text::{cause_text, format_figure, series_title};
+use crate::changes::{cause_text, format_figure, series_title};
 use crate::charts::TrendXAxis;
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};

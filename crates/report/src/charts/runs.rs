@@ -2,9 +2,8 @@
 //! case. Also draws the means of runs over a parameter.
 
 use crate::case_labels::distinct;
-use crate::charts::ChartKind;
-use crate::charts::panel::{
-    CaseCategory, ComparedSides, MetricPanel, metric_axis, metric_panels, point_series,
+use crate::charts::{
+    CaseCategory, ChartKind, ComparedSides, MetricPanel, metric_axis, metric_panels, point_series,
 };
 use crate::document::ReportChart;
 use crate::figure::better_direction;

@@ -2,9 +2,9 @@
 //!
 //! This module places revisions on the axis; `changes` puts the changes into words.
 
-use super::{panel, verdict_mark};
+use super::{metric_axis, verdict_mark};
 use crate::case_labels::distinct;
-use crate::changes::text::{SeriesChange, cause_text, series_changes, series_title};
+use crate::changes::{SeriesChange, cause_text, series_changes, series_title};
 use crate::document::ReportChart;
 use crate::unit::{FigureScale, UnitChoice};
 use speedwell_analysis::FactDifference;
@@ -94,7 +94,7 @@ impl<'a> TrendDrawing<'a> {
             subtitle: None,
             x,
             x_label,
-            y: panel::metric_axis(metric, &self.scale, values),
+            y: metric_axis(metric, &self.scale, values),
             unit: self.scale.symbol.to_string(),
             machines: self.machines.iter().map(machine).map(str::to_owned).collect(),
             points: trend.points.iter().filter_map(|point| self.draw_point(point)).collect(),
