@@ -9,8 +9,7 @@ use crate::figure::{
     Uncertainty, format_moment, format_number, format_quantity, format_share, uncertainty_of,
 };
 use crate::table::{
-    ColumnAudience, RareCellData, ReportCell, ReportColumn, ReportRow, ReportTable, RunList,
-    TextEmphasis,
+    ColumnAudience, ReportCell, ReportColumn, ReportRow, ReportTable, RunList, TextEmphasis,
 };
 use serde_json::Value;
 use speedwell_model::IntervalEstimate;
@@ -160,8 +159,9 @@ impl From<f64> for ReportCell {
 impl From<RunList> for ReportCell {
     /// Converts to one number per run for programs only.
     fn from(runs: RunList) -> ReportCell {
-        let rare = RareCellData { runs: Some(runs), ..RareCellData::default() };
-        ReportCell { rare: Some(Box::new(rare)), ..ReportCell::default() }
+        let mut cell = ReportCell::default();
+        cell.rare_mut().runs = Some(runs);
+        cell
     }
 }
 

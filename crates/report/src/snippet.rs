@@ -18,7 +18,7 @@ use crate::unit::FigureScale;
 use serde_json::{Value, json};
 use speedwell_analysis::scaling::{
     LevelState, LevelStatus, MIN_LEVELS, MIN_R_SQUARED, SaturationAnswer, ScalingFindings,
-    UslError, UslFit, UslParameter,
+    UslError, UslParameter,
 };
 use speedwell_analysis::snippet::{MAX_DISTURBANCE, SnippetFigures, SnippetLevels};
 use speedwell_analysis::{AnalysisFindings, LayoutSpread};
@@ -415,13 +415,11 @@ pub fn law_sentence(scaling: &ScalingFindings) -> String {
 /// one level in twenty.
 fn misfit_note(scaling: &ScalingFindings) -> String {
     let standings = &scaling.answer.standings;
-    let is_missed = |standing: &&LevelState| {
-        let predicted = |usl: &UslFit| usl.throughput_at(f64::from(standing.concurrency));
-        let prediction = scaling.curve.as_ref().ok().map(predicted);
-        standing
-            .interval
-            .zip(prediction)
-            .is_some_and(|(interval, prediction)| !interval.contains(prediction))
+    let is_missed = |standing: &&LevelState| match (standing.interval, &scaling.curve) {
+        (Some(interval), Ok(usl)) => {
+            !interval.contains(usl.throughput_at(f64::from(standing.concurrency)))
+        }
+        _ => false,
     };
     match standings.iter().filter(is_missed).count() {
         missed if 4 * missed > standings.len() => format!(

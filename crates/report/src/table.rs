@@ -204,12 +204,11 @@ impl ReportCell {
 
     /// Creates a cell with a drawing, if there is one.
     pub fn drawing(drawn: Option<ForestRow>) -> ReportCell {
-        ReportCell {
-            rare: drawn.map(|drawn| {
-                Box::new(RareCellData { drawn: Some(drawn), ..RareCellData::default() })
-            }),
-            ..ReportCell::default()
+        let mut cell = ReportCell::default();
+        if drawn.is_some() {
+            cell.rare_mut().drawn = drawn;
         }
+        cell
     }
 
     /// Replaces the text for people.

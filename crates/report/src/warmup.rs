@@ -149,20 +149,13 @@ fn class_counts(warmup: &CaseWarmup) -> String {
 /// and on the total time. If one variant starts faster and the other is faster when steady, a
 /// second sentence says after how many iterations their total times are equal.
 fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String> {
-    let candidates = distinct(
-        found
-            .findings
-            .comparisons
-            .iter()
-            .map(|pair| (pair.baseline.as_str(), pair.candidate.as_str())),
-    );
     let mut sentences = Vec::new();
     for (name, warmup) in names.iter().zip(&found.cases) {
-        let Some((baseline, candidate)) =
-            candidates.iter().find(|(_, variant)| *variant == &*warmup.variant)
-        else {
+        let mut pairs = found.findings.comparisons.iter();
+        let Some(pair) = pairs.find(|pair| *pair.candidate == *warmup.variant) else {
             continue;
         };
+        let (baseline, candidate) = (pair.baseline.as_str(), pair.candidate.as_str());
         let row = |metric| found.case_comparison(metric, &warmup.case, candidate);
         let iterations =
             warmup.processes.first().map_or(0.0, |process| process.times_ns.len() as f64)
