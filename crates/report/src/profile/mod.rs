@@ -229,8 +229,13 @@ fn add_section(
                 document.push_note(sentence);
             }
             ReportBlock::Table(table) => document.push_table(add_case_columns(table, case_profile)),
-            ReportBlock::Chart(chart) if draws => {
-                document.push(ReportBlock::Chart(title_chart(*chart, case_profile)))
+            ReportBlock::Chart(mut chart) if draws => {
+                let title = format!("{}, {}", chart.title, case_profile.case.id());
+                if let plot::AnyChart::Flame(picture) = &mut chart.picture {
+                    picture.title.clone_from(&title);
+                }
+                chart.title = title;
+                document.push(ReportBlock::Chart(chart));
             }
             ReportBlock::Chart(_) => {}
             other => document.push(other),
@@ -255,14 +260,6 @@ fn add_case_columns(mut table: ReportTable, case_profile: &CaseProfile) -> Repor
         }
     }
     table
-}
-
-fn title_chart(mut chart: ReportChart, case_profile: &CaseProfile) -> Box<ReportChart> {
-    chart.title = format!("{}, {}", chart.title, case_profile.case.id());
-    if let speedwell_plot::AnyChart::Flame(picture) = &mut chart.picture {
-        picture.title.clone_from(&chart.title);
-    }
-    Box::new(chart)
 }
 
 /// Builds the table of functions that contribute to the difference.

@@ -397,8 +397,10 @@ fn unbroken_options(text: &str) -> String {
 fn sort_value(cell: &ReportCell, is_served: bool) -> String {
     match &cell.value {
         Some(Datum::Number(number)) if is_served && number.is_f64() => {
+            // Seven significant digits are enough to sort by.
             let value = number.as_f64().unwrap_or_default();
-            format!(" data-v=\"{}\"", round_to_seven(value))
+            let rounded: f64 = format!("{value:.6e}").parse().unwrap_or(value);
+            format!(" data-v=\"{rounded}\"")
         }
         Some(Datum::Number(number)) => format!(" data-v=\"{number}\""),
         Some(Datum::Text(text)) if **text != *cell.text => {
@@ -406,11 +408,6 @@ fn sort_value(cell: &ReportCell, is_served: bool) -> String {
         }
         _ => String::new(),
     }
-}
-
-/// Rounds to seven significant digits, which are enough to sort by.
-fn round_to_seven(value: f64) -> f64 {
-    format!("{value:.6e}").parse().unwrap_or(value)
 }
 
 fn write_footnotes(view: &TableView<'_>, writer: &mut HtmlWriter) {

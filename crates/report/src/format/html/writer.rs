@@ -305,9 +305,10 @@ mod tests {
             for number in 1..=parts_of_charts(&whole) {
                 let part = part_of_charts(&whole, number).unwrap();
                 assert_eq!(part.first, seen.len());
-                let cases = cases_of(galleries(&part.document));
+                let cases: Vec<&CaseView> =
+                    galleries(&part.document).flat_map(|gallery| &gallery.cases).collect();
                 assert!(cases.len() <= CASES_PER_PAGE);
-                seen.extend(cases.iter().map(|(_, case)| case.id.clone()));
+                seen.extend(cases.iter().map(|case| case.id.clone()));
             }
             let expected: Vec<String> = (0..all).map(|at| at.to_string()).collect();
             assert_eq!(seen, expected, "{sizes:?}");

@@ -4,8 +4,7 @@
 use crate::document::{Document, Fact, ReportBlock};
 use crate::format::RenderDocument;
 use crate::table::{
-    ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, RowName, TextEmphasis,
-    superscript_number,
+    ColumnKind, ReportCell, ReportRow, ReportTable, RowName, TextEmphasis, superscript_number,
 };
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -316,9 +315,14 @@ impl<'a> TablePage<'a> {
     }
 
     fn write_header(&self, out: &mut String) {
-        let columns =
-            self.layout.iter().map(|&(index, width)| fit_header(&self.table.columns[index], width));
-        let line = columns.collect::<Vec<_>>().join(&" ".repeat(COLUMN_GAP));
+        let header = |&(index, width): &PlacedColumn| {
+            let column = &self.table.columns[index];
+            let text = shorten_text(&column.header, width);
+            let padding = " ".repeat(width.saturating_sub(display_width(&text)));
+            if column.kind == ColumnKind::Figure { padding + &text } else { text + &padding }
+        };
+        let headers: Vec<String> = self.layout.iter().map(header).collect();
+        let line = headers.join(&" ".repeat(COLUMN_GAP));
         if line.trim().is_empty() {
             return;
         }
@@ -385,12 +389,6 @@ impl<'a> TablePage<'a> {
 
 fn is_name(table: &ReportTable, index: usize) -> bool {
     table.columns[index].kind == ColumnKind::Label
-}
-
-fn fit_header(column: &ReportColumn, width: usize) -> String {
-    let text = shorten_text(&column.header, width);
-    let padding = " ".repeat(width.saturating_sub(display_width(&text)));
-    if column.kind == ColumnKind::Figure { padding + &text } else { text + &padding }
 }
 
 /// Returns the display width of `text` in terminal columns.
