@@ -278,7 +278,7 @@ fn found_headline(found: &BisectFindings, answer: &BisectAnswer) -> String {
             effect_text(found, part, &revisions)
         }
         parts => {
-            let effect = |part| effect_text(found, part, line[part.after].short());
+            let effect = |part: &BisectedChange| effect_text(found, part, line[part.after].short());
             parts.iter().map(effect).collect::<Vec<_>>().join("; ")
         }
     }

@@ -522,6 +522,7 @@ pub fn is_bidi_control(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::ReportColumn;
 
     #[test]
     fn output_of_other_programs_is_shown_with_control_characters_escaped() {
