@@ -124,7 +124,7 @@ impl TrendChart {
         };
         let projected: Vec<f64> = shown
             .iter()
-            .map(|point| extent.projection().project(point.at.y).unwrap_or(extent.low))
+            .map(|point| extent.projection.project(point.at.y).unwrap_or(extent.low))
             .collect();
         let mut sorted = projected.clone();
         sorted.sort_by(f64::total_cmp);
@@ -190,7 +190,7 @@ impl TrendChart {
             .flat_map(|point| [point.at.low, point.at.high])
             .chain(self.levels.iter().flat_map(|level| [level.low, level.high]))
             .flatten()
-            .filter_map(|end| core.projection().project(end))
+            .filter_map(|end| core.projection.project(end))
             .fold(core, |extent, end| extent.extended_to_projected(end.clamp(lowest, highest)));
         Some(extent)
     }
