@@ -342,21 +342,31 @@ fn remaining_text(found: &BisectFindings) -> String {
 }
 
 fn changes_table(found: &BisectFindings, parts: &[BisectedChange]) -> ReportTable {
-    let lines: Vec<ChangeLine<'_>> = parts.iter().map(|part| ChangeLine { found, part }).collect();
-    let columns = column_set! { line: ChangeLine<'_>;
-        identifier("revision", "revision") => revision_cell(line.revision()),
-        words("date", "written (UTC)").expendable(2) =>
-            format_moment(line.revision().authored_unix_ms),
-        words("author", "author").expendable(1) => &line.revision().author,
-        label("subject", "subject") => &line.revision().subject,
+    let line = |part: &BisectedChange| &found.bisection.line[part.after];
+    let lines: Vec<_> = parts.iter().map(|part| (line(part), ChangeLine { found, part })).collect();
+    let mut columns = revision_columns();
+    columns.append(column_set! { line: (&LineRevision, ChangeLine<'_>);
         words("change", "change") =>
-            ReportCell::from(line.change().map(|change| change.value)).with_text(line.size_text()),
-        machine("change_low") => line.change().map(|change| change.low),
-        machine("change_high") => line.change().map(|change| change.high),
-        words("state", "state") => state_cell(line.part.confirmed),
-        machine("before") => &line.found.bisection.line[line.part.before].id,
-    };
+            ReportCell::from(line.1.change().map(|change| change.value))
+                .with_text(line.1.size_text()),
+        machine("change_low") => line.1.change().map(|change| change.low),
+        machine("change_high") => line.1.change().map(|change| change.high),
+        words("state", "state") => state_cell(line.1.part.confirmed),
+        machine("before") => &line.1.found.bisection.line[line.1.part.before].id,
+    });
     columns.build_table("changes", &lines)
+}
+
+/// The columns with which all tables of a bisection begin. `Finding` is what else a table says
+/// about a revision.
+fn revision_columns<'a, Finding>() -> ColumnSet<(&'a LineRevision, Finding)> {
+    column_set! { row: (&'a LineRevision, Finding);
+        identifier("revision", "revision") =>
+            ReportCell::words(&row.0.id).with_text(row.0.short()),
+        words("date", "written (UTC)").expendable(2) => format_moment(row.0.authored_unix_ms),
+        words("author", "author").expendable(1) => &row.0.author,
+        label("subject", "subject") => &row.0.subject,
+    }
 }
 
 /// A change with the bisection that found it.
@@ -366,10 +376,6 @@ struct ChangeLine<'a> {
 }
 
 impl ChangeLine<'_> {
-    fn revision(&self) -> &LineRevision {
-        &self.found.bisection.line[self.part.after]
-    }
-
     /// Returns the change as the confirmation measured it, if it did.
     fn change(&self) -> Option<IntervalEstimate> {
         match self.part.confirmed {
@@ -387,10 +393,6 @@ impl ChangeLine<'_> {
             None => String::new(),
         }
     }
-}
-
-fn revision_cell(revision: &LineRevision) -> ReportCell {
-    ReportCell::words(&revision.id).with_text(revision.short())
 }
 
 fn state_cell(confirmed: ChangeConfirmation) -> ReportCell {
@@ -427,14 +429,8 @@ fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
         return Vec::new();
     }
     let line = &found.bisection.line;
-    let revisions: Vec<&LineRevision> = set.iter().map(|&index| &line[index]).collect();
-    let columns = column_set! { revision: &LineRevision;
-        identifier("revision", "revision") => revision_cell(revision),
-        words("date", "written (UTC)").expendable(2) => format_moment(revision.authored_unix_ms),
-        words("author", "author").expendable(1) => &revision.author,
-        label("subject", "subject") => &revision.subject,
-    };
-    let table = ReportBlock::Table(columns.build_table("candidates", &revisions));
+    let revisions: Vec<_> = set.iter().map(|&index| (&line[index], ())).collect();
+    let table = ReportBlock::Table(revision_columns().build_table("candidates", &revisions));
     if set.len() <= MAX_LISTED_REVISIONS {
         return vec![table];
     }
@@ -460,55 +456,47 @@ fn ends_note(found: &BisectFindings) -> Option<ReportBlock> {
 }
 
 struct MeasuredRevision {
-    revision: LineRevision,
     values: Vec<f64>,
     hung: usize,
     failed: usize,
     is_unbuildable: bool,
 }
 
-fn measured_revisions(found: &BisectFindings) -> Vec<MeasuredRevision> {
+fn measured_revisions(found: &BisectFindings) -> Vec<(&LineRevision, MeasuredRevision)> {
     let state = &found.state;
-    let measured_revision = |(index, revision): (usize, &LineRevision)| {
+    let measured_revision = |index: usize| {
         let count = |outcome: BisectOutcome| {
             state.slots.values().filter(|slot| **slot == (index, outcome)).count()
         };
         MeasuredRevision {
-            revision: revision.clone(),
             values: state.values_of_revision(index),
             hung: count(BisectOutcome::Hung),
             failed: count(BisectOutcome::Failed),
             is_unbuildable: state.unbuildable.contains(&index),
         }
     };
-    found
-        .bisection
-        .line
-        .iter()
-        .enumerate()
-        .map(measured_revision)
-        .filter(|row| row.is_unbuildable || row.hung + row.failed > 0 || !row.values.is_empty())
-        .collect()
+    let is_shown = |(_, row): &(&LineRevision, MeasuredRevision)| {
+        row.is_unbuildable || row.hung + row.failed > 0 || !row.values.is_empty()
+    };
+    let line = &found.bisection.line;
+    line.iter().zip((0..line.len()).map(measured_revision)).filter(is_shown).collect()
 }
 
-fn measured_columns(found: &BisectFindings) -> ColumnSet<MeasuredRevision> {
+fn measured_columns<'a>(found: &BisectFindings) -> ColumnSet<(&'a LineRevision, MeasuredRevision)> {
     let metric = found.metric.as_ref();
     let name = metric.map_or("value", |metric| &metric.name);
     let unit = metric.map_or(String::new(), |metric| metric.unit.clone());
-    column_set! { row: MeasuredRevision;
-        identifier("revision", "revision") => revision_cell(&row.revision),
-        words("date", "written (UTC)").expendable(2) =>
-            format_moment(row.revision.authored_unix_ms),
-        words("author", "author").expendable(1) => &row.revision.author,
-        label("subject", "subject") => &row.revision.subject,
-        figure("runs", "runs") => row.values.len(),
+    let mut columns = revision_columns();
+    columns.append(column_set! { row: (&'a LineRevision, MeasuredRevision);
+        figure("runs", "runs") => row.1.values.len(),
         figure("median", format!("{name}, median")) =>
-            ReportCell::quantity(median(&mut row.values.clone()), &unit),
-        words("outcome", "outcome") => match row {
+            ReportCell::quantity(median(&mut row.1.values.clone()), &unit),
+        words("outcome", "outcome") => match &row.1 {
             row if row.is_unbuildable => "not built",
             row if row.hung > 0 => "exceeds the time limit",
             row if row.failed > 0 => "fails",
             _ => "measured",
         },
-    }
+    });
+    columns
 }
