@@ -290,8 +290,8 @@ pub(crate) struct AxisMapping {
 }
 
 impl AxisMapping {
-    /// Maps `extent` to the pixels `start_px..to_px`. `start_px` is the pixel of the low end, and may
-    /// be larger than `to_px`.
+    /// Maps `extent` to the pixels `start_px..to_px`. `start_px` is the pixel of the low end, and
+    /// may be larger than `to_px`.
     pub fn new(axis: &ChartAxis, extent: AxisExtent, start_px: f64, to_px: f64) -> Self {
         Self { scale: axis.scale.clone(), extent, start_px, to_px, whole_numbers: false }
     }

@@ -624,8 +624,9 @@ fn month_number(year: i64, month: i64) -> i64 {
     year * 12 + month - 1
 }
 
-/// Year, month and day of the Gregorian date (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms"). In the computation,
-/// years start in March, so the leap day is the last day of a year.
+/// Year, month and day of the Gregorian date (H. Hinnant, "chrono-Compatible Low-Level Date
+/// Algorithms"). In the computation, years start in March, so the leap day is the last day of a
+/// year.
 fn civil_date(at_ms: f64) -> (i64, i64, i64) {
     let days = (at_ms / DAY_MS).floor() as i64 + 719_468;
     let era = days.div_euclid(146_097);

@@ -340,8 +340,10 @@ fn process_columns<'a>() -> ColumnSet<ProcessLine<'a>> {
         figure("levels", "levels") => line.process.search.levels.len(),
         figure("spikes", "spikes") => line.process.search.spikes.len(),
         figure("noise", "noise") => ReportCell::share(line.process.search.noise),
-        figure("period", "period") =>
-            iterations_cell(line.process.search.period.map(|points| points * line.warmup.iterations)),
+        figure("period", "period") => {
+            let period = line.process.search.period;
+            iterations_cell(period.map(|points| points * line.warmup.iterations))
+        },
         figure("machine_changes", "machine changed") => line.process.search.machine_changes.len(),
         // The class that `warmup_stats` would give.
         words("warmup_stats", "warmup_stats").expendable(2) => line.process.compat.to_string(),

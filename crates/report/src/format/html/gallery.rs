@@ -135,8 +135,7 @@ pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
     }
     writer.push_element("p", "hint", legend_text(*kind));
     if has_separate_charts(&writer.charts, gallery) {
-        // A script turns each link into a collapsed part, and fetches the part when the reader opens
-        // it.
+        // A script turns each link into a collapsed part, and fetches the part when it is opened.
         let part = |(address, title): (String, String)| {
             format!("<li><a href=\"{}\">{}</a></li>\n", escape_html(&address), escape_html(&title))
         };
