@@ -399,6 +399,7 @@ impl SessionObserver for ComparePrinter<'_> {
 mod tests {
     use super::*;
     use speedwell_formats::node_csv::CompareSide;
+    use std::collections::HashMap;
 
     #[test]
     fn percentages_are_formatted_as_in_r() {
@@ -449,5 +450,50 @@ mod tests {
         let test = row.test.unwrap();
         let stars = |p| WelchRow { test: Ok(WelchTest { p, ..test }), ..row.clone() }.star_count();
         assert_eq!([0.05, 0.049, 0.01, 0.009, 0.001, 0.0009].map(stars), [0, 1, 1, 2, 2, 3]);
+    }
+
+    fn golden(name: &str) -> String {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../speedwell/tests/golden/node-core");
+        std::fs::read_to_string(std::path::Path::new(folder).join(name)).unwrap()
+    }
+
+    #[test]
+    fn every_figure_agrees_with_r_to_nine_digits() {
+        let groups = CompareRates::read(golden("compare-string_decoder.csv").as_bytes()).unwrap();
+        let expected = precise_figures("compare-string_decoder.highprec.tsv");
+        assert_eq!(groups.len(), expected.len());
+        for (name, rates) in groups.iter() {
+            let name = String::from_utf8(name.to_vec()).unwrap();
+            let expected = &expected[&name];
+            let row = WelchRow::compare_rates(String::new(), rates);
+            let accuracy = RISKS.map(|risk| row.accuracy_percent(risk).unwrap());
+            for (figure, value) in [
+                ("mu_old", row.mean_old),
+                ("mu_new", row.mean_new),
+                ("p", row.test.unwrap().p),
+                ("impr", row.improvement_percent),
+                ("acc95", accuracy[0]),
+                ("acc99", accuracy[1]),
+                ("acc999", accuracy[2]),
+            ] {
+                assert_close(value, expected[figure], &format!("{name}: {figure}"));
+            }
+        }
+    }
+
+    /// Figures by case and name, from lines of `case TAB name=value TAB ...`.
+    fn precise_figures(name: &str) -> HashMap<String, HashMap<String, f64>> {
+        let figures = |line: &str| {
+            let pairs = line.split('\t').skip(1).filter_map(|cell| cell.split_once('='));
+            pairs.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect()
+        };
+        let text = golden(name);
+        text.lines()
+            .map(|line| (line.split('\t').next().unwrap().to_owned(), figures(line)))
+            .collect()
+    }
+
+    fn assert_close(value: f64, expected: f64, what: &str) {
+        assert!((value / expected - 1.0).abs() < 1e-9, "{what}: {value} instead of {expected}");
     }
 }

@@ -637,4 +637,45 @@ mod tests {
         let error = pool("size", None).err().unwrap();
         assert_eq!(error.to_string(), "unknown column 'size'; the file has n, len, kind");
     }
+
+    fn golden(name: &str) -> String {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../speedwell/tests/golden/node-core");
+        std::fs::read_to_string(std::path::Path::new(folder).join(name)).unwrap()
+    }
+
+    #[test]
+    fn the_points_of_a_scatter_agree_with_r_to_nine_digits() {
+        let frame = ScatterFrame::read(golden("scatter.csv").as_bytes()).unwrap();
+        let table = ScatterStudy::pool_rows(
+            &frame,
+            "chunkLen",
+            Some("encoding"),
+            TextCollation::CodePoints,
+        )
+        .unwrap();
+        let expected = golden("scatter.highprec.tsv");
+        assert_eq!(table.points.len(), expected.lines().skip(1).count());
+        for line in expected.lines().skip(1) {
+            let [x, category, rows, mean, half] = line.split('\t').collect::<Vec<_>>()[..] else {
+                panic!("{line}")
+            };
+            let point = table
+                .points
+                .iter()
+                .find(|point| {
+                    table.x.texts[point.x] == x
+                        && table.categories.texts[point.category] == category
+                })
+                .unwrap();
+            assert_eq!(point.rates.len(), rows.parse::<usize>().unwrap());
+            let close = |value: f64, expected: &str| {
+                assert!(
+                    (value / expected.parse::<f64>().unwrap() - 1.0).abs() < 1e-9,
+                    "{line}: {value}"
+                );
+            };
+            close(point.mean, mean);
+            close(point.half_width.unwrap(), half);
+        }
+    }
 }

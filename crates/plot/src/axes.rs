@@ -18,12 +18,6 @@ const TOP_BASELINE: f64 = 13.0;
 /// A plot taller than this repeats its bottom tick labels at the top.
 const TALL_PLOT_PX: f64 = 1000.0;
 
-/// Chooses ticks of a bottom axis whose labels do not overlap.
-fn bottom_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
-    let max_ticks = (mapping.length_px() / 70.0).clamp(2.0, 12.0) as usize;
-    fit_ticks(mapping, max_ticks, |label| reserved_width(label, TICK_PX) + 14.0)
-}
-
 /// Chooses ticks of a left axis whose labels do not overlap.
 fn left_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
     // In a short plot, ticks are closer together. A plot with only one or two ticks would be
@@ -132,34 +126,28 @@ pub(crate) fn draw_bottom_axis(
     mapping: &AxisMapping,
     label: &str,
 ) {
-    let ticks = bottom_ticks(mapping);
+    let max_ticks = (mapping.length_px() / 70.0).clamp(2.0, 12.0) as usize;
+    let ticks = fit_ticks(mapping, max_ticks, |label| reserved_width(label, TICK_PX) + 14.0);
     draw_grid(svg, &ticks, |value| {
         let x = mapping.pixel_at(value);
         [(x, plot.top), (x, plot.bottom)]
     });
+    let write_labels = |svg: &mut SvgWriter, baseline: f64| {
+        for tick in &ticks {
+            let half_width = reserved_width(&tick.label, TICK_PX) / 2.0;
+            let x = mapping.pixel_at(tick.value);
+            let x = x.min(sheet.right - half_width).max(sheet.left + half_width);
+            let text = TextLine::at(&tick.label, x, baseline, TICK_PX);
+            svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(MUTED));
+        }
+    };
     svg.start_group("x-ticks").end_with(|svg| {
-        tick_labels(svg, sheet, mapping, &ticks, plot.bottom + TICK_GAP + TICK_PX * 0.8);
+        write_labels(svg, plot.bottom + TICK_GAP + TICK_PX * 0.8);
         if plot.height() > TALL_PLOT_PX {
-            tick_labels(svg, sheet, mapping, &ticks, plot.top - 6.0);
+            write_labels(svg, plot.top - 6.0);
         }
     });
     draw_bottom_label(svg, plot, plot.bottom + bottom_height(label), label);
-}
-
-fn tick_labels(
-    svg: &mut SvgWriter,
-    sheet: PixelRect,
-    mapping: &AxisMapping,
-    ticks: &[AxisTick],
-    baseline: f64,
-) {
-    for tick in ticks {
-        let half_width = reserved_width(&tick.label, TICK_PX) / 2.0;
-        let x =
-            mapping.pixel_at(tick.value).min(sheet.right - half_width).max(sheet.left + half_width);
-        let text = TextLine::at(&tick.label, x, baseline, TICK_PX);
-        svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(MUTED));
-    }
 }
 
 /// Draws the label of a bottom axis with its lower edge at `bottom`.
@@ -370,13 +358,8 @@ impl CategoryLabels {
         svg.start_group("labels").end_with(|svg| {
             for (index, block) in self.blocks.iter().enumerate().step_by(self.stride) {
                 let height = block.lines.len() as f64 * self.size_px * LINE_SPACING;
-                self.draw_block(
-                    svg,
-                    block,
-                    right,
-                    position_of(index) - height / 2.0,
-                    TextAnchor::End,
-                );
+                let top = position_of(index) - height / 2.0;
+                self.draw_block(svg, block, (right, top), TextAnchor::End);
             }
         });
     }
@@ -385,10 +368,16 @@ impl CategoryLabels {
     pub fn draw_below(&self, svg: &mut SvgWriter, top: f64, position_of: impl Fn(usize) -> f64) {
         svg.start_group("labels").end_with(|svg| {
             for (index, block) in self.blocks.iter().enumerate().step_by(self.stride) {
-                if self.is_slanted {
-                    self.draw_slanted(svg, block, position_of(index), top)
-                } else {
-                    self.draw_block(svg, block, position_of(index), top, TextAnchor::Middle)
+                let x = position_of(index);
+                if !self.is_slanted {
+                    self.draw_block(svg, block, (x, top), TextAnchor::Middle);
+                    continue;
+                }
+                for line in &block.lines {
+                    let y = top + self.size_px * 0.7;
+                    let text = TextLine::at(&line.text, x + 4.0, y, self.size_px);
+                    let text = text.with_anchor(TextAnchor::End);
+                    svg.write_text(&TextLine { rotation_degrees: -45.0, ..text });
                 }
             }
         });
@@ -398,8 +387,7 @@ impl CategoryLabels {
         &self,
         svg: &mut SvgWriter,
         block: &WrappedLabel,
-        x: f64,
-        top: f64,
+        (x, top): (f64, f64),
         anchor: TextAnchor,
     ) {
         for (row, line) in block.lines.iter().enumerate() {
@@ -409,16 +397,6 @@ impl CategoryLabels {
             let colour = if line.source == 0 { INK } else { MUTED };
             let text = TextLine::at(&line.text, x, baseline, self.size_px);
             svg.write_text(&text.with_anchor(anchor).with_color(colour));
-        }
-    }
-
-    fn draw_slanted(&self, svg: &mut SvgWriter, block: &WrappedLabel, x: f64, top: f64) {
-        for line in &block.lines {
-            let text = TextLine::at(&line.text, x + 4.0, top + self.size_px * 0.7, self.size_px);
-            svg.write_text(&TextLine {
-                rotation_degrees: -45.0,
-                ..text.with_anchor(TextAnchor::End)
-            });
         }
     }
 }

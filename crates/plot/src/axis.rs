@@ -97,7 +97,7 @@ pub enum AxisScale {
 pub(crate) struct AxisExtent {
     pub low: f64,
     pub high: f64,
-    projection: ScaleProjection,
+    pub projection: ScaleProjection,
 }
 
 impl AxisExtent {
@@ -133,10 +133,6 @@ impl AxisExtent {
                 Some(extent.including_near_zero().with_padding(padding))
             }
         }
-    }
-
-    pub fn projection(&self) -> ScaleProjection {
-        self.projection
     }
 
     /// Extends to `value`, if the scale can show it.
@@ -286,17 +282,18 @@ pub(crate) fn can_show(scale: &AxisScale, value: f64) -> bool {
 pub(crate) struct AxisMapping {
     scale: AxisScale,
     pub extent: AxisExtent,
-    from_px: f64,
+    /// Pixel of the low end.
+    pub start_px: f64,
     to_px: f64,
     /// Whether ticks are restricted to whole numbers, for counts.
     pub whole_numbers: bool,
 }
 
 impl AxisMapping {
-    /// Maps `extent` to the pixels `from_px..to_px`. `from_px` is the pixel of the low end, and may
-    /// be larger than `to_px`.
-    pub fn new(axis: &ChartAxis, extent: AxisExtent, from_px: f64, to_px: f64) -> Self {
-        Self { scale: axis.scale.clone(), extent, from_px, to_px, whole_numbers: false }
+    /// Maps `extent` to the pixels `start_px..to_px`. `start_px` is the pixel of the low end, and
+    /// may be larger than `to_px`.
+    pub fn new(axis: &ChartAxis, extent: AxisExtent, start_px: f64, to_px: f64) -> Self {
+        Self { scale: axis.scale.clone(), extent, start_px, to_px, whole_numbers: false }
     }
 
     /// Moves the high end to the pixel `to_px`.
@@ -308,15 +305,15 @@ impl AxisMapping {
     /// drawn at the edge.
     pub fn pixel_at(&self, value: f64) -> f64 {
         let edge = if value == f64::INFINITY { self.extent.high } else { self.extent.low };
-        let projected = self.extent.projection().project(value).unwrap_or(edge);
+        let projected = self.extent.projection.project(value).unwrap_or(edge);
         let AxisExtent { low, high, .. } = self.extent;
         let share = ((projected - low) / (high - low)).clamp(0.0, 1.0);
-        self.from_px + share * (self.to_px - self.from_px)
+        self.start_px + share * (self.to_px - self.start_px)
     }
 
     /// Whether the axis extends to `value`.
     pub fn contains_value(&self, value: f64) -> bool {
-        let projected = self.extent.projection().project(value);
+        let projected = self.extent.projection.project(value);
         let tolerance = (self.extent.high - self.extent.low) * 1e-9;
         projected.is_some_and(|projected| {
             projected >= self.extent.low - tolerance && projected <= self.extent.high + tolerance
@@ -324,12 +321,7 @@ impl AxisMapping {
     }
 
     pub fn length_px(&self) -> f64 {
-        (self.to_px - self.from_px).abs()
-    }
-
-    /// Pixel of the low end.
-    pub fn start_px(&self) -> f64 {
-        self.from_px
+        (self.to_px - self.start_px).abs()
     }
 
     /// Names of a category axis.
@@ -358,7 +350,7 @@ pub(crate) struct AxisTick {
 /// may follow them in the list.
 fn extent_ticks(extent: AxisExtent, target_count: usize, whole_numbers: bool) -> Vec<AxisTick> {
     let target_count = target_count.clamp(1, 50);
-    match extent.projection() {
+    match extent.projection {
         ScaleProjection::Linear => even_ticks(extent.low, extent.high, target_count, whole_numbers),
         ScaleProjection::Log2 => log2_ticks(extent, target_count),
         ScaleProjection::Log10 => log10_ticks(extent, target_count),

@@ -149,7 +149,7 @@ impl BandPlot<'_> {
     pub fn draw_axes(&self, svg: &mut SvgWriter) {
         let PixelRect { left, right, top, bottom } = self.plot;
         let has_zero = self.value.contains_value(0.0);
-        let base = if has_zero { self.value.pixel_at(0.0) } else { self.value.start_px() };
+        let base = if has_zero { self.value.pixel_at(0.0) } else { self.value.start_px };
         match &self.labels {
             BandLabels::Below(labels) => {
                 let label = self.data.axis.full_label();

@@ -81,7 +81,8 @@ impl SheetContent for BarChart {
     fn header(&self) -> ChartHeader<'_> {
         let omitted = self.bars().count() - self.shown_bars().count();
         let note = omitted_note(omitted, &[self.scale()]);
-        ChartHeader::new(&self.title, &self.subtitle, note, self.bands().legend(LegendSwatch::Bar))
+        let legend = self.bands().legend(LegendSwatch::Bar);
+        ChartHeader { title: &self.title, subtitle: self.subtitle.as_deref(), note, legend }
     }
 
     fn summary(&self) -> String {
@@ -110,10 +111,14 @@ impl SheetContent for BarChart {
             if shown.is_empty() {
                 plot.draw_no_data(svg, band);
             }
+            let half_px = (plot.slot_px() * 0.9).min(MAX_THICKNESS_PX) / 2.0;
             for (slot, bar) in shown {
                 let middle = plot.slot_middle(band, slot);
-                let tooltip = bar_tooltip(&category.label, bar);
-                draw_bar(svg, &plot, bar, (SeriesStyle::of_series(slot), middle), &tooltip);
+                let rect = plot.rect((middle - half_px, middle + half_px), (0.0, bar.value));
+                svg.start_rect("bar", rect)
+                    .set_text("fill", &full_fill(SeriesStyle::of_series(slot)))
+                    .end_with_tooltip(&bar_tooltip(&category.label, bar));
+                draw_interval(svg, &plot, bar, middle, (half_px * 0.5).min(6.0));
             }
         }
     }
@@ -121,19 +126,6 @@ impl SheetContent for BarChart {
     fn natural_height(&self, width: f64) -> f64 {
         self.bands().natural_height(width)
     }
-}
-
-fn draw_bar(
-    svg: &mut SvgWriter,
-    plot: &BandPlot<'_>,
-    bar: &ChartBar,
-    (style, middle): (SeriesStyle, f64),
-    tooltip: &str,
-) {
-    let half_px = (plot.slot_px() * 0.9).min(MAX_THICKNESS_PX) / 2.0;
-    let rect = plot.rect((middle - half_px, middle + half_px), (0.0, bar.value));
-    svg.start_rect("bar", rect).set_text("fill", &full_fill(style)).end_with_tooltip(tooltip);
-    draw_interval(svg, plot, bar, middle, (half_px * 0.5).min(6.0));
 }
 
 /// Draws the interval as a line with caps. A pale background keeps the line visible over the bar.
@@ -235,7 +227,8 @@ impl SheetContent for BoxChart {
     fn header(&self) -> ChartHeader<'_> {
         let omitted = self.values().count() - self.count_shown();
         let note = omitted_note(omitted, &[self.scale()]);
-        ChartHeader::new(&self.title, &self.subtitle, note, self.bands().legend(LegendSwatch::Box))
+        let legend = self.bands().legend(LegendSwatch::Box);
+        ChartHeader { title: &self.title, subtitle: self.subtitle.as_deref(), note, legend }
     }
 
     fn summary(&self) -> String {
@@ -356,7 +349,13 @@ impl<'a> BoxMark<'a> {
     }
 
     fn draw_points(&self, svg: &mut SvgWriter) {
-        let radius = self.point_radius();
+        // Points are smaller if there are many, or in a thin box.
+        let preferred = match self.sorted.len() {
+            0..40 => 2.8,
+            40..200 => 2.2,
+            _ => 1.6,
+        };
+        let radius = f64::min(preferred, self.half_px * 0.2).max(0.6);
         let opacity = if self.sorted.len() > 200 { 0.45 } else { 0.65 };
         // The tooltips of points omit the category: repeated for every point, its name would make
         // up most of the file.
@@ -373,15 +372,5 @@ impl<'a> BoxMark<'a> {
                 self.style.draw_point(svg, at, radius, &tooltip);
             }
         });
-    }
-
-    /// Radius of the points. They are smaller if there are many, or in a thin box.
-    fn point_radius(&self) -> f64 {
-        let preferred = match self.sorted.len() {
-            0..40 => 2.8,
-            40..200 => 2.2,
-            _ => 1.6,
-        };
-        f64::min(preferred, self.half_px * 0.2).max(0.6)
     }
 }

@@ -239,20 +239,18 @@ impl HistogramBins {
 /// width is zero.
 fn freedman_diaconis(sorted: &[CountedValue]) -> Option<f64> {
     let total = total_count(sorted);
-    let value_at = |rank: usize| value_at_rank(sorted, rank as u64).unwrap_or(f64::NAN);
+    // The value with `rank` values before it.
+    let value_at = |rank: usize| {
+        let mut preceding = 0;
+        let is_at_rank = |counted: &&CountedValue| {
+            preceding += counted.count;
+            preceding > rank as u64
+        };
+        sorted.iter().find(is_at_rank).map_or(f64::NAN, |counted| counted.value)
+    };
     let quartile = |p: f64| quantile(total.max(1) as usize, p, value_at);
     let width = 2.0 * (quartile(0.75) - quartile(0.25)) / (total as f64).cbrt();
     (width > 0.0).then_some(width)
-}
-
-/// Returns the value with `rank` values before it.
-fn value_at_rank(sorted: &[CountedValue], rank: u64) -> Option<f64> {
-    let mut preceding = 0;
-    let is_at_rank = |counted: &&CountedValue| {
-        preceding += counted.count;
-        preceding > rank
-    };
-    sorted.iter().find(is_at_rank).map(|counted| counted.value)
 }
 
 /// Rounds the width to 1, 2 or 5 times a power of ten, so that the edges of the bins are round

@@ -105,7 +105,7 @@ impl SheetContent for FlameChart {
             kinds.map(|(index, name)| key(name, FIRST_KIND_COLOR + index)).collect()
         };
         let note = self.typical_rows().omitted_note();
-        ChartHeader::new(&self.title, &self.subtitle, note, legend)
+        ChartHeader { title: &self.title, subtitle: self.subtitle.as_deref(), note, legend }
     }
 
     fn summary(&self) -> String {

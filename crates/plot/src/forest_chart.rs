@@ -106,7 +106,7 @@ impl ForestChart {
     fn extent(&self) -> Option<AxisExtent> {
         let scale = self.axis().scale;
         let estimates = AxisExtent::of_values(&scale, self.finite_rows().map(|row| row.estimate))?;
-        let projected = |value: f64| estimates.projection().project(value);
+        let projected = |value: f64| estimates.projection.project(value);
         let half_width =
             |row: &ForestRow| Some((projected(row.high)? - projected(row.low)?).abs() / 2.0);
         let mut half_widths: Vec<f64> = self.finite_rows().filter_map(half_width).collect();
@@ -175,7 +175,7 @@ impl SheetContent for ForestChart {
         let key = |mark: VerdictMark| LegendKey::new(mark.word(), LegendSwatch::Forest(mark));
         let legend = VerdictMark::ALL.into_iter().filter(is_used).map(key).collect();
         let note = omitted_note(self.rows.len() - self.finite_rows().count(), &[]);
-        ChartHeader::new(&self.title, &self.subtitle, note, legend)
+        ChartHeader { title: &self.title, subtitle: self.subtitle.as_deref(), note, legend }
     }
 
     fn summary(&self) -> String {

@@ -53,7 +53,13 @@ pub(crate) fn even_labels(values: &[f64], step: f64) -> Vec<String> {
         return values.iter().map(|_| "0".into()).collect();
     }
     if !(1e-3..MAX_PLAIN).contains(&largest) {
-        return power_labels(values, step, exponent_of(largest));
+        // A common power of ten: `2×10⁻⁶`, `4×10⁻⁶`.
+        let exponent = exponent_of(largest);
+        let decimals = decimals_of(scaled_down(step, exponent)).min(6);
+        return label_values(values, step, |value| {
+            let mantissa = format!("{:.decimals$}", scaled_down(value, exponent));
+            format_power(&with_minus_sign(mantissa), exponent)
+        });
     }
     let (mut unit, mut suffix) = SUFFIXES
         .into_iter()
@@ -64,28 +70,18 @@ pub(crate) fn even_labels(values: &[f64], step: f64) -> Vec<String> {
         (unit, suffix) = (1.0, "");
     }
     let decimals = decimals_of(step / unit);
-    let label = |value: f64| {
-        if value.abs() < step * 1e-6 {
-            "0".into()
-        } else {
-            format!("{}{suffix}", group_thousands(&format!("{:.decimals$}", value / unit)))
-        }
-    };
-    values.iter().map(|value| label(*value)).collect()
+    label_values(values, step, |value| {
+        format!("{}{suffix}", group_thousands(&format!("{:.decimals$}", value / unit)))
+    })
 }
 
-/// Labels with a common power of ten: `2×10⁻⁶`, `4×10⁻⁶`.
-fn power_labels(values: &[f64], step: f64, exponent: i32) -> Vec<String> {
-    let scaled = |value: f64| scaled_down(value, exponent);
-    let decimals = decimals_of(scaled(step)).min(6);
-    let label = |value: f64| {
-        if value.abs() < step * 1e-6 {
-            "0".into()
-        } else {
-            format_power(&with_minus_sign(format!("{:.decimals$}", scaled(value))), exponent)
-        }
+/// Labels of values a `step` apart. A value that is only nearly zero, due to rounding, is `0`.
+fn label_values(values: &[f64], step: f64, format: impl Fn(f64) -> String) -> Vec<String> {
+    let label = |value: &f64| match value.abs() {
+        magnitude if magnitude < step * 1e-6 => "0".into(),
+        _ => format(*value),
     };
-    values.iter().map(|value| label(*value)).collect()
+    values.iter().map(label).collect()
 }
 
 /// Labels for ticks of a decimal logarithmic axis: `1`, `10`, `2k`. If one label has no short form,

@@ -240,7 +240,7 @@ impl SheetContent for GridChart {
         let notes: Vec<String> = self.different_axes_note().into_iter().chain(omitted).collect();
         let note = Some(notes.join("; ")).filter(|note| !note.is_empty());
         let legend = self.panel_data().next().map(|data| data.legend()).unwrap_or_default();
-        ChartHeader::new(&self.title, &self.subtitle, note, legend)
+        ChartHeader { title: &self.title, subtitle: self.subtitle.as_deref(), note, legend }
     }
 
     fn summary(&self) -> String {

@@ -76,7 +76,7 @@ impl SheetContent for HistogramChart {
         let data = self.data();
         let legend = if data.uses_rows() { Vec::new() } else { data.legend(LegendSwatch::Area) };
         let note = omitted_note(data.count_omitted(), &[&data.x.scale]);
-        ChartHeader::new(&self.title, &self.subtitle, note, legend)
+        ChartHeader { title: &self.title, subtitle: self.subtitle.as_deref(), note, legend }
     }
 
     fn summary(&self) -> String {
@@ -377,7 +377,7 @@ impl<'a> HistogramBars<'a> {
                     left,
                     right: (right - 0.6).max(left + 0.4),
                     top: y.pixel_at(*count as f64 * bars.unit),
-                    bottom: y.start_px(),
+                    bottom: y.start_px,
                 };
                 let (name, range) = (format_heading(name), format_range(low, high));
                 svg.start_rect("bar", rect)
@@ -388,7 +388,7 @@ impl<'a> HistogramBars<'a> {
 
     /// Draws the steps of a series as a line.
     fn draw_outline(&self, svg: &mut SvgWriter, area: &PlotArea, bars: &SeriesBars<'_>) {
-        let base = area.y.start_px();
+        let base = area.y.start_px;
         let mut data = format!("M{:.2} {base:.2}", area.x.pixel_at(self.bins.bin_ends(0).0));
         for (bin, count) in bars.counts.iter().enumerate() {
             let height = *count as f64 * bars.unit;

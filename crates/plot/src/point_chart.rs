@@ -22,8 +22,6 @@ const OBSERVED_ASIDE_PX: f64 = 11.0;
 const OBSERVED_SPREAD_PX: f64 = 8.0;
 /// Half the width of the caps at the ends of intervals.
 const CAP_PX: f64 = 4.0;
-/// Preferred height of a chart below its header.
-const NATURAL_HEIGHT_PX: f64 = 520.0;
 
 /// The points of a series.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -118,10 +116,6 @@ impl SheetContent for ScatterChart {
             .set_number("opacity", opacity)
             .end_with(|svg| data.draw_points(svg, &plane.area, radius));
     }
-
-    fn natural_height(&self, _width: f64) -> f64 {
-        NATURAL_HEIGHT_PX
-    }
 }
 
 /// Lines with markers and error bars. A point that cannot be shown leaves a gap in its line.
@@ -207,11 +201,10 @@ impl SheetContent for LineChart {
         let Some((x, y)) = self.extents() else { return };
         let plane = PointPlane::lay_out(area, (&self.x, x), (&self.y, y));
         plane.draw_axes(svg);
-        for (index, series) in self.series.iter().enumerate() {
-            let style = series.style(index);
+        for index in 0..self.series.len() {
             self.draw_observations(svg, &plane.area, index);
-            data.draw_intervals(svg, &plane.area, series, style);
-            data.draw_line(svg, &plane.area, series, style);
+            data.draw_intervals(svg, &plane.area, index);
+            data.draw_line(svg, &plane.area, index);
         }
         let marked_count = self.series.len().saturating_sub(self.curves);
         let marked = PointData { series: &self.series[..marked_count], ..data };
@@ -221,10 +214,6 @@ impl SheetContent for LineChart {
             _ => 2.2,
         };
         marked.draw_points(svg, &plane.area, radius);
-    }
-
-    fn natural_height(&self, _width: f64) -> f64 {
-        NATURAL_HEIGHT_PX
     }
 }
 
@@ -245,7 +234,8 @@ impl<'a> PointData<'a> {
         swatch: impl Fn(SeriesStyle) -> LegendSwatch,
     ) -> ChartHeader<'a> {
         let note = omitted_note(self.count_omitted(), &[&self.x.scale, &self.y.scale]);
-        ChartHeader::new(title, subtitle, note, self.legend(swatch))
+        let subtitle = subtitle.as_deref();
+        ChartHeader { title, subtitle, note, legend: self.legend(swatch) }
     }
 
     pub fn legend(&self, swatch: impl Fn(SeriesStyle) -> LegendSwatch) -> Vec<LegendKey> {
@@ -327,14 +317,9 @@ impl<'a> PointData<'a> {
     }
 
     /// Draws a line through the points of a series, in ascending order of x.
-    fn draw_line(
-        &self,
-        svg: &mut SvgWriter,
-        area: &PlotArea,
-        series: &PointSeries,
-        style: SeriesStyle,
-    ) {
-        let mut points = series.points.clone();
+    fn draw_line(&self, svg: &mut SvgWriter, area: &PlotArea, index: usize) {
+        let style = self.series[index].style(index);
+        let mut points = self.series[index].points.clone();
         points.sort_by(|one, other| one.x.total_cmp(&other.x));
         let segments = points.split(|point| !self.can_show_point(point));
         for segment in segments.filter(|segment| segment.len() > 1) {
@@ -349,18 +334,13 @@ impl<'a> PointData<'a> {
     }
 
     /// Draws the intervals of a series as lines with caps.
-    fn draw_intervals(
-        &self,
-        svg: &mut SvgWriter,
-        area: &PlotArea,
-        series: &PointSeries,
-        style: SeriesStyle,
-    ) {
+    fn draw_intervals(&self, svg: &mut SvgWriter, area: &PlotArea, index: usize) {
+        let series = &self.series[index];
         let has_interval = |point: &&ChartPoint| {
             let mut ends = [point.low, point.high].into_iter().flatten();
             point.low.or(point.high).is_some() && !ends.any(f64::is_nan)
         };
-        let group = svg.start_group("intervals").set_stroke(&style.color(), 1.3);
+        let group = svg.start_group("intervals").set_stroke(&series.style(index).color(), 1.3);
         group.set_number("stroke-opacity", 0.75).end_with(|svg| {
             for point in self.shown_points(series).filter(has_interval) {
                 let ends = [point.low, point.high].map(|end| end.unwrap_or(point.y));

@@ -55,7 +55,9 @@ pub(crate) trait SheetContent {
     }
 
     /// Preferred height of the chart below its header, in pixels, for an area of this width.
-    fn natural_height(&self, width: f64) -> f64;
+    fn natural_height(&self, _width: f64) -> f64 {
+        520.0
+    }
 }
 
 /// Draws a complete sheet with this header.
@@ -76,7 +78,14 @@ pub(crate) fn draw_sheet(
     let is_separate_file = !matches!(medium, OutputMedium::Page(_));
     SvgWriter::write_document(medium, "", (width, height), &attributes, |svg| {
         if is_separate_file {
-            draw_paper(svg, header.title, &summary, (width, height));
+            // Text for programs that ignore ARIA labels.
+            svg.start_element("title").end_with_text(header.title);
+            svg.start_element("desc").end_with_text(&summary);
+            svg.start_element("rect")
+                .set_number("width", width)
+                .set_number("height", height)
+                .set_text("fill", PAPER)
+                .end_empty();
         }
         let placed = header.lay_out(width - 2.0 * margin);
         placed.draw(svg, margin, margin);
@@ -88,18 +97,6 @@ pub(crate) fn draw_sheet(
             content.draw(svg, area);
         }
     })
-}
-
-/// Draws the background of a chart in a separate file. Also writes text for programs that ignore
-/// ARIA labels.
-fn draw_paper(svg: &mut SvgWriter, title: &str, summary: &str, (width, height): (f64, f64)) {
-    svg.start_element("title").end_with_text(title);
-    svg.start_element("desc").end_with_text(summary);
-    svg.start_element("rect")
-        .set_number("width", width)
-        .set_number("height", height)
-        .set_text("fill", PAPER)
-        .end_empty();
 }
 
 /// Writes a message into the middle of an area without a chart.
@@ -150,17 +147,7 @@ pub(crate) struct ChartHeader<'a> {
     pub legend: Vec<LegendKey>,
 }
 
-impl<'a> ChartHeader<'a> {
-    /// Collects the contents.
-    pub fn new(
-        title: &'a str,
-        subtitle: &'a Option<String>,
-        note: Option<String>,
-        legend: Vec<LegendKey>,
-    ) -> Self {
-        Self { title, subtitle: subtitle.as_deref(), note, legend }
-    }
-
+impl ChartHeader<'_> {
     /// Wraps all text into lines of at most `width` pixels.
     pub fn lay_out(&self, width: f64) -> PlacedHeader {
         let subtitle = self.subtitle.unwrap_or_default();

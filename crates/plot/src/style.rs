@@ -89,7 +89,12 @@ impl MarkerShape {
     /// SVG path data of the shape at (`x`, `y`), as large as a circle of `radius`.
     pub fn path(self, x: f64, y: f64, radius: f64) -> String {
         let corners: &[(f64, f64)] = match self {
-            Self::Circle => return circle_path(x, y, radius),
+            Self::Circle => {
+                let [left, right, y, radius] =
+                    [x - radius, x + radius, y, radius].map(format_decimal);
+                let arc = |end| format!("A{radius} {radius} 0 1 1 {end} {y}");
+                return format!("M{left} {y}{}{}Z", arc(&right), arc(&left));
+            }
             // Half the side of the square is sqrt(pi) / 2 times the radius of a circle with the
             // same area.
             Self::Square => &[(-0.886, -0.886), (0.886, -0.886), (0.886, 0.886), (-0.886, 0.886)],
@@ -99,56 +104,23 @@ impl MarkerShape {
             Self::TriangleUp => &[(0.0, -1.455), (1.347, 0.878), (-1.347, 0.878)],
             Self::TriangleDown => &[(0.0, 1.455), (-1.347, -0.878), (1.347, -0.878)],
             Self::Diamond => &[(0.0, -1.3), (1.2, 0.0), (0.0, 1.3), (-1.2, 0.0)],
-            Self::Cross => &CROSS,
-            Self::Plus => &PLUS,
+            // A plus with arms 0.8 wide. The cross is this plus, turned by 45 degrees.
+            Self::Plus => &four_arms([(-0.4, -1.25), (0.4, -1.25), (0.4, -0.4)]),
+            Self::Cross => &four_arms([(-1.167, -0.601), (-0.601, -1.167), (0.0, -0.566)]),
         };
-        let mut path = String::new();
-        for (index, (dx, dy)) in corners.iter().enumerate() {
-            path.push(if index == 0 { 'M' } else { 'L' });
-            path.push_str(&format_decimal(x + dx * radius));
-            path.push(' ');
-            path.push_str(&format_decimal(y + dy * radius));
-        }
-        path.push('Z');
-        path
+        let corner = |(dx, dy): &(f64, f64)| {
+            let [x, y] = [x + dx * radius, y + dy * radius].map(format_decimal);
+            format!("{x} {y}")
+        };
+        let corners: Vec<String> = corners.iter().map(corner).collect();
+        format!("M{}Z", corners.join("L"))
     }
 }
 
-/// Corners of a plus with arms 0.8 wide. The cross is this plus, turned by 45 degrees.
-const PLUS: [(f64, f64); 12] = [
-    (-0.4, -1.25),
-    (0.4, -1.25),
-    (0.4, -0.4),
-    (1.25, -0.4),
-    (1.25, 0.4),
-    (0.4, 0.4),
-    (0.4, 1.25),
-    (-0.4, 1.25),
-    (-0.4, 0.4),
-    (-1.25, 0.4),
-    (-1.25, -0.4),
-    (-0.4, -0.4),
-];
-
-const CROSS: [(f64, f64); 12] = [
-    (-1.167, -0.601),
-    (-0.601, -1.167),
-    (0.0, -0.566),
-    (0.601, -1.167),
-    (1.167, -0.601),
-    (0.566, 0.0),
-    (1.167, 0.601),
-    (0.601, 1.167),
-    (0.0, 0.566),
-    (-0.601, 1.167),
-    (-1.167, 0.601),
-    (-0.566, 0.0),
-];
-
-fn circle_path(x: f64, y: f64, radius: f64) -> String {
-    let (left, right) = (format_decimal(x - radius), format_decimal(x + radius));
-    let (y, radius) = (format_decimal(y), format_decimal(radius));
-    format!("M{left} {y}A{radius} {radius} 0 1 1 {right} {y}A{radius} {radius} 0 1 1 {left} {y}Z")
+/// Corners of a shape with four equal arms, given the corners of the first one.
+fn four_arms(arm: [(f64, f64); 3]) -> [(f64, f64); 12] {
+    let quarter_turn = |(x, y): (f64, f64), _| (-y, x);
+    std::array::from_fn(|index| (0..index / 3).fold(arm[index % 3], quarter_turn))
 }
 
 // Hatchings, which distinguish areas without color. A hatching is an SVG pattern. Its ID contains
@@ -189,10 +161,10 @@ pub(crate) fn define_hatchings(svg: &mut SvgWriter, count: usize, is_pale: bool)
 
 fn define_hatching(svg: &mut SvgWriter, style: SeriesStyle, is_pale: bool) {
     let colour = style.color();
-    let (background, line) = if is_pale {
-        (tint_color(&colour), blend_with_white(&colour, PALE_LINE))
+    let (kind, background, line) = if is_pale {
+        ("pale", tint_color(&colour), blend_with_white(&colour, PALE_LINE))
     } else {
-        (colour.to_string(), blend_with_white(&colour, FULL_LINE))
+        ("full", colour.to_string(), blend_with_white(&colour, FULL_LINE))
     };
     let data = match style.hatching() {
         1 => "M-2 2L2 -2M0 8L8 0M6 10L10 6",
@@ -201,7 +173,7 @@ fn define_hatching(svg: &mut SvgWriter, style: SeriesStyle, is_pale: bool) {
         _ => "M4 0V8",
     };
     svg.start_element("pattern")
-        .set_text("id", &hatching_id(style, if is_pale { "pale" } else { "full" }))
+        .set_text("id", &hatching_id(style, kind))
         .set_number("width", 8.0)
         .set_number("height", 8.0)
         .set_text("patternUnits", "userSpaceOnUse")
@@ -236,32 +208,27 @@ impl VerdictMark {
     /// All marks, in legend order.
     pub(crate) const ALL: [Self; 4] = [Self::Better, Self::Worse, Self::Same, Self::Unclear];
 
-    pub(crate) fn word(self) -> &'static str {
+    /// The word, the color and the marker. The colors are those of Okabe and Ito: bluish green,
+    /// vermilion, blue, and a gray.
+    fn look(self) -> (&'static str, &'static str, MarkerShape) {
         match self {
-            Self::Better => "better",
-            Self::Worse => "worse",
-            Self::Same => "same",
-            Self::Unclear => "unclear",
+            Self::Better => ("better", "#009e73", MarkerShape::TriangleUp),
+            Self::Worse => ("worse", "#d55e00", MarkerShape::TriangleDown),
+            Self::Same => ("same", "#0072b2", MarkerShape::Square),
+            Self::Unclear => ("unclear", NEUTRAL, MarkerShape::Circle),
         }
     }
 
-    /// Colors of Okabe and Ito: bluish green, vermilion, blue, and a gray.
+    pub(crate) fn word(self) -> &'static str {
+        self.look().0
+    }
+
     pub(crate) fn color(self) -> &'static str {
-        match self {
-            Self::Better => "#009e73",
-            Self::Worse => "#d55e00",
-            Self::Same => "#0072b2",
-            Self::Unclear => NEUTRAL,
-        }
+        self.look().1
     }
 
     pub(crate) fn marker(self) -> MarkerShape {
-        match self {
-            Self::Better => MarkerShape::TriangleUp,
-            Self::Worse => MarkerShape::TriangleDown,
-            Self::Same => MarkerShape::Square,
-            Self::Unclear => MarkerShape::Circle,
-        }
+        self.look().2
     }
 
     /// Draws the mark at (`x`, `y`). A mark with a tooltip is an estimate of the chart. A mark

@@ -82,22 +82,20 @@ impl SvgWriter {
     ) -> String {
         let mut svg = Self { out: String::new(), medium };
         // SVG in an HTML page needs no namespace. The page sets the font families of its charts.
-        let is_separate_file = !matches!(svg.medium, OutputMedium::Page(_));
-        let mut root = svg.start_element("svg");
-        if is_separate_file {
-            root = root.set_text("xmlns", "http://www.w3.org/2000/svg");
-        }
+        let (namespace, families) = match svg.medium {
+            OutputMedium::Page(_) => ("", ""),
+            _ => ("http://www.w3.org/2000/svg", FONT_FAMILIES),
+        };
         let view_box = format!("0 0 {} {}", format_decimal(width), format_decimal(height));
-        root = root
+        let root = svg
+            .start_element("svg")
+            .set_nonempty("xmlns", namespace)
             .set_nonempty("class", class)
             .set_number("width", width)
             .set_number("height", height)
             .set_text("viewBox", &view_box);
-        root = attributes.iter().fold(root, |root, (name, value)| root.set_text(name, value));
-        if is_separate_file {
-            root = root.set_text("font-family", FONT_FAMILIES);
-        }
-        root.end_with(content);
+        let root = attributes.iter().fold(root, |root, (name, value)| root.set_text(name, value));
+        root.set_nonempty("font-family", families).end_with(content);
         svg.out
     }
 
@@ -168,31 +166,21 @@ impl SvgWriter {
         if text.content.trim().is_empty() {
             return;
         }
-        match &self.medium {
-            OutputMedium::File | OutputMedium::Page(_) => self.write_live_text(text),
-            OutputMedium::Painter => self.write_outlines(text),
+        if self.medium != OutputMedium::Painter {
+            let anchor = match text.anchor {
+                TextAnchor::Start => "",
+                TextAnchor::Middle => "middle",
+                TextAnchor::End => "end",
+            };
+            let element = self
+                .start_element("text")
+                .set_number("x", text.x)
+                .set_number("y", text.y)
+                .set_number("font-size", text.size_px)
+                .set_text("fill", text.colour)
+                .set_nonempty("text-anchor", anchor);
+            return rotate_text(element, text).end_with_text(text.content);
         }
-    }
-
-    fn write_live_text(&mut self, text: &TextLine<'_>) {
-        let anchor = match text.anchor {
-            TextAnchor::Start => "start",
-            TextAnchor::Middle => "middle",
-            TextAnchor::End => "end",
-        };
-        let mut element = self
-            .start_element("text")
-            .set_number("x", text.x)
-            .set_number("y", text.y)
-            .set_number("font-size", text.size_px)
-            .set_text("fill", text.colour);
-        if text.anchor != TextAnchor::Start {
-            element = element.set_text("text-anchor", anchor);
-        }
-        rotate_text(element, text).end_with_text(text.content);
-    }
-
-    fn write_outlines(&mut self, text: &TextLine<'_>) {
         let width = text_width(text.content, text.size_px);
         let x = match text.anchor {
             TextAnchor::Start => text.x,
@@ -209,8 +197,7 @@ fn rotate_text<'a>(element: OpenElement<'a>, text: &TextLine<'_>) -> OpenElement
     if text.rotation_degrees == 0.0 {
         return element;
     }
-    let (rotation, x, y) =
-        (format_decimal(text.rotation_degrees), format_decimal(text.x), format_decimal(text.y));
+    let [rotation, x, y] = [text.rotation_degrees, text.x, text.y].map(format_decimal);
     element.set_text("transform", &format!("rotate({rotation} {x} {y})"))
 }
 
@@ -288,7 +275,11 @@ fn adapt_to_page<'v>(id: &str, name: &str, value: &'v str) -> Cow<'v, str> {
         "fill" | "stroke" | "marker-start" | "marker-mid" | "marker-end" => {
             match value.strip_prefix("url(#") {
                 Some(id_suffix) => format!("url(#{id}-{id_suffix}").into(),
-                None => to_variable(value),
+                // A known color becomes a variable.
+                None => match PAGE_VARIABLES.iter().find(|(_, light)| light == value) {
+                    Some((name, _)) => format!("var({name})").into(),
+                    None => value.into(),
+                },
             }
         }
         _ => value.into(),
@@ -445,14 +436,6 @@ static PAGE_VARIABLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
 /// All variables used by charts on a page, with their colors on white paper.
 pub fn page_colors() -> &'static [(String, String)] {
     &PAGE_VARIABLES
-}
-
-/// Returns the variable of a known color; other values are returned unchanged.
-fn to_variable(colour: &str) -> Cow<'_, str> {
-    match PAGE_VARIABLES.iter().find(|(_, light)| light == colour) {
-        Some((name, _)) => format!("var({name})").into(),
-        None => colour.into(),
-    }
 }
 
 #[cfg(test)]

@@ -158,7 +158,15 @@ pub(crate) fn wrap_text(
     max_lines: usize,
 ) -> WrappedLabel {
     let max_lines = max_lines.max(1);
-    let mut filler = LineFiller::new(max_width, size_px);
+    let mut filler = LineFiller {
+        lines: Vec::new(),
+        line: String::new(),
+        line_width: 0.0,
+        source: 0,
+        is_complete: true,
+        max_width,
+        size_px,
+    };
     for (source, paragraph) in text.lines().enumerate() {
         filler.fill_paragraph(paragraph.trim(), source);
     }
@@ -221,18 +229,6 @@ struct LineFiller {
 }
 
 impl LineFiller {
-    fn new(max_width: f64, size_px: f64) -> Self {
-        Self {
-            lines: Vec::new(),
-            line: String::new(),
-            line_width: 0.0,
-            source: 0,
-            is_complete: true,
-            max_width,
-            size_px,
-        }
-    }
-
     fn fill_paragraph(&mut self, paragraph: &str, source: usize) {
         self.source = source;
         for word in split_pieces(paragraph, |character| character == ' ') {

@@ -11,7 +11,6 @@ use crate::axis::{AxisExtent, AxisMapping, can_show};
 use crate::format::{format_count, format_figure, join_names};
 use crate::point_chart::{ChartPoint, PointSeries};
 use crate::sheet::{ChartHeader, LegendKey, LegendSwatch, SheetContent, make_dotted, omitted_note};
-use crate::style::SeriesStyle;
 use crate::svg::{INK, MUTED, OutputMedium, PixelRect, SvgWriter, tint_color};
 use crate::trend_marks::{TrendChange, TrendMarks, TrendNote, TrendNoteKind};
 use crate::trend_points::{
@@ -34,6 +33,8 @@ const SPARK_MARGIN_PX: f64 = 7.0;
 /// Height of the strip of marks in a sparkline, and radius of a mark.
 const SPARK_MARKS_PX: f64 = 13.0;
 const SPARK_RADIUS_PX: f64 = 3.2;
+/// The look of the continuation: that of the second machine.
+const CONTINUATION_LOOK: usize = 1;
 /// Minimum distance between neighboring points of a sparkline.
 const SPARK_POINT_PX: f64 = 2.0;
 
@@ -123,7 +124,7 @@ impl TrendChart {
         };
         let projected: Vec<f64> = shown
             .iter()
-            .map(|point| extent.projection().project(point.at.y).unwrap_or(extent.low))
+            .map(|point| extent.projection.project(point.at.y).unwrap_or(extent.low))
             .collect();
         let mut sorted = projected.clone();
         sorted.sort_by(f64::total_cmp);
@@ -189,7 +190,7 @@ impl TrendChart {
             .flat_map(|point| [point.at.low, point.at.high])
             .chain(self.levels.iter().flat_map(|level| [level.low, level.high]))
             .flatten()
-            .filter_map(|end| core.projection().project(end))
+            .filter_map(|end| core.projection.project(end))
             .fold(core, |extent, end| extent.extended_to_projected(end.clamp(lowest, highest)));
         Some(extent)
     }
@@ -233,7 +234,7 @@ impl TrendChart {
         }
         if let Some(continuation) = &self.continuation {
             let name = format!("{}, after the fork", continuation.name);
-            key(&name, LegendSwatch::Dotted(style_of_continuation()));
+            key(&name, LegendSwatch::Dotted(style_of_machine(CONTINUATION_LOOK)));
         }
         if self.notes.iter().any(|note| note.kind == TrendNoteKind::Failure) {
             key("failed", LegendSwatch::Failure);
@@ -261,13 +262,10 @@ impl TrendChart {
     }
 }
 
-fn style_of_continuation() -> SeriesStyle {
-    style_of_machine(1)
-}
-
 impl SheetContent for TrendChart {
     fn header(&self) -> ChartHeader<'_> {
-        ChartHeader::new(&self.title, &self.subtitle, self.omission_note(), self.legend())
+        let (note, legend) = (self.omission_note(), self.legend());
+        ChartHeader { title: &self.title, subtitle: self.subtitle.as_deref(), note, legend }
     }
 
     fn summary(&self) -> String {
@@ -458,7 +456,7 @@ impl<'a> TrendLayout<'a> {
         let line = svg
             .start_corners("polyline", "continuation", corners)
             .set_text("fill", "none")
-            .set_stroke(&style_of_continuation().color(), 2.0);
+            .set_stroke(&style_of_machine(CONTINUATION_LOOK).color(), 2.0);
         make_dotted(line).end_with_tooltip(&continuation.name);
     }
 }

@@ -14,6 +14,8 @@ const CHANGE_PX: f64 = 12.0;
 const CHANGE_LANE_PX: f64 = 18.0;
 const NOTE_PX: f64 = 11.0;
 const NOTE_LANE_PX: f64 = 15.0;
+/// Height of the crosses of failures above the axis.
+const FAILURE_ABOVE_AXIS_PX: f64 = 6.0;
 /// Radius of a change mark, and the space that the mark with its ring may need on each side of its
 /// center.
 const MARK_RADIUS_PX: f64 = 5.0;
@@ -148,8 +150,6 @@ pub enum TrendNoteKind {
     Environment,
     /// The measured work has changed, so no level extends across the note.
     Work,
-    /// A remark by a user.
-    Remark,
     /// A session whose case failed. It is drawn as a cross on the axis.
     Failure,
 }
@@ -315,7 +315,6 @@ impl<'a> TrendMarks<'a> {
                 let label_px = label.as_ref().map_or(0.0, |label| self.label_distance(label));
                 let (dash, width) = match note.kind {
                     TrendNoteKind::Work => ("", 1.4),
-                    TrendNoteKind::Remark => ("1 3", 1.0),
                     _ => ("5 3", 0.9),
                 };
                 svg.start_line((x, area.rect.top - label_px), (x, area.rect.bottom))
@@ -350,12 +349,22 @@ impl<'a> TrendMarks<'a> {
                     .end_empty();
             }
         });
-        self.draw_note_labels(svg, area.rect);
+        svg.start_group("note-labels").end_with(|svg| {
+            for label in self.notes.iter().filter_map(|(_, label)| label.as_ref()) {
+                let middle = top - self.label_distance(label) + NOTE_LANE_PX / 2.0;
+                draw_label(svg, label, (middle, NOTE_PX), MUTED);
+            }
+        });
         for (change, label) in &self.changes {
-            let is_written = label.lane < self.lanes;
-            draw_change(svg, change, label, (self.mark_y(label, top), is_written));
+            self.draw_change(svg, change, label, top);
         }
-        self.draw_failures(svg, area);
+        svg.start_group("failures").end_with(|svg| {
+            for failure in &self.failures {
+                draw_failure(svg, area.x.pixel_at(failure.x), bottom - FAILURE_ABOVE_AXIS_PX)
+                    .set_text("class", "failure")
+                    .end_with_tooltip(failure.tooltip());
+            }
+        });
     }
 
     /// Vertical position of a change's mark, in pixels. A mark without a lane is at the upper edge
@@ -368,49 +377,24 @@ impl<'a> TrendMarks<'a> {
         plot_top - GAP_PX - lanes_px - CHANGE_LANE_PX / 2.0
     }
 
-    fn draw_note_labels(&self, svg: &mut SvgWriter, plot: PixelRect) {
-        svg.start_group("note-labels").end_with(|svg| {
-            for (_, label) in &self.notes {
-                let Some(label) = label else { continue };
-                let middle = plot.top - self.label_distance(label) + NOTE_LANE_PX / 2.0;
-                draw_label(svg, label, (middle, NOTE_PX), MUTED);
-            }
-        });
+    /// Draws the mark and label of a change, reachable by keyboard and readable by screen readers.
+    fn draw_change(&self, svg: &mut SvgWriter, change: &TrendChange, label: &PlacedText, top: f64) {
+        let y = self.mark_y(label, top);
+        svg.start_group("change")
+            .set_text("tabindex", "0")
+            .set_text("role", "img")
+            .set_text("aria-label", &change.description)
+            .set_text("data-state", change.state.word())
+            .set_text("data-verdict", change.mark.word())
+            .set_nonempty("data-change", &change.name)
+            .end_with(|svg| {
+                svg.start_element("title").end_with_text(&change.description);
+                if label.lane < self.lanes {
+                    draw_label(svg, label, (y, CHANGE_PX), INK);
+                }
+                change.draw_mark(svg, label.x, y, MARK_RADIUS_PX);
+            });
     }
-
-    fn draw_failures(&self, svg: &mut SvgWriter, area: &PlotArea) {
-        const ABOVE_AXIS_PX: f64 = 6.0;
-        svg.start_group("failures").end_with(|svg| {
-            for failure in &self.failures {
-                draw_failure(svg, area.x.pixel_at(failure.x), area.rect.bottom - ABOVE_AXIS_PX)
-                    .set_text("class", "failure")
-                    .end_with_tooltip(failure.tooltip());
-            }
-        });
-    }
-}
-
-/// Draws the mark and label of a change, reachable by keyboard and readable by screen readers.
-fn draw_change(
-    svg: &mut SvgWriter,
-    change: &TrendChange,
-    label: &PlacedText,
-    (y, is_written): (f64, bool),
-) {
-    svg.start_group("change")
-        .set_text("tabindex", "0")
-        .set_text("role", "img")
-        .set_text("aria-label", &change.description)
-        .set_text("data-state", change.state.word())
-        .set_text("data-verdict", change.mark.word())
-        .set_nonempty("data-change", &change.name)
-        .end_with(|svg| {
-            svg.start_element("title").end_with_text(&change.description);
-            if is_written {
-                draw_label(svg, label, (y, CHANGE_PX), INK);
-            }
-            change.draw_mark(svg, label.x, y, MARK_RADIUS_PX);
-        });
 }
 
 /// Draws a label on a background that hides the lines behind it.

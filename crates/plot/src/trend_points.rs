@@ -178,20 +178,18 @@ pub(crate) struct PointField<'a> {
 }
 
 impl PointField<'_> {
-    /// Draws the bars and marks of all buckets, by kind.
+    /// Draws the bars and marks of all buckets, by kind. A group has buckets of one kind.
     pub fn draw_points(&self, svg: &mut SvgWriter, buckets: &[PointBucket<'_>]) {
         let width = self.area.rect.width();
         let radius = (1.1 * width / buckets.len().max(1) as f64).clamp(1.9, 3.8);
         let groups = || buckets.chunk_by(|one, other| one.kind == other.kind);
         let kinds: Vec<PointKind> = groups().map(|group| group[0].kind).collect();
         svg.start_element("defs").end_with(|svg| self.define_shapes(svg, &kinds, radius));
-        for (kind, group) in kinds.into_iter().zip(groups()) {
-            self.draw_bars(svg, group, kind);
+        for group in groups() {
+            self.draw_bars(svg, group);
             match self.detail {
-                TrendDetail::Nothing => self.draw_vertices(svg, group, kind),
-                TrendDetail::Full | TrendDetail::Tooltips => {
-                    self.draw_markers(svg, group, kind, radius);
-                }
+                TrendDetail::Nothing => self.draw_vertices(svg, group),
+                TrendDetail::Full | TrendDetail::Tooltips => self.draw_markers(svg, group, radius),
             }
         }
     }
@@ -219,7 +217,7 @@ impl PointField<'_> {
         }
     }
 
-    fn draw_bars(&self, svg: &mut SvgWriter, buckets: &[PointBucket<'_>], kind: PointKind) {
+    fn draw_bars(&self, svg: &mut SvgWriter, buckets: &[PointBucket<'_>]) {
         let bar = |bucket: &PointBucket<'_>| {
             let point = bucket.summary_point();
             let (low, high) = (point.low?, point.high?);
@@ -233,19 +231,14 @@ impl PointField<'_> {
         let bars: String = buckets.iter().filter_map(bar).collect();
         if !bars.is_empty() {
             svg.start_path("intervals", &bars)
-                .set_stroke(&kind.style().color(), 1.2)
+                .set_stroke(&buckets[0].kind.style().color(), 1.2)
                 .set_number("stroke-opacity", 0.5)
                 .end_empty();
         }
     }
 
-    fn draw_markers(
-        &self,
-        svg: &mut SvgWriter,
-        buckets: &[PointBucket<'_>],
-        kind: PointKind,
-        radius: f64,
-    ) {
+    fn draw_markers(&self, svg: &mut SvgWriter, buckets: &[PointBucket<'_>], radius: f64) {
+        let kind = buckets[0].kind;
         let shape = format!("#{}", PointKind { is_aside: false, ..kind }.marker_id());
         let class = if self.detail == TrendDetail::Full { "point" } else { "" };
         let group = kind.paint(svg.start_group(kind.class()), radius);
@@ -266,7 +259,8 @@ impl PointField<'_> {
 
     /// Draws all marks of a kind as markers on the vertices of an invisible line. This makes the
     /// file much smaller.
-    fn draw_vertices(&self, svg: &mut SvgWriter, buckets: &[PointBucket<'_>], kind: PointKind) {
+    fn draw_vertices(&self, svg: &mut SvgWriter, buckets: &[PointBucket<'_>]) {
+        let kind = buckets[0].kind;
         let vertex = |bucket: &PointBucket<'_>| {
             let point = bucket.summary_point();
             let (x, y) = self.area.point_at(point.x, point.y);
@@ -308,7 +302,7 @@ impl PointField<'_> {
         let (attributes, tooltip) = match bucket.points[..] {
             [] => return mark.end_empty(),
             [point] => self.point_details(point),
-            [first, .., last] => self.bucket_details(bucket, first, last),
+            _ => self.bucket_details(bucket),
         };
         match self.detail {
             TrendDetail::Nothing => mark.end_empty(),
@@ -346,16 +340,12 @@ impl PointField<'_> {
         (attributes, join_lines(&lines))
     }
 
-    /// Details of several points, from `first` to `last`.
-    fn bucket_details(
-        &self,
-        bucket: &PointBucket<'_>,
-        first: &TrendPoint,
-        last: &TrendPoint,
-    ) -> (MarkAttributes, String) {
+    /// Details of several points.
+    fn bucket_details(&self, bucket: &PointBucket<'_>) -> (MarkAttributes, String) {
         let summary = bucket.summary_point();
         let (low, high) = (summary.low.unwrap_or(summary.y), summary.high.unwrap_or(summary.y));
         let count = bucket.points.len();
+        let (first, last) = (bucket.points[0], bucket.points[count - 1]);
         let attributes = vec![
             ("data-from", first.revision.clone()),
             ("data-to", last.revision.clone()),
@@ -566,27 +556,13 @@ enum DateStep {
     Months(i64),
 }
 
-const DATE_STEPS: [DateStep; 19] = [
-    DateStep::Minutes(1.0),
-    DateStep::Minutes(5.0),
-    DateStep::Minutes(15.0),
-    DateStep::Minutes(60.0),
-    DateStep::Minutes(180.0),
-    DateStep::Minutes(720.0),
-    DateStep::Days(1.0),
-    DateStep::Days(2.0),
-    DateStep::Days(7.0),
-    DateStep::Days(14.0),
-    DateStep::Months(1),
-    DateStep::Months(2),
-    DateStep::Months(3),
-    DateStep::Months(6),
-    DateStep::Months(12),
-    DateStep::Months(24),
-    DateStep::Months(60),
-    DateStep::Months(120),
-    DateStep::Months(1200),
-];
+/// Returns all steps, from fine to coarse.
+fn date_steps() -> impl Iterator<Item = DateStep> {
+    let minutes = [1.0, 5.0, 15.0, 60.0, 180.0, 720.0].map(DateStep::Minutes);
+    let days = [1.0, 2.0, 7.0, 14.0].map(DateStep::Days);
+    let months = [1, 2, 3, 6, 12, 24, 60, 120, 1200].map(DateStep::Months);
+    minutes.into_iter().chain(days).chain(months)
+}
 
 fn date_labels(x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
     let (low, high) = (x.extent.low, x.extent.high);
@@ -595,14 +571,12 @@ fn date_labels(x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
     }
     // A label is at least a few letters wide, so more labels cannot fit.
     let max_labels = x.length_px() / 30.0;
-    for step in DATE_STEPS {
+    let fitting_labels = |step: DateStep| {
         let labels = step.step_labels(low, high, max_labels);
         let written = place_labels(&labels, x, ends);
-        if !labels.is_empty() && written.len() == labels.len() {
-            return written;
-        }
-    }
-    Vec::new()
+        (!labels.is_empty() && written.len() == labels.len()).then_some(written)
+    };
+    date_steps().find_map(fitting_labels).unwrap_or_default()
 }
 
 impl DateStep {
@@ -616,25 +590,23 @@ impl DateStep {
         if (high - low) / length > max_labels {
             return Vec::new();
         }
-        match self {
+        let dates: Vec<f64> = match self {
             Self::Months(months) => {
-                let first = civil_date(low).month_number().div_euclid(months) * months;
-                let starts = (0..).map(|index| first + index * months).map(start_of_month);
-                let inside =
-                    starts.take_while(|date_ms| *date_ms <= high).filter(|date_ms| *date_ms >= low);
-                inside.map(|date_ms| (date_ms, self.format_date(date_ms))).collect()
+                let (year, month, _) = civil_date(low);
+                let first = month_number(year, month).div_euclid(months) * months;
+                let starts = (0..).map(|index| start_of_month(first + index * months));
+                starts.take_while(|date_ms| *date_ms <= high).filter(|ms| *ms >= low).collect()
             }
             Self::Minutes(_) | Self::Days(_) => {
-                let first = (low / length).ceil() as i64;
-                let last = (high / length).floor() as i64;
-                let inside = (first..=last).map(|index| index as f64 * length);
-                inside.map(|date_ms| (date_ms, self.format_date(date_ms))).collect()
+                let [first, last] = [(low / length).ceil(), (high / length).floor()];
+                (first as i64..=last as i64).map(|index| index as f64 * length).collect()
             }
-        }
+        };
+        dates.into_iter().map(|date_ms| (date_ms, self.format_date(date_ms))).collect()
     }
 
     fn format_date(self, at_ms: f64) -> String {
-        let CivilDate { year, month, day } = civil_date(at_ms);
+        let (year, month, day) = civil_date(at_ms);
         match self {
             Self::Minutes(_) => {
                 let minute = (at_ms.rem_euclid(DAY_MS) / MINUTE_MS) as u32;
@@ -647,22 +619,15 @@ impl DateStep {
     }
 }
 
-struct CivilDate {
-    year: i64,
-    month: i64,
-    day: i64,
+/// Months since the year 0.
+fn month_number(year: i64, month: i64) -> i64 {
+    year * 12 + month - 1
 }
 
-impl CivilDate {
-    /// Months since the year 0.
-    fn month_number(&self) -> i64 {
-        self.year * 12 + self.month - 1
-    }
-}
-
-/// Gregorian date (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms"). In the computation,
-/// years start in March, so the leap day is the last day of a year.
-fn civil_date(at_ms: f64) -> CivilDate {
+/// Year, month and day of the Gregorian date (H. Hinnant, "chrono-Compatible Low-Level Date
+/// Algorithms"). In the computation, years start in March, so the leap day is the last day of a
+/// year.
+fn civil_date(at_ms: f64) -> (i64, i64, i64) {
     let days = (at_ms / DAY_MS).floor() as i64 + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
@@ -671,14 +636,11 @@ fn civil_date(at_ms: f64) -> CivilDate {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
     let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    CivilDate {
-        year: era * 400 + year_of_era + i64::from(month <= 2),
-        month,
-        day: day_of_year - (153 * shifted + 2) / 5 + 1,
-    }
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
 }
 
-/// Start of the month with this number (see [`CivilDate::month_number`]), in milliseconds since the
+/// Start of the month with this number (see [`month_number`]), in milliseconds since the
 /// Unix epoch.
 fn start_of_month(number: i64) -> f64 {
     let month = number.rem_euclid(12) + 1;
@@ -706,12 +668,11 @@ mod tests {
             (4_107_542_400.0, 2100, 3, 1),
             (-1.0, 1969, 12, 31),
         ] {
-            let date = civil_date(seconds * 1e3);
-            assert_eq!((date.year, date.month, date.day), (year, month, day));
+            assert_eq!(civil_date(seconds * 1e3), (year, month, day));
         }
         for number in 12 * 1890..12 * 2110 {
-            let date = civil_date(start_of_month(number));
-            assert_eq!((date.month_number(), date.day), (number, 1));
+            let (year, month, day) = civil_date(start_of_month(number));
+            assert_eq!((month_number(year, month), day), (number, 1));
         }
     }
 

@@ -90,11 +90,10 @@ impl CaseLabels {
         let short = format!("{heading} ({})", varying.join(", ")).trim_start().to_owned();
         self.lines.push(LabelLine::Group(RowName { full: heading, short }));
         self.is_open = true;
-        let pairs = parameter_widths(cases, varying, format_pair);
-        let values = parameter_widths(cases, varying, format_value);
-        for (&index, case) in members.iter().zip(cases) {
-            let full = align_parameters(case, &pairs, format_pair);
-            let short = align_parameters(case, &values, format_value);
+        let pairs = align_parameters(cases, varying, |name, value| format!("{name}={value}"));
+        // The heading names the parameters.
+        let values = align_parameters(cases, varying, |_, value| value.to_string());
+        for ((&index, full), short) in members.iter().zip(pairs).zip(values) {
             self.lines.push(LabelLine::Case { index, name: RowName { full, short } });
         }
     }
@@ -153,39 +152,24 @@ fn varying_parameters<'a>(cases: &[&'a Case], constant: &[ParameterPair<'_>]) ->
     distinct(names.filter(|name| !constant.iter().any(|(other, _)| other == name)))
 }
 
-fn format_pair(name: &str, value: &ParameterValue) -> String {
-    format!("{name}={value}")
-}
-
-/// Formats only the value of a parameter, for rows below a heading that names the parameter.
-fn format_value(_: &str, value: &ParameterValue) -> String {
-    value.to_string()
-}
-
-type ParameterFormat = fn(&str, &ParameterValue) -> String;
-
-/// Returns each parameter with the width of its longest formatted value.
-fn parameter_widths<'a>(
+/// Formats the parameters of each case, padded so that they line up across rows.
+fn align_parameters(
     cases: &[&Case],
-    names: &[&'a str],
-    format: ParameterFormat,
-) -> Vec<(&'a str, usize)> {
-    let width = |name: &str| {
-        let values = cases.iter().filter_map(|case| case.value(name));
-        values.map(|value| format(name, value).width()).max().unwrap_or(0)
-    };
-    names.iter().map(|name| (*name, width(name))).collect()
-}
-
-/// Formats the parameters of a case, padded so that they line up across rows.
-fn align_parameters(case: &Case, widths: &[(&str, usize)], format: ParameterFormat) -> String {
-    let mut label = String::new();
-    for (name, width) in widths {
-        let text = case.value(name).map(|value| format(name, value)).unwrap_or_default();
-        label.push_str(&text);
-        label.push_str(&" ".repeat(width - text.width() + 1));
+    names: &[&str],
+    format: impl Fn(&str, &ParameterValue) -> String,
+) -> Vec<String> {
+    let text = |case: &Case, name: &str| case.value(name).map(|value| format(name, value));
+    let mut labels = vec![String::new(); cases.len()];
+    for name in names {
+        let texts: Vec<String> =
+            cases.iter().map(|case| text(case, name).unwrap_or_default()).collect();
+        let widest = texts.iter().map(|text| text.width()).max().unwrap_or(0);
+        for (label, text) in labels.iter_mut().zip(texts) {
+            label.push_str(&text);
+            label.push_str(&" ".repeat(widest - text.width() + 1));
+        }
     }
-    label.trim_end().to_owned()
+    labels.iter().map(|label| label.trim_end().to_owned()).collect()
 }
 
 /// Builds the rows of a table: headings, and the result of `row` for each case index and name.

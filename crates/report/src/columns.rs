@@ -9,8 +9,7 @@ use crate::figure::{
     Uncertainty, format_moment, format_number, format_quantity, format_share, uncertainty_of,
 };
 use crate::table::{
-    ColumnAudience, RareCellData, ReportCell, ReportColumn, ReportRow, ReportTable, RunList,
-    TextEmphasis,
+    ColumnAudience, ReportCell, ReportColumn, ReportRow, ReportTable, RunList, TextEmphasis,
 };
 use serde_json::Value;
 use speedwell_model::IntervalEstimate;
@@ -160,8 +159,9 @@ impl From<f64> for ReportCell {
 impl From<RunList> for ReportCell {
     /// Converts to one number per run for programs only.
     fn from(runs: RunList) -> ReportCell {
-        let rare = RareCellData { runs: Some(runs), ..RareCellData::default() };
-        ReportCell { rare: Some(Box::new(rare)), ..ReportCell::default() }
+        let mut cell = ReportCell::default();
+        cell.rare_mut().runs = Some(runs);
+        cell
     }
 }
 
@@ -218,6 +218,19 @@ impl ReportCell {
         let word = word.into();
         let text = format!("{symbol} {word}");
         ReportCell::words(word).with_text(text).with_emphasis(emphasis)
+    }
+
+    /// Creates a cell with the state of a check, a setting or a machine, in one word.
+    pub fn state(word: &str) -> ReportCell {
+        let (symbol, emphasis) = match word {
+            "ok" | "fit" | "free" | "set" | "already" => ('✓', TextEmphasis::Good),
+            "warning" | "busy" => ('!', TextEmphasis::Caution),
+            "problem" | "unfit" => ('✗', TextEmphasis::Bad),
+            "cannot" => ('✗', TextEmphasis::Caution),
+            "would set" => ('○', TextEmphasis::None),
+            _ => ('-', TextEmphasis::Muted),
+        };
+        ReportCell::marked(word, symbol, emphasis)
     }
 
     /// Hides the text from people unless the condition is true. Programs get the value anyway.

@@ -6,7 +6,7 @@
 //! Start at [`report_checks`], [`report_calibration`] and [`report_tuned_calibration`].
 
 use crate::case_labels::{CaseLabels, labelled_rows, parameters_json};
-use crate::columns::{ColumnSet, column_set};
+use crate::columns::column_set;
 use crate::document::{Document, ReportBlock};
 use crate::failures::report_failures;
 use crate::figure::{
@@ -15,6 +15,7 @@ use crate::figure::{
 };
 use crate::output::{OutputOptions, Verbosity};
 use crate::table::{ReportCell, ReportRow, ReportTable, RowName, TextEmphasis};
+use indexmap::IndexMap;
 use serde_json::json;
 use speedwell_analysis::{
     AnalysisFindings, CalibratedCase, CalibrationFindings, CalibrationOutcome, SpreadChange,
@@ -36,9 +37,21 @@ pub struct CheckLine {
     pub remedy: String,
 }
 
+impl CheckLine {
+    fn new(name: &str, state: &str, found: String, remedy: impl Into<String>) -> CheckLine {
+        let (name, state) = (name.to_owned(), state.to_owned());
+        CheckLine { name, state, found, remedy: remedy.into() }
+    }
+}
+
 /// Builds the report of the checks. A remedy follows the check that needs it.
 pub fn report_checks(checks: &[CheckLine]) -> Document {
-    let columns = check_columns();
+    let columns = column_set! { check: CheckLine;
+        words("state", "state") => ReportCell::state(&check.state),
+        identifier("name", "check") => &check.name,
+        label("found", "found") => &check.found,
+        machine("remedy") => &check.remedy,
+    };
     let mut rows = Vec::new();
     for check in checks {
         rows.push(columns.build_row(check));
@@ -86,25 +99,6 @@ pub fn report_layouts(findings: &AnalysisFindings) -> Document {
     document
 }
 
-fn check_columns() -> ColumnSet<CheckLine> {
-    column_set! { check: CheckLine;
-        words("state", "state") => state_cell(&check.state),
-        identifier("name", "check") => &check.name,
-        label("found", "found") => &check.found,
-        machine("remedy") => &check.remedy,
-    }
-}
-
-fn state_cell(state: &str) -> ReportCell {
-    let (symbol, emphasis) = match state {
-        "ok" => ('✓', TextEmphasis::Good),
-        "problem" => ('✗', TextEmphasis::Bad),
-        "warning" => ('!', TextEmphasis::Caution),
-        _ => ('-', TextEmphasis::Muted),
-    };
-    ReportCell::marked(state, symbol, emphasis)
-}
-
 /// The command for a first calibration, and for another one after changes.
 const CALIBRATE_COMMAND: &str = "speedwell doctor --calibrate FILE";
 
@@ -116,7 +110,7 @@ pub fn report_calibration(found: &CalibrationFindings, output: &OutputOptions) -
     if !found.cases.is_empty() {
         document.push_table(case_table(found));
         output.add_detail(&mut document, |_, document| {
-            document.extend(calibration_notes(found).into_iter().map(ReportBlock::Note));
+            document.push_notes(calibration_notes(found));
         });
     }
     document.attach_data("calibration", calibration_data(found));
@@ -127,21 +121,18 @@ pub fn report_calibration(found: &CalibrationFindings, output: &OutputOptions) -
 /// Returns the calibration check of `doctor`. `calibration` is `None` if the machine was never
 /// calibrated.
 pub fn calibration_check(calibration: Option<&NoiseCalibration>) -> CheckLine {
-    let (state, found, remedy) = match calibration {
-        None => ("unknown", "never calibrated".to_owned(), CALIBRATE_COMMAND.to_owned()),
-        Some(calibration) => {
-            let origin =
-                format!("@{}, {}", calibration.session, format_moment(calibration.started_unix_ms));
-            let found = format!("{} ({origin})", expected_alarms_text(calibration));
-            if calibration.is_in_range() {
-                ("ok", found, String::new())
-            } else {
-                let remedy = format!("fix the other findings, then: {CALIBRATE_COMMAND}");
-                ("warning", found, remedy)
-            }
-        }
+    let Some(calibration) = calibration else {
+        let found = "never calibrated".to_owned();
+        return CheckLine::new("calibration", "unknown", found, CALIBRATE_COMMAND);
     };
-    CheckLine { name: "calibration".to_owned(), state: state.to_owned(), found, remedy }
+    let started = format_moment(calibration.started_unix_ms);
+    let alarms = expected_alarms_text(calibration);
+    let found = format!("{alarms} (@{}, {started})", calibration.session);
+    if calibration.is_in_range() {
+        return CheckLine::new("calibration", "ok", found, "");
+    }
+    let remedy = format!("fix the other findings, then: {CALIBRATE_COMMAND}");
+    CheckLine::new("calibration", "warning", found, remedy)
 }
 
 /// Reports how tuning changed the noise of programs measured against themselves.
@@ -154,9 +145,22 @@ pub fn report_tuned_calibration(
     let mut document = Document::new("tuned_calibration");
     document.push_warnings(&before.warnings);
     document.push_headline(tuned_headline(spreads));
+    let columns = column_set! { spread: SpreadChange;
+        label("case", "case") => spread.case.id(),
+        figure("before", "spread before") => ReportCell::share(spread.before),
+        figure("after", "after") => ReportCell::share(spread.after),
+        figure("change", "change").for_people() =>
+            spread.change.map(|change| ReportCell::text(format_change(&change))),
+        figure("interval", "95 % interval").for_people() =>
+            spread.change.map(|change| ReportCell::text(format_interval(&change))),
+        words("noise", "noise") => spread_word(spread),
+        machine("change") => spread.change.map(|change| change.value),
+        machine("change_low") => spread.change.map(|change| change.low),
+        machine("change_high") => spread.change.map(|change| change.high),
+    };
     let mut table = ReportTable {
         caption: vec![format!("set: {knobs}")],
-        ..spread_columns().build_table("spreads", spreads)
+        ..columns.build_table("spreads", spreads)
     };
     table.caption.extend(before.metric.iter().map(|metric| metric.name.clone()));
     document.push_table(table);
@@ -203,34 +207,13 @@ fn spread_word(spread: &SpreadChange) -> &'static str {
     }
 }
 
-fn spread_columns() -> ColumnSet<SpreadChange> {
-    column_set! { spread: SpreadChange;
-        label("case", "case") => spread.case.id(),
-        figure("before", "spread before") => ReportCell::share(spread.before),
-        figure("after", "after") => ReportCell::share(spread.after),
-        figure("change", "change").for_people() =>
-            spread.change.map(|change| ReportCell::text(format_change(&change))),
-        figure("interval", "95 % interval").for_people() =>
-            spread.change.map(|change| ReportCell::text(format_interval(&change))),
-        words("noise", "noise") => spread_word(spread),
-        machine("change") => spread.change.map(|change| change.value),
-        machine("change_low") => spread.change.map(|change| change.low),
-        machine("change_high") => spread.change.map(|change| change.high),
-    }
-}
-
 /// Returns the tuning check of `doctor`. `knobs` is `None` if nothing is tuned.
 pub fn tuned_check(knobs: Option<String>) -> CheckLine {
     let (state, found, remedy) = match knobs {
         Some(knobs) => ("ok", knobs, ""),
         None => ("unknown", "no knob is set".to_owned(), "speedwell tune --dry-run"),
     };
-    CheckLine {
-        name: "tuned".to_owned(),
-        state: state.to_owned(),
-        found,
-        remedy: remedy.to_owned(),
-    }
+    CheckLine::new("tuned", state, found, remedy)
 }
 
 fn calibration_headline(found: &CalibrationFindings) -> String {
@@ -244,16 +227,14 @@ fn calibration_headline(found: &CalibrationFindings) -> String {
             "this machine is not calibrated: {counts}. The test is more conservative here than \
              stated, and misses changes."
         ),
-        CalibrationOutcome::Unknown => unknown_headline(found),
-    }
-}
-
-fn unknown_headline(found: &CalibrationFindings) -> String {
-    let alarms = alarms_text(&found.counts);
-    match (found.counts.comparisons, found.needed) {
-        (0, _) => "nothing was compared".to_owned(),
-        (_, None) => format!("{alarms}: the runs vary too little for a conclusion."),
-        (_, Some(needed)) => {
+        CalibrationOutcome::Unknown if found.counts.comparisons == 0 => {
+            "nothing was compared".to_owned()
+        }
+        CalibrationOutcome::Unknown => {
+            let alarms = alarms_text(&found.counts);
+            let Some(needed) = found.needed else {
+                return format!("{alarms}: the runs vary too little for a conclusion.");
+            };
             format!("{alarms}: too few comparisons for a conclusion; at least {needed} are needed.")
         }
     }
@@ -272,46 +253,31 @@ fn expected_alarms_text(counts: &NoiseCalibration) -> String {
     format!("{}, where {low} to {high} are expected", alarms_text(counts))
 }
 
-struct CalibrationEntry<'a> {
-    case: &'a CalibratedCase,
-    name: RowName,
-}
-
 fn case_table(found: &CalibrationFindings) -> ReportTable {
     let cases: Vec<_> = found.cases.iter().map(|calibrated| Arc::clone(&calibrated.case)).collect();
     let labels = CaseLabels::new(&cases);
-    let columns = case_columns();
-    let rows = labelled_rows(labels.lines, |index, name| {
-        let case = &found.cases[index];
-        columns.build_row(&CalibrationEntry { case, name })
-    });
+    let columns = column_set! { row: (&CalibratedCase, RowName);
+        label("case", "case") => ReportCell::words(row.0.case.id()).with_name(&row.1),
+        machine("benchmark") => &row.0.case.benchmark,
+        machine("parameters") => parameters_json(&row.0.case),
+        figure("comparisons", "comparisons") => row.0.comparisons,
+        figure("false_alarms", "false alarms") => row.0.false_alarms,
+        figure("variation", "CV") => ReportCell::share(row.0.variation),
+        // A `*` marks runs that depend on earlier ones.
+        figure("autocorrelation", "autocorrelation") => {
+            let mark = if row.0.is_dependent { "*" } else { "" };
+            ReportCell::shown_figure(row.0.autocorrelation, |r1| format!("{r1:+.2}{mark}"))
+        },
+        figure("detectable", "32 runs find") => ReportCell::share(row.0.detectable),
+    };
+    let rows =
+        labelled_rows(labels.lines, |index, name| columns.build_row(&(&found.cases[index], name)));
     let metric = found.metric.iter().map(|metric| metric.name.clone());
-    let caption = Some(labels.shared).filter(|text| !text.is_empty());
     let runs = format!("{} + {} runs a comparison", found.runs, found.runs);
     let line: Vec<String> = metric.chain([runs]).collect();
-    ReportTable {
-        caption: caption.into_iter().chain([line.join(", ")]).collect(),
-        ..columns.table_of_rows("calibrated_cases", rows)
-    }
-}
-
-fn case_columns<'a>() -> ColumnSet<CalibrationEntry<'a>> {
-    column_set! { row: CalibrationEntry<'a>;
-        label("case", "case") => ReportCell::words(row.case.case.id()).with_name(&row.name),
-        machine("benchmark") => &row.case.case.benchmark,
-        machine("parameters") => parameters_json(&row.case.case),
-        figure("comparisons", "comparisons") => row.case.comparisons,
-        figure("false_alarms", "false alarms") => row.case.false_alarms,
-        figure("variation", "CV") => ReportCell::share(row.case.variation),
-        figure("autocorrelation", "autocorrelation") => autocorrelation_cell(row.case),
-        figure("detectable", "32 runs find") => ReportCell::share(row.case.detectable),
-    }
-}
-
-/// Builds the cell of an autocorrelation. A `*` marks runs that depend on earlier ones.
-fn autocorrelation_cell(case: &CalibratedCase) -> ReportCell {
-    let mark = if case.is_dependent { "*" } else { "" };
-    ReportCell::shown_figure(case.autocorrelation, |r1| format!("{r1:+.2}{mark}"))
+    let mut caption = vec![labels.shared, line.join(", ")];
+    caption.retain(|text| !text.is_empty());
+    ReportTable { caption, ..columns.table_of_rows("calibrated_cases", rows) }
 }
 
 fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {
@@ -420,30 +386,16 @@ fn reason_text(item: &OutboxEntry) -> String {
 /// Returns the outbox check of `doctor`, or `None` if everything was sent.
 pub fn outbox_check(items: &[OutboxEntry]) -> Option<CheckLine> {
     let count = |state: UploadState| items.iter().filter(|item| item.state == state).count();
-    let sentence = |count: usize, singular: &str, plural: &str| {
-        let verb = if count == 1 { singular } else { plural };
-        format!("{} {verb}", crate::format_count(count, "session", "sessions"))
-    };
     let (waiting, refused) = (count(UploadState::Waiting), count(UploadState::Refused));
-    let found = match (waiting, refused) {
-        (0, 0) => return None,
-        (waiting, 0) => sentence(waiting, "waits", "wait"),
-        (0, refused) => sentence(refused, "is refused", "are refused"),
-        (waiting, refused) => format!(
-            "{}, {}",
-            sentence(waiting, "waits", "wait"),
-            sentence(refused, "is refused", "are refused")
-        ),
-    };
-    Some(CheckLine {
-        name: "outbox".to_owned(),
-        state: "warning".to_owned(),
-        found,
-        remedy: match refused {
-            0 => "speedwell push".to_owned(),
-            _ => "speedwell push --list shows why".to_owned(),
-        },
-    })
+    let mut found = Vec::new();
+    if waiting > 0 {
+        found.push(format_count(waiting, "session waits", "sessions wait"));
+    }
+    if refused > 0 {
+        found.push(format_count(refused, "session is refused", "sessions are refused"));
+    }
+    let remedy = if refused == 0 { "speedwell push" } else { "speedwell push --list shows why" };
+    (!found.is_empty()).then(|| CheckLine::new("outbox", "warning", found.join(", "), remedy))
 }
 
 // Builds the reports of `tune`: the effect of each knob, the current changes, and the restored
@@ -493,7 +445,16 @@ pub struct TunedMachine {
 /// Reports all knobs. A plan also explains the benefit of each knob.
 pub fn report_knobs(knobs: &[KnobLine], is_plan: bool, output: &OutputOptions) -> Document {
     let table = |has_remarks: bool| {
-        let columns = knob_columns();
+        let columns = column_set! { knob: KnobLine;
+            words("state", "state") => ReportCell::state(knob.state),
+            identifier("knob", "knob") => knob.name,
+            label("before", "before") =>
+                summarize_values(knob.settings.iter().map(|setting| &setting.before)),
+            label("after", "after") =>
+                summarize_values(knob.settings.iter().map(|setting| &setting.after)),
+            machine("effect") => knob.effect,
+            machine("note") => &knob.note,
+        };
         let mut rows = Vec::new();
         for knob in knobs {
             rows.push(columns.build_row(knob));
@@ -523,29 +484,6 @@ pub fn report_knobs(knobs: &[KnobLine], is_plan: bool, output: &OutputOptions) -
     document
 }
 
-fn knob_columns() -> ColumnSet<KnobLine> {
-    column_set! { knob: KnobLine;
-        words("state", "state") => knob_state_cell(knob.state),
-        identifier("knob", "knob") => knob.name,
-        label("before", "before") =>
-            summarize_values(knob.settings.iter().map(|setting| &setting.before)),
-        label("after", "after") =>
-            summarize_values(knob.settings.iter().map(|setting| &setting.after)),
-        machine("effect") => knob.effect,
-        machine("note") => &knob.note,
-    }
-}
-
-fn knob_state_cell(state: &str) -> ReportCell {
-    let (symbol, emphasis) = match state {
-        "set" | "already" => ('✓', TextEmphasis::Good),
-        "would set" => ('○', TextEmphasis::None),
-        "cannot" => ('✗', TextEmphasis::Caution),
-        _ => ('-', TextEmphasis::Muted),
-    };
-    ReportCell::marked(state, symbol, emphasis)
-}
-
 fn knob_remark(knob: &KnobLine, is_plan: bool) -> String {
     if !is_plan {
         return knob.note.clone();
@@ -562,20 +500,15 @@ fn knob_remark(knob: &KnobLine, is_plan: bool) -> String {
 
 /// Summarizes the values of several files, as in `powersave` or `1 × performance, 3 × powersave`.
 fn summarize_values<'a>(values: impl Iterator<Item = &'a String>) -> String {
-    let mut counts: Vec<(&String, usize)> = Vec::new();
+    let mut counts: IndexMap<&String, usize> = IndexMap::new();
     for value in values {
-        match counts.iter_mut().find(|(counted_value, _)| *counted_value == value) {
-            Some((_, times)) => *times += 1,
-            None => counts.push((value, 1)),
-        }
+        *counts.entry(value).or_default() += 1;
     }
-    match &counts[..] {
-        [(value, _)] => (*value).clone(),
-        several => {
-            let phrases = several.iter().map(|(value, times)| format!("{times} × {value}"));
-            phrases.collect::<Vec<_>>().join(", ")
-        }
+    if let (1, Some((value, _))) = (counts.len(), counts.first()) {
+        return (*value).clone();
     }
+    let phrases = counts.iter().map(|(value, times)| format!("{times} × {value}"));
+    phrases.collect::<Vec<_>>().join(", ")
 }
 
 /// Reports the current state of a machine.

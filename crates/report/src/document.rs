@@ -99,6 +99,17 @@ impl ReportBlock {
     pub fn appendix(title: impl Into<String>, blocks: Vec<ReportBlock>) -> ReportBlock {
         ReportBlock::Appendix { title: title.into(), instead: None, blocks }
     }
+
+    /// Returns the text of a headline, a paragraph, a note or a warning.
+    pub fn sentence(&self) -> Option<&str> {
+        match self {
+            ReportBlock::Headline(text)
+            | ReportBlock::Paragraph(text)
+            | ReportBlock::Note(text)
+            | ReportBlock::Warning(text) => Some(text),
+            _ => None,
+        }
+    }
 }
 
 /// A name and its value.
@@ -193,6 +204,11 @@ impl Document {
         self.push(ReportBlock::Note(text.into()));
     }
 
+    /// Adds notes.
+    pub fn push_notes(&mut self, notes: impl IntoIterator<Item = String>) {
+        self.extend(notes.into_iter().map(ReportBlock::Note));
+    }
+
     /// Adds blocks at the end.
     pub fn extend(&mut self, blocks: impl IntoIterator<Item = ReportBlock>) {
         self.blocks.extend(blocks);
@@ -227,26 +243,22 @@ impl Document {
 
     /// Returns the document for standard output, with the parts shortened by `-q`.
     pub fn shortened(&self) -> Cow<'_, Document> {
-        self.resolved(&mut |short, _, _| short.to_vec())
+        self.resolved(false)
     }
 
     /// Returns the complete document, for files.
     pub fn whole(&self) -> Cow<'_, Document> {
-        self.resolved(&mut |_, whole, data| {
-            data.extend(whole.data.iter().cloned());
-            whole.blocks.clone()
-        })
+        self.resolved(true)
     }
 
-    /// Replaces each [`ReportBlock::Shortened`] with the blocks that `choose` returns. `choose` may
-    /// also add data.
-    fn resolved(&self, choose: &mut Choose<'_>) -> Cow<'_, Document> {
+    /// Replaces each [`ReportBlock::Shortened`] with one of its forms.
+    fn resolved(&self, is_whole: bool) -> Cow<'_, Document> {
         let is_shortened = |block: &&ReportBlock| matches!(block, ReportBlock::Shortened { .. });
         if !self.all_blocks().iter().any(is_shortened) {
             return Cow::Borrowed(self);
         }
         let mut document = self.clone();
-        document.blocks = resolve(document.blocks, choose, &mut document.data);
+        document.blocks = resolve(document.blocks, is_whole, &mut document.data);
         Cow::Owned(document)
     }
 
@@ -308,23 +320,21 @@ pub fn group_blocks<'a, 'b>(
     })
 }
 
-type Choose<'a> = dyn FnMut(&[ReportBlock], &Document, &mut Data) -> Vec<ReportBlock> + 'a;
-
-fn resolve(blocks: Vec<ReportBlock>, choose: &mut Choose<'_>, data: &mut Data) -> Vec<ReportBlock> {
+fn resolve(blocks: Vec<ReportBlock>, is_whole: bool, data: &mut Data) -> Vec<ReportBlock> {
     let mut resolved = Vec::with_capacity(blocks.len());
     for mut block in blocks {
-        match &mut block {
-            ReportBlock::Shortened { short, whole } => {
-                let chosen = choose(short, whole, data);
-                resolved.extend(resolve(chosen, choose, data));
-                continue;
-            }
-            ReportBlock::Aside { blocks, .. } | ReportBlock::Appendix { blocks, .. } => {
-                *blocks = resolve(std::mem::take(blocks), choose, data);
-            }
-            _ => {}
+        if let ReportBlock::Aside { blocks, .. } | ReportBlock::Appendix { blocks, .. } = &mut block
+        {
+            *blocks = resolve(std::mem::take(blocks), is_whole, data);
         }
-        resolved.push(block);
+        match block {
+            ReportBlock::Shortened { whole, .. } if is_whole => {
+                data.extend(whole.data);
+                resolved.extend(resolve(whole.blocks, is_whole, data));
+            }
+            ReportBlock::Shortened { short, .. } => resolved.extend(resolve(short, is_whole, data)),
+            other => resolved.push(other),
+        }
     }
     resolved
 }

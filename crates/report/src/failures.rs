@@ -3,12 +3,12 @@
 //! not valid.
 
 use crate::case_labels::distinct;
-use crate::columns::{ColumnSet, column_set};
+use crate::columns::column_set;
 use crate::document::{Document, ReportBlock};
 use crate::figure::format_count;
 use crate::output::Verbosity;
 use crate::table::{ReportCell, ReportRow, ReportTable, TextEmphasis};
-use serde_json::{Value, json};
+use serde_json::json;
 use speedwell_analysis::gate::GateOutcome;
 use speedwell_analysis::validity::{FindingSeverity, ValidityFinding, join_names};
 use speedwell_model::StepFailure;
@@ -21,17 +21,16 @@ const MAX_SHOWN_FAILURES: usize = 3;
 /// people, identical failures are combined.
 pub fn report_failures(failures: &[StepFailure], verbosity: Verbosity) -> Document {
     let mut document = Document::new("failures");
-    document.attach_data("failures", failures.iter().map(failure_data).collect());
+    // Serialization cannot fail, because the model contains no value that JSON cannot represent.
+    let data = failures.iter().map(|failure| {
+        serde_json::to_value(failure).unwrap_or_else(|_| json!({"benchmark": failure.benchmark}))
+    });
+    document.attach_data("failures", data.collect());
     let (skipped, failed): (Vec<_>, Vec<_>) =
         failures.iter().partition(|failure| failure.cause.is_skip());
     document.extend(failed_blocks(&failed, verbosity));
     document.extend(skipped_blocks(&skipped));
     document
-}
-
-fn failure_data(failure: &StepFailure) -> Value {
-    // Serialization cannot fail, because the model contains no value that JSON cannot represent.
-    serde_json::to_value(failure).unwrap_or_else(|_| json!({"benchmark": failure.benchmark}))
 }
 
 /// Failures reported together. They have the same step, variant and cause. They also belong to one
@@ -169,7 +168,20 @@ pub fn report_validity(findings: &[ValidityFinding]) -> Document {
     if findings.is_empty() {
         return document;
     }
-    let columns = validity_columns();
+    let columns = column_set! { finding: ValidityFinding;
+        words("level", "level") => match finding.level {
+            FindingSeverity::Red => ReportCell::marked("red", '✗', TextEmphasis::Bad),
+            FindingSeverity::Amber => ReportCell::marked("amber", '!', TextEmphasis::Caution),
+        },
+        identifier("check", "check") => finding.check.name(),
+        label("location", "where").for_people() => ReportCell::text(finding_place(finding)),
+        machine("cases") => json!(finding.cases),
+        machine("variants") => json!(finding.variants),
+        machine("runs") => json!(finding.runs),
+        machine("pairs") => json!(finding.pairs),
+        machine("message") => &finding.says,
+        machine("remedy") => &finding.remedy,
+    };
     let mut rows = Vec::new();
     for (index, finding) in findings.iter().enumerate() {
         rows.push(columns.build_row(finding));
@@ -185,23 +197,6 @@ pub fn report_validity(findings: &[ValidityFinding]) -> Document {
         ..columns.table_of_rows(VALIDITY_TABLE, rows)
     });
     document
-}
-
-fn validity_columns() -> ColumnSet<ValidityFinding> {
-    column_set! { finding: ValidityFinding;
-        words("level", "level") => match finding.level {
-            FindingSeverity::Red => ReportCell::marked("red", '✗', TextEmphasis::Bad),
-            FindingSeverity::Amber => ReportCell::marked("amber", '!', TextEmphasis::Caution),
-        },
-        identifier("check", "check") => finding.check.name(),
-        label("location", "where").for_people() => ReportCell::text(finding_place(finding)),
-        machine("cases") => json!(finding.cases),
-        machine("variants") => json!(finding.variants),
-        machine("runs") => json!(finding.runs),
-        machine("pairs") => json!(finding.pairs),
-        machine("message") => &finding.says,
-        machine("remedy") => &finding.remedy,
-    }
 }
 
 /// Names the case and the variants of a finding, as in `hapi, green`. Several cases are counted

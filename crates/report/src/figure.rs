@@ -97,16 +97,25 @@ impl FigureScale {
 
     /// Formats `stored` with its unit, rounded at `place`: `1.23 M/s`, but `1,234/s`.
     pub fn format_full(&self, stored: f64, place: i32) -> String {
-        with_unit(&self.format_bare(stored, place), &self.symbol)
+        let number = self.format_bare(stored, place);
+        match &*self.symbol {
+            "" => number,
+            // A rate such as `/s` is not a unit on its own.
+            symbol if symbol.starts_with('/') => number + symbol,
+            symbol => format!("{number} {symbol}"),
+        }
     }
-}
 
-/// Joins a number and its unit with a space, except for `/s`, which is not a unit on its own.
-fn with_unit(number: &str, symbol: &str) -> String {
-    match symbol {
-        "" => number.to_owned(),
-        _ if symbol.starts_with('/') => format!("{number}{symbol}"),
-        _ => format!("{number} {symbol}"),
+    /// Formats an estimate with its interval, rounded at `place`: `231 ns [228, 236]`. An empty
+    /// interval is omitted.
+    pub fn format_estimate(&self, estimate: &IntervalEstimate, place: i32) -> String {
+        let value = self.format_full(estimate.value, place);
+        if estimate.low < estimate.high {
+            let [low, high] = [estimate.low, estimate.high].map(|end| self.format_bare(end, place));
+            format!("{value} [{low}, {high}]")
+        } else {
+            value
+        }
     }
 }
 

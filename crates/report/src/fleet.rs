@@ -46,21 +46,8 @@ pub struct FleetFacts {
 /// Lists the machines, one per row.
 pub fn list_fleet_machines(machines: &[FleetLine]) -> Document {
     let is_checked = machines.iter().any(|machine| machine.known.is_some());
-    let columns = machine_columns(is_checked);
-    let mut rows = Vec::new();
-    for machine in machines {
-        rows.push(columns.build_row(machine));
-        rows.extend(machine.notes.iter().map(|remark| ReportRow::Remark(format!("→ {remark}"))));
-    }
-    let mut document = Document::new("machines");
-    document.push_table(columns.table_of_rows("machines", rows));
-    document
-}
-
-/// Returns the columns. Those for facts are included only if `is_checked`.
-fn machine_columns(is_checked: bool) -> ColumnSet<FleetLine> {
-    column_set! { line: FleetLine;
-        words("state", "state") => state_cell(&line.state),
+    let columns = column_set! { line: FleetLine;
+        words("state", "state") => ReportCell::state(&line.state),
         identifier("name", "machine") => &line.name,
         words("labels", "labels") => line.labels.join(" "),
         words("class", "class") if is_checked => line.fact_text(|facts| facts.class.clone()),
@@ -78,7 +65,15 @@ fn machine_columns(is_checked: bool) -> ColumnSet<FleetLine> {
         machine("memory_ns") if is_checked =>
             line.known.as_ref().map(|facts| facts.speed_probe_ns[1] as f64),
         machine("notes") => line.notes.join(" "),
+    };
+    let mut rows = Vec::new();
+    for machine in machines {
+        rows.push(columns.build_row(machine));
+        rows.extend(machine.notes.iter().map(|remark| ReportRow::Remark(format!("→ {remark}"))));
     }
+    let mut document = Document::new("machines");
+    document.push_table(columns.table_of_rows("machines", rows));
+    document
 }
 
 /// Formats a time as in `3.200 ms`. The uncertainty is assumed to be 0.5 %.
@@ -96,15 +91,6 @@ fn format_clock((offset_ns, uncertainty_ns): (i64, u64)) -> String {
         return format!("within {}", format_time(uncertainty_ns));
     }
     format!("{} {word}", format_time(size))
-}
-
-fn state_cell(state: &str) -> ReportCell {
-    let (symbol, emphasis) = match state {
-        "free" | "fit" => ('✓', TextEmphasis::Good),
-        "busy" | "warning" => ('!', TextEmphasis::Caution),
-        _ => ('✗', TextEmphasis::Bad),
-    };
-    ReportCell::marked(state, symbol, emphasis)
 }
 
 // The reports of `fleet status` and `fleet clean`: the progress of a session's shards, the machines

@@ -3,19 +3,19 @@
 
 use super::output::OutputOptions;
 use crate::ReportFormat;
-use crate::changes::text::{SeriesChange, series_changes, series_title};
+use crate::changes::{SeriesChange, series_changes, series_title};
 use crate::charts::{TrendXAxis, VariantLane, draw_every_run, draw_trend};
 use crate::comparison::{machines, verdict_emphasis, verdict_symbol};
 use crate::document::{CaseAnswer, CaseGallery, CaseView, GalleryKind, ReportBlock, ReportChart};
 use crate::figure::format_change_interval;
 use crate::summary::scale_and_place;
 use crate::table::TextEmphasis;
+use indexmap::IndexMap;
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::{
     AnalysisFindings, CandidateComparison, CaseComparison, CaseSummary, SideSummary,
 };
 use speedwell_model::{Metric, RecordedChange};
-use std::collections::HashMap;
 
 /// Builds a gallery of the cases in `findings`, in order of first appearance. Returns `None` if
 /// there are no cases.
@@ -23,82 +23,64 @@ pub fn findings_gallery(
     findings: &AnalysisFindings,
     output: &OutputOptions,
 ) -> Option<ReportBlock> {
-    let mut cases = GatheredCases::default();
+    let mut cases: IndexMap<String, GatheredCase<'_>> = IndexMap::new();
     for comparison in &findings.comparisons {
         for row in &comparison.rows {
-            cases.add_comparison(comparison, row);
+            cases.entry(row.case.id()).or_default().add_comparison(comparison, row);
         }
     }
     if findings.comparisons.is_empty() {
         for summary in &findings.summaries {
-            cases.add_summary(summary, output);
+            cases.entry(summary.case.id()).or_default().add_summary(summary, output);
         }
     }
-    let views: Vec<CaseView> = cases
-        .cases
-        .into_iter()
-        .map(|case| case.into_view(findings.is_cross_session, output))
-        .collect();
+    let view = |(id, case): (String, GatheredCase<'_>)| {
+        case.into_view(id, findings.is_cross_session, output)
+    };
+    let views: Vec<CaseView> = cases.into_iter().map(view).collect();
     (!views.is_empty())
         .then_some(ReportBlock::Gallery(CaseGallery { kind: GalleryKind::Runs, cases: views }))
 }
 
-/// The input for a gallery of trends over revisions.
-pub struct TrendGallery<'a> {
-    /// The history that contains the series.
-    pub history: &'a ProjectHistory,
-    /// The horizontal axis of the charts.
-    pub axis: TrendXAxis,
-    /// The output options.
-    pub output: &'a OutputOptions,
-}
-
-impl TrendGallery<'_> {
-    /// Builds a gallery of the series that pass `is_selected`, with a sentence for each change that
-    /// passes `is_shown`. Only standalone charts are written to chart files (SVG, PNG), so each
-    /// chart also follows the gallery as a block.
-    pub fn trend_blocks(
-        &self,
-        is_selected: &dyn Fn(&SeriesTrend) -> bool,
-        is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,
-    ) -> Vec<ReportBlock> {
-        // Drawing hundreds of trend charts takes a while. A terminal shows no charts.
-        if self.output.files.is_empty() && self.output.format != Some(ReportFormat::Html) {
-            return Vec::new();
-        }
-        let selected = self.history.series.iter().filter(|series| is_selected(series));
-        let view = |series: &SeriesTrend| {
-            let lines = series_changes(series, self.history);
-            let shown = lines.iter().filter(|line| is_shown(series, line.change));
-            CaseView {
-                id: series_title(series),
-                answers: shown.map(SeriesChange::gallery_answer).collect(),
-                charts: vec![draw_trend(series, self.history, self.axis, self.output.unit)],
-            }
-        };
-        let cases: Vec<CaseView> = selected.map(view).collect();
-        if cases.is_empty() {
-            return Vec::new();
-        }
-        let charts = cases.iter().flat_map(|case| case.charts.clone());
-        let charts: Vec<ReportBlock> =
-            charts.map(|chart| ReportBlock::Chart(Box::new(chart))).collect();
-        let kind = GalleryKind::Courses;
-        let gallery = ReportBlock::Gallery(CaseGallery { kind, cases });
-        [gallery].into_iter().chain(charts).collect()
+/// Builds a gallery of the series that pass `is_selected`, with a sentence for each change that
+/// passes `is_shown`. Only standalone charts are written to chart files (SVG, PNG), so each chart
+/// also follows the gallery as a block.
+pub fn trend_blocks(
+    history: &ProjectHistory,
+    axis: TrendXAxis,
+    output: &OutputOptions,
+    is_selected: &dyn Fn(&SeriesTrend) -> bool,
+    is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,
+) -> Vec<ReportBlock> {
+    // Drawing hundreds of trend charts takes a while. A terminal shows no charts.
+    if output.files.is_empty() && output.format != Some(ReportFormat::Html) {
+        return Vec::new();
     }
+    let view = |series: &SeriesTrend| {
+        let lines = series_changes(series, history);
+        let shown = lines.iter().filter(|line| is_shown(series, line.change));
+        CaseView {
+            id: series_title(series),
+            answers: shown.map(SeriesChange::gallery_answer).collect(),
+            charts: vec![draw_trend(series, history, axis, output.unit)],
+        }
+    };
+    let selected = history.series.iter().filter(|series| is_selected(series));
+    let cases: Vec<CaseView> = selected.map(view).collect();
+    if cases.is_empty() {
+        return Vec::new();
+    }
+    let charts = cases.iter().flat_map(|case| case.charts.clone());
+    let charts: Vec<ReportBlock> =
+        charts.map(|chart| ReportBlock::Chart(Box::new(chart))).collect();
+    let kind = GalleryKind::Courses;
+    let gallery = ReportBlock::Gallery(CaseGallery { kind, cases });
+    [gallery].into_iter().chain(charts).collect()
 }
 
-/// The cases found so far, and the index of each case by its id.
-#[derive(Default)]
-struct GatheredCases<'a> {
-    cases: Vec<GatheredCase<'a>>,
-    indexes: HashMap<String, usize>,
-}
-
+/// What the findings say about a case.
 #[derive(Default)]
 struct GatheredCase<'a> {
-    id: String,
     answers: Vec<CaseAnswer>,
     /// One chart per metric, with the runs of each variant.
     panels: Vec<(&'a Metric, Vec<VariantLane<'a>>)>,
@@ -106,36 +88,24 @@ struct GatheredCase<'a> {
     extra_charts: Vec<ReportChart>,
 }
 
-impl<'a> GatheredCases<'a> {
-    fn case_entry(&mut self, id: String) -> &mut GatheredCase<'a> {
-        let index = *self.indexes.entry(id.clone()).or_insert_with(|| {
-            self.cases.push(GatheredCase { id, ..GatheredCase::default() });
-            self.cases.len() - 1
-        });
-        &mut self.cases[index]
-    }
-
+impl<'a> GatheredCase<'a> {
     fn add_comparison(&mut self, comparison: &'a CandidateComparison, row: &'a CaseComparison) {
-        let case = self.case_entry(row.case.id());
-        case.answers.push(comparison_answer(comparison, row));
-        case.extra_charts.extend(machines::machines_forest(comparison, row));
-        case.add_lane(&comparison.metric, side_lane(&comparison.baseline, &row.baseline));
-        case.add_lane(&comparison.metric, side_lane(&comparison.candidate, &row.candidate));
+        self.answers.push(comparison_answer(comparison, row));
+        self.extra_charts.extend(machines::machines_forest(comparison, row));
+        self.add_lane(&comparison.metric, side_lane(&comparison.baseline, &row.baseline));
+        self.add_lane(&comparison.metric, side_lane(&comparison.candidate, &row.candidate));
     }
 
     fn add_summary(&mut self, summary: &'a CaseSummary, output: &OutputOptions) {
-        let case = self.case_entry(summary.case.id());
-        case.answers.push(summary_answer(summary, output));
+        self.answers.push(summary_answer(summary, output));
         let lane = VariantLane {
             variant: &summary.variant,
             runs: &summary.runs,
             center: summary.center.value,
         };
-        case.add_lane(&summary.metric, lane);
+        self.add_lane(&summary.metric, lane);
     }
-}
 
-impl<'a> GatheredCase<'a> {
     /// Adds the runs of a variant to the chart of `metric`. Does nothing if the chart already has
     /// them: the baseline is part of every comparison.
     fn add_lane(&mut self, metric: &'a Metric, lane: VariantLane<'a>) {
@@ -150,12 +120,12 @@ impl<'a> GatheredCase<'a> {
         }
     }
 
-    fn into_view(self, is_cross_session: bool, output: &OutputOptions) -> CaseView {
+    fn into_view(self, id: String, is_cross_session: bool, output: &OutputOptions) -> CaseView {
         let chart = |(metric, lanes): &(&Metric, Vec<VariantLane<'_>>)| {
             draw_every_run(metric, lanes, is_cross_session, output.unit)
         };
         CaseView {
-            id: self.id,
+            id,
             answers: self.answers,
             charts: self.panels.iter().map(chart).chain(self.extra_charts).collect(),
         }
@@ -178,16 +148,10 @@ fn comparison_answer(comparison: &CandidateComparison, row: &CaseComparison) -> 
 }
 
 fn summary_answer(summary: &CaseSummary, output: &OutputOptions) -> CaseAnswer {
-    let center = &summary.center;
     let (scale, place) = scale_and_place(summary, output.unit);
-    let mut text = format!("median {}", scale.format_full(center.value, place));
-    if center.low < center.high {
-        let [low, high] = [center.low, center.high].map(|end| scale.format_bare(end, place));
-        text.push_str(&format!(" [{low}, {high}]"));
-    }
     CaseAnswer {
         about: format!("{}, {}", summary.metric.name, summary.variant),
-        text,
+        text: format!("median {}", scale.format_estimate(&summary.center, place)),
         emphasis: TextEmphasis::None,
     }
 }

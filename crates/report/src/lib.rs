@@ -38,19 +38,10 @@ mod trend;
 mod unit;
 mod warmup;
 
-pub use browse::{
-    EnvironmentChange, ProjectLine, ServedProject, ServerSettings, add_first_steps,
-    describe_machine, list_audit, list_benchmarks, list_calibrations, list_cases,
-    list_environment_changes, list_machines, list_projects, list_served_projects, list_tokens,
-    report_settings,
-};
+pub use browse::*;
 pub use changes::{OpenChanges, report_changes};
 pub use charts::{ChartKind, TrendXAxis, UnknownChart};
-pub use doctor::{
-    CheckLine, KnobLine, SettingLine, TunedMachine, calibration_check, not_restored_sentence,
-    outbox_check, report_calibration, report_checks, report_knobs, report_layouts, report_outbox,
-    report_restored, report_tuned, report_tuned_calibration, tuned_check,
-};
+pub use doctor::*;
 pub use document::{CaseAnswer, CaseView, Document, ReportBlock, ReportChart};
 pub use experiment::report_experiment;
 pub use failures::{report_failures, report_gate, report_validity};
@@ -59,26 +50,18 @@ pub use figure::{
     format_duration, format_interval, format_moment, format_quantity, format_rate, format_share,
     parse_time,
 };
-pub use fleet::{
-    FleetFacts, FleetLine, RoleRow, ShardRow, list_fleet_cleaned, list_fleet_machines,
-    list_fleet_roles, list_fleet_shards,
-};
+pub use fleet::*;
 pub use format::{
     Csv, Html, Json, Markdown, RenderDocument, ReportFormat, TextFormat, UnknownFormat,
     escape_controls, escape_line, html,
 };
-pub use live::{
-    LiveCase, LiveState, WatchLine, WatchLines, remaining_time, report_live, report_live_loads,
-};
+pub use live::*;
 pub use measurement_details::{report_environment, report_measurement_details};
 pub use output::{
     OutputOptions, Verbosity, WrittenFile, check_document, check_writable, print_document,
 };
 pub use profile::{ProfileSide, profile_sections, report_profiles};
-pub use revisions::{
-    BackfillLine, BackfillOutcome, report_backfill, report_bisection, report_confirmation,
-    report_identical,
-};
+pub use revisions::*;
 pub use session::{
     CaseLine, SessionsPage, TrialOutcome, list_planned_cases, list_sessions, report_findings,
     report_trial,
@@ -170,23 +153,28 @@ pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::
 
 /// Returns the keys by which the tables of a report can be sorted.
 fn sort_keys(measured: ReportSubject) -> Vec<&'static str> {
+    let compared = comparison::sort_keys;
+    let summarized = || summary::summary_columns("", Verbosity::Normal).sort_keys();
+    let changed = || changes::change_columns().sort_keys();
     match measured {
-        ReportSubject::Runs => summary::sort_keys(),
-        ReportSubject::Comparison => [comparison::sort_keys(), summary::sort_keys()].concat(),
-        ReportSubject::Study => study::sort_keys(),
-        ReportSubject::Snippets => [snippet::sort_keys(), comparison::sort_keys()].concat(),
-        ReportSubject::Iterations => warmup::iterations_sort_keys(),
-        ReportSubject::SnippetSearch => snippet::search_sort_keys(),
-        ReportSubject::Warmup => [warmup::sort_keys(), comparison::sort_keys()].concat(),
+        ReportSubject::Runs => summarized(),
+        ReportSubject::Comparison => [compared(), summarized()].concat(),
+        ReportSubject::Study => study::point_columns("x").sort_keys(),
+        ReportSubject::Snippets => {
+            [snippet::snippet_columns(true, true).sort_keys(), compared()].concat()
+        }
+        ReportSubject::Iterations => warmup::iterations_columns("n").sort_keys(),
+        ReportSubject::SnippetSearch => snippet::level_columns().sort_keys(),
+        ReportSubject::Warmup => [warmup::sort_keys(), compared()].concat(),
         ReportSubject::Bisection => revisions::bisect_sort_keys(),
         ReportSubject::Confirmation => {
-            [revisions::confirm_sort_keys(), comparison::sort_keys()].concat()
+            [revisions::confirm_columns().sort_keys(), compared()].concat()
         }
-        ReportSubject::Trend => [trend::sort_keys(), changes::sort_keys()].concat(),
-        ReportSubject::Changes => changes::sort_keys(),
+        ReportSubject::Trend => [trend::sort_keys(), changed()].concat(),
+        ReportSubject::Changes => changed(),
         ReportSubject::Loads => load::sort_keys(),
         ReportSubject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
         ReportSubject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),
-        ReportSubject::Backfill => revisions::backfill_sort_keys(),
+        ReportSubject::Backfill => revisions::backfill_columns().sort_keys(),
     }
 }

@@ -13,7 +13,7 @@ use crate::figure::{
 use crate::format::ReportFormat;
 use crate::unit::FigureScale;
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use speedwell_model::stored::{LiveLoad, LoadProgress};
 use speedwell_model::{ActivitySnapshot, SnippetTiming};
 use speedwell_plot::{BarCategory, BarChart, ChartBar};
@@ -128,19 +128,17 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
     let mut document = Document::new("loads");
     for load in loads {
         let progress = &load.progress;
-        document.push_heading(2, load_title(load));
+        // The first argument is the path of the program.
+        let arguments = progress.command.get(1..).unwrap_or_default();
+        document.push_heading(2, format!("speedwell {}", arguments.join(" ")));
         document.push_headline(load_headline(progress));
-        let silent_ms = now_unix_ms.saturating_sub(load.at_unix_ms).max(0) as u64;
-        document.push(ReportBlock::Paragraph(format!(
-            "Started {} ago; last update {} ago.",
-            format_duration(now_unix_ms.saturating_sub(load.begun_unix_ms).max(0) as u64),
-            format_duration(silent_ms)
-        )));
-        let format_time = |ns: Option<u64>| {
-            ns.map_or_else(
-                || "-".to_owned(),
-                |ns| format_quantity(ns as f64, "ns", Uncertainty::Unknown),
-            )
+        let [begun, at] = [load.begun_unix_ms, load.at_unix_ms]
+            .map(|unix_ms| format_duration(now_unix_ms.saturating_sub(unix_ms).max(0) as u64));
+        let times = format!("Started {begun} ago; last update {at} ago.");
+        document.push(ReportBlock::Paragraph(times));
+        let format_time = |ns: Option<u64>| match ns {
+            Some(ns) => format_quantity(ns as f64, "ns", Uncertainty::Unknown),
+            None => "-".to_owned(),
         };
         document.push(ReportBlock::Facts(vec![
             ("Requests".into(), format_count(progress.attempted as usize, "request", "requests")),
@@ -172,14 +170,6 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
     document
         .attach_data("loads", json!(loads.iter().map(|load| &load.progress).collect::<Vec<_>>()));
     document
-}
-
-fn load_title(load: &LiveLoad) -> String {
-    let mut arguments = load.progress.command.iter();
-    // Skip the path of the program.
-    arguments.next();
-    let arguments: Vec<&str> = arguments.map(String::as_str).collect();
-    format!("speedwell {}", arguments.join(" "))
 }
 
 /// Formats the progress of a load, as in `load 2: 12.0 s of 30.0 s (40 %), 18.0 s left; 10.0 k/s`.
@@ -271,30 +261,20 @@ impl WatchLines {
         let now = Timestamp::now();
         let line_index = self.written;
         self.written += 1;
-        match self.format {
-            ReportFormat::Json => {
-                let mut object = Map::new();
-                let unix_ms = now.as_millisecond();
-                object.insert("unix_ms".into(), unix_ms.into());
-                object.extend(figures.into_iter().map(|figure| (figure.key, figure.value)));
-                format!("{}\n", Value::Object(object))
-            }
-            ReportFormat::Csv => {
-                let unix_ms = now.as_millisecond().to_string();
-                let cell = |value: &Value| match value {
-                    Value::Null => String::new(),
-                    other => other.to_string(),
-                };
-                let keys = figures.iter().map(|figure| format!("{:?}", figure.key));
-                let header: Vec<String> =
-                    std::iter::once("\"unix_ms\"".to_owned()).chain(keys).collect();
-                let cells = figures.iter().map(|figure| cell(&figure.value));
-                let cells: Vec<String> = std::iter::once(unix_ms).chain(cells).collect();
-                let header = if line_index == 0 { header.join(",") + "\n" } else { String::new() };
-                format!("{header}{}\n", cells.join(","))
-            }
-            _ => format_text(&figures, now, line_index),
+        if !matches!(self.format, ReportFormat::Json | ReportFormat::Csv) {
+            return format_text(&figures, now, line_index);
         }
+        let members = figures.into_iter().map(|figure| (figure.key, figure.value));
+        let members =
+            std::iter::once(("unix_ms".to_owned(), json!(now.as_millisecond()))).chain(members);
+        if self.format == ReportFormat::Json {
+            return format!("{}\n", Value::Object(members.collect()));
+        }
+        let cell = |value: Value| if value.is_null() { String::new() } else { value.to_string() };
+        let (keys, cells): (Vec<String>, Vec<String>) =
+            members.map(|(key, value)| (format!("{key:?}"), cell(value))).unzip();
+        let header = if line_index == 0 { keys.join(",") + "\n" } else { String::new() };
+        format!("{header}{}\n", cells.join(","))
     }
 
     fn watch_figures(&self, line: &WatchLine) -> Vec<WatchFigure> {

@@ -228,9 +228,11 @@ fn environment_facts(environment: &Environment) -> Vec<Fact> {
     let load = environment.load.map(|load| load.map(|average| format!("{average:.2}")).join(" "));
     let aslr = environment.aslr.map(|is_on| if is_on { "on" } else { "off" }.to_owned());
     let governors = Some(environment.governors.join(" ")).filter(|names| !names.is_empty());
+    let processors = environment.cpus.map(|number| format!("{number} ×"));
+    let processor: Vec<String> = processors.into_iter().chain(environment.cpu.clone()).collect();
     let properties = [
         ("host", environment.host.clone()),
-        ("processor", processor_text(environment)),
+        ("processor", Some(processor.join(" ")).filter(|parts| !parts.is_empty())),
         ("memory", memory),
         ("system", environment.kernel.clone()),
         ("frequency governor", governors),
@@ -262,12 +264,6 @@ fn named_fact(name: &str, value: &str) -> Fact {
         _ => (name, value.to_owned()),
     };
     (name.replace('_', " ") + suffix, value)
-}
-
-fn processor_text(environment: &Environment) -> Option<String> {
-    let number = environment.cpus.map(|number| format!("{number} ×"));
-    let parts: Vec<String> = number.into_iter().chain(environment.cpu.clone()).collect();
-    Some(parts.join(" ")).filter(|parts| !parts.is_empty())
 }
 
 fn program_fact(program: &MeasuredProgram) -> Fact {

@@ -186,13 +186,12 @@ pub fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
 /// Scale of PNG images, for high-density screens and print.
 const PNG_SCALE: u32 = 2;
 
+/// What a file contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OutputFileKind {
     Text(ReportFormat),
-    /// The chart with this index in the document.
-    Svg(usize),
-    /// The chart with this index in the document.
-    Png(usize),
+    Svg,
+    Png,
 }
 
 /// A file to write.
@@ -200,6 +199,8 @@ enum OutputFileKind {
 struct PlannedFile {
     path: PathBuf,
     kind: OutputFileKind,
+    /// The index of the chart in the document, for a picture.
+    chart: usize,
 }
 
 /// Determines the kind of each file.
@@ -210,21 +211,16 @@ struct PlannedFile {
 fn plan_files(document: &Document, paths: &[PathBuf]) -> anyhow::Result<Vec<PlannedFile>> {
     let mut planned = Vec::new();
     for path in paths {
-        let picture: fn(usize) -> OutputFileKind = match file_kind(path)? {
-            OutputFileKind::Svg(_) => OutputFileKind::Svg,
-            OutputFileKind::Png(_) => OutputFileKind::Png,
-            kind => {
-                planned.push(PlannedFile { path: path.clone(), kind });
-                continue;
-            }
+        let kind = file_kind(path)?;
+        let files = match kind {
+            OutputFileKind::Text(_) => 1,
+            OutputFileKind::Svg | OutputFileKind::Png => document.charts().count(),
         };
-        let charts = document.charts().count();
-        if charts == 0 {
+        if files == 0 {
             bail!("cannot write '{}': there is nothing to draw", path.display());
         }
-        let planned_charts = (0..charts)
-            .map(|index| PlannedFile { path: numbered_path(path, index), kind: picture(index) });
-        planned.extend(planned_charts);
+        let file = |chart| PlannedFile { path: numbered_path(path, chart), kind, chart };
+        planned.extend((0..files).map(file));
     }
     Ok(planned)
 }
@@ -238,21 +234,18 @@ fn file_kind(path: &Path) -> anyhow::Result<OutputFileKind> {
     let extension =
         path.extension().and_then(|end| end.to_str()).unwrap_or_default().to_ascii_lowercase();
     match extension.as_str() {
-        "svg" => return Ok(OutputFileKind::Svg(0)),
-        "png" => return Ok(OutputFileKind::Png(0)),
+        "svg" => return Ok(OutputFileKind::Svg),
+        "png" => return Ok(OutputFileKind::Png),
         _ => {}
     }
     if let Ok(format) = extension.parse() {
         return Ok(OutputFileKind::Text(format));
     }
-    let known_extensions = ReportFormat::NAMES
-        .iter()
-        .map(|(_, names)| format!(".{}", names[0]))
-        .collect::<Vec<_>>()
-        .join(" ");
+    let known = ReportFormat::NAMES.iter().map(|(_, names)| format!(".{}", names[0]));
     bail!(
-        "cannot write '{}': unknown kind of file: supported extensions are {known_extensions} .svg .png",
-        path.display()
+        "cannot write '{}': unknown kind of file: supported extensions are {} .svg .png",
+        path.display(),
+        known.collect::<Vec<_>>().join(" ")
     )
 }
 
@@ -316,66 +309,47 @@ pub struct WrittenFile {
 /// Reports the first file that cannot be drawn or written.
 fn write_files(document: &Document, plan: &[PlannedFile]) -> anyhow::Result<Vec<WrittenFile>> {
     let charts: Vec<&ReportChart> = document.charts().collect();
-    for PlannedFile { path, kind } in plan {
-        let bytes = match *kind {
+    let mut written = Vec::new();
+    for PlannedFile { path, kind, chart } in plan {
+        let bytes = match kind {
             OutputFileKind::Text(format) => {
-                render_text(document, format, picture_names(plan, path))?
+                let mut bytes = Vec::new();
+                format.file_renderer(picture_names(plan, path)).render(document, &mut bytes)?;
+                bytes
             }
-            OutputFileKind::Svg(index) => render_svg(charts[index]),
-            OutputFileKind::Png(index) => render_png(charts[index])?,
+            OutputFileKind::Svg => {
+                let picture = &charts[*chart].picture;
+                picture.svg(picture.natural_size()).into_bytes()
+            }
+            OutputFileKind::Png => {
+                let ReportChart { picture, title, .. } = charts[*chart];
+                let png = picture.png_zoomed(picture.natural_size(), PNG_SCALE);
+                png.with_context(|| format!("cannot draw '{title}'"))?
+            }
         };
         std::fs::write(path, bytes)
             .with_context(|| format!("cannot write '{}'", path.display()))?;
-    }
-    let written = |planned: &PlannedFile| WrittenFile {
-        path: planned.path.clone(),
-        shows: match planned.kind {
+        let shows = match kind {
             OutputFileKind::Text(_) => None,
-            OutputFileKind::Svg(index) | OutputFileKind::Png(index) => {
-                Some(charts[index].title.clone())
-            }
-        },
-    };
-    Ok(plan.iter().map(written).collect())
-}
-
-fn render_text(
-    document: &Document,
-    format: ReportFormat,
-    pictures: Vec<String>,
-) -> anyhow::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    format.file_renderer(pictures).render(document, &mut bytes)?;
-    Ok(bytes)
+            OutputFileKind::Svg | OutputFileKind::Png => Some(charts[*chart].title.clone()),
+        };
+        written.push(WrittenFile { path: path.clone(), shows });
+    }
+    Ok(written)
 }
 
 /// Returns the names of the picture files in the folder of the text file `path`, one per chart. If
 /// a chart is written as both SVG and PNG, the file requested first is used.
 fn picture_names(plan: &[PlannedFile], path: &Path) -> Vec<String> {
-    let siblings = plan.iter().filter(|planned| planned.path.parent() == path.parent());
     let mut names: Vec<String> = Vec::new();
-    for planned in siblings {
-        let (OutputFileKind::Svg(index) | OutputFileKind::Png(index)) = planned.kind else {
-            continue;
-        };
-        let name = planned.path.file_name().unwrap_or_default().to_string_lossy();
-        if index == names.len() {
-            names.push(name.into_owned());
+    for planned in plan.iter().filter(|planned| planned.path.parent() == path.parent()) {
+        let is_picture = !matches!(planned.kind, OutputFileKind::Text(_));
+        if is_picture && planned.chart == names.len() {
+            let name = planned.path.file_name().unwrap_or_default();
+            names.push(name.to_string_lossy().into_owned());
         }
     }
     names
-}
-
-fn render_svg(chart: &ReportChart) -> Vec<u8> {
-    chart.picture.svg(chart.picture.natural_size()).into_bytes()
-}
-
-fn render_png(chart: &ReportChart) -> anyhow::Result<Vec<u8>> {
-    let size = chart.picture.natural_size();
-    chart
-        .picture
-        .png_zoomed(size, PNG_SCALE)
-        .with_context(|| format!("cannot draw '{}'", chart.title))
 }
 
 #[cfg(test)]

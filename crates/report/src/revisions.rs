@@ -22,7 +22,7 @@ use speedwell_model::{
     short_revision,
 };
 
-struct ConfirmLine {
+pub(crate) struct ConfirmLine {
     case: String,
     metric: String,
     outcome: Option<ConfirmationResult>,
@@ -95,12 +95,8 @@ fn confirm_headline(lines: &[ConfirmLine]) -> String {
     format!("confirmed in {} of {}", confirmed.count(), format_count(lines.len(), "case", "cases"))
 }
 
-/// The sort keys of the table of confirmations.
-pub fn confirm_sort_keys() -> Vec<&'static str> {
-    confirm_columns().sort_keys()
-}
-
-fn confirm_columns() -> ColumnSet<ConfirmLine> {
+/// The columns of the table of confirmations.
+pub(crate) fn confirm_columns() -> ColumnSet<ConfirmLine> {
     column_set! { line: ConfirmLine;
         words("state", "state") => confirm_state_cell(line.outcome),
         label("case", "case") => &line.case,
@@ -152,18 +148,14 @@ pub enum BackfillOutcome {
 }
 
 impl BackfillOutcome {
-    fn outcome_text(self) -> &'static str {
-        match self {
-            BackfillOutcome::Measured => "measured",
-            BackfillOutcome::Known => "had data",
-            BackfillOutcome::Failed => "failed",
-            BackfillOutcome::FailedBefore => "failed before",
-        }
-    }
-
     fn outcome_cell(self) -> ReportCell {
-        let emphasis = if self.has_point() { TextEmphasis::None } else { TextEmphasis::Caution };
-        ReportCell::words(self.outcome_text()).with_emphasis(emphasis)
+        let (text, emphasis) = match self {
+            BackfillOutcome::Measured => ("measured", TextEmphasis::None),
+            BackfillOutcome::Known => ("had data", TextEmphasis::None),
+            BackfillOutcome::Failed => ("failed", TextEmphasis::Caution),
+            BackfillOutcome::FailedBefore => ("failed before", TextEmphasis::Caution),
+        };
+        ReportCell::words(text).with_emphasis(emphasis)
     }
 
     fn has_point(self) -> bool {
@@ -175,31 +167,24 @@ impl BackfillOutcome {
 /// and gives the outcome of each examined revision.
 pub fn report_backfill(lines: &[BackfillLine], total: usize) -> Document {
     let mut document = Document::new("backfill");
-    let count = |is_wanted: &dyn Fn(BackfillOutcome) -> bool| {
-        lines.iter().filter(|line| is_wanted(line.outcome)).count()
-    };
-    let with_data = count(&BackfillOutcome::has_point);
+    let with_data = lines.iter().filter(|line| line.outcome.has_point()).count();
+    let is_new = |line: &&BackfillLine| line.outcome == BackfillOutcome::Measured;
     let verb = if with_data == 1 { "has" } else { "have" };
-    let mut parts = vec![format!(
-        "{with_data} of {} {verb} data",
-        format_count(total, "revision", "revisions")
-    )];
-    parts.push(format!("{} measured now", count(&|outcome| outcome == BackfillOutcome::Measured)));
-    let failed = count(&|outcome| !outcome.has_point());
-    if failed > 0 {
-        parts.push(format!("{failed} failed"));
-    }
-    document.push_headline(parts.join(", "));
+    let failed = match lines.len() - with_data {
+        0 => String::new(),
+        failed => format!(", {failed} failed"),
+    };
+    document.push_headline(format!(
+        "{with_data} of {} {verb} data, {} measured now{failed}",
+        format_count(total, "revision", "revisions"),
+        lines.iter().filter(is_new).count()
+    ));
     document.push_table(backfill_columns().build_table("revisions", lines));
     document
 }
 
-/// The sort keys of the table of backfilled revisions.
-pub fn backfill_sort_keys() -> Vec<&'static str> {
-    backfill_columns().sort_keys()
-}
-
-fn backfill_columns() -> ColumnSet<BackfillLine> {
+/// The columns of the table of backfilled revisions.
+pub(crate) fn backfill_columns() -> ColumnSet<BackfillLine> {
     column_set! { line: BackfillLine;
         words("revision", "revision") =>
             ReportCell::words(&line.revision.id).with_text(short_revision(&line.revision.id)),
@@ -251,13 +236,14 @@ pub fn report_bisection(
 }
 
 /// The sort keys of a bisection: the columns that all its tables have.
-pub fn bisect_sort_keys() -> Vec<&'static str> {
+pub(crate) fn bisect_sort_keys() -> Vec<&'static str> {
     vec!["revision", "date", "subject", "author"]
 }
 
 fn bisection_headline(found: &BisectFindings) -> String {
     let line = &found.bisection.line;
     let ends = found.answer.as_ref().map(|answer| answer.ends);
+    let delta = format_setting(found.state.delta);
     match (ends.or(found.standing.ends), &found.answer) {
         (Some(EndsComparison::Unmeasurable(index)), _) => format!(
             "{} ({}) cannot be built or measured, so the ends of {} cannot be compared",
@@ -265,24 +251,19 @@ fn bisection_headline(found: &BisectFindings) -> String {
             line[index].short(),
             found.bisection.range
         ),
-        (Some(EndsComparison::Alike(change)), _) => format!(
-            "the ends do not differ by {} or more: {}",
-            format_setting(found.state.delta),
-            metric_change(found, &change)
-        ),
+        (Some(EndsComparison::Alike(change)), _) => {
+            format!("the ends do not differ by {delta} or more: {}", metric_change(found, &change))
+        }
         (Some(EndsComparison::Unclear(change)), _) => format!(
-            "unclear whether the ends differ by {} or more: {}",
-            format_setting(found.state.delta),
+            "unclear whether the ends differ by {delta} or more: {}",
             metric_change(found, &change)
         ),
-        (_, Some(answer)) if answer.is_found() => found_headline(found, answer),
-        (_, Some(answer)) if answer.has_changed_benchmark() => found_headline(found, answer),
-        (_, Some(_)) => format!(
-            "not confirmed: with 95 % confidence, the change is in {}",
-            remaining_text(found)
-        ),
-        (_, None) => format!(
-            "not found yet: with 95 % confidence, the change is in {}",
+        (_, Some(answer)) if answer.is_found() || answer.has_changed_benchmark() => {
+            found_headline(found, answer)
+        }
+        (_, answer) => format!(
+            "{}: with 95 % confidence, the change is in {}",
+            if answer.is_some() { "not confirmed" } else { "not found yet" },
             remaining_text(found)
         ),
     }
@@ -291,18 +272,14 @@ fn bisection_headline(found: &BisectFindings) -> String {
 fn found_headline(found: &BisectFindings, answer: &BisectAnswer) -> String {
     let line = &found.bisection.line;
     match answer.parts.as_slice() {
-        [part] if part.before + 1 == part.after => {
-            effect_text(found, part, line[part.after].short())
-        }
-        [part] => {
+        [part] if part.before + 1 < part.after => {
             let count = format_count(part.after - part.before, "revision", "revisions");
             let revisions = format!("one of {count} after {}", line[part.before].short());
             effect_text(found, part, &revisions)
         }
         parts => {
-            let effects =
-                parts.iter().map(|part| effect_text(found, part, line[part.after].short()));
-            effects.collect::<Vec<_>>().join("; ")
+            let effect = |part: &BisectedChange| effect_text(found, part, line[part.after].short());
+            parts.iter().map(effect).collect::<Vec<_>>().join("; ")
         }
     }
 }
@@ -365,21 +342,31 @@ fn remaining_text(found: &BisectFindings) -> String {
 }
 
 fn changes_table(found: &BisectFindings, parts: &[BisectedChange]) -> ReportTable {
-    let lines: Vec<ChangeLine<'_>> = parts.iter().map(|part| ChangeLine { found, part }).collect();
-    let columns = column_set! { line: ChangeLine<'_>;
-        identifier("revision", "revision") => revision_cell(line.revision()),
-        words("date", "written (UTC)").expendable(2) =>
-            format_moment(line.revision().authored_unix_ms),
-        words("author", "author").expendable(1) => &line.revision().author,
-        label("subject", "subject") => &line.revision().subject,
+    let line = |part: &BisectedChange| &found.bisection.line[part.after];
+    let lines: Vec<_> = parts.iter().map(|part| (line(part), ChangeLine { found, part })).collect();
+    let mut columns = revision_columns();
+    columns.append(column_set! { line: (&LineRevision, ChangeLine<'_>);
         words("change", "change") =>
-            ReportCell::from(line.change().map(|change| change.value)).with_text(line.size_text()),
-        machine("change_low") => line.change().map(|change| change.low),
-        machine("change_high") => line.change().map(|change| change.high),
-        words("state", "state") => state_cell(line.part.confirmed),
-        machine("before") => &line.found.bisection.line[line.part.before].id,
-    };
+            ReportCell::from(line.1.change().map(|change| change.value))
+                .with_text(line.1.size_text()),
+        machine("change_low") => line.1.change().map(|change| change.low),
+        machine("change_high") => line.1.change().map(|change| change.high),
+        words("state", "state") => state_cell(line.1.part.confirmed),
+        machine("before") => &line.1.found.bisection.line[line.1.part.before].id,
+    });
     columns.build_table("changes", &lines)
+}
+
+/// The columns with which all tables of a bisection begin. `Finding` is what else a table says
+/// about a revision.
+fn revision_columns<'a, Finding>() -> ColumnSet<(&'a LineRevision, Finding)> {
+    column_set! { row: (&'a LineRevision, Finding);
+        identifier("revision", "revision") =>
+            ReportCell::words(&row.0.id).with_text(row.0.short()),
+        words("date", "written (UTC)").expendable(2) => format_moment(row.0.authored_unix_ms),
+        words("author", "author").expendable(1) => &row.0.author,
+        label("subject", "subject") => &row.0.subject,
+    }
 }
 
 /// A change with the bisection that found it.
@@ -389,17 +376,11 @@ struct ChangeLine<'a> {
 }
 
 impl ChangeLine<'_> {
-    fn revision(&self) -> &LineRevision {
-        &self.found.bisection.line[self.part.after]
-    }
-
     /// Returns the change as the confirmation measured it, if it did.
     fn change(&self) -> Option<IntervalEstimate> {
         match self.part.confirmed {
             ChangeConfirmation::Measured(confirmation) => Some(confirmation.change()),
-            ChangeConfirmation::Hangs
-            | ChangeConfirmation::BenchmarkChanged
-            | ChangeConfirmation::NotFound => None,
+            _ => None,
         }
     }
 
@@ -412,10 +393,6 @@ impl ChangeLine<'_> {
             None => String::new(),
         }
     }
-}
-
-fn revision_cell(revision: &LineRevision) -> ReportCell {
-    ReportCell::words(&revision.id).with_text(revision.short())
 }
 
 fn state_cell(confirmed: ChangeConfirmation) -> ReportCell {
@@ -452,14 +429,8 @@ fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
         return Vec::new();
     }
     let line = &found.bisection.line;
-    let revisions: Vec<&LineRevision> = set.iter().map(|&index| &line[index]).collect();
-    let columns = column_set! { revision: &LineRevision;
-        identifier("revision", "revision") => revision_cell(revision),
-        words("date", "written (UTC)").expendable(2) => format_moment(revision.authored_unix_ms),
-        words("author", "author").expendable(1) => &revision.author,
-        label("subject", "subject") => &revision.subject,
-    };
-    let table = ReportBlock::Table(columns.build_table("candidates", &revisions));
+    let revisions: Vec<_> = set.iter().map(|&index| (&line[index], ())).collect();
+    let table = ReportBlock::Table(revision_columns().build_table("candidates", &revisions));
     if set.len() <= MAX_LISTED_REVISIONS {
         return vec![table];
     }
@@ -485,55 +456,47 @@ fn ends_note(found: &BisectFindings) -> Option<ReportBlock> {
 }
 
 struct MeasuredRevision {
-    revision: LineRevision,
     values: Vec<f64>,
     hung: usize,
     failed: usize,
     is_unbuildable: bool,
 }
 
-fn measured_revisions(found: &BisectFindings) -> Vec<MeasuredRevision> {
+fn measured_revisions(found: &BisectFindings) -> Vec<(&LineRevision, MeasuredRevision)> {
     let state = &found.state;
-    let measured_revision = |(index, revision): (usize, &LineRevision)| {
+    let measured_revision = |index: usize| {
         let count = |outcome: BisectOutcome| {
             state.slots.values().filter(|slot| **slot == (index, outcome)).count()
         };
         MeasuredRevision {
-            revision: revision.clone(),
             values: state.values_of_revision(index),
             hung: count(BisectOutcome::Hung),
             failed: count(BisectOutcome::Failed),
             is_unbuildable: state.unbuildable.contains(&index),
         }
     };
-    found
-        .bisection
-        .line
-        .iter()
-        .enumerate()
-        .map(measured_revision)
-        .filter(|row| row.is_unbuildable || row.hung + row.failed > 0 || !row.values.is_empty())
-        .collect()
+    let is_shown = |(_, row): &(&LineRevision, MeasuredRevision)| {
+        row.is_unbuildable || row.hung + row.failed > 0 || !row.values.is_empty()
+    };
+    let line = &found.bisection.line;
+    line.iter().zip((0..line.len()).map(measured_revision)).filter(is_shown).collect()
 }
 
-fn measured_columns(found: &BisectFindings) -> ColumnSet<MeasuredRevision> {
+fn measured_columns<'a>(found: &BisectFindings) -> ColumnSet<(&'a LineRevision, MeasuredRevision)> {
     let metric = found.metric.as_ref();
     let name = metric.map_or("value", |metric| &metric.name);
     let unit = metric.map_or(String::new(), |metric| metric.unit.clone());
-    column_set! { row: MeasuredRevision;
-        identifier("revision", "revision") => revision_cell(&row.revision),
-        words("date", "written (UTC)").expendable(2) =>
-            format_moment(row.revision.authored_unix_ms),
-        words("author", "author").expendable(1) => &row.revision.author,
-        label("subject", "subject") => &row.revision.subject,
-        figure("runs", "runs") => row.values.len(),
+    let mut columns = revision_columns();
+    columns.append(column_set! { row: (&'a LineRevision, MeasuredRevision);
+        figure("runs", "runs") => row.1.values.len(),
         figure("median", format!("{name}, median")) =>
-            ReportCell::quantity(median(&mut row.values.clone()), &unit),
-        words("outcome", "outcome") => match row {
+            ReportCell::quantity(median(&mut row.1.values.clone()), &unit),
+        words("outcome", "outcome") => match &row.1 {
             row if row.is_unbuildable => "not built",
             row if row.hung > 0 => "exceeds the time limit",
             row if row.failed > 0 => "fails",
             _ => "measured",
         },
-    }
+    });
+    columns
 }

@@ -18,7 +18,7 @@ use crate::unit::FigureScale;
 use serde_json::{Value, json};
 use speedwell_analysis::scaling::{
     LevelState, LevelStatus, MIN_LEVELS, MIN_R_SQUARED, SaturationAnswer, ScalingFindings,
-    UslError, UslFit, UslParameter,
+    UslError, UslParameter,
 };
 use speedwell_analysis::snippet::{MAX_DISTURBANCE, SnippetFigures, SnippetLevels};
 use speedwell_analysis::{AnalysisFindings, LayoutSpread};
@@ -55,23 +55,23 @@ pub fn report_snippets(
         warnings.iter().cloned().map(ReportBlock::Warning).collect();
     // Snippets measured in pairs, two at once on one processor, have no times of their own.
     let has_times = figures.iter().any(|figures| figures.time_ns.is_some());
-    let mut figures_blocks = vec![ReportBlock::Table(figures_table(figures))];
+    let with_workers = figures.iter().any(|figures| figures.concurrency.is_some());
+    let with_cpu = figures.iter().any(|figures| figures.cpu_ns.is_some());
+    let table = snippet_columns(with_workers, with_cpu).build_table("codes", figures);
+    let mut figures_blocks = vec![ReportBlock::Table(table)];
     match compared {
         Some(mut compared) => {
-            let is_warning = |block: &ReportBlock| matches!(block, ReportBlock::Warning(_));
-            warning_blocks.extend(compared.blocks.extract_if(.., |block| is_warning(block)));
+            let is_warning = |block: &mut ReportBlock| matches!(block, ReportBlock::Warning(_));
+            warning_blocks.extend(compared.blocks.extract_if(.., is_warning));
             document.blocks = quiet_appendix(warning_blocks, is_quiet);
             document.append_document(compared);
-            figures_blocks.insert(
-                0,
-                ReportBlock::Heading { level: 2, text: "Each snippet by itself".into() },
-            );
+            let text = "Each snippet by itself".into();
+            figures_blocks.insert(0, ReportBlock::Heading { level: 2, text });
         }
         None => {
             warning_blocks.extend(findings.warnings.iter().cloned().map(ReportBlock::Warning));
             document.blocks = quiet_appendix(warning_blocks, is_quiet);
-            let sentences = figures.iter().map(snippet_sentence).map(ReportBlock::Headline);
-            document.extend(sentences);
+            document.extend(figures.iter().map(snippet_sentence).map(ReportBlock::Headline));
             let layout = findings.layout.iter().map(LayoutSpread::to_sentence);
             document.extend(quiet_appendix(layout.map(ReportBlock::Note).collect(), is_quiet));
         }
@@ -80,9 +80,9 @@ pub fn report_snippets(
         document.extend(quiet_appendix(figures_blocks, is_quiet));
     }
     if has_times {
-        output.add_detail(&mut document, |_, document| {
-            document.push_note(figures_note(figures));
-        });
+        let in_shell = figures.iter().any(|figures| figures.shell_ns.is_some());
+        let note = [FIGURES_NOTE, if in_shell { SHELL_NOTE } else { "" }].concat();
+        output.add_detail(&mut document, |_, document| document.push_note(note));
     }
     if findings.comparisons.is_empty() {
         document.append_document(report_failures(&findings.failures, output.verbosity));
@@ -100,12 +100,6 @@ fn quiet_appendix(blocks: Vec<ReportBlock>, is_quiet: bool) -> Vec<ReportBlock> 
     }
 }
 
-fn figures_note(figures: &[SnippetFigures]) -> String {
-    let in_shell = figures.iter().any(|figures| figures.shell_ns.is_some());
-    let shell = if in_shell { SHELL_NOTE } else { "" };
-    format!("{FIGURES_NOTE}{shell}")
-}
-
 /// Reports snippets at several numbers of workers.
 pub fn report_search(
     levels: &[SnippetLevels],
@@ -113,42 +107,31 @@ pub fn report_search(
     output: &OutputOptions,
 ) -> Document {
     let mut document = Document::new("code");
-    for level_series in levels {
-        let noise = level_series
-            .scaling
-            .as_ref()
-            .and_then(|scaling| noise_warning(&level_series.label, scaling, "visits"));
-        document.extend(noise.map(ReportBlock::Warning));
-    }
+    let scaled = || levels.iter().filter_map(|level| Some((&level.label, level.scaling.as_ref()?)));
+    let noise = scaled().filter_map(|(label, scaling)| noise_warning(label, scaling, "visits"));
+    document.extend(noise.map(ReportBlock::Warning));
     document.push_warnings(&findings.warnings);
     for level_series in levels {
-        if let Some(scaling) = &level_series.scaling {
-            document.push_headline(scaling_headline(&level_series.label, scaling, None));
+        let SnippetLevels { label, language, scaling, .. } = level_series;
+        if let Some(scaling) = scaling {
+            document.push_headline(scaling_headline(label, scaling, None));
         }
         document.push_table(levels_table(level_series));
         output.add_detail(&mut document, |_, document| {
-            let law = level_series.scaling.as_ref().map(law_sentence);
-            document.extend(law.map(ReportBlock::Note));
-            let scaling = level_series.scaling.as_ref();
-            let hindrance =
-                scaling.and_then(|scaling| hindrance_note(&level_series.language, scaling));
-            document.extend(hindrance.map(ReportBlock::Note));
+            if let Some(scaling) = scaling {
+                document.push_note(law_sentence(scaling));
+                document.push_notes(hindrance_note(language, scaling));
+            }
         });
     }
-    output.add_detail(&mut document, |_, document| {
-        document.push_note(SEARCH_NOTE);
-    });
+    output.add_detail(&mut document, |_, document| document.push_note(SEARCH_NOTE));
     document.append_document(report_failures(&findings.failures, output.verbosity));
-    for level_series in levels {
-        if let Some(scaling) = &level_series.scaling {
-            let chart = throughput_chart(&level_series.label, scaling, "iterations per second");
-            document.push_charts([chart]);
-        }
-    }
-    let machines = levels.iter().map(|level_series| {
-        scaling_data("code", &level_series.label, level_series.scaling.as_ref())
-    });
-    document.attach_data("scaling", machines.collect());
+    document.push_charts(
+        scaled().map(|(label, scaling)| throughput_chart(label, scaling, "iterations per second")),
+    );
+    let data =
+        levels.iter().map(|level| scaling_data("code", &level.label, level.scaling.as_ref()));
+    document.attach_data("scaling", data.collect());
     document
 }
 
@@ -183,37 +166,16 @@ fn snippet_sentence(snippet: &SnippetFigures) -> String {
         _ => String::new(),
     };
     if let Some(time) = snippet.time_median_ns {
-        let time = format_with_interval(&time);
+        let scale = FigureScale::fit_scale("ns", &[time.value], None);
+        let place = scale.rounding_place(time.value, uncertainty_of(&time));
+        let time = scale.format_estimate(&time, place);
         return format!("{label}: {time} an iteration{workers} ({runs}).");
     }
     let rate = snippet.per_s.map_or(String::new(), |rate| format!(", {}", format_rate(rate)));
     format!("{label}: too few iterations for a median{rate} ({runs}).")
 }
 
-/// Formats a time with its interval, as in `231 ns [228, 236]`. An empty interval is omitted.
-fn format_with_interval(time_ns: &IntervalEstimate) -> String {
-    let scale = FigureScale::fit_scale("ns", &[time_ns.value], None);
-    let place = scale.rounding_place(time_ns.value, uncertainty_of(time_ns));
-    let value = scale.format_full(time_ns.value, place);
-    if time_ns.low >= time_ns.high {
-        return value;
-    }
-    let [low, high] = [time_ns.low, time_ns.high].map(|end| scale.format_bare(end, place));
-    format!("{value} [{low}, {high}]")
-}
-
-fn figures_table(figures: &[SnippetFigures]) -> ReportTable {
-    let with_workers = figures.iter().any(|figures| figures.concurrency.is_some());
-    let with_cpu = figures.iter().any(|figures| figures.cpu_ns.is_some());
-    snippet_columns(with_workers, with_cpu).build_table("codes", figures)
-}
-
-/// The sort keys of the tables.
-pub fn sort_keys() -> Vec<&'static str> {
-    snippet_columns(true, true).sort_keys()
-}
-
-fn snippet_columns(with_workers: bool, with_cpu: bool) -> ColumnSet<SnippetFigures> {
+pub(crate) fn snippet_columns(with_workers: bool, with_cpu: bool) -> ColumnSet<SnippetFigures> {
     column_set! { figures: SnippetFigures;
         label("code", "code") => &figures.label,
         figure("concurrency", "workers") if with_workers => figures.concurrency.unwrap_or(1),
@@ -246,7 +208,7 @@ fn disturbance_cell(disturbance: Option<f64>) -> ReportCell {
 }
 
 /// A level of a search.
-struct SnippetLevelRow<'a> {
+pub(crate) struct SnippetLevelRow<'a> {
     figures: &'a SnippetFigures,
     /// How the level compares with the best one.
     standing: Option<&'a LevelState>,
@@ -266,12 +228,7 @@ fn levels_table(levels: &SnippetLevels) -> ReportTable {
     level_columns().build_table("levels", &rows.collect::<Vec<_>>())
 }
 
-/// The sort keys of the table of a search.
-pub fn search_sort_keys() -> Vec<&'static str> {
-    level_columns().sort_keys()
-}
-
-fn level_columns<'a>() -> ColumnSet<SnippetLevelRow<'a>> {
+pub(crate) fn level_columns<'a>() -> ColumnSet<SnippetLevelRow<'a>> {
     column_set! { row: SnippetLevelRow<'a>;
         figure("concurrency", "workers") => row.figures.concurrency.unwrap_or(1),
         figure("visits", "visits").expendable(2) => row.figures.runs,
@@ -398,17 +355,14 @@ pub fn change_cell(standing: Option<&LevelState>) -> ReportCell {
 /// Returns a cell with the status of a level. A mark replaces the status of the level that is the
 /// answer. If `standing` is `None`, the level failed.
 pub fn standing_cell(standing: Option<&LevelState>, is_knee: bool) -> ReportCell {
-    let name = standing.map_or("failed", |standing| status_name(standing.status));
+    let name = match standing.map(|standing| standing.status) {
+        None => "failed",
+        Some(LevelStatus::Best) => "best",
+        Some(LevelStatus::Lower) => "lower",
+        Some(LevelStatus::AsGood) => "as good",
+        Some(LevelStatus::Unclear) => "unclear",
+    };
     ReportCell::value(name).with_text(if is_knee { "◀ here" } else { name })
-}
-
-fn status_name(status: LevelStatus) -> &'static str {
-    match status {
-        LevelStatus::Best => "best",
-        LevelStatus::Lower => "lower",
-        LevelStatus::AsGood => "as good",
-        LevelStatus::Unclear => "unclear",
-    }
 }
 
 /// Returns all figures with every digit, as a JSON object for programs. Its first member, `key`,
@@ -437,10 +391,13 @@ pub fn law_sentence(scaling: &ScalingFindings) -> String {
     };
     let error = usl.lambda.error;
     let lambda = format_quantity(usl.lambda.value, "1/s", half_width(error));
+    let highest = scaling.answer.standings.last();
     let peak = match scaling.peak {
-        Some(peak) => {
-            format!("its greatest throughput is at {peak:.0}{}", extrapolation_note(scaling, peak))
+        // Beyond the measured levels, the curve says little.
+        Some(peak) if highest.is_some_and(|highest| peak > f64::from(highest.concurrency)) => {
+            format!("its greatest throughput is at {peak:.0}, beyond the measured levels")
         }
+        Some(peak) => format!("its greatest throughput is at {peak:.0}"),
         None if usl.kappa.error.is_none() => "it has no peak (kappa is 0)".to_owned(),
         None => "its peak is unknown: kappa is indistinguishable from 0".to_owned(),
     };
@@ -458,13 +415,11 @@ pub fn law_sentence(scaling: &ScalingFindings) -> String {
 /// one level in twenty.
 fn misfit_note(scaling: &ScalingFindings) -> String {
     let standings = &scaling.answer.standings;
-    let is_missed = |standing: &&LevelState| {
-        let predicted = |usl: &UslFit| usl.throughput_at(f64::from(standing.concurrency));
-        let prediction = scaling.curve.as_ref().ok().map(predicted);
-        standing
-            .interval
-            .zip(prediction)
-            .is_some_and(|(interval, prediction)| !interval.contains(prediction))
+    let is_missed = |standing: &&LevelState| match (standing.interval, &scaling.curve) {
+        (Some(interval), Ok(usl)) => {
+            !interval.contains(usl.throughput_at(f64::from(standing.concurrency)))
+        }
+        _ => false,
     };
     match standings.iter().filter(is_missed).count() {
         missed if 4 * missed > standings.len() => format!(
@@ -473,13 +428,6 @@ fn misfit_note(scaling: &ScalingFindings) -> String {
         ),
         _ => String::new(),
     }
-}
-
-/// Warns of a peak beyond the measured levels, where the curve says little.
-fn extrapolation_note(scaling: &ScalingFindings, peak: f64) -> &'static str {
-    let highest = scaling.answer.standings.last();
-    let is_beyond = highest.is_some_and(|highest| peak > f64::from(highest.concurrency));
-    if is_beyond { ", beyond the measured levels" } else { "" }
 }
 
 fn refusal_text(error: &UslError) -> String {
@@ -539,13 +487,6 @@ fn law_data(scaling: &ScalingFindings) -> Value {
 /// Number of points of the fitted curve, enough for a smooth look.
 const CURVE_POINTS: u32 = 96;
 
-fn visit_points(scaling: &ScalingFindings) -> Vec<plot::ChartPoint> {
-    let visits = scaling.visits.iter();
-    visits
-        .map(|&(concurrency, throughput)| plot::ChartPoint::new(f64::from(concurrency), throughput))
-        .collect()
-}
-
 /// Draws throughput over concurrency for `label`. `y` is the title of the vertical axis.
 pub fn throughput_chart(label: &str, scaling: &ScalingFindings, y: &str) -> ReportChart {
     let standings = &scaling.answer.standings;
@@ -566,13 +507,16 @@ pub fn throughput_chart(label: &str, scaling: &ScalingFindings, y: &str) -> Repo
         });
         series.push(point_series("Universal Scalability Law", points));
     }
+    let visit = |&(concurrency, throughput): &(u32, f64)| {
+        plot::ChartPoint::new(f64::from(concurrency), throughput)
+    };
     let title = "Throughput over concurrency";
     let picture = plot::AnyChart::Line(plot::LineChart {
         title: title.into(),
         subtitle: Some(label.to_owned()),
         x: plot::ChartAxis::log2("concurrency"),
         y: plot::ChartAxis::linear(y),
-        observations: vec![visit_points(scaling)],
+        observations: vec![scaling.visits.iter().map(visit).collect()],
         curves: series.len() - 1,
         series,
     });

@@ -55,8 +55,17 @@ pub fn report_sources(
         return Ok(Document::default());
     };
     let mut document = report_requested((session, experiment), findings, study, settings, output)?;
-    document
-        .append_document(crate::report_measurement_details(&distinct_sessions(sources), findings));
+    // Sessions have names only if there are several.
+    let mut sessions: Vec<(Option<&str>, &Session)> = Vec::new();
+    for (label, session, _) in sources {
+        if sessions.iter().all(|(_, other)| other.id != session.id) {
+            sessions.push((Some(label.as_str()), session));
+        }
+    }
+    if let [(name, _)] = &mut sessions[..] {
+        *name = None;
+    }
+    document.append_document(crate::report_measurement_details(&sessions, findings));
     Ok(document)
 }
 
@@ -178,23 +187,6 @@ fn failed_side_text(failures: &[StepFailure]) -> Option<String> {
         count => format!(" (and {count} more)"),
     };
     Some(format!("{subject} {}{others}\nhint: repeat it with: {}", first.cause, first.replay))
-}
-
-/// Returns the sessions behind the sources, without duplicates. Sessions have names only if
-/// there are several.
-fn distinct_sessions<'a>(
-    sources: &'a [LabelledSession<'_>],
-) -> Vec<(Option<&'a str>, &'a Session)> {
-    let mut sessions: Vec<(Option<&str>, &Session)> = Vec::new();
-    for (label, session, _) in sources {
-        if sessions.iter().all(|(_, other)| other.id != session.id) {
-            sessions.push((Some(label.as_str()), session));
-        }
-    }
-    if let [(name, _)] = &mut sessions[..] {
-        *name = None;
-    }
-    sessions
 }
 
 fn compare_variants(

@@ -40,17 +40,18 @@ pub fn report_study(
     if let Some(sentence) = aggregated_note(study) {
         document.push(ReportBlock::Paragraph(sentence));
     }
-    output.add_detail(&mut document, |_, document| {
-        document.push_note(study_note(study));
-    });
+    output.add_detail(&mut document, |_, document| document.push_note(study_note(study)));
     let chart = charts::draw_study(study, output.chart, output.unit, log)?;
     document.push_charts([chart]);
-    document.attach_data("exponents", exponents_data(study));
+    let exponents = study.exponents.iter().map(
+        |(line, exponent)| json!({ "line": line, "exponent": exponent.and_then(json_number) }),
+    );
+    document.attach_data("exponents", exponents.collect());
     Ok(document)
 }
 
 /// A point with the step from the previous point.
-struct PointLine<'a> {
+pub(crate) struct PointLine<'a> {
     study: &'a ParameterStudy,
     point: &'a StudyPoint,
     step: Option<&'a StudyStep>,
@@ -106,17 +107,13 @@ fn study_table(study: &ParameterStudy, output: &OutputOptions) -> ReportTable {
             rows.push(columns.build_row(&line));
         }
     }
+    let metric = name_in_unit(&study.metric.name, &scale.symbol);
+    let direction = better_direction(study.metric.better);
     ReportTable {
-        caption: vec![study_caption(study, &scale)],
+        caption: vec![format!("{metric} by {}, {direction}", study.x_axis)],
         footnotes: footnotes.into_texts(),
         ..columns.table_of_rows(POINTS_TABLE, rows)
     }
-}
-
-fn study_caption(study: &ParameterStudy, scale: &FigureScale) -> String {
-    let metric = name_in_unit(&study.metric.name, &scale.symbol);
-    let direction = better_direction(study.metric.better);
-    format!("{metric} by {}, {direction}", study.x_axis)
 }
 
 fn line_heading(study: &ParameterStudy, line: &str) -> String {
@@ -131,12 +128,8 @@ fn exponent_of(study: &ParameterStudy, line: &str) -> Option<f64> {
     study.exponents.iter().find(|(name, _)| name == line).and_then(|(_, exponent)| *exponent)
 }
 
-/// The sort keys of the table.
-pub fn sort_keys() -> Vec<&'static str> {
-    point_columns("x").sort_keys()
-}
-
-fn point_columns<'a>(x_axis: &str) -> ColumnSet<PointLine<'a>> {
+/// The columns of the table.
+pub(crate) fn point_columns<'a>(x_axis: &str) -> ColumnSet<PointLine<'a>> {
     column_set! { line: PointLine<'a>;
         machine("metric") => &line.study.metric.name,
         machine("unit") => &line.study.metric.unit,
@@ -194,14 +187,4 @@ fn study_note(study: &ParameterStudy) -> String {
             .map(|e| format!("; e over all points is {}", format_number(e, 2)))
             .unwrap_or_default()
     )
-}
-
-fn exponents_data(study: &ParameterStudy) -> serde_json::Value {
-    let exponent_entry = |(line, exponent): &(String, Option<f64>)| {
-        json!({
-            "line": line,
-            "exponent": exponent.and_then(json_number),
-        })
-    };
-    study.exponents.iter().map(exponent_entry).collect()
 }

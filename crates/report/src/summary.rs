@@ -18,7 +18,7 @@ use crate::table::{
 use crate::unit::{FigureScale, UnitChoice, in_base_units};
 use serde_json::json;
 use speedwell_analysis::CaseSummary;
-use speedwell_model::{DisturbanceFigure as Recorded, IntervalEstimate, Metric, MetricDirection};
+use speedwell_model::{DisturbanceFigure, IntervalEstimate, Metric, MetricDirection};
 use std::sync::Arc;
 
 /// The note below the tables.
@@ -38,16 +38,9 @@ pub fn report_summaries(summaries: &[CaseSummary], output: &OutputOptions) -> Do
         document.push_table(section_table(&section, output));
     }
     if !summaries.is_empty() {
-        output.add_detail(&mut document, |_, document| {
-            document.push_note(SUMMARY_NOTE);
-        });
+        output.add_detail(&mut document, |_, document| document.push_note(SUMMARY_NOTE));
     }
     document
-}
-
-/// The sort keys of the table.
-pub fn sort_keys() -> Vec<&'static str> {
-    summary_columns("", Verbosity::Normal).sort_keys()
 }
 
 type SummarySection<'a> = Vec<&'a CaseSummary>;
@@ -73,8 +66,13 @@ fn group_sections(summaries: &[CaseSummary]) -> Vec<SummarySection<'_>> {
 fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> ReportTable {
     let mut footnotes = TableFootnotes::default();
     let metrics_are_rows = section.len() > 1 && section[0].metric != section[1].metric;
-    let (shared, labels) =
-        if metrics_are_rows { label_by_metric(section) } else { label_by_case(section) };
+    let (shared, labels) = if metrics_are_rows {
+        label_by_metric(section)
+    } else {
+        let cases: Vec<_> = section.iter().map(|summary| Arc::clone(&summary.case)).collect();
+        let labels = CaseLabels::new(&cases);
+        (labels.shared, labels.lines)
+    };
     let mut lines = prepare_lines(section, !metrics_are_rows, output.unit, &mut footnotes);
     let unit = take_common_text(&mut lines, |line| &mut line.unit);
     let runs = take_common_text(&mut lines, |line| &mut line.runs);
@@ -88,21 +86,25 @@ fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> Report
         lines[index].name = name;
         columns.build_row(&lines[index])
     });
-    let mut caption: Vec<String> =
-        Some(shared).filter(|text| !text.is_empty()).into_iter().collect();
-    let metric = (!metrics_are_rows).then_some(&section[0].metric);
-    caption.extend(caption_line(metric, unit, runs, variant));
+    let mut caption = vec![shared];
+    // The second line names the metric, the unit, the number of runs and the variant, if all rows
+    // share them.
+    let mut parts: Vec<String> = Vec::new();
+    if !metrics_are_rows {
+        let metric = &section[0].metric;
+        parts.push(name_in_unit(&metric.name, unit.as_deref().unwrap_or_default()));
+        parts.push(better_direction(metric.better).to_owned());
+    }
+    // `prepare_lines` has already formatted the count. Only 1 takes the singular.
+    parts.extend(runs.map(|runs| runs.clone() + if runs == "1" { " run" } else { " runs" }));
+    parts.extend(variant.filter(|name| !name.is_empty()).map(|name| format!("variant {name}")));
+    caption.push(parts.join(", "));
+    caption.retain(|line| !line.is_empty());
     ReportTable {
         caption,
         footnotes: footnotes.into_texts(),
         ..columns.table_of_rows(SUMMARIES_TABLE, rows)
     }
-}
-
-fn label_by_case(section: &SummarySection<'_>) -> (String, Vec<LabelLine>) {
-    let cases: Vec<_> = section.iter().map(|summary| Arc::clone(&summary.case)).collect();
-    let labels = CaseLabels::new(&cases);
-    (labels.shared, labels.lines)
 }
 
 fn label_by_metric(section: &SummarySection<'_>) -> (String, Vec<LabelLine>) {
@@ -114,31 +116,8 @@ fn label_by_metric(section: &SummarySection<'_>) -> (String, Vec<LabelLine>) {
     (section[0].case.id(), section.iter().enumerate().map(label).collect())
 }
 
-/// Returns the caption, which names the metric, the unit, the number of runs and the variant, if
-/// all rows share them.
-fn caption_line(
-    metric: Option<&Metric>,
-    unit: Option<String>,
-    runs: Option<String>,
-    variant: Option<String>,
-) -> Option<String> {
-    let mut parts: Vec<String> = Vec::new();
-    if let Some(metric) = metric {
-        parts.push(name_in_unit(&metric.name, unit.as_deref().unwrap_or_default()));
-        parts.push(better_direction(metric.better).to_owned());
-    }
-    // `prepare_lines` has already formatted the count. Only 1 takes the singular.
-    parts.extend(runs.map(
-        |runs| {
-            if runs == "1" { format_count(1, "run", "") } else { runs + " runs" }
-        },
-    ));
-    parts.extend(variant.filter(|name| !name.is_empty()).map(|name| format!("variant {name}")));
-    Some(parts.join(", ")).filter(|line| !line.is_empty())
-}
-
 /// Returns all columns. `names` is the heading of the row names.
-fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<SummaryLine<'a>> {
+pub fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<SummaryLine<'a>> {
     let is_verbose = verbosity == Verbosity::Verbose;
     column_set! { line: SummaryLine<'a>;
         label("case", names) => ReportCell::words(line.summary.case.id()).with_name(&line.name),
@@ -188,10 +167,12 @@ fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<SummaryLi
 fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>) {
     columns.append(column_set! { line: SummaryLine<'_>;
         figure("disturbed_shown", "disturbed").for_people().expendable(5) =>
-            ReportCell::share(line.notable_disturbance()),
+            line.summary.exposure.is_notable().then(|| {
+                ReportCell::share(line.summary.exposure.disturbed_share())
+            }),
         machine("disturbed") => line.summary.exposure.known_share(),
     });
-    for figure in Recorded::all() {
+    for figure in DisturbanceFigure::all() {
         columns.add_column(ReportColumn::machine(figure.name()), move |line| {
             line.summary.exposure.median_figure(figure).into()
         });
@@ -259,12 +240,6 @@ impl SummaryLine<'_> {
             _ => String::new(),
         };
         ReportCell::from(smallest_run(self.summary)).with_text(range)
-    }
-
-    /// Returns the fraction of disturbed runs, if it is large enough to matter.
-    fn notable_disturbance(&self) -> Option<f64> {
-        let exposure = &self.summary.exposure;
-        exposure.is_notable().then(|| exposure.disturbed_share())
     }
 }
 
@@ -354,16 +329,9 @@ fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Opti
 /// `g/a.js: 1.234 M/s [1.221, 1.240], 810 ns per iteration (30 runs).`
 fn summary_sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
     let (scale, place) = scale_and_place(summary, choice);
-    let mut sentence =
-        format!("{}: {}", summary.case.benchmark, scale.format_full(summary.center.value, place));
-    if summary.center.low < summary.center.high {
-        let ends =
-            [summary.center.low, summary.center.high].map(|end| scale.format_bare(end, place));
-        sentence.push_str(&format!(" [{}, {}]", ends[0], ends[1]));
-    }
-    if let Some((_, time)) = time_per_iteration(summary, choice) {
-        sentence.push_str(&format!(", {time} per iteration"));
-    }
+    let median = scale.format_estimate(&summary.center, place);
+    let time =
+        time_per_iteration(summary, choice).map(|(_, time)| format!(", {time} per iteration"));
     let runs = format_count(summary.runs.len(), "run", "runs");
-    format!("{sentence} ({runs}).")
+    format!("{}: {median}{} ({runs}).", summary.case.benchmark, time.unwrap_or_default())
 }

@@ -4,6 +4,7 @@
 //! audience: people see `+8.2 % [+6.9, +9.6]` in two columns where programs get `change`,
 //! `change_low` and `change_high`. Only the formats in `format/` know the width of the page.
 
+use indexmap::IndexSet;
 use serde_json::{Number, Value};
 use speedwell_model::RunValue;
 use speedwell_plot::ForestRow;
@@ -203,12 +204,11 @@ impl ReportCell {
 
     /// Creates a cell with a drawing, if there is one.
     pub fn drawing(drawn: Option<ForestRow>) -> ReportCell {
-        ReportCell {
-            rare: drawn.map(|drawn| {
-                Box::new(RareCellData { drawn: Some(drawn), ..RareCellData::default() })
-            }),
-            ..ReportCell::default()
+        let mut cell = ReportCell::default();
+        if drawn.is_some() {
+            cell.rare_mut().drawn = drawn;
         }
+        cell
     }
 
     /// Replaces the text for people.
@@ -357,13 +357,11 @@ impl ReportTable {
 
     /// Returns the indexes of the columns that people see: the columns with text in some row.
     pub fn for_people(&self) -> Vec<usize> {
-        let is_filled =
-            |column: usize| self.cell_rows().any(|cells| !cells[column].text.is_empty());
-        (0..self.columns.len())
-            .filter(|&column| {
-                self.columns[column].audience != ColumnAudience::Machines && is_filled(column)
-            })
-            .collect()
+        let is_shown = |column: &usize| {
+            self.columns[*column].audience != ColumnAudience::Machines
+                && self.cell_rows().any(|cells| !cells[*column].text.is_empty())
+        };
+        (0..self.columns.len()).filter(is_shown).collect()
     }
 
     /// Returns the indexes of the columns that a page shows: the columns that people see, and the
@@ -371,11 +369,9 @@ impl ReportTable {
     pub fn for_pages(&self) -> Vec<usize> {
         let is_drawn =
             |column: usize| self.cell_rows().any(|cells| cells[column].drawn().is_some());
-        let mut shown = self.for_people();
-        shown.extend((0..self.columns.len()).filter(|&column| is_drawn(column)));
-        shown.sort_unstable();
-        shown.dedup();
-        shown
+        let people = self.for_people();
+        let is_shown = |column: &usize| people.contains(column) || is_drawn(*column);
+        (0..self.columns.len()).filter(is_shown).collect()
     }
 
     /// Returns the indexes of the machine-readable columns. Columns without any value are included,
@@ -445,22 +441,19 @@ fn compare_values(a: Option<&Datum>, b: Option<&Datum>, descending: bool) -> Ord
 /// The footnotes of one table, in order of first mention.
 #[derive(Debug, Default)]
 pub struct TableFootnotes {
-    texts: Vec<String>,
+    texts: IndexSet<String>,
 }
 
 impl TableFootnotes {
     /// Returns the mark for `text`: `¹`, `²` ...
     pub fn footnote_mark(&mut self, text: &str) -> String {
-        let index = self.texts.iter().position(|other| other == text).unwrap_or_else(|| {
-            self.texts.push(text.to_owned());
-            self.texts.len() - 1
-        });
+        let (index, _) = self.texts.insert_full(text.to_owned());
         superscript_number(index + 1)
     }
 
     /// Returns all footnotes. The first is number 1.
     pub fn into_texts(self) -> Vec<String> {
-        self.texts
+        self.texts.into_iter().collect()
     }
 }
 

@@ -4,13 +4,13 @@
 //! This module chooses wording and columns. Start at [`report_trend`].
 
 use crate::changes;
-use crate::changes::text::{cause_text, format_figure, series_title};
+use crate::changes::{cause_text, format_figure, series_title};
 use crate::charts::TrendXAxis;
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_share};
 use crate::format::quote_field;
-use crate::gallery::TrendGallery;
+use crate::gallery::trend_blocks;
 use crate::output::OutputOptions;
 use crate::table::{ReportCell, json_number};
 use jiff::Timestamp;
@@ -35,8 +35,7 @@ pub fn report_trend(
         document.push_headline("no series has a point on this branch");
     }
     document.extend(history.notes.iter().cloned().map(ReportBlock::Note));
-    let gallery = TrendGallery { history, axis, output };
-    document.extend(gallery.trend_blocks(&|_| true, &|_, _| true));
+    document.extend(trend_blocks(history, axis, output, &|_| true, &|_, _| true));
     for series in &history.series {
         document.push_heading(2, series_title(series));
         document.push_headline(trend_headline(series));

@@ -21,7 +21,7 @@ pub enum UnitDimension {
 }
 
 /// A unit with its symbol and its size in base units: 1/s, ns, B, B/s.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct ShownUnit {
     symbol: &'static str,
     base_units: f64,
@@ -73,7 +73,7 @@ const MIN_SCALED_RATE: f64 = 10_000.0;
 const MAX_COMMON_UNIT_RATIO: f64 = 1e3;
 
 /// The unit requested with `--unit`.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UnitChoice(&'static ShownUnit);
 
 /// An unknown unit in `--unit`.
@@ -135,12 +135,6 @@ impl FromStr for UnitChoice {
 impl fmt::Display for UnitChoice {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.0.symbol)
-    }
-}
-
-impl PartialEq for UnitChoice {
-    fn eq(&self, other: &UnitChoice) -> bool {
-        self.0.symbol == other.0.symbol
     }
 }
 

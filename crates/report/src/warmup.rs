@@ -39,27 +39,27 @@ pub fn report_warmup(
     document.push_warnings(&found.findings.warnings);
     let names = entry_names(found);
     document.push_headline(warmup_headline(found));
-    for sentence in comparison_sentences(found, &names) {
-        document.push(ReportBlock::Paragraph(sentence));
-    }
+    document.extend(comparison_sentences(found, &names).into_iter().map(ReportBlock::Paragraph));
     output.add_detail(&mut document, |_, document| {
         document.push(ReportBlock::Paragraph(machine_sentence(found, machine)));
     });
     document.push_table(cases_table(found, &names));
-    output.add_detail(&mut document, |_, document| {
-        document.push_note(warmup_note(found));
-    });
+    output.add_detail(&mut document, |_, document| document.push_note(warmup_note(found)));
     if !found.findings.comparisons.is_empty() {
         let compared = comparison::report_comparison(&found.findings, output);
         document.blocks.push(ReportBlock::appendix("Comparison of the figures", compared.blocks));
         document.data.extend(compared.data);
     }
+    let cases = names.iter().zip(&found.cases);
+    let processes: Vec<ProcessLine<'_>> = cases
+        .flat_map(|(name, warmup)| {
+            warmup.processes.iter().map(move |process| ProcessLine { name, warmup, process })
+        })
+        .collect();
     document.push(ReportBlock::Appendix {
         title: "Every process".into(),
         instead: Some("-v shows every process.".into()),
-        blocks: vec![ReportBlock::Table(
-            process_columns().build_table("processes", &process_lines(found, &names)),
-        )],
+        blocks: vec![ReportBlock::Table(process_columns().build_table("processes", &processes))],
     });
     document.append_document(crate::report_failures(&found.findings.failures, output.verbosity));
     document.push_charts(warmup_charts(found, &names));
@@ -120,9 +120,7 @@ fn entry_sentence(warmup: &CaseWarmup) -> String {
             format!("flat: {} an iteration from the start; {processes}", ns(steady))
         }
         (Some(steady), Some(start)) => {
-            let first_point = warmup
-                .median_over_processes(|process| Some(process.search.first_steady_point()? as f64));
-            let iteration = first_point.unwrap_or(0.0) * warmup.iterations;
+            let iteration = first_iteration(warmup).unwrap_or(0.0);
             format!(
                 "{agreement}: steady after {} (iteration {}), then {} an iteration; {processes}",
                 ns(start),
@@ -132,6 +130,12 @@ fn entry_sentence(warmup: &CaseWarmup) -> String {
         }
         _ => agreement.to_string(),
     }
+}
+
+/// Returns the iteration at which processes become steady: the median over all processes.
+fn first_iteration(warmup: &CaseWarmup) -> Option<f64> {
+    let first_point = |process: &ProcessWarmup| Some(process.search.first_steady_point()? as f64);
+    Some(warmup.median_over_processes(first_point)? * warmup.iterations)
 }
 
 /// Counts the processes in each class, as in `8 warm-up, 2 flat`.
@@ -145,20 +149,13 @@ fn class_counts(warmup: &CaseWarmup) -> String {
 /// and on the total time. If one variant starts faster and the other is faster when steady, a
 /// second sentence says after how many iterations their total times are equal.
 fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String> {
-    let candidates = distinct(
-        found
-            .findings
-            .comparisons
-            .iter()
-            .map(|pair| (pair.baseline.as_str(), pair.candidate.as_str())),
-    );
     let mut sentences = Vec::new();
     for (name, warmup) in names.iter().zip(&found.cases) {
-        let Some((baseline, candidate)) =
-            candidates.iter().find(|(_, variant)| *variant == &*warmup.variant)
-        else {
+        let mut pairs = found.findings.comparisons.iter();
+        let Some(pair) = pairs.find(|pair| *pair.candidate == *warmup.variant) else {
             continue;
         };
+        let (baseline, candidate) = (pair.baseline.as_str(), pair.candidate.as_str());
         let row = |metric| found.case_comparison(metric, &warmup.case, candidate);
         let iterations =
             warmup.processes.first().map_or(0.0, |process| process.times_ns.len() as f64)
@@ -259,17 +256,6 @@ struct CaseLine<'a> {
     total: Option<IntervalEstimate>,
 }
 
-impl CaseLine<'_> {
-    /// Returns the iteration at which processes become steady: the median over all processes, if
-    /// all become steady.
-    fn steady_from(&self) -> Option<f64> {
-        let first = self
-            .warmup
-            .median_over_processes(|process| Some(process.search.first_steady_point()? as f64))?;
-        self.warmup.is_steady().then_some(first * self.warmup.iterations)
-    }
-}
-
 fn cases_table(found: &WarmupFindings, names: &[String]) -> ReportTable {
     let figure = |warmup: &CaseWarmup, metric: &str| {
         let summaries = found.findings.summaries.iter();
@@ -306,7 +292,8 @@ fn case_columns<'a>(clock: ComparedClock) -> ColumnSet<CaseLine<'a>> {
         machine("total_low") => line.total.map(|time| time.low),
         machine("total_high") => line.total.map(|time| time.high),
         machine("clock") => json!(clock),
-        figure("steady_from", "from iteration") => iterations_cell(line.steady_from()),
+        figure("steady_from", "from iteration") =>
+            iterations_cell(first_iteration(line.warmup).filter(|_| line.warmup.is_steady())),
         figure("noise", "noise").expendable(1) =>
             ReportCell::share(
                 line.warmup.median_over_processes(|process| Some(process.search.noise)),
@@ -336,21 +323,6 @@ struct ProcessLine<'a> {
     process: &'a ProcessWarmup,
 }
 
-impl ProcessLine<'_> {
-    /// Converts a number of points to a number of iterations.
-    fn iterations(&self, points: f64) -> f64 {
-        points * self.warmup.iterations
-    }
-}
-
-fn process_lines<'a>(found: &'a WarmupFindings, names: &'a [String]) -> Vec<ProcessLine<'a>> {
-    let cases = names.iter().zip(&found.cases);
-    let lines = cases.flat_map(|(name, warmup)| {
-        warmup.processes.iter().map(move |process| ProcessLine { name, warmup, process })
-    });
-    lines.collect()
-}
-
 fn process_columns<'a>() -> ColumnSet<ProcessLine<'a>> {
     column_set! { line: ProcessLine<'a>;
         label("case", "case") => ReportCell::words(line.warmup.case.id()).with_text(line.name),
@@ -363,13 +335,15 @@ fn process_columns<'a>() -> ColumnSet<ProcessLine<'a>> {
         figure("total", "total") => ReportCell::time(line.process.total_ns),
         figure("steady_from", "from iteration") => {
             let first = line.process.search.first_steady_point();
-            iterations_cell(first.map(|first| line.iterations(first as f64)))
+            iterations_cell(first.map(|first| first as f64 * line.warmup.iterations))
         },
         figure("levels", "levels") => line.process.search.levels.len(),
         figure("spikes", "spikes") => line.process.search.spikes.len(),
         figure("noise", "noise") => ReportCell::share(line.process.search.noise),
-        figure("period", "period") =>
-            iterations_cell(line.process.search.period.map(|points| line.iterations(points))),
+        figure("period", "period") => {
+            let period = line.process.search.period;
+            iterations_cell(period.map(|points| points * line.warmup.iterations))
+        },
         figure("machine_changes", "machine changed") => line.process.search.machine_changes.len(),
         // The class that `warmup_stats` would give.
         words("warmup_stats", "warmup_stats").expendable(2) => line.process.compat.to_string(),
@@ -389,22 +363,18 @@ const MIN_HISTOGRAM_PROCESSES: usize = 5;
 fn warmup_charts(found: &WarmupFindings, names: &[String]) -> Vec<ReportChart> {
     let mut charts: Vec<ReportChart> =
         names.iter().zip(&found.cases).map(|(name, warmup)| sequence_chart(name, warmup)).collect();
-    let first_iterations = |warmup: &CaseWarmup| -> Vec<f64> {
-        let first_iteration = |process: &ProcessWarmup| {
-            Some(process.search.first_steady_point()? as f64 * warmup.iterations)
-        };
-        warmup.processes.iter().filter_map(first_iteration).collect()
-    };
-    let series: Vec<plot::HistogramSeries> = names
-        .iter()
-        .zip(&found.cases)
-        .filter(|(_, warmup)| first_iterations(warmup).len() >= MIN_HISTOGRAM_PROCESSES)
-        .map(|(name, warmup)| plot::HistogramSeries {
+    let first_iterations = |(name, warmup): (&String, &CaseWarmup)| {
+        let points = warmup.processes.iter().filter_map(|one| one.search.first_steady_point());
+        plot::HistogramSeries {
             name: name.clone(),
-            values: first_iterations(warmup),
+            values: points.map(|point| point as f64 * warmup.iterations).collect(),
             counts: Vec::new(),
-        })
-        .collect();
+        }
+    };
+    let has_enough =
+        |series: &plot::HistogramSeries| series.values.len() >= MIN_HISTOGRAM_PROCESSES;
+    let series = names.iter().zip(&found.cases).map(first_iterations);
+    let series: Vec<_> = series.filter(has_enough).collect();
     if !series.is_empty() {
         let title = "Where steady parts begin";
         let chart = plot::HistogramChart {
@@ -505,8 +475,7 @@ pub fn report_iterations(
         "sufficient {parameter} found for {steady} of {}",
         format_count(files.len(), "benchmark file", "benchmark files")
     ));
-    let table = iterations_columns(parameter).build_table("iterations", files);
-    document.push_table(table);
+    document.push_table(iterations_columns(parameter).build_table("iterations", files));
     output.add_detail(&mut document, |_, document| {
         document.push_note(
             "CV: standard deviation of the runs divided by their mean, averaged over the cases; \
@@ -517,12 +486,8 @@ pub fn report_iterations(
     document
 }
 
-/// The sort keys of the table.
-pub fn iterations_sort_keys() -> Vec<&'static str> {
-    iterations_columns("n").sort_keys()
-}
-
-fn iterations_columns(parameter: &str) -> ColumnSet<IterationsOfFile> {
+/// The columns of the table.
+pub(crate) fn iterations_columns(parameter: &str) -> ColumnSet<IterationsOfFile> {
     let parameter = parameter.to_owned();
     column_set! { file: IterationsOfFile;
         identifier("file", "file") => &file.file,

@@ -11,7 +11,7 @@ use crate::file_part::{FilePart, NodeContent, NodePath, NodeTable, TreeNode};
 use crate::placeholders::{self, PlaceholderMap};
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_model::assignment::{
-    AssignedPlace, EnvVarChange, RunAssignment, ServerWork, ServiceScope, TargetProgram, TargetWork,
+    AssignedPlace, EnvVarChange, RunAssignment, ServiceScope, TargetProgram, TargetWork,
 };
 use speedwell_model::experiment::{BenchmarkGroup, GroupKind, repeated_variant};
 use speedwell_model::{Case, as_milliseconds};

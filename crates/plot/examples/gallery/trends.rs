@@ -92,7 +92,7 @@ fn changes() -> Vec<TrendChange> {
 }
 
 fn notes() -> Vec<TrendNote> {
-    use TrendNoteKind::{Environment, Failure, Remark, Tag};
+    use TrendNoteKind::{Environment, Failure, Tag};
     let note = |x: f64, kind, label: &str| TrendNote {
         x,
         kind,
@@ -105,6 +105,5 @@ fn notes() -> Vec<TrendNote> {
         note(74.0, Tag, "v1.5.0"),
         note(43.5, Environment, "kernel 6.1.0-13 → 6.8.0-31"),
         note(98.0, Failure, "failed: exit 3"),
-        note(120.0, Remark, "a new compiler"),
     ]
 }

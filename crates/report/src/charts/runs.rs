@@ -2,12 +2,13 @@
 //! case. Also draws the means of runs over a parameter.
 
 use crate::case_labels::distinct;
-use crate::charts::panel::{
-    CaseCategory, ComparedSides, MetricPanel, metric_axis, metric_panels, point_series,
+use crate::charts::{
+    CaseCategory, ChartKind, ComparedSides, MetricPanel, metric_axis, metric_panels, point_series,
 };
 use crate::document::ReportChart;
 use crate::figure::better_direction;
 use crate::unit::{FigureScale, UnitChoice};
+use anyhow::bail;
 use speedwell_analysis::{AnalysisFindings, CaseSummary, ParameterStudy, StudyPoint};
 use speedwell_model::{Metric, ParameterValue, RunValue};
 use speedwell_plot as plot;
@@ -141,14 +142,10 @@ pub fn draw_histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> V
             values: summary.map_or(Vec::new(), |summary| panel.shown_values(summary)),
             counts: Vec::new(),
         };
-        draw_sheets(ChartSheets {
-            panel,
-            title: format!("{}, distribution of the runs", panel.metric.name),
-            x: common_axis(panel),
-            y: plot::ChartAxis::default(),
-            marks: |category: &CaseCategory<'_>| {
-                plot::GridMarks::Values(series_by_variant(panel, category, series))
-            },
+        let title = format!("{}, distribution of the runs", panel.metric.name);
+        let axes = [common_axis(panel), plot::ChartAxis::default()];
+        draw_sheets(panel, &title, axes, &|category| {
+            plot::GridMarks::Values(series_by_variant(panel, category, series))
         })
     };
     metric_panels(summaries, unit).iter().flat_map(draw).collect()
@@ -167,14 +164,10 @@ pub fn draw_in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec
                 summary.into_iter().flat_map(|summary| summary.runs.iter()).map(point),
             )
         };
-        draw_sheets(ChartSheets {
-            panel,
-            title: format!("{} in order of execution", panel.metric.name),
-            x: plot::ChartAxis::linear("position in the order of execution"),
-            y: common_axis(panel),
-            marks: |category: &CaseCategory<'_>| {
-                plot::GridMarks::Points(series_by_variant(panel, category, series))
-            },
+        let title = format!("{} in order of execution", panel.metric.name);
+        let x = plot::ChartAxis::linear("position in the order of execution");
+        draw_sheets(panel, &title, [x, common_axis(panel)], &|category| {
+            plot::GridMarks::Points(series_by_variant(panel, category, series))
         })
     };
     metric_panels(summaries, unit).iter().flat_map(draw).collect()
@@ -183,69 +176,60 @@ pub fn draw_in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec
 /// Maximum number of panels on a sheet. More panels are hard to survey and do not fit on a screen.
 const MAX_PANELS_PER_SHEET: usize = 24;
 
-/// The sheets of one metric.
-struct ChartSheets<'a, M> {
-    panel: &'a MetricPanel<'a>,
-    title: String,
-    x: plot::ChartAxis,
-    y: plot::ChartAxis,
-    /// The function that draws one case.
-    marks: M,
-}
-
-fn draw_sheets<M: Fn(&CaseCategory<'_>) -> plot::GridMarks>(
-    sheets: ChartSheets<'_, M>,
+/// Draws the sheets of one metric. `marks` draws one case.
+fn draw_sheets(
+    panel: &MetricPanel<'_>,
+    title: &str,
+    axes: [plot::ChartAxis; 2],
+    marks: &dyn Fn(&CaseCategory<'_>) -> plot::GridMarks,
 ) -> Vec<ReportChart> {
-    let categories = &sheets.panel.categories;
-    let (total, mut first) = (categories.len(), 1);
-    let parts = categories.chunks(MAX_PANELS_PER_SHEET);
-    let sheet = |part: &[CaseCategory<'_>]| {
-        let last = first + part.len() - 1;
+    let total = panel.categories.len();
+    let sheet = |(index, cases): (usize, &[CaseCategory<'_>])| {
+        let first = index * MAX_PANELS_PER_SHEET + 1;
+        let last = first + cases.len() - 1;
         let title = if total > MAX_PANELS_PER_SHEET {
-            format!("{}, cases {first} to {last} of {total}", sheets.title)
+            format!("{title}, cases {first} to {last} of {total}")
         } else {
-            sheets.title.clone()
+            title.to_owned()
         };
-        first = last + 1;
-        ReportChart::new(title.clone(), sheets.draw_sheet(part, &title))
+        let picture = draw_sheet(panel, cases, (title.clone(), axes.clone()), marks);
+        ReportChart::new(title, picture)
     };
-    parts.map(sheet).collect()
+    panel.categories.chunks(MAX_PANELS_PER_SHEET).enumerate().map(sheet).collect()
 }
 
-impl<M: Fn(&CaseCategory<'_>) -> plot::GridMarks> ChartSheets<'_, M> {
-    /// Draws one sheet. A single case fills the whole sheet, without a panel.
-    fn draw_sheet(&self, cases: &[CaseCategory<'_>], title: &str) -> plot::AnyChart {
-        let (title, x, y) = (title.to_owned(), self.x.clone(), self.y.clone());
-        if let [only] = cases {
-            let subtitle = Some(case_id(only));
-            return match (self.marks)(only) {
-                plot::GridMarks::Points(series) => {
-                    plot::AnyChart::Scatter(plot::ScatterChart { title, subtitle, x, y, series })
-                }
-                plot::GridMarks::Values(series) => {
-                    plot::AnyChart::Histogram(plot::HistogramChart { title, subtitle, x, series })
-                }
-                marks @ plot::GridMarks::Sequence(_) => plot::AnyChart::Grid(plot::GridChart {
+/// Draws one sheet. A single case fills the whole sheet, without a panel.
+fn draw_sheet(
+    panel: &MetricPanel<'_>,
+    cases: &[CaseCategory<'_>],
+    (title, [x, y]): (String, [plot::ChartAxis; 2]),
+    marks: &dyn Fn(&CaseCategory<'_>) -> plot::GridMarks,
+) -> plot::AnyChart {
+    let mut subtitle = panel.subtitle();
+    if let [only] = cases {
+        let first = only.variants.first();
+        subtitle = Some(first.map(|summary| summary.case.id()).unwrap_or_default());
+        match marks(only) {
+            plot::GridMarks::Points(series) => {
+                return plot::AnyChart::Scatter(plot::ScatterChart {
                     title,
                     subtitle,
                     x,
                     y,
-                    panels: vec![plot::GridPanel { title: only.label.clone(), marks }],
-                }),
-            };
+                    series,
+                });
+            }
+            plot::GridMarks::Values(series) => {
+                let chart = plot::HistogramChart { title, subtitle, x, series };
+                return plot::AnyChart::Histogram(chart);
+            }
+            plot::GridMarks::Sequence(_) => {}
         }
-        let panel = |case: &CaseCategory<'_>| plot::GridPanel {
-            title: case.label.clone(),
-            marks: (self.marks)(case),
-        };
-        plot::AnyChart::Grid(plot::GridChart {
-            title,
-            subtitle: self.panel.subtitle(),
-            x,
-            y,
-            panels: cases.iter().map(panel).collect(),
-        })
     }
+    let case_panel =
+        |case: &CaseCategory<'_>| plot::GridPanel { title: case.label.clone(), marks: marks(case) };
+    let panels = cases.iter().map(case_panel).collect();
+    plot::AnyChart::Grid(plot::GridChart { title, subtitle, x, y, panels })
 }
 
 /// Returns an axis that suits all cases. The axis is logarithmic if the values of a single case
@@ -275,10 +259,6 @@ fn series_by_variant<S>(
         series(name, variants.find(|summary| *summary.variant == *name))
     };
     names.into_iter().map(variant_series).collect()
-}
-
-fn case_id(category: &CaseCategory<'_>) -> String {
-    category.variants.first().map(|summary| summary.case.id()).unwrap_or_default()
 }
 
 /// The runs of one variant.
@@ -382,74 +362,54 @@ struct StudyDrawing<'a> {
     lines: Vec<&'a str>,
 }
 
-/// Draws points with their intervals, joined by lines.
-pub fn draw_line(study: &ParameterStudy, unit: Option<UnitChoice>, log: bool) -> ReportChart {
+/// Draws the chart of a parameter study: by default, points with their intervals, joined by lines.
+/// `log` makes the x axis logarithmic.
+///
+/// # Errors
+/// Fails if a study has no chart of that kind.
+pub fn draw_study(
+    study: &ParameterStudy,
+    kind: Option<ChartKind>,
+    unit: Option<UnitChoice>,
+    log: bool,
+) -> anyhow::Result<ReportChart> {
     let drawing = StudyDrawing::new(study, unit);
-    build_chart(&drawing, |title, subtitle| {
-        plot::AnyChart::Line(plot::LineChart {
+    let (x, y) = (drawing.x_axis(log), drawing.y_axis());
+    let title = format!("{} by {}", study.metric.name, study.x_axis);
+    let (name, subtitle) = (title.clone(), study_subtitle(study));
+    let picture = match kind {
+        None | Some(ChartKind::Line) => plot::AnyChart::Line(plot::LineChart {
             title,
             subtitle,
-            x: drawing.x_axis(log),
-            y: drawing.y_axis(),
+            x,
+            y,
             series: drawing.line_series(),
             observations: drawing.run_points(),
             curves: 0,
-        })
-    })
-}
-
-/// Draws points without lines. Only the points' tooltips contain the intervals.
-pub fn draw_scatter(study: &ParameterStudy, unit: Option<UnitChoice>, log: bool) -> ReportChart {
-    let drawing = StudyDrawing::new(study, unit);
-    build_chart(&drawing, |title, subtitle| {
-        plot::AnyChart::Scatter(plot::ScatterChart {
-            title,
-            subtitle,
-            x: drawing.x_axis(log),
-            y: drawing.y_axis(),
-            series: drawing.line_series(),
-        })
-    })
-}
-
-/// Draws a group of bars for each x value.
-pub fn draw_bar(study: &ParameterStudy, unit: Option<UnitChoice>) -> ReportChart {
-    let drawing = StudyDrawing::new(study, unit);
-    let bar = |point: &StudyPoint| plot::ChartBar {
-        name: point.line.clone(),
-        value: drawing.scale.to_shown(point.mean.value),
-        low: Some(drawing.scale.to_shown(point.mean.low)),
-        high: Some(drawing.scale.to_shown(point.mean.high)),
+        }),
+        // Only the points' tooltips contain the intervals.
+        Some(ChartKind::Scatter) => {
+            let series = drawing.line_series();
+            plot::AnyChart::Scatter(plot::ScatterChart { title, subtitle, x, y, series })
+        }
+        // A group of bars for each x value.
+        Some(ChartKind::Bar) => {
+            let categories = drawing.bar_categories();
+            plot::AnyChart::Bar(plot::BarChart { title, subtitle, value_axis: y, categories })
+        }
+        Some(_) => bail!(
+            "this chart cannot show a parameter study: supported charts are line, scatter and bar"
+        ),
     };
-    let category = |x_value: &&ParameterValue| plot::BarCategory {
-        label: format!("{}={x_value}", study.x_axis),
-        bars: study.points.iter().filter(|point| point.x == **x_value).map(bar).collect(),
-    };
-    build_chart(&drawing, |title, subtitle| {
-        plot::AnyChart::Bar(plot::BarChart {
-            title,
-            subtitle,
-            value_axis: drawing.y_axis(),
-            categories: drawing.x_values.iter().map(category).collect(),
-        })
-    })
+    Ok(ReportChart::new(name, picture))
 }
 
-fn build_chart(
-    drawing: &StudyDrawing<'_>,
-    draw: impl FnOnce(String, Option<String>) -> plot::AnyChart,
-) -> ReportChart {
-    let study = drawing.study;
-    let title = format!("{} by {}", study.metric.name, study.x_axis);
-    let mut parts: Vec<String> =
-        study.by.iter().map(|parameter| format!("one line per {parameter}")).collect();
-    let averaged: Vec<_> =
-        study.aggregated.iter().map(|parameter| parameter.name.as_str()).collect();
-    if !averaged.is_empty() {
-        parts.push(format!("mean over {}", averaged.join(", ")));
-    }
-    let subtitle = Some(parts.join("; ")).filter(|text| !text.is_empty());
-    ReportChart::new(title.clone(), draw(title.clone(), subtitle))
+fn study_subtitle(study: &ParameterStudy) -> Option<String> {
+    let by = study.by.iter().map(|parameter| format!("one line per {parameter}"));
+    let averaged: Vec<&str> = study.aggregated.iter().map(|other| &*other.name).collect();
+    let mean = (!averaged.is_empty()).then(|| format!("mean over {}", averaged.join(", ")));
+    let parts: Vec<String> = by.chain(mean).collect();
+    Some(parts.join("; ")).filter(|text| !text.is_empty())
 }
 
 impl<'a> StudyDrawing<'a> {
@@ -497,6 +457,20 @@ impl<'a> StudyDrawing<'a> {
             position().map(|index| index as f64)
         };
         x.unwrap_or(f64::NAN)
+    }
+
+    fn bar_categories(&self) -> Vec<plot::BarCategory> {
+        let bar = |point: &StudyPoint| plot::ChartBar {
+            name: point.line.clone(),
+            value: self.scale.to_shown(point.mean.value),
+            low: Some(self.scale.to_shown(point.mean.low)),
+            high: Some(self.scale.to_shown(point.mean.high)),
+        };
+        let category = |x_value: &&ParameterValue| plot::BarCategory {
+            label: format!("{}={x_value}", self.study.x_axis),
+            bars: self.study.points.iter().filter(|point| point.x == **x_value).map(bar).collect(),
+        };
+        self.x_values.iter().map(category).collect()
     }
 
     fn line_points(&self, line: &str) -> impl Iterator<Item = &'a StudyPoint> {

@@ -2,9 +2,9 @@
 //!
 //! This module places revisions on the axis; `changes` puts the changes into words.
 
-use super::{panel, verdict_mark};
+use super::{metric_axis, verdict_mark};
 use crate::case_labels::distinct;
-use crate::changes::text::{SeriesChange, cause_text, series_changes, series_title};
+use crate::changes::{SeriesChange, cause_text, series_changes, series_title};
 use crate::document::ReportChart;
 use crate::unit::{FigureScale, UnitChoice};
 use speedwell_analysis::FactDifference;
@@ -94,7 +94,7 @@ impl<'a> TrendDrawing<'a> {
             subtitle: None,
             x,
             x_label,
-            y: panel::metric_axis(metric, &self.scale, values),
+            y: metric_axis(metric, &self.scale, values),
             unit: self.scale.symbol.to_string(),
             machines: self.machines.iter().map(machine).map(str::to_owned).collect(),
             points: trend.points.iter().filter_map(|point| self.draw_point(point)).collect(),
@@ -135,12 +135,8 @@ impl<'a> TrendDrawing<'a> {
     fn draw_continuation(&self) -> Option<plot::PointSeries> {
         let name = self.history.target.clone()?;
         let points = self.series.continuation.iter().filter_map(|point| {
-            Some(plot::ChartPoint {
-                x: *self.coordinates.get(&point.position)?,
-                y: self.scale.to_shown(point.point.value),
-                low: None,
-                high: None,
-            })
+            let x = *self.coordinates.get(&point.position)?;
+            Some(plot::ChartPoint::new(x, self.scale.to_shown(point.point.value)))
         });
         let points: Vec<_> = points.collect();
         (!points.is_empty()).then_some(plot::PointSeries { name, points, colour: None })
@@ -187,7 +183,6 @@ impl<'a> TrendDrawing<'a> {
             let position = self.series.trend.revision_position(revision)?;
             self.coordinates.get(&position).copied()
         };
-        let wording = line.shown_change();
         Some(plot::TrendChange {
             name: match change.number {
                 0 => String::new(),
@@ -204,41 +199,34 @@ impl<'a> TrendDrawing<'a> {
             },
             is_drift: change.is_drift,
             mark: verdict_mark(line.verdict),
-            size: wording.size_text(false),
-            description: wording.sentence(),
+            size: line.size_text(false),
+            description: line.sentence(),
         })
     }
 
     /// Draws notes: labels of revisions, failures, and changes of the environment or the benchmark.
     fn draw_notes(&self) -> Vec<plot::TrendNote> {
-        let trend = &self.series.trend;
+        let note = |x: f64, kind, label: &str, description: &str| plot::TrendNote {
+            x,
+            kind,
+            label: label.to_owned(),
+            description: description.to_owned(),
+        };
         let mut notes = Vec::new();
         for landmark in &self.history.landmarks {
             let x = self.coordinates.get(&landmark.position);
             let labels = self.history.labels.get(&landmark.revision);
-            let named = x.into_iter().zip(labels);
-            notes.extend(named.flat_map(|(x, labels)| {
-                labels.iter().map(|label| plot::TrendNote {
-                    x: *x,
-                    kind: plot::TrendNoteKind::Tag,
-                    label: label.clone(),
-                    description: String::new(),
-                })
-            }));
+            if let (Some(x), Some(labels)) = (x, labels) {
+                let tag = |label: &String| note(*x, plot::TrendNoteKind::Tag, label, "");
+                notes.extend(labels.iter().map(tag));
+            }
         }
         for failure in &self.series.failures {
             let x = self.coordinates.get(&failure.position);
             let session = failure.session.map(|session| format!(" in session @{session}"));
-            notes.extend(x.map(|x| plot::TrendNote {
-                x: *x,
-                kind: plot::TrendNoteKind::Failure,
-                label: String::new(),
-                description: format!(
-                    "{} failed{}",
-                    short_revision(&failure.revision),
-                    session.unwrap_or_default()
-                ),
-            }));
+            let revision = short_revision(&failure.revision);
+            let description = format!("{revision} failed{}", session.unwrap_or_default());
+            notes.extend(x.map(|x| note(*x, plot::TrendNoteKind::Failure, "", &description)));
         }
         // If several machines changed in the same way, only the first note has a label.
         let mut descriptions: Vec<String> = Vec::new();
@@ -247,21 +235,14 @@ impl<'a> TrendDrawing<'a> {
             let description = causes.join("; ");
             let is_repeated = descriptions.contains(&description);
             let label = if is_repeated { String::new() } else { short_cause(differences) };
-            descriptions.push(description.clone());
-            notes.extend(self.place_before(index).map(|x| plot::TrendNote {
-                x,
-                kind: plot::TrendNoteKind::Environment,
-                label,
-                description,
-            }));
+            let kind = plot::TrendNoteKind::Environment;
+            notes.extend(self.place_before(index).map(|x| note(x, kind, &label, &description)));
+            descriptions.push(description);
         }
-        for &index in &trend.new_work {
-            notes.extend(self.place_before(index).map(|x| plot::TrendNote {
-                x,
-                kind: plot::TrendNoteKind::Work,
-                label: "benchmark changed".into(),
-                description: "the benchmark itself was changed here".into(),
-            }));
+        for &index in &self.series.trend.new_work {
+            let description = "the benchmark itself was changed here";
+            let work = |x| note(x, plot::TrendNoteKind::Work, "benchmark changed", description);
+            notes.extend(self.place_before(index).map(work));
         }
         notes
     }

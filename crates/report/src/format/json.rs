@@ -76,22 +76,16 @@ fn members_of(document: &Document) -> Vec<(&str, JsonMember<'_>)> {
     let report = json!({"report": document.report, "schema": SCHEMA_VERSION});
     let head = JsonMember::Other(Cow::Owned(report));
     let mut members: Vec<(&str, JsonMember<'_>)> = vec![("speedwell", head)];
-    let picks: [(&str, SentencePicker); 3] = [
-        ("headlines", |block| match block {
-            ReportBlock::Headline(text) => Some(text),
-            _ => None,
-        }),
-        ("warnings", |block| match block {
-            ReportBlock::Warning(text) => Some(text),
-            _ => None,
-        }),
-        ("notes", |block| match block {
-            ReportBlock::Note(text) => Some(text),
-            _ => None,
-        }),
+    let kinds: [(&str, fn(&ReportBlock) -> bool); 3] = [
+        ("headlines", |block| matches!(block, ReportBlock::Headline(_))),
+        ("warnings", |block| matches!(block, ReportBlock::Warning(_))),
+        ("notes", |block| matches!(block, ReportBlock::Note(_))),
     ];
-    for (name, pick) in picks {
-        members.push((name, JsonMember::List(pick_sentences(document, pick))));
+    for (name, is_of_kind) in kinds {
+        let blocks = document.all_blocks().into_iter().filter(|block| is_of_kind(block));
+        let sentences = blocks.filter_map(|block| block.sentence());
+        let items = sentences.map(|text| ListItem::Value(Cow::Owned(text.into())));
+        members.push((name, JsonMember::List(items.collect())));
     }
     for table in document.tables() {
         let rows = table.cell_rows().map(|cells| ListItem::Row(table, cells));
@@ -145,16 +139,6 @@ fn row_value(table: &ReportTable, cells: &[ReportCell]) -> Value {
         (table.columns[column].key.to_owned(), value)
     };
     Value::Object(table.for_machines().into_iter().map(member).collect())
-}
-
-/// Returns the sentence of a block, or `None` if the block is of another kind.
-type SentencePicker = fn(&ReportBlock) -> Option<&String>;
-
-/// Returns the sentences of all blocks of one kind.
-fn pick_sentences(document: &Document, pick: SentencePicker) -> Vec<ListItem<'_>> {
-    let blocks = document.all_blocks().into_iter();
-    let texts = blocks.filter_map(pick).map(String::as_str);
-    texts.map(|text| ListItem::Value(Cow::Owned(text.into()))).collect()
 }
 
 // Writes the main table of a document as comma-separated values (RFC 4180), for spreadsheets and

@@ -48,9 +48,20 @@ impl MarkdownPage<'_> {
             |block: &ReportBlock| matches!(block, ReportBlock::Note(_) | ReportBlock::Warning(_));
         for run in group_blocks(blocks, is_gathered) {
             let before = self.out.len();
+            let sentences = run.iter().filter_map(|block| block.sentence()).map(escape_markdown);
             match run[0] {
-                ReportBlock::Note(_) => self.write_notes(run),
-                ReportBlock::Warning(_) => self.write_warnings(run),
+                ReportBlock::Note(_) => {
+                    let notes = sentences.collect::<Vec<_>>().join("<br>\n");
+                    self.write_line(&format!("<sub>{notes}</sub>"));
+                }
+                // One GitHub alert for all. Programs that do not know alerts show a labelled
+                // quotation.
+                ReportBlock::Warning(_) => {
+                    self.write_line("> [!WARNING]");
+                    for warning in sentences {
+                        self.write_line(&format!("> - {warning}"));
+                    }
+                }
                 block => self.add_block(block),
             }
             if self.out.len() > before {
@@ -118,28 +129,6 @@ impl MarkdownPage<'_> {
         self.write_line(&format!("<details><summary>{}</summary>", escape_markdown(title)));
         self.write_blocks(&blocks.iter().collect::<Vec<_>>());
         self.write_line("\n</details>");
-    }
-
-    fn write_notes(&mut self, notes: &[&ReportBlock]) {
-        let notes: Vec<String> = notes
-            .iter()
-            .filter_map(|block| match block {
-                ReportBlock::Note(text) => Some(escape_markdown(text)),
-                _ => None,
-            })
-            .collect();
-        self.write_line(&format!("<sub>{}</sub>", notes.join("<br>\n")));
-    }
-
-    /// Writes all warnings as one GitHub alert. Programs that do not know alerts show a labelled
-    /// quotation.
-    fn write_warnings(&mut self, warnings: &[&ReportBlock]) {
-        self.write_line("> [!WARNING]");
-        for block in warnings {
-            if let ReportBlock::Warning(text) = block {
-                self.write_line(&format!("> - {}", escape_markdown(text)));
-            }
-        }
     }
 }
 
@@ -217,22 +206,26 @@ fn write_rows(
     let before = out.len();
     let columns = || shown.iter().map(|&index| &table.columns[index]);
     out.push_str(&join_cells(columns().map(|column| escape_markdown(&column.header))));
-    out.push_str(&join_cells(columns().map(|column| alignment_rule(column.kind).to_owned())));
+    let alignment = |kind: ColumnKind| if kind == ColumnKind::Figure { "---:" } else { ":---" };
+    out.push_str(&join_cells(columns().map(|column| alignment(column.kind).to_owned())));
     let mut number = 0;
     // A group's heading precedes the first shown row of the group. A remark is written only if the
     // row above it is shown.
     let mut heading: Option<String> = None;
     let mut below = true;
+    // A row with only a first cell.
+    let single_cell_row = |text: String| {
+        let others = (1..shown.len()).map(|_| String::new());
+        join_cells(std::iter::once(text).chain(others))
+    };
     for row in &table.rows {
         match row {
             ReportRow::Group(name) => {
-                let text =
-                    single_cell_row(format!("**{}**", escape_markdown(&name.full)), shown.len());
-                heading = (!name.full.is_empty()).then(|| join_cells(text.into_iter()));
+                let text = format!("**{}**", escape_markdown(&name.full));
+                heading = (!name.full.is_empty()).then(|| single_cell_row(text));
             }
             ReportRow::Remark(text) if below => {
-                let text = single_cell_row(format!("↳ _{}_", escape_markdown(text)), shown.len());
-                out.push_str(&join_cells(text.into_iter()));
+                out.push_str(&single_cell_row(format!("↳ _{}_", escape_markdown(text))));
             }
             ReportRow::Remark(_) => {}
             ReportRow::Cells(cells) => {
@@ -252,24 +245,9 @@ fn row_line(table: &ReportTable, shown: &[usize], cells: &[ReportCell]) -> Strin
     join_cells(shown.iter().map(|&at| format_cell(&cells[at], table.columns[at].kind)))
 }
 
-fn alignment_rule(kind: ColumnKind) -> &'static str {
-    match kind {
-        ColumnKind::Figure => "---:",
-        ColumnKind::Label | ColumnKind::Identifier | ColumnKind::Words | ColumnKind::Drawn => {
-            ":---"
-        }
-    }
-}
-
 fn join_cells(cells: impl Iterator<Item = String>) -> String {
     let cells: Vec<String> = cells.collect();
     format!("| {} |\n", cells.join(" | "))
-}
-
-fn single_cell_row(text: String, columns: usize) -> Vec<String> {
-    let mut cells = vec![String::new(); columns];
-    cells[0] = text;
-    cells
 }
 
 fn format_cell(cell: &ReportCell, kind: ColumnKind) -> String {
@@ -333,12 +311,8 @@ fn escape_markdown(text: &str) -> String {
 
 /// Makes a code block of `text`. The fence is longer than any sequence of backticks in the text.
 fn fence_code(text: &str, language: &str) -> String {
-    let mut longest = 0;
-    let mut run = 0;
-    for character in text.chars() {
-        run = if character == '`' { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
+    let runs = text.split(|character: char| character != '`').map(str::len);
+    let longest = runs.max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}{language}\n{}\n{fence}\n", escape_controls(text.trim_end()))
 }

@@ -12,7 +12,6 @@ use crate::table::{ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasi
 use serde_json::{Map, Value, json};
 use speedwell_analysis::profile::{
     CallNode, CaseProfile, CostDirection, CostEntry, CostExplanation, CostRow, ExtraCost,
-    ProfiledSides,
 };
 use speedwell_model::{ProfileTool, StackProfile, WeightUnit};
 use speedwell_plot::{self as plot, FlameChart, FlameFrame, FrameColoring};
@@ -31,19 +30,19 @@ pub fn report_profiles(
     output: &OutputOptions,
 ) -> Document {
     let mut document = Document::new("profiles");
-    document.extend(profile_warnings(sides).into_iter().map(ReportBlock::Warning));
+    document.push_warnings(&profile_warnings(sides));
     document.push_headline(profiles_headline(sides, &found.extra));
-    if let Some(entry) = &found.extra.entry
-        && let Some(sentence) = callees_text(entry)
-    {
-        document.push(ReportBlock::Paragraph(sentence));
+    let callee = |row: &CostRow| format!("{} ({})", row.frame, format_share(row.share));
+    let below = found.extra.entry.iter().flat_map(|entry| &entry.below);
+    let callees: Vec<String> = below.map(callee).collect();
+    if !callees.is_empty() {
+        document.push(ReportBlock::Paragraph(format!("Below it: {}.", callees.join(", "))));
     }
     if found.extra.direction != CostDirection::Alike {
         document.push_table(cost_table(sides, &found.extra));
     }
     output.add_detail(&mut document, |output, document| {
-        let notes = profile_notes(sides, &found.extra);
-        document.extend(notes.into_iter().map(ReportBlock::Note));
+        document.push_notes(profile_notes(sides, &found.extra));
         if output.files.is_empty() && output.format.is_none() {
             document.push_note(FLAMES_HINT);
         }
@@ -68,36 +67,22 @@ fn profiles_headline([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Str
         CostDirection::Costlier => ("more", "extra cost"),
         CostDirection::Cheaper => ("less", "saved cost"),
     };
-    let entry_clause = match &extra.entry {
-        Some(CostEntry { row, .. }) if row.is_new => {
-            let side = if more_or_less == "more" { old.label } else { new.label };
-            let share = format_share(row.share.min(1.0));
-            format!(
-                "; {share} of the {extra_cost} is in '{}', which {side} does not have",
-                row.frame
-            )
-        }
-        Some(CostEntry { row, .. }) => {
-            let share = format_share(row.share.min(1.0));
-            format!("; {share} of the {extra_cost} is in '{}', which both sides have", row.frame)
-        }
-        None => String::new(),
-    };
+    let entry_clause = extra.entry.as_ref().map(|CostEntry { row, .. }| {
+        let owner = match (row.is_new, more_or_less) {
+            (false, _) => "both sides have".to_owned(),
+            (true, "more") => format!("{} does not have", old.label),
+            (true, _) => format!("{} does not have", new.label),
+        };
+        let share = format_share(row.share.min(1.0));
+        format!("; {share} of the {extra_cost} is in '{}', which {owner}", row.frame)
+    });
     format!(
-        "{} costs {} {more_or_less} than {} ({both_costs}){entry_clause}",
+        "{} costs {} {more_or_less} than {} ({both_costs}){}",
         new.label,
         format_share(change),
-        old.label
+        old.label,
+        entry_clause.unwrap_or_default()
     )
-}
-
-/// Names the functions called below the entry, with their shares of the difference. Returns `None`
-/// if there are none.
-fn callees_text(entry: &CostEntry) -> Option<String> {
-    let callees = entry.below.iter();
-    let callees: Vec<String> =
-        callees.map(|row| format!("{} ({})", row.frame, format_share(row.share))).collect();
-    if callees.is_empty() { None } else { Some(format!("Below it: {}.", callees.join(", "))) }
 }
 
 fn profile_warnings([old, new]: [ProfileSide<'_>; 2]) -> Vec<String> {
@@ -113,18 +98,15 @@ fn profile_warnings([old, new]: [ProfileSide<'_>; 2]) -> Vec<String> {
         if let Some(samples) = side.profile.samples
             && samples < MIN_SAMPLES
         {
+            let times = usize::try_from(samples).unwrap_or(usize::MAX);
             warnings.push(format!(
                 "{} was sampled only {}, so costs of a few percent are noise.",
                 side.label,
-                format_times(samples)
+                format_count(times, "time", "times")
             ));
         }
     }
     warnings
-}
-
-fn format_times(number: u64) -> String {
-    format_count(usize::try_from(number).unwrap_or(usize::MAX), "time", "times")
 }
 
 fn profile_notes(sides: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Vec<String> {
@@ -152,7 +134,7 @@ fn profile_notes(sides: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Vec<String> 
 
 fn attach_data(document: &mut Document, [old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) {
     let side = |side: ProfileSide<'_>, total: u64| {
-        serde_json::json!({
+        json!({
             "name": side.label,
             "tool": side.profile.tool,
             "unit": side.profile.unit,
@@ -163,7 +145,7 @@ fn attach_data(document: &mut Document, [old, new]: [ProfileSide<'_>; 2], extra:
     document.attach_data("baseline", side(old, extra.baseline));
     document.attach_data("candidate", side(new, extra.candidate));
     let entry = extra.entry.as_ref().map(|entry| {
-        serde_json::json!({
+        json!({
             "frame": entry.row.frame,
             "new": entry.row.is_new,
             "share": json_number(entry.row.share),
@@ -199,45 +181,41 @@ fn add_sections(
     let mut seen_notes = Vec::new();
     let mut data = Vec::new();
     for case_profile in profiles {
-        document.push_heading(
-            3,
-            format!(
-                "{}: {} against {}",
-                case_profile.case.id(),
-                case_profile.candidate,
-                case_profile.baseline
-            ),
-        );
+        let CaseProfile { baseline, candidate, .. } = case_profile;
+        let case = case_profile.case.id();
+        document.push_heading(3, format!("{case}: {candidate} against {baseline}"));
+        let mut object = Map::new();
+        object.insert("case".into(), case.into());
         match &case_profile.sides {
-            Err(reason) => document.push(ReportBlock::Paragraph(reason.clone())),
-            Ok(sides) => add_section(case_profile, sides, draws, output, &mut seen_notes, document),
+            Err(reason) => {
+                document.push(ReportBlock::Paragraph(reason.clone()));
+                object.insert("baseline".into(), json!({ "name": baseline }));
+                object.insert("candidate".into(), json!({ "name": candidate }));
+                object.insert("missing".into(), reason.clone().into());
+            }
+            Ok(sides) => {
+                let [old, new] = &sides.profiles;
+                let labelled = [(baseline, old), (candidate, new)]
+                    .map(|(label, profile)| ProfileSide { label, profile });
+                let single = report_profiles(labelled, &sides.explanation, output);
+                add_section(case_profile, single.blocks, draws, &mut seen_notes, document);
+                object.extend(single.data.into_iter().map(|(key, value)| (key.to_owned(), value)));
+            }
         }
-        data.push(profile_data(case_profile, output));
+        data.push(Value::Object(object));
     }
     document.attach_data("profiles", Value::Array(data));
 }
 
-/// Reports the two profiles of a case as a document that becomes part of a larger one.
-fn single_profile(
-    case_profile: &CaseProfile,
-    sides: &ProfiledSides,
-    output: &OutputOptions,
-) -> Document {
-    let [old, new] = &sides.profiles;
-    let labelled_sides = [(&case_profile.baseline, old), (&case_profile.candidate, new)]
-        .map(|(label, profile)| ProfileSide { label, profile });
-    report_profiles(labelled_sides, &sides.explanation, output)
-}
-
+/// Adds the report of the two profiles of a case to a larger document.
 fn add_section(
     case_profile: &CaseProfile,
-    sides: &ProfiledSides,
+    blocks: Vec<ReportBlock>,
     draws: bool,
-    output: &OutputOptions,
     seen_notes: &mut Vec<String>,
     document: &mut Document,
 ) {
-    for block in single_profile(case_profile, sides, output).blocks {
+    for block in blocks {
         match block {
             // A headline becomes a paragraph here: the headlines at the top of the report state the
             // result of the whole session.
@@ -251,8 +229,13 @@ fn add_section(
                 document.push_note(sentence);
             }
             ReportBlock::Table(table) => document.push_table(add_case_columns(table, case_profile)),
-            ReportBlock::Chart(chart) if draws => {
-                document.push(ReportBlock::Chart(title_chart(*chart, case_profile)))
+            ReportBlock::Chart(mut chart) if draws => {
+                let title = format!("{}, {}", chart.title, case_profile.case.id());
+                if let plot::AnyChart::Flame(picture) = &mut chart.picture {
+                    picture.title.clone_from(&title);
+                }
+                chart.title = title;
+                document.push(ReportBlock::Chart(chart));
             }
             ReportBlock::Chart(_) => {}
             other => document.push(other),
@@ -277,31 +260,6 @@ fn add_case_columns(mut table: ReportTable, case_profile: &CaseProfile) -> Repor
         }
     }
     table
-}
-
-fn title_chart(mut chart: ReportChart, case_profile: &CaseProfile) -> Box<ReportChart> {
-    chart.title = format!("{}, {}", chart.title, case_profile.case.id());
-    if let speedwell_plot::AnyChart::Flame(picture) = &mut chart.picture {
-        picture.title.clone_from(&chart.title);
-    }
-    Box::new(chart)
-}
-
-fn profile_data(case_profile: &CaseProfile, output: &OutputOptions) -> Value {
-    let mut object = Map::new();
-    object.insert("case".into(), case_profile.case.id().into());
-    match &case_profile.sides {
-        Err(reason) => {
-            object.insert("baseline".into(), json!({ "name": case_profile.baseline }));
-            object.insert("candidate".into(), json!({ "name": case_profile.candidate }));
-            object.insert("missing".into(), reason.clone().into());
-        }
-        Ok(sides) => {
-            let data = single_profile(case_profile, sides, output).data;
-            object.extend(data.into_iter().map(|(name, value)| (name.to_owned(), value)));
-        }
-    }
-    Value::Object(object)
 }
 
 /// Builds the table of functions that contribute to the difference.
@@ -344,23 +302,6 @@ const CODE_KINDS: [&str; 2] = ["script", "native code"];
 /// paler.
 const MIN_FULL_COLOR_SHARE: f64 = 0.005;
 
-/// The side whose functions are the boxes of a picture. Costs on this side are the widths of the
-/// boxes.
-#[derive(Clone, Copy)]
-enum FlameShape {
-    Baseline,
-    Candidate,
-}
-
-impl FlameShape {
-    fn node_cost(self, node: &CallNode) -> u64 {
-        match self {
-            FlameShape::Baseline => node.baseline,
-            FlameShape::Candidate => node.candidate,
-        }
-    }
-}
-
 /// Explains what may be missing from a picture because of the tool's limits.
 fn tool_limits(tool: ProfileTool) -> &'static str {
     match tool {
@@ -373,7 +314,8 @@ fn tool_limits(tool: ProfileTool) -> &'static str {
 /// The properties that all boxes of a picture share.
 struct FlamePicture<'a> {
     sides: [ProfileSide<'a>; 2],
-    shape: FlameShape,
+    /// The index of the side whose functions are the boxes. Costs on this side are their widths.
+    shape: usize,
     /// Whether colors show changes.
     is_difference: bool,
     root: &'a CallNode,
@@ -381,19 +323,22 @@ struct FlamePicture<'a> {
 
 /// Draws the baseline, the candidate, the difference with the boxes of the candidate, and the
 /// difference with the boxes of the baseline.
-fn flame_graphs(sides: [ProfileSide<'_>; 2], found: &CostExplanation) -> Vec<ReportChart> {
-    let [old, new] = sides;
-    let root = &found.tree;
-    let picture = |shape, is_difference| FlamePicture { sides, shape, is_difference, root };
-    let pair = format!("{} against {}", new.label, old.label);
-    vec![
-        picture(FlameShape::Baseline, false)
-            .draw_chart(format!("Where the time goes: {}", old.label)),
-        picture(FlameShape::Candidate, false)
-            .draw_chart(format!("Where the time goes: {}", new.label)),
-        picture(FlameShape::Candidate, true).draw_chart(format!("{pair}: what {} does", new.label)),
-        picture(FlameShape::Baseline, true).draw_chart(format!("{pair}: what {} did", old.label)),
-    ]
+fn flame_graphs(sides: [ProfileSide<'_>; 2], found: &CostExplanation) -> [ReportChart; 4] {
+    let [old, new] = sides.map(|side| side.label);
+    let pictures = [
+        (0, false, format!("Where the time goes: {old}")),
+        (1, false, format!("Where the time goes: {new}")),
+        (1, true, format!("{new} against {old}: what {new} does")),
+        (0, true, format!("{new} against {old}: what {old} did")),
+    ];
+    pictures.map(|(shape, is_difference, title)| {
+        FlamePicture { sides, shape, is_difference, root: &found.tree }.draw_chart(title)
+    })
+}
+
+/// The costs of a function on both sides.
+fn node_costs(node: &CallNode) -> [u64; 2] {
+    [node.baseline, node.candidate]
 }
 
 /// Returns the relative change of a function's cost, which determines the color of the function's
@@ -407,34 +352,29 @@ fn relative_change(node: &CallNode, full: f64) -> f64 {
 
 impl FlamePicture<'_> {
     fn draw_chart(&self, title: String) -> ReportChart {
-        let frames = self.flame_frames(&self.root.children);
-        let full = self.full_width();
-        let subtitle = if self.is_difference {
-            format!(
-                "Widths show the costs of {} ({}); colours show how much of these costs the other side does not have{}",
-                self.shape_side().label,
-                self.costs_text(),
-                tool_limits(self.shape_side().profile.tool)
-            )
+        let side = self.sides[self.shape];
+        let costs = format_weight(side.profile, self.node_cost(self.root));
+        let limits = tool_limits(side.profile.tool);
+        let (subtitle, kinds) = if self.is_difference {
+            let subtitle = format!(
+                "Widths show the costs of {} ({costs}); colours show how much of these costs the other side does not have{limits}",
+                side.label
+            );
+            (subtitle, Vec::new())
         } else {
-            format!(
-                "{}; a function is below the one that called it, as wide as its cost{}",
-                self.costs_text(),
-                tool_limits(self.shape_side().profile.tool)
-            )
+            let subtitle = format!(
+                "{costs}; a function is below the one that called it, as wide as its cost{limits}"
+            );
+            (subtitle, CODE_KINDS.map(str::to_owned).to_vec())
         };
-        let kinds =
-            if self.is_difference { Vec::new() } else { CODE_KINDS.map(str::to_owned).to_vec() };
-        ReportChart::new(
-            title.clone(),
-            plot::AnyChart::Flame(FlameChart {
-                title,
-                subtitle: Some(subtitle),
-                full,
-                kinds,
-                frames,
-            }),
-        )
+        let picture = plot::AnyChart::Flame(FlameChart {
+            title: title.clone(),
+            subtitle: Some(subtitle),
+            full: self.full_width(),
+            kinds,
+            frames: self.flame_frames(&self.root.children),
+        });
+        ReportChart::new(title, picture)
     }
 
     /// Returns the weight that takes the full width in every picture: the total of the costlier
@@ -443,26 +383,14 @@ impl FlamePicture<'_> {
         self.root.baseline.max(self.root.candidate) as f64
     }
 
-    fn shape_side(&self) -> ProfileSide<'_> {
-        match self.shape {
-            FlameShape::Baseline => self.sides[0],
-            FlameShape::Candidate => self.sides[1],
-        }
-    }
-
-    fn costs_text(&self) -> String {
-        format_weight(self.shape_side().profile, self.shape.node_cost(self.root))
+    fn node_cost(&self, node: &CallNode) -> u64 {
+        node_costs(node)[self.shape]
     }
 
     fn flame_frames(&self, nodes: &[CallNode]) -> Vec<FlameFrame> {
-        let shown = nodes.iter().filter(|node| self.shape.node_cost(node) > 0);
-        shown.map(|node| self.flame_frame(node)).collect()
-    }
-
-    fn flame_frame(&self, node: &CallNode) -> FlameFrame {
-        FlameFrame {
+        let frame = |node: &CallNode| FlameFrame {
             name: node.name.clone(),
-            weight: self.shape.node_cost(node) as f64,
+            weight: self.node_cost(node) as f64,
             part: if self.is_difference {
                 FrameColoring::Change(relative_change(node, self.full_width()))
             } else {
@@ -470,21 +398,20 @@ impl FlamePicture<'_> {
             },
             tooltip: self.frame_tooltip(node),
             children: self.flame_frames(&node.children),
-        }
+        };
+        nodes.iter().filter(|node| self.node_cost(node) > 0).map(frame).collect()
     }
 
     fn frame_tooltip(&self, node: &CallNode) -> String {
-        let cost_line = |side: ProfileSide<'_>, cost: u64, total: u64| {
-            let share = format_share(cost as f64 / total.max(1) as f64);
+        let cost_line = |shape: usize| {
+            let (side, cost) = (self.sides[shape], node_costs(node)[shape]);
+            let share = format_share(cost as f64 / node_costs(self.root)[shape].max(1) as f64);
             format!("{}: {} ({share})", side.label, format_weight(side.profile, cost))
         };
-        let [old, new] = self.sides;
-        let old = cost_line(old, node.baseline, self.root.baseline);
-        let new = cost_line(new, node.candidate, self.root.candidate);
-        match (self.is_difference, self.shape) {
-            (true, _) => format!("{}\n{old}\n{new}", node.name),
-            (false, FlameShape::Baseline) => format!("{}\n{old}", node.name),
-            (false, FlameShape::Candidate) => format!("{}\n{new}", node.name),
+        if self.is_difference {
+            format!("{}\n{}\n{}", node.name, cost_line(0), cost_line(1))
+        } else {
+            format!("{}\n{}", node.name, cost_line(self.shape))
         }
     }
 }

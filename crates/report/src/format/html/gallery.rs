@@ -8,8 +8,8 @@
 use crate::document::{CaseGallery, CaseView, Document, GalleryKind, by_severity, severity};
 use crate::figure::format_count;
 use crate::format::html::writer::{
-    HtmlWriter, MAX_UNFOLDED_CASES, cases_before, cases_of, chart_address, emphasis_class,
-    escape_html, galleries, has_separate_charts, list_parts,
+    ChartsLocation, HtmlWriter, MAX_UNFOLDED_CASES, chart_address, emphasis_class, escape_html,
+    galleries, has_separate_charts, list_parts,
 };
 use crate::table::TextEmphasis;
 use speedwell_plot::{AnyChart as Picture, TrendChart, TrendDetail};
@@ -53,9 +53,15 @@ fn gallery_title(kind: GalleryKind) -> &'static str {
 /// Draws the charts of the cases in `document`, most urgent case first, until [`MAX_CHARTS_BYTES`]
 /// are used up. Must be called before tables are rendered, because table rows link to the charts.
 pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
-    let cases_with_gallery = cases_of(galleries(document));
+    let mut cases_with_gallery = Vec::new();
+    for gallery in galleries(document) {
+        cases_with_gallery.extend(gallery.cases.iter().map(|case| (gallery, case)));
+    }
     let cases: Vec<&CaseView> = cases_with_gallery.iter().map(|(_, case)| *case).collect();
-    let first = cases_before(&writer.charts);
+    let first = match writer.charts {
+        ChartsLocation::From(first) => first,
+        _ => 0,
+    };
     writer.parts = list_parts(&writer.charts, document);
     // Tooltips suffice on a served page, because programs can read its data in other formats.
     let detail = match writer.served {
@@ -69,7 +75,7 @@ pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
         let number = first + index;
         let anchor = format!("case-{number}");
         if let Some(address) = chart_address(&writer.charts, gallery, index) {
-            writer.link_case(&case.id, format!("{address}#{anchor}"));
+            writer.links.insert(case.id.clone(), format!("{address}#{anchor}"));
             continue;
         }
         if is_full {
@@ -82,7 +88,8 @@ pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
         match budget.checked_sub(drawing.len()) {
             Some(remaining) => {
                 budget = remaining;
-                writer.add_case_drawing(&case.id, anchor, drawing);
+                writer.links.insert(case.id.clone(), format!("#{anchor}"));
+                writer.drawings.insert(case.id.clone(), (anchor, drawing));
             }
             None => is_full = true,
         }
@@ -104,8 +111,12 @@ fn draw_case(picture: &Picture, number: &str, detail: TrendDetail) -> String {
 }
 
 fn sort_by_urgency(cases: &[&CaseView]) -> Vec<usize> {
-    let emphases: Vec<TextEmphasis> = cases.iter().map(|case| case_emphasis(case)).collect();
-    by_severity(&emphases)
+    // The emphasis of a case's most urgent answer.
+    let emphasis = |case: &&CaseView| -> TextEmphasis {
+        let emphases = case.answers.iter().map(|answer| answer.emphasis);
+        emphases.min_by_key(|emphasis| severity(*emphasis)).unwrap_or_default()
+    };
+    by_severity(&cases.iter().map(emphasis).collect::<Vec<_>>())
 }
 
 /// Renders a gallery with all cases whose charts were drawn.
@@ -124,8 +135,12 @@ pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
     }
     writer.push_element("p", "hint", legend_text(*kind));
     if has_separate_charts(&writer.charts, gallery) {
-        write_parts(writer);
-        writer.push_raw("</section>\n");
+        // A script turns each link into a collapsed part, and fetches the part when it is opened.
+        let part = |(address, title): (String, String)| {
+            format!("<li><a href=\"{}\">{}</a></li>\n", escape_html(&address), escape_html(&title))
+        };
+        let parts: String = std::mem::take(&mut writer.parts).into_iter().map(part).collect();
+        writer.push_raw(&format!("<ul class=\"parts\">\n{parts}</ul>\n</section>\n"));
         return;
     }
     note_omitted(*kind, &order, writer);
@@ -137,30 +152,15 @@ pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
     };
     writer.push_raw(&format!("<div class=\"{class}\">\n"));
     for case in order {
-        if let Some((anchor, drawing)) = writer.take_drawing(&case.id) {
+        if let Some((anchor, drawing)) = writer.drawings.remove(&case.id) {
             write_card(case, &anchor, &drawing, folded, writer);
         }
     }
     writer.push_raw("</div>\n</section>\n");
 }
 
-/// Links to the separate pages with the charts. A script turns each link into a collapsed part, and
-/// fetches the part when the reader opens it.
-fn write_parts(writer: &mut HtmlWriter) {
-    let parts = std::mem::take(&mut writer.parts);
-    writer.push_raw("<ul class=\"parts\">\n");
-    for (address, title) in parts {
-        writer.push_raw(&format!(
-            "<li><a href=\"{}\">{}</a></li>\n",
-            escape_html(&address),
-            escape_html(&title)
-        ));
-    }
-    writer.push_raw("</ul>\n");
-}
-
 fn note_omitted(kind: GalleryKind, cases: &[&CaseView], writer: &mut HtmlWriter) {
-    let is_drawn = |case: &&&CaseView| writer.link(&case.id).is_some();
+    let is_drawn = |case: &&&CaseView| writer.links.contains_key(&case.id);
     let omitted = cases.len() - cases.iter().filter(is_drawn).count();
     if omitted > 0 {
         let omitted_first = match kind {
@@ -185,7 +185,7 @@ fn write_sparklines(cases: &[&CaseView], writer: &mut HtmlWriter) {
     writer.push_raw("<table class=\"sparks\"><tbody>\n");
     for case in cases {
         let name = escape_html(&case.id);
-        let name = match writer.link(&case.id) {
+        let name = match writer.links.get(&case.id) {
             Some(href) => format!("<a href=\"{}\">{name}</a>", escape_html(href)),
             None => name,
         };
@@ -202,22 +202,14 @@ fn write_sparklines(cases: &[&CaseView], writer: &mut HtmlWriter) {
     writer.push_raw("</tbody></table>\n");
 }
 
-/// Returns the emphasis of a case's most urgent answer.
-fn case_emphasis(case: &CaseView) -> TextEmphasis {
-    let emphases = case.answers.iter().map(|answer| answer.emphasis);
-    emphases.min_by_key(|emphasis| severity(*emphasis)).unwrap_or_default()
-}
-
 fn answers_markup(case: &CaseView) -> String {
     let mut answers = String::new();
     for answer in &case.answers {
-        let subject = match case.answers.len() {
-            1 => "",
-            _ => &*answer.about,
-        };
-        let subject = match subject {
-            "" => String::new(),
-            subject => format!("<span class=\"about\">{}:</span> ", escape_html(subject)),
+        let subject = match &*answer.about {
+            subject if case.answers.len() > 1 && !subject.is_empty() => {
+                format!("<span class=\"about\">{}:</span> ", escape_html(subject))
+            }
+            _ => String::new(),
         };
         answers.push_str(&format!(
             "<span class=\"answer {}\">{subject}{}</span>",

@@ -104,6 +104,7 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
     Ok(page)
 }
 
+#[derive(Default)]
 struct TopOfPage {
     /// The title of the page.
     title: String,
@@ -129,10 +130,8 @@ impl TopOfPage {
             });
             return TopOfPage {
                 title: question.clone(),
-                remainder: String::new(),
                 answers: answers.collect(),
-                is_headline: false,
-                subject: None,
+                ..TopOfPage::default()
             };
         }
         if let [(_, only)] = &headlines[..] {
@@ -140,18 +139,21 @@ impl TopOfPage {
             return TopOfPage {
                 title: capitalize_own_words(title),
                 remainder: remainder.to_owned(),
-                answers: Vec::new(),
                 is_headline: true,
-                subject: None,
+                ..TopOfPage::default()
             };
         }
-        let subject = caption_subject(document).filter(|_| headlines.is_empty());
+        // Without a headline, the title is the first line above the first table with a caption. The
+        // line states what all rows of the table share.
+        let caption = document.tables().find_map(|table| table.caption.first());
+        let subject = caption.map(String::as_str).filter(|_| headlines.is_empty());
+        let captioned = document.tables().filter(|table| !table.caption.is_empty());
+        let is_of_one_table = captioned.count() == 1 && document.charts().count() <= 1;
         TopOfPage {
             title: capitalize_own_words(subject.unwrap_or(document.report)),
-            remainder: String::new(),
             answers: headlines,
-            is_headline: false,
-            subject: subject.filter(|_| is_of_one_table(document)).map(str::to_owned),
+            subject: subject.filter(|_| is_of_one_table).map(str::to_owned),
+            ..TopOfPage::default()
         }
     }
 }
@@ -178,19 +180,6 @@ fn headlines_by_part(document: &Document) -> Vec<(String, String)> {
     headlines
 }
 
-/// Whether the document has one table with a caption and at most one chart.
-fn is_of_one_table(document: &Document) -> bool {
-    let captioned = document.tables().filter(|table| !table.caption.is_empty());
-    captioned.count() == 1 && document.charts().count() <= 1
-}
-
-/// Returns the subject of a document without a headline: the first line above the first table with
-/// a caption. The line states what all rows of the table share.
-fn caption_subject(document: &Document) -> Option<&str> {
-    let mut captions = document.tables().filter_map(|table| table.caption.first());
-    captions.next().map(String::as_str)
-}
-
 /// Splits off the first sentence, without its full stop.
 fn split_sentence(text: &str) -> (&str, &str) {
     match text.split_once(". ") {
@@ -200,15 +189,12 @@ fn split_sentence(text: &str) -> (&str, &str) {
 }
 
 fn capitalize_own_words(text: &str) -> String {
-    let mut characters = text.chars();
-    match characters.next() {
-        // Capitalize only a single word, or a text that begins with words of our own. A capital
-        // letter would change the name of a variant or a file.
-        Some(first) if text.starts_with("it is ") => {
-            first.to_uppercase().chain(characters).collect()
-        }
-        Some(first) if !text.contains(' ') => first.to_uppercase().chain(characters).collect(),
-        _ => text.to_owned(),
+    // Capitalize only a single word, or a text that begins with words of our own. A capital letter
+    // would change the name of a variant or a file.
+    if text.starts_with("it is ") || !text.contains(' ') {
+        table::capitalize_word(text)
+    } else {
+        text.to_owned()
     }
 }
 
@@ -272,25 +258,22 @@ fn write_raw_data(document: &Document, writer: &mut HtmlWriter) -> io::Result<()
     let mut bytes = Vec::new();
     Json.render(document, &mut bytes)?;
     let json = escape_json(&String::from_utf8_lossy(&bytes));
-    let id = "data";
-    writer.contents.push((id.into(), "Raw data".into()));
-    writer.push_raw(&format!("<section id=\"{id}\" class=\"data\">\n<h2>Raw data</h2>\n"));
-    if json.len() > MAX_DATA_BYTES {
-        writer.push_raw(&format!(
+    writer.contents.push(("data".into(), "Raw data".into()));
+    let data = if json.len() > MAX_DATA_BYTES {
+        format!(
             "<p>The raw data ({} MB) are left out to keep this page small; \
-             <code>-o report.json</code> writes them.</p>\n",
+             <code>-o report.json</code> writes them.</p>",
             json.len() >> 20
-        ));
+        )
     } else {
-        writer.push_raw(
+        format!(
             "<p>This page contains every number with all its digits, and the value of every run, as \
-             JSON in the element <code>#raw-data</code>.</p>\n",
-        );
-        writer.push_raw(&format!(
-            "<script type=\"application/json\" id=\"raw-data\">\n{json}</script>\n"
-        ));
-    }
-    writer.push_raw("</section>\n");
+             JSON in the element <code>#raw-data</code>.</p>\n\
+             <script type=\"application/json\" id=\"raw-data\">\n{json}</script>"
+        )
+    };
+    let heading = "<section id=\"data\" class=\"data\">\n<h2>Raw data</h2>";
+    writer.push_raw(&format!("{heading}\n{data}\n</section>\n"));
     Ok(())
 }
 
@@ -316,17 +299,24 @@ fn write_blocks(blocks: &[&ReportBlock], top: bool, writer: &mut HtmlWriter) {
         matches!(block, ReportBlock::Note(_) | ReportBlock::Warning(_) | ReportBlock::Chart(_))
     };
     for run in group_blocks(blocks, is_gathered) {
+        let sentences = run.iter().filter_map(|block| block.sentence());
         match run[0] {
-            ReportBlock::Note(_) => write_notes(run, writer),
-            ReportBlock::Warning(_) => write_warnings(run, writer),
+            ReportBlock::Note(_) => {
+                writer.push_raw("<div class=\"notes\">\n");
+                sentences.for_each(|note| writer.push_element("p", "", note));
+                writer.push_raw("</div>\n");
+            }
+            ReportBlock::Warning(_) => {
+                writer.push_raw(
+                    "<div class=\"warnings\" role=\"note\">\n<p class=\"label\">Warnings</p>\n",
+                );
+                write_list(sentences, writer);
+                writer.push_raw("</div>\n");
+            }
             ReportBlock::Chart(_) => write_charts(run, writer),
             block => add_block(block, top, writer),
         }
     }
-}
-
-fn write_nested(blocks: &[ReportBlock], writer: &mut HtmlWriter) {
-    write_blocks(&blocks.iter().collect::<Vec<_>>(), false, writer);
 }
 
 fn add_block(block: &ReportBlock, top: bool, writer: &mut HtmlWriter) {
@@ -341,7 +331,13 @@ fn add_block(block: &ReportBlock, top: bool, writer: &mut HtmlWriter) {
         ReportBlock::Facts(facts) => write_facts(facts, writer),
         ReportBlock::Gallery(gallery) => add_gallery(gallery, writer),
         ReportBlock::Verbatim { label, text } => write_verbatim(label, text, writer),
-        ReportBlock::Command { label, line } => write_command(label, line, writer),
+        ReportBlock::Command { label, line } => {
+            writer.push_element("p", "label", label);
+            let line = escape_html(line);
+            writer.push_raw(&format!(
+                "<pre class=\"command\" tabindex=\"0\"><code>{line}</code></pre>\n"
+            ));
+        }
         ReportBlock::Aside { summary, open, blocks } => {
             let open = if *open { " open" } else { "" };
             write_details(summary, open, blocks, top, writer);
@@ -381,26 +377,6 @@ fn write_facts(facts: &[Fact], writer: &mut HtmlWriter) {
         ));
     }
     writer.push_raw("</tbody></table>\n");
-}
-
-fn write_notes(notes: &[&ReportBlock], writer: &mut HtmlWriter) {
-    writer.push_raw("<div class=\"notes\">\n");
-    for note in notes {
-        if let ReportBlock::Note(text) = note {
-            writer.push_element("p", "", text);
-        }
-    }
-    writer.push_raw("</div>\n");
-}
-
-fn write_warnings(warnings: &[&ReportBlock], writer: &mut HtmlWriter) {
-    let texts = warnings.iter().filter_map(|block| match block {
-        ReportBlock::Warning(text) => Some(text.as_str()),
-        _ => None,
-    });
-    writer.push_raw("<div class=\"warnings\" role=\"note\">\n<p class=\"label\">Warnings</p>\n");
-    write_list(texts, writer);
-    writer.push_raw("</div>\n");
 }
 
 /// Renders charts. A single chart gets the normal width, `CHART_PX`. Several charts are placed side
@@ -468,14 +444,6 @@ fn write_verbatim(label: &str, text: &str, writer: &mut HtmlWriter) {
     writer.push_raw(&format!("<pre tabindex=\"0\">{}</pre>\n", escape_html(text.trim_end())));
 }
 
-fn write_command(label: &str, line: &str, writer: &mut HtmlWriter) {
-    writer.push_element("p", "label", label);
-    writer.push_raw(&format!(
-        "<pre class=\"command\" tabindex=\"0\"><code>{}</code></pre>\n",
-        escape_html(line)
-    ));
-}
-
 fn write_details(
     title: &str,
     open: &str,
@@ -491,7 +459,7 @@ fn write_details(
         "<details id=\"{id}\" class=\"fold\"{open}>\n<summary>{}</summary>\n",
         escape_html(title)
     ));
-    write_nested(blocks, writer);
+    write_blocks(&blocks.iter().collect::<Vec<_>>(), false, writer);
     writer.push_raw("</details>\n");
 }
 

@@ -237,33 +237,29 @@ pub(super) fn below_title_markup(frame: &ServedFrame) -> String {
 /// because following a link must not change anything.
 fn change_form(form: &PageForm) -> String {
     let title = escape_html(&form.title);
-    let mut out = format!(
-        "<section class=\"filters change\">\n<h2>{title}</h2>\n\
-         <form action=\"{}\" method=\"post\" aria-label=\"{title}\">\n",
-        escape_html(&form.action)
-    );
-    write_fields(&mut out, form);
-    out + "</form>\n</section>\n"
+    let fields = form_markup(form, "post");
+    format!("<section class=\"filters change\">\n<h2>{title}</h2>\n{fields}</section>\n")
 }
 
-fn write_fields(out: &mut String, form: &PageForm) {
-    for field in &form.fields {
-        let _ =
-            writeln!(out, "<label>{} {}</label>", escape_html(&field.label), field_control(field));
-    }
-    let _ = writeln!(out, "<button type=\"submit\">{}</button>", escape_html(&form.button));
+fn form_markup(form: &PageForm, method: &str) -> String {
+    let [action, title, button] =
+        [&form.action, &form.title, &form.button].map(|text| escape_html(text));
+    let field = |field: &FormField| {
+        format!("<label>{} {}</label>\n", escape_html(&field.label), field_control(field))
+    };
+    let fields: String = form.fields.iter().map(field).collect();
+    format!(
+        "<form action=\"{action}\" method=\"{method}\" aria-label=\"{title}\">\n{fields}\
+         <button type=\"submit\">{button}</button>\n</form>\n"
+    )
 }
 
 fn filters_form(form: &PageForm) -> String {
     let title = escape_html(&form.title);
     let open = if form.set.is_empty() { "" } else { " open" };
-    let mut out = format!(
-        "<details class=\"filters\"{open}>\n<summary>{title}</summary>\n\
-         <form action=\"{}\" method=\"get\" aria-label=\"{title}\">\n",
-        escape_html(&form.action)
-    );
-    write_fields(&mut out, form);
-    out.push_str("</form>\n");
+    let fields = form_markup(form, "get");
+    let mut out =
+        format!("<details class=\"filters\"{open}>\n<summary>{title}</summary>\n{fields}");
     if !form.set.is_empty() {
         let active_filters = form.set.iter().map(|link| {
             format!(

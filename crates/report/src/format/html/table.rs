@@ -5,6 +5,7 @@ use crate::document::{pick_most_severe, severity};
 use crate::figure::format_count;
 use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html};
 use crate::table::{ColumnKind, Datum, ReportCell, ReportRow, ReportTable, superscript_number};
+use indexmap::IndexMap;
 use speedwell_plot::{ForestChart, ForestRow, ForestStrips};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -162,7 +163,8 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWrite
     writer.push_raw("</section>\n");
 }
 
-fn capitalize_word(word: &str) -> String {
+/// Begins a word with a capital letter.
+pub(super) fn capitalize_word(word: &str) -> String {
     let mut characters = word.chars();
     characters
         .next()
@@ -173,33 +175,23 @@ fn capitalize_word(word: &str) -> String {
 /// Renders the number of rows for each value of the facet column.
 fn write_tally(view: &TableView<'_>, writer: &mut HtmlWriter) {
     let Some(facet) = view.facet else { return };
-    let mut values: Vec<(&str, &ReportCell, usize)> = Vec::new();
-    for cells in view.table.cell_rows() {
-        let cell = &cells[facet];
-        let Some(value) = cell.value.as_ref().and_then(Datum::as_str) else {
-            continue;
-        };
-        match values.iter_mut().find(|(other, ..)| *other == value) {
-            Some((.., number)) => *number += 1,
-            None => values.push((value, cell, 1)),
+    let mut counts: IndexMap<&str, (&ReportCell, usize)> = IndexMap::new();
+    for cell in view.table.cell_rows().map(|cells| &cells[facet]) {
+        if let Some(value) = cell.value.as_ref().and_then(Datum::as_str) {
+            counts.entry(value).or_insert((cell, 0)).1 += 1;
         }
     }
-    values.sort_by_key(|(_, cell, _)| severity(cell.emphasis));
+    let mut values: Vec<_> = counts.into_iter().collect();
+    values.sort_by_key(|(_, (cell, _))| severity(cell.emphasis));
     let key = escape_html(view.table.columns[facet].key);
     writer.push_raw(&format!("<ul class=\"tally\" data-facet=\"{key}\">\n"));
-    for (value, cell, number) in values {
-        let symbol = cell
-            .text
-            .chars()
-            .next()
-            .filter(|c| !c.is_alphanumeric())
-            .map(String::from)
-            .unwrap_or_default();
+    for (value, (cell, number)) in values {
+        let symbol = cell.text.chars().next().filter(|c| !c.is_alphanumeric());
         writer.push_raw(&format!(
             "<li class=\"{}\" data-v=\"{1}\"><i aria-hidden=\"true\">{2}</i> {number} {1}</li>\n",
             emphasis_class(cell.emphasis),
             escape_html(value),
-            escape_html(&symbol)
+            escape_html(&symbol.map(String::from).unwrap_or_default())
         ));
     }
     writer.push_raw("</ul>\n");
@@ -377,7 +369,7 @@ impl HtmlRow<'_> {
             group => format!("<span class=\"of\">{} </span>", escape_html(group)),
         };
         let case = cell.value.as_ref().and_then(Datum::as_str);
-        match case.and_then(|case| writer.link(case)) {
+        match case.and_then(|case| writer.links.get(case)) {
             Some(href) if link.is_none() => {
                 format!("<a href=\"{}\">{group}{text}</a>", escape_html(href))
             }
@@ -405,8 +397,10 @@ fn unbroken_options(text: &str) -> String {
 fn sort_value(cell: &ReportCell, is_served: bool) -> String {
     match &cell.value {
         Some(Datum::Number(number)) if is_served && number.is_f64() => {
+            // Seven significant digits are enough to sort by.
             let value = number.as_f64().unwrap_or_default();
-            format!(" data-v=\"{}\"", round_to_seven(value))
+            let rounded: f64 = format!("{value:.6e}").parse().unwrap_or(value);
+            format!(" data-v=\"{rounded}\"")
         }
         Some(Datum::Number(number)) => format!(" data-v=\"{number}\""),
         Some(Datum::Text(text)) if **text != *cell.text => {
@@ -414,11 +408,6 @@ fn sort_value(cell: &ReportCell, is_served: bool) -> String {
         }
         _ => String::new(),
     }
-}
-
-/// Rounds to seven significant digits, which are enough to sort by.
-fn round_to_seven(value: f64) -> f64 {
-    format!("{value:.6e}").parse().unwrap_or(value)
 }
 
 fn write_footnotes(view: &TableView<'_>, writer: &mut HtmlWriter) {

@@ -1,7 +1,7 @@
 //! Holds a page while it is being written: the text so far, and the ids and anchors in use. Also
 //! escapes text for HTML, and decides which charts go to separate pages.
 
-use crate::document::{CaseGallery, CaseView, Document, ReportBlock};
+use crate::document::{CaseGallery, Document, ReportBlock};
 use crate::figure::format_number;
 use crate::format::is_bidi_control;
 use crate::table::TextEmphasis;
@@ -39,41 +39,19 @@ pub struct HtmlWriter {
     /// Addresses and titles of the separate pages with charts, if any.
     pub parts: Vec<(String, String)>,
     /// The link to each case's charts, by case id.
-    links: HashMap<String, String>,
+    pub links: HashMap<String, String>,
     /// The anchor and the drawing of each case on this page, by case id, until the gallery takes
     /// them.
-    drawings: HashMap<String, (String, String)>,
+    pub drawings: HashMap<String, (String, String)>,
     /// Number of ids assigned so far. The number makes the next id unique.
     ids: usize,
 }
 
 impl HtmlWriter {
-    /// Keeps the drawing of a case until the gallery takes it. Links the rows of the case to
-    /// `anchor`, where the drawing will be.
-    pub fn add_case_drawing(&mut self, case: &str, anchor: String, drawing: String) {
-        self.link_case(case, format!("#{anchor}"));
-        self.drawings.insert(case.to_owned(), (anchor, drawing));
-    }
-
-    /// Links the rows of a case to another page.
-    pub fn link_case(&mut self, case: &str, href: String) {
-        self.links.insert(case.to_owned(), href);
-    }
-
     /// Returns the row selection of a table, if the table has one.
     pub fn choice_of(&self, table: &str) -> Option<&RowChoice> {
         let choice = self.served.as_ref()?.as_ref()?;
         (choice.table == table).then_some(choice)
-    }
-
-    /// Returns the link to the charts of a case, if the case has any.
-    pub fn link(&self, case: &str) -> Option<&str> {
-        self.links.get(case).map(String::as_str)
-    }
-
-    /// Removes and returns the anchor and the drawing of a case.
-    pub fn take_drawing(&mut self, case: &str) -> Option<(String, String)> {
-        self.drawings.remove(case)
     }
 
     /// Returns an id that no other element has.
@@ -275,26 +253,10 @@ pub(super) fn chart_address(
     is_divided(gallery).then(|| format!("{address}{}", index / CASES_PER_PAGE + 1))
 }
 
-/// Returns the number of cases on earlier pages if this page is one of the separate pages,
-/// otherwise 0.
-pub(super) fn cases_before(charts: &ChartsLocation) -> usize {
-    match charts {
-        ChartsLocation::From(first) => *first,
-        ChartsLocation::Here | ChartsLocation::Apart(_) => 0,
-    }
-}
-
-/// Returns every case of the galleries, with its gallery.
-pub(super) fn cases_of<'g>(
-    galleries: impl Iterator<Item = &'g CaseGallery>,
-) -> Vec<(&'g CaseGallery, &'g CaseView)> {
-    galleries.flat_map(|gallery| gallery.cases.iter().map(move |case| (gallery, case))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::GalleryKind;
+    use crate::document::{CaseView, GalleryKind};
 
     #[test]
     fn html_is_escaped_and_control_characters_are_replaced() {
@@ -343,9 +305,10 @@ mod tests {
             for number in 1..=parts_of_charts(&whole) {
                 let part = part_of_charts(&whole, number).unwrap();
                 assert_eq!(part.first, seen.len());
-                let cases = cases_of(galleries(&part.document));
+                let cases: Vec<&CaseView> =
+                    galleries(&part.document).flat_map(|gallery| &gallery.cases).collect();
                 assert!(cases.len() <= CASES_PER_PAGE);
-                seen.extend(cases.iter().map(|(_, case)| case.id.clone()));
+                seen.extend(cases.iter().map(|case| case.id.clone()));
             }
             let expected: Vec<String> = (0..all).map(|at| at.to_string()).collect();
             assert_eq!(seen, expected, "{sizes:?}");

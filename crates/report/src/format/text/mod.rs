@@ -4,8 +4,7 @@
 use crate::document::{Document, Fact, ReportBlock};
 use crate::format::RenderDocument;
 use crate::table::{
-    ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, RowName, TextEmphasis,
-    superscript_number,
+    ColumnKind, ReportCell, ReportRow, ReportTable, RowName, TextEmphasis, superscript_number,
 };
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -27,23 +26,30 @@ pub struct TextFormat {
 
 impl RenderDocument for TextFormat {
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
-        let mut text = String::new();
-        self.write_blocks(&document.blocks, 0, &mut text);
-        out.write_all(format!("{}\n", text.trim_matches('\n')).as_bytes())
+        let mut page = TextPage { format: *self, indent: 0, out: String::new() };
+        page.write_blocks(&document.blocks);
+        out.write_all(format!("{}\n", page.out.trim_matches('\n')).as_bytes())
     }
 }
 
-impl TextFormat {
-    fn write_blocks(&self, blocks: &[ReportBlock], indent: usize, out: &mut String) {
+/// A text being written. Its lines start with `indent` spaces.
+struct TextPage {
+    format: TextFormat,
+    indent: usize,
+    out: String,
+}
+
+impl TextPage {
+    fn write_blocks(&mut self, blocks: &[ReportBlock]) {
         let mut previous: Option<&ReportBlock> = None;
         for block in blocks {
             if !self.is_shown(block) {
                 continue;
             }
             if !previous.is_some_and(|previous| belong_together(previous, block)) {
-                out.push('\n');
+                self.out.push('\n');
             }
-            self.write_block(block, indent, out);
+            self.write_block(block);
             previous = Some(block);
         }
     }
@@ -53,133 +59,116 @@ impl TextFormat {
             ReportBlock::Chart(_) | ReportBlock::Gallery(_) | ReportBlock::Shortened { .. } => {
                 false
             }
-            ReportBlock::Appendix { instead, .. } => !self.brief || instead.is_some(),
+            ReportBlock::Appendix { instead, .. } => !self.format.brief || instead.is_some(),
             _ => true,
         }
     }
 
-    fn write_block(&self, block: &ReportBlock, indent: usize, out: &mut String) {
+    fn write_block(&mut self, block: &ReportBlock) {
         match block {
-            ReportBlock::Heading { level, text } => self.write_heading(*level, text, out),
-            ReportBlock::Headline(text) => {
-                self.write_sentences("", text, indent, TextEmphasis::Strong, out)
-            }
-            ReportBlock::Paragraph(text) => {
-                self.write_sentences("", text, indent, TextEmphasis::None, out)
-            }
-            ReportBlock::Note(text) => {
-                self.write_sentences("", text, indent, TextEmphasis::Muted, out)
-            }
-            ReportBlock::Warning(text) => {
-                self.write_sentences("! ", text, indent, TextEmphasis::Caution, out)
-            }
+            ReportBlock::Heading { level, text } => self.write_heading(*level, text),
+            ReportBlock::Headline(text) => self.write_sentences("", text, TextEmphasis::Strong),
+            ReportBlock::Paragraph(text) => self.write_sentences("", text, TextEmphasis::None),
+            ReportBlock::Note(text) => self.write_sentences("", text, TextEmphasis::Muted),
+            ReportBlock::Warning(text) => self.write_sentences("! ", text, TextEmphasis::Caution),
             ReportBlock::List(items) => {
+                self.indent += 2;
                 for item in items {
-                    self.write_sentences("- ", item, indent + 2, TextEmphasis::None, out);
+                    self.write_sentences("- ", item, TextEmphasis::None);
                 }
+                self.indent -= 2;
             }
-            ReportBlock::Table(table) => self.write_table(table, indent, out),
-            ReportBlock::Facts(facts) => self.write_facts(facts, indent, out),
-            ReportBlock::Verbatim { label, text } => self.write_verbatim(label, text, indent, out),
+            ReportBlock::Table(table) => self.write_table(table),
+            ReportBlock::Facts(facts) => self.write_facts(facts),
+            ReportBlock::Verbatim { label, text } => self.write_verbatim(label, text),
             ReportBlock::Command { label, line } => {
-                let line = escape_controls(line);
-                out.push_str(&format!("{}{label}: {line}\n", " ".repeat(indent)));
+                self.write_line(&format!("{label}: {}", escape_controls(line)));
             }
-            ReportBlock::Appendix { instead: Some(words), .. } if self.brief => {
-                self.write_sentences("", words, indent, TextEmphasis::None, out)
+            ReportBlock::Appendix { instead: Some(words), .. } if self.format.brief => {
+                self.write_sentences("", words, TextEmphasis::None)
             }
             ReportBlock::Aside { summary: title, blocks, .. }
             | ReportBlock::Appendix { title, blocks, .. } => {
-                self.write_sentences("", title, indent, TextEmphasis::Strong, out);
-                let mut inside = String::new();
-                self.write_blocks(blocks, indent + 2, &mut inside);
-                out.push_str(inside.trim_start_matches('\n'));
+                self.write_sentences("", title, TextEmphasis::Strong);
+                let start = self.out.len();
+                self.indent += 2;
+                self.write_blocks(blocks);
+                self.indent -= 2;
+                let inside = self.out.split_off(start);
+                self.out.push_str(inside.trim_start_matches('\n'));
             }
             ReportBlock::Chart(_) | ReportBlock::Gallery(_) | ReportBlock::Shortened { .. } => {}
         }
     }
 
-    fn write_heading(&self, level: u8, text: &str, out: &mut String) {
+    fn write_line(&mut self, line: &str) {
+        self.out.push_str(&" ".repeat(self.indent));
+        self.out.push_str(line);
+        self.out.push('\n');
+    }
+
+    fn write_heading(&mut self, level: u8, text: &str) {
         let rule = if level == 1 { "═" } else { "─" };
         let width = display_width(text).min(self.reading_width());
-        out.push_str(&format!("{}\n", paint_text(text, TextEmphasis::Strong, self.color)));
-        out.push_str(&format!("{}\n", rule.repeat(width)));
+        let title = paint_text(text, TextEmphasis::Strong, self.format.color);
+        self.out.push_str(&format!("{title}\n{}\n", rule.repeat(width)));
     }
 
-    fn write_sentences(
-        &self,
-        lead: &str,
-        text: &str,
-        indent: usize,
-        emphasis: TextEmphasis,
-        out: &mut String,
-    ) {
+    fn write_sentences(&mut self, lead: &str, text: &str, emphasis: TextEmphasis) {
         let lead_width = display_width(lead);
-        let width = self.reading_width().saturating_sub(indent + lead_width);
-        let margin = " ".repeat(indent);
+        let width = self.reading_width().saturating_sub(self.indent + lead_width);
+        let margin = " ".repeat(self.indent);
         for (index, line) in wrap_text(text, width).iter().enumerate() {
             let lead = if index == 0 { lead.to_owned() } else { " ".repeat(lead_width) };
-            let line = paint_text(&format!("{lead}{line}"), emphasis, self.color);
-            out.push_str(format!("{margin}{line}").trim_end());
-            out.push('\n');
+            let line = paint_text(&format!("{lead}{line}"), emphasis, self.format.color);
+            self.out.push_str(format!("{margin}{line}").trim_end());
+            self.out.push('\n');
         }
     }
 
-    fn write_table(&self, table: &ReportTable, indent: usize, out: &mut String) {
+    fn write_table(&mut self, table: &ReportTable) {
         for caption in &table.caption {
-            self.write_sentences("", caption, indent, TextEmphasis::None, out);
+            self.write_sentences("", caption, TextEmphasis::None);
         }
         if !table.caption.is_empty() {
-            out.push('\n');
+            self.out.push('\n');
         }
         let mut lines = String::new();
-        write_table(
-            table,
-            self.width.map(|room| room.saturating_sub(indent)),
-            self.color,
-            &mut lines,
-        );
+        let room = self.format.width.map(|room| room.saturating_sub(self.indent));
+        write_table(table, room, self.format.color, &mut lines);
         for line in lines.lines() {
-            out.push_str(&format!("{}{line}\n", " ".repeat(indent)));
+            self.write_line(line);
         }
         for (index, footnote) in table.footnotes.iter().enumerate() {
             let lead = format!("{} ", superscript_number(index + 1));
-            self.write_sentences(&lead, footnote, indent, TextEmphasis::Muted, out);
+            self.write_sentences(&lead, footnote, TextEmphasis::Muted);
         }
     }
 
-    fn write_facts(&self, facts: &[Fact], indent: usize, out: &mut String) {
+    fn write_facts(&mut self, facts: &[Fact]) {
         let widest = facts.iter().map(|(name, _)| display_width(name)).max().unwrap_or(0);
         for (name, value) in facts {
             let padding = " ".repeat(widest + 2 - display_width(name));
-            self.write_sentences(
-                &format!("{name}{padding}"),
-                value,
-                indent,
-                TextEmphasis::None,
-                out,
-            );
+            self.write_sentences(&format!("{name}{padding}"), value, TextEmphasis::None);
         }
     }
 
-    fn write_verbatim(&self, label: &str, text: &str, indent: usize, out: &mut String) {
-        let margin = " ".repeat(indent);
+    fn write_verbatim(&mut self, label: &str, text: &str) {
         if text.trim().is_empty() {
-            out.push_str(&format!("{margin}(nothing on {label})\n"));
-            return;
+            return self.write_line(&format!("(nothing on {label})"));
         }
-        let room = self.reading_width().min(72).saturating_sub(indent);
+        let room = self.reading_width().min(72).saturating_sub(self.indent);
         let title = format!("── {label} ");
         let rule_width = room.saturating_sub(display_width(&title));
-        out.push_str(&format!("{margin}{title}{}\n", "─".repeat(rule_width)));
+        self.write_line(&format!("{title}{}", "─".repeat(rule_width)));
         for line in text.trim_end().lines() {
-            out.push_str(&format!("{margin}{}\n", escape_controls(line)));
+            self.write_line(&escape_controls(line));
         }
-        out.push_str(&format!("{margin}{}\n", "─".repeat(room)));
+        self.write_line(&"─".repeat(room));
     }
 
     fn reading_width(&self) -> usize {
-        self.width.unwrap_or(READING_WIDTH).clamp(20, READING_WIDTH)
+        self.format.width.unwrap_or(READING_WIDTH).clamp(20, READING_WIDTH)
     }
 }
 
@@ -301,20 +290,14 @@ impl<'a> TablePage<'a> {
                 ReportRow::Group(name) => {
                     indent = if self.shown_name(name).is_empty() { 0 } else { GROUP_INDENT }
                 }
-                ReportRow::Cells(cells) if self.is_first(index) => {
-                    widest = widest.max(indent + display_width(&self.shown_text(&cells[index])));
-                }
                 ReportRow::Cells(cells) => {
-                    widest = widest.max(display_width(&self.shown_text(&cells[index])))
+                    let indent = if self.people.first() == Some(&index) { indent } else { 0 };
+                    widest = widest.max(indent + display_width(&self.shown_text(&cells[index])));
                 }
                 ReportRow::Remark(_) => {}
             }
         }
         widest
-    }
-
-    fn is_first(&self, index: usize) -> bool {
-        self.people.first() == Some(&index)
     }
 
     /// Returns a name on a single line, whatever the name contains.
@@ -332,9 +315,14 @@ impl<'a> TablePage<'a> {
     }
 
     fn write_header(&self, out: &mut String) {
-        let columns =
-            self.layout.iter().map(|&(index, width)| fit_header(&self.table.columns[index], width));
-        let line = columns.collect::<Vec<_>>().join(&" ".repeat(COLUMN_GAP));
+        let header = |&(index, width): &PlacedColumn| {
+            let column = &self.table.columns[index];
+            let text = shorten_text(&column.header, width);
+            let padding = " ".repeat(width.saturating_sub(display_width(&text)));
+            if column.kind == ColumnKind::Figure { padding + &text } else { text + &padding }
+        };
+        let headers: Vec<String> = self.layout.iter().map(header).collect();
+        let line = headers.join(&" ".repeat(COLUMN_GAP));
         if line.trim().is_empty() {
             return;
         }
@@ -403,12 +391,6 @@ fn is_name(table: &ReportTable, index: usize) -> bool {
     table.columns[index].kind == ColumnKind::Label
 }
 
-fn fit_header(column: &ReportColumn, width: usize) -> String {
-    let text = shorten_text(&column.header, width);
-    let padding = " ".repeat(width.saturating_sub(display_width(&text)));
-    if column.kind == ColumnKind::Figure { padding + &text } else { text + &padding }
-}
-
 /// Returns the display width of `text` in terminal columns.
 pub fn display_width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
@@ -447,7 +429,7 @@ fn split_words(line: &str) -> Vec<String> {
         match words.last_mut() {
             Some(last)
                 if last.len() < MAX_FIGURE_LENGTH
-                    && (has_open_bracket(last) || word.starts_with('%')) =>
+                    && (last.starts_with('[') && !last.contains(']') || word.starts_with('%')) =>
             {
                 last.push(' ');
                 last.push_str(word);
@@ -456,10 +438,6 @@ fn split_words(line: &str) -> Vec<String> {
         }
     }
     words
-}
-
-fn has_open_bracket(word: &str) -> bool {
-    word.starts_with('[') && !word.contains(']')
 }
 
 /// Shortens `text` to `max_width` columns with an ellipsis. Keeps more of the end than of the
@@ -544,6 +522,7 @@ pub fn is_bidi_control(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::ReportColumn;
 
     #[test]
     fn output_of_other_programs_is_shown_with_control_characters_escaped() {
