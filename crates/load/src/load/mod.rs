@@ -8,6 +8,7 @@ mod kinds;
 mod tls;
 
 pub use kinds::{DataTable, KindsError, RequestKind, RequestKinds};
+pub use speedwell_model::load::run::RequestTimeouts;
 pub(crate) use tls::key_bits;
 pub use tls::{CertificateRefusal, ClientIdentity, LastRefusal, TlsError, TlsOptions, TrustSource};
 
@@ -198,17 +199,6 @@ impl LoadTarget {
 }
 
 // How connections are opened, used and closed.
-
-/// Timeouts; `None` means unlimited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RequestTimeouts {
-    /// From the start of connecting until the connection is usable, including TLS, in nanoseconds.
-    pub connect_ns: Option<u64>,
-    /// From sending a request to the first byte of its response, in nanoseconds.
-    pub first_byte_ns: Option<u64>,
-    /// From sending a request to the last byte of its response, in nanoseconds.
-    pub total_ns: Option<u64>,
-}
 
 /// Whether to delay reading, in order to read several responses at once.
 ///

@@ -117,7 +117,7 @@ pub struct LoadFacts {
     /// Age after which a connection gets only one more request, in nanoseconds.
     pub connection_lifetime_ns: Option<u64>,
     /// Time limits.
-    pub timeouts: TimeoutFacts,
+    pub timeouts: RequestTimeouts,
     /// Whether requests are retried when an idle connection turns out to be closed.
     pub retries_stale: bool,
     /// Criteria for a successful response.
@@ -203,14 +203,14 @@ pub struct KindFacts {
     pub body_bytes: Option<u64>,
 }
 
-/// Time limits; `None` means no limit.
+/// Time limits of connections and requests; `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct TimeoutFacts {
-    /// Time limit for establishing a connection, in nanoseconds.
+pub struct RequestTimeouts {
+    /// From the start of connecting until the connection is usable, including TLS, in nanoseconds.
     pub connect_ns: Option<u64>,
-    /// Time limit until the first byte of the response, in nanoseconds.
+    /// From sending a request to the first byte of its response, in nanoseconds.
     pub first_byte_ns: Option<u64>,
-    /// Time limit until the last byte of the response, in nanoseconds.
+    /// From sending a request to the last byte of its response, in nanoseconds.
     pub total_ns: Option<u64>,
 }
 

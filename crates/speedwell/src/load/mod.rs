@@ -2,7 +2,7 @@
 //!
 //! Start at [`run`]. This module also decides which options conflict with a search, and which loads
 //! must meet the limits of `--fail-on`. `rounds.rs` sends the loads, and
-//! `engine/execution/load/build.rs` fills in defaults.
+//! `engine/execution/load/mod.rs` fills in defaults.
 
 mod live;
 mod output;

@@ -8,13 +8,13 @@
 //! lost, all others are stopped. Start at [`follow_generators`]; [`run_generators`] also starts the
 //! generators, on this machine.
 
-use super::{LoadJob, build, target};
+use super::{LoadJob, build_job, target};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use speedwell_adapters::own_program;
-use speedwell_load::generator::{self, ProgressReport};
+use speedwell_load::generator::ProgressReport;
 use speedwell_load::load::LoadShare;
-use speedwell_machine::process::{self, ProcessEnd, RealTimeGuard};
+use speedwell_machine::process::{self, ProcessEnd};
 use speedwell_machine::worker::{ClockOffset, WorkerConnection, WorkerEnd, now_ns};
 use speedwell_model::load::measurement::{LoadMeasurement, TimelineTick};
 use speedwell_model::load::run::LoadPart;
@@ -88,7 +88,7 @@ impl WorkerAssignment {
     /// Fails if this part cannot be sent from this machine.
     pub fn job(&self) -> anyhow::Result<LoadJob> {
         let (index, count) = (self.index, self.of);
-        let mut job = build::build_job(&self.spec, self.seed, LoadShare { index, count })?;
+        let mut job = build_job(&self.spec, self.seed, LoadShare { index, count })?;
         // The parent process has already reported unreachable addresses.
         drop(target::drop_unreachable(&mut job.load));
         Ok(job)
@@ -454,29 +454,6 @@ impl LoadSnapshot {
         }
         combined
     }
-}
-
-/// Sends the load, or this generator's part of it, from this process.
-///
-/// # Errors
-/// Fails if the load could not begin.
-pub fn send_load(
-    job: &LoadJob,
-    stop: &AtomicBool,
-    watch: &mut dyn FnMut(&LoadSnapshot),
-) -> anyhow::Result<LoadMeasurement> {
-    let _priority = if job.spec.rt { Some(enter_real_time()?) } else { None };
-    let measured = generator::run(&job.load, stop, &mut |progress| {
-        watch(&LoadSnapshot::from_progress(progress));
-    });
-    measured.with_context(|| format!("cannot send the load to '{}'", job.url))
-}
-
-pub(super) fn enter_real_time() -> anyhow::Result<RealTimeGuard> {
-    RealTimeGuard::raise_priority().context(
-        "cannot get real-time priority (SCHED_FIFO)\nhint: it needs the capability CAP_SYS_NICE, or \
-         a limit ('ulimit -r') of at least 10",
-    )
 }
 
 /// A sleep may take up to this much longer than requested, so the last part of a wait spins instead

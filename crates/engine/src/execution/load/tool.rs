@@ -4,8 +4,7 @@
 //! Start at [`load_with_tool`]. Supported versions are ab 2.3, wrk 4, h2load 1.5x, and autocannon 7
 //! and 8.
 
-use super::build::{self, DEFAULT_DURATION};
-use super::{LoadJob, LoadNotice, PreparedLoad};
+use super::{DEFAULT_DURATION, LoadJob, LoadNotice, PreparedLoad, build_job};
 use crate::execution::server::UNLIMITED;
 use anyhow::{Context, bail, ensure};
 use speedwell_load::http1::ConnectionOption;
@@ -465,7 +464,7 @@ pub fn load_with_tool(
 ) -> anyhow::Result<Option<Session>> {
     let scratch = ScratchFolder::new()?;
     let body = scratch.path("body");
-    let job = build::build_job(spec, seed, LoadShare::ONLY)?;
+    let job = build_job(spec, seed, LoadShare::ONLY)?;
     let url = job.url.to_string();
     // Build the command here, too, so that unsupported options are rejected before a server is
     // started.

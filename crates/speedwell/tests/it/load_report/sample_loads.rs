@@ -6,7 +6,7 @@ use speedwell_model::load::measurement::{
 };
 use speedwell_model::load::outcomes::ErrorClass;
 use speedwell_model::load::run::{
-    KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RuleFacts, StageFacts, TimeoutFacts,
+    KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RequestTimeouts, RuleFacts, StageFacts,
 };
 
 pub const US: u64 = 1_000;
@@ -194,7 +194,7 @@ fn requested_load(pace: PaceFacts) -> LoadFacts {
         keeps_alive: true,
         max_requests_per_connection: None,
         connection_lifetime_ns: None,
-        timeouts: TimeoutFacts::default(),
+        timeouts: RequestTimeouts::default(),
         retries_stale: false,
         success: RuleFacts::default(),
         threads: 1,
