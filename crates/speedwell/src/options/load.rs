@@ -1,7 +1,7 @@
 //! Defines the options of `load`, and those of the search for the best concurrency, which `eval`
 //! shares.
 
-use crate::load::rounds::{LoadMode, LoadRequest};
+use crate::load::{LoadMode, LoadRequest};
 use crate::options::{FleetGeneratorArgs, OriginArgs, OutputArgs, StoreArgs, parse};
 use clap::Args;
 use speedwell_analysis::load::gate::LoadCondition;
