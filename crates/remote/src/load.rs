@@ -11,11 +11,10 @@ use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::own_program;
 use speedwell_engine::execution::load::{
     CombinedResult, GeneratorEvent, GeneratorReady, GeneratorReport, GeneratorState,
-    LOAD_SUBCOMMAND, LoadJob, LoadSnapshot, StartSignal, WorkerAssignment, follow_generators,
-    run_generators, send_load,
+    LOAD_SUBCOMMAND, LoadJob, LoadSnapshot, StartSignal, WorkerAssignment, build_job,
+    drop_unreachable, follow_generators, run_generators, send_load, verify_target,
 };
-use speedwell_engine::execution::verify;
-use speedwell_load::load::ServerAddress;
+use speedwell_load::load::{LoadShare, ServerAddress};
 use speedwell_machine::process;
 use speedwell_machine::worker::{ClockOffset, WorkerEnd, WorkerLink, now_ns};
 use speedwell_model::load::measurement::{LoadMeasurement, ThreadReport};
@@ -94,7 +93,8 @@ impl LoadGenerators {
         watch: &mut dyn FnMut(&LoadSnapshot),
     ) -> Result<CombinedResult> {
         // Every machine gets the same number of generators.
-        let assignments = WorkerAssignment::whole(job, true).divide(self.machines.len() as u32);
+        let assignments =
+            WorkerAssignment::whole(&job.spec, job.seed, true).divide(self.machines.len() as u32);
         let mut connections = Vec::new();
         for (name, program) in &self.machines {
             let connection = self.engine.start_worker(name, program, &[LOAD_SUBCOMMAND]);
@@ -256,12 +256,15 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub fn perform_load() -> Result<()> {
     let link = WorkerLink::open()?;
     let assignment: WorkerAssignment = link.receive()?;
-    let mut job = assignment.job()?;
+    let (index, count) = (assignment.index, assignment.of);
+    let mut job = build_job(&assignment.spec, assignment.seed, LoadShare { index, count })?;
+    // The parent process has already reported unreachable addresses.
+    drop(drop_unreachable(&mut job.load));
     let mut ready = GeneratorReady::default();
     if assignment.is_remote {
         if !assignment.spec.no_verify {
             let part = job.load.part;
-            (job, _) = verify::verify_target(job)?;
+            (job, _) = verify_target(job)?;
             job.load.part = part;
         }
         let id = MachineIdentity::of_this_machine().0.id;

@@ -9,7 +9,7 @@ pub mod load;
 mod merge_simulation;
 pub mod profile;
 mod server;
-pub mod verify;
+mod verify;
 pub mod worktree;
 
 pub use execute::{ExecuteOptions, SessionEnd, StoppingRule, execute};

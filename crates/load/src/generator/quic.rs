@@ -5,70 +5,18 @@
 //! about sockets, or about when the next request is due. HTTP/3 shares pacing, counts and the event
 //! loop with the other protocols. Start at [`QuicRequests::handle_event`].
 
-use super::channel::{TlsParameters, TransportTraffic};
-use super::clock::{LoadClock, LoadTimer, NEVER};
+use super::channel::TimedQuicEngine;
+use super::clock::NEVER;
 use super::recorder::{
     ConnectionLoss, JudgedResponse, RequestRecorder, StartedRequest, has_good_body,
 };
 use crate::http1::{ResponsePhase, ResponseSummary, ResponseWatch};
 use crate::http3::{
-    ConnectionEnd, H3Connection, H3Event, H3Request, H3Response, RequestFailure, RequestHandle,
-    StreamEvent, StreamKey,
+    ConnectionEnd, H3Connection, H3Request, H3Response, RequestFailure, RequestHandle, StreamEvent,
+    StreamKey,
 };
 use speedwell_model::load::outcomes::ErrorClass;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsFd;
-
-/// Drives a thread's connections until a given time on the load clock.
-pub(super) struct TimedQuicEngine {
-    pub inner: crate::http3::H3Engine,
-    timer: LoadTimer,
-    /// Time for which the timer was last set, or [`NEVER`].
-    fires_at_ns: u64,
-    clock: LoadClock,
-}
-
-impl TimedQuicEngine {
-    /// Creates an engine.
-    ///
-    /// # Errors
-    /// Fails if the operating system cannot create the runtime or the timer, or if `tls` does not
-    /// offer a cipher that QUIC requires.
-    pub fn new(tls: &TlsParameters, clock: LoadClock) -> io::Result<TimedQuicEngine> {
-        let timer = LoadTimer::new(clock)?;
-        let alarm = timer.as_fd().try_clone_to_owned()?;
-        let name = tls.name.to_str().into_owned();
-        Ok(TimedQuicEngine {
-            inner: crate::http3::H3Engine::new(tls.config.clone(), name, alarm)?,
-            timer,
-            fires_at_ns: NEVER,
-            clock,
-        })
-    }
-
-    /// Waits for events until a deadline; replaces the contents of `events` with the new events.
-    pub fn wait(&mut self, until_ns: u64, events: &mut Vec<H3Event>) {
-        let now_ns = self.clock.now_ns();
-        if until_ns != NEVER && until_ns > now_ns && until_ns != self.fires_at_ns {
-            // If the timer cannot be set, poll instead of waiting without a deadline.
-            self.fires_at_ns = match self.timer.arm(until_ns) {
-                Ok(()) => until_ns,
-                Err(_) => NEVER,
-            };
-        }
-        let is_timer_set = until_ns == NEVER || self.fires_at_ns == until_ns;
-        self.inner.run_until_event(is_timer_set && until_ns > now_ns, events);
-    }
-
-    /// Adds to `traffic` the socket traffic since the last call.
-    pub fn take_traffic(&self, traffic: &mut TransportTraffic) {
-        let [received, sent, calls] = self.inner.take_traffic();
-        traffic.received += received;
-        traffic.sent += sent;
-        traffic.calls += calls;
-    }
-}
 
 /// Returns the loss to record for the requests of a connection that ended in this way.
 pub(super) fn connection_loss(end: ConnectionEnd) -> ConnectionLoss {

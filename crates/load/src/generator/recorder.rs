@@ -1,15 +1,22 @@
 //! Describes a request that was started, and records its end in the counts and times, and optionally
 //! as a row.
 //!
-//! This module decides to which totals a request belongs, and what the end of its connection means
-//! for it. It does not handle connections itself. Start at [`RequestRecorder::record_response`].
+//! This module decides to which totals a request belongs, to which request an HTTP/1 response
+//! belongs, and what the end of a connection means for its requests. It does not handle connections
+//! itself. Start at [`RequestRecorder::record_response`].
 
 use super::clock::NEVER;
-use crate::http1::{MethodKind, ResponsePhase, ResponseSummary, ResponseWatch};
+use crate::http1::{
+    MethodKind, ResponseEnd, ResponseError, ResponsePhase, ResponseReader, ResponseSummary,
+    ResponseWatch,
+};
 use crate::load::{BodyRule, LoadConfig};
+use crate::pace::DueRequest;
 use speedwell_model::load::latency::{IntendedStart, RequestOutcome, RequestTimes};
 use speedwell_model::load::measurement::{LoadLatency, RequestRecord, RequestTotals};
 use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
+use std::collections::VecDeque;
+use std::sync::Mutex;
 
 /// Counts and times of a thread.
 pub(super) struct RequestRecorder<'a> {
@@ -278,6 +285,24 @@ pub(super) struct StartedRequest {
 }
 
 impl StartedRequest {
+    /// Creates a request of this kind that starts at `begun_ns`. Its method is set when it is sent.
+    pub fn new(due: DueRequest, kind: u16, begun_ns: u64, is_warmup: bool) -> StartedRequest {
+        StartedRequest {
+            index: due.index,
+            kind,
+            intended_ns: due.at_ns,
+            own_lag_ns: 0,
+            begun_ns,
+            sent_ns: NEVER,
+            first_byte_ns: NEVER,
+            is_warmup,
+            is_reused: false,
+            is_retry: false,
+            method: MethodKind::Body,
+            closes: false,
+        }
+    }
+
     pub fn is_sent(&self) -> bool {
         self.sent_ns != NEVER
     }
@@ -367,4 +392,248 @@ impl ConnectionLoss {
 /// Whether no part of a response had arrived in this phase.
 pub(super) fn is_before_first_byte(phase: ResponsePhase) -> bool {
     matches!(phase, ResponsePhase::Idle | ResponsePhase::FirstByte)
+}
+
+// The code below passes the totals of a thread to the monitoring thread. The sender never blocks.
+
+/// Passes totals from a thread to the monitoring thread. Stores one set of totals until it is
+/// taken, and one empty set for the next exchange.
+#[derive(Debug)]
+pub(super) struct TotalsMailbox {
+    inside: Mutex<MailboxState>,
+}
+
+#[derive(Debug)]
+struct MailboxState {
+    full: Option<HandedTotals>,
+    spare: Option<Box<RequestTotals>>,
+}
+
+/// Counts of a thread in an interval.
+#[derive(Debug)]
+pub(super) struct HandedTotals {
+    pub totals: Box<RequestTotals>,
+    pub is_warmup: bool,
+    /// End of the interval in which the totals were counted, in nanoseconds since the start.
+    pub until_ns: u64,
+}
+
+impl TotalsMailbox {
+    pub fn new(is_closed: bool) -> TotalsMailbox {
+        TotalsMailbox {
+            inside: Mutex::new(MailboxState {
+                full: None,
+                spare: Some(Box::new(RequestTotals::new(is_closed))),
+            }),
+        }
+    }
+
+    /// Exchanges the totals for empty ones and returns true. Does nothing and returns false unless
+    /// the previous totals have been taken and given back.
+    pub fn hand_over(
+        &self,
+        totals: &mut Box<RequestTotals>,
+        is_warmup: bool,
+        until_ns: u64,
+    ) -> bool {
+        let Ok(mut inside) = self.inside.try_lock() else {
+            return false;
+        };
+        if inside.full.is_some() {
+            return false;
+        }
+        let Some(mut spare) = inside.spare.take() else {
+            return false;
+        };
+        spare.responses = totals.responses.next_period();
+        inside.full =
+            Some(HandedTotals { totals: std::mem::replace(totals, spare), is_warmup, until_ns });
+        true
+    }
+
+    /// Takes the totals that were handed over.
+    pub fn take(&self) -> Option<HandedTotals> {
+        self.inside.lock().ok()?.full.take()
+    }
+
+    /// Gives totals back for reuse in the next exchange.
+    pub fn give_back(&self, mut totals: Box<RequestTotals>) {
+        totals.clear();
+        if let Ok(mut inside) = self.inside.lock() {
+            inside.spare = Some(totals);
+        }
+    }
+}
+
+// The code below tracks the requests of one HTTP/1 connection. Responses arrive in the order of the
+// requests. This code determines to which request a response belongs, and which requests the end of
+// the connection affects. Start at [`Http1Requests::process_input`].
+
+/// The requests of one connection.
+pub(super) struct Http1Requests {
+    reply: ResponseReader,
+    pub requests: VecDeque<StartedRequest>,
+    /// Encoded requests that are not written yet. Writing several together saves system calls.
+    pub output: Vec<u8>,
+    /// Contents of a response, if it is inspected.
+    pub watch: Option<Box<ResponseWatch>>,
+}
+
+impl Http1Requests {
+    pub fn new(capacity: u32, watch: Option<Box<ResponseWatch>>) -> Http1Requests {
+        Http1Requests {
+            reply: ResponseReader::default(),
+            requests: VecDeque::with_capacity(capacity as usize),
+            output: Vec::new(),
+            watch,
+        }
+    }
+
+    pub fn reset_connection(&mut self) {
+        self.reply.reset();
+        self.output.clear();
+    }
+
+    pub fn push_request(&mut self, sent: StartedRequest) {
+        if self.requests.is_empty() {
+            self.reply.expect_response(sent.method);
+        }
+        self.requests.push_back(sent);
+    }
+
+    pub fn process_input(
+        &mut self,
+        mut bytes: &[u8],
+        now_ns: u64,
+        recorder: &mut RequestRecorder,
+    ) -> InputOutcome {
+        loop {
+            let Some(first) = self.requests.front_mut() else {
+                return if is_timeout_notice(bytes) {
+                    InputOutcome::Goodbye
+                } else {
+                    InputOutcome::Stray
+                };
+            };
+            if first.first_byte_ns == NEVER {
+                first.first_byte_ns = now_ns;
+            }
+            let progress = match &mut self.watch {
+                None => self.reply.feed(bytes),
+                Some(watch) => self.reply.feed_watched(bytes, watch),
+            };
+            let progress = match progress {
+                Ok(progress) => progress,
+                Err(error) => return InputOutcome::Broken(reply_error_class(error)),
+            };
+            let Some(summary) = progress.ended else {
+                return InputOutcome::Open;
+            };
+            bytes = &bytes[progress.consumed..];
+            if let Some(end) = self.finish_first(summary, bytes, now_ns, recorder) {
+                return end;
+            }
+        }
+    }
+
+    /// Completes the first request. `rest` is the data after its response. Returns `None` if some
+    /// of this data remains to be processed.
+    fn finish_first(
+        &mut self,
+        summary: ResponseSummary,
+        rest: &[u8],
+        now_ns: u64,
+        recorder: &mut RequestRecorder,
+    ) -> Option<InputOutcome> {
+        let sent = self.requests.pop_front()?;
+        let is_goodbye = is_timeout_notice(rest);
+        if !rest.is_empty() && self.requests.is_empty() && !is_goodbye {
+            // The extra bytes may mean that the end of the response was misjudged (RFC 9112,
+            // section 6.3).
+            recorder.record_failure(&sent, ErrorClass::ProtocolExtraBytes, now_ns, &summary);
+            return Some(InputOutcome::Closed);
+        }
+        let judged = JudgedResponse {
+            summary,
+            has_good_body: has_good_body(recorder.body_rule(), self.watch.as_deref()),
+        };
+        recorder.record_response(&sent, judged, now_ns);
+        if !summary.reusable || sent.closes {
+            return Some(InputOutcome::Closed);
+        }
+        if let Some(next) = self.requests.front() {
+            self.reply.expect_response(next.method);
+        } else if is_goodbye {
+            return Some(InputOutcome::Goodbye);
+        }
+        rest.is_empty().then_some(InputOutcome::Open)
+    }
+
+    /// Ends all requests of a lost connection. Returns the first one if it may be retried.
+    pub fn end_all(
+        &mut self,
+        lost: ConnectionLoss,
+        now_ns: u64,
+        recorder: &mut RequestRecorder,
+    ) -> Option<StartedRequest> {
+        let phase = self.reply.phase();
+        let ending = match lost {
+            ConnectionLoss::End | ConnectionLoss::Truncated => self.reply.end_connection().ok(),
+            _ => None,
+        };
+        let mut stale = None;
+        if let Some(first) = self.requests.pop_front() {
+            match ending {
+                Some(ResponseEnd::Complete(summary)) if lost == ConnectionLoss::Truncated => {
+                    recorder.record_failure(&first, ErrorClass::TlsTruncated, now_ns, &summary);
+                }
+                Some(ResponseEnd::Complete(summary)) => {
+                    let judged = JudgedResponse {
+                        summary,
+                        has_good_body: has_good_body(recorder.body_rule(), self.watch.as_deref()),
+                    };
+                    recorder.record_response(&first, judged, now_ns);
+                }
+                _ if lost.is_stale(&first, phase) && recorder.may_retry(&first) => {
+                    stale = Some(first)
+                }
+                _ => {
+                    let class = lost.error_class(&first, phase);
+                    let summary = match ending {
+                        Some(ResponseEnd::InHead(summary) | ResponseEnd::InBody(summary)) => {
+                            summary
+                        }
+                        _ => ResponseSummary::default(),
+                    };
+                    recorder.record_failure(&first, class, now_ns, &summary);
+                }
+            }
+        }
+        while let Some(next) = self.requests.pop_front() {
+            recorder.record_loss(&next, lost.pending_error_class(&next), now_ns);
+        }
+        stale
+    }
+}
+
+fn reply_error_class(error: ResponseError) -> ErrorClass {
+    match error {
+        ResponseError::NotHttp | ResponseError::StatusLine | ResponseError::Switched => {
+            ErrorClass::ProtocolStatusLine
+        }
+        ResponseError::Header | ResponseError::HeadTooLarge => ErrorClass::ProtocolHeader,
+        ResponseError::LengthConflict => ErrorClass::ProtocolLength,
+        ResponseError::Chunk => ErrorClass::ProtocolChunk,
+        ResponseError::Early => ErrorClass::ProtocolEarly,
+        ResponseError::Extra => ErrorClass::ProtocolExtraBytes,
+    }
+}
+
+/// Whether bytes on an idle connection are a 408 response or its beginning. A server sends this
+/// response when it closes the connection because no request arrived (RFC 9110, section 15.5.9).
+fn is_timeout_notice(bytes: &[u8]) -> bool {
+    [b"HTTP/1.1 408", b"HTTP/1.0 408"].iter().any(|status| {
+        let length = bytes.len().min(status.len());
+        length > 0 && bytes[..length] == status[..length]
+    })
 }

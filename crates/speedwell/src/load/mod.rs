@@ -10,19 +10,18 @@ mod output;
 mod search;
 
 use crate::gate::CommandGate;
-use crate::options::{ComparisonArgs, LoadArgs, load_mode};
+use crate::options::{ComparisonArgs, LoadArgs, LoadMode, LoadRequest, load_mode, plan_turns};
 use crate::{CommandStatus, serve, status};
 use anyhow::{Context, bail, ensure};
 use live::{LivePublisher, LiveView};
-use speedwell_adapters::plan::BlockShuffle;
-use speedwell_analysis::load::gate::{self, LoadCondition};
-use speedwell_analysis::load::{LoadFindings, analyze_load};
+use speedwell_analysis::load::analyze_load;
+use speedwell_analysis::load::gate;
 use speedwell_analysis::{AnalysisFindings, analyze_session};
 use speedwell_engine::execution::load::{
     LoadJob, LoadNotice, LoadRun, LoadSnapshot, ProbeFacts, TargetUrl, load_with_tool, run_load,
-    run_load_with_sender, stop_condition_with_warmup,
+    run_load_with_sender, stop_condition, stop_condition_with_warmup,
 };
-use speedwell_engine::{SearchRequest, SessionRequest, draw_seed};
+use speedwell_engine::{SessionRequest, draw_seed};
 use speedwell_formats::load_session::load_session;
 use speedwell_load::pace::StopCondition;
 use speedwell_machine::process::resolve_program;
@@ -31,7 +30,6 @@ use speedwell_model::load::spec::{LoadClient, LoadSpec};
 use speedwell_model::{
     RunOrder, Session, SessionDesign, SessionState, StoppingDesign, parse_duration,
 };
-use speedwell_remote::fleet::FleetRequest;
 use speedwell_remote::load::LoadGenerators;
 use speedwell_report::session::{StudyChoice, report_load_session, report_requested};
 use speedwell_report::{self as report, ReportSubject};
@@ -84,38 +82,6 @@ fn run_and_report(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Comm
     }
 }
 
-/// Options for HTTP loads.
-#[derive(Debug, Clone)]
-pub struct LoadRequest {
-    /// One load per address. A search or a list of levels overrides the concurrency or the rate of
-    /// every load.
-    pub specs: Vec<LoadSpec>,
-    /// How the loads are chosen: as given, at given levels, or by a search.
-    pub mode: LoadMode,
-    /// Number of loads per address or, with several levels, number of loads per level.
-    pub runs: Option<u32>,
-    /// Conditions under which a load is treated as failed. A search for a rate rejects each rate at
-    /// which a load meets any of them.
-    pub conditions: Vec<LoadCondition>,
-    /// Seed of every random choice.
-    pub seed: u64,
-    /// Machines that send the loads; this machine by default.
-    pub generators: Option<FleetRequest>,
-}
-
-/// How the loads are chosen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LoadMode {
-    /// No search: send the given loads.
-    AsSpecified,
-    /// No search: send loads at the given levels of concurrency.
-    Levels(Vec<u32>),
-    /// Search for the concurrency at which throughput stops growing.
-    Concurrency(SearchRequest),
-    /// Search for the highest sustainable rate.
-    Rate,
-}
-
 /// Progress of the loads.
 #[derive(Debug)]
 enum LoadEvent<'a> {
@@ -142,40 +108,35 @@ fn send_loads(
 ) -> anyhow::Result<()> {
     let fleet = request.generators.as_ref();
     let generators = fleet.map(|fleet| LoadGenerators::new(fleet, &request.specs)).transpose()?;
-    let mut sender = LoadSender { request, generators, runs, emit };
-    match &request.mode {
-        LoadMode::AsSpecified => sender.send_rounds(),
-        LoadMode::Levels(levels) => sender.visit_levels(levels),
-        LoadMode::Concurrency(rules) => sender.search_concurrency(rules),
-        LoadMode::Rate => sender.search_rate(),
+    let mut sender = LoadSender { seed: request.seed, generators, emit };
+    if request.mode != LoadMode::AsSpecified {
+        return search::run_visits(request, runs, &mut |spec, level, shows_probe| {
+            let run = sender.send_load(spec, stop_condition(spec), shows_probe)?;
+            (sender.emit)(LoadEvent::Visited(level, run.measured.throughput()));
+            Ok(run)
+        });
     }
+    for turn in plan_turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
+        let spec = &request.specs[turn.url];
+        let mut run = sender.send_load(spec, stop_condition_with_warmup(spec), true)?;
+        (run.round, run.slot) = (turn.round, turn.slot);
+        runs.push(run);
+        if process::is_interrupt_requested() {
+            break;
+        }
+    }
+    Ok(())
 }
 
-/// Sends loads and keeps their runs.
+/// Sends loads one by one.
 struct LoadSender<'a, 't> {
-    request: &'a LoadRequest,
+    seed: u64,
     /// Machines that send the loads instead of this machine.
     generators: Option<LoadGenerators>,
-    runs: &'a mut Vec<LoadRun>,
     emit: &'a mut (dyn FnMut(LoadEvent<'_>) + 't),
 }
 
 impl LoadSender<'_, '_> {
-    /// Sends a load to every address in turn, as often as requested.
-    fn send_rounds(&mut self) -> anyhow::Result<()> {
-        let request = self.request;
-        for turn in plan_turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
-            let spec = &request.specs[turn.url];
-            let mut run = self.send_load(spec, stop_condition_with_warmup(spec), true)?;
-            (run.round, run.slot) = (turn.round, turn.slot);
-            self.runs.push(run);
-            if process::is_interrupt_requested() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     /// Sends one load, which ends at `stop`.
     fn send_load(
         &mut self,
@@ -190,47 +151,19 @@ impl LoadSender<'_, '_> {
             notice => emit(LoadEvent::Notice(notice)),
         };
         let run = match &mut self.generators {
-            None => run_load(spec, self.request.seed, &mut notify),
+            None => run_load(spec, self.seed, &mut notify),
             Some(generators) => {
                 let spec = generators.combined_spec(spec);
                 let mut send =
                     |job: &LoadJob, stop: &AtomicBool, watch: &mut dyn FnMut(&LoadSnapshot)| {
                         generators.send_load(job, stop, watch)
                     };
-                run_load_with_sender(None, &spec, self.request.seed, &mut send, &mut notify)
+                run_load_with_sender(None, &spec, self.seed, &mut send, &mut notify)
             }
         };
         (self.emit)(LoadEvent::Ended);
         run
     }
-}
-
-/// A load and its place in the order of all loads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct LoadTurn {
-    /// Index of the address.
-    url: usize,
-    /// Index of the round. Every address has one turn per round.
-    round: u32,
-    /// Index in the order of all loads.
-    slot: u32,
-}
-
-/// Plans `rounds` rounds over all addresses. Each round is shuffled, so that a slow drift of the
-/// machine affects all addresses alike. A single round keeps the order that the user typed.
-fn plan_turns(urls: usize, rounds: u32, seed: u64) -> Vec<LoadTurn> {
-    let mut shuffle = BlockShuffle::new(seed);
-    let mut turns = Vec::new();
-    for round in 0..rounds {
-        let order = match rounds {
-            1 => (0..urls).collect(),
-            _ => shuffle.shuffle_block(urls, 1),
-        };
-        for url in order {
-            turns.push(LoadTurn { url, round, slot: turns.len() as u32 });
-        }
-    }
-    turns
 }
 
 /// Stores and reports the results.
@@ -239,12 +172,14 @@ fn finish_loads(
     request: &LoadRequest,
     runs: &[LoadRun],
 ) -> anyhow::Result<CommandStatus> {
-    if request.mode != LoadMode::AsSpecified {
-        return search::finish_search(args, request, runs);
-    }
-    let gate = report_loads(args, request, runs, |_, _| true)?;
-    let outcomes = runs.iter().map(load_status);
-    Ok(outcomes.fold(CommandStatus::DONE, CommandStatus::worse_of).combine_with_gate(gate))
+    let gate = report_loads(args, request, runs)?;
+    let outcome = match request.mode {
+        LoadMode::AsSpecified => {
+            runs.iter().map(load_status).fold(CommandStatus::DONE, CommandStatus::worse_of)
+        }
+        _ => search::search_status(args, &request.mode, runs),
+    };
+    Ok(outcome.combine_with_gate(gate))
 }
 
 /// Returns the exit status of one load. Warns if no request succeeded.
@@ -259,13 +194,11 @@ fn load_status(run: &LoadRun) -> CommandStatus {
     if has_no_success || run.is_partial { CommandStatus::FAILED } else { CommandStatus::DONE }
 }
 
-/// Writes the requested files, and stores and reports the results. `is_decisive` selects the loads
-/// to which the limits of `--fail-on` apply.
+/// Writes the requested files, and stores and reports the results. Returns the answer of the gate.
 fn report_loads(
     args: &LoadArgs,
     request: &LoadRequest,
     runs: &[LoadRun],
-    is_decisive: impl Fn(&[LoadFindings], &LoadFindings) -> bool,
 ) -> anyhow::Result<CommandStatus> {
     output::write(args, runs)?;
     let session = build_session(request, runs, &args.store.session_request(&args.origin))?;
@@ -279,7 +212,8 @@ fn report_loads(
         &[(None, &session)],
         &AnalysisFindings::default(),
     ));
-    let decisive = findings.iter().filter(|load| is_decisive(&findings, load));
+    let decisive =
+        findings.iter().filter(|load| search::limits_apply(&request.mode, &findings, load));
     let decisive: Vec<_> = decisive.cloned().collect();
     let conditions = gate::judge_conditions(&args.fail_on, &decisive);
     report::load::add_gate(&conditions, &mut document);
@@ -579,31 +513,5 @@ fn report_subject(args: &LoadArgs) -> ReportSubject {
         LoadMode::Rate => ReportSubject::LoadRates,
         LoadMode::Concurrency(_) | LoadMode::Levels(_) => ReportSubject::LoadLevels,
         LoadMode::AsSpecified => ReportSubject::Loads,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_round_has_every_address_in_an_order_set_by_the_seed() {
-        let first = plan_turns(3, 20, 7);
-        assert_eq!(first, plan_turns(3, 20, 7));
-        assert_ne!(first, plan_turns(3, 20, 8));
-        for (round, turns) in first.chunks(3).enumerate() {
-            let mut urls: Vec<usize> = turns.iter().map(|turn| turn.url).collect();
-            urls.sort_unstable();
-            assert_eq!(urls, [0, 1, 2]);
-            assert!(turns.iter().all(|turn| turn.round == round as u32));
-        }
-        let firsts: Vec<usize> = first.chunks(3).map(|round| round[0].url).collect();
-        assert!((0..3).all(|url| firsts.contains(&url)), "{firsts:?}");
-    }
-
-    #[test]
-    fn a_single_round_keeps_the_order_of_the_command_line() {
-        let urls: Vec<usize> = plan_turns(4, 1, 99).iter().map(|turn| turn.url).collect();
-        assert_eq!(urls, [0, 1, 2, 3]);
     }
 }

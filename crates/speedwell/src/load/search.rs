@@ -4,15 +4,14 @@
 //! level or rate. This module also decides which options conflict with a search, and which of its
 //! loads must meet the limits of `--fail-on`.
 
-use super::{LoadEvent, LoadMode, LoadRequest, LoadSender, plan_turns, report_loads};
 use crate::CommandStatus;
-use crate::options::{Concurrency, LoadArgs, load_mode};
+use crate::options::{Concurrency, LoadArgs, LoadMode, LoadRequest, load_mode, plan_turns};
 use anyhow::{bail, ensure};
 use speedwell_analysis as analysis;
 use speedwell_analysis::load::{LoadFindings, NextRate, RateRules};
 use speedwell_analysis::scaling::{NextLevel, SaturationRules};
 use speedwell_engine::SearchRequest;
-use speedwell_engine::execution::load::{LoadRun, TargetUrl, stop_condition};
+use speedwell_engine::execution::load::{LoadRun, TargetUrl};
 use speedwell_machine::process;
 use speedwell_model::load::spec::{LoadClient, LoadSpec};
 use std::time::Duration;
@@ -50,9 +49,35 @@ fn concurrency_rules(request: &LoadRequest, search: &SearchRequest) -> Saturatio
     search.search_rules(first, SaturationRules::default().limit)
 }
 
-impl LoadSender<'_, '_> {
-    /// Searches for the concurrency at which throughput stops growing.
-    pub(super) fn search_concurrency(&mut self, search: &SearchRequest) -> anyhow::Result<()> {
+/// Sends a load of a level or rate. The flag says whether to show its probe request.
+type SendVisit<'s> = dyn FnMut(&LoadSpec, f64, bool) -> anyhow::Result<LoadRun> + 's;
+
+/// Searches for the best level or rate, or visits every level in a list. Adds the loads to `runs`.
+///
+/// # Errors
+/// Fails if a load cannot be started.
+pub fn run_visits(
+    request: &LoadRequest,
+    runs: &mut Vec<LoadRun>,
+    send: &mut SendVisit<'_>,
+) -> anyhow::Result<()> {
+    let mut search = LoadSearch { request, runs, send };
+    match &request.mode {
+        LoadMode::AsSpecified => Ok(()),
+        LoadMode::Levels(levels) => search.visit_levels(levels),
+        LoadMode::Concurrency(rules) => search.search_concurrency(rules),
+        LoadMode::Rate => search.search_rate(),
+    }
+}
+
+struct LoadSearch<'a, 's> {
+    request: &'a LoadRequest,
+    runs: &'a mut Vec<LoadRun>,
+    send: &'a mut SendVisit<'s>,
+}
+
+impl LoadSearch<'_, '_> {
+    fn search_concurrency(&mut self, search: &SearchRequest) -> anyhow::Result<()> {
         let rules = concurrency_rules(self.request, search);
         ensure!(
             rules.first <= rules.limit,
@@ -70,8 +95,7 @@ impl LoadSender<'_, '_> {
         })
     }
 
-    /// Searches for the highest sustainable rate.
-    pub(super) fn search_rate(&mut self) -> anyhow::Result<()> {
+    fn search_rate(&mut self) -> anyhow::Result<()> {
         let conditions = &self.request.conditions;
         self.visit_while(|runs| {
             let runs: Vec<_> = runs.iter().map(analysis::load::analyze_load).collect();
@@ -105,7 +129,7 @@ impl LoadSender<'_, '_> {
 
     /// Visits every level of every address once per round. With several rounds, the order within a
     /// round is random.
-    pub(super) fn visit_levels(&mut self, levels: &[u32]) -> anyhow::Result<()> {
+    fn visit_levels(&mut self, levels: &[u32]) -> anyhow::Result<()> {
         let request = self.request;
         let rounds = request.runs.unwrap_or(SaturationRules::default().visits);
         for turn in plan_turns(request.specs.len() * levels.len(), rounds, request.seed) {
@@ -127,7 +151,7 @@ impl LoadSender<'_, '_> {
         let is_first = !self.runs.iter().any(|run| run.label == label);
         // Verify a server once. Verify again if each visit starts a server, or follows redirects.
         spec.no_verify |= !(is_first || spec.serve.is_some() || spec.location);
-        let mut run = self.send_load(&spec, stop_condition(&spec), is_first)?;
+        let mut run = (self.send)(&spec, level, is_first)?;
         // Redirects change the address, so label the load with the typed address.
         run.label = label;
         let is_same_level = |other: &&LoadRun| {
@@ -135,7 +159,6 @@ impl LoadSender<'_, '_> {
         };
         run.round = self.runs.iter().filter(is_same_level).count() as u32;
         run.slot = self.runs.len() as u32;
-        (self.emit)(LoadEvent::Visited(level, run.measured.throughput()));
         self.runs.push(run);
         Ok(())
     }
@@ -145,7 +168,7 @@ impl LoadSender<'_, '_> {
 ///
 /// # Errors
 /// Fails if there are such options.
-pub(super) fn check_search(args: &LoadArgs) -> anyhow::Result<()> {
+pub fn check_search(args: &LoadArgs) -> anyhow::Result<()> {
     let mode = load_mode(args);
     let options = &args.search;
     ensure!(
@@ -193,26 +216,16 @@ pub(super) fn check_search(args: &LoadArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Stores and reports a search, or loads at several levels. The function `limits_apply` decides to
-/// which loads the limits of `--fail-on` apply.
-pub(super) fn finish_search(
-    args: &LoadArgs,
-    request: &LoadRequest,
-    runs: &[LoadRun],
-) -> anyhow::Result<CommandStatus> {
-    let mode = &request.mode;
-    let applies_limits =
-        |findings: &[LoadFindings], load: &LoadFindings| limits_apply(mode, findings, load);
-    let status = report_loads(args, request, runs, applies_limits)?;
+/// Returns the exit status of a search, or of loads at several levels.
+pub fn search_status(args: &LoadArgs, mode: &LoadMode, runs: &[LoadRun]) -> CommandStatus {
     let has_no_success = runs.iter().all(|run| run.measured.totals.outcomes.succeeded() == 0);
     let is_any_partial = runs.iter().any(|run| run.is_partial);
     let is_generator_limited = *mode == LoadMode::Rate && is_limited_by_generator(args, runs);
-    let outcome = if has_no_success || is_any_partial || is_generator_limited {
+    if has_no_success || is_any_partial || is_generator_limited {
         CommandStatus::FAILED
     } else {
         CommandStatus::DONE
-    };
-    Ok(outcome.combine_with_gate(status))
+    }
 }
 
 /// Whether the search has no answer because the load generator was the bottleneck.
@@ -226,7 +239,11 @@ fn is_limited_by_generator(args: &LoadArgs, runs: &[LoadRun]) -> bool {
 /// A search for the highest rate uses them itself, so they apply to none of its loads. In a search
 /// for the best concurrency, they apply to the loads at the best concurrency, or to all loads if
 /// the search found none.
-fn limits_apply(mode: &LoadMode, findings: &[LoadFindings<'_>], load: &LoadFindings<'_>) -> bool {
+pub fn limits_apply(
+    mode: &LoadMode,
+    findings: &[LoadFindings<'_>],
+    load: &LoadFindings<'_>,
+) -> bool {
     if !matches!(mode, LoadMode::Concurrency(_)) {
         return *mode != LoadMode::Rate;
     }

@@ -8,12 +8,10 @@
 //! lost, all others are stopped. Start at [`follow_generators`]; [`run_generators`] also starts the
 //! generators, on this machine.
 
-use super::{LoadJob, build_job, target};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use speedwell_adapters::own_program;
 use speedwell_load::generator::ProgressReport;
-use speedwell_load::load::LoadShare;
 use speedwell_machine::process::{self, ProcessEnd};
 use speedwell_machine::worker::{ClockOffset, WorkerConnection, WorkerEnd, now_ns};
 use speedwell_model::load::measurement::{LoadMeasurement, TimelineTick};
@@ -66,9 +64,9 @@ pub struct WorkerAssignment {
 
 impl WorkerAssignment {
     /// Returns the assignment that covers a whole load.
-    pub fn whole(job: &LoadJob, is_remote: bool) -> WorkerAssignment {
-        let (spec, seed, count) = (job.spec.clone(), job.seed, job.processes());
-        WorkerAssignment { spec, seed, index: 0, of: count, count, is_remote }
+    pub fn whole(spec: &LoadSpec, seed: u64, is_remote: bool) -> WorkerAssignment {
+        let count = spec.clients.unwrap_or(1);
+        WorkerAssignment { spec: spec.clone(), seed, index: 0, of: count, count, is_remote }
     }
 
     /// Divides the assignment into parts with the same number of generators.
@@ -80,18 +78,6 @@ impl WorkerAssignment {
             ..self.clone()
         };
         (0..parts).map(assignment).collect()
-    }
-
-    /// Builds the recipient's part of the load.
-    ///
-    /// # Errors
-    /// Fails if this part cannot be sent from this machine.
-    pub fn job(&self) -> anyhow::Result<LoadJob> {
-        let (index, count) = (self.index, self.of);
-        let mut job = build_job(&self.spec, self.seed, LoadShare { index, count })?;
-        // The parent process has already reported unreachable addresses.
-        drop(target::drop_unreachable(&mut job.load));
-        Ok(job)
     }
 }
 

@@ -4,8 +4,7 @@
 //!
 //! Decides the order of these steps, when a load ends early, and which options of a [`LoadSpec`]
 //! contradict each other. This module knows nothing about the command line, the store or reports.
-//! Start at [`run_load`]; [`LoadRun`] is its complete result, with the [`LoadFacts`] of its job and
-//! the [`ProbeFacts`] of its probe request. [`build_job`] turns the options into a [`LoadConfig`].
+//! Start at [`run_load`]; [`LoadRun`] is its complete result. [`build_job`] turns the options into a [`LoadConfig`].
 
 mod generators;
 mod requests;
@@ -17,31 +16,35 @@ pub use generators::{
     LOAD_SUBCOMMAND, LoadSnapshot, StartSignal, WorkerAssignment, follow_generators,
     run_generators,
 };
-pub use speedwell_model::load::run::{
-    KindFacts, LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeFacts, RuleFacts, ServerOutcome,
-    StageFacts, TlsFacts,
-};
-pub use target::{TargetUrl, format_address, parse_host_and_port};
+pub use speedwell_model::load::run::{LoadRun, ProbeFacts};
+pub use target::{TargetUrl, drop_unreachable, format_address, parse_host_and_port};
 pub use tool::load_with_tool;
 
 use crate::execution::server::{LoadServer, shell_server};
-use crate::execution::verify::{self, ProbeResult};
-use anyhow::{Context, ensure};
-use speedwell_load::generator;
-use speedwell_load::http1::{ConnectionOption, Http1Version};
+use anyhow::{Context, bail, ensure};
+use speedwell_load::generator::{self, ProbeError, ProbeResponse};
 use speedwell_load::load::{
-    BatchingMode, BodyRule, ConnectionRules, HttpVersion, LoadConfig, LoadShare, RequestKind,
-    RequestTimeouts, SteadinessRule, SuccessRule, TlsOptions,
+    BatchingMode, BodyRule, CertificateRefusal, ConnectionRules, HttpVersion, LoadConfig,
+    LoadShare, RequestTimeouts, SteadinessRule, SuccessRule, TlsOptions,
 };
 use speedwell_load::pace::{
-    ArrivalSpacing, ClosedPace, FOREVER_NS, PacingModel, RateSchedule, RequestRate, ScheduleStage,
+    ArrivalSpacing, ClosedPace, PacingModel, RateSchedule, RequestRate, ScheduleStage,
     StopCondition, ThinkTime,
 };
 use speedwell_machine::process::{self, CpuSet, ProcessSpec, RealTimeGuard};
 use speedwell_model::load::measurement::LoadMeasurement;
+use speedwell_model::load::outcomes::ErrorClass;
+use speedwell_model::load::run::{ServerOutcome, TlsFacts};
 use speedwell_model::load::spec::LoadSpec;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+/// Maximum number of consecutive redirects, the same as in browsers (Fetch standard, HTTP-redirect
+/// fetch: 20).
+const MAX_REDIRECTS: usize = 20;
+
+/// Header fields that must not be sent to another host.
+const SECRET_HEADERS: [&str; 2] = ["authorization", "cookie"];
 
 /// Default time limit until the server accepts connections.
 const SERVER_START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -104,13 +107,12 @@ impl PreparedLoad {
         let mut probe = None;
         warnings.extend(target::drop_unreachable(&mut job.load));
         if !job.spec.no_verify {
-            let (verified_job, probe_result) = verify::verify_target(job)?;
-            job = verified_job;
-            if !probe_result.redirected_from.is_empty() {
+            let facts;
+            (job, facts) = verify_target(job)?;
+            if !facts.redirected_from.is_empty() {
                 warnings.extend(target::drop_unreachable(&mut job.load));
             }
-            let facts = probe_facts(&probe_result);
-            notify(LoadNotice::Probed(&job.url, &facts, protocol_name(&job.load)));
+            notify(LoadNotice::Probed(&job.url, &facts, job.load.protocol_name()));
             probe = Some(facts);
         }
         if let Some(server) = &mut server {
@@ -205,7 +207,7 @@ pub fn wrap_measured(job: &LoadJob, measured: LoadMeasurement) -> LoadRun {
         url: job.url.to_string(),
         round: 0,
         slot: 0,
-        requested: load_facts(job),
+        requested: job.load.facts(job.processes(), job.spec.rt),
         probe: None,
         measured,
         server: None,
@@ -222,7 +224,7 @@ pub(super) fn send_locally(
     watch: &mut dyn FnMut(&LoadSnapshot),
 ) -> anyhow::Result<CombinedResult> {
     if job.processes() > 1 {
-        let whole = WorkerAssignment::whole(job, false);
+        let whole = WorkerAssignment::whole(&job.spec, job.seed, false);
         return generators::run_generators(&whole, &|| StartSignal::Now, stop, watch);
     }
     let measured = send_load(job, stop, watch)?;
@@ -516,142 +518,125 @@ fn success_criteria(spec: &LoadSpec) -> SuccessRule {
     }
 }
 
-// Describes what was requested, for reports and files.
+// The probe request before a load.
 
-/// Describes the requested load.
-fn load_facts(job: &LoadJob) -> LoadFacts {
-    let load = &job.load;
-    LoadFacts {
-        pace: pace_facts(load),
-        requests: load.stop.after_requests,
-        time_ns: load.stop.after_ns,
-        warmup_ns: load.warmup_ns,
-        drain_ns: load.drain_ns,
-        kinds: load.kinds.kinds().iter().map(kind_facts).collect(),
-        protocol: protocol_name(load).to_owned(),
-        h2_table_bytes: match load.http {
-            HttpVersion::One | HttpVersion::Three => None,
-            HttpVersion::Two { table_bytes } => Some(table_bytes),
-        },
-        streams_per_connection: load.streams_per_connection,
-        keeps_alive: keeps_alive(load),
-        max_requests_per_connection: load.rules.max_requests,
-        connection_lifetime_ns: load.rules.lifetime_ns,
-        timeouts: load.rules.timeouts,
-        retries_stale: load.rules.retries_stale,
-        success: success_facts(load),
-        threads: load.threads,
-        processes: job.processes(),
-        processors: load.processors.clone(),
-        is_realtime: job.spec.rt,
-        busy_polls: load.rules.busy_poll,
-        batching_ns: match load.rules.batching {
-            BatchingMode::Off => None,
-            BatchingMode::Adaptive { max_delay_ns } => Some(max_delay_ns),
-        },
+/// Sends the first request of a job once. Follows redirects if the load's specification allows it.
+/// Returns the job with the final URL, and the facts that the response from that URL revealed.
+///
+/// # Errors
+/// Fails if there is no complete response, or if the response is not a success.
+pub fn verify_target(mut job: LoadJob) -> anyhow::Result<(LoadJob, ProbeFacts)> {
+    let mut redirected_from = Vec::new();
+    loop {
+        let probe = generator::send_probe(&job.load, process::interrupt_flag())
+            .map_err(|error| no_response_error(&job, error))?;
+        let is_redirect = (300..400).contains(&probe.status) && probe.location.is_some();
+        let location = probe.location.clone().filter(|_| job.spec.location && is_redirect);
+        let Some(location) = location else {
+            ensure!(probe.is_success, describe_no_success(&job, &probe));
+            return Ok((job, probe_facts(probe, redirected_from)));
+        };
+        redirected_from.push(job.url.to_string());
+        ensure!(
+            redirected_from.len() <= MAX_REDIRECTS,
+            "'{}' redirects more than {MAX_REDIRECTS} times",
+            redirected_from[0]
+        );
+        job = follow_redirect(&job, &location)?;
     }
 }
 
-fn pace_facts(load: &LoadConfig) -> PaceFacts {
-    match &load.pace {
-        PacingModel::Closed(closed) => {
-            let (think_ns, seed) = match closed.think {
-                ThinkTime::None => (0, None),
-                ThinkTime::Fixed(ns) => (ns, None),
-                ThinkTime::Exponential { mean_ns, seed } => (mean_ns, Some(seed)),
-            };
-            PaceFacts::Closed {
-                concurrency: closed.concurrency,
-                think_ns,
-                thinks_at_random: seed.is_some(),
-                seed: seed.unwrap_or(0),
-            }
-        }
-        PacingModel::Open(schedule) => PaceFacts::Open {
-            stages: stage_facts(schedule),
-            is_poisson: schedule.spacing() != ArrivalSpacing::Even,
-            seed: match schedule.spacing() {
-                ArrivalSpacing::Even => 0,
-                ArrivalSpacing::Poisson { seed } => seed,
-            },
-            connections: load.connections,
-            max_connections: load.max_connections,
-        },
-    }
-}
-
-fn stage_facts(schedule: &RateSchedule) -> Vec<StageFacts> {
-    let stages = schedule.stages().iter();
-    stages
-        .map(|stage| StageFacts {
-            from_per_s: stage.from.requests_per_s(),
-            to_per_s: stage.to.requests_per_s(),
-            duration_ns: (stage.duration_ns != FOREVER_NS).then_some(stage.duration_ns),
-        })
-        .collect()
-}
-
-fn kind_facts(kind: &RequestKind) -> KindFacts {
-    KindFacts {
-        name: kind.name.clone(),
-        weight: kind.weight,
-        method: kind.method.clone(),
-        path: kind.target.clone(),
-        body_bytes: kind.body.as_ref().map(|body| body.len() as u64),
-    }
-}
-
-/// Returns the name of the protocol that the requests use.
-pub fn protocol_name(load: &LoadConfig) -> &'static str {
-    let is_http10 = |kind: &RequestKind| kind.version == Http1Version::Http10;
-    match load.http {
-        HttpVersion::Three => "HTTP/3",
-        HttpVersion::Two { .. } => "HTTP/2",
-        HttpVersion::One if load.kinds.kinds().iter().all(is_http10) => "HTTP/1.0",
-        HttpVersion::One => "HTTP/1.1",
-    }
-}
-
-fn keeps_alive(load: &LoadConfig) -> bool {
-    let closes = |kind: &RequestKind| kind.connection == ConnectionOption::Close;
-    load.rules.max_requests != Some(1) && !load.kinds.kinds().iter().all(closes)
-}
-
-fn success_facts(load: &LoadConfig) -> RuleFacts {
-    let statuses = load.success.statuses.iter();
-    let mut rule = RuleFacts {
-        statuses: statuses.map(|range| (*range.start(), *range.end())).collect(),
-        ..RuleFacts::default()
-    };
-    match &load.success.body {
-        None => {}
-        Some(BodyRule::Length(bytes)) => rule.body_bytes = Some(*bytes),
-        Some(BodyRule::Contains(text)) => {
-            rule.body_contains = Some(String::from_utf8_lossy(text).into_owned());
-        }
-    }
-    rule
-}
-
-/// Describes the result of the probe request.
-fn probe_facts(result: &ProbeResult) -> ProbeFacts {
-    let probe = &result.probe;
+/// Describes a response, which was reached by these redirects.
+fn probe_facts(probe: ProbeResponse, redirected_from: Vec<String>) -> ProbeFacts {
     ProbeFacts {
         address: format_address(&probe.address),
-        tls: probe.tls.as_ref().map(|tls| TlsFacts {
-            version: tls.version.clone(),
-            cipher: tls.cipher.clone(),
-            group: tls.group.clone(),
-            alpn: tls.alpn.clone(),
+        tls: probe.tls.map(|tls| TlsFacts {
+            version: tls.version,
+            cipher: tls.cipher,
+            group: tls.group,
+            alpn: tls.alpn,
         }),
         status: probe.status,
-        server: probe.server.clone(),
-        content_type: probe.content_type.clone(),
+        server: probe.server,
+        content_type: probe.content_type,
         body_bytes: probe.body_bytes,
         wire_bytes: probe.wire_bytes,
         is_reusable: probe.is_reusable,
         connect_ns: probe.connect_ns,
         service_ns: probe.service_ns,
-        redirected_from: result.redirected_from.clone(),
+        redirected_from,
     }
+}
+
+fn follow_redirect(job: &LoadJob, location: &str) -> anyhow::Result<LoadJob> {
+    let url = job
+        .url
+        .join(location)
+        .with_context(|| format!("'{}' redirects to '{location}'", job.url))?;
+    let changes_host = url.host != job.url.host;
+    let names = job.load.kinds.kinds().iter().flat_map(|kind| &kind.headers);
+    let secret_name = names
+        .map(|(name, _)| name)
+        .find(|name| SECRET_HEADERS.contains(&name.to_ascii_lowercase().as_str()));
+    if let (true, Some(name)) = (changes_host, secret_name) {
+        bail!(
+            "'{}' redirects to another host, '{url}', but the header '{name}' was given for the first one\n\
+             hint: use '{url}' as the URL",
+            job.url
+        );
+    }
+    let spec = LoadSpec { url: url.to_full_string(), ..job.spec.clone() };
+    build_job(&spec, job.seed, LoadShare::ONLY)
+}
+
+fn no_response_error(job: &LoadJob, error: ProbeError) -> anyhow::Error {
+    let addresses: Vec<String> = job.load.target.addresses.iter().map(format_address).collect();
+    let hint = match &error {
+        ProbeError::Failed(ErrorClass::ConnectRefused) => {
+            "\nhint: is the server running? --serve CMD starts it"
+        }
+        ProbeError::Certificate(CertificateRefusal::Name { .. }) => {
+            "\nhint: --sni NAME checks the certificate for another name; --insecure accepts any certificate"
+        }
+        ProbeError::Certificate(
+            CertificateRefusal::Expired(_) | CertificateRefusal::NotYetValid(_),
+        ) => "\nhint: --insecure accepts any certificate",
+        ProbeError::Certificate(_) | ProbeError::Failed(ErrorClass::TlsVerify) => {
+            "\nhint: --cacert FILE trusts the certificate or authority in FILE; --insecure accepts any certificate"
+        }
+        ProbeError::Failed(ErrorClass::TlsHandshake) => {
+            "\nhint: does it speak TLS? if not, use http://"
+        }
+        ProbeError::Failed(ErrorClass::EofFirst | ErrorClass::ResetBeforeFirstByte)
+            if !job.url.is_tls =>
+        {
+            "\nhint: does it expect TLS? if so, use https://"
+        }
+        ProbeError::Failed(ErrorClass::ProtocolStatusLine) => {
+            "\nhint: does it speak HTTP/1.1? if not, use --http2 for HTTP/2, or https:// for TLS"
+        }
+        _ => "",
+    };
+    let context = format!("no response from '{}' ({}){hint}", job.url, addresses.join(", "));
+    anyhow::Error::new(error).context(context)
+}
+
+fn describe_no_success(job: &LoadJob, probe: &ProbeResponse) -> String {
+    let status = probe.status;
+    if job.load.success.accepts_status(status) {
+        return format!(
+            "'{}' answered {status} with an unexpected body of {} bytes\nhint: --no-verify sends \
+             the load anyway and counts such responses as failed",
+            job.url, probe.body_bytes
+        );
+    }
+    let redirect = match &probe.location {
+        Some(location) => format!("it redirects to '{location}': -L follows the redirect; "),
+        None => String::new(),
+    };
+    format!(
+        "'{}' answered {status}, which is not a success status\nhint: {redirect}--expect-status \
+         {status} counts it as success, --no-verify sends the load anyway",
+        job.url
+    )
 }

@@ -456,7 +456,7 @@ pub fn format_address(address: &ServerAddress) -> String {
 /// Drops addresses that refuse connections if other addresses of the host accept them. For example,
 /// 'localhost' has an IPv4 and an IPv6 address, and many servers listen on only one of the two.
 /// Returns a warning if a dropped address is not local.
-pub(super) fn drop_unreachable(load: &mut LoadConfig) -> Option<String> {
+pub fn drop_unreachable(load: &mut LoadConfig) -> Option<String> {
     if load.target.addresses.len() < 2 {
         return None;
     }
