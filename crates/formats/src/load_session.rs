@@ -17,10 +17,11 @@ use crate::session_builder::{ONLY_VARIANT, SessionBuilder};
 use anyhow::{Context, Result, bail, ensure};
 use indexmap::IndexSet;
 use serde::Deserialize;
-use speedwell_model::load::latency::{OpenTimes, OpenVerdict, TimeDistribution, TimeQuantity};
-use speedwell_model::load::measurement::LoadLatency;
+use speedwell_model::load::latency::{
+    LoadLatency, OpenTimes, OpenVerdict, TimeDistribution, TimeQuantity,
+};
+use speedwell_model::load::measurement::{LoadRun, PaceFacts, StageFacts};
 use speedwell_model::load::outcomes::ErrorClass;
-use speedwell_model::load::run::{LoadRun, PaceFacts, StageFacts};
 use speedwell_model::{
     Environment, FailureCause, Metric, MetricDirection, ParameterValue, Run, Session, SessionState,
     Variant,

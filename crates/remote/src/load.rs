@@ -17,8 +17,7 @@ use speedwell_engine::execution::load::{
 use speedwell_load::load::{LoadShare, ServerAddress};
 use speedwell_machine::process;
 use speedwell_machine::worker::{ClockOffset, WorkerEnd, WorkerLink, now_ns};
-use speedwell_model::load::measurement::{LoadMeasurement, ThreadReport};
-use speedwell_model::load::run::LoadPart;
+use speedwell_model::load::measurement::{LoadMeasurement, LoadPart, ThreadReport};
 use speedwell_model::load::spec::LoadSpec;
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;

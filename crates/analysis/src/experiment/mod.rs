@@ -26,7 +26,7 @@ use speedwell_config::experiment::{
 use speedwell_config::expression::{CaseFilter, ChangeGate};
 use speedwell_model::assignment::{ServerWork, TargetWork};
 use speedwell_model::load::latency::{AB_PERCENTS, percent_rows};
-use speedwell_model::load::run::LoadRun;
+use speedwell_model::load::measurement::LoadRun;
 use speedwell_model::{
     Case, IntervalEstimate, Metric, ParameterValue, Run, Session, StepFailure, Verdict, median,
 };

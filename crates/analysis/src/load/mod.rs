@@ -26,9 +26,10 @@ pub use times::{PERCENTILES_PPM, QuantityFindings, ReportedTime, RequestGroup, T
 
 use serde::Serialize;
 use speedwell_model::load::latency::{HistogramBin, OpenVerdict, is_concurrency_short};
-use speedwell_model::load::measurement::{LoadMeasurement, ThreadReport, TimelineTick};
+use speedwell_model::load::measurement::{
+    LoadMeasurement, LoadPart, LoadRun, PaceFacts, ThreadReport, TimelineTick,
+};
 use speedwell_model::load::outcomes::{CountImbalance, ErrorClass, OutcomeCounts};
-use speedwell_model::load::run::{LoadPart, LoadRun, PaceFacts};
 use times::GeneratorTrust;
 
 /// Findings of one load.

@@ -10,8 +10,7 @@ use crate::load::times::{ReportedTime, RequestGroup, TimedQuantity};
 use crate::load::{LoadFindings, LoadRemark, TimeRefusal, complete_ticks};
 use crate::scaling::{self, ConcurrencyLevel, NextLevel, SaturationRules, ScalingFindings};
 use speedwell_model::load::latency::MIN_ACHIEVED_SHARE;
-use speedwell_model::load::measurement::LoadMeasurement;
-use speedwell_model::load::run::{LoadRun, PaceFacts};
+use speedwell_model::load::measurement::{LoadMeasurement, LoadRun, PaceFacts};
 use speedwell_stats::rate_search::{self, RateTrial};
 
 /// If the generator was late in this many attempts at one rate, the cause was not a passing

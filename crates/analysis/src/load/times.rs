@@ -8,11 +8,11 @@
 //! time is refused, which means not reported. Start at [`load_times`] and [`GeneratorTrust`].
 
 use speedwell_model::load::latency::{
-    AB_PERCENTS, ByOutcome, HistogramBin, OpenTimes, OpenVerdict, OutcomeSet, RequestOutcome,
-    ServiceTimes, TimeQuantile, TimeRefusal, TimeValues, bounds_agree, is_range_too_wide,
+    AB_PERCENTS, ByOutcome, HistogramBin, LoadLatency, OpenTimes, OpenVerdict, OutcomeSet,
+    RequestOutcome, ServiceTimes, TimeQuantile, TimeRefusal, TimeValues, bounds_agree,
+    is_range_too_wide,
 };
-use speedwell_model::load::measurement::LoadLatency;
-use speedwell_model::load::run::LoadRun;
+use speedwell_model::load::measurement::LoadRun;
 
 /// Reported percentiles in millionths: the percentiles of ab, and in addition 99.9 % and 99.99 %.
 pub const PERCENTILES_PPM: [u32; AB_PERCENTS.len() + 2] = [

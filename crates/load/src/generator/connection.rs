@@ -16,8 +16,7 @@ use super::recorder::{
 use crate::http1::{ResponsePhase, ResponseSummary, ResponseWatch};
 use crate::load::{HttpVersion, LoadConfig};
 use rustix::io::Errno;
-use speedwell_model::load::latency::ConnectionLag;
-use speedwell_model::load::measurement::LoadLatency;
+use speedwell_model::load::latency::{ConnectionLag, LoadLatency};
 use speedwell_model::load::outcomes::ErrorClass;
 
 /// Maximum number of reads from a connection before other connections and the clock get their turn.

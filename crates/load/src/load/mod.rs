@@ -9,7 +9,7 @@ mod tls;
 
 pub(crate) use kinds::RequestSource;
 pub use kinds::{DataTable, KindsError, RequestKind, RequestKinds};
-pub use speedwell_model::load::run::RequestTimeouts;
+pub use speedwell_model::load::measurement::RequestTimeouts;
 pub(crate) use tls::key_bits;
 pub use tls::{CertificateRefusal, ClientIdentity, LastRefusal, TlsError, TlsOptions, TrustSource};
 
@@ -17,8 +17,9 @@ use crate::http1::{ConnectionOption, Http1Version};
 use crate::pace::{
     ArrivalSpacing, FOREVER_NS, PacingModel, ScheduleStage, StopCondition, ThinkTime,
 };
-use speedwell_model::load::measurement::TimelineTick;
-use speedwell_model::load::run::{KindFacts, LoadFacts, PaceFacts, RuleFacts, StageFacts};
+use speedwell_model::load::measurement::{
+    KindFacts, LoadFacts, PaceFacts, RuleFacts, StageFacts, TimelineTick,
+};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 

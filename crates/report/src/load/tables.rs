@@ -19,8 +19,10 @@ use serde_json::Value;
 use speedwell_analysis::load::{
     LoadFindings, PERCENTILES_PPM, QuantityFindings, ReportedTime, RequestGroup, TimedQuantity,
 };
+use speedwell_model::load::measurement::{
+    LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeFacts, StageFacts,
+};
 use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
-use speedwell_model::load::run::{LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeFacts, StageFacts};
 
 type LoadRef<'a> = &'a LoadFindings<'a>;
 
@@ -432,7 +434,7 @@ fn sent_text(run: &LoadRun) -> String {
     let kinds = match &requested.kinds[..] {
         [kind] => format!("{} {}", kind.method, run.url),
         kinds => {
-            let kind_text = |kind: &speedwell_model::load::run::KindFacts| {
+            let kind_text = |kind: &speedwell_model::load::measurement::KindFacts| {
                 format!("{} {} {}", kind.weight, kind.method, kind.path)
             };
             let kinds: Vec<String> = kinds.iter().map(kind_text).collect();

@@ -16,7 +16,7 @@ pub use generators::{
     LOAD_SUBCOMMAND, LoadSnapshot, StartSignal, WorkerAssignment, follow_generators,
     run_generators,
 };
-pub use speedwell_model::load::run::{LoadRun, ProbeFacts};
+pub use speedwell_model::load::measurement::{LoadRun, ProbeFacts};
 pub use target::{TargetUrl, drop_unreachable, format_address, parse_host_and_port};
 pub use tool::load_with_tool;
 
@@ -32,9 +32,8 @@ use speedwell_load::pace::{
     StopCondition, ThinkTime,
 };
 use speedwell_machine::process::{self, CpuSet, ProcessSpec, RealTimeGuard};
-use speedwell_model::load::measurement::LoadMeasurement;
+use speedwell_model::load::measurement::{LoadMeasurement, ServerOutcome, TlsFacts};
 use speedwell_model::load::outcomes::ErrorClass;
-use speedwell_model::load::run::{ServerOutcome, TlsFacts};
 use speedwell_model::load::spec::LoadSpec;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;

@@ -1,13 +1,13 @@
 //! Hand-made loads with figures that can be computed on paper.
 
-use speedwell_model::load::latency::{ConnectionLag, IntendedStart, RequestOutcome, RequestTimes};
+use speedwell_model::load::latency::{
+    ConnectionLag, IntendedStart, LoadLatency, RequestOutcome, RequestTimes,
+};
 use speedwell_model::load::measurement::{
-    LoadLatency, LoadMeasurement, LoadTimeline, RequestTotals, ThreadReport, TimelineTick,
+    KindFacts, LoadFacts, LoadMeasurement, LoadRun, LoadTimeline, PaceFacts, ProbeFacts,
+    RequestTimeouts, RequestTotals, RuleFacts, StageFacts, ThreadReport, TimelineTick,
 };
 use speedwell_model::load::outcomes::ErrorClass;
-use speedwell_model::load::run::{
-    KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RequestTimeouts, RuleFacts, StageFacts,
-};
 
 pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000_000;
