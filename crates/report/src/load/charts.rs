@@ -4,8 +4,7 @@
 
 use crate::charts::{NS_PER_MS, point_series};
 use crate::document::ReportChart;
-use crate::load::tables::HIDDEN_QUANTITIES;
-use crate::load::text::load_name;
+use crate::load::tables::{HIDDEN_QUANTITIES, load_name};
 use speedwell_analysis::load::{LoadFindings, QuantityFindings, RequestGroup, TimedQuantity};
 use speedwell_model::load::measurement::{LoadTimeline, TimelineTick};
 use speedwell_plot as plot;

@@ -8,7 +8,7 @@ use crate::charts::{NS_PER_MS, point_series};
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{format_rate, format_share};
-use crate::load::text::format_failed;
+use crate::load::tables::format_failed;
 use crate::load::{findings_data, run_data, tables};
 use crate::output::OutputOptions;
 use crate::snippet::{
