@@ -65,7 +65,7 @@ pub use fleet::{
 };
 pub use format::{
     Csv, Html, Json, Markdown, RenderDocument, ReportFormat, TextFormat, UnknownFormat,
-    escape_controls, escape_line, html,
+    escape_controls, escape_line, html, quote_field,
 };
 pub use live::{
     LiveCase, LiveState, WatchLine, WatchLines, remaining_time, report_live, report_live_loads,

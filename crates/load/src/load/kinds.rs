@@ -87,11 +87,17 @@ impl RequestKinds {
         if let Some(index) = rows.values.iter().position(short) {
             return Err(KindsError::Row(index + 1));
         }
-        for kind in &kinds {
-            check_kind(kind, &rows)?;
-        }
         let order = interleave_kinds(&kinds.iter().map(|kind| kind.weight).collect::<Vec<_>>())?;
-        Ok(RequestKinds { kinds, rows, order })
+        let is_known = |blank: &str| rows.names.iter().any(|name| name == blank);
+        let templates = kinds.iter().filter(|_| !rows.values.is_empty());
+        let blanks = templates.flat_map(|kind| kind.placeholder_names().map(move |b| (kind, b)));
+        if let Some((kind, blank)) = blanks.into_iter().find(|(_, blank)| !is_known(blank)) {
+            return Err(KindsError::Blank { name: kind.name.clone(), blank: blank.to_owned() });
+        }
+        let kinds = RequestKinds { kinds, rows, order };
+        // Try every row now, so that a bad row does not cause a failure in the middle of the load.
+        encode_kinds(&kinds, Http1Request::new)?;
+        Ok(kinds)
     }
 
     /// A single, constant kind.
@@ -145,24 +151,6 @@ impl RequestKinds {
     }
 }
 
-fn check_kind(kind: &RequestKind, rows: &DataTable) -> Result<(), KindsError> {
-    let request_error = |error| KindsError::Request { name: kind.name.clone(), why: error };
-    let request = |kind: &RequestKind| kind.with_parts(Http1Request::new).map(drop);
-    if rows.values.is_empty() || !kind.has_placeholders() {
-        return request(kind).map_err(request_error);
-    }
-    let missing = |blank: &&str| !rows.names.iter().any(|name| name == blank);
-    if let Some(blank) = kind.placeholder_names().find(missing) {
-        return Err(KindsError::Blank { name: kind.name.clone(), blank: blank.to_owned() });
-    }
-    // Try every row now, so that a bad row does not cause a failure in the middle of the load.
-    (0..rows.values.len() as u64)
-        .try_for_each(|row| {
-            request(&kind.fill_placeholders(|name| rows.cell_text(row, name).map(str::to_owned)))
-        })
-        .map_err(request_error)
-}
-
 /// Orders the kinds within a cycle. Each slot gets the kind that is furthest behind its share. No
 /// kind then comes in bursts, and every cycle has the exact proportions.
 fn interleave_kinds(weights: &[u32]) -> Result<Vec<CycleSlot>, KindsError> {
@@ -182,12 +170,8 @@ fn interleave_kinds(weights: &[u32]) -> Result<Vec<CycleSlot>, KindsError> {
         for (credit, share) in credit.iter_mut().zip(&shares) {
             *credit += share;
         }
-        let mut first = 0;
-        for index in 1..credit.len() {
-            if credit[index] > credit[first] {
-                first = index;
-            }
-        }
+        // The last maximum of the reversed indices is the first maximum.
+        let first = (0..credit.len()).rev().max_by_key(|index| credit[*index]).unwrap_or(0);
         credit[first] -= cycle;
         order.push(CycleSlot {
             kind: first as u16,

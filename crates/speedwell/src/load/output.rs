@@ -11,6 +11,7 @@ use speedwell_model::load::latency::{HistogramLogRow, LoadLatency, write_log};
 use speedwell_model::load::measurement::RequestRecord;
 use speedwell_model::load::spec::LoadSpec;
 use speedwell_model::{Run, Session};
+use speedwell_report as report;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -67,7 +68,7 @@ fn request_row(row: &RequestRecord, kind: &str) -> String {
     let or_empty = |ns: Option<u64>| ns.map_or(String::new(), |ns| ns.to_string());
     let fields = [
         row.index.to_string(),
-        quote_field(kind),
+        report::quote_field(kind),
         or_empty(row.intended_ns),
         row.begun_ns.to_string(),
         or_empty(row.sent_ns),
@@ -80,15 +81,6 @@ fn request_row(row: &RequestRecord, kind: &str) -> String {
         row.is_reused.to_string(),
     ];
     fields.join(",")
-}
-
-/// Quotes a CSV field (RFC 4180).
-fn quote_field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }
 
 /// Formats all histograms of a load. Service times and times to the first byte are separate for

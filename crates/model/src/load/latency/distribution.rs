@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 
 /// Recorded times of one kind. All kinds can be read as [`TimeValues`], but only times of the same
 /// kind can be merged.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TimeDistribution<K> {
     values: TimeValues,
     kind: PhantomData<K>,
@@ -24,14 +24,6 @@ pub struct TimeDistribution<K> {
 impl<K> Default for TimeDistribution<K> {
     fn default() -> TimeDistribution<K> {
         TimeDistribution { values: TimeValues::default(), kind: PhantomData }
-    }
-}
-
-/// Two distributions are equal if they have the same sums, minimum and maximum, and the same values
-/// at the resolution of the histogram.
-impl<K> PartialEq for TimeDistribution<K> {
-    fn eq(&self, other: &TimeDistribution<K>) -> bool {
-        self.values == other.values
     }
 }
 
