@@ -28,9 +28,8 @@ pub use speedwell_model::load::latency::TimeRefusal;
 use remarks::{compare_halves, machine_remarks};
 use serde::Serialize;
 use speedwell_model::load::latency::{
-    AB_PERCENTS, ByOutcome, HistogramBin, LoadLatency, OpenTimes, OpenVerdict, OutcomeSet,
-    RequestOutcome, ServiceTimes, TimeQuantile, TimeValues, bounds_agree, is_concurrency_short,
-    is_range_too_wide,
+    AB_PERCENTS, HistogramBin, LoadLatency, OpenTimes, OpenVerdict, ServiceTimes, TimeQuantile,
+    TimeValues, bounds_agree, is_concurrency_short, is_range_too_wide,
 };
 use speedwell_model::load::measurement::{LoadPart, LoadRun, PaceFacts, ThreadReport};
 use speedwell_model::load::outcomes::{CountImbalance, ErrorClass, OutcomeCounts};
@@ -100,7 +99,8 @@ pub struct GeneratorStats {
 pub fn analyze_load(run: &LoadRun) -> LoadFindings<'_> {
     let measured = &run.measured;
     let open = (measured.verdict()).map(|verdict| combined_verdict(verdict, &run.parts));
-    let trust = GeneratorTrust::new(run, open);
+    let latency = &measured.totals.latency;
+    let trust = GeneratorTrust::new(latency, open);
     let bytes = measured.totals.outcomes.bytes;
     let seconds = measured.elapsed_ns as f64 / 1e9;
     let per_second = |bytes: u64| bytes as f64 / seconds;
@@ -110,7 +110,10 @@ pub fn analyze_load(run: &LoadRun) -> LoadFindings<'_> {
         bytes_per_s: (seconds > 0.0).then(|| (per_second(bytes.received), per_second(bytes.sent))),
         concurrency: requests_in_flight(run),
         open,
-        times: Vec::new(),
+        times: QUANTITIES
+            .iter()
+            .filter_map(|requested| trust.quantity_findings(latency, *requested))
+            .collect(),
         balance: measured.totals.outcomes.check_balance(),
         generator: generator_stats(run),
         per_connection: requests_per_connection(&measured.threads),
@@ -118,7 +121,6 @@ pub fn analyze_load(run: &LoadRun) -> LoadFindings<'_> {
         remarks: Vec::new(),
         trust,
     };
-    visit_times(run, |times| findings.times.extend(quantity_findings(times, &findings.trust)));
     findings.remarks = load_remarks(&findings);
     findings
 }
@@ -146,12 +148,12 @@ impl LoadFindings<'_> {
         group: RequestGroup,
         ppm: u32,
     ) -> Option<ReportedTime> {
-        let quantile_of = |times: QuantityTimes| {
-            let QuantityTimes { values, low, .. } = times;
-            self.trust.quantiles(quantity, &[ppm], values, low).pop()
-        };
         let listed = self.times_of(quantity, group)?.percentile(ppm);
-        listed.or_else(|| with_times(self.run, (quantity, group), quantile_of).flatten())
+        listed.or_else(|| {
+            let latency = &self.run.measured.totals.latency;
+            let (values, low) = self.trust.values_of(latency, (quantity, group))?;
+            self.trust.quantiles(quantity, &[ppm], values, low).pop()
+        })
     }
 
     /// Histogram of the principal quantity; empty if its times are refused.
@@ -160,8 +162,9 @@ impl LoadFindings<'_> {
         if self.times_of(quantity, group).is_some_and(|times| times.refusal.is_some()) {
             return Vec::new();
         }
-        let bins = with_times(self.run, (quantity, group), |times| times.values.bins().collect());
-        bins.unwrap_or_default()
+        let latency = &self.run.measured.totals.latency;
+        let found = self.trust.values_of(latency, (quantity, group));
+        found.map_or(Vec::new(), |(values, _)| values.bins().collect())
     }
 
     /// Times of a quantity, if it was timed.
@@ -457,115 +460,104 @@ fn curve_ppm(count: u64) -> Vec<u32> {
     (0..=CURVE_POINTS).map(ppm).collect()
 }
 
-/// Times without the generator's own lateness, if recorded separately.
-type LowerTimes<'a> = Option<&'a TimeValues>;
+/// The times that may be reported, the principal times first. The principal times of an open load
+/// are the times that users would have waited, whatever the outcome. The principal times of a closed
+/// load are the service times of successful requests.
+const QUANTITIES: [(TimedQuantity, RequestGroup); 7] = [
+    (TimedQuantity::Response, RequestGroup::All),
+    (TimedQuantity::Response, RequestGroup::Ok),
+    (TimedQuantity::Service, RequestGroup::Ok),
+    (TimedQuantity::Service, RequestGroup::All),
+    (TimedQuantity::FirstByte, RequestGroup::Ok),
+    (TimedQuantity::Lag, RequestGroup::All),
+    (TimedQuantity::Connect, RequestGroup::All),
+];
 
-/// Times of one quantity and group of requests.
-#[derive(Debug, Clone, Copy)]
-struct QuantityTimes<'a> {
-    quantity: TimedQuantity,
-    group: RequestGroup,
-    values: &'a TimeValues,
-    low: LowerTimes<'a>,
-}
-
-/// Passes all times of a load to `see`, starting with the principal times. The principal times of
-/// an open load are the times that users would have waited, whatever the outcome. The principal
-/// times of a closed load are the service times of successful requests.
-fn visit_times(run: &LoadRun, mut see: impl FnMut(QuantityTimes)) {
-    let mut see = |quantity, group, values: &TimeValues, low: LowerTimes| {
-        see(QuantityTimes { quantity, group, values, low });
-    };
-    match &run.measured.totals.latency {
-        LoadLatency::Closed(latency) => visit_sent(&latency.requests, |times| times, &mut see),
-        LoadLatency::Open(latency) => {
-            let (all, ok) = (latency.requests.merge_all(), latency.requests.ok());
-            let mut see_response = |group, times: &OpenTimes| {
-                let low = times.lower_bounds().map(|low| &**low);
-                see(TimedQuantity::Response, group, &times.response, low);
-            };
-            see_response(RequestGroup::All, &all);
-            if all.response.count() > ok.response.count() {
-                see_response(RequestGroup::Ok, ok);
-            }
-            visit_sent(&latency.requests, |times| &times.sent, &mut see);
-            see(TimedQuantity::Lag, RequestGroup::All, &latency.lag, None);
-        }
-    }
-    let connect = run.measured.totals.latency.connect_times();
-    see(TimedQuantity::Connect, RequestGroup::All, connect, None);
-}
-
-fn visit_sent<T: OutcomeSet>(
-    requests: &ByOutcome<T>,
-    sent: impl Fn(&T) -> &ServiceTimes,
-    see: &mut impl FnMut(TimedQuantity, RequestGroup, &TimeValues, LowerTimes),
-) {
-    let ok = sent(requests.ok());
-    see(TimedQuantity::Service, RequestGroup::Ok, &ok.service, None);
-    let others = requests
-        .iter()
-        .filter(|(outcome, set)| *outcome != RequestOutcome::Ok && sent(set).service.count() > 0);
-    if others.count() > 0 {
-        let all = requests.merge_all();
-        see(TimedQuantity::Service, RequestGroup::All, &sent(&all).service, None);
-    }
-    see(TimedQuantity::FirstByte, RequestGroup::Ok, &ok.first_byte, None);
-}
-
-fn quantity_findings(times: QuantityTimes, trust: &GeneratorTrust) -> Option<QuantityFindings> {
-    let QuantityTimes { quantity, group, values, low } = times;
-    let quantiles = |ppm: &[u32]| trust.quantiles(quantity, ppm, values, low);
-    let mean_ns = values.mean_ns()?;
-    let low_mean_ns = low.and_then(TimeValues::mean_ns);
-    let curve_ppm = curve_ppm(values.count());
-    let curve = curve_ppm.iter().zip(quantiles(&curve_ppm));
-    Some(QuantityFindings {
-        quantity,
-        group,
-        count: values.count(),
-        lower_bounds: values.lower_bounds(),
-        least_ns: values.min_ns()?,
-        mean_ns,
-        low_mean_ns: low_mean_ns.filter(|low_ns| !bounds_agree(*low_ns, mean_ns)),
-        deviation_ns: values.standard_deviation_ns(),
-        refusal: trust.mean_refusal(quantity),
-        percentiles: quantiles(&PERCENTILES_PPM),
-        curve: curve
-            .filter_map(|(ppm, time)| Some((f64::from(*ppm) / 1e4, time.longest_ns()?)))
-            .collect(),
-    })
-}
-
-/// Applies `read` to the times of one quantity and group, if the load has them.
-fn with_times<T>(
-    run: &LoadRun,
-    requested: (TimedQuantity, RequestGroup),
-    mut read: impl FnMut(QuantityTimes) -> T,
-) -> Option<T> {
-    let mut result = None;
-    visit_times(run, |times| {
-        if (times.quantity, times.group) == requested {
-            result = Some(read(times));
-        }
-    });
-    result
-}
+/// Times, and the same times without the generator's own lateness, if recorded separately.
+type BoundedValues<'a> = (&'a TimeValues, Option<&'a TimeValues>);
 
 /// How far the generator's own lateness affects the times of a load.
 #[derive(Debug, Clone)]
 struct GeneratorTrust {
     /// Verdict on an open load, and the times of all its requests.
     open: Option<(OpenVerdict, OpenTimes)>,
+    /// Times since sending of all requests, unless all of them succeeded.
+    all_sent: Option<ServiceTimes>,
 }
 
 impl GeneratorTrust {
-    pub fn new(run: &LoadRun, verdict: Option<OpenVerdict>) -> GeneratorTrust {
-        let open = match &run.measured.totals.latency {
-            LoadLatency::Open(latency) => verdict.map(|open| (open, latency.requests.merge_all())),
-            LoadLatency::Closed(_) => None,
+    fn new(latency: &LoadLatency, verdict: Option<OpenVerdict>) -> GeneratorTrust {
+        let mut others = latency.by_outcome().into_iter().skip(1);
+        let has_others = others.any(|(_, sent)| sent.service.count() > 0);
+        GeneratorTrust {
+            open: match latency {
+                LoadLatency::Open(open) => {
+                    verdict.map(|verdict| (verdict, open.requests.merge_all()))
+                }
+                LoadLatency::Closed(_) => None,
+            },
+            all_sent: has_others.then(|| latency.all_sent()),
+        }
+    }
+
+    /// Returns the times of one quantity and group, if the load has them.
+    fn values_of<'a>(
+        &'a self,
+        latency: &'a LoadLatency,
+        requested: (TimedQuantity, RequestGroup),
+    ) -> Option<BoundedValues<'a>> {
+        let all_response = self.open.as_ref().map(|(_, all)| all);
+        let response = |times: &'a OpenTimes| -> BoundedValues<'a> {
+            (&times.response, times.lower_bounds().map(|low| &**low))
         };
-        GeneratorTrust { open }
+        let values: &TimeValues = match (requested, latency) {
+            ((TimedQuantity::Response, RequestGroup::All), _) => return all_response.map(response),
+            ((TimedQuantity::Response, RequestGroup::Ok), LoadLatency::Open(open)) => {
+                let ok = open.requests.ok();
+                let is_part = all_response?.response.count() > ok.response.count();
+                return is_part.then(|| response(ok));
+            }
+            ((TimedQuantity::Lag, RequestGroup::All), LoadLatency::Open(open)) => &open.lag,
+            ((TimedQuantity::Service, RequestGroup::Ok), _) => latency.service_times(),
+            ((TimedQuantity::Service, RequestGroup::All), _) => &self.all_sent.as_ref()?.service,
+            ((TimedQuantity::FirstByte, RequestGroup::Ok), _) => {
+                // The first outcome is success.
+                &latency.by_outcome().first()?.1.first_byte
+            }
+            ((TimedQuantity::Connect, RequestGroup::All), _) => latency.connect_times(),
+            _ => return None,
+        };
+        Some((values, None))
+    }
+
+    /// Returns the findings about one quantity and group; `None` if nothing was timed.
+    fn quantity_findings(
+        &self,
+        latency: &LoadLatency,
+        requested: (TimedQuantity, RequestGroup),
+    ) -> Option<QuantityFindings> {
+        let (values, low) = self.values_of(latency, requested)?;
+        let (quantity, group) = requested;
+        let quantiles = |ppm: &[u32]| self.quantiles(quantity, ppm, values, low);
+        let mean_ns = values.mean_ns()?;
+        let low_mean_ns = low.and_then(TimeValues::mean_ns);
+        let curve_ppm = curve_ppm(values.count());
+        let curve = curve_ppm.iter().zip(quantiles(&curve_ppm));
+        Some(QuantityFindings {
+            quantity,
+            group,
+            count: values.count(),
+            lower_bounds: values.lower_bounds(),
+            least_ns: values.min_ns()?,
+            mean_ns,
+            low_mean_ns: low_mean_ns.filter(|low_ns| !bounds_agree(*low_ns, mean_ns)),
+            deviation_ns: values.standard_deviation_ns(),
+            refusal: self.mean_refusal(quantity),
+            percentiles: quantiles(&PERCENTILES_PPM),
+            curve: curve
+                .filter_map(|(ppm, time)| Some((f64::from(*ppm) / 1e4, time.longest_ns()?)))
+                .collect(),
+        })
     }
 
     /// Quantiles at the fractions `ppm`, which are given in millionths and in ascending order.
@@ -575,7 +567,7 @@ impl GeneratorTrust {
         quantity: TimedQuantity,
         ppm: &[u32],
         times: &TimeValues,
-        low: LowerTimes,
+        low: Option<&TimeValues>,
     ) -> Vec<ReportedTime> {
         let lows = low.map_or(vec![None; ppm.len()], |low| low.quantiles(ppm));
         let highs = times.quantiles(ppm);

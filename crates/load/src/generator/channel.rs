@@ -531,8 +531,6 @@ fn transmit_bytes(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
 pub(super) struct TimedQuicEngine {
     pub inner: crate::http3::H3Engine,
     timer: LoadTimer,
-    /// Time for which the timer was last set, or [`NEVER`].
-    fires_at_ns: u64,
     clock: LoadClock,
 }
 
@@ -550,7 +548,6 @@ impl TimedQuicEngine {
         Ok(TimedQuicEngine {
             inner: crate::http3::H3Engine::new(tls.config.clone(), name, alarm)?,
             timer,
-            fires_at_ns: NEVER,
             clock,
         })
     }
@@ -558,14 +555,11 @@ impl TimedQuicEngine {
     /// Waits for events until a deadline; replaces the contents of `events` with the new events.
     pub fn wait(&mut self, until_ns: u64, events: &mut Vec<crate::http3::H3Event>) {
         let now_ns = self.clock.now_ns();
-        if until_ns != NEVER && until_ns > now_ns && until_ns != self.fires_at_ns {
+        if until_ns != NEVER && until_ns > now_ns && until_ns != self.timer.fires_at_ns {
             // If the timer cannot be set, poll instead of waiting without a deadline.
-            self.fires_at_ns = match self.timer.arm(until_ns) {
-                Ok(()) => until_ns,
-                Err(_) => NEVER,
-            };
+            let _ = self.timer.arm(until_ns);
         }
-        let is_timer_set = until_ns == NEVER || self.fires_at_ns == until_ns;
+        let is_timer_set = until_ns == NEVER || self.timer.fires_at_ns == until_ns;
         self.inner.run_until_event(is_timer_set && until_ns > now_ns, events);
     }
 

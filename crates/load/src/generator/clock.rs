@@ -88,6 +88,8 @@ fn read_ns(clock: ClockId) -> u64 {
 pub(super) struct LoadTimer {
     timer: OwnedFd,
     clock: LoadClock,
+    /// When the timer fires; [`NEVER`] if it is unarmed or has fired.
+    pub fires_at_ns: u64,
 }
 
 impl LoadTimer {
@@ -95,12 +97,13 @@ impl LoadTimer {
     pub fn new(clock: LoadClock) -> io::Result<LoadTimer> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        Ok(LoadTimer { timer, clock })
+        Ok(LoadTimer { timer, clock, fires_at_ns: NEVER })
     }
 
     /// Arms the timer to fire once at this load time, or immediately if the time has passed. This
     /// replaces any earlier setting. With a movable clock, the timer fires periodically instead.
-    pub fn arm(&self, at_ns: u64) -> io::Result<()> {
+    pub fn arm(&mut self, at_ns: u64) -> io::Result<()> {
+        self.fires_at_ns = NEVER;
         let (flags, first, interval) = if self.clock.time.is_movable() {
             let poll_interval = to_timespec(self.clock.max_wait_ns(NEVER));
             (TimerfdTimerFlags::empty(), poll_interval, poll_interval)
@@ -110,6 +113,7 @@ impl LoadTimer {
         };
         let time = Itimerspec { it_interval: interval, it_value: first };
         timerfd_settime(&self.timer, flags, &time)?;
+        self.fires_at_ns = at_ns;
         Ok(())
     }
 }
@@ -141,15 +145,8 @@ pub(super) struct SocketPoll {
     /// forbid it.
     waits_exactly: bool,
     clock: LoadClock,
-    /// Timer that ends waits, if timeouts are not used.
-    alarm: Option<PollTimer>,
-}
-
-/// A timer that is watched like a socket.
-struct PollTimer {
-    timer: LoadTimer,
-    /// When the timer fires; [`NEVER`] if it is unarmed or has fired.
-    fires_at_ns: u64,
+    /// Timer that ends waits, if timeouts are not used. It is watched like a socket.
+    alarm: Option<LoadTimer>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -179,7 +176,7 @@ impl SocketPoll {
             // read.
             let flags = EventFlags::IN | EventFlags::ET;
             epoll::add(&poll.epoll, &timer, EventData::new_u64(TIMER_TOKEN), flags)?;
-            poll.alarm = Some(PollTimer { timer, fires_at_ns: NEVER });
+            poll.alarm = Some(timer);
         }
         Ok(poll)
     }
@@ -209,8 +206,7 @@ impl SocketPoll {
         }
         let is_new = until_ns != alarm.fires_at_ns && until_ns != NEVER;
         if is_new {
-            alarm.timer.arm(until_ns)?;
-            alarm.fires_at_ns = until_ns;
+            alarm.arm(until_ns)?;
         }
         self.wait_at_most(NEVER)?;
         Ok((self.remove_timer_event(), 1 + u64::from(is_new)))

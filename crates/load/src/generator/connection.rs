@@ -87,11 +87,6 @@ impl LoadConnection {
         }
     }
 
-    /// Whether the connection is being established.
-    pub fn is_opening(&self) -> bool {
-        matches!(self.state, ConnectionState::Connecting | ConnectionState::Greeting)
-    }
-
     /// Whether a request can be sent now.
     pub fn has_room(&self, load: &LoadConfig) -> bool {
         self.state == ConnectionState::Open
@@ -229,7 +224,7 @@ impl LoadConnection {
                 *(if sent.is_warmup { &mut warmup } else { &mut measured }) += 1;
             }
         }
-        if self.is_opening() {
+        if matches!(self.state, ConnectionState::Connecting | ConnectionState::Greeting) {
             core.recorder.outcomes(self.is_warmup).connections.pending += 1;
         }
         if self.requests > 0 {

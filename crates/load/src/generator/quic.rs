@@ -7,9 +7,7 @@
 
 use super::channel::TimedQuicEngine;
 use super::clock::NEVER;
-use super::recorder::{
-    ConnectionLoss, JudgedResponse, RequestRecorder, StartedRequest, has_good_body,
-};
+use super::recorder::{ConnectionLoss, RequestRecorder, StartedRequest};
 use crate::http1::{ResponsePhase, ResponseSummary, ResponseWatch};
 use crate::http3::{
     ConnectionEnd, H3Connection, H3Request, H3Response, RequestFailure, RequestHandle, StreamEvent,
@@ -198,9 +196,7 @@ impl QuicRequests {
         self.has_answered = true;
         let H3Response { summary, watch } = response;
         if let Some(sent) = self.take_request(slot) {
-            let has_good_body = has_good_body(recorder.body_rule(), watch.as_ref());
-            let judged = JudgedResponse { summary, has_good_body };
-            recorder.record_response(&sent, judged, at_ns);
+            recorder.record_response(&sent, summary, watch.as_ref(), at_ns);
         }
         self.last_response = watch;
     }
@@ -226,7 +222,7 @@ impl QuicRequests {
 
     /// Ends every stream of a lost connection.
     pub fn end_all(&mut self, lost: ConnectionLoss, now_ns: u64, recorder: &mut RequestRecorder) {
-        let was_draining = self.is_draining();
+        let go_away = self.is_draining().then_some(ErrorClass::H3GoAway);
         for slot in 0..self.slots.len() as u32 {
             let Some(mut sent) = self.take_request(slot) else {
                 continue;
@@ -240,14 +236,7 @@ impl QuicRequests {
             // connection has received a response before. This distinguishes servers that close idle
             // connections from servers that close new ones.
             sent.is_reused = self.has_answered;
-            let class = match lost {
-                ConnectionLoss::ClosedByUs => None,
-                ConnectionLoss::End | ConnectionLoss::Reset if was_draining => {
-                    Some(ErrorClass::H3GoAway)
-                }
-                _ => Some(lost.error_class(&sent, phase)),
-            };
-            recorder.record_loss(&sent, class, now_ns);
+            recorder.record_stream_loss(&sent, (lost, phase), go_away, now_ns);
         }
     }
 

@@ -42,14 +42,6 @@ pub(super) struct RequestRecorder<'a> {
     pub rows: Vec<RequestRecord>,
 }
 
-/// A complete response and its assessment.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct JudgedResponse {
-    pub summary: ResponseSummary,
-    /// Whether the inspected part of the body contains the text that the load expects, if any.
-    pub has_good_body: bool,
-}
-
 impl<'a> RequestRecorder<'a> {
     pub fn new(load: &'a LoadConfig, window_end_ns: u64) -> RequestRecorder<'a> {
         RequestRecorder {
@@ -77,10 +69,6 @@ impl<'a> RequestRecorder<'a> {
         &mut self.totals_mut(is_warmup).outcomes
     }
 
-    pub fn body_rule(&self) -> Option<&'a BodyRule> {
-        self.load.success.body.as_ref()
-    }
-
     /// Whether to retry a request whose connection was stale.
     pub fn may_retry(&self, sent: &StartedRequest) -> bool {
         self.load.rules.retries_stale && !sent.is_retry
@@ -104,17 +92,27 @@ impl<'a> RequestRecorder<'a> {
         self.in_flight += 1;
     }
 
-    /// Records a complete response.
-    pub fn record_response(&mut self, sent: &StartedRequest, judged: JudgedResponse, end_ns: u64) {
-        let JudgedResponse { summary, has_good_body } = judged;
-        let is_good_status = self.load.success.accepts_status(summary.status);
-        let is_good_length = match self.load.success.body {
-            Some(BodyRule::Length(bytes)) => summary.body_bytes == bytes,
-            _ => true,
+    /// Records a complete response. `watch` has the beginning of its body, if it is inspected.
+    pub fn record_response(
+        &mut self,
+        sent: &StartedRequest,
+        summary: ResponseSummary,
+        watch: Option<&ResponseWatch>,
+        end_ns: u64,
+    ) {
+        let success = &self.load.success;
+        let is_good_status = success.accepts_status(summary.status);
+        let contains = |watch: &ResponseWatch, text: &Vec<u8>| {
+            text.is_empty() || watch.body().windows(text.len()).any(|part| part == text)
+        };
+        let is_good_body = match &success.body {
+            None => true,
+            Some(BodyRule::Length(bytes)) => summary.body_bytes == *bytes,
+            Some(BodyRule::Contains(text)) => watch.is_none_or(|watch| contains(watch, text)),
         };
         let totals = self.totals_mut(sent.is_warmup);
         let outcomes = &mut totals.outcomes;
-        let outcome = match (is_good_status, has_good_body && is_good_length) {
+        let outcome = match (is_good_status, is_good_body) {
             (true, true) => {
                 outcomes.count_ok(summary.status);
                 RequestOutcome::Ok
@@ -184,6 +182,27 @@ impl<'a> RequestRecorder<'a> {
         }
     }
 
+    /// Records that a request ended with the connection of its stream. `go_away` is the error class
+    /// if the server had announced the end.
+    pub fn record_stream_loss(
+        &mut self,
+        sent: &StartedRequest,
+        (lost, phase): (ConnectionLoss, ResponsePhase),
+        go_away: Option<ErrorClass>,
+        end_ns: u64,
+    ) {
+        let class = match lost {
+            ConnectionLoss::ClosedByUs => None,
+            ConnectionLoss::End | ConnectionLoss::Truncated | ConnectionLoss::Reset
+                if go_away.is_some() =>
+            {
+                go_away
+            }
+            _ => Some(lost.error_class(sent, phase)),
+        };
+        self.record_loss(sent, class, end_ns);
+    }
+
     /// Records that a request was still in flight when the load ended. Such requests are counted
     /// only when the final totals are computed.
     pub fn record_in_flight(&mut self, sent: &StartedRequest, end_ns: u64) {
@@ -238,17 +257,6 @@ impl<'a> RequestRecorder<'a> {
                 is_reused: sent.is_reused,
             });
         }
-    }
-}
-
-/// Whether the kept part of a body contains the text that the rule requires. Also true if the rule
-/// requires no text, and if nothing was kept.
-pub(super) fn has_good_body(rule: Option<&BodyRule>, watch: Option<&ResponseWatch>) -> bool {
-    match (rule, watch) {
-        (Some(BodyRule::Contains(text)), Some(watch)) => {
-            text.is_empty() || watch.body().windows(text.len()).any(|part| part == text)
-        }
-        _ => true,
     }
 }
 
@@ -553,11 +561,7 @@ impl Http1Requests {
             recorder.record_failure(&sent, ErrorClass::ProtocolExtraBytes, now_ns, &summary);
             return Some(InputOutcome::Closed);
         }
-        let judged = JudgedResponse {
-            summary,
-            has_good_body: has_good_body(recorder.body_rule(), self.watch.as_deref()),
-        };
-        recorder.record_response(&sent, judged, now_ns);
+        recorder.record_response(&sent, summary, self.watch.as_deref(), now_ns);
         if !summary.reusable || sent.closes {
             return Some(InputOutcome::Closed);
         }
@@ -588,11 +592,7 @@ impl Http1Requests {
                     recorder.record_failure(&first, ErrorClass::TlsTruncated, now_ns, &summary);
                 }
                 Some(ResponseEnd::Complete(summary)) => {
-                    let judged = JudgedResponse {
-                        summary,
-                        has_good_body: has_good_body(recorder.body_rule(), self.watch.as_deref()),
-                    };
-                    recorder.record_response(&first, judged, now_ns);
+                    recorder.record_response(&first, summary, self.watch.as_deref(), now_ns);
                 }
                 _ if lost.is_stale(&first, phase) && recorder.may_retry(&first) => {
                     stale = Some(first)

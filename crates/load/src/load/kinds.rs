@@ -88,11 +88,11 @@ impl RequestKinds {
             return Err(KindsError::Row(index + 1));
         }
         let order = interleave_kinds(&kinds.iter().map(|kind| kind.weight).collect::<Vec<_>>())?;
-        let is_known = |blank: &str| rows.names.iter().any(|name| name == blank);
-        let templates = kinds.iter().filter(|_| !rows.values.is_empty());
-        let blanks = templates.flat_map(|kind| kind.placeholder_names().map(move |b| (kind, b)));
-        if let Some((kind, blank)) = blanks.into_iter().find(|(_, blank)| !is_known(blank)) {
-            return Err(KindsError::Blank { name: kind.name.clone(), blank: blank.to_owned() });
+        for kind in kinds.iter().filter(|_| !rows.values.is_empty()) {
+            let unknown = |blank: &String| !rows.names.contains(blank);
+            if let Some(blank) = kind.placeholder_names().into_iter().find(unknown) {
+                return Err(KindsError::Blank { name: kind.name.clone(), blank });
+            }
         }
         let kinds = RequestKinds { kinds, rows, order };
         // Try every row now, so that a bad row does not cause a failure in the middle of the load.
@@ -120,7 +120,8 @@ impl RequestKinds {
 
     /// Whether requests of this kind depend on the row of the table.
     pub fn is_variable(&self, kind: u16) -> bool {
-        !self.rows.values.is_empty() && self.kinds[usize::from(kind)].has_placeholders()
+        let template = &self.kinds[usize::from(kind)];
+        !self.rows.values.is_empty() && !template.placeholder_names().is_empty()
     }
 
     /// Returns the kind of request number `index`.
@@ -143,11 +144,10 @@ impl RequestKinds {
     /// Returns a kind with its placeholders filled from row `row` of the table.
     pub fn fill_from_row(&self, kind: u16, row: u64) -> RequestKind {
         let plain = &self.kinds[usize::from(kind)];
-        if self.is_variable(kind) {
-            plain.fill_placeholders(|name| self.rows.cell_text(row, name).map(str::to_owned))
-        } else {
-            plain.clone()
+        if self.rows.values.is_empty() {
+            return plain.clone();
         }
+        plain.fill_placeholders(|name| self.rows.cell_text(row, name).map(str::to_owned))
     }
 }
 
@@ -329,88 +329,52 @@ impl RequestKind {
         })
     }
 
-    /// Whether the target, a header value or the body contains a `{{name}}` placeholder.
-    pub fn has_placeholders(&self) -> bool {
-        self.placeholder_names().next().is_some()
-    }
-
     /// Names of the placeholders in the target, the header values and the body.
-    pub fn placeholder_names(&self) -> impl Iterator<Item = &str> {
-        let values = self.headers.iter().map(|(_, value)| value.as_slice());
-        std::iter::once(self.target.as_bytes())
-            .chain(values)
-            .chain(self.body.as_deref())
-            .flat_map(|text| TemplatePieces { text })
-            .filter_map(|piece| match piece {
-                TemplatePiece::Blank(name) => Some(name),
-                TemplatePiece::Text(_) => None,
-            })
+    fn placeholder_names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        self.fill_placeholders(|name| {
+            names.push(name.to_owned());
+            None
+        });
+        names
     }
 
     /// Returns this kind with its placeholders filled from `fill`; placeholders with unknown names
     /// stay as they are.
-    pub fn fill_placeholders(&self, fill: impl Fn(&str) -> Option<String>) -> RequestKind {
-        let bytes = |text: &[u8]| -> Vec<u8> {
-            let mut out = Vec::with_capacity(text.len());
-            for piece in (TemplatePieces { text }) {
-                match piece {
-                    TemplatePiece::Text(text) => out.extend_from_slice(text),
-                    TemplatePiece::Blank(name) => match fill(name) {
-                        Some(value) => out.extend_from_slice(value.as_bytes()),
-                        None => out.extend_from_slice(format!("{{{{{name}}}}}").as_bytes()),
-                    },
-                }
-            }
-            out
-        };
+    fn fill_placeholders(&self, mut fill: impl FnMut(&str) -> Option<String>) -> RequestKind {
+        let mut bytes = |text: &[u8]| expand_template(text, &mut fill);
+        let headers = self.headers.iter();
         RequestKind {
             target: String::from_utf8_lossy(&bytes(self.target.as_bytes())).into_owned(),
-            headers: self
-                .headers
-                .iter()
-                .map(|(name, value)| (name.clone(), bytes(value)))
-                .collect(),
-            body: self.body.as_deref().map(bytes),
+            headers: headers.map(|(name, value)| (name.clone(), bytes(value))).collect(),
+            body: self.body.as_deref().map(&mut bytes),
             ..self.clone()
         }
     }
 }
 
-/// A literal or a placeholder of a template.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TemplatePiece<'a> {
-    Text(&'a [u8]),
-    Blank(&'a str),
-}
-
-/// Splits a template into pieces. Braces that are unclosed or contain no name are literal text.
-pub(crate) struct TemplatePieces<'a> {
-    pub text: &'a [u8],
-}
-
-impl<'a> Iterator for TemplatePieces<'a> {
-    type Item = TemplatePiece<'a>;
-
-    fn next(&mut self) -> Option<TemplatePiece<'a>> {
-        let text = self.text;
-        if text.is_empty() {
-            return None;
-        }
-        let mut from = 0;
-        while let Some(at) = find_bytes(&text[from..], b"{{").map(|at| at + from) {
-            if let Some((name, length)) = parse_placeholder(&text[at..]) {
-                if at > 0 {
-                    self.text = &text[at..];
-                    return Some(TemplatePiece::Text(&text[..at]));
-                }
-                self.text = &text[length..];
-                return Some(TemplatePiece::Blank(name));
+/// Fills the placeholders of a template. Braces that are unclosed or contain no name are literal
+/// text.
+fn expand_template(text: &[u8], fill: &mut impl FnMut(&str) -> Option<String>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = find_bytes(rest, b"{{") {
+        out.extend_from_slice(&rest[..at]);
+        rest = &rest[at..];
+        match parse_placeholder(rest) {
+            Some((name, length)) => {
+                let value = fill(name).unwrap_or_else(|| format!("{{{{{name}}}}}"));
+                out.extend_from_slice(value.as_bytes());
+                rest = &rest[length..];
             }
-            from = at + 1;
+            None => {
+                out.push(b'{');
+                rest = &rest[1..];
+            }
         }
-        self.text = &[];
-        Some(TemplatePiece::Text(text))
     }
+    out.extend_from_slice(rest);
+    out
 }
 
 /// Parses the placeholder at the start of `text`; returns its name and total length.

@@ -394,6 +394,13 @@ impl TimelineTick {
         TimelineTick { ok, errors, p50_ns: ns(0), p99_ns: ns(1), max_ns: service.max_ns() }
     }
 
+    /// Merges the events of several intervals or generators.
+    pub fn merge_all<'t>(ticks: impl IntoIterator<Item = &'t TimelineTick>) -> TimelineTick {
+        let mut merged = TimelineTick::default();
+        ticks.into_iter().for_each(|tick| merged.merge(tick));
+        merged
+    }
+
     /// Merges the events of another generator, or of a later part of the interval. For each
     /// statistic of the service times, keeps the larger value.
     pub fn merge(&mut self, other: &TimelineTick) {
@@ -419,12 +426,7 @@ pub struct LoadTimeline {
 impl LoadTimeline {
     /// Merges each pair of adjacent intervals.
     pub fn merge_pairs(&mut self) {
-        let pairs = self.ticks.chunks(2).map(|pair| {
-            let mut both = pair[0].clone();
-            pair[1..].iter().for_each(|second| both.merge(second));
-            both
-        });
-        self.ticks = pairs.collect();
+        self.ticks = self.ticks.chunks(2).map(TimelineTick::merge_all).collect();
         self.interval_ns *= 2;
         self.warmup = self.warmup.div_ceil(2);
     }

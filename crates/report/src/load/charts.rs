@@ -81,7 +81,7 @@ fn timeline_stretches(load: &LoadFindings<'_>) -> Vec<TimelineStretch> {
                     * interval_s,
                 seconds: ticks.len() as f64 * interval_s,
                 is_warmup,
-                tick: merge_ticks(ticks),
+                tick: TimelineTick::merge_all(ticks),
             };
             ticks.chunks(ticks_per_point).enumerate().map(stretch).collect()
         };
@@ -108,17 +108,6 @@ fn seconds_axis(loads: &[LoadFindings<'_>]) -> plot::ChartAxis {
     } else {
         "seconds after the start"
     })
-}
-
-fn merge_ticks(ticks: &[TimelineTick]) -> TimelineTick {
-    let max_time = |time: fn(&TimelineTick) -> Option<u64>| ticks.iter().filter_map(time).max();
-    TimelineTick {
-        ok: ticks.iter().map(|tick| tick.ok).sum(),
-        errors: ticks.iter().map(|tick| tick.errors).sum(),
-        p50_ns: max_time(|tick| tick.p50_ns),
-        p99_ns: max_time(|tick| tick.p99_ns),
-        max_ns: max_time(|tick| tick.max_ns),
-    }
 }
 
 /// Says how many intervals each point covers. Empty if no intervals were merged.

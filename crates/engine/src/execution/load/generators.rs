@@ -431,11 +431,7 @@ impl LoadSnapshot {
             combined.attempted += part.attempted;
             combined.errors += part.errors;
             combined.interval_ns = combined.interval_ns.max(part.interval_ns);
-            combined.tick.ok += part.tick.ok;
-            combined.tick.errors += part.tick.errors;
-            combined.tick.p50_ns = combined.tick.p50_ns.max(part.tick.p50_ns);
-            combined.tick.p99_ns = combined.tick.p99_ns.max(part.tick.p99_ns);
-            combined.tick.max_ns = combined.tick.max_ns.max(part.tick.max_ns);
+            combined.tick.merge(&part.tick);
         }
         combined
     }
