@@ -10,9 +10,9 @@ use crate::machines::{FleetEngine, FleetMachine, MachineIdentity, content_store}
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::own_program;
 use speedwell_engine::execution::load::{
-    CombinedResult, GeneratorEvent, GeneratorReady, GeneratorReport, GeneratorState,
-    LOAD_SUBCOMMAND, LoadJob, LoadSnapshot, StartSignal, WorkerAssignment, build_job,
-    drop_unreachable, follow_generators, run_generators, send_load, verify_target,
+    GeneratorEvent, GeneratorReady, GeneratorReport, GeneratorState, LOAD_SUBCOMMAND, LoadJob,
+    LoadSnapshot, StartSignal, WorkerAssignment, build_job, drop_unreachable, follow_generators,
+    run_generators, send_load, verify_target,
 };
 use speedwell_load::load::{LoadShare, ServerAddress};
 use speedwell_machine::process;
@@ -90,7 +90,7 @@ impl LoadGenerators {
         job: &LoadJob,
         stop: &AtomicBool,
         watch: &mut dyn FnMut(&LoadSnapshot),
-    ) -> Result<CombinedResult> {
+    ) -> Result<GeneratorReport> {
         // Every machine gets the same number of generators.
         let assignments =
             WorkerAssignment::whole(&job.spec, job.seed, true).divide(self.machines.len() as u32);
@@ -146,7 +146,7 @@ fn merge_parts(
     names: &[&str],
     requests: &[WorkerAssignment],
     states: Vec<GeneratorState>,
-) -> Result<CombinedResult> {
+) -> Result<GeneratorReport> {
     let has_begun = states.iter().any(|state| state.report.is_some());
     if !has_begun {
         return Err(explain_failure(names, &states));
@@ -173,12 +173,8 @@ fn merge_parts(
             Some(merged) => merged.merge(measured),
         }
     }
-    Ok(CombinedResult {
-        measured: merged.context("no machine measured anything")?,
-        losses,
-        parts,
-        began_ns: Vec::new(),
-    })
+    let measured = merged.context("no machine measured anything")?;
+    Ok(GeneratorReport { losses, parts, ..GeneratorReport::new(measured) })
 }
 
 fn explain_failure(names: &[&str], states: &[GeneratorState]) -> anyhow::Error {
@@ -273,12 +269,9 @@ pub fn perform_load() -> Result<()> {
     let Some(result) = send_part(&job, assignment, &link, ready)? else {
         return Ok(());
     };
-    link.send(&GeneratorEvent::Measured(Box::new(GeneratorReport {
-        measured: result.measured,
-        began_ns: result.began_ns,
-        losses: result.losses,
-        link: link_watch.and_then(|link_watch| link_watch.most_used()),
-    })))?;
+    let link_use = link_watch.and_then(|link_watch| link_watch.most_used());
+    let report = GeneratorReport { link: link_use, ..result };
+    link.send(&GeneratorEvent::Measured(Box::new(report)))?;
     // The coordinator queries the clock once more before it closes the connection.
     link.await_end();
     Ok(())
@@ -291,7 +284,7 @@ fn send_part(
     assignment: WorkerAssignment,
     link: &WorkerLink,
     ready: GeneratorReady,
-) -> Result<Option<CombinedResult>> {
+) -> Result<Option<GeneratorReport>> {
     let begin = || {
         let sent = link.send(&GeneratorEvent::Ready(ready.clone()));
         sent.and_then(|()| link.receive()).unwrap_or(StartSignal::Never)
@@ -312,7 +305,7 @@ fn send_part(
     };
     let measured = send_load(job, stop, &mut watch)?;
     let began_ns = vec![began_ns];
-    Ok(Some(CombinedResult { measured, losses: Vec::new(), parts: Vec::new(), began_ns }))
+    Ok(Some(GeneratorReport { began_ns, ..GeneratorReport::new(measured) }))
 }
 
 /// Returns the shortest time to connect, without TLS. Returns `None` if a connection failed.
@@ -454,10 +447,8 @@ mod tests {
         GeneratorState {
             ready: Some((ready, offset)),
             report: Some(GeneratorReport {
-                measured,
                 began_ns: vec![began_ns - offset_ns],
-                losses: Vec::new(),
-                link: None,
+                ..GeneratorReport::new(measured)
             }),
             offset_after: Some(offset),
             end: Some(WorkerEnd::default()),

@@ -88,16 +88,12 @@ fn timeline_stretches(load: &LoadFindings<'_>) -> Vec<TimelineStretch> {
     let mut stretches = to_stretches(before, true, -(before.len() as f64));
     stretches.extend(to_stretches(after, false, 0.0));
     if let Some(first) = stretches.first_mut() {
-        first.seconds -= unanswered_s(&first.tick).min(first.seconds / 2.0);
+        // No response could arrive in the first median service time. Every later interval contains
+        // responses to requests of the previous interval.
+        let unanswered_s = first.tick.p50_ns.unwrap_or(0) as f64 / 1e9;
+        first.seconds -= unanswered_s.min(first.seconds / 2.0);
     }
     stretches
-}
-
-/// Estimates the time at the start of a load in which no response could arrive, in seconds, as the
-/// median service time. Only the first interval needs this correction: every later interval
-/// contains responses to requests of the previous interval.
-fn unanswered_s(first: &TimelineTick) -> f64 {
-    first.p50_ns.unwrap_or(0) as f64 / 1e9
 }
 
 /// Returns the horizontal axis of a timeline.

@@ -100,10 +100,10 @@ pub struct GeneratorReady {
     pub connect_ns: Option<u64>,
 }
 
-/// Report of a generator after a load.
+/// Report of one or several generators after a load.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct GeneratorReport {
-    /// Results of the generator's part of the load.
+    /// Sum of the measurements of all generators.
     pub measured: LoadMeasurement,
     /// When each generator process started, by its machine's clock in nanoseconds since 1970.
     pub began_ns: Vec<i64>,
@@ -111,6 +111,17 @@ pub struct GeneratorReport {
     pub losses: Vec<String>,
     /// The machine's most utilized network device, and its utilization.
     pub link: Option<(String, f64)>,
+    /// Result of each machine, if there were several.
+    #[serde(skip)]
+    pub parts: Vec<LoadPart>,
+}
+
+impl GeneratorReport {
+    /// Creates the report of a generator about which nothing else is known.
+    pub fn new(measured: LoadMeasurement) -> GeneratorReport {
+        let (began_ns, losses, parts) = (Vec::new(), Vec::new(), Vec::new());
+        GeneratorReport { measured, began_ns, losses, link: None, parts }
+    }
 }
 
 /// State of a generator.
@@ -128,19 +139,6 @@ pub struct GeneratorState {
     pub end: Option<WorkerEnd>,
     /// Time of the last message or, once the connection has ended, time of the end.
     pub last_heard: Option<Instant>,
-}
-
-/// Combined result of a load that several generators sent.
-#[derive(Debug)]
-pub struct CombinedResult {
-    /// Sum of the measurements of all generators.
-    pub measured: LoadMeasurement,
-    /// Explanations, one sentence for each generator without results.
-    pub losses: Vec<String>,
-    /// Result of each machine, if there were several.
-    pub parts: Vec<LoadPart>,
-    /// Start time of each generator, in nanoseconds since 1970.
-    pub began_ns: Vec<i64>,
 }
 
 /// Makes generators send their parts of a load, and returns when all connections have ended. Once
@@ -340,7 +338,7 @@ pub fn run_generators(
     begin: &dyn Fn() -> StartSignal,
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&LoadSnapshot),
-) -> anyhow::Result<CombinedResult> {
+) -> anyhow::Result<GeneratorReport> {
     let assignments = assignment.divide(assignment.count);
     let program = own_program();
     let connections: anyhow::Result<Vec<WorkerConnection>> =
@@ -348,7 +346,7 @@ pub fn run_generators(
     combine_results(follow_generators(&connections?, &assignments, &|_| begin(), stop, watch))
 }
 
-fn combine_results(generators: Vec<GeneratorState>) -> anyhow::Result<CombinedResult> {
+fn combine_results(generators: Vec<GeneratorState>) -> anyhow::Result<GeneratorReport> {
     let count = generators.len();
     let mut began_ns = Vec::new();
     let mut combined: Option<LoadMeasurement> = None;
@@ -366,7 +364,7 @@ fn combine_results(generators: Vec<GeneratorState>) -> anyhow::Result<CombinedRe
     }
     match combined {
         Some(measured) => {
-            Ok(CombinedResult { measured, losses: deaths, parts: Vec::new(), began_ns })
+            Ok(GeneratorReport { losses: deaths, began_ns, ..GeneratorReport::new(measured) })
         }
         None if process::is_interrupt_requested() => {
             bail!("interrupted before anything was measured")

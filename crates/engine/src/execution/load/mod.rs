@@ -12,9 +12,8 @@ mod target;
 mod tool;
 
 pub use generators::{
-    CombinedResult, GeneratorEvent, GeneratorReady, GeneratorReport, GeneratorState,
-    LOAD_SUBCOMMAND, LoadSnapshot, StartSignal, WorkerAssignment, follow_generators,
-    run_generators,
+    GeneratorEvent, GeneratorReady, GeneratorReport, GeneratorState, LOAD_SUBCOMMAND, LoadSnapshot,
+    StartSignal, WorkerAssignment, follow_generators, run_generators,
 };
 pub use speedwell_model::load::measurement::{LoadRun, ProbeFacts};
 pub use target::{TargetUrl, drop_unreachable, format_address, parse_host_and_port};
@@ -143,7 +142,7 @@ pub fn run_load(
 }
 
 /// Sends a prepared load and reports progress until it is complete or `stop` is set.
-pub type SendLoad<'s> = dyn FnMut(&LoadJob, &AtomicBool, &mut dyn FnMut(&LoadSnapshot)) -> anyhow::Result<CombinedResult>
+pub type SendLoad<'s> = dyn FnMut(&LoadJob, &AtomicBool, &mut dyn FnMut(&LoadSnapshot)) -> anyhow::Result<GeneratorReport>
     + 's;
 
 /// Runs one load, calling `send` to send it. If the load has a server, starts, verifies and stops
@@ -221,13 +220,12 @@ pub(super) fn send_locally(
     job: &LoadJob,
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&LoadSnapshot),
-) -> anyhow::Result<CombinedResult> {
+) -> anyhow::Result<GeneratorReport> {
     if job.processes() > 1 {
         let whole = WorkerAssignment::whole(&job.spec, job.seed, false);
         return generators::run_generators(&whole, &|| StartSignal::Now, stop, watch);
     }
-    let measured = send_load(job, stop, watch)?;
-    Ok(CombinedResult { measured, losses: Vec::new(), parts: Vec::new(), began_ns: Vec::new() })
+    send_load(job, stop, watch).map(GeneratorReport::new)
 }
 
 /// Sends the load, or this generator's part of it, from this process.
