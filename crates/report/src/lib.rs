@@ -72,7 +72,8 @@ pub use live::{
 };
 pub use measurement_details::{report_environment, report_measurement_details};
 pub use output::{
-    OutputOptions, Verbosity, WrittenFile, check_document, check_writable, print_document,
+    OutputOptions, Verbosity, WrittenFile, check_document, check_writable, numbered_path,
+    print_document,
 };
 pub use profile::{ProfileSide, profile_sections, report_profiles};
 pub use revisions::{

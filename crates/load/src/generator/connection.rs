@@ -569,7 +569,7 @@ impl ProtocolState {
             ProtocolState::One(pipeline) => pipeline.watch.as_deref(),
             ProtocolState::Two(streams) => streams.watch(),
             #[cfg(feature = "http3")]
-            ProtocolState::Three(streams) => streams.last_response(),
+            ProtocolState::Three(streams) => streams.last_response.as_ref(),
         }
     }
 
@@ -747,7 +747,7 @@ impl LoadConnection {
                 self.end_connection(quic::connection_loss(ended), core)
             }
             (EventKind::Closing, ConnectionState::Open) => {
-                streams.set_draining();
+                streams.is_draining = true;
                 self.close_if_done(core);
             }
             (EventKind::Stream(key, event), ConnectionState::Open) => {

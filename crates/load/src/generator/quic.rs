@@ -38,11 +38,11 @@ pub(super) struct QuicRequests {
     awaiting_stream: u32,
     has_answered: bool,
     /// Whether the server accepts no further requests.
-    is_draining: bool,
+    pub is_draining: bool,
     /// Empty watch to copy for each response, if response contents are inspected.
     watch: Option<Box<ResponseWatch>>,
     /// Contents of the last response.
-    last_response: Option<ResponseWatch>,
+    pub last_response: Option<ResponseWatch>,
 }
 
 /// A request in flight. Dropping it cancels the request.
@@ -106,19 +106,9 @@ impl QuicRequests {
         }
     }
 
-    /// Records that the server accepts no further requests.
-    pub fn set_draining(&mut self) {
-        self.is_draining = true;
-    }
-
     /// Whether the server accepts no further requests.
     pub fn is_draining(&self) -> bool {
         self.is_draining || self.connection.as_ref().is_some_and(H3Connection::is_closing)
-    }
-
-    /// Contents of the response that ended last.
-    pub fn last_response(&self) -> Option<&ResponseWatch> {
-        self.last_response.as_ref()
     }
 
     /// Sends a request. Does nothing without a free slot on an established connection.

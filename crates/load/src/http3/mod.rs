@@ -137,17 +137,13 @@ struct ConnectionTask {
 /// Strong count of [`ConnectionTask::users`] when no request is in flight.
 const IDLE_USERS: usize = 2;
 
-struct ConnectedParts {
-    connection: quinn::Connection,
-    datagrams: Arc<QuicSocket>,
-    driver: Driver,
-    established: EstablishedConnection,
-}
+type ConnectedParts = (quinn::Connection, Arc<QuicSocket>, Driver, EstablishedConnection);
 
 impl ConnectionTask {
     /// Connects and drives the connection until it ends or the handle is dropped.
     async fn run(self, mut given_up: oneshot::Receiver<()>) {
-        let parts = match race_futures(self.connect(), &mut given_up).await {
+        let connected = race_futures(self.connect(), &mut given_up).await;
+        let (connection, datagrams, driver, established) = match connected {
             RaceWinner::First(Ok(parts)) => parts,
             RaceWinner::First(Err(error)) => {
                 return self.report_event(EventKind::NotEstablished(error));
@@ -156,7 +152,6 @@ impl ConnectionTask {
             // the connection.
             RaceWinner::Second(_) => return,
         };
-        let ConnectedParts { connection, datagrams, driver, established } = parts;
         self.report_event(EventKind::Established(Box::new(established)));
         let end = self.wait_for_end(&connection, driver, &datagrams);
         if let RaceWinner::First(ended) = race_futures(end, given_up).await {
@@ -207,22 +202,15 @@ impl ConnectionTask {
             .send_grease(false)
             .build(h3_quinn::Connection::new(connection.clone()))
             .await
-            .map_err(|_| self.setup_error(&connection))?;
-        Ok(ConnectedParts {
-            connection,
-            datagrams,
-            driver,
-            established: EstablishedConnection { sender, alpn, certificate },
-        })
-    }
-
-    /// Returns why HTTP/3 failed to start on a connection that was already open. For example, a
-    /// server that requires a client certificate rejects the connection only after the client has
-    /// completed its handshake.
-    fn setup_error(&self, connection: &quinn::Connection) -> ErrorClass {
-        connection
-            .close_reason()
-            .map_or(ErrorClass::H3Protocol, |error| handshake_error_class(&error))
+            .map_err(|_| {
+                // HTTP/3 may fail to start on a connection that was already open: a server that
+                // requires a client certificate rejects the connection only after the client has
+                // completed its handshake.
+                let reason = connection.close_reason();
+                reason.map_or(ErrorClass::H3Protocol, |error| handshake_error_class(&error))
+            })?;
+        let established = EstablishedConnection { sender, alpn, certificate };
+        Ok((connection, datagrams, driver, established))
     }
 
     /// Waits for the end of the connection. If the server first announces that it accepts no

@@ -13,7 +13,7 @@ use speedwell_model::load::spec::LoadSpec;
 use speedwell_model::{Run, Session};
 use speedwell_report as report;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Columns of the request log. Times are nanoseconds since the start of the load.
 const COLUMNS: &str = "index,kind,intended_ns,begun_ns,sent_ns,first_byte_ns,end_ns,outcome,status,\
@@ -26,31 +26,18 @@ const COLUMNS: &str = "index,kind,intended_ns,begun_ns,sent_ns,first_byte_ns,end
 pub fn write(args: &LoadArgs, runs: &[LoadRun]) -> anyhow::Result<()> {
     for (index, run) in runs.iter().enumerate() {
         if let Some(file) = &args.log_requests {
-            let file = numbered_path(file, index);
+            let file = report::numbered_path(file, index);
             write_requests(&file, run)
                 .with_context(|| format!("cannot write requests to '{}'", file.display()))?;
         }
         if let Some(file) = &args.hdr {
-            let file = numbered_path(file, index);
+            let file = report::numbered_path(file, index);
             let text = histogram_log(run)?;
             std::fs::write(&file, text)
                 .with_context(|| format!("cannot write histograms to '{}'", file.display()))?;
         }
     }
     Ok(())
-}
-
-/// Returns the file for the load with this index: `a.csv`, `a-2.csv`, `a-3.csv` and so on.
-fn numbered_path(file: &Path, index: usize) -> PathBuf {
-    if index == 0 {
-        return file.to_owned();
-    }
-    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-    let suffix = file
-        .extension()
-        .map(|extension| format!(".{}", extension.to_string_lossy()))
-        .unwrap_or_default();
-    file.with_file_name(format!("{stem}-{}{suffix}", index + 1))
 }
 
 fn write_requests(file: &Path, run: &LoadRun) -> anyhow::Result<()> {
@@ -170,7 +157,8 @@ mod tests {
 
     #[test]
     fn later_files_have_numbers() {
-        let numbered = |index| numbered_path(Path::new("out/a.csv"), index).display().to_string();
+        let numbered =
+            |index| report::numbered_path(Path::new("out/a.csv"), index).display().to_string();
         assert_eq!((numbered(0), numbered(2)), ("out/a.csv".into(), "out/a-3.csv".into()));
     }
 

@@ -261,11 +261,6 @@ impl TimeValues {
         Box::new(bins.into_iter())
     }
 
-    /// Returns the smallest value of the bin that contains `ns`.
-    pub(super) fn bin_start(ns: u64) -> u64 {
-        bin_reference().lowest_equivalent(ns)
-    }
-
     /// Merges the values of another thread or process. Order and grouping do not matter.
     pub(super) fn merge(&mut self, other: &TimeValues) {
         if other.count() == 0 {
@@ -487,7 +482,7 @@ impl TimeValues {
     /// [`super::MAX_RECORDABLE_NS`] have no bin.
     pub fn bins(&self) -> impl Iterator<Item = HistogramBin> + '_ {
         self.recorded_bins().map(|(to_ns, count)| HistogramBin {
-            from_ns: TimeValues::bin_start(to_ns),
+            from_ns: bin_reference().lowest_equivalent(to_ns),
             to_ns,
             count,
         })
