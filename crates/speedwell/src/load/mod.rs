@@ -59,10 +59,7 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<CommandStatus> {
 /// Runs the loads, stores them and reports.
 fn run_and_report(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<CommandStatus> {
     let mut runs = Vec::new();
-    let sent = {
-        let mut reporter = LoadReporter::new(args);
-        send_loads(request, &mut runs, &mut |event| reporter.handle_event(event))
-    };
+    let sent = send_loads(request, &mut runs, &mut LoadReporter::new(args));
     let interrupted = if process::is_interrupt_requested() {
         CommandStatus::INTERRUPTED
     } else {
@@ -82,20 +79,6 @@ fn run_and_report(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Comm
     }
 }
 
-/// Progress of the loads.
-#[derive(Debug)]
-enum LoadEvent<'a> {
-    /// A load starts. The condition says when the load will end.
-    Started(StopCondition),
-    /// A message about the load.
-    Notice(LoadNotice<'a>),
-    /// The load has ended.
-    Ended,
-    /// A level or rate was visited. The first value is this level or rate. The second value is the
-    /// number of successful responses per second; `None` if the load took no time.
-    Visited(f64, Option<f64>),
-}
-
 /// Sends the requested loads, until all are sent or the user interrupts. Adds them to `runs`, in
 /// order.
 ///
@@ -104,15 +87,15 @@ enum LoadEvent<'a> {
 fn send_loads(
     request: &LoadRequest,
     runs: &mut Vec<LoadRun>,
-    emit: &mut dyn FnMut(LoadEvent<'_>),
+    reporter: &mut LoadReporter<'_>,
 ) -> anyhow::Result<()> {
     let fleet = request.generators.as_ref();
     let generators = fleet.map(|fleet| LoadGenerators::new(fleet, &request.specs)).transpose()?;
-    let mut sender = LoadSender { seed: request.seed, generators, emit };
+    let mut sender = LoadSender { seed: request.seed, generators, reporter };
     if request.mode != LoadMode::AsSpecified {
         return search::run_visits(request, runs, &mut |spec, level, shows_probe| {
             let run = sender.send_load(spec, stop_condition(spec), shows_probe)?;
-            (sender.emit)(LoadEvent::Visited(level, run.measured.throughput()));
+            print_level(sender.reporter.args, level, run.measured.throughput());
             Ok(run)
         });
     }
@@ -129,11 +112,11 @@ fn send_loads(
 }
 
 /// Sends loads one by one.
-struct LoadSender<'a, 't> {
+struct LoadSender<'a, 'r> {
     seed: u64,
     /// Machines that send the loads instead of this machine.
     generators: Option<LoadGenerators>,
-    emit: &'a mut (dyn FnMut(LoadEvent<'_>) + 't),
+    reporter: &'a mut LoadReporter<'r>,
 }
 
 impl LoadSender<'_, '_> {
@@ -144,11 +127,11 @@ impl LoadSender<'_, '_> {
         stop: StopCondition,
         shows_probe: bool,
     ) -> anyhow::Result<LoadRun> {
-        (self.emit)(LoadEvent::Started(stop));
-        let emit = &mut *self.emit;
+        self.reporter.start_load(stop);
+        let reporter = &mut *self.reporter;
         let mut notify = |notice: LoadNotice<'_>| match notice {
             LoadNotice::Probed(..) if !shows_probe => {}
-            notice => emit(LoadEvent::Notice(notice)),
+            notice => reporter.show_notice(notice),
         };
         let run = match &mut self.generators {
             None => run_load(spec, self.seed, &mut notify),
@@ -161,7 +144,7 @@ impl LoadSender<'_, '_> {
                 run_load_with_sender(None, &spec, self.seed, &mut send, &mut notify)
             }
         };
-        (self.emit)(LoadEvent::Ended);
+        self.reporter.live = None;
         run
     }
 }
@@ -306,17 +289,18 @@ impl<'a> LoadReporter<'a> {
         }
     }
 
-    fn handle_event(&mut self, event: LoadEvent<'_>) {
-        let args = self.args;
-        match event {
-            LoadEvent::Started(stop) => {
-                if let Some(publisher) = &mut self.publisher {
-                    publisher.next(&stop);
-                }
-                self.live = Some(LiveView::new(args.output.shows_progress(), stop));
-            }
-            LoadEvent::Notice(LoadNotice::Served) => {}
-            LoadEvent::Notice(LoadNotice::Standing(snapshot)) => {
+    /// Shows the next load, which ends at `stop`.
+    fn start_load(&mut self, stop: StopCondition) {
+        if let Some(publisher) = &mut self.publisher {
+            publisher.next(&stop);
+        }
+        self.live = self.args.output.shows_progress().then(|| LiveView::new(stop));
+    }
+
+    fn show_notice(&mut self, notice: LoadNotice<'_>) {
+        match notice {
+            LoadNotice::Served => {}
+            LoadNotice::Standing(snapshot) => {
                 if let Some(live) = &mut self.live {
                     live.show_snapshot(snapshot);
                 }
@@ -324,12 +308,10 @@ impl<'a> LoadReporter<'a> {
                     publisher.add_snapshot(snapshot);
                 }
             }
-            LoadEvent::Notice(LoadNotice::Probed(url, facts, protocol)) => {
-                print_probe(args, url, facts, protocol);
+            LoadNotice::Probed(url, facts, protocol) => {
+                print_probe(self.args, url, facts, protocol);
             }
-            LoadEvent::Notice(LoadNotice::Warning(warning)) => status::print_warning(warning),
-            LoadEvent::Ended => self.live = None,
-            LoadEvent::Visited(level, throughput) => print_level(args, level, throughput),
+            LoadNotice::Warning(warning) => status::print_warning(warning),
         }
     }
 }
@@ -365,10 +347,8 @@ fn print_probe(args: &LoadArgs, url: &TargetUrl, facts: &ProbeFacts, protocol: &
 /// Runs the load with another tool, stores its results, and shows them.
 fn load_with_client(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<CommandStatus> {
     let mut reporter = LoadReporter { args, live: None, publisher: None };
-    let session =
-        load_with_tools(request, &args.store.session_request(&args.origin), &mut |event| {
-            reporter.handle_event(event)
-        })?;
+    let session_request = args.store.session_request(&args.origin);
+    let session = load_with_tools(request, &session_request, &mut reporter)?;
     // Show the results even if they cannot be stored.
     let stored = args.store.open_store().and_then(|mut store| store.insert_session(&session));
     let settings = ComparisonArgs::default().analysis_settings(&["all".to_owned()], None);
@@ -390,15 +370,13 @@ fn load_with_client(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Co
 fn load_with_tools(
     request: &LoadRequest,
     session_request: &SessionRequest,
-    emit: &mut dyn FnMut(LoadEvent<'_>),
+    reporter: &mut LoadReporter<'_>,
 ) -> anyhow::Result<Session> {
     let mut sessions = Vec::new();
     for turn in plan_turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
         let spec = &request.specs[turn.url];
-        let result = load_with_tool(None, spec, request.seed, &mut |notice| {
-            emit(LoadEvent::Notice(notice));
-        });
-        match result? {
+        let mut notify = |notice: LoadNotice<'_>| reporter.show_notice(notice);
+        match load_with_tool(None, spec, request.seed, &mut notify)? {
             Some(session) => sessions.push((session, None)),
             None => break,
         }

@@ -43,7 +43,7 @@ impl<K: TimeQuantity> TimeDistribution<K> {
 
     /// Adds a time.
     pub fn record(&mut self, ns: u64) {
-        self.values.record(ns);
+        self.values.record_n(ns, 1);
     }
 
     /// Adds the time of an unfinished request: a lower bound of the true time.
@@ -187,11 +187,6 @@ impl PartialEq for TimeValues {
 }
 
 impl TimeValues {
-    /// Adds a time.
-    pub(super) fn record(&mut self, ns: u64) {
-        self.record_n(ns, 1);
-    }
-
     /// Adds the time of an unfinished request: a lower bound of the true time.
     pub(super) fn record_lower_bound(&mut self, ns: u64) {
         self.lower_bounds += 1;
