@@ -69,11 +69,6 @@ impl<'a> RequestRecorder<'a> {
         &mut self.totals_mut(is_warmup).outcomes
     }
 
-    /// Whether to retry a request whose connection was stale.
-    pub fn may_retry(&self, sent: &StartedRequest) -> bool {
-        self.load.rules.retries_stale && !sent.is_retry
-    }
-
     /// Error class of an exceeded timeout, if any.
     pub fn exceeded_timeout(&self, sent: &StartedRequest, now_ns: u64) -> Option<ErrorClass> {
         let limits = self.load.rules.timeouts;
@@ -229,7 +224,9 @@ impl<'a> RequestRecorder<'a> {
         self.in_flight -= 1;
         if sent.is_sent() {
             let totals = self.totals_mut(sent.is_warmup);
-            totals.latency.record(outcome, sent.intended_start(), sent.times_until(end_ns));
+            let (sent_ns, first_byte_ns) = (sent.sent_ns, sent.first_byte());
+            let times = RequestTimes { sent_ns, first_byte_ns, end_ns };
+            totals.latency.record(outcome, sent.intended_start(), times);
             let from_ns = sent.sent_ns.max(self.load.warmup_ns);
             let to_ns = end_ns.min(self.window_end_ns);
             self.in_flight_ns += u128::from(to_ns.saturating_sub(from_ns));
@@ -317,11 +314,6 @@ impl StartedRequest {
 
     pub fn intended_start(&self) -> IntendedStart {
         IntendedStart { due_ns: self.intended_ns, own_lag_ns: self.own_lag_ns }
-    }
-
-    /// The times of the request if it ends at `end_ns`.
-    pub fn times_until(&self, end_ns: u64) -> RequestTimes {
-        RequestTimes { sent_ns: self.sent_ns, first_byte_ns: self.first_byte(), end_ns }
     }
 
     pub fn first_byte(&self) -> Option<u64> {
@@ -594,7 +586,10 @@ impl Http1Requests {
                 Some(ResponseEnd::Complete(summary)) => {
                     recorder.record_response(&first, summary, self.watch.as_deref(), now_ns);
                 }
-                _ if lost.is_stale(&first, phase) && recorder.may_retry(&first) => {
+                _ if recorder.load.rules.retries_stale
+                    && !first.is_retry
+                    && lost.is_stale(&first, phase) =>
+                {
                     stale = Some(first)
                 }
                 _ => {

@@ -53,13 +53,6 @@ pub struct H3Connection {
 }
 
 impl H3Connection {
-    /// Returns the handle and a receiver that resolves when the handle is dropped.
-    fn new(number: u64, users: Arc<()>) -> (H3Connection, oneshot::Receiver<()>) {
-        let (give_up, given_up) = oneshot::channel();
-        let connection = H3Connection { number, sender: None, users, _given_up: give_up };
-        (connection, given_up)
-    }
-
     /// Stores the sender from the connection's event [`EventKind::Established`].
     pub fn establish(&mut self, established: EstablishedConnection) {
         self.sender = Some(established.sender);
@@ -81,7 +74,8 @@ impl H3Connection {
         watch: Option<ResponseWatch>,
     ) -> Option<RequestHandle> {
         let sender = self.sender.clone()?;
-        let (handle, given_up) = RequestHandle::new();
+        // The receiver resolves when the handle is dropped.
+        let (give_up, given_up) = oneshot::channel();
         let exchange = RequestTask {
             sender,
             head: request.head.clone(),
@@ -95,7 +89,7 @@ impl H3Connection {
             users: self.users.clone(),
         };
         engine.queue_task(exchange.run());
-        Some(handle)
+        Some(RequestHandle { _given_up: give_up })
     }
 }
 
@@ -114,9 +108,10 @@ impl H3Engine {
             number,
             users: users.clone(),
         };
-        let (connection, given_up) = H3Connection::new(number, users);
+        // The receiver resolves when the handle is dropped.
+        let (give_up, given_up) = oneshot::channel();
         self.queue_task(task.run(given_up));
-        connection
+        H3Connection { number, sender: None, users, _given_up: give_up }
     }
 }
 

@@ -219,7 +219,9 @@ fn build_session(
     // Drop the warnings, because the report contains them.
     let mut session = load_session("load", runs, &mut Vec::new())?;
     // Rounds are shuffled, but the first address on the command line is the baseline.
-    let position = |name: &str| request.specs.iter().position(|spec| is_load_of(&spec.url, name));
+    let has_name =
+        |url: &str, name: &str| TargetUrl::parse(url).is_ok_and(|url| url.to_string() == name);
+    let position = |name: &str| request.specs.iter().position(|spec| has_name(&spec.url, name));
     session.variants.sort_by_key(|variant| position(&variant.name));
     let baseline = session.variants.first().map(|variant| variant.name.clone());
     let rounds = runs.iter().map(|run| run.round + 1).max();
@@ -241,11 +243,6 @@ fn build_session(
         },
         ..session
     })
-}
-
-/// Whether `name` is the name of the loads for the address `url`.
-fn is_load_of(url: &str, name: &str) -> bool {
-    TargetUrl::parse(url).is_ok_and(|url| url.to_string() == name)
 }
 
 /// Prints the last output of the server.

@@ -4,7 +4,8 @@
 //!
 //! Decides the order of these steps, when a load ends early, and which options of a [`LoadSpec`]
 //! contradict each other. This module knows nothing about the command line, the store or reports.
-//! Start at [`run_load`]; [`LoadRun`] is its complete result. [`build_job`] turns the options into a [`LoadConfig`].
+//! Start at [`run_load`]; [`LoadRun`] is its complete result. [`build_job`] turns the options into a
+//! [`LoadConfig`].
 
 mod generators;
 mod requests;

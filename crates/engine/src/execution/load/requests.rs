@@ -124,7 +124,7 @@ fn build_kind(
         None => url.path.clone(),
         Some(path) => {
             ensure!(path.starts_with('/'), "the path '{path}' does not begin with '/'");
-            url.with_path(path).path
+            target::encode_path(path)
         }
     };
     let default_method = if body.is_some() { "POST" } else { "GET" };

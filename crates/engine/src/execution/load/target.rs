@@ -270,11 +270,6 @@ impl TargetUrl {
         let inherited = from.credentials.clone().filter(|_| origin(&self) == origin(from));
         TargetUrl { credentials: own_credentials.or(inherited), ..self }
     }
-
-    /// Returns the same URL with another path.
-    pub fn with_path(&self, path: &str) -> TargetUrl {
-        TargetUrl { path: encode_path(path), ..self.clone() }
-    }
 }
 
 /// Shows the URL without name and password.
@@ -337,7 +332,7 @@ fn ensure_interface(zone: &str) -> anyhow::Result<()> {
 }
 
 /// Encodes a path as it will be sent: [`TargetUrl::parse`] describes how.
-fn encode_path(text: &str) -> String {
+pub(super) fn encode_path(text: &str) -> String {
     let (text, _) = text.split_once('#').unwrap_or((text, ""));
     let mut path = String::with_capacity(text.len() + 1);
     if !text.starts_with('/') {
