@@ -36,8 +36,7 @@ pub enum MachineLimit {
     Link(f64),
 }
 
-/// A remark on a load. Figures that are not given here are in the [`LoadFindings`] that contain the
-/// remark.
+/// A remark on a load. Figures that are not given here are in the findings that contain the remark.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LoadRemark<'a> {
     /// The counts of outcomes do not add up.
