@@ -11,7 +11,8 @@ use super::load_session::time_metrics;
 use super::session_builder::SessionBuilder;
 use crate::foreign::{file_beginning, require_utf8};
 use anyhow::{Context, Result};
-use speedwell_model::load::latency::{LoggedHistogram, ServiceTime, TimeDistribution, read_log};
+use indexmap::IndexMap;
+use speedwell_model::load::latency::{ServiceTime, TimeDistribution, read_log};
 use speedwell_model::{Environment, Metric, MetricDirection, ParameterValue, Session};
 use std::time::Duration;
 
@@ -38,14 +39,8 @@ pub fn recognizes(bytes: &[u8]) -> bool {
     })
 }
 
-/// Sum of the lines of one quantity, outcome and benchmark.
-struct TaggedTotal {
-    benchmark: String,
-    outcome: Option<String>,
-    quantity: &'static str,
-    times: TimeDistribution<ServiceTime>,
-    length: Duration,
-}
+/// The times of one quantity, and the length of their intervals.
+type QuantityTotal = (TimeDistribution<ServiceTime>, Duration);
 
 /// Reads the log. Times are taken as nanoseconds, because the recorders of HdrHistogram write
 /// nanoseconds.
@@ -53,37 +48,34 @@ struct TaggedTotal {
 /// # Errors
 /// Fails if a line is invalid, or the log has no values.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let mut totals: Vec<TaggedTotal> = Vec::new();
+    // The sums of all lines by benchmark and outcome, then by quantity.
+    let mut cases: IndexMap<(String, Option<String>), IndexMap<&str, QuantityTotal>> =
+        IndexMap::new();
     let mut has_foreign = false;
     for line in read_log(require_utf8(bytes)?)? {
-        let total = line_total(&line);
-        if total.times.count() == 0 {
+        let (benchmark, quantity, outcome) = parse_tag(line.tag.as_deref().unwrap_or_default());
+        let times: TimeDistribution<ServiceTime> = line.to_distribution();
+        if times.count() == 0 {
             continue;
         }
-        has_foreign |= total.outcome.is_none();
+        has_foreign |= outcome.is_none();
+        let mut add_line = |outcome: Option<&str>, length: Duration| {
+            let case = (benchmark.to_owned(), outcome.map(str::to_owned));
+            let total = cases.entry(case).or_default().entry(quantity).or_default();
+            total.0.merge(&times);
+            total.1 += length;
+        };
         // Under an open load, the response times of the case with the outcome `ok` cover all
         // requests. Therefore, also add the requests with other outcomes to this case.
-        if total.quantity == "response" && total.outcome.as_deref() != Some("ok") {
-            add_total(
-                &mut totals,
-                TaggedTotal {
-                    outcome: Some("ok".to_owned()),
-                    length: Duration::ZERO,
-                    times: total.times.clone(),
-                    benchmark: total.benchmark.clone(),
-                    ..total
-                },
-            );
+        if quantity == "response" && outcome != Some("ok") {
+            add_line(Some("ok"), Duration::ZERO);
         }
-        add_total(&mut totals, total);
+        add_line(outcome, line.length);
     }
     let mut imported = SessionBuilder::default();
     let mut remarks = Vec::new();
-    for total in &totals {
-        let is_first = |other: &&TaggedTotal| same_case(other, total);
-        if totals.iter().find(is_first).is_some_and(|first| std::ptr::eq(first, total)) {
-            build_report(total, &totals).add_to(&mut imported, &mut remarks);
-        }
+    for ((benchmark, outcome), totals) in cases {
+        build_report(benchmark, outcome, totals).add_to(&mut imported, &mut remarks);
     }
     if has_foreign {
         warnings.push(format!("'{label}': its times are taken as nanoseconds"));
@@ -93,67 +85,48 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     session.context("every histogram in it is empty")
 }
 
-/// Converts a line of a log. Only Speedwell's own logs state an outcome.
-fn line_total(line: &LoggedHistogram) -> TaggedTotal {
-    let tag = line.tag.as_deref().unwrap_or_default();
+/// Splits the tag of a line into benchmark, quantity and outcome. Only Speedwell's own logs state an
+/// outcome.
+fn parse_tag(tag: &str) -> (&str, &'static str, Option<&str>) {
     let own_tag = tag.split_once('/').and_then(|(name, outcome)| {
         let (_, quantity) = QUANTITIES.iter().find(|(quantity_name, _)| *quantity_name == name)?;
         Some((*quantity, outcome))
     });
-    let (benchmark, quantity, outcome) = match own_tag {
+    match own_tag {
         Some((quantity, "all")) => (BENCHMARK, quantity, Some("ok")),
         Some((quantity, outcome)) => (BENCHMARK, quantity, Some(outcome)),
         None if tag.is_empty() => (BENCHMARK, "latency", None),
         None => (tag, "latency", None),
-    };
-    TaggedTotal {
-        benchmark: benchmark.to_owned(),
-        outcome: outcome.map(str::to_owned),
-        quantity,
-        times: line.to_distribution(),
-        length: line.length,
     }
-}
-
-fn add_total(totals: &mut Vec<TaggedTotal>, addition: TaggedTotal) {
-    let existing = totals
-        .iter_mut()
-        .find(|total| total.quantity == addition.quantity && same_case(total, &addition));
-    match existing {
-        Some(total) => {
-            total.times.merge(&addition.times);
-            total.length += addition.length;
-        }
-        None => totals.push(addition),
-    }
-}
-
-fn same_case(first: &TaggedTotal, second: &TaggedTotal) -> bool {
-    (&first.benchmark, &first.outcome) == (&second.benchmark, &second.outcome)
 }
 
 /// Builds the report of all quantities of a case.
-fn build_report(case: &TaggedTotal, totals: &[TaggedTotal]) -> LoadReport {
-    let outcome = case.outcome.iter().filter(|outcome| *outcome != "ok");
+fn build_report(
+    target: String,
+    outcome: Option<String>,
+    totals: IndexMap<&str, QuantityTotal>,
+) -> LoadReport {
+    let outcome = outcome.filter(|outcome| outcome != "ok");
     let mut report = LoadReport {
-        target: case.benchmark.clone(),
+        target,
         parameters: outcome
-            .map(|outcome| ("outcome".to_owned(), ParameterValue::Text(outcome.clone())))
+            .map(|outcome| ("outcome".to_owned(), ParameterValue::Text(outcome)))
+            .into_iter()
             .collect(),
         ..LoadReport::default()
     };
-    for total in totals.iter().filter(|total| same_case(total, case)) {
-        let figures = time_metrics(total.quantity, &total.times, |_| true);
-        if total.quantity != "latency" {
+    for (quantity, (times, length)) in totals {
+        let figures = time_metrics(quantity, &times, |_| true);
+        if quantity != "latency" {
             let metric = |(name, ns)| (Metric::new(name, "ns", MetricDirection::Lower), ns);
             report.others.extend(figures.into_iter().map(metric));
             continue;
         }
-        let elapsed_ns = total.length.as_nanos() as f64;
+        let elapsed_ns = length.as_nanos() as f64;
         report.times_ns = figures;
-        report.requests = Some(total.times.count() as f64);
+        report.requests = Some(times.count() as f64);
         report.elapsed_ns = Some(elapsed_ns);
-        report.throughput = Some(total.times.count() as f64 * NS_PER_SECOND / elapsed_ns);
+        report.throughput = Some(times.count() as f64 * NS_PER_SECOND / elapsed_ns);
     }
     report
 }

@@ -7,7 +7,7 @@ use super::session_builder::{ImportedProcess, SessionBuilder};
 use crate::foreign::{http_output, to_sentence};
 use anyhow::Result;
 use speedwell_model::{
-    Case, Environment, FailureCause, Metric, MetricDirection, ParameterValue, Sample, Session,
+    Case, Environment, FailureCause, Metric, MetricDirection, ParameterValue, Session,
 };
 
 /// Nanoseconds in a millisecond.
@@ -107,12 +107,9 @@ impl LoadReport {
                 add_sample(Metric::new(name, "", MetricDirection::Lower), count);
             }
         }
-        for sample in samples.iter_mut().take(1) {
-            *sample = Sample {
-                elapsed_ns: self.elapsed_ns.map(|elapsed| elapsed as u64),
-                iterations: self.requests,
-                ..sample.clone()
-            };
+        if let Some(first) = samples.first_mut() {
+            first.elapsed_ns = self.elapsed_ns.map(|elapsed| elapsed as u64);
+            first.iterations = self.requests;
         }
         let case = self.case();
         for remark in &self.remarks {

@@ -17,10 +17,11 @@ use crate::session_builder::{ONLY_VARIANT, SessionBuilder};
 use anyhow::{Context, Result, bail, ensure};
 use indexmap::IndexSet;
 use serde::Deserialize;
-use speedwell_model::load::latency::{OpenTimes, OpenVerdict, TimeDistribution, TimeQuantity};
-use speedwell_model::load::measurement::LoadLatency;
+use speedwell_model::load::latency::{
+    LoadLatency, OpenTimes, OpenVerdict, TimeDistribution, TimeQuantity,
+};
+use speedwell_model::load::measurement::{LoadRun, PaceFacts, StageFacts};
 use speedwell_model::load::outcomes::ErrorClass;
-use speedwell_model::load::run::{LoadRun, PaceFacts, StageFacts};
 use speedwell_model::{
     Environment, FailureCause, Metric, MetricDirection, ParameterValue, Run, Session, SessionState,
     Variant,
@@ -34,12 +35,12 @@ use std::sync::Arc;
 /// Fails if there are no loads.
 pub fn load_session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) -> Result<Session> {
     let mut imported = SessionBuilder::default();
-    let names = LoadNames::from_loads(loads);
+    let variants = LoadVariants::from_loads(loads);
     let mut ordered: Vec<&LoadRun> = loads.iter().collect();
     ordered.sort_by_key(|load| load.slot);
     let mut remarks = Vec::new();
     for load in &ordered {
-        add_load(load, &names, &mut imported, &mut remarks)?;
+        add_load(load, variants.as_ref(), &mut imported, &mut remarks)?;
     }
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
     let began = loads
@@ -50,30 +51,26 @@ pub fn load_session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) 
     let mut session = imported.into_session(label, Environment::default(), began)?;
     let is_interrupted = loads.iter().any(|load| load.measured.is_interrupted);
     session.state = if is_interrupted { SessionState::Interrupted } else { SessionState::Complete };
-    if let LoadNames::Variants { labels, .. } = &names {
+    if let Some(LoadVariants { labels, .. }) = &variants {
         session.variants = labels.iter().map(Variant::plain).collect();
         session.design.baseline = labels.first().cloned().unwrap_or_default();
     }
     Ok(session)
 }
 
-/// How the addresses of the loads appear in the session: as cases or as variants.
-enum LoadNames {
-    /// Each address is a case.
-    Cases,
-    /// Each address is a variant of this benchmark.
-    Variants { benchmark: String, labels: IndexSet<String> },
+/// The addresses of the loads, if each is a variant of this benchmark.
+struct LoadVariants {
+    benchmark: String,
+    labels: IndexSet<String>,
 }
 
-impl LoadNames {
-    fn from_loads(loads: &[LoadRun]) -> LoadNames {
+impl LoadVariants {
+    /// Returns `None` if each address is a case.
+    fn from_loads(loads: &[LoadRun]) -> Option<LoadVariants> {
         let labels: IndexSet<String> = loads.iter().map(|load| load.label.clone()).collect();
         let is_repeated = loads.iter().any(|load| load.round > 0);
-        if labels.len() > 1 && is_repeated {
-            LoadNames::Variants { benchmark: common_address(loads), labels }
-        } else {
-            LoadNames::Cases
-        }
+        (labels.len() > 1 && is_repeated)
+            .then(|| LoadVariants { benchmark: common_address(loads), labels })
     }
 }
 
@@ -96,13 +93,13 @@ fn split_address(url: &str) -> (&str, &str) {
 
 fn add_load(
     load: &LoadRun,
-    names: &LoadNames,
+    variants: Option<&LoadVariants>,
     imported: &mut SessionBuilder,
     remarks: &mut Vec<String>,
 ) -> Result<()> {
     let mut report = load_figures(load);
-    if let LoadNames::Variants { benchmark, .. } = names {
-        report.target.clone_from(benchmark);
+    if let Some(variants) = variants {
+        report.target.clone_from(&variants.benchmark);
     }
     if load.measured.totals.outcomes.succeeded() == 0 {
         let case = report.case();
@@ -112,15 +109,8 @@ fn add_load(
     }
     report.add_to(imported, remarks);
     let run = imported.last_run().context("the load has no run")?;
-    complete_run(run, load, names)
-}
-
-/// Adds the facts that reports of other tools do not contain.
-fn complete_run(run: &mut Run, load: &LoadRun, names: &LoadNames) -> Result<()> {
-    run.variant = match names {
-        LoadNames::Cases => ONLY_VARIANT.into(),
-        LoadNames::Variants { .. } => load.label.as_str().into(),
-    };
+    // Add the facts that reports of other tools do not contain.
+    run.variant = variants.map_or(ONLY_VARIANT, |_| load.label.as_str()).into();
     (run.slot, run.block) = (load.slot, load.round);
     run.started_unix_ms = i64::try_from(load.measured.began_epoch_ms).unwrap_or(0);
     let warnings = load.warnings.iter();

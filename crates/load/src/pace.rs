@@ -4,7 +4,7 @@
 //! before it sends its next request. An open pace is a schedule that does not depend on responses.
 //! Nothing here sleeps or reads a clock. Start at [`RateSchedule`], which computes when the
 //! requests of an open pace are due. Continue with [`ThreadSchedule`], the part of a schedule that
-//! one thread sends.
+//! one thread sends, and `RequestPacing`, which hands a thread its requests.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
@@ -68,7 +68,7 @@ impl ClosedPace {
 
 /// Generates the pauses of one client.
 #[derive(Debug, Clone)]
-pub struct ThinkTimer {
+struct ThinkTimer {
     mean_ns: u64,
     random: Option<ExponentialDraws>,
 }
@@ -76,7 +76,7 @@ pub struct ThinkTimer {
 impl ThinkTimer {
     /// Creates the generator for client number `client`. Clients with the same seed have
     /// independent pauses.
-    pub fn new(think: ThinkTime, client: u32) -> ThinkTimer {
+    fn new(think: ThinkTime, client: u32) -> ThinkTimer {
         match think {
             ThinkTime::None => ThinkTimer { mean_ns: 0, random: None },
             ThinkTime::Fixed(mean_ns) => ThinkTimer { mean_ns, random: None },
@@ -92,7 +92,7 @@ impl ThinkTimer {
     }
 
     /// Returns the next pause in nanoseconds.
-    pub fn next_ns(&mut self) -> u64 {
+    fn next_ns(&mut self) -> u64 {
         match &mut self.random {
             None => self.mean_ns,
             Some(random) => (random.next_draw() * self.mean_ns as f64).round() as u64,
@@ -493,6 +493,146 @@ impl Iterator for ThreadSchedule<'_> {
     }
 }
 
+// The requests of one thread: which request it may start next, and when.
+
+/// Pacing of a thread.
+pub(crate) enum RequestPacing<'a> {
+    Closed(ClosedPacing),
+    Open(Box<OpenPacing<'a>>),
+}
+
+impl PacingModel {
+    /// Returns the pacing of thread number `thread` of `threads`.
+    pub(crate) fn thread_pacing(
+        &self,
+        (thread, threads): (u32, u32),
+        stop: StopCondition,
+        warmup_ns: u64,
+    ) -> RequestPacing<'_> {
+        match self {
+            PacingModel::Closed(closed) => {
+                let thinker = |client| ThinkTimer::new(closed.think, client * threads + thread);
+                RequestPacing::Closed(ClosedPacing {
+                    remaining: stop.after_requests.map(|count| thread_part(count, thread, threads)),
+                    next: u64::from(thread),
+                    step: u64::from(threads),
+                    warmup_ns,
+                    thinkers: match closed.think {
+                        ThinkTime::None => Vec::new(),
+                        _ => (0..closed.thread_clients(thread, threads)).map(thinker).collect(),
+                    },
+                })
+            }
+            PacingModel::Open(schedule) => {
+                let in_warmup = || schedule.due_before(warmup_ns);
+                let whole_stop = StopCondition {
+                    after_requests: stop
+                        .after_requests
+                        .map(|count| count.saturating_add(in_warmup())),
+                    after_ns: stop.after_ns.map(|end_ns| end_ns.saturating_add(warmup_ns)),
+                };
+                let send_cursor = schedule.thread_schedule(thread, threads, whole_stop);
+                let mut due_cursor = send_cursor.clone();
+                let next_due = due_cursor.next();
+                let backlog = 0;
+                RequestPacing::Open(Box::new(OpenPacing {
+                    send_cursor,
+                    due_cursor,
+                    next_due,
+                    backlog,
+                }))
+            }
+        }
+    }
+
+    /// Returns when sending stops because of the time limit or the end of the schedule. The time is
+    /// in nanoseconds since the start, or [`FOREVER_NS`].
+    pub(crate) fn window_end_ns(&self, stop: StopCondition, warmup_ns: u64) -> u64 {
+        let stop_end_ns =
+            stop.after_ns.map_or(FOREVER_NS, |end_ns| end_ns.saturating_add(warmup_ns));
+        let schedule_end_ns = match self {
+            PacingModel::Open(schedule) if stop.after_requests.is_none() => schedule.total_ns(),
+            _ => FOREVER_NS,
+        };
+        stop_end_ns.min(schedule_end_ns)
+    }
+}
+
+impl RequestPacing<'_> {
+    /// Whether there are no further requests.
+    pub fn is_exhausted(&self) -> bool {
+        match self {
+            RequestPacing::Closed(closed) => closed.remaining == Some(0),
+            RequestPacing::Open(open) => open.backlog == 0 && open.next_due.is_none(),
+        }
+    }
+}
+
+/// Clients that start a request after each response.
+pub(crate) struct ClosedPacing {
+    remaining: Option<u64>,
+    next: u64,
+    step: u64,
+    warmup_ns: u64,
+    thinkers: Vec<ThinkTimer>,
+}
+
+impl ClosedPacing {
+    /// Returns the next request, which is due now, if any.
+    pub fn take_next(&mut self, now_ns: u64) -> Option<DueRequest> {
+        if now_ns >= self.warmup_ns
+            && let Some(remaining) = &mut self.remaining
+        {
+            *remaining = remaining.checked_sub(1)?;
+        }
+        let index = self.next;
+        self.next += self.step;
+        Some(DueRequest { index, at_ns: now_ns })
+    }
+
+    /// Returns the think time, in nanoseconds, of a client that uses this connection and starts to
+    /// think now.
+    pub fn think_ns(&mut self, connection: u32) -> u64 {
+        match self.thinkers.len() {
+            0 => 0,
+            count => self.thinkers[connection as usize % count].next_ns(),
+        }
+    }
+}
+
+/// Requests that become due at scheduled times. Due requests that wait for a connection are only
+/// counted, so a long queue takes no memory. To yield these requests later, two iterators go
+/// through the schedule: `due_cursor` finds the requests that have become due, and `send_cursor`
+/// follows it and yields the next request to send.
+pub(crate) struct OpenPacing<'a> {
+    send_cursor: ThreadSchedule<'a>,
+    due_cursor: ThreadSchedule<'a>,
+    next_due: Option<DueRequest>,
+    /// Requests that are due but not started.
+    pub backlog: u64,
+}
+
+impl OpenPacing<'_> {
+    /// Advances the time to `now_ns`.
+    pub fn advance_to(&mut self, now_ns: u64) {
+        while self.next_due.is_some_and(|due| due.at_ns <= now_ns) {
+            self.backlog += 1;
+            self.next_due = self.due_cursor.next();
+        }
+    }
+
+    /// When the next future request is due, or [`FOREVER_NS`].
+    pub fn next_due_ns(&self) -> u64 {
+        self.next_due.map_or(FOREVER_NS, |due| due.at_ns)
+    }
+
+    /// Takes the oldest due request, to start it.
+    pub fn take_due(&mut self) -> Option<DueRequest> {
+        self.backlog = self.backlog.checked_sub(1)?;
+        self.send_cursor.next()
+    }
+}
+
 /// Number of items that thread number `thread` gets when `total` items are distributed evenly over
 /// `threads` threads.
 pub fn thread_part(total: u64, thread: u32, threads: u32) -> u64 {
@@ -513,7 +653,7 @@ impl ExponentialDraws {
 
     /// Draws a number by inversion: -ln(u) with u uniform in (0, 1]. The logarithm of libm is
     /// implemented in software, so the numbers do not depend on the platform.
-    pub fn next_draw(&mut self) -> f64 {
+    fn next_draw(&mut self) -> f64 {
         let bits = self.generator.next_u64() >> 11;
         let uniform = (bits + 1) as f64 / (1_u64 << 53) as f64;
         -libm::log(uniform)

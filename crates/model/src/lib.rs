@@ -21,9 +21,9 @@ pub mod stage_report;
 pub mod stored;
 mod variant;
 
-/// Describes HTTP loads: what was requested ([`spec`](load::spec)), what was measured
+/// Describes HTTP loads: what was requested ([`spec`](load::spec)), and the complete record of a load
 /// ([`measurement`](load::measurement), with [`latency`](load::latency) and
-/// [`outcomes`](load::outcomes)), and the complete record of a load ([`run`](load::run)).
+/// [`outcomes`](load::outcomes)).
 ///
 /// All types are plain data. The crate `speedwell-load` executes a load and fills in the
 /// measurement.
@@ -31,7 +31,6 @@ pub mod load {
     pub mod latency;
     pub mod measurement;
     pub mod outcomes;
-    pub mod run;
     pub mod spec;
 }
 

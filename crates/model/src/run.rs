@@ -48,7 +48,7 @@ pub struct Run {
     /// Caveats for the reader of the results, as whole sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// For an HTTP load, the JSON of a [`LoadRun`](super::load::run::LoadRun). It is kept as text,
+    /// For an HTTP load, the JSON of a [`LoadRun`](super::load::measurement::LoadRun). It is kept as text,
     /// because the histograms take megabytes in memory and only a report about this run needs them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Arc<str>>,

@@ -10,16 +10,14 @@ use crate::machines::{FleetEngine, FleetMachine, MachineIdentity, content_store}
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::own_program;
 use speedwell_engine::execution::load::{
-    CombinedResult, GeneratorEvent, GeneratorReady, GeneratorReport, GeneratorState,
-    LOAD_SUBCOMMAND, LoadJob, LoadSnapshot, StartSignal, WorkerAssignment, follow_generators,
-    run_generators, send_load,
+    GeneratorEvent, GeneratorReady, GeneratorReport, GeneratorState, LOAD_SUBCOMMAND, LoadJob,
+    LoadSnapshot, StartSignal, WorkerAssignment, build_job, drop_unreachable, follow_generators,
+    run_generators, send_load, verify_target,
 };
-use speedwell_engine::execution::verify;
-use speedwell_load::load::ServerAddress;
+use speedwell_load::load::{LoadShare, ServerAddress};
 use speedwell_machine::process;
 use speedwell_machine::worker::{ClockOffset, WorkerEnd, WorkerLink, now_ns};
-use speedwell_model::load::measurement::{LoadMeasurement, ThreadReport};
-use speedwell_model::load::run::LoadPart;
+use speedwell_model::load::measurement::{LoadMeasurement, LoadPart, ThreadReport};
 use speedwell_model::load::spec::LoadSpec;
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -92,9 +90,10 @@ impl LoadGenerators {
         job: &LoadJob,
         stop: &AtomicBool,
         watch: &mut dyn FnMut(&LoadSnapshot),
-    ) -> Result<CombinedResult> {
+    ) -> Result<GeneratorReport> {
         // Every machine gets the same number of generators.
-        let assignments = WorkerAssignment::whole(job, true).divide(self.machines.len() as u32);
+        let assignments =
+            WorkerAssignment::whole(&job.spec, job.seed, true).divide(self.machines.len() as u32);
         let mut connections = Vec::new();
         for (name, program) in &self.machines {
             let connection = self.engine.start_worker(name, program, &[LOAD_SUBCOMMAND]);
@@ -147,7 +146,7 @@ fn merge_parts(
     names: &[&str],
     requests: &[WorkerAssignment],
     states: Vec<GeneratorState>,
-) -> Result<CombinedResult> {
+) -> Result<GeneratorReport> {
     let has_begun = states.iter().any(|state| state.report.is_some());
     if !has_begun {
         return Err(explain_failure(names, &states));
@@ -174,12 +173,8 @@ fn merge_parts(
             Some(merged) => merged.merge(measured),
         }
     }
-    Ok(CombinedResult {
-        measured: merged.context("no machine measured anything")?,
-        losses,
-        parts,
-        began_ns: Vec::new(),
-    })
+    let measured = merged.context("no machine measured anything")?;
+    Ok(GeneratorReport { losses, parts, ..GeneratorReport::new(measured) })
 }
 
 fn explain_failure(names: &[&str], states: &[GeneratorState]) -> anyhow::Error {
@@ -256,12 +251,15 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub fn perform_load() -> Result<()> {
     let link = WorkerLink::open()?;
     let assignment: WorkerAssignment = link.receive()?;
-    let mut job = assignment.job()?;
+    let (index, count) = (assignment.index, assignment.of);
+    let mut job = build_job(&assignment.spec, assignment.seed, LoadShare { index, count })?;
+    // The parent process has already reported unreachable addresses.
+    drop(drop_unreachable(&mut job.load));
     let mut ready = GeneratorReady::default();
     if assignment.is_remote {
         if !assignment.spec.no_verify {
             let part = job.load.part;
-            (job, _) = verify::verify_target(job)?;
+            (job, _) = verify_target(job)?;
             job.load.part = part;
         }
         let id = MachineIdentity::of_this_machine().0.id;
@@ -271,12 +269,9 @@ pub fn perform_load() -> Result<()> {
     let Some(result) = send_part(&job, assignment, &link, ready)? else {
         return Ok(());
     };
-    link.send(&GeneratorEvent::Measured(Box::new(GeneratorReport {
-        measured: result.measured,
-        began_ns: result.began_ns,
-        losses: result.losses,
-        link: link_watch.and_then(|link_watch| link_watch.most_used()),
-    })))?;
+    let link_use = link_watch.and_then(|link_watch| link_watch.most_used());
+    let report = GeneratorReport { link: link_use, ..result };
+    link.send(&GeneratorEvent::Measured(Box::new(report)))?;
     // The coordinator queries the clock once more before it closes the connection.
     link.await_end();
     Ok(())
@@ -289,7 +284,7 @@ fn send_part(
     assignment: WorkerAssignment,
     link: &WorkerLink,
     ready: GeneratorReady,
-) -> Result<Option<CombinedResult>> {
+) -> Result<Option<GeneratorReport>> {
     let begin = || {
         let sent = link.send(&GeneratorEvent::Ready(ready.clone()));
         sent.and_then(|()| link.receive()).unwrap_or(StartSignal::Never)
@@ -310,7 +305,7 @@ fn send_part(
     };
     let measured = send_load(job, stop, &mut watch)?;
     let began_ns = vec![began_ns];
-    Ok(Some(CombinedResult { measured, losses: Vec::new(), parts: Vec::new(), began_ns }))
+    Ok(Some(GeneratorReport { began_ns, ..GeneratorReport::new(measured) }))
 }
 
 /// Returns the shortest time to connect, without TLS. Returns `None` if a connection failed.
@@ -452,10 +447,8 @@ mod tests {
         GeneratorState {
             ready: Some((ready, offset)),
             report: Some(GeneratorReport {
-                measured,
                 began_ns: vec![began_ns - offset_ns],
-                losses: Vec::new(),
-                link: None,
+                ..GeneratorReport::new(measured)
             }),
             offset_after: Some(offset),
             end: Some(WorkerEnd::default()),

@@ -8,7 +8,7 @@ use crate::machines::{JobId, MachineIdentity};
 use serde::{Deserialize, Serialize};
 use speedwell_model::Environment;
 use speedwell_model::assignment::{BackingService, RunAssignment};
-use speedwell_model::load::run::LoadRun;
+use speedwell_model::load::measurement::LoadRun;
 use speedwell_model::load::spec::LoadSpec;
 use speedwell_model::stage_report::StageReport;
 use std::net::IpAddr;

@@ -53,12 +53,13 @@ pub use figure::{
 pub use fleet::*;
 pub use format::{
     Csv, Html, Json, Markdown, RenderDocument, ReportFormat, TextFormat, UnknownFormat,
-    escape_controls, escape_line, html,
+    escape_controls, escape_line, html, quote_field,
 };
 pub use live::*;
 pub use measurement_details::{report_environment, report_measurement_details};
 pub use output::{
-    OutputOptions, Verbosity, WrittenFile, check_document, check_writable, print_document,
+    OutputOptions, Verbosity, WrittenFile, check_document, check_writable, numbered_path,
+    print_document,
 };
 pub use profile::{ProfileSide, profile_sections, report_profiles};
 pub use revisions::*;

@@ -282,16 +282,15 @@ pub fn check_writable(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the path of the chart at `position`, counted from 0. The first chart has the path
-/// `path`; the others have a number in their name, as in `report-2.svg`.
-fn numbered_path(path: &Path, position: usize) -> PathBuf {
+/// Returns the path of the file at `position`, counted from 0, of several files that `path` names.
+/// The first file has this path; the others have a number in their name, as in `report-2.svg`.
+pub fn numbered_path(path: &Path, position: usize) -> PathBuf {
     if position == 0 {
         return path.to_owned();
     }
-    let number = position + 1;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let extension = path.extension().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{stem}-{number}.{extension}"))
+    let extension = path.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
+    path.with_file_name(format!("{stem}-{}{}", position + 1, extension.unwrap_or_default()))
 }
 
 /// A file that was written.

@@ -56,7 +56,7 @@ pub fn report_session(
     let settings = &widen_metrics(settings, session);
     let mut findings = analysis::analyze_session(session, settings);
     mark(&mut findings);
-    let loads = speedwell_model::load::run::stored_loads(session)?;
+    let loads = speedwell_model::load::measurement::stored_loads(session)?;
     let shows_loads = session.design.experiment.is_none() && !loads.is_empty() && !asks_for_runs;
     let mut document = if shows_loads {
         let loads: Vec<_> = loads.iter().map(analysis::load::analyze_load).collect();

@@ -202,7 +202,7 @@ fn large_session(
 fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<CommandStatus> {
     let mut all_loads = Vec::new();
     for source in sources {
-        let loads = speedwell_model::load::run::stored_loads(&source.session)?;
+        let loads = speedwell_model::load::measurement::stored_loads(&source.session)?;
         ensure!(
             !loads.is_empty(),
             "'{}' contains no results of a load test\nhint: speedwell load -o part.json writes one",

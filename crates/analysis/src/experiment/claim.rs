@@ -12,7 +12,7 @@
 
 use speedwell_model::experiment::{ExperimentDesign, ReportClaim, SelectedCase};
 use speedwell_model::expression::{BinaryOperator, ClaimExpression, MetricTerm};
-use speedwell_model::load::run::LoadRun;
+use speedwell_model::load::measurement::LoadRun;
 use speedwell_model::{IntervalEstimate, Run, Session, median};
 use speedwell_stats::interval::mean_t;
 

@@ -25,7 +25,7 @@ use speedwell_model::experiment::{
 };
 use speedwell_model::expression::{CaseFilter, ChangeGate};
 use speedwell_model::load::latency::{AB_PERCENTS, percent_rows};
-use speedwell_model::load::run::LoadRun;
+use speedwell_model::load::measurement::LoadRun;
 use speedwell_model::{
     Case, IntervalEstimate, Metric, ParameterValue, Run, Session, StepFailure, Verdict, median,
 };

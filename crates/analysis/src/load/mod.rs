@@ -8,28 +8,31 @@
 //! closed load has no response time: its clients send late when the server is slow, which omits the
 //! waits that users would have had (coordinated omission, G. Tene 2013).
 //!
-//! A server that warms up, fills a cache, leaks or throttles performs differently in each half, and
-//! the overall figure then describes neither half. A difference between the halves is only a hint,
-//! not a test result, because the intervals of one load are not independent. A bottleneck on one
-//! machine limits the whole load, because no other machine sends the missing requests.
+//! The generator records its own lateness for every request. The time from when a request was due
+//! until its response ended is an upper bound on the true response time, because it includes the
+//! lateness. The same time minus the lateness is a lower bound. If the distributions of both bounds
+//! agree, one figure is reported; otherwise, a range is reported. If the range is too wide, the
+//! time is refused.
 
 pub mod gate;
+mod remarks;
 mod search;
-mod times;
 
+pub use remarks::{DriftMetric, LoadHalves, LoadRemark, MachineLimit, RemarkSeverity};
 pub use search::{
     ConcurrencySeries, LevelVisits, MissedReason, NextRate, RateAnswer, RateAttempt, RateRules,
     RateSeries, group_by_level, group_by_rate, next_level, next_rate,
 };
 pub use speedwell_model::load::latency::TimeRefusal;
-pub use times::{PERCENTILES_PPM, QuantityFindings, ReportedTime, RequestGroup, TimedQuantity};
 
+use remarks::{compare_halves, machine_remarks};
 use serde::Serialize;
-use speedwell_model::load::latency::{HistogramBin, OpenVerdict, is_concurrency_short};
-use speedwell_model::load::measurement::{LoadMeasurement, ThreadReport, TimelineTick};
+use speedwell_model::load::latency::{
+    AB_PERCENTS, HistogramBin, LoadLatency, OpenTimes, OpenVerdict, ServiceTimes, TimeQuantile,
+    TimeValues, bounds_agree, is_concurrency_short, is_range_too_wide,
+};
+use speedwell_model::load::measurement::{LoadPart, LoadRun, PaceFacts, ThreadReport};
 use speedwell_model::load::outcomes::{CountImbalance, ErrorClass, OutcomeCounts};
-use speedwell_model::load::run::{LoadPart, LoadRun, PaceFacts};
-use times::GeneratorTrust;
 
 /// Findings of one load.
 #[derive(Debug, Clone)]
@@ -96,7 +99,8 @@ pub struct GeneratorStats {
 pub fn analyze_load(run: &LoadRun) -> LoadFindings<'_> {
     let measured = &run.measured;
     let open = (measured.verdict()).map(|verdict| combined_verdict(verdict, &run.parts));
-    let trust = GeneratorTrust::new(run, open);
+    let latency = &measured.totals.latency;
+    let trust = GeneratorTrust::new(latency, open);
     let bytes = measured.totals.outcomes.bytes;
     let seconds = measured.elapsed_ns as f64 / 1e9;
     let per_second = |bytes: u64| bytes as f64 / seconds;
@@ -106,11 +110,14 @@ pub fn analyze_load(run: &LoadRun) -> LoadFindings<'_> {
         bytes_per_s: (seconds > 0.0).then(|| (per_second(bytes.received), per_second(bytes.sent))),
         concurrency: requests_in_flight(run),
         open,
-        times: times::load_times(run, &trust),
+        times: QUANTITIES
+            .iter()
+            .filter_map(|requested| trust.quantity_findings(latency, *requested))
+            .collect(),
         balance: measured.totals.outcomes.check_balance(),
         generator: generator_stats(run),
         per_connection: requests_per_connection(&measured.threads),
-        halves: drift_metric(run).and_then(|course| compare_halves(measured, course)),
+        halves: compare_halves(run),
         remarks: Vec::new(),
         trust,
     };
@@ -141,16 +148,23 @@ impl LoadFindings<'_> {
         group: RequestGroup,
         ppm: u32,
     ) -> Option<ReportedTime> {
-        self.times_of(quantity, group)?
-            .percentile(ppm)
-            .or_else(|| times::quantile_of_group(self.run, &self.trust, (quantity, group), ppm))
+        let listed = self.times_of(quantity, group)?.percentile(ppm);
+        listed.or_else(|| {
+            let latency = &self.run.measured.totals.latency;
+            let (values, low) = self.trust.values_of(latency, (quantity, group))?;
+            self.trust.quantiles(quantity, &[ppm], values, low).pop()
+        })
     }
 
     /// Histogram of the principal quantity; empty if its times are refused.
     pub fn principal_bins(&self) -> Vec<HistogramBin> {
         let (quantity, group) = self.principal_quantity();
-        let refused = self.times_of(quantity, group).is_some_and(|times| times.refusal.is_some());
-        if refused { Vec::new() } else { times::quantity_bins(self.run, (quantity, group)) }
+        if self.times_of(quantity, group).is_some_and(|times| times.refusal.is_some()) {
+            return Vec::new();
+        }
+        let latency = &self.run.measured.totals.latency;
+        let found = self.trust.values_of(latency, (quantity, group));
+        found.map_or(Vec::new(), |(values, _)| values.bins().collect())
     }
 
     /// Times of a quantity, if it was timed.
@@ -217,19 +231,6 @@ fn requests_per_connection(threads: &[ThreadReport]) -> Option<(u64, u64)> {
     (max_requests > 0).then(|| (fewest.min().unwrap_or(max_requests), max_requests))
 }
 
-/// Quantity to compare between the halves of a load.
-fn drift_metric(run: &LoadRun) -> Option<DriftMetric> {
-    match &run.requested.pace {
-        PaceFacts::Closed { .. } => Some(DriftMetric::Throughput),
-        PaceFacts::Open { stages, .. } => {
-            let first = stages.first()?.from_per_s;
-            let is_steady =
-                stages.iter().all(|stage| stage.from_per_s == first && stage.to_per_s == first);
-            is_steady.then_some(DriftMetric::Median)
-        }
-    }
-}
-
 /// The generator counts as disturbed if preemption affected more than this fraction of the
 /// requests. If it affects one percent, these requests alone can determine the 99th percentile.
 const DISTURBED_SHARE: f64 = 0.01;
@@ -291,224 +292,6 @@ fn disturbed_share(findings: &LoadFindings<'_>) -> f64 {
     if rate > 0.0 { (findings.generator.switches_per_s * in_flight / rate).min(1.0) } else { 0.0 }
 }
 
-/// Severity of a remark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RemarkSeverity {
-    /// A defect of the generator itself: no figure can be trusted.
-    Wrong,
-    /// The figures may be misleading.
-    Warning,
-    /// Worth knowing.
-    Note,
-}
-
-/// Why a machine may have been the bottleneck.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum MachineLimit {
-    /// A thread of the machine was saturated. Contains the fraction of the time that the thread was
-    /// busy.
-    Busy(f64),
-    /// The machine sent requests late. Contains the 99th percentile of its own lateness, and the
-    /// limit of this lateness, in nanoseconds.
-    Late(u64, u64),
-    /// A network device was saturated. Contains the fraction of its speed that was used.
-    Link(f64),
-}
-
-/// A remark on a load. Figures that are not given here are in the [`LoadFindings`] that contain the
-/// remark.
-#[derive(Debug, Clone, PartialEq)]
-pub enum LoadRemark<'a> {
-    /// The counts of outcomes do not add up.
-    Imbalance,
-    /// The counts of the machines do not add up to the total.
-    PartsUnlike {
-        /// The sum over the machines.
-        parts: u64,
-        /// The total.
-        whole: u64,
-    },
-    /// A machine that sent part of the load was lost, and the others were stopped.
-    MachineLost(&'a LoadPart),
-    /// A machine may have been the bottleneck.
-    MachineLimited(&'a LoadPart, MachineLimit),
-    /// Machines did not start together. Contains the time from the first to the last start, in
-    /// nanoseconds.
-    StartsApart(u64),
-    /// The clock of a machine was set during the load. Contains its drift against the local clock,
-    /// in nanoseconds.
-    ClockSet(&'a LoadPart, i64),
-    /// No request succeeded.
-    NothingAnswered,
-    /// The load was interrupted.
-    Interrupted,
-    /// Times are not reported because the generator itself was late.
-    GeneratorLimited(OpenVerdict),
-    /// The longest times are not reported because too few of the due requests were sent.
-    RateMissed(OpenVerdict),
-    /// Fewer requests were in flight than requested.
-    ConcurrencyShort,
-    /// Threads of the generator may have been the bottleneck.
-    GeneratorBound,
-    /// An open load needed more connections than allowed.
-    ConnectionsCapped,
-    /// Requests failed. Contains the most frequent error.
-    Failed(ErrorClass),
-    /// Responses with a status other than 2xx count as successful, as the user requested. Contains
-    /// their number.
-    Accepted(u64),
-    /// Due requests were not sent or not answered when the load ended.
-    Unfinished,
-    /// The two halves differ.
-    Unsteady(LoadHalves),
-    /// Other programs disturbed the generator. Contains an upper bound of the fraction of all
-    /// requests that were in flight during a context switch.
-    Disturbed(f64),
-    /// Bodies of successful responses differ in length.
-    LengthsVary,
-    /// Responses stated their length in two ways.
-    DoubtfulFraming,
-    /// Connections were closed because of unrequested bytes.
-    StrayBytes,
-    /// Requests were retried.
-    Retried,
-    /// There were interim (1xx) responses.
-    Interim,
-    /// The server closed connections that it was asked to keep open.
-    NotReusable,
-}
-
-impl LoadRemark<'_> {
-    /// Severity of the remark.
-    pub fn severity(&self) -> RemarkSeverity {
-        self.severity_and_name().0
-    }
-
-    /// Name for programs. Names never change, so programs can rely on them.
-    pub fn name(&self) -> &'static str {
-        self.severity_and_name().1
-    }
-
-    fn severity_and_name(&self) -> (RemarkSeverity, &'static str) {
-        use RemarkSeverity::{Note, Warning, Wrong};
-        match self {
-            LoadRemark::Imbalance => (Wrong, "imbalance"),
-            LoadRemark::PartsUnlike { .. } => (Wrong, "parts-unlike"),
-            LoadRemark::MachineLost(_) => (Warning, "machine-lost"),
-            LoadRemark::MachineLimited(..) => (Warning, "machine-limited"),
-            LoadRemark::StartsApart(_) => (Warning, "starts-apart"),
-            LoadRemark::ClockSet(..) => (Note, "clock-set"),
-            LoadRemark::NothingAnswered => (Warning, "nothing-answered"),
-            LoadRemark::Interrupted => (Warning, "interrupted"),
-            LoadRemark::GeneratorLimited(_) => (Warning, "generator-limited"),
-            LoadRemark::RateMissed(_) => (Warning, "rate-missed"),
-            LoadRemark::ConcurrencyShort => (Warning, "concurrency-short"),
-            LoadRemark::GeneratorBound => (Warning, "generator-bound"),
-            LoadRemark::ConnectionsCapped => (Warning, "connections-capped"),
-            LoadRemark::Failed(_) => (Warning, "failed"),
-            LoadRemark::Accepted(_) => (Note, "accepted"),
-            LoadRemark::Unfinished => (Warning, "unfinished"),
-            LoadRemark::Unsteady(_) => (Warning, "unsteady"),
-            LoadRemark::Disturbed(_) => (Warning, "disturbed"),
-            LoadRemark::LengthsVary => (Note, "lengths-vary"),
-            LoadRemark::DoubtfulFraming => (Warning, "doubtful-framing"),
-            LoadRemark::StrayBytes => (Warning, "stray-bytes"),
-            LoadRemark::Retried => (Note, "retried"),
-            LoadRemark::Interim => (Note, "interim"),
-            LoadRemark::NotReusable => (Note, "not-reusable"),
-        }
-    }
-}
-
-/// Minimum number of intervals per half, so that a single pause does not look like drift.
-const MIN_HALF_INTERVALS: usize = 10;
-
-/// Halves count as equal if they differ by less than this fraction of the first half.
-const MAX_EQUAL_SHARE: f64 = 0.05;
-
-/// Minimum difference between the halves, as a number of standard errors. It is three instead of
-/// the usual two, because successive intervals are correlated.
-const MIN_STANDARD_ERRORS: f64 = 3.0;
-
-/// Quantity compared between halves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DriftMetric {
-    /// Successful requests per second.
-    Throughput,
-    /// Median service time, in nanoseconds.
-    Median,
-}
-
-/// Two halves that differ.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LoadHalves {
-    /// Quantity compared.
-    pub course: DriftMetric,
-    /// Mean over the first half.
-    pub first: f64,
-    /// Mean over the second half.
-    pub second: f64,
-}
-
-/// Compares the halves of a load; returns them if they differ. `course` is the quantity to compare.
-/// For an open load, the caller passes the median time, because the schedule determines the
-/// throughput. The caller does not compare the halves of a load with a varying schedule.
-fn compare_halves(measured: &LoadMeasurement, course: DriftMetric) -> Option<LoadHalves> {
-    let interval_ns = measured.timeline.interval_ns;
-    let per_second = 1e9 / interval_ns as f64;
-    let value = |tick: &TimelineTick| match course {
-        DriftMetric::Throughput => Some(tick.ok as f64 * per_second),
-        DriftMetric::Median => tick.p50_ns.map(|ns| ns as f64),
-    };
-    let values: Vec<f64> = complete_ticks(measured).iter().filter_map(value).collect();
-    let (first, second) = values.split_at(values.len() / 2);
-    if first.len() < MIN_HALF_INTERVALS {
-        return None;
-    }
-    let ((mean, error), (later, later_error)) = (mean_and_error(first), mean_and_error(second));
-    let difference = (later - mean).abs();
-    let differs = difference > MAX_EQUAL_SHARE * mean
-        && difference > MIN_STANDARD_ERRORS * error.hypot(later_error);
-    differs.then_some(LoadHalves { course, first: mean, second: later })
-}
-
-/// Complete intervals after the warm-up.
-fn complete_ticks(measured: &LoadMeasurement) -> &[TimelineTick] {
-    let timeline = &measured.timeline;
-    let complete_intervals = measured.elapsed_ns.checked_div(timeline.interval_ns);
-    let ticks = timeline.ticks.get(timeline.warmup..).unwrap_or_default();
-    &ticks[..ticks.len().min(complete_intervals.unwrap_or(0) as usize)]
-}
-
-/// Mean and its standard error.
-fn mean_and_error(values: &[f64]) -> (f64, f64) {
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (mean, (squares / (count - 1.0) / count).sqrt())
-}
-
-/// A network device may have limited the load if it used more than this fraction of its speed.
-const LINK_FULL: f64 = 0.9;
-/// If machines start further apart than this, or than a fraction of the load's length
-/// (`MAX_START_GAP_SHARE`), the load differs from the requested load for a while.
-const MAX_START_GAP_NS: u64 = 100_000_000;
-const MAX_START_GAP_SHARE: f64 = 0.01;
-/// If a clock drifted by more than this during the load, in nanoseconds, it must have been set.
-const MAX_CLOCK_DRIFT_NS: u64 = 100_000_000;
-
-/// Remarks by kind; the caller sorts them by severity.
-fn machine_remarks(run: &LoadRun) -> Vec<LoadRemark<'_>> {
-    let parts = &run.parts;
-    let lost_parts = parts.iter().filter(|part| part.lost.is_some());
-    let mut remarks: Vec<LoadRemark<'_>> = lost_parts.map(LoadRemark::MachineLost).collect();
-    remarks.extend(unequal_parts(run));
-    remarks.extend(parts.iter().filter_map(limited_machine));
-    remarks.extend(starts_apart(run));
-    remarks.extend(parts.iter().filter_map(clock_set));
-    remarks
-}
-
 /// Verdict on the whole load. If the whole load seems punctual but some machine was late, returns
 /// the verdict on the machine with the greatest lateness, so that punctual machines do not hide it.
 fn combined_verdict(load_verdict: OpenVerdict, parts: &[LoadPart]) -> OpenVerdict {
@@ -524,45 +307,317 @@ fn combined_verdict(load_verdict: OpenVerdict, parts: &[LoadPart]) -> OpenVerdic
     latest.unwrap_or(load_verdict)
 }
 
-/// Returns a remark if the machines' counts do not add up to the counts of the whole load, which
-/// are stored separately.
-fn unequal_parts(run: &LoadRun) -> Option<LoadRemark<'_>> {
-    let remaining_parts = || run.parts.iter().filter(|part| part.lost.is_none());
-    remaining_parts().next()?;
-    let counts = &run.measured.totals.outcomes;
-    let sum = |count_of: fn(&LoadPart) -> u64| remaining_parts().map(count_of).sum::<u64>();
-    let pairs = [
-        (sum(|part| part.attempted), counts.attempts()),
-        (sum(|part| part.ok), counts.succeeded()),
-        (sum(|part| part.errors), counts.all_errors()),
+// The times of a load, and how far they can be trusted if the generator itself was late.
+
+/// Reported percentiles in millionths: the percentiles of ab, and in addition 99.9 % and 99.99 %.
+pub const PERCENTILES_PPM: [u32; AB_PERCENTS.len() + 2] = [
+    500_000, 660_000, 750_000, 800_000, 900_000, 950_000, 980_000, 990_000, 999_000, 999_900,
+    1_000_000,
+];
+
+/// A timed quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TimedQuantity {
+    /// Opening a connection.
+    Connect,
+    /// From sending to the first byte.
+    FirstByte,
+    /// From sending to the last byte.
+    Service,
+    /// From the intended start to the last byte.
+    Response,
+    /// From the intended start to sending.
+    Lag,
+}
+
+impl TimedQuantity {
+    /// Name in files and conditions.
+    pub fn name(self) -> &'static str {
+        match self {
+            TimedQuantity::Connect => "connect",
+            TimedQuantity::FirstByte => "first-byte",
+            TimedQuantity::Service => "service",
+            TimedQuantity::Response => "response",
+            TimedQuantity::Lag => "lag",
+        }
+    }
+
+    /// All quantities.
+    pub const ALL: [TimedQuantity; 5] = [
+        TimedQuantity::Connect,
+        TimedQuantity::FirstByte,
+        TimedQuantity::Service,
+        TimedQuantity::Response,
+        TimedQuantity::Lag,
     ];
-    let unequal = pairs.into_iter().find(|(parts, total)| parts != total)?;
-    Some(LoadRemark::PartsUnlike { parts: unequal.0, whole: unequal.1 })
 }
 
-fn limited_machine(part: &LoadPart) -> Option<LoadRemark<'_>> {
-    let late = part
-        .own_lag_p99_ns
-        .filter(|(lag, limit)| lag > limit)
-        .map(|(lag, limit)| MachineLimit::Late(lag, limit));
-    let busy = part.is_bottleneck.then_some(MachineLimit::Busy(part.busiest));
-    let link = part
-        .link
-        .as_ref()
-        .filter(|(_, share)| *share > LINK_FULL)
-        .map(|(_, share)| MachineLimit::Link(*share));
-    Some(LoadRemark::MachineLimited(part, late.or(busy).or(link)?))
+/// A group of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestGroup {
+    /// Successful requests.
+    Ok,
+    /// All requests, with lower bounds for the times of unfinished requests.
+    All,
 }
 
-fn clock_set(part: &LoadPart) -> Option<LoadRemark<'_>> {
-    let drift_ns = part.drift_ns.filter(|ns| ns.unsigned_abs() > MAX_CLOCK_DRIFT_NS)?;
-    Some(LoadRemark::ClockSet(part, drift_ns))
+impl RequestGroup {
+    /// Name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            RequestGroup::Ok => "ok",
+            RequestGroup::All => "all",
+        }
+    }
 }
 
-fn starts_apart(run: &LoadRun) -> Option<LoadRemark<'_>> {
-    let latest = run.parts.iter().filter_map(|part| part.began_ns).max()?;
-    let latest_ns = u64::try_from(latest).ok()?;
-    let share = MAX_START_GAP_SHARE * run.measured.elapsed_ns as f64;
-    (latest_ns > MAX_START_GAP_NS || latest_ns as f64 > share)
-        .then_some(LoadRemark::StartsApart(latest_ns))
+/// A time that is reported or refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportedTime {
+    /// An exact value or a lower bound.
+    Time(TimeQuantile),
+    /// The time lies between two bounds. Only the upper bound includes the generator's own
+    /// lateness.
+    Range {
+        /// The time with the generator's lateness subtracted for each request.
+        low: TimeQuantile,
+        /// The time from when each request was due until its response ended.
+        high: TimeQuantile,
+    },
+    /// Measured, but untrustworthy.
+    Refused(TimeRefusal),
+}
+
+impl ReportedTime {
+    /// The time, or the upper end of its range, in nanoseconds; `None` if the time is refused.
+    pub fn longest_ns(self) -> Option<u64> {
+        match self {
+            ReportedTime::Time(time) => Some(time.ns),
+            ReportedTime::Range { high, .. } => Some(high.ns),
+            ReportedTime::Refused(_) => None,
+        }
+    }
+
+    /// The lower end of a range, in nanoseconds; `None` for other times.
+    pub fn low_ns(self) -> Option<u64> {
+        match self {
+            ReportedTime::Range { low, .. } => Some(low.ns),
+            ReportedTime::Time(_) | ReportedTime::Refused(_) => None,
+        }
+    }
+}
+
+/// Times of one quantity and group of requests, in nanoseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QuantityFindings {
+    /// Quantity.
+    pub quantity: TimedQuantity,
+    /// Group of requests.
+    pub group: RequestGroup,
+    /// Number of values.
+    pub count: u64,
+    /// Number of values from requests still unfinished when the load ended. If there are any, mean
+    /// and maximum are lower bounds.
+    pub lower_bounds: u64,
+    /// Minimum.
+    pub least_ns: u64,
+    /// Mean.
+    pub mean_ns: f64,
+    /// Mean without the generator's own lateness, if it differs from `mean_ns`.
+    pub low_mean_ns: Option<f64>,
+    /// Sample standard deviation.
+    pub deviation_ns: Option<f64>,
+    /// Why figures that depend on all times, such as the mean, are not reported.
+    pub refusal: Option<TimeRefusal>,
+    /// One entry per [`PERCENTILES_PPM`].
+    pub percentiles: Vec<ReportedTime>,
+    /// Points of a chart line: percentages and times in nanoseconds, without refused times.
+    pub curve: Vec<(f64, u64)>,
+}
+
+impl QuantityFindings {
+    /// Returns a percentile. `ppm` is the fraction of requests, in millionths; `None` if it is not
+    /// one of [`PERCENTILES_PPM`].
+    pub fn percentile(&self, ppm: u32) -> Option<ReportedTime> {
+        let index = PERCENTILES_PPM.iter().position(|listed| *listed == ppm)?;
+        self.percentiles.get(index).copied()
+    }
+}
+
+/// Number of points of a curve.
+const CURVE_POINTS: u32 = 60;
+/// Highest percentile of a curve, as a number of nines: five nines are 99.999 %. A curve with few
+/// values ends at fewer nines.
+const MOST_NINES: f64 = 5.0;
+
+/// Quantiles at the points of a curve, in millionths, evenly spaced on a scale of nines (90 %, 99
+/// %, 99.9 %). The curve ends at the second largest value at the latest. Only the maximum lies
+/// beyond this value, and the maximum is not a percentile.
+fn curve_ppm(count: u64) -> Vec<u32> {
+    let nines = (count as f64).log10().min(MOST_NINES);
+    let nines_at = |point: u32| nines * f64::from(point) / f64::from(CURVE_POINTS);
+    let ppm = |point| ((1.0 - 10f64.powf(-nines_at(point))) * 1e6).round() as u32;
+    (0..=CURVE_POINTS).map(ppm).collect()
+}
+
+/// The times that may be reported, the principal times first. The principal times of an open load
+/// are the times that users would have waited, whatever the outcome. The principal times of a closed
+/// load are the service times of successful requests.
+const QUANTITIES: [(TimedQuantity, RequestGroup); 7] = [
+    (TimedQuantity::Response, RequestGroup::All),
+    (TimedQuantity::Response, RequestGroup::Ok),
+    (TimedQuantity::Service, RequestGroup::Ok),
+    (TimedQuantity::Service, RequestGroup::All),
+    (TimedQuantity::FirstByte, RequestGroup::Ok),
+    (TimedQuantity::Lag, RequestGroup::All),
+    (TimedQuantity::Connect, RequestGroup::All),
+];
+
+/// Times, and the same times without the generator's own lateness, if recorded separately.
+type BoundedValues<'a> = (&'a TimeValues, Option<&'a TimeValues>);
+
+/// How far the generator's own lateness affects the times of a load.
+#[derive(Debug, Clone)]
+struct GeneratorTrust {
+    /// Verdict on an open load, and the times of all its requests.
+    open: Option<(OpenVerdict, OpenTimes)>,
+    /// Times since sending of all requests, unless all of them succeeded.
+    all_sent: Option<ServiceTimes>,
+}
+
+impl GeneratorTrust {
+    fn new(latency: &LoadLatency, verdict: Option<OpenVerdict>) -> GeneratorTrust {
+        let mut others = latency.by_outcome().into_iter().skip(1);
+        let has_others = others.any(|(_, sent)| sent.service.count() > 0);
+        GeneratorTrust {
+            open: match latency {
+                LoadLatency::Open(open) => {
+                    verdict.map(|verdict| (verdict, open.requests.merge_all()))
+                }
+                LoadLatency::Closed(_) => None,
+            },
+            all_sent: has_others.then(|| latency.all_sent()),
+        }
+    }
+
+    /// Returns the times of one quantity and group, if the load has them.
+    fn values_of<'a>(
+        &'a self,
+        latency: &'a LoadLatency,
+        requested: (TimedQuantity, RequestGroup),
+    ) -> Option<BoundedValues<'a>> {
+        let all_response = self.open.as_ref().map(|(_, all)| all);
+        let response = |times: &'a OpenTimes| -> BoundedValues<'a> {
+            (&times.response, times.lower_bounds().map(|low| &**low))
+        };
+        let values: &TimeValues = match (requested, latency) {
+            ((TimedQuantity::Response, RequestGroup::All), _) => return all_response.map(response),
+            ((TimedQuantity::Response, RequestGroup::Ok), LoadLatency::Open(open)) => {
+                let ok = open.requests.ok();
+                let is_part = all_response?.response.count() > ok.response.count();
+                return is_part.then(|| response(ok));
+            }
+            ((TimedQuantity::Lag, RequestGroup::All), LoadLatency::Open(open)) => &open.lag,
+            ((TimedQuantity::Service, RequestGroup::Ok), _) => latency.service_times(),
+            ((TimedQuantity::Service, RequestGroup::All), _) => &self.all_sent.as_ref()?.service,
+            ((TimedQuantity::FirstByte, RequestGroup::Ok), _) => {
+                // The first outcome is success.
+                &latency.by_outcome().first()?.1.first_byte
+            }
+            ((TimedQuantity::Connect, RequestGroup::All), _) => latency.connect_times(),
+            _ => return None,
+        };
+        Some((values, None))
+    }
+
+    /// Returns the findings about one quantity and group; `None` if nothing was timed.
+    fn quantity_findings(
+        &self,
+        latency: &LoadLatency,
+        requested: (TimedQuantity, RequestGroup),
+    ) -> Option<QuantityFindings> {
+        let (values, low) = self.values_of(latency, requested)?;
+        let (quantity, group) = requested;
+        let quantiles = |ppm: &[u32]| self.quantiles(quantity, ppm, values, low);
+        let mean_ns = values.mean_ns()?;
+        let low_mean_ns = low.and_then(TimeValues::mean_ns);
+        let curve_ppm = curve_ppm(values.count());
+        let curve = curve_ppm.iter().zip(quantiles(&curve_ppm));
+        Some(QuantityFindings {
+            quantity,
+            group,
+            count: values.count(),
+            lower_bounds: values.lower_bounds(),
+            least_ns: values.min_ns()?,
+            mean_ns,
+            low_mean_ns: low_mean_ns.filter(|low_ns| !bounds_agree(*low_ns, mean_ns)),
+            deviation_ns: values.standard_deviation_ns(),
+            refusal: self.mean_refusal(quantity),
+            percentiles: quantiles(&PERCENTILES_PPM),
+            curve: curve
+                .filter_map(|(ppm, time)| Some((f64::from(*ppm) / 1e4, time.longest_ns()?)))
+                .collect(),
+        })
+    }
+
+    /// Quantiles at the fractions `ppm`, which are given in millionths and in ascending order.
+    /// Empty without values.
+    pub fn quantiles(
+        &self,
+        quantity: TimedQuantity,
+        ppm: &[u32],
+        times: &TimeValues,
+        low: Option<&TimeValues>,
+    ) -> Vec<ReportedTime> {
+        let lows = low.map_or(vec![None; ppm.len()], |low| low.quantiles(ppm));
+        let highs = times.quantiles(ppm);
+        let refusals_and_bounds =
+            self.quantile_refusals(quantity, ppm).into_iter().zip(highs).zip(lows);
+        refusals_and_bounds
+            .filter_map(|((refusal, high), low)| {
+                let time = bounded_time(high?, low);
+                Some(refusal.map_or(time, ReportedTime::Refused))
+            })
+            .collect()
+    }
+
+    /// Returns, for each quantile in `ppm`, why the quantile is refused; `None` if it is reported.
+    /// A late generator sent its requests at the wrong times, so service times are refused along
+    /// with the response times that contain them.
+    fn quantile_refusals(&self, quantity: TimedQuantity, ppm: &[u32]) -> Vec<Option<TimeRefusal>> {
+        match &self.open {
+            Some((verdict, times)) if !is_exempt(quantity) => times.quantile_refusals(verdict, ppm),
+            _ => vec![None; ppm.len()],
+        }
+    }
+
+    /// Why the mean of a quantity is not reported.
+    pub fn mean_refusal(&self, quantity: TimedQuantity) -> Option<TimeRefusal> {
+        let (verdict, times) = self.open.as_ref().filter(|_| !is_exempt(quantity))?;
+        times.mean_refusal(verdict)
+    }
+}
+
+/// Whether times of this quantity are never refused: lag is itself the evidence of lateness, and
+/// connections are opened by the operating system.
+fn is_exempt(quantity: TimedQuantity) -> bool {
+    matches!(quantity, TimedQuantity::Lag | TimedQuantity::Connect)
+}
+
+fn bounded_time(high: TimeQuantile, low: Option<TimeQuantile>) -> ReportedTime {
+    let Some(low) = low else {
+        return ReportedTime::Time(high);
+    };
+    let (low_ns, high_ns) = (low.ns as f64, high.ns as f64);
+    match () {
+        () if bounds_agree(low_ns, high_ns) => ReportedTime::Time(high),
+        () if is_range_too_wide(low_ns, high_ns) => {
+            ReportedTime::Refused(TimeRefusal::GeneratorLimited)
+        }
+        // The true time may exceed both bounds, so only the lower bound is certain.
+        () if high.is_lower_bound => {
+            ReportedTime::Time(TimeQuantile { is_lower_bound: true, ..low })
+        }
+        () => ReportedTime::Range { low, high },
+    }
 }

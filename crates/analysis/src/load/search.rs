@@ -6,12 +6,13 @@ pub use rate_search::{NextRate, RateSearchAnswer as RateAnswer, RateSearchRules 
 
 use crate::grid::distinct_items;
 use crate::load::gate::{self, LoadCondition, UnknownReason};
-use crate::load::times::{ReportedTime, RequestGroup, TimedQuantity};
-use crate::load::{LoadFindings, LoadRemark, TimeRefusal, complete_ticks};
+use crate::load::remarks::complete_ticks;
+use crate::load::{
+    LoadFindings, LoadRemark, ReportedTime, RequestGroup, TimeRefusal, TimedQuantity,
+};
 use crate::scaling::{self, ConcurrencyLevel, NextLevel, SaturationRules, ScalingFindings};
 use speedwell_model::load::latency::MIN_ACHIEVED_SHARE;
-use speedwell_model::load::measurement::LoadMeasurement;
-use speedwell_model::load::run::{LoadRun, PaceFacts};
+use speedwell_model::load::measurement::{LoadMeasurement, LoadRun, PaceFacts};
 use speedwell_stats::rate_search::{self, RateTrial};
 
 /// If the generator was late in this many attempts at one rate, the cause was not a passing

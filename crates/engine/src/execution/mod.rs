@@ -15,7 +15,7 @@ pub mod load;
 mod merge_simulation;
 pub mod profile;
 mod server;
-pub mod verify;
+mod verify;
 pub mod worktree;
 
 use crate::execution::code_change_guard::{ChecksumLedger, CodeChangeGuard};

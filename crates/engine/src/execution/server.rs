@@ -9,7 +9,7 @@ use crate::execution::load::format_address as format_server_address;
 use anyhow::{Context, bail};
 use speedwell_load::load::ServerAddress;
 use speedwell_machine::process::{self, ProcessEnd, ProcessSpec, ServiceProcess};
-use speedwell_model::load::run::ServerOutcome;
+use speedwell_model::load::measurement::ServerOutcome;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;

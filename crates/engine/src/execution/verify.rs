@@ -1,136 +1,19 @@
 //! Sends a single request to check that the intended server answers and that its response is
 //! correct.
 //!
-//! Start at [`verify_target`] for the probe before a load, and at [`check_response`] for the rules
-//! of an experiment.
+//! Start at [`check_response`] for the rules of an experiment. The probe before a load is in
+//! `load/mod.rs`.
 
-use crate::execution::load::{self, LoadJob, format_address};
-use anyhow::{Context, bail, ensure};
+use crate::execution::load;
 use regex::Regex;
-use speedwell_load::generator::{self, ProbeError, ProbeResponse};
-use speedwell_load::load::{CertificateRefusal, LoadShare};
+use speedwell_load::generator::{self, ProbeResponse};
+use speedwell_load::load::LoadShare;
 use speedwell_machine::process;
 use speedwell_model::assignment::{BodyRule, ResponseCheck};
-use speedwell_model::load::outcomes::ErrorClass;
 use speedwell_model::load::spec::LoadSpec;
-
-/// Maximum number of consecutive redirects, the same as in browsers (Fetch standard, HTTP-redirect
-/// fetch: 20).
-const MAX_REDIRECTS: usize = 20;
-
-/// Header fields that must not be sent to another host.
-const SECRET_HEADERS: [&str; 2] = ["authorization", "cookie"];
 
 /// Maximum number of bytes that a message shows from a wrong body.
 const MAX_SHOWN_BYTES: usize = 120;
-
-/// A response, and how it was reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProbeResult {
-    /// The response.
-    pub probe: ProbeResponse,
-    /// URLs that redirected, in order.
-    pub redirected_from: Vec<String>,
-}
-
-/// Sends the first request of a job once. Follows redirects if the load's specification allows it.
-/// Returns the job with the final URL, and the response from that URL.
-///
-/// # Errors
-/// Fails if there is no complete response, or if the response is not a success.
-pub fn verify_target(mut job: LoadJob) -> anyhow::Result<(LoadJob, ProbeResult)> {
-    let mut redirected_from = Vec::new();
-    loop {
-        let probe = generator::send_probe(&job.load, process::interrupt_flag())
-            .map_err(|error| no_response_error(&job, error))?;
-        let is_redirect = (300..400).contains(&probe.status) && probe.location.is_some();
-        let location = probe.location.clone().filter(|_| job.spec.location && is_redirect);
-        let Some(location) = location else {
-            ensure!(probe.is_success, describe_no_success(&job, &probe));
-            return Ok((job, ProbeResult { probe, redirected_from }));
-        };
-        redirected_from.push(job.url.to_string());
-        ensure!(
-            redirected_from.len() <= MAX_REDIRECTS,
-            "'{}' redirects more than {MAX_REDIRECTS} times",
-            redirected_from[0]
-        );
-        job = follow_redirect(&job, &location)?;
-    }
-}
-
-fn follow_redirect(job: &LoadJob, location: &str) -> anyhow::Result<LoadJob> {
-    let url = job
-        .url
-        .join(location)
-        .with_context(|| format!("'{}' redirects to '{location}'", job.url))?;
-    let changes_host = url.host != job.url.host;
-    let names = job.load.kinds.kinds().iter().flat_map(|kind| &kind.headers);
-    let secret_name = names
-        .map(|(name, _)| name)
-        .find(|name| SECRET_HEADERS.contains(&name.to_ascii_lowercase().as_str()));
-    if let (true, Some(name)) = (changes_host, secret_name) {
-        bail!(
-            "'{}' redirects to another host, '{url}', but the header '{name}' was given for the first one\n\
-             hint: use '{url}' as the URL",
-            job.url
-        );
-    }
-    let spec = LoadSpec { url: url.to_full_string(), ..job.spec.clone() };
-    load::build_job(&spec, job.seed, LoadShare::ONLY)
-}
-
-fn no_response_error(job: &LoadJob, error: ProbeError) -> anyhow::Error {
-    let addresses: Vec<String> = job.load.target.addresses.iter().map(format_address).collect();
-    let hint = match &error {
-        ProbeError::Failed(ErrorClass::ConnectRefused) => {
-            "\nhint: is the server running? --serve CMD starts it"
-        }
-        ProbeError::Certificate(CertificateRefusal::Name { .. }) => {
-            "\nhint: --sni NAME checks the certificate for another name; --insecure accepts any certificate"
-        }
-        ProbeError::Certificate(
-            CertificateRefusal::Expired(_) | CertificateRefusal::NotYetValid(_),
-        ) => "\nhint: --insecure accepts any certificate",
-        ProbeError::Certificate(_) | ProbeError::Failed(ErrorClass::TlsVerify) => {
-            "\nhint: --cacert FILE trusts the certificate or authority in FILE; --insecure accepts any certificate"
-        }
-        ProbeError::Failed(ErrorClass::TlsHandshake) => {
-            "\nhint: does it speak TLS? if not, use http://"
-        }
-        ProbeError::Failed(ErrorClass::EofFirst | ErrorClass::ResetBeforeFirstByte)
-            if !job.url.is_tls =>
-        {
-            "\nhint: does it expect TLS? if so, use https://"
-        }
-        ProbeError::Failed(ErrorClass::ProtocolStatusLine) => {
-            "\nhint: does it speak HTTP/1.1? if not, use --http2 for HTTP/2, or https:// for TLS"
-        }
-        _ => "",
-    };
-    let context = format!("no response from '{}' ({}){hint}", job.url, addresses.join(", "));
-    anyhow::Error::new(error).context(context)
-}
-
-fn describe_no_success(job: &LoadJob, probe: &ProbeResponse) -> String {
-    let status = probe.status;
-    if job.load.success.accepts_status(status) {
-        return format!(
-            "'{}' answered {status} with an unexpected body of {} bytes\nhint: --no-verify sends \
-             the load anyway and counts such responses as failed",
-            job.url, probe.body_bytes
-        );
-    }
-    let redirect = match &probe.location {
-        Some(location) => format!("it redirects to '{location}': -L follows the redirect; "),
-        None => String::new(),
-    };
-    format!(
-        "'{}' answered {status}, which is not a success status\nhint: {redirect}--expect-status \
-         {status} counts it as success, --no-verify sends the load anyway",
-        job.url
-    )
-}
 
 /// Sends one request of this load to `url`, or to the path that the rules name, and checks the
 /// response.

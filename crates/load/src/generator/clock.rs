@@ -5,8 +5,10 @@
 //! load clock. With a movable clock, each wait is limited to a short interval, after which the
 //! event loop reads the load clock again.
 //!
-//! Start at [`SocketPoll`], which waits for many sockets until a deadline.
+//! Start at [`SocketPoll`], which waits for many sockets until a deadline. [`ReadBatcher`] decides
+//! whether a thread pauses before it waits.
 
+use crate::load::BatchingMode;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -16,6 +18,7 @@ use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
     timerfd_create, timerfd_settime,
 };
+use speedwell_model::load::measurement::ThreadReport;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -39,7 +42,7 @@ pub(super) struct LoadClock {
 
 impl LoadClock {
     pub fn start(time: speedwell_model::clock::WaitClock) -> LoadClock {
-        LoadClock { time, start: time.now(), system_start_ns: system_ns() }
+        LoadClock { time, start: time.now(), system_start_ns: read_ns(ClockId::Monotonic) }
     }
 
     /// Current time. Reading the monotonic clock takes no system call (vDSO).
@@ -75,8 +78,8 @@ fn to_timespec(ns: u64) -> Timespec {
     Timespec { tv_sec: (ns / NS_PER_S) as i64, tv_nsec: (ns % NS_PER_S) as i64 }
 }
 
-fn system_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
+fn read_ns(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
     now.tv_sec as u64 * NS_PER_S + now.tv_nsec as u64
 }
 
@@ -85,6 +88,8 @@ fn system_ns() -> u64 {
 pub(super) struct LoadTimer {
     timer: OwnedFd,
     clock: LoadClock,
+    /// When the timer fires; [`NEVER`] if it is unarmed or has fired.
+    pub fires_at_ns: u64,
 }
 
 impl LoadTimer {
@@ -92,12 +97,13 @@ impl LoadTimer {
     pub fn new(clock: LoadClock) -> io::Result<LoadTimer> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        Ok(LoadTimer { timer, clock })
+        Ok(LoadTimer { timer, clock, fires_at_ns: NEVER })
     }
 
     /// Arms the timer to fire once at this load time, or immediately if the time has passed. This
     /// replaces any earlier setting. With a movable clock, the timer fires periodically instead.
-    pub fn arm(&self, at_ns: u64) -> io::Result<()> {
+    pub fn arm(&mut self, at_ns: u64) -> io::Result<()> {
+        self.fires_at_ns = NEVER;
         let (flags, first, interval) = if self.clock.time.is_movable() {
             let poll_interval = to_timespec(self.clock.max_wait_ns(NEVER));
             (TimerfdTimerFlags::empty(), poll_interval, poll_interval)
@@ -107,6 +113,7 @@ impl LoadTimer {
         };
         let time = Itimerspec { it_interval: interval, it_value: first };
         timerfd_settime(&self.timer, flags, &time)?;
+        self.fires_at_ns = at_ns;
         Ok(())
     }
 }
@@ -138,15 +145,8 @@ pub(super) struct SocketPoll {
     /// forbid it.
     waits_exactly: bool,
     clock: LoadClock,
-    /// Timer that ends waits, if timeouts are not used.
-    alarm: Option<PollTimer>,
-}
-
-/// A timer that is watched like a socket.
-struct PollTimer {
-    timer: LoadTimer,
-    /// When the timer fires; [`NEVER`] if it is unarmed or has fired.
-    fires_at_ns: u64,
+    /// Timer that ends waits, if timeouts are not used. It is watched like a socket.
+    alarm: Option<LoadTimer>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -176,7 +176,7 @@ impl SocketPoll {
             // read.
             let flags = EventFlags::IN | EventFlags::ET;
             epoll::add(&poll.epoll, &timer, EventData::new_u64(TIMER_TOKEN), flags)?;
-            poll.alarm = Some(PollTimer { timer, fires_at_ns: NEVER });
+            poll.alarm = Some(timer);
         }
         Ok(poll)
     }
@@ -206,8 +206,7 @@ impl SocketPoll {
         }
         let is_new = until_ns != alarm.fires_at_ns && until_ns != NEVER;
         if is_new {
-            alarm.timer.arm(until_ns)?;
-            alarm.fires_at_ns = until_ns;
+            alarm.arm(until_ns)?;
         }
         self.wait_at_most(NEVER)?;
         Ok((self.remove_timer_event(), 1 + u64::from(is_new)))
@@ -278,6 +277,152 @@ impl SocketPoll {
             readable: ended || flags.contains(EventFlags::IN),
             writable: ended || flags.contains(EventFlags::OUT),
             ended,
+        }
+    }
+}
+
+// The code below decides whether a thread pauses to read several responses at once, and measures
+// how busy the thread itself is.
+//
+// A generator that is faster than its server reads each response as it arrives, and both sides
+// then pay for a sleep and a wake-up per request. A short pause lets responses accumulate. A pause
+// pays off only if many requests are in flight and several responses arrive during the pause.
+
+/// There are no pauses if this many requests or fewer are in flight.
+const MIN_IN_FLIGHT: u64 = 16;
+
+/// There is no pause if at least 1 / `ENDED_DIVISOR` of the requests in flight ended in the last
+/// iteration of the event loop.
+const ENDED_DIVISOR: u64 = 4;
+
+/// A pause lasts at most the median service time divided by this number.
+const MEDIAN_DIVISOR: u64 = 8;
+
+/// Pausing starts when at least this many responses are expected per pause. It stops when fewer
+/// than [`STOP_THRESHOLD`] are expected.
+const START_THRESHOLD: f64 = 2.0;
+const STOP_THRESHOLD: f64 = 1.0;
+
+/// Decides when and how long to pause.
+#[derive(Debug, Clone)]
+pub(super) struct ReadBatcher {
+    max_pause_ns: u64,
+    pause_ns: u64,
+    is_pausing: bool,
+}
+
+impl ReadBatcher {
+    pub fn new(batching: BatchingMode, may_pause: bool) -> ReadBatcher {
+        let max_pause_ns = match batching {
+            BatchingMode::Adaptive { max_delay_ns } if may_pause => max_delay_ns,
+            _ => 0,
+        };
+        ReadBatcher { max_pause_ns, pause_ns: 0, is_pausing: false }
+    }
+
+    /// Decides anew whether to pause, based on the number of responses in the last `elapsed_ns` and
+    /// the median service time.
+    pub fn adapt(&mut self, responses: u64, elapsed_ns: u64, median_ns: Option<u64>) {
+        self.pause_ns =
+            median_ns.map_or(0, |median| (median / MEDIAN_DIVISOR).min(self.max_pause_ns));
+        let expected = responses as f64 * self.pause_ns as f64 / elapsed_ns.max(1) as f64;
+        self.is_pausing =
+            if self.is_pausing { expected >= STOP_THRESHOLD } else { expected >= START_THRESHOLD };
+    }
+
+    /// Returns how long to pause before the next wait for events; `None` for no pause. `ended` is
+    /// the number of requests that ended in the last iteration of the event loop.
+    pub fn next_pause(&self, in_flight: u64, ended: u64) -> Option<Duration> {
+        let pays_off =
+            self.is_pausing && in_flight > MIN_IN_FLIGHT && ended < in_flight / ENDED_DIVISOR;
+        pays_off.then(|| Duration::from_nanos(self.pause_ns))
+    }
+}
+
+// The code below lets a thread monitor its own CPU time and context switches.
+
+pub(super) struct ThreadMonitor {
+    pub report: ThreadReport,
+    start_cpu_ns: u64,
+    start_switches: u64,
+}
+
+impl ThreadMonitor {
+    /// Must be called on the thread itself.
+    pub fn start() -> ThreadMonitor {
+        ThreadMonitor {
+            report: ThreadReport::default(),
+            start_cpu_ns: read_ns(ClockId::ThreadCPUTime),
+            start_switches: involuntary_switches(),
+        }
+    }
+
+    /// Sleeps, records the actual duration, and returns the current time.
+    pub fn sleep_for(&mut self, pause: Duration, clock: &LoadClock) -> u64 {
+        let began_ns = clock.now_ns();
+        std::thread::sleep(pause);
+        let now_ns = clock.now_ns();
+        let slept_ns = now_ns - began_ns;
+        self.report.batched_ns += slept_ns;
+        self.report.longest_batch_ns = self.report.longest_batch_ns.max(slept_ns);
+        now_ns
+    }
+
+    pub fn into_report(mut self, end_ns: u64) -> ThreadReport {
+        self.report.elapsed_ns = end_ns;
+        self.report.cpu_ns = read_ns(ClockId::ThreadCPUTime) - self.start_cpu_ns;
+        self.report.involuntary_switches =
+            involuntary_switches().saturating_sub(self.start_switches);
+        self.report
+    }
+}
+
+/// Involuntary context switches of the current thread (proc(5)); 0 if unknown.
+fn involuntary_switches() -> u64 {
+    std::fs::read_to_string("/proc/thread-self/status")
+        .ok()
+        .and_then(|text| {
+            let line =
+                text.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?;
+            line.trim().parse().ok()
+        })
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOST: BatchingMode = BatchingMode::Adaptive { max_delay_ns: 100_000 };
+
+    #[test]
+    fn pauses_occur_only_while_enough_responses_would_accumulate() {
+        let mut batcher = ReadBatcher::new(MOST, true);
+        assert_eq!(batcher.next_pause(100, 1), None);
+        // At 50,000 responses per second and a median of 2 ms, five responses accumulate in 100 us.
+        batcher.adapt(5_000, TICK_NS, Some(2_000_000));
+        assert_eq!(batcher.next_pause(100, 1), Some(Duration::from_micros(100)));
+        assert_eq!(batcher.next_pause(100, 25), None, "enough have ended");
+        assert_eq!(batcher.next_pause(16, 1), None, "few are under way");
+        batcher.adapt(1_500, TICK_NS, Some(2_000_000));
+        assert!(batcher.next_pause(100, 1).is_some(), "pauses continue above the stop threshold");
+        batcher.adapt(500, TICK_NS, Some(2_000_000));
+        assert_eq!(batcher.next_pause(100, 1), None);
+    }
+
+    #[test]
+    fn a_pause_is_short_compared_with_the_median_latency() {
+        let mut batcher = ReadBatcher::new(MOST, true);
+        batcher.adapt(10_000, TICK_NS, Some(240_000));
+        assert_eq!(batcher.next_pause(50, 1), Some(Duration::from_micros(30)));
+    }
+
+    #[test]
+    fn open_loads_and_loads_without_batching_never_pause() {
+        for (batching, is_closed) in [(MOST, false), (BatchingMode::Off, true)] {
+            let mut batcher = ReadBatcher::new(batching, is_closed);
+            batcher.adapt(100_000, TICK_NS, Some(2_000_000));
+            assert_eq!(batcher.next_pause(1000, 1), None);
         }
     }
 }

@@ -5,15 +5,18 @@
 //! about pacing: the event loop asks whether the connection has room and gives it requests. Start
 //! at [`LoadConnection::handle_event`].
 
-use super::channel::{self, ByteChannel, ReadResult};
+use super::channel::{self, ByteChannel, ReadResult, TransportTraffic, WorkerCore};
 use super::clock::{NEVER, SocketEvent};
-use super::core::WorkerCore;
-use super::protocol::ProtocolState;
-use super::recorder::{ConnectionLoss, InputOutcome, StartedRequest};
-use crate::http1::{ResponsePhase, ResponseSummary};
-use crate::load::LoadConfig;
-use speedwell_model::load::latency::ConnectionLag;
-use speedwell_model::load::measurement::LoadLatency;
+use super::multiplex::Http2Requests;
+#[cfg(feature = "http3")]
+use super::quic::{self, QuicRequests};
+use super::recorder::{
+    ConnectionLoss, Http1Requests, InputOutcome, RequestRecorder, StartedRequest,
+};
+use crate::http1::{ResponsePhase, ResponseSummary, ResponseWatch};
+use crate::load::{HttpVersion, LoadConfig};
+use rustix::io::Errno;
+use speedwell_model::load::latency::{ConnectionLag, LoadLatency};
 use speedwell_model::load::outcomes::ErrorClass;
 
 /// Maximum number of reads from a connection before other connections and the clock get their turn.
@@ -38,7 +41,7 @@ pub(super) struct LoadConnection {
     /// Serial number of the slot's current connection. It distinguishes events of this connection
     /// from late events of earlier connections.
     generation: u32,
-    state: ConnectionState,
+    pub state: ConnectionState,
     channel: Option<ByteChannel>,
     pub protocol: ProtocolState,
     /// The request for which the connection is being opened.
@@ -82,15 +85,6 @@ impl LoadConnection {
             thinking: 0,
             memory: Vec::new(),
         }
-    }
-
-    pub fn state(&self) -> ConnectionState {
-        self.state
-    }
-
-    /// Whether the connection is being established.
-    pub fn is_opening(&self) -> bool {
-        matches!(self.state, ConnectionState::Connecting | ConnectionState::Greeting)
     }
 
     /// Whether a request can be sent now.
@@ -230,7 +224,7 @@ impl LoadConnection {
                 *(if sent.is_warmup { &mut warmup } else { &mut measured }) += 1;
             }
         }
-        if self.is_opening() {
+        if matches!(self.state, ConnectionState::Connecting | ConnectionState::Greeting) {
             core.recorder.outcomes(self.is_warmup).connections.pending += 1;
         }
         if self.requests > 0 {
@@ -372,6 +366,220 @@ impl LoadConnection {
             self.memory = channel.into_buffer();
         }
         self.protocol.close_connection();
+    }
+}
+
+/// The requests of a connection, by protocol.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one per connection, and the larger variant is the usual one, used for every event"
+)]
+pub(super) enum ProtocolState {
+    One(Http1Requests),
+    Two(Box<Http2Requests>),
+    /// The HTTP/3 streams own their connection, so there is no [`ByteChannel`].
+    #[cfg(feature = "http3")]
+    Three(Box<QuicRequests>),
+}
+
+impl ProtocolState {
+    pub fn new(core: &WorkerCore) -> ProtocolState {
+        let (capacity, watch) = (core.load.streams_per_connection, core.response_watch());
+        match core.load.http {
+            HttpVersion::One => ProtocolState::One(Http1Requests::new(capacity, watch)),
+            HttpVersion::Two { table_bytes } => {
+                ProtocolState::Two(Box::new(Http2Requests::new(capacity, table_bytes, watch)))
+            }
+            #[cfg(feature = "http3")]
+            HttpVersion::Three => {
+                ProtocolState::Three(Box::new(QuicRequests::new(capacity, watch)))
+            }
+            #[cfg(not(feature = "http3"))]
+            HttpVersion::Three => unreachable!("such a load is refused before it begins"),
+        }
+    }
+
+    pub fn in_flight(&self) -> usize {
+        match self {
+            ProtocolState::One(pipeline) => pipeline.requests.len(),
+            ProtocolState::Two(streams) => streams.in_flight(),
+            #[cfg(feature = "http3")]
+            ProtocolState::Three(streams) => streams.in_flight(),
+        }
+    }
+
+    /// Number of requests that can be sent now; `capacity` is the maximum in flight.
+    pub fn available_requests(&self, capacity: u32) -> u32 {
+        match self {
+            ProtocolState::One(pipeline) => capacity.saturating_sub(pipeline.requests.len() as u32),
+            ProtocolState::Two(streams) => streams.available_streams(),
+            #[cfg(feature = "http3")]
+            ProtocolState::Three(streams) => streams.available_streams(),
+        }
+    }
+
+    /// Whether no further requests may be sent on the connection: its last request asks to close
+    /// it, or, with HTTP/2 and HTTP/3, the connection is draining.
+    pub fn is_last(&self) -> bool {
+        match self {
+            ProtocolState::One(pipeline) => {
+                pipeline.requests.back().is_some_and(|sent| sent.closes)
+            }
+            ProtocolState::Two(streams) => streams.http.is_draining(),
+            #[cfg(feature = "http3")]
+            ProtocolState::Three(streams) => streams.is_draining(),
+        }
+    }
+
+    /// Sends or buffers a request. HTTP/2 buffers it, and so does HTTP/1 if several requests may be
+    /// in flight. [`ProtocolState::flush_output`] then writes all buffered requests together.
+    pub fn send(
+        &mut self,
+        sent: StartedRequest,
+        channel: Option<&mut ByteChannel>,
+        core: &mut WorkerCore,
+    ) -> Result<(), Errno> {
+        let source = core.source;
+        match self {
+            ProtocolState::One(pipeline) => {
+                let request = source.http1_request(sent.kind, sent.index);
+                pipeline.push_request(StartedRequest {
+                    method: request.method(),
+                    closes: request.closes(),
+                    ..sent
+                });
+                if let (1, Some(channel)) = (core.load.streams_per_connection, channel) {
+                    return channel.send(request.bytes(), &mut core.traffic);
+                }
+                pipeline.output.extend_from_slice(request.bytes());
+            }
+            ProtocolState::Two(streams) => {
+                streams.start_request(sent, source.http2_request(sent.kind, sent.index))
+            }
+            #[cfg(feature = "http3")]
+            ProtocolState::Three(streams) => {
+                if let Some(engine) = &mut core.quic {
+                    let request = source.http3_request(sent.kind, sent.index);
+                    streams.start_request(sent, request, engine);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub fn process_input(
+        &mut self,
+        bytes: &[u8],
+        now_ns: u64,
+        recorder: &mut RequestRecorder,
+    ) -> InputOutcome {
+        match self {
+            ProtocolState::One(pipeline) => pipeline.process_input(bytes, now_ns, recorder),
+            ProtocolState::Two(streams) => {
+                let result = streams.process_input(bytes, now_ns, recorder);
+                result.map_or_else(InputOutcome::Broken, |()| InputOutcome::Open)
+            }
+            #[cfg(feature = "http3")]
+            ProtocolState::Three(_) => InputOutcome::Open,
+        }
+    }
+
+    /// Writes pending output.
+    pub fn flush_output(
+        &mut self,
+        channel: &mut ByteChannel,
+        traffic: &mut TransportTraffic,
+    ) -> Result<(), Errno> {
+        match self {
+            ProtocolState::One(pipeline) => {
+                if !pipeline.output.is_empty() {
+                    channel.send(&pipeline.output, traffic)?;
+                    pipeline.output.clear();
+                }
+            }
+            ProtocolState::Two(streams) => {
+                // Pass output to the channel only when the channel has nothing left to write. Until
+                // then, the output stays in the protocol's buffer, which is limited in size.
+                while !streams.http.output().is_empty() && !channel.is_waiting() {
+                    let written = streams.http.output().len();
+                    channel.send(streams.http.output(), traffic)?;
+                    streams.http.mark_sent(written);
+                }
+            }
+            #[cfg(feature = "http3")]
+            ProtocolState::Three(_) => {}
+        }
+        Ok(())
+    }
+
+    pub fn reset_connection(&mut self) {
+        match self {
+            ProtocolState::One(pipeline) => pipeline.reset_connection(),
+            ProtocolState::Two(streams) => streams.reset_connection(),
+            #[cfg(feature = "http3")]
+            ProtocolState::Three(_) => {}
+        }
+    }
+
+    /// Closes the connection, if the protocol owns it.
+    pub fn close_connection(&mut self) {
+        #[cfg(feature = "http3")]
+        if let ProtocolState::Three(streams) = self {
+            streams.close_connection();
+        }
+    }
+
+    /// Ends all requests of a lost connection. Returns the request to retry, if there is one; only
+    /// HTTP/1 has such requests.
+    pub fn end_all(
+        &mut self,
+        lost: ConnectionLoss,
+        now_ns: u64,
+        core: &mut WorkerCore,
+    ) -> Option<StartedRequest> {
+        let recorder = &mut core.recorder;
+        match self {
+            ProtocolState::One(pipeline) => return pipeline.end_all(lost, now_ns, recorder),
+            ProtocolState::Two(streams) => streams.end_all(lost, now_ns, recorder),
+            #[cfg(feature = "http3")]
+            ProtocolState::Three(streams) => streams.end_all(lost, now_ns, recorder),
+        }
+        None
+    }
+
+    /// Ends requests that exceed their timeouts. HTTP/1 cannot end a single request. For HTTP/1,
+    /// this returns the error class with which to close the connection.
+    pub fn expire_timeouts(&mut self, now_ns: u64, core: &mut WorkerCore) -> Option<ErrorClass> {
+        let recorder = &mut core.recorder;
+        match self {
+            // Responses arrive in order, so checking the oldest request suffices.
+            ProtocolState::One(pipeline) => {
+                return recorder.exceeded_timeout(pipeline.requests.front()?, now_ns);
+            }
+            ProtocolState::Two(streams) => streams.expire_timeouts(now_ns, recorder),
+            #[cfg(feature = "http3")]
+            ProtocolState::Three(streams) => streams.expire_timeouts(now_ns, recorder),
+        }
+        None
+    }
+
+    /// Contents of the last response.
+    pub fn response_watch(&self) -> Option<&ResponseWatch> {
+        match self {
+            ProtocolState::One(pipeline) => pipeline.watch.as_deref(),
+            ProtocolState::Two(streams) => streams.watch(),
+            #[cfg(feature = "http3")]
+            ProtocolState::Three(streams) => streams.last_response.as_ref(),
+        }
+    }
+
+    pub fn take_all(&mut self) -> Vec<StartedRequest> {
+        match self {
+            ProtocolState::One(pipeline) => pipeline.requests.drain(..).collect(),
+            ProtocolState::Two(streams) => streams.take_all(),
+            #[cfg(feature = "http3")]
+            ProtocolState::Three(streams) => streams.take_all(),
+        }
     }
 }
 
@@ -536,10 +744,10 @@ impl LoadConnection {
                 self.fail_to_open(class, core);
             }
             (EventKind::Ended(ended), ConnectionState::Open) => {
-                self.end_connection(super::quic::connection_loss(ended), core)
+                self.end_connection(quic::connection_loss(ended), core)
             }
             (EventKind::Closing, ConnectionState::Open) => {
-                streams.set_draining();
+                streams.is_draining = true;
                 self.close_if_done(core);
             }
             (EventKind::Stream(key, event), ConnectionState::Open) => {

@@ -2,37 +2,34 @@
 //!
 //! Each thread has its own connections, requests, histograms and share of the schedule. While
 //! measuring, threads share only the flags that end the load; results go to the monitoring thread
-//! through mailboxes. Start at [`run`], which starts the threads and monitors them. Continue with
-//! `worker`, the event loop of a thread, and `connection`.
+//! through mailboxes. Start at [`run`], which encodes the requests, starts the threads, monitors them
+//! and adds up their results. Continue with `worker`, the event loop of a thread, and `connection`.
 
 mod channel;
 mod clock;
 mod connection;
-mod core;
 mod multiplex;
-mod pacing;
 mod probe;
-mod progress;
-mod protocol;
 #[cfg(feature = "http3")]
 mod quic;
 mod recorder;
 mod worker;
 
-pub use core::TlsFacts;
+pub use channel::TlsFacts;
 pub use probe::{ProbeError, ProbeResponse, send_probe};
-pub use progress::ProgressReport;
 
 use crate::http2::UrlScheme;
-use crate::load::{HttpVersion, KindsError, LoadConfig, LoadShare, ServerAddress, TlsError};
-use channel::TlsParameters;
+use crate::load::{
+    HttpVersion, KindsError, LoadConfig, LoadShare, RequestSource, ServerAddress, TlsError,
+};
+use channel::{TlsParameters, WorkerCore};
 use clock::{LoadClock, NEVER, TICK_NS};
-use core::{RequestSource, WorkerCore};
-use pacing::{RequestPacing, first_connections};
-use progress::{ProgressTracker, SteadyWatch, TotalsMailbox};
-use recorder::RequestRecorder;
+use recorder::{HandedTotals, RequestRecorder, TotalsMailbox};
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
-use speedwell_model::load::measurement::LoadMeasurement;
+use speedwell_model::load::latency::{ServiceTime, TimeDistribution};
+use speedwell_model::load::measurement::{
+    LoadMeasurement, LoadTimeline, RequestTotals, TimelineTick,
+};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -99,7 +96,7 @@ pub fn run_with_clock(
     let threads = thread_count(load);
     let mailboxes: Vec<TotalsMailbox> =
         (0..threads).map(|_| TotalsMailbox::new(load.is_closed())).collect();
-    let window_end_ns = RequestPacing::window_end_ns(load);
+    let window_end_ns = load.pace.window_end_ns(load.stop, load.warmup_ns);
     let length_ns = (window_end_ns != NEVER).then_some(window_end_ns);
     let mut tracker = ProgressTracker::new(load.is_closed(), length_ns);
     let started_at = SystemTime::now();
@@ -117,10 +114,7 @@ pub fn run_with_clock(
                 prepare_thread(load, thread);
                 let recorder = RequestRecorder::new(load, window_end_ns);
                 let result = WorkerCore::new(load, source, tls, recorder, clock, part)
-                    .map(|core| {
-                        LoadWorker::new(core, RequestPacing::new(load, part), mailbox, stop, end_ns)
-                    })
-                    .and_then(|worker| worker.run(first_connections(load, part)));
+                    .and_then(|core| LoadWorker::new(core, mailbox, stop, end_ns).run());
                 if result.is_err() {
                     // Without this thread, the load is incomplete, so end the other threads.
                     end_ns.store(0, Ordering::Relaxed);
@@ -130,12 +124,7 @@ pub fn run_with_clock(
             });
         }
         drop(sender);
-        let mut steady = SteadyWatch::new(load, &end_ns);
-        let mut watch = |progress: &ProgressReport| {
-            steady.observe(progress);
-            watch(progress);
-        };
-        watch_threads(&receiver, &mailboxes, &mut tracker, load, clock, &mut watch)
+        watch_threads(&receiver, &mailboxes, &mut tracker, load, (clock, &end_ns), watch)
     });
     let window_end_ns = window_end_ns.min(end_ns.load(Ordering::Relaxed));
     let results = results
@@ -219,16 +208,18 @@ fn prepare_thread(load: &LoadConfig, thread: usize) {
     }
 }
 
-/// Gathers and reports intermediate results until all threads have ended.
+/// Gathers and reports intermediate results until all threads have ended. Ends the load early, by
+/// `end_ns`, once it is steady.
 fn watch_threads<'a>(
     receiver: &Receiver<std::io::Result<ThreadResult<'a>>>,
     mailboxes: &[TotalsMailbox],
     tracker: &mut ProgressTracker,
     load: &LoadConfig,
-    clock: LoadClock,
+    (clock, end_ns): (LoadClock, &AtomicU64),
     watch: &mut dyn FnMut(&ProgressReport),
 ) -> Vec<std::io::Result<ThreadResult<'a>>> {
     let mut results = Vec::new();
+    let (mut steady, mut ticks) = (load.steady, Vec::new());
     let mut last_ns = 0;
     // Gather totals half an interval after each tick: at the tick itself, threads hand over their
     // counts.
@@ -245,6 +236,15 @@ fn watch_threads<'a>(
                 tracker.gather_totals(mailboxes);
                 let tick = tracker.close_interval(at_ns, load.warmup_ns);
                 let is_warmup = at_ns < load.warmup_ns;
+                if let Some(rule) = steady.filter(|_| !is_warmup) {
+                    ticks.push(tick.clone());
+                    if rule.is_met(&ticks) {
+                        // Threads read `end_ns` at every tick, so all threads have read it before
+                        // two ticks have passed.
+                        end_ns.store(at_ns + 2 * TICK_NS, Ordering::Relaxed);
+                        steady = None;
+                    }
+                }
                 watch(&ProgressReport {
                     at_ns,
                     is_warmup,
@@ -298,7 +298,7 @@ fn merge_results(
     }
     tracker.close_interval(ran_ns, load.warmup_ns);
     rows.sort_by_key(|row| row.end_ns);
-    let (totals, warmup, timeline) = tracker.into_parts();
+    let ProgressTracker { totals, warmup, timeline, .. } = tracker;
     LoadMeasurement {
         began_epoch_ms,
         elapsed_ns: end_ns.saturating_sub(load.warmup_ns),
@@ -312,5 +312,167 @@ fn merge_results(
         reached_max_connections,
         is_interrupted,
         rows,
+    }
+}
+
+// The code below gathers the intermediate results that the threads of a running load hand over.
+
+/// Target number of intervals in a timeline. When a timeline has more than twice as many, its
+/// intervals are merged in pairs.
+const MAX_INTERVALS: usize = 600;
+
+/// Progress of a load, reported about ten times per second.
+#[derive(Debug)]
+pub struct ProgressReport<'a> {
+    /// Nanoseconds since the start of the load, including the warm-up.
+    pub at_ns: u64,
+    /// Whether the load is in its warm-up.
+    pub is_warmup: bool,
+    /// Totals since the end of the warm-up; during the warm-up, totals since the start.
+    pub so_far: &'a RequestTotals,
+    /// Events since the last report.
+    pub tick: &'a TimelineTick,
+    /// Time since the last report, in nanoseconds.
+    pub interval_ns: u64,
+}
+
+/// Results gathered so far.
+struct ProgressTracker {
+    /// Totals after the warm-up.
+    pub totals: RequestTotals,
+    /// Totals of the warm-up.
+    pub warmup: RequestTotals,
+    timeline: LoadTimeline,
+    /// Counts gathered since the last tick, each with the index of its interval in the timeline.
+    /// The index must be kept, because requests may be counted long before their counts are
+    /// gathered.
+    unplaced: Vec<(usize, IntervalCounts)>,
+}
+
+/// Requests that ended in an interval.
+#[derive(Default)]
+struct IntervalCounts {
+    ok: u64,
+    errors: u64,
+    service: TimeDistribution<ServiceTime>,
+}
+
+impl IntervalCounts {
+    fn add(&mut self, totals: &RequestTotals) {
+        self.ok += totals.outcomes.succeeded();
+        self.errors += totals.outcomes.all_errors();
+        self.service.merge(totals.latency.service_times());
+    }
+
+    fn merge(&mut self, other: &IntervalCounts) {
+        self.ok += other.ok;
+        self.errors += other.errors;
+        self.service.merge(&other.service);
+    }
+
+    fn to_tick(&self) -> TimelineTick {
+        TimelineTick::new(self.ok, self.errors, &self.service)
+    }
+}
+
+impl ProgressTracker {
+    /// Creates an empty tracker. The length of the load, if known, determines the length of the
+    /// intervals.
+    pub fn new(is_closed: bool, length_ns: Option<u64>) -> ProgressTracker {
+        let mut interval_ns = TICK_NS;
+        while length_ns.is_some_and(|length| length / interval_ns > MAX_INTERVALS as u64) {
+            interval_ns *= 2;
+        }
+        ProgressTracker {
+            totals: RequestTotals::new(is_closed),
+            warmup: RequestTotals::new(is_closed),
+            timeline: LoadTimeline { interval_ns, warmup: 0, ticks: Vec::new() },
+            unplaced: Vec::new(),
+        }
+    }
+
+    /// Adds the totals that the threads have handed over since the last call.
+    pub fn gather_totals(&mut self, mailboxes: &[TotalsMailbox]) {
+        for mailbox in mailboxes {
+            if let Some(HandedTotals { totals, is_warmup, until_ns }) = mailbox.take() {
+                self.add(&totals, is_warmup, until_ns);
+                mailbox.give_back(totals);
+            }
+        }
+    }
+
+    /// Adds the counts of the interval that ends at `until_ns`.
+    pub fn add(&mut self, totals: &RequestTotals, is_warmup: bool, until_ns: u64) {
+        let interval = self.interval_index(until_ns);
+        let position = self.unplaced.iter().position(|(position, _)| *position == interval);
+        let index = position.unwrap_or_else(|| {
+            self.unplaced.push((interval, IntervalCounts::default()));
+            self.unplaced.len() - 1
+        });
+        self.unplaced[index].1.add(totals);
+        if is_warmup { self.warmup.merge(totals) } else { self.totals.merge(totals) }
+    }
+
+    /// Index of the timeline interval that contains `until_ns`. A boundary belongs to the interval
+    /// that it ends.
+    fn interval_index(&self, until_ns: u64) -> usize {
+        (until_ns.saturating_sub(1) / self.timeline.interval_ns) as usize
+    }
+
+    /// Closes the interval that ends at `at_ns` and returns the events since the last call.
+    pub fn close_interval(&mut self, at_ns: u64, warmup_ns: u64) -> TimelineTick {
+        let last = self.interval_index(at_ns);
+        let indexes = self.unplaced.iter().map(|(index, _)| *index).chain([last]);
+        let length = indexes.max().unwrap_or(last) + 1;
+        let ticks = &mut self.timeline.ticks;
+        ticks.resize_with(length.max(ticks.len()), TimelineTick::default);
+        let mut recent = IntervalCounts::default();
+        for (index, interval) in self.unplaced.drain(..) {
+            ticks[index].merge(&interval.to_tick());
+            recent.merge(&interval);
+        }
+        self.timeline.warmup = warmup_ns.div_ceil(self.timeline.interval_ns) as usize;
+        if self.timeline.ticks.len() > 2 * MAX_INTERVALS {
+            self.timeline.merge_pairs();
+        }
+        recent.to_tick()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tracks a load without a known length. Each pair is the end of an interval and the number of
+    /// successful responses in it.
+    fn track_progress(counted: &[(u64, u64)]) -> ProgressTracker {
+        let mut tracker = ProgressTracker::new(true, None);
+        for (until_ns, ok) in counted {
+            let mut totals = RequestTotals::new(true);
+            (0..*ok).for_each(|_| totals.outcomes.count_ok(200));
+            tracker.add(&totals, false, *until_ns);
+        }
+        tracker
+    }
+
+    fn good_counts(tracker: ProgressTracker) -> Vec<u64> {
+        let ticks = tracker.timeline.ticks;
+        ticks.iter().map(|tick| tick.ok).collect()
+    }
+
+    #[test]
+    fn counts_gathered_late_belong_to_the_interval_they_were_counted_in() {
+        // Two threads handed over at 100 ms and ended before the totals were gathered.
+        let counts = [(TICK_NS, 30), (TICK_NS, 20), (TICK_NS + 1, 4), (TICK_NS + 9, 1)];
+        let mut tracker = track_progress(&counts);
+        let all = tracker.close_interval(TICK_NS + 9, 0);
+        assert_eq!((all.ok, good_counts(tracker)), (55, vec![50, 5]));
+    }
+
+    #[test]
+    fn an_interval_without_responses_is_in_the_timeline() {
+        let mut tracker = track_progress(&[(TICK_NS, 7)]);
+        tracker.close_interval(3 * TICK_NS, 0);
+        assert_eq!(good_counts(tracker), [7, 0, 0]);
     }
 }

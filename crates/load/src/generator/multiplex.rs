@@ -4,9 +4,7 @@
 //! sockets, or about when the next request is due. Start at [`Http2Requests::process_input`].
 
 use super::clock::NEVER;
-use super::recorder::{
-    ConnectionLoss, JudgedResponse, RequestRecorder, StartedRequest, has_good_body,
-};
+use super::recorder::{ConnectionLoss, RequestRecorder, StartedRequest};
 use crate::http1::{ResponseSummary, ResponseWatch};
 use crate::http2::hpack::FieldList;
 use crate::http2::{
@@ -113,6 +111,7 @@ impl Http2Requests {
     /// Ends every stream of a lost connection.
     pub fn end_all(&mut self, lost: ConnectionLoss, now_ns: u64, recorder: &mut RequestRecorder) {
         let was_draining = matches!(self.http.close_meaning(), CloseMeaning::Announced(_));
+        let go_away = was_draining.then_some(ErrorClass::H2GoAway);
         for token in 0..self.streams.requests.len() {
             let phase = self.http.phase(token as u32);
             let has_answered = self.streams.has_answered;
@@ -123,16 +122,7 @@ impl Http2Requests {
             // This distinguishes servers that close idle connections from servers that close new
             // ones.
             sent.is_reused = has_answered;
-            let class = match lost {
-                ConnectionLoss::ClosedByUs => None,
-                ConnectionLoss::End | ConnectionLoss::Truncated | ConnectionLoss::Reset
-                    if was_draining =>
-                {
-                    Some(ErrorClass::H2GoAway)
-                }
-                _ => Some(lost.error_class(&sent, phase)),
-            };
-            recorder.record_loss(&sent, class, now_ns);
+            recorder.record_stream_loss(&sent, (lost, phase), go_away, now_ns);
         }
     }
 
@@ -208,11 +198,8 @@ impl RequestSlots {
         self.last = token as usize;
         if let Some(sent) = self.take_request(token) {
             let watch = self.watches.get(token as usize);
-            let judged = JudgedResponse {
-                summary: ResponseSummary { interim_status: self.interim_status, ..summary },
-                has_good_body: has_good_body(recorder.body_rule(), watch),
-            };
-            recorder.record_response(&sent, judged, now_ns);
+            let summary = ResponseSummary { interim_status: self.interim_status, ..summary };
+            recorder.record_response(&sent, summary, watch, now_ns);
         }
     }
 

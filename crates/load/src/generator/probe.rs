@@ -1,11 +1,9 @@
 //! Sends one request before the load and returns the complete response.
 
 use super::LoadStartError;
+use super::channel::{ConnectionFacts, TlsFacts, WorkerCore};
 use super::clock::{LoadClock, NEVER};
-use super::core::{ConnectionFacts, TlsFacts, WorkerCore};
-use super::pacing::RequestPacing;
-use super::progress::TotalsMailbox;
-use super::recorder::RequestRecorder;
+use super::recorder::{RequestRecorder, TotalsMailbox};
 use super::worker::LoadWorker;
 use crate::generator;
 use crate::load::{CertificateRefusal, LoadConfig, LoadShare, ServerAddress};
@@ -78,9 +76,8 @@ pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse,
     let mut core = WorkerCore::new(&load, &source, tls, recorder, clock, LoadShare::ONLY)
         .map_err(LoadStartError::from_wait_error)?;
     core.facts = Some(ConnectionFacts::default());
-    let mut worker =
-        LoadWorker::new(core, RequestPacing::new(&load, LoadShare::ONLY), &mailbox, stop, &end_ns);
-    let end = worker.send_all(1).map_err(LoadStartError::from_wait_error)?;
+    let mut worker = LoadWorker::new(core, &mailbox, stop, &end_ns);
+    let end = worker.send_all().map_err(LoadStartError::from_wait_error)?;
     #[cfg(feature = "http3")]
     worker.close_quic();
     let row = worker.core.recorder.rows.first().copied();

@@ -5,70 +5,16 @@
 //! about sockets, or about when the next request is due. HTTP/3 shares pacing, counts and the event
 //! loop with the other protocols. Start at [`QuicRequests::handle_event`].
 
-use super::channel::{TlsParameters, TransportTraffic};
-use super::clock::{LoadClock, LoadTimer, NEVER};
-use super::recorder::{
-    ConnectionLoss, JudgedResponse, RequestRecorder, StartedRequest, has_good_body,
-};
+use super::channel::TimedQuicEngine;
+use super::clock::NEVER;
+use super::recorder::{ConnectionLoss, RequestRecorder, StartedRequest};
 use crate::http1::{ResponsePhase, ResponseSummary, ResponseWatch};
 use crate::http3::{
-    ConnectionEnd, H3Connection, H3Event, H3Request, H3Response, RequestFailure, RequestHandle,
-    StreamEvent, StreamKey,
+    ConnectionEnd, H3Connection, H3Request, H3Response, RequestFailure, RequestHandle, StreamEvent,
+    StreamKey,
 };
 use speedwell_model::load::outcomes::ErrorClass;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsFd;
-
-/// Drives a thread's connections until a given time on the load clock.
-pub(super) struct TimedQuicEngine {
-    pub inner: crate::http3::H3Engine,
-    timer: LoadTimer,
-    /// Time for which the timer was last set, or [`NEVER`].
-    fires_at_ns: u64,
-    clock: LoadClock,
-}
-
-impl TimedQuicEngine {
-    /// Creates an engine.
-    ///
-    /// # Errors
-    /// Fails if the operating system cannot create the runtime or the timer, or if `tls` does not
-    /// offer a cipher that QUIC requires.
-    pub fn new(tls: &TlsParameters, clock: LoadClock) -> io::Result<TimedQuicEngine> {
-        let timer = LoadTimer::new(clock)?;
-        let alarm = timer.as_fd().try_clone_to_owned()?;
-        let name = tls.name.to_str().into_owned();
-        Ok(TimedQuicEngine {
-            inner: crate::http3::H3Engine::new(tls.config.clone(), name, alarm)?,
-            timer,
-            fires_at_ns: NEVER,
-            clock,
-        })
-    }
-
-    /// Waits for events until a deadline; replaces the contents of `events` with the new events.
-    pub fn wait(&mut self, until_ns: u64, events: &mut Vec<H3Event>) {
-        let now_ns = self.clock.now_ns();
-        if until_ns != NEVER && until_ns > now_ns && until_ns != self.fires_at_ns {
-            // If the timer cannot be set, poll instead of waiting without a deadline.
-            self.fires_at_ns = match self.timer.arm(until_ns) {
-                Ok(()) => until_ns,
-                Err(_) => NEVER,
-            };
-        }
-        let is_timer_set = until_ns == NEVER || self.fires_at_ns == until_ns;
-        self.inner.run_until_event(is_timer_set && until_ns > now_ns, events);
-    }
-
-    /// Adds to `traffic` the socket traffic since the last call.
-    pub fn take_traffic(&self, traffic: &mut TransportTraffic) {
-        let [received, sent, calls] = self.inner.take_traffic();
-        traffic.received += received;
-        traffic.sent += sent;
-        traffic.calls += calls;
-    }
-}
 
 /// Returns the loss to record for the requests of a connection that ended in this way.
 pub(super) fn connection_loss(end: ConnectionEnd) -> ConnectionLoss {
@@ -92,11 +38,11 @@ pub(super) struct QuicRequests {
     awaiting_stream: u32,
     has_answered: bool,
     /// Whether the server accepts no further requests.
-    is_draining: bool,
+    pub is_draining: bool,
     /// Empty watch to copy for each response, if response contents are inspected.
     watch: Option<Box<ResponseWatch>>,
     /// Contents of the last response.
-    last_response: Option<ResponseWatch>,
+    pub last_response: Option<ResponseWatch>,
 }
 
 /// A request in flight. Dropping it cancels the request.
@@ -160,19 +106,9 @@ impl QuicRequests {
         }
     }
 
-    /// Records that the server accepts no further requests.
-    pub fn set_draining(&mut self) {
-        self.is_draining = true;
-    }
-
     /// Whether the server accepts no further requests.
     pub fn is_draining(&self) -> bool {
         self.is_draining || self.connection.as_ref().is_some_and(H3Connection::is_closing)
-    }
-
-    /// Contents of the response that ended last.
-    pub fn last_response(&self) -> Option<&ResponseWatch> {
-        self.last_response.as_ref()
     }
 
     /// Sends a request. Does nothing without a free slot on an established connection.
@@ -250,9 +186,7 @@ impl QuicRequests {
         self.has_answered = true;
         let H3Response { summary, watch } = response;
         if let Some(sent) = self.take_request(slot) {
-            let has_good_body = has_good_body(recorder.body_rule(), watch.as_ref());
-            let judged = JudgedResponse { summary, has_good_body };
-            recorder.record_response(&sent, judged, at_ns);
+            recorder.record_response(&sent, summary, watch.as_ref(), at_ns);
         }
         self.last_response = watch;
     }
@@ -278,7 +212,7 @@ impl QuicRequests {
 
     /// Ends every stream of a lost connection.
     pub fn end_all(&mut self, lost: ConnectionLoss, now_ns: u64, recorder: &mut RequestRecorder) {
-        let was_draining = self.is_draining();
+        let go_away = self.is_draining().then_some(ErrorClass::H3GoAway);
         for slot in 0..self.slots.len() as u32 {
             let Some(mut sent) = self.take_request(slot) else {
                 continue;
@@ -292,14 +226,7 @@ impl QuicRequests {
             // connection has received a response before. This distinguishes servers that close idle
             // connections from servers that close new ones.
             sent.is_reused = self.has_answered;
-            let class = match lost {
-                ConnectionLoss::ClosedByUs => None,
-                ConnectionLoss::End | ConnectionLoss::Reset if was_draining => {
-                    Some(ErrorClass::H3GoAway)
-                }
-                _ => Some(lost.error_class(&sent, phase)),
-            };
-            recorder.record_loss(&sent, class, now_ns);
+            recorder.record_stream_loss(&sent, (lost, phase), go_away, now_ns);
         }
     }
 

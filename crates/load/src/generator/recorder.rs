@@ -1,15 +1,22 @@
 //! Describes a request that was started, and records its end in the counts and times, and optionally
 //! as a row.
 //!
-//! This module decides to which totals a request belongs, and what the end of its connection means
-//! for it. It does not handle connections itself. Start at [`RequestRecorder::record_response`].
+//! This module decides to which totals a request belongs, to which request an HTTP/1 response
+//! belongs, and what the end of a connection means for its requests. It does not handle connections
+//! itself. Start at [`RequestRecorder::record_response`].
 
 use super::clock::NEVER;
-use crate::http1::{MethodKind, ResponsePhase, ResponseSummary, ResponseWatch};
+use crate::http1::{
+    MethodKind, ResponseEnd, ResponseError, ResponsePhase, ResponseReader, ResponseSummary,
+    ResponseWatch,
+};
 use crate::load::{BodyRule, LoadConfig};
-use speedwell_model::load::latency::{IntendedStart, RequestOutcome, RequestTimes};
-use speedwell_model::load::measurement::{LoadLatency, RequestRecord, RequestTotals};
+use crate::pace::DueRequest;
+use speedwell_model::load::latency::{IntendedStart, LoadLatency, RequestOutcome, RequestTimes};
+use speedwell_model::load::measurement::{RequestRecord, RequestTotals};
 use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
+use std::collections::VecDeque;
+use std::sync::Mutex;
 
 /// Counts and times of a thread.
 pub(super) struct RequestRecorder<'a> {
@@ -33,14 +40,6 @@ pub(super) struct RequestRecorder<'a> {
     pub in_flight_ns: u128,
     /// One row per request started after the warm-up, if the load asks for rows.
     pub rows: Vec<RequestRecord>,
-}
-
-/// A complete response and its assessment.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct JudgedResponse {
-    pub summary: ResponseSummary,
-    /// Whether the inspected part of the body contains the text that the load expects, if any.
-    pub has_good_body: bool,
 }
 
 impl<'a> RequestRecorder<'a> {
@@ -70,15 +69,6 @@ impl<'a> RequestRecorder<'a> {
         &mut self.totals_mut(is_warmup).outcomes
     }
 
-    pub fn body_rule(&self) -> Option<&'a BodyRule> {
-        self.load.success.body.as_ref()
-    }
-
-    /// Whether to retry a request whose connection was stale.
-    pub fn may_retry(&self, sent: &StartedRequest) -> bool {
-        self.load.rules.retries_stale && !sent.is_retry
-    }
-
     /// Error class of an exceeded timeout, if any.
     pub fn exceeded_timeout(&self, sent: &StartedRequest, now_ns: u64) -> Option<ErrorClass> {
         let limits = self.load.rules.timeouts;
@@ -97,17 +87,27 @@ impl<'a> RequestRecorder<'a> {
         self.in_flight += 1;
     }
 
-    /// Records a complete response.
-    pub fn record_response(&mut self, sent: &StartedRequest, judged: JudgedResponse, end_ns: u64) {
-        let JudgedResponse { summary, has_good_body } = judged;
-        let is_good_status = self.load.success.accepts_status(summary.status);
-        let is_good_length = match self.load.success.body {
-            Some(BodyRule::Length(bytes)) => summary.body_bytes == bytes,
-            _ => true,
+    /// Records a complete response. `watch` has the beginning of its body, if it is inspected.
+    pub fn record_response(
+        &mut self,
+        sent: &StartedRequest,
+        summary: ResponseSummary,
+        watch: Option<&ResponseWatch>,
+        end_ns: u64,
+    ) {
+        let success = &self.load.success;
+        let is_good_status = success.accepts_status(summary.status);
+        let contains = |watch: &ResponseWatch, text: &Vec<u8>| {
+            text.is_empty() || watch.body().windows(text.len()).any(|part| part == text)
+        };
+        let is_good_body = match &success.body {
+            None => true,
+            Some(BodyRule::Length(bytes)) => summary.body_bytes == *bytes,
+            Some(BodyRule::Contains(text)) => watch.is_none_or(|watch| contains(watch, text)),
         };
         let totals = self.totals_mut(sent.is_warmup);
         let outcomes = &mut totals.outcomes;
-        let outcome = match (is_good_status, has_good_body && is_good_length) {
+        let outcome = match (is_good_status, is_good_body) {
             (true, true) => {
                 outcomes.count_ok(summary.status);
                 RequestOutcome::Ok
@@ -177,6 +177,27 @@ impl<'a> RequestRecorder<'a> {
         }
     }
 
+    /// Records that a request ended with the connection of its stream. `go_away` is the error class
+    /// if the server had announced the end.
+    pub fn record_stream_loss(
+        &mut self,
+        sent: &StartedRequest,
+        (lost, phase): (ConnectionLoss, ResponsePhase),
+        go_away: Option<ErrorClass>,
+        end_ns: u64,
+    ) {
+        let class = match lost {
+            ConnectionLoss::ClosedByUs => None,
+            ConnectionLoss::End | ConnectionLoss::Truncated | ConnectionLoss::Reset
+                if go_away.is_some() =>
+            {
+                go_away
+            }
+            _ => Some(lost.error_class(sent, phase)),
+        };
+        self.record_loss(sent, class, end_ns);
+    }
+
     /// Records that a request was still in flight when the load ended. Such requests are counted
     /// only when the final totals are computed.
     pub fn record_in_flight(&mut self, sent: &StartedRequest, end_ns: u64) {
@@ -203,7 +224,9 @@ impl<'a> RequestRecorder<'a> {
         self.in_flight -= 1;
         if sent.is_sent() {
             let totals = self.totals_mut(sent.is_warmup);
-            totals.latency.record(outcome, sent.intended_start(), sent.times_until(end_ns));
+            let (sent_ns, first_byte_ns) = (sent.sent_ns, sent.first_byte());
+            let times = RequestTimes { sent_ns, first_byte_ns, end_ns };
+            totals.latency.record(outcome, sent.intended_start(), times);
             let from_ns = sent.sent_ns.max(self.load.warmup_ns);
             let to_ns = end_ns.min(self.window_end_ns);
             self.in_flight_ns += u128::from(to_ns.saturating_sub(from_ns));
@@ -231,17 +254,6 @@ impl<'a> RequestRecorder<'a> {
                 is_reused: sent.is_reused,
             });
         }
-    }
-}
-
-/// Whether the kept part of a body contains the text that the rule requires. Also true if the rule
-/// requires no text, and if nothing was kept.
-pub(super) fn has_good_body(rule: Option<&BodyRule>, watch: Option<&ResponseWatch>) -> bool {
-    match (rule, watch) {
-        (Some(BodyRule::Contains(text)), Some(watch)) => {
-            text.is_empty() || watch.body().windows(text.len()).any(|part| part == text)
-        }
-        _ => true,
     }
 }
 
@@ -278,17 +290,30 @@ pub(super) struct StartedRequest {
 }
 
 impl StartedRequest {
+    /// Creates a request of this kind that starts at `begun_ns`. Its method is set when it is sent.
+    pub fn new(due: DueRequest, kind: u16, begun_ns: u64, is_warmup: bool) -> StartedRequest {
+        StartedRequest {
+            index: due.index,
+            kind,
+            intended_ns: due.at_ns,
+            own_lag_ns: 0,
+            begun_ns,
+            sent_ns: NEVER,
+            first_byte_ns: NEVER,
+            is_warmup,
+            is_reused: false,
+            is_retry: false,
+            method: MethodKind::Body,
+            closes: false,
+        }
+    }
+
     pub fn is_sent(&self) -> bool {
         self.sent_ns != NEVER
     }
 
     pub fn intended_start(&self) -> IntendedStart {
         IntendedStart { due_ns: self.intended_ns, own_lag_ns: self.own_lag_ns }
-    }
-
-    /// The times of the request if it ends at `end_ns`.
-    pub fn times_until(&self, end_ns: u64) -> RequestTimes {
-        RequestTimes { sent_ns: self.sent_ns, first_byte_ns: self.first_byte(), end_ns }
     }
 
     pub fn first_byte(&self) -> Option<u64> {
@@ -367,4 +392,243 @@ impl ConnectionLoss {
 /// Whether no part of a response had arrived in this phase.
 pub(super) fn is_before_first_byte(phase: ResponsePhase) -> bool {
     matches!(phase, ResponsePhase::Idle | ResponsePhase::FirstByte)
+}
+
+// The code below passes the totals of a thread to the monitoring thread. The sender never blocks.
+
+/// Passes totals from a thread to the monitoring thread. Stores one set of totals until it is
+/// taken, and one empty set for the next exchange.
+#[derive(Debug)]
+pub(super) struct TotalsMailbox {
+    inside: Mutex<MailboxState>,
+}
+
+#[derive(Debug)]
+struct MailboxState {
+    full: Option<HandedTotals>,
+    spare: Option<Box<RequestTotals>>,
+}
+
+/// Counts of a thread in an interval.
+#[derive(Debug)]
+pub(super) struct HandedTotals {
+    pub totals: Box<RequestTotals>,
+    pub is_warmup: bool,
+    /// End of the interval in which the totals were counted, in nanoseconds since the start.
+    pub until_ns: u64,
+}
+
+impl TotalsMailbox {
+    pub fn new(is_closed: bool) -> TotalsMailbox {
+        TotalsMailbox {
+            inside: Mutex::new(MailboxState {
+                full: None,
+                spare: Some(Box::new(RequestTotals::new(is_closed))),
+            }),
+        }
+    }
+
+    /// Exchanges the totals for empty ones and returns true. Does nothing and returns false unless
+    /// the previous totals have been taken and given back.
+    pub fn hand_over(
+        &self,
+        totals: &mut Box<RequestTotals>,
+        is_warmup: bool,
+        until_ns: u64,
+    ) -> bool {
+        let Ok(mut inside) = self.inside.try_lock() else {
+            return false;
+        };
+        if inside.full.is_some() {
+            return false;
+        }
+        let Some(mut spare) = inside.spare.take() else {
+            return false;
+        };
+        spare.responses = totals.responses.next_period();
+        inside.full =
+            Some(HandedTotals { totals: std::mem::replace(totals, spare), is_warmup, until_ns });
+        true
+    }
+
+    /// Takes the totals that were handed over.
+    pub fn take(&self) -> Option<HandedTotals> {
+        self.inside.lock().ok()?.full.take()
+    }
+
+    /// Gives totals back for reuse in the next exchange.
+    pub fn give_back(&self, mut totals: Box<RequestTotals>) {
+        totals.clear();
+        if let Ok(mut inside) = self.inside.lock() {
+            inside.spare = Some(totals);
+        }
+    }
+}
+
+// The code below tracks the requests of one HTTP/1 connection. Responses arrive in the order of the
+// requests. This code determines to which request a response belongs, and which requests the end of
+// the connection affects. Start at [`Http1Requests::process_input`].
+
+/// The requests of one connection.
+pub(super) struct Http1Requests {
+    reply: ResponseReader,
+    pub requests: VecDeque<StartedRequest>,
+    /// Encoded requests that are not written yet. Writing several together saves system calls.
+    pub output: Vec<u8>,
+    /// Contents of a response, if it is inspected.
+    pub watch: Option<Box<ResponseWatch>>,
+}
+
+impl Http1Requests {
+    pub fn new(capacity: u32, watch: Option<Box<ResponseWatch>>) -> Http1Requests {
+        Http1Requests {
+            reply: ResponseReader::default(),
+            requests: VecDeque::with_capacity(capacity as usize),
+            output: Vec::new(),
+            watch,
+        }
+    }
+
+    pub fn reset_connection(&mut self) {
+        self.reply.reset();
+        self.output.clear();
+    }
+
+    pub fn push_request(&mut self, sent: StartedRequest) {
+        if self.requests.is_empty() {
+            self.reply.expect_response(sent.method);
+        }
+        self.requests.push_back(sent);
+    }
+
+    pub fn process_input(
+        &mut self,
+        mut bytes: &[u8],
+        now_ns: u64,
+        recorder: &mut RequestRecorder,
+    ) -> InputOutcome {
+        loop {
+            let Some(first) = self.requests.front_mut() else {
+                return if is_timeout_notice(bytes) {
+                    InputOutcome::Goodbye
+                } else {
+                    InputOutcome::Stray
+                };
+            };
+            if first.first_byte_ns == NEVER {
+                first.first_byte_ns = now_ns;
+            }
+            let progress = match &mut self.watch {
+                None => self.reply.feed(bytes),
+                Some(watch) => self.reply.feed_watched(bytes, watch),
+            };
+            let progress = match progress {
+                Ok(progress) => progress,
+                Err(error) => return InputOutcome::Broken(reply_error_class(error)),
+            };
+            let Some(summary) = progress.ended else {
+                return InputOutcome::Open;
+            };
+            bytes = &bytes[progress.consumed..];
+            if let Some(end) = self.finish_first(summary, bytes, now_ns, recorder) {
+                return end;
+            }
+        }
+    }
+
+    /// Completes the first request. `rest` is the data after its response. Returns `None` if some
+    /// of this data remains to be processed.
+    fn finish_first(
+        &mut self,
+        summary: ResponseSummary,
+        rest: &[u8],
+        now_ns: u64,
+        recorder: &mut RequestRecorder,
+    ) -> Option<InputOutcome> {
+        let sent = self.requests.pop_front()?;
+        let is_goodbye = is_timeout_notice(rest);
+        if !rest.is_empty() && self.requests.is_empty() && !is_goodbye {
+            // The extra bytes may mean that the end of the response was misjudged (RFC 9112,
+            // section 6.3).
+            recorder.record_failure(&sent, ErrorClass::ProtocolExtraBytes, now_ns, &summary);
+            return Some(InputOutcome::Closed);
+        }
+        recorder.record_response(&sent, summary, self.watch.as_deref(), now_ns);
+        if !summary.reusable || sent.closes {
+            return Some(InputOutcome::Closed);
+        }
+        if let Some(next) = self.requests.front() {
+            self.reply.expect_response(next.method);
+        } else if is_goodbye {
+            return Some(InputOutcome::Goodbye);
+        }
+        rest.is_empty().then_some(InputOutcome::Open)
+    }
+
+    /// Ends all requests of a lost connection. Returns the first one if it may be retried.
+    pub fn end_all(
+        &mut self,
+        lost: ConnectionLoss,
+        now_ns: u64,
+        recorder: &mut RequestRecorder,
+    ) -> Option<StartedRequest> {
+        let phase = self.reply.phase();
+        let ending = match lost {
+            ConnectionLoss::End | ConnectionLoss::Truncated => self.reply.end_connection().ok(),
+            _ => None,
+        };
+        let mut stale = None;
+        if let Some(first) = self.requests.pop_front() {
+            match ending {
+                Some(ResponseEnd::Complete(summary)) if lost == ConnectionLoss::Truncated => {
+                    recorder.record_failure(&first, ErrorClass::TlsTruncated, now_ns, &summary);
+                }
+                Some(ResponseEnd::Complete(summary)) => {
+                    recorder.record_response(&first, summary, self.watch.as_deref(), now_ns);
+                }
+                _ if recorder.load.rules.retries_stale
+                    && !first.is_retry
+                    && lost.is_stale(&first, phase) =>
+                {
+                    stale = Some(first)
+                }
+                _ => {
+                    let class = lost.error_class(&first, phase);
+                    let summary = match ending {
+                        Some(ResponseEnd::InHead(summary) | ResponseEnd::InBody(summary)) => {
+                            summary
+                        }
+                        _ => ResponseSummary::default(),
+                    };
+                    recorder.record_failure(&first, class, now_ns, &summary);
+                }
+            }
+        }
+        while let Some(next) = self.requests.pop_front() {
+            recorder.record_loss(&next, lost.pending_error_class(&next), now_ns);
+        }
+        stale
+    }
+}
+
+fn reply_error_class(error: ResponseError) -> ErrorClass {
+    match error {
+        ResponseError::NotHttp | ResponseError::StatusLine | ResponseError::Switched => {
+            ErrorClass::ProtocolStatusLine
+        }
+        ResponseError::Header | ResponseError::HeadTooLarge => ErrorClass::ProtocolHeader,
+        ResponseError::LengthConflict => ErrorClass::ProtocolLength,
+        ResponseError::Chunk => ErrorClass::ProtocolChunk,
+        ResponseError::Early => ErrorClass::ProtocolEarly,
+        ResponseError::Extra => ErrorClass::ProtocolExtraBytes,
+    }
+}
+
+/// Whether bytes on an idle connection are a 408 response or its beginning. A server sends this
+/// response when it closes the connection because no request arrived (RFC 9110, section 15.5.9).
+fn is_timeout_notice(bytes: &[u8]) -> bool {
+    [b"HTTP/1.1 408", b"HTTP/1.0 408"].iter().any(|status| {
+        let length = bytes.len().min(status.len());
+        length > 0 && bytes[..length] == status[..length]
+    })
 }

@@ -5,21 +5,18 @@
 //! real clients. Usually, each request also takes only one call to send and one to receive. Start
 //! at [`LoadWorker::run`].
 
-use super::clock::{LoadClock, MAX_EVENTS, NEVER, SocketEvent, TICK_NS};
+use super::channel::{WorkerCore, first_connections};
+use super::clock::{MAX_EVENTS, NEVER, ReadBatcher, SocketEvent, TICK_NS, ThreadMonitor};
 use super::connection::{ConnectionState, LoadConnection};
-use super::core::WorkerCore;
-use super::pacing::RequestPacing;
-use super::progress::TotalsMailbox;
-use super::recorder::RequestRecorder;
+use super::recorder::{RequestRecorder, StartedRequest, TotalsMailbox};
 use crate::http1::ResponseSummary;
-use crate::load::{BatchingMode, HttpVersion};
-use rustix::time::{ClockId, clock_gettime};
+use crate::load::HttpVersion;
+use crate::pace::RequestPacing;
 use speedwell_model::load::measurement::ThreadReport;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 /// The interval between checks of timeouts is the shortest timeout divided by this number, but at
 /// least 1 ms and at most [`TICK_NS`].
@@ -59,12 +56,11 @@ pub(super) struct LoadWorker<'a> {
 impl<'a> LoadWorker<'a> {
     pub fn new(
         core: WorkerCore<'a>,
-        pacing: RequestPacing<'a>,
         mailbox: &'a TotalsMailbox,
         stop: &'a AtomicBool,
         end_ns: &'a AtomicU64,
     ) -> LoadWorker<'a> {
-        let load = core.load;
+        let (load, part) = (core.load, (core.part.index, core.part.count));
         let timeouts = load.rules.timeouts;
         let shortest = [timeouts.connect_ns, timeouts.first_byte_ns, timeouts.total_ns]
             .into_iter()
@@ -76,7 +72,7 @@ impl<'a> LoadWorker<'a> {
             batcher: ReadBatcher::new(load.rules.batching, may_pause),
             core,
             connections: Vec::new(),
-            pacing,
+            pacing: load.pace.thread_pacing(part, load.stop, load.warmup_ns),
             listed: VecDeque::new(),
             closed: Vec::new(),
             sleepers: BinaryHeap::new(),
@@ -101,8 +97,8 @@ impl<'a> LoadWorker<'a> {
     ///
     /// # Errors
     /// Fails if the operating system cannot wait for sockets.
-    pub fn run(mut self, connections: u32) -> io::Result<ThreadResult<'a>> {
-        let end = self.send_all(connections)?;
+    pub fn run(mut self) -> io::Result<ThreadResult<'a>> {
+        let end = self.send_all()?;
         Ok(self.into_result(end))
     }
 
@@ -110,8 +106,8 @@ impl<'a> LoadWorker<'a> {
     ///
     /// # Errors
     /// See [`LoadWorker::run`].
-    pub fn send_all(&mut self, connections: u32) -> io::Result<LoadEnd> {
-        self.open_connections(connections);
+    pub fn send_all(&mut self) -> io::Result<LoadEnd> {
+        self.open_connections();
         let (mut is_interrupted, mut ended_by_time) = (false, false);
         let mut drain_end_ns = NEVER;
         let at_ns = loop {
@@ -150,9 +146,9 @@ impl<'a> LoadWorker<'a> {
         Ok(LoadEnd { at_ns, by_time: ended_by_time, is_interrupted })
     }
 
-    fn open_connections(&mut self, connections: u32) {
+    fn open_connections(&mut self) {
         let is_closed = self.core.load.is_closed();
-        for id in 0..connections {
+        for id in 0..first_connections(self.core.load, self.core.part) {
             let mut connection = LoadConnection::new(id, &self.core);
             if is_closed {
                 self.listed.push_back(id)
@@ -230,7 +226,7 @@ impl<'a> LoadWorker<'a> {
             connection.send_request(sent, core);
             return true;
         }
-        let can_take = match connection.state() {
+        let can_take = match connection.state {
             ConnectionState::Closed { from_ns } if from_ns > now_ns => {
                 self.sleepers.push(Reverse((from_ns, id, false)));
                 false
@@ -243,11 +239,11 @@ impl<'a> LoadWorker<'a> {
         if !can_take {
             return false;
         }
-        let Some(sent) = pacing.take_next(now_ns) else {
+        let Some(due) = pacing.take_next(now_ns) else {
             return false;
         };
-        let sent = core.count_attempt(sent);
-        match connection.state() {
+        let sent = core.start_request(due, now_ns);
+        match connection.state {
             ConnectionState::Open => connection.send_request(sent, core),
             _ => connection.start_connecting(Some(sent), now_ns, core),
         }
@@ -358,7 +354,7 @@ impl<'a> LoadWorker<'a> {
         let connection = &mut self.connections[id as usize];
         let is_wanted = connection.has_room(self.core.load)
             || connection.has_pending()
-            || matches!(connection.state(), ConnectionState::Closed { .. });
+            || matches!(connection.state, ConnectionState::Closed { .. });
         if is_wanted && !connection.is_listed {
             connection.is_listed = true;
             self.listed.push_back(id);
@@ -416,8 +412,8 @@ impl LoadWorker<'_> {
         pacing.advance_to(now_ns);
         for class in std::mem::take(&mut self.core.failed_to_open) {
             // A failed attempt to connect ends the request that has waited longest.
-            if let Some(sent) = pacing.take_due(now_ns) {
-                let sent = self.core.count_attempt(sent);
+            if let Some(due) = pacing.take_due() {
+                let sent = self.core.start_request(due, now_ns);
                 let no_response = ResponseSummary::default();
                 self.core.recorder.record_failure(&sent, class, now_ns, &no_response);
             }
@@ -428,9 +424,9 @@ impl LoadWorker<'_> {
             };
             let connection = &mut self.connections[id as usize];
             if connection.has_room(self.core.load)
-                && let Some(sent) = pacing.take_due(now_ns)
+                && let Some(due) = pacing.take_due()
             {
-                let sent = self.core.count_attempt(sent);
+                let sent = self.core.start_request(due, now_ns);
                 connection.send_request(sent, &mut self.core);
                 // With several streams, the next due request uses the next stream of this
                 // connection; requests due at the same time are written together.
@@ -441,7 +437,7 @@ impl LoadWorker<'_> {
             }
             connection.is_listed = false;
             self.listed.pop_front();
-            if let ConnectionState::Closed { .. } = connection.state() {
+            if let ConnectionState::Closed { .. } = connection.state {
                 self.closed.push(id);
             }
         }
@@ -453,7 +449,7 @@ impl LoadWorker<'_> {
     fn open_missing(&mut self, missing: u64, now_ns: u64) {
         for _ in 0..missing {
             let ready = self.closed.iter().position(|id| {
-                matches!(self.connections[*id as usize].state(),
+                matches!(self.connections[*id as usize].state,
                     ConnectionState::Closed { from_ns } if from_ns <= now_ns)
             });
             if let Some(index) = ready {
@@ -509,7 +505,9 @@ impl<'a> LoadWorker<'a> {
             pacing.advance_to(end_ns.min(self.core.recorder.window_end_ns));
             // If a connection had room, a generator that was on time would have sent these
             // requests, so the generator caused their delay.
-            while let Some(mut sent) = pacing.take_due(end_ns) {
+            while let Some(due) = pacing.take_due() {
+                let is_warmup = self.core.is_warmup(due.at_ns);
+                let mut sent = StartedRequest::new(due, 0, end_ns, is_warmup);
                 if had_room {
                     sent.own_lag_ns = end_ns.saturating_sub(sent.intended_ns);
                 }
@@ -532,158 +530,6 @@ impl<'a> LoadWorker<'a> {
             report: self.monitor.into_report(end_ns),
             max_open: self.core.max_open,
             reached_max_connections: self.reached_max_connections,
-        }
-    }
-}
-
-// The code below decides whether a thread pauses to read several responses at once, and measures
-// how busy the thread itself is.
-//
-// A generator that is faster than its server reads each response as it arrives, and both sides
-// then pay for a sleep and a wake-up per request. A short pause lets responses accumulate. A pause
-// pays off only if many requests are in flight and several responses arrive during the pause.
-
-/// There are no pauses if this many requests or fewer are in flight.
-const MIN_IN_FLIGHT: u64 = 16;
-
-/// There is no pause if at least 1 / `ENDED_DIVISOR` of the requests in flight ended in the last
-/// iteration of the event loop.
-const ENDED_DIVISOR: u64 = 4;
-
-/// A pause lasts at most the median service time divided by this number.
-const MEDIAN_DIVISOR: u64 = 8;
-
-/// Pausing starts when at least this many responses are expected per pause. It stops when fewer
-/// than [`STOP_THRESHOLD`] are expected.
-const START_THRESHOLD: f64 = 2.0;
-const STOP_THRESHOLD: f64 = 1.0;
-
-/// Decides when and how long to pause.
-#[derive(Debug, Clone)]
-pub(super) struct ReadBatcher {
-    max_pause_ns: u64,
-    pause_ns: u64,
-    is_pausing: bool,
-}
-
-impl ReadBatcher {
-    pub fn new(batching: BatchingMode, may_pause: bool) -> ReadBatcher {
-        let max_pause_ns = match batching {
-            BatchingMode::Adaptive { max_delay_ns } if may_pause => max_delay_ns,
-            _ => 0,
-        };
-        ReadBatcher { max_pause_ns, pause_ns: 0, is_pausing: false }
-    }
-
-    /// Decides anew whether to pause, based on the number of responses in the last `elapsed_ns` and
-    /// the median service time.
-    pub fn adapt(&mut self, responses: u64, elapsed_ns: u64, median_ns: Option<u64>) {
-        self.pause_ns =
-            median_ns.map_or(0, |median| (median / MEDIAN_DIVISOR).min(self.max_pause_ns));
-        let expected = responses as f64 * self.pause_ns as f64 / elapsed_ns.max(1) as f64;
-        self.is_pausing =
-            if self.is_pausing { expected >= STOP_THRESHOLD } else { expected >= START_THRESHOLD };
-    }
-
-    /// Returns how long to pause before the next wait for events; `None` for no pause. `ended` is
-    /// the number of requests that ended in the last iteration of the event loop.
-    pub fn next_pause(&self, in_flight: u64, ended: u64) -> Option<Duration> {
-        let pays_off =
-            self.is_pausing && in_flight > MIN_IN_FLIGHT && ended < in_flight / ENDED_DIVISOR;
-        pays_off.then(|| Duration::from_nanos(self.pause_ns))
-    }
-}
-
-// The code below lets a thread monitor its own CPU time and context switches.
-
-pub(super) struct ThreadMonitor {
-    pub report: ThreadReport,
-    start_cpu_ns: u64,
-    start_switches: u64,
-}
-
-impl ThreadMonitor {
-    /// Must be called on the thread itself.
-    pub fn start() -> ThreadMonitor {
-        ThreadMonitor {
-            report: ThreadReport::default(),
-            start_cpu_ns: cpu_ns(),
-            start_switches: involuntary_switches(),
-        }
-    }
-
-    /// Sleeps, records the actual duration, and returns the current time.
-    pub fn sleep_for(&mut self, pause: Duration, clock: &LoadClock) -> u64 {
-        let began_ns = clock.now_ns();
-        std::thread::sleep(pause);
-        let now_ns = clock.now_ns();
-        let slept_ns = now_ns - began_ns;
-        self.report.batched_ns += slept_ns;
-        self.report.longest_batch_ns = self.report.longest_batch_ns.max(slept_ns);
-        now_ns
-    }
-
-    pub fn into_report(mut self, end_ns: u64) -> ThreadReport {
-        self.report.elapsed_ns = end_ns;
-        self.report.cpu_ns = cpu_ns() - self.start_cpu_ns;
-        self.report.involuntary_switches =
-            involuntary_switches().saturating_sub(self.start_switches);
-        self.report
-    }
-}
-
-fn cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// Involuntary context switches of the current thread (proc(5)); 0 if unknown.
-fn involuntary_switches() -> u64 {
-    std::fs::read_to_string("/proc/thread-self/status")
-        .ok()
-        .and_then(|text| {
-            let line =
-                text.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?;
-            line.trim().parse().ok()
-        })
-        .unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TICK_NS: u64 = 100_000_000;
-    const MOST: BatchingMode = BatchingMode::Adaptive { max_delay_ns: 100_000 };
-
-    #[test]
-    fn pauses_occur_only_while_enough_responses_would_accumulate() {
-        let mut batcher = ReadBatcher::new(MOST, true);
-        assert_eq!(batcher.next_pause(100, 1), None);
-        // At 50,000 responses per second and a median of 2 ms, five responses accumulate in 100 us.
-        batcher.adapt(5_000, TICK_NS, Some(2_000_000));
-        assert_eq!(batcher.next_pause(100, 1), Some(Duration::from_micros(100)));
-        assert_eq!(batcher.next_pause(100, 25), None, "enough have ended");
-        assert_eq!(batcher.next_pause(16, 1), None, "few are under way");
-        batcher.adapt(1_500, TICK_NS, Some(2_000_000));
-        assert!(batcher.next_pause(100, 1).is_some(), "pauses continue above the stop threshold");
-        batcher.adapt(500, TICK_NS, Some(2_000_000));
-        assert_eq!(batcher.next_pause(100, 1), None);
-    }
-
-    #[test]
-    fn a_pause_is_short_compared_with_the_median_latency() {
-        let mut batcher = ReadBatcher::new(MOST, true);
-        batcher.adapt(10_000, TICK_NS, Some(240_000));
-        assert_eq!(batcher.next_pause(50, 1), Some(Duration::from_micros(30)));
-    }
-
-    #[test]
-    fn open_loads_and_loads_without_batching_never_pause() {
-        for (batching, is_closed) in [(MOST, false), (BatchingMode::Off, true)] {
-            let mut batcher = ReadBatcher::new(batching, is_closed);
-            batcher.adapt(100_000, TICK_NS, Some(2_000_000));
-            assert_eq!(batcher.next_pause(1000, 1), None);
         }
     }
 }

@@ -257,7 +257,7 @@ impl ResponseReader {
         self.summary.doubtful_framing = facts.is_doubtful();
         self.state = match framing {
             BodyFraming::Length(bytes) => ReaderState::Length(bytes),
-            BodyFraming::Chunked => ReaderState::Chunked(ChunkedReader::new()),
+            BodyFraming::Chunked => ReaderState::Chunked(ChunkedReader::default()),
             BodyFraming::UntilEof => ReaderState::UntilEof,
         };
         Ok(read)
@@ -332,7 +332,7 @@ impl ResponseReader {
                         watch.add_data(data);
                     }
                 })?;
-                if chunked.is_done() {
+                if chunked.state == ChunkState::Done {
                     self.state = ReaderState::Length(0);
                 }
                 (read, payload)
@@ -359,9 +359,10 @@ impl ResponseReader {
 /// a limit but gives no number. No known server comes near this limit.
 const MAX_LINE_BYTES: u32 = 16 * 1024;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum ChunkState {
     /// Before the first digit of a chunk size.
+    #[default]
     Size,
     SizeDigits,
     SizeBlank,
@@ -383,7 +384,7 @@ enum ChunkState {
 }
 
 /// Progress of reading a chunked body.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct ChunkedReader {
     state: ChunkState,
     /// Remaining bytes of the chunk.
@@ -392,14 +393,6 @@ struct ChunkedReader {
 }
 
 impl ChunkedReader {
-    fn new() -> ChunkedReader {
-        ChunkedReader { state: ChunkState::Size, remaining: 0, line_bytes: 0 }
-    }
-
-    fn is_done(&self) -> bool {
-        self.state == ChunkState::Done
-    }
-
     /// Reads until the body ends or `bytes` are used up, and returns the number of bytes read.
     /// Passes the contents of chunks to `data`.
     fn feed(&mut self, bytes: &[u8], mut data: impl FnMut(&[u8])) -> Result<usize, ResponseError> {

@@ -28,16 +28,7 @@ type ReceiveHalf = RequestStream<h3_quinn::RecvStream, Bytes>;
 /// A request in flight. Dropping it cancels the request.
 #[derive(Debug)]
 pub struct RequestHandle {
-    _given_up: oneshot::Sender<()>,
-}
-
-impl RequestHandle {
-    /// Returns the handle and a receiver that resolves when the handle is dropped.
-    pub(crate) fn new() -> (RequestHandle, oneshot::Receiver<()>) {
-        let (give_up, given_up) = oneshot::channel();
-        let handle = RequestHandle { _given_up: give_up };
-        (handle, given_up)
-    }
+    pub(crate) _given_up: oneshot::Sender<()>,
 }
 
 pub(crate) struct RequestTask {

@@ -53,13 +53,6 @@ pub struct H3Connection {
 }
 
 impl H3Connection {
-    /// Returns the handle and a receiver that resolves when the handle is dropped.
-    fn new(number: u64, users: Arc<()>) -> (H3Connection, oneshot::Receiver<()>) {
-        let (give_up, given_up) = oneshot::channel();
-        let connection = H3Connection { number, sender: None, users, _given_up: give_up };
-        (connection, given_up)
-    }
-
     /// Stores the sender from the connection's event [`EventKind::Established`].
     pub fn establish(&mut self, established: EstablishedConnection) {
         self.sender = Some(established.sender);
@@ -81,7 +74,8 @@ impl H3Connection {
         watch: Option<ResponseWatch>,
     ) -> Option<RequestHandle> {
         let sender = self.sender.clone()?;
-        let (handle, given_up) = RequestHandle::new();
+        // The receiver resolves when the handle is dropped.
+        let (give_up, given_up) = oneshot::channel();
         let exchange = RequestTask {
             sender,
             head: request.head.clone(),
@@ -95,7 +89,7 @@ impl H3Connection {
             users: self.users.clone(),
         };
         engine.queue_task(exchange.run());
-        Some(handle)
+        Some(RequestHandle { _given_up: give_up })
     }
 }
 
@@ -114,9 +108,10 @@ impl H3Engine {
             number,
             users: users.clone(),
         };
-        let (connection, given_up) = H3Connection::new(number, users);
+        // The receiver resolves when the handle is dropped.
+        let (give_up, given_up) = oneshot::channel();
         self.queue_task(task.run(given_up));
-        connection
+        H3Connection { number, sender: None, users, _given_up: give_up }
     }
 }
 
@@ -137,17 +132,13 @@ struct ConnectionTask {
 /// Strong count of [`ConnectionTask::users`] when no request is in flight.
 const IDLE_USERS: usize = 2;
 
-struct ConnectedParts {
-    connection: quinn::Connection,
-    datagrams: Arc<QuicSocket>,
-    driver: Driver,
-    established: EstablishedConnection,
-}
+type ConnectedParts = (quinn::Connection, Arc<QuicSocket>, Driver, EstablishedConnection);
 
 impl ConnectionTask {
     /// Connects and drives the connection until it ends or the handle is dropped.
     async fn run(self, mut given_up: oneshot::Receiver<()>) {
-        let parts = match race_futures(self.connect(), &mut given_up).await {
+        let connected = race_futures(self.connect(), &mut given_up).await;
+        let (connection, datagrams, driver, established) = match connected {
             RaceWinner::First(Ok(parts)) => parts,
             RaceWinner::First(Err(error)) => {
                 return self.report_event(EventKind::NotEstablished(error));
@@ -156,7 +147,6 @@ impl ConnectionTask {
             // the connection.
             RaceWinner::Second(_) => return,
         };
-        let ConnectedParts { connection, datagrams, driver, established } = parts;
         self.report_event(EventKind::Established(Box::new(established)));
         let end = self.wait_for_end(&connection, driver, &datagrams);
         if let RaceWinner::First(ended) = race_futures(end, given_up).await {
@@ -207,22 +197,15 @@ impl ConnectionTask {
             .send_grease(false)
             .build(h3_quinn::Connection::new(connection.clone()))
             .await
-            .map_err(|_| self.setup_error(&connection))?;
-        Ok(ConnectedParts {
-            connection,
-            datagrams,
-            driver,
-            established: EstablishedConnection { sender, alpn, certificate },
-        })
-    }
-
-    /// Returns why HTTP/3 failed to start on a connection that was already open. For example, a
-    /// server that requires a client certificate rejects the connection only after the client has
-    /// completed its handshake.
-    fn setup_error(&self, connection: &quinn::Connection) -> ErrorClass {
-        connection
-            .close_reason()
-            .map_or(ErrorClass::H3Protocol, |error| handshake_error_class(&error))
+            .map_err(|_| {
+                // HTTP/3 may fail to start on a connection that was already open: a server that
+                // requires a client certificate rejects the connection only after the client has
+                // completed its handshake.
+                let reason = connection.close_reason();
+                reason.map_or(ErrorClass::H3Protocol, |error| handshake_error_class(&error))
+            })?;
+        let established = EstablishedConnection { sender, alpn, certificate };
+        Ok((connection, datagrams, driver, established))
     }
 
     /// Waits for the end of the connection. If the server first announces that it accepts no

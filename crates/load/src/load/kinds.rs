@@ -1,7 +1,11 @@
 //! Defines the requests of a load as templates: one kind of request, or several in fixed
 //! proportions, optionally filled from a data table.
 
-use crate::http1::{ConnectionOption, Http1Version, InvalidRequest, RequestParts};
+use super::HttpVersion;
+use crate::http1::{ConnectionOption, Http1Request, Http1Version, InvalidRequest, RequestParts};
+use crate::http2::{Http2Request, UrlScheme};
+#[cfg(feature = "http3")]
+use crate::http3::H3Request;
 
 /// A data table whose rows are used in turn, one per request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -83,11 +87,17 @@ impl RequestKinds {
         if let Some(index) = rows.values.iter().position(short) {
             return Err(KindsError::Row(index + 1));
         }
-        for kind in &kinds {
-            check_kind(kind, &rows)?;
-        }
         let order = interleave_kinds(&kinds.iter().map(|kind| kind.weight).collect::<Vec<_>>())?;
-        Ok(RequestKinds { kinds, rows, order })
+        for kind in kinds.iter().filter(|_| !rows.values.is_empty()) {
+            let unknown = |blank: &String| !rows.names.contains(blank);
+            if let Some(blank) = kind.placeholder_names().into_iter().find(unknown) {
+                return Err(KindsError::Blank { name: kind.name.clone(), blank });
+            }
+        }
+        let kinds = RequestKinds { kinds, rows, order };
+        // Try every row now, so that a bad row does not cause a failure in the middle of the load.
+        encode_kinds(&kinds, Http1Request::new)?;
+        Ok(kinds)
     }
 
     /// A single, constant kind.
@@ -110,7 +120,8 @@ impl RequestKinds {
 
     /// Whether requests of this kind depend on the row of the table.
     pub fn is_variable(&self, kind: u16) -> bool {
-        !self.rows.values.is_empty() && self.kinds[usize::from(kind)].has_placeholders()
+        let template = &self.kinds[usize::from(kind)];
+        !self.rows.values.is_empty() && !template.placeholder_names().is_empty()
     }
 
     /// Returns the kind of request number `index`.
@@ -133,30 +144,11 @@ impl RequestKinds {
     /// Returns a kind with its placeholders filled from row `row` of the table.
     pub fn fill_from_row(&self, kind: u16, row: u64) -> RequestKind {
         let plain = &self.kinds[usize::from(kind)];
-        if self.is_variable(kind) {
-            plain.fill_placeholders(|name| self.rows.cell_text(row, name).map(str::to_owned))
-        } else {
-            plain.clone()
+        if self.rows.values.is_empty() {
+            return plain.clone();
         }
+        plain.fill_placeholders(|name| self.rows.cell_text(row, name).map(str::to_owned))
     }
-}
-
-fn check_kind(kind: &RequestKind, rows: &DataTable) -> Result<(), KindsError> {
-    let request_error = |error| KindsError::Request { name: kind.name.clone(), why: error };
-    let request = |kind: &RequestKind| kind.with_parts(crate::http1::Http1Request::new).map(drop);
-    if rows.values.is_empty() || !kind.has_placeholders() {
-        return request(kind).map_err(request_error);
-    }
-    let missing = |blank: &&str| !rows.names.iter().any(|name| name == blank);
-    if let Some(blank) = kind.placeholder_names().find(missing) {
-        return Err(KindsError::Blank { name: kind.name.clone(), blank: blank.to_owned() });
-    }
-    // Try every row now, so that a bad row does not cause a failure in the middle of the load.
-    (0..rows.values.len() as u64)
-        .try_for_each(|row| {
-            request(&kind.fill_placeholders(|name| rows.cell_text(row, name).map(str::to_owned)))
-        })
-        .map_err(request_error)
 }
 
 /// Orders the kinds within a cycle. Each slot gets the kind that is furthest behind its share. No
@@ -178,12 +170,8 @@ fn interleave_kinds(weights: &[u32]) -> Result<Vec<CycleSlot>, KindsError> {
         for (credit, share) in credit.iter_mut().zip(&shares) {
             *credit += share;
         }
-        let mut first = 0;
-        for index in 1..credit.len() {
-            if credit[index] > credit[first] {
-                first = index;
-            }
-        }
+        // The last maximum of the reversed indices is the first maximum.
+        let first = (0..credit.len()).rev().max_by_key(|index| credit[*index]).unwrap_or(0);
         credit[first] -= cycle;
         order.push(CycleSlot {
             kind: first as u16,
@@ -200,6 +188,89 @@ fn common_divisor(a: u32, b: u32) -> u32 {
         0 => a,
         _ => common_divisor(b, a % b),
     }
+}
+
+// The code below encodes all requests before the load starts.
+//
+// A data table is finite, so each row is encoded once for each kind of request that has
+// placeholders. During the measurement, sending then takes the same steps for all requests and,
+// with HTTP/1 and HTTP/2, does not allocate.
+
+/// Encoded requests, by kind and by row of the data table.
+pub(crate) struct RequestSource<'a> {
+    pub kinds: &'a RequestKinds,
+    http1: Vec<Vec<Http1Request>>,
+    http2: Vec<Vec<Http2Request>>,
+    #[cfg(feature = "http3")]
+    http3: Vec<Vec<H3Request>>,
+}
+
+impl<'a> RequestSource<'a> {
+    /// Encodes all requests of a load.
+    ///
+    /// # Errors
+    /// Fails if a request cannot be encoded.
+    pub fn new(
+        kinds: &'a RequestKinds,
+        http: HttpVersion,
+        scheme: UrlScheme,
+    ) -> Result<RequestSource<'a>, KindsError> {
+        let mut source = RequestSource {
+            kinds,
+            http1: Vec::new(),
+            http2: Vec::new(),
+            #[cfg(feature = "http3")]
+            http3: Vec::new(),
+        };
+        match http {
+            HttpVersion::One => source.http1 = encode_kinds(kinds, Http1Request::new)?,
+            HttpVersion::Two { .. } => {
+                source.http2 = encode_kinds(kinds, |parts| Http2Request::new(parts, scheme))?;
+            }
+            #[cfg(feature = "http3")]
+            HttpVersion::Three => source.http3 = encode_kinds(kinds, H3Request::new)?,
+            #[cfg(not(feature = "http3"))]
+            HttpVersion::Three => {}
+        }
+        Ok(source)
+    }
+
+    /// Returns request number `index` encoded for HTTP/1.
+    pub fn http1_request(&self, kind: u16, index: u64) -> &Http1Request {
+        self.select_row(&self.http1[usize::from(kind)], index)
+    }
+
+    /// Returns request number `index` encoded for HTTP/2.
+    pub fn http2_request(&self, kind: u16, index: u64) -> &Http2Request {
+        self.select_row(&self.http2[usize::from(kind)], index)
+    }
+
+    /// Returns request number `index` prepared for HTTP/3.
+    #[cfg(feature = "http3")]
+    pub fn http3_request(&self, kind: u16, index: u64) -> &H3Request {
+        self.select_row(&self.http3[usize::from(kind)], index)
+    }
+
+    fn select_row<'b, T>(&self, rows: &'b [T], index: u64) -> &'b T {
+        match rows {
+            [only] => only,
+            rows => &rows[(self.kinds.row_at(index) % rows.len() as u64) as usize],
+        }
+    }
+}
+
+/// Encodes each kind: once for each row of the table if it has placeholders, otherwise once.
+fn encode_kinds<T>(
+    kinds: &RequestKinds,
+    encode: impl Fn(&RequestParts) -> Result<T, InvalidRequest>,
+) -> Result<Vec<Vec<T>>, KindsError> {
+    let encode_kind = |(kind, index): (&RequestKind, u16)| {
+        let rows = if kinds.is_variable(index) { kinds.rows().values.len() } else { 1 };
+        let filled = (0..rows as u64).map(|row| kinds.fill_from_row(index, row));
+        let encoded = filled.map(|kind| kind.with_parts(&encode)).collect::<Result<Vec<T>, _>>();
+        encoded.map_err(|why| KindsError::Request { name: kind.name.clone(), why })
+    };
+    kinds.kinds().iter().zip(0..).map(encode_kind).collect()
 }
 
 // A kind of request, with optional `{{name}}` placeholders.
@@ -258,88 +329,52 @@ impl RequestKind {
         })
     }
 
-    /// Whether the target, a header value or the body contains a `{{name}}` placeholder.
-    pub fn has_placeholders(&self) -> bool {
-        self.placeholder_names().next().is_some()
-    }
-
     /// Names of the placeholders in the target, the header values and the body.
-    pub fn placeholder_names(&self) -> impl Iterator<Item = &str> {
-        let values = self.headers.iter().map(|(_, value)| value.as_slice());
-        std::iter::once(self.target.as_bytes())
-            .chain(values)
-            .chain(self.body.as_deref())
-            .flat_map(|text| TemplatePieces { text })
-            .filter_map(|piece| match piece {
-                TemplatePiece::Blank(name) => Some(name),
-                TemplatePiece::Text(_) => None,
-            })
+    fn placeholder_names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        self.fill_placeholders(|name| {
+            names.push(name.to_owned());
+            None
+        });
+        names
     }
 
     /// Returns this kind with its placeholders filled from `fill`; placeholders with unknown names
     /// stay as they are.
-    pub fn fill_placeholders(&self, fill: impl Fn(&str) -> Option<String>) -> RequestKind {
-        let bytes = |text: &[u8]| -> Vec<u8> {
-            let mut out = Vec::with_capacity(text.len());
-            for piece in (TemplatePieces { text }) {
-                match piece {
-                    TemplatePiece::Text(text) => out.extend_from_slice(text),
-                    TemplatePiece::Blank(name) => match fill(name) {
-                        Some(value) => out.extend_from_slice(value.as_bytes()),
-                        None => out.extend_from_slice(format!("{{{{{name}}}}}").as_bytes()),
-                    },
-                }
-            }
-            out
-        };
+    fn fill_placeholders(&self, mut fill: impl FnMut(&str) -> Option<String>) -> RequestKind {
+        let mut bytes = |text: &[u8]| expand_template(text, &mut fill);
+        let headers = self.headers.iter();
         RequestKind {
             target: String::from_utf8_lossy(&bytes(self.target.as_bytes())).into_owned(),
-            headers: self
-                .headers
-                .iter()
-                .map(|(name, value)| (name.clone(), bytes(value)))
-                .collect(),
-            body: self.body.as_deref().map(bytes),
+            headers: headers.map(|(name, value)| (name.clone(), bytes(value))).collect(),
+            body: self.body.as_deref().map(&mut bytes),
             ..self.clone()
         }
     }
 }
 
-/// A literal or a placeholder of a template.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TemplatePiece<'a> {
-    Text(&'a [u8]),
-    Blank(&'a str),
-}
-
-/// Splits a template into pieces. Braces that are unclosed or contain no name are literal text.
-pub(crate) struct TemplatePieces<'a> {
-    pub text: &'a [u8],
-}
-
-impl<'a> Iterator for TemplatePieces<'a> {
-    type Item = TemplatePiece<'a>;
-
-    fn next(&mut self) -> Option<TemplatePiece<'a>> {
-        let text = self.text;
-        if text.is_empty() {
-            return None;
-        }
-        let mut from = 0;
-        while let Some(at) = find_bytes(&text[from..], b"{{").map(|at| at + from) {
-            if let Some((name, length)) = parse_placeholder(&text[at..]) {
-                if at > 0 {
-                    self.text = &text[at..];
-                    return Some(TemplatePiece::Text(&text[..at]));
-                }
-                self.text = &text[length..];
-                return Some(TemplatePiece::Blank(name));
+/// Fills the placeholders of a template. Braces that are unclosed or contain no name are literal
+/// text.
+fn expand_template(text: &[u8], fill: &mut impl FnMut(&str) -> Option<String>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = find_bytes(rest, b"{{") {
+        out.extend_from_slice(&rest[..at]);
+        rest = &rest[at..];
+        match parse_placeholder(rest) {
+            Some((name, length)) => {
+                let value = fill(name).unwrap_or_else(|| format!("{{{{{name}}}}}"));
+                out.extend_from_slice(value.as_bytes());
+                rest = &rest[length..];
             }
-            from = at + 1;
+            None => {
+                out.push(b'{');
+                rest = &rest[1..];
+            }
         }
-        self.text = &[];
-        Some(TemplatePiece::Text(text))
     }
+    out.extend_from_slice(rest);
+    out
 }
 
 /// Parses the placeholder at the start of `text`; returns its name and total length.

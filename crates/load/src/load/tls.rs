@@ -74,14 +74,7 @@ impl TlsOptions {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()?;
-        let known = match &self.trust {
-            TrustSource::System => Some(KnownCertificates::from_system(provider.clone())?),
-            TrustSource::Authority(file) => {
-                let trusted = read_certificates(file)?;
-                Some(KnownCertificates::from_user_file(trusted, provider.clone())?)
-            }
-            TrustSource::Anyone => None,
-        };
+        let known = KnownCertificates::load(&self.trust, provider.clone())?;
         let algorithms = provider.signature_verification_algorithms;
         let verifier =
             Arc::new(CertVerifier { known, algorithms, last_refusal: last_refusal.clone() });
@@ -233,36 +226,34 @@ struct KnownCertificates {
 }
 
 impl KnownCertificates {
-    /// Trusts the certificates in the user's file.
-    fn from_user_file(
-        trusted: Vec<CertificateDer<'static>>,
+    /// Loads the certificates to accept; `None` accepts any certificate.
+    fn load(
+        trust: &TrustSource,
         provider: Arc<CryptoProvider>,
-    ) -> Result<KnownCertificates, TlsError> {
+    ) -> Result<Option<KnownCertificates>, TlsError> {
         let mut roots = RootCertStore::empty();
-        for certificate in &trusted {
-            roots.add(certificate.clone())?;
-        }
-        Ok(KnownCertificates {
-            authorities: build_verifier(roots, provider)?,
-            accepted: trusted,
-            takes_common_name: true,
-        })
-    }
-
-    /// Trusts what the operating system trusts.
-    fn from_system(provider: Arc<CryptoProvider>) -> Result<KnownCertificates, TlsError> {
-        let native = rustls_native_certs::load_native_certs();
-        let mut roots = RootCertStore::empty();
-        let (added, _) = roots.add_parsable_certificates(native.certs.iter().cloned());
-        if added == 0 {
-            let error = native.errors.first().map(ToString::to_string);
-            return Err(TlsError::System(error.unwrap_or_else(|| "none found".into())));
-        }
-        Ok(KnownCertificates {
-            authorities: build_verifier(roots, provider)?,
-            accepted: native.certs,
-            takes_common_name: false,
-        })
+        let accepted = match trust {
+            TrustSource::Anyone => return Ok(None),
+            TrustSource::Authority(file) => {
+                let trusted = read_certificates(file)?;
+                trusted.iter().try_for_each(|certificate| roots.add(certificate.clone()))?;
+                trusted
+            }
+            TrustSource::System => {
+                let native = rustls_native_certs::load_native_certs();
+                let (added, _) = roots.add_parsable_certificates(native.certs.iter().cloned());
+                if added == 0 {
+                    let error = native.errors.first().map(ToString::to_string);
+                    return Err(TlsError::System(error.unwrap_or_else(|| "none found".into())));
+                }
+                native.certs
+            }
+        };
+        let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+        let authorities =
+            builder.build().map_err(|error| rustls::Error::General(error.to_string()))?;
+        let takes_common_name = matches!(trust, TrustSource::Authority(_));
+        Ok(Some(KnownCertificates { authorities, accepted, takes_common_name }))
     }
 
     /// Reconsiders a certificate that the authorities do not vouch for. `openssl req -x509` marks
@@ -312,14 +303,6 @@ impl KnownCertificates {
         }
         Err(reason.into())
     }
-}
-
-fn build_verifier(
-    roots: RootCertStore,
-    provider: Arc<CryptoProvider>,
-) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
-    let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
-    builder.build().map_err(|error| TlsError::Library(rustls::Error::General(error.to_string())))
 }
 
 /// Whether the library found no issuer for the certificate: the issuer's name is unknown, its key

@@ -4,7 +4,7 @@
 //! A [`LoadSpec`] defines the options of `speedwell load`, with their help texts. Definition files
 //! also describe loads in this form, and processes exchange it as JSON. [`LoadSpec::to_args`]
 //! formats it as options. Each field has the long name of its option. A [`LoadSpec`] contains no
-//! defaults: `engine/execution/load/build.rs` supplies them.
+//! defaults: `engine/execution/load/mod.rs` supplies them.
 
 use crate::{ParameterValue, ValueKind, parse, parse_duration};
 use clap::Args;
@@ -602,6 +602,14 @@ pub fn parse_statuses(text: &str) -> Result<RangeInclusive<u16>, String> {
     Ok(range)
 }
 
+/// Formats a status or a range of statuses as [`parse_statuses`] reads it: `304`, `200-299`.
+pub fn format_statuses(range: &RangeInclusive<u16>) -> String {
+    match (range.start(), range.end()) {
+        (first, last) if first == last => first.to_string(),
+        (first, last) => format!("{first}-{last}"),
+    }
+}
+
 /// Serializes durations in the format of [`parse_duration`], to the nanosecond.
 mod duration_text {
     use super::parse_duration;
@@ -643,20 +651,15 @@ mod duration_text {
 
 /// Serializes status ranges in the format of [`parse_statuses`].
 mod status_texts {
-    use super::parse_statuses;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+    use super::{format_statuses, parse_statuses};
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use std::ops::RangeInclusive;
 
     pub(super) fn serialize<S: Serializer>(
         ranges: &[RangeInclusive<u16>],
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        let text = |range: &RangeInclusive<u16>| match (range.start(), range.end()) {
-            (first, last) if first == last => first.to_string(),
-            (first, last) => format!("{first}-{last}"),
-        };
-        let strings: Vec<String> = ranges.iter().map(text).collect();
-        strings.serialize(serializer)
+        serializer.collect_seq(ranges.iter().map(format_statuses))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(

@@ -24,7 +24,7 @@ use speedwell_model::MachinePlacement;
 use speedwell_model::assignment::{
     BackingService, PlaceholderValue, ProofSource, RunAssignment, ScopedServices, TargetProgram,
 };
-use speedwell_model::load::run::LoadRun;
+use speedwell_model::load::measurement::LoadRun;
 use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -18,7 +18,7 @@ use speedwell_engine::execution::experiment::{
 };
 use speedwell_machine::process;
 use speedwell_machine::worker::WorkerLink;
-use speedwell_model::load::run::LoadRun;
+use speedwell_model::load::measurement::LoadRun;
 use speedwell_model::load::spec::LoadSpec;
 use speedwell_model::stage_report::RunStage;
 use std::net::SocketAddr;

@@ -212,8 +212,8 @@ fn neutralize_formula(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Puts a field in quotes if it contains a comma, a quote or a line break.
-pub(crate) fn quote_field(text: &str) -> String {
+/// Puts a field in quotes if it contains a comma, a quote or a line break (RFC 4180).
+pub fn quote_field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         return format!("\"{}\"", text.replace('"', "\"\""));
     }

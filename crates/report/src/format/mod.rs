@@ -7,8 +7,7 @@ mod markdown;
 mod text;
 
 pub use html::Html;
-pub(crate) use json::quote_field;
-pub use json::{Csv, Json};
+pub use json::{Csv, Json, quote_field};
 pub use markdown::Markdown;
 pub(crate) use text::is_bidi_control;
 pub use text::{TextFormat, escape_controls, escape_line};

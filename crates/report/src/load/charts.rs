@@ -4,8 +4,7 @@
 
 use crate::charts::{NS_PER_MS, point_series};
 use crate::document::ReportChart;
-use crate::load::tables::HIDDEN_QUANTITIES;
-use crate::load::text::load_name;
+use crate::load::tables::{HIDDEN_QUANTITIES, load_name};
 use speedwell_analysis::load::{LoadFindings, QuantityFindings, RequestGroup, TimedQuantity};
 use speedwell_model::load::measurement::{LoadTimeline, TimelineTick};
 use speedwell_plot as plot;
@@ -82,23 +81,19 @@ fn timeline_stretches(load: &LoadFindings<'_>) -> Vec<TimelineStretch> {
                     * interval_s,
                 seconds: ticks.len() as f64 * interval_s,
                 is_warmup,
-                tick: merge_ticks(ticks),
+                tick: TimelineTick::merge_all(ticks),
             };
             ticks.chunks(ticks_per_point).enumerate().map(stretch).collect()
         };
     let mut stretches = to_stretches(before, true, -(before.len() as f64));
     stretches.extend(to_stretches(after, false, 0.0));
     if let Some(first) = stretches.first_mut() {
-        first.seconds -= unanswered_s(&first.tick).min(first.seconds / 2.0);
+        // No response could arrive in the first median service time. Every later interval contains
+        // responses to requests of the previous interval.
+        let unanswered_s = first.tick.p50_ns.unwrap_or(0) as f64 / 1e9;
+        first.seconds -= unanswered_s.min(first.seconds / 2.0);
     }
     stretches
-}
-
-/// Estimates the time at the start of a load in which no response could arrive, in seconds, as the
-/// median service time. Only the first interval needs this correction: every later interval
-/// contains responses to requests of the previous interval.
-fn unanswered_s(first: &TimelineTick) -> f64 {
-    first.p50_ns.unwrap_or(0) as f64 / 1e9
 }
 
 /// Returns the horizontal axis of a timeline.
@@ -109,17 +104,6 @@ fn seconds_axis(loads: &[LoadFindings<'_>]) -> plot::ChartAxis {
     } else {
         "seconds after the start"
     })
-}
-
-fn merge_ticks(ticks: &[TimelineTick]) -> TimelineTick {
-    let max_time = |time: fn(&TimelineTick) -> Option<u64>| ticks.iter().filter_map(time).max();
-    TimelineTick {
-        ok: ticks.iter().map(|tick| tick.ok).sum(),
-        errors: ticks.iter().map(|tick| tick.errors).sum(),
-        p50_ns: max_time(|tick| tick.p50_ns),
-        p99_ns: max_time(|tick| tick.p99_ns),
-        max_ns: max_time(|tick| tick.max_ns),
-    }
 }
 
 /// Says how many intervals each point covers. Empty if no intervals were merged.

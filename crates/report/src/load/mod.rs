@@ -13,7 +13,7 @@ mod text;
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_number, format_rate, format_share};
-use crate::load::text::{format_ns, format_ns_range, load_name, refusal_reason};
+use crate::load::tables::{format_ns, format_ns_range, load_name, refusal_reason};
 use crate::output::OutputOptions;
 use crate::table::{ReportCell, ReportTable, TableFootnotes, TextEmphasis};
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use crate::charts::{NS_PER_MS, point_series};
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{format_rate, format_share};
-use crate::load::text::format_failed;
+use crate::load::tables::format_failed;
 use crate::load::{findings_data, run_data, tables};
 use crate::output::OutputOptions;
 use crate::snippet::{
@@ -177,7 +177,7 @@ const KEPT_NOTE: &str = "A rate is kept when at least 98 % of the due requests w
 /// Adds the results of the rates tried on one address.
 fn add_rates(rates: &RateSeries, document: &mut Document) {
     document.push_headline(rates_headline(rates));
-    document.push_table(rates_table(rates));
+    document.push_table(rate_columns(&rates.label).build_table("rates", &rates.tries));
     document.push_note(KEPT_NOTE);
     document.push_charts(rates_chart(rates));
     document.attach_data(
@@ -248,10 +248,6 @@ fn missed_reason(missed: &MissedReason) -> String {
         MissedReason::Unanswered => "fewer than 98 % succeeded in time".to_owned(),
         MissedReason::Limit(condition) => format!("--fail-on '{condition}'"),
     }
-}
-
-fn rates_table(rates: &RateSeries) -> ReportTable {
-    rate_columns(&rates.label).build_table("rates", &rates.tries)
 }
 
 /// The sort keys of the rate tables.

@@ -1,5 +1,5 @@
 //! Builds the tables of a report of loads: a row per load, outcomes and statuses, percentiles,
-//! times. Also lists facts about a load.
+//! times. Also lists facts about a load, and formats its times.
 //!
 //! Each table has its own entry point: [`summary_table`], [`outcome_blocks`], [`percentiles_table`]
 //! and [`times_table`].
@@ -10,17 +10,17 @@ use crate::figure::{
     Uncertainty, decimal_place, format_count, format_duration, format_number, format_quantity,
     format_rate, format_share,
 };
-use crate::load::text::{
-    format_achieved, format_in_flight, format_ns, format_ns_range, format_reported_time,
-    format_requests, load_name, refusal_reason,
-};
 use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, TableFootnotes};
 use serde_json::Value;
 use speedwell_analysis::load::{
-    LoadFindings, PERCENTILES_PPM, QuantityFindings, ReportedTime, RequestGroup, TimedQuantity,
+    LoadFindings, PERCENTILES_PPM, QuantityFindings, ReportedTime, RequestGroup, RequestsInFlight,
+    TimeRefusal, TimedQuantity,
+};
+use speedwell_model::load::latency::OpenVerdict;
+use speedwell_model::load::measurement::{
+    LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeFacts, StageFacts,
 };
 use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
-use speedwell_model::load::run::{LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeFacts, StageFacts};
 
 type LoadRef<'a> = &'a LoadFindings<'a>;
 
@@ -123,6 +123,79 @@ fn time_cell(time: Option<ReportedTime>) -> ReportCell {
 
 fn outcome_counts<'a>(load: &'a LoadFindings<'_>) -> &'a OutcomeCounts {
     &load.run.measured.totals.outcomes
+}
+
+/// Formats a time as `1.23 ms`, or as `≥ 1.23 ms` if the true time may be longer.
+pub fn format_ns(ns: f64, is_lower_bound: bool) -> String {
+    let mark = if is_lower_bound { "≥ " } else { "" };
+    format!("{mark}{}", format_quantity(ns, "ns", Uncertainty::Unknown))
+}
+
+/// Formats the bounds of a time as `14.1-15.9 ms`, or as `950 µs-1.20 ms` if their units differ.
+pub fn format_ns_range(low_ns: f64, high_ns: f64) -> String {
+    let (low, high) = (format_ns(low_ns, false), format_ns(high_ns, false));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((low, unit)), Some((high, same))) if unit == same => format!("{low}-{high} {unit}"),
+        _ => format!("{low}-{high}"),
+    }
+}
+
+/// Formats a time or a range of times. A withheld time becomes `refused`.
+pub fn format_reported_time(reported: ReportedTime) -> String {
+    match reported {
+        ReportedTime::Time(time) => format_ns(time.ns as f64, time.is_lower_bound),
+        ReportedTime::Range { low, high } => format_ns_range(low.ns as f64, high.ns as f64),
+        ReportedTime::Refused(_) => "refused".to_owned(),
+    }
+}
+
+/// Says why a time is withheld.
+pub fn refusal_reason(refusal: TimeRefusal) -> &'static str {
+    match refusal {
+        TimeRefusal::GeneratorLimited => {
+            "refused: the generator itself was late, possibly by more than half of the measured time"
+        }
+        TimeRefusal::RateMissed => {
+            "refused: fewer than 98 % of the due requests were sent, and the times of the others \
+             are unknown"
+        }
+    }
+}
+
+/// Formats a count of requests.
+pub fn format_requests(number: u64) -> String {
+    format_count(number as usize, "request", "requests")
+}
+
+/// Says how many requests failed: `17 of 1,022 requests failed (1.7 %)`.
+pub fn format_failed(errors: u64, attempts: u64) -> String {
+    format!(
+        "{} of {} failed ({})",
+        format_number(errors as f64, 0),
+        format_requests(attempts),
+        format_share(errors as f64 / attempts.max(1) as f64)
+    )
+}
+
+/// Formats the mean number of requests in flight, with the requested number if there is one:
+/// `4.0 of 4`.
+pub fn format_in_flight(in_flight: &RequestsInFlight) -> Option<String> {
+    let effective = in_flight.effective?;
+    let requested = in_flight.requested.map(|requested| format!(" of {requested}"));
+    Some(format!("{effective:.1}{}", requested.unwrap_or_default()))
+}
+
+/// Says which fraction of the due requests was sent.
+pub fn format_achieved(verdict: &OpenVerdict) -> String {
+    format!("{} of the due requests sent", format_share(verdict.achieved))
+}
+
+/// Returns a load's label and round, which tell it apart from other loads.
+pub fn load_name(load: &LoadFindings<'_>) -> String {
+    match load.run.round {
+        0 => load.run.label.clone(),
+        round => format!("{} ({})", load.run.label, round + 1),
+    }
 }
 
 /// Builds the tables of outcomes and statuses. They are collapsed if every request succeeded with
@@ -432,7 +505,7 @@ fn sent_text(run: &LoadRun) -> String {
     let kinds = match &requested.kinds[..] {
         [kind] => format!("{} {}", kind.method, run.url),
         kinds => {
-            let kind_text = |kind: &speedwell_model::load::run::KindFacts| {
+            let kind_text = |kind: &speedwell_model::load::measurement::KindFacts| {
                 format!("{} {} {}", kind.weight, kind.method, kind.path)
             };
             let kinds: Vec<String> = kinds.iter().map(kind_text).collect();

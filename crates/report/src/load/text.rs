@@ -1,14 +1,15 @@
-//! Describes load tests in words: the headline, formatted times and rates, and for each remark a
-//! sentence that explains what the remark means for the results.
+//! Describes load tests in words: the headline, and for each remark a sentence that explains what
+//! the remark means for the results.
 //!
 //! Start at [`loads_headline`] and [`remark_sentence`].
 
-use crate::figure::{
-    Uncertainty, format_count, format_number, format_quantity, format_rate, format_share,
+use crate::figure::{format_count, format_number, format_rate, format_share};
+use crate::load::tables::{
+    format_achieved, format_failed, format_in_flight, format_ns, format_reported_time,
+    format_requests,
 };
 use speedwell_analysis::load::{
-    DriftMetric, LoadFindings, LoadHalves, LoadRemark, MachineLimit, ReportedTime,
-    RequestsInFlight, TimeRefusal,
+    DriftMetric, LoadFindings, LoadHalves, LoadRemark, MachineLimit, ReportedTime, RequestsInFlight,
 };
 use speedwell_model::load::latency::OpenVerdict;
 use speedwell_model::load::outcomes::OutcomeCounts;
@@ -95,71 +96,6 @@ fn headline_of_several(loads: &[LoadFindings<'_>]) -> String {
         ),
         _ => format!("{}; {failed}.", format_count(loads.len(), "load", "loads")),
     }
-}
-
-/// Formats a time as `1.23 ms`, or as `≥ 1.23 ms` if the true time may be longer.
-pub fn format_ns(ns: f64, is_lower_bound: bool) -> String {
-    let mark = if is_lower_bound { "≥ " } else { "" };
-    format!("{mark}{}", format_quantity(ns, "ns", Uncertainty::Unknown))
-}
-
-/// Formats the bounds of a time as `14.1-15.9 ms`, or as `950 µs-1.20 ms` if their units differ.
-pub fn format_ns_range(low_ns: f64, high_ns: f64) -> String {
-    let (low, high) = (format_ns(low_ns, false), format_ns(high_ns, false));
-    match (low.split_once(' '), high.split_once(' ')) {
-        (Some((low, unit)), Some((high, same))) if unit == same => format!("{low}-{high} {unit}"),
-        _ => format!("{low}-{high}"),
-    }
-}
-
-/// Formats a time or a range of times. A withheld time becomes `refused`.
-pub fn format_reported_time(reported: ReportedTime) -> String {
-    match reported {
-        ReportedTime::Time(time) => format_ns(time.ns as f64, time.is_lower_bound),
-        ReportedTime::Range { low, high } => format_ns_range(low.ns as f64, high.ns as f64),
-        ReportedTime::Refused(_) => "refused".to_owned(),
-    }
-}
-
-/// Says why a time is withheld.
-pub fn refusal_reason(refusal: TimeRefusal) -> &'static str {
-    match refusal {
-        TimeRefusal::GeneratorLimited => {
-            "refused: the generator itself was late, possibly by more than half of the measured time"
-        }
-        TimeRefusal::RateMissed => {
-            "refused: fewer than 98 % of the due requests were sent, and the times of the others \
-             are unknown"
-        }
-    }
-}
-
-/// Formats a count of requests.
-pub fn format_requests(number: u64) -> String {
-    format_count(number as usize, "request", "requests")
-}
-
-/// Says how many requests failed: `17 of 1,022 requests failed (1.7 %)`.
-pub(crate) fn format_failed(errors: u64, attempts: u64) -> String {
-    format!(
-        "{} of {} failed ({})",
-        format_number(errors as f64, 0),
-        format_requests(attempts),
-        format_share(errors as f64 / attempts.max(1) as f64)
-    )
-}
-
-/// Formats the mean number of requests in flight, with the requested number if there is one:
-/// `4.0 of 4`.
-pub(crate) fn format_in_flight(in_flight: &RequestsInFlight) -> Option<String> {
-    let effective = in_flight.effective?;
-    let requested = in_flight.requested.map(|requested| format!(" of {requested}"));
-    Some(format!("{effective:.1}{}", requested.unwrap_or_default()))
-}
-
-/// Says which fraction of the due requests was sent.
-pub(crate) fn format_achieved(verdict: &OpenVerdict) -> String {
-    format!("{} of the due requests sent", format_share(verdict.achieved))
 }
 
 /// Says how late the generator itself was, and how late it is allowed to be.
@@ -428,14 +364,6 @@ fn unsteady_sentence(halves: &LoadHalves) -> String {
          was not steady, and one figure for the whole describes neither half. Use a longer \
          --warmup or a longer load."
     )
-}
-
-/// Returns a load's label and round, which tell it apart from other loads.
-pub fn load_name(load: &LoadFindings<'_>) -> String {
-    match load.run.round {
-        0 => load.run.label.clone(),
-        round => format!("{} ({})", load.run.label, round + 1),
-    }
 }
 
 #[cfg(test)]

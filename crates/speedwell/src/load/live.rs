@@ -27,7 +27,6 @@ const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '�
 /// The status line of a load; dropping it clears the line.
 #[derive(Debug)]
 pub struct LiveView {
-    is_visible: bool,
     stop: StopCondition,
     last_drawn_at: Option<Instant>,
     totals: SnapshotTotals,
@@ -44,10 +43,9 @@ struct SnapshotTotals {
 }
 
 impl LiveView {
-    /// Creates a line for a load with this stop condition, shown only if `is_visible`.
-    pub fn new(is_visible: bool, stop: StopCondition) -> LiveView {
+    /// Creates a line for a load with this stop condition.
+    pub fn new(stop: StopCondition) -> LiveView {
         LiveView {
-            is_visible,
             stop,
             last_drawn_at: None,
             totals: SnapshotTotals::default(),
@@ -57,9 +55,6 @@ impl LiveView {
 
     /// Adds a snapshot, and redraws if the interval has passed.
     pub fn show_snapshot(&mut self, snapshot: &LoadSnapshot) {
-        if !self.is_visible {
-            return;
-        }
         self.totals.add(snapshot);
         if self.last_drawn_at.is_some_and(|last_drawn_at| last_drawn_at.elapsed() < REDRAW_INTERVAL)
         {

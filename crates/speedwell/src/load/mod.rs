@@ -1,35 +1,40 @@
-//! `speedwell load`: turns options into loads, shows their progress, and reports the results.
+//! `speedwell load`: turns options into loads, sends them, and reports the results.
 //!
-//! Start at [`run`]. This module also decides which options conflict with a search, and which loads
-//! must meet the limits of `--fail-on`. `rounds.rs` sends the loads, and
-//! `engine/execution/load/build.rs` fills in defaults.
+//! Start at [`run`]. This module also decides the order of the loads, and checks the options.
+//! `search.rs` sends loads at several levels of concurrency or several rates,
+//! `engine/execution/load/mod.rs` fills in defaults and runs a load, and `output.rs` writes what is
+//! for programs.
 
 mod live;
 mod output;
-pub mod rounds;
+mod search;
 
-use crate::options::{ComparisonArgs, Concurrency, LoadArgs, load_mode};
+use crate::gate::CommandGate;
+use crate::options::{ComparisonArgs, LoadArgs, LoadMode, LoadRequest, load_mode, plan_turns};
 use crate::{CommandStatus, serve, status};
 use anyhow::{Context, bail, ensure};
 use live::{LivePublisher, LiveView};
-use output::report_loads;
-use rounds::{LoadEvent, LoadMode, LoadRequest, plan_turns, run_rounds, run_visits};
-use serde_json::{Map, Value as Json, json};
-use speedwell_analysis as analysis;
-use speedwell_analysis::load::LoadFindings;
+use speedwell_analysis::load::analyze_load;
+use speedwell_analysis::load::gate;
+use speedwell_analysis::{AnalysisFindings, analyze_session};
 use speedwell_engine::execution::load::{
-    LoadNotice, LoadRun, ProbeFacts, TargetUrl, load_with_tool, run_load,
+    LoadJob, LoadNotice, LoadRun, LoadSnapshot, ProbeFacts, TargetUrl, load_with_tool, run_load,
+    run_load_with_sender, stop_condition, stop_condition_with_warmup,
 };
 use speedwell_engine::{SessionRequest, draw_seed};
-use speedwell_formats::load_session;
+use speedwell_formats::load_session::load_session;
+use speedwell_load::pace::StopCondition;
 use speedwell_machine::process::resolve_program;
 use speedwell_machine::{environment, process};
 use speedwell_model::load::spec::{LoadClient, LoadSpec};
-use speedwell_model::{Run, Session, SessionState, parse_duration};
+use speedwell_model::{
+    RunOrder, Session, SessionDesign, SessionState, StoppingDesign, parse_duration,
+};
 use speedwell_remote::load::LoadGenerators;
-use speedwell_report::session::{StudyChoice, report_requested};
+use speedwell_report::session::{StudyChoice, report_load_session, report_requested};
 use speedwell_report::{self as report, ReportSubject};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// Runs the loads and reports the results.
 ///
@@ -40,7 +45,7 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<CommandStatus> {
     process::install_handlers()?;
     let seed = args.seed.unwrap_or_else(draw_seed);
     if args.benchmarker {
-        return run_as_benchmarker(args, seed);
+        return output::run_as_benchmarker(args, seed);
     }
     check_options(args)?;
     let request = args.load_request(seed)?;
@@ -54,10 +59,7 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<CommandStatus> {
 /// Runs the loads, stores them and reports.
 fn run_and_report(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<CommandStatus> {
     let mut runs = Vec::new();
-    let sent = {
-        let mut reporter = LoadReporter::new(args);
-        send_loads(request, &mut runs, &mut |event| reporter.handle_event(event))
-    };
+    let sent = send_loads(request, &mut runs, &mut LoadReporter::new(args));
     let interrupted = if process::is_interrupt_requested() {
         CommandStatus::INTERRUPTED
     } else {
@@ -85,15 +87,323 @@ fn run_and_report(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Comm
 fn send_loads(
     request: &LoadRequest,
     runs: &mut Vec<LoadRun>,
-    emit: &mut dyn FnMut(LoadEvent<'_>),
+    reporter: &mut LoadReporter<'_>,
 ) -> anyhow::Result<()> {
     let fleet = request.generators.as_ref();
-    let mut generators =
-        fleet.map(|fleet| LoadGenerators::new(fleet, &request.specs)).transpose()?;
-    match request.mode {
-        LoadMode::AsSpecified => run_rounds(request, &mut generators, runs, emit),
-        _ => run_visits(request, &mut generators, runs, emit),
+    let generators = fleet.map(|fleet| LoadGenerators::new(fleet, &request.specs)).transpose()?;
+    let mut sender = LoadSender { seed: request.seed, generators, reporter };
+    if request.mode != LoadMode::AsSpecified {
+        return search::run_visits(request, runs, &mut |spec, level, shows_probe| {
+            let run = sender.send_load(spec, stop_condition(spec), shows_probe)?;
+            print_level(sender.reporter.args, level, run.measured.throughput());
+            Ok(run)
+        });
     }
+    for turn in plan_turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
+        let spec = &request.specs[turn.url];
+        let mut run = sender.send_load(spec, stop_condition_with_warmup(spec), true)?;
+        (run.round, run.slot) = (turn.round, turn.slot);
+        runs.push(run);
+        if process::is_interrupt_requested() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Sends loads one by one.
+struct LoadSender<'a, 'r> {
+    seed: u64,
+    /// Machines that send the loads instead of this machine.
+    generators: Option<LoadGenerators>,
+    reporter: &'a mut LoadReporter<'r>,
+}
+
+impl LoadSender<'_, '_> {
+    /// Sends one load, which ends at `stop`.
+    fn send_load(
+        &mut self,
+        spec: &LoadSpec,
+        stop: StopCondition,
+        shows_probe: bool,
+    ) -> anyhow::Result<LoadRun> {
+        self.reporter.start_load(stop);
+        let reporter = &mut *self.reporter;
+        let mut notify = |notice: LoadNotice<'_>| match notice {
+            LoadNotice::Probed(..) if !shows_probe => {}
+            notice => reporter.show_notice(notice),
+        };
+        let run = match &mut self.generators {
+            None => run_load(spec, self.seed, &mut notify),
+            Some(generators) => {
+                let spec = generators.combined_spec(spec);
+                let mut send =
+                    |job: &LoadJob, stop: &AtomicBool, watch: &mut dyn FnMut(&LoadSnapshot)| {
+                        generators.send_load(job, stop, watch)
+                    };
+                run_load_with_sender(None, &spec, self.seed, &mut send, &mut notify)
+            }
+        };
+        self.reporter.live = None;
+        run
+    }
+}
+
+/// Stores and reports the results.
+fn finish_loads(
+    args: &LoadArgs,
+    request: &LoadRequest,
+    runs: &[LoadRun],
+) -> anyhow::Result<CommandStatus> {
+    let gate = report_loads(args, request, runs)?;
+    let outcome = match request.mode {
+        LoadMode::AsSpecified => {
+            runs.iter().map(load_status).fold(CommandStatus::DONE, CommandStatus::worse_of)
+        }
+        _ => search::search_status(args, &request.mode, runs),
+    };
+    Ok(outcome.combine_with_gate(gate))
+}
+
+/// Returns the exit status of one load. Warns if no request succeeded.
+fn load_status(run: &LoadRun) -> CommandStatus {
+    let has_no_success = run.measured.totals.outcomes.succeeded() == 0;
+    if run.measured.is_interrupted {
+        return CommandStatus::INTERRUPTED;
+    }
+    if has_no_success {
+        status::print_warning(&format!("No request to '{}' succeeded.", run.url));
+    }
+    if has_no_success || run.is_partial { CommandStatus::FAILED } else { CommandStatus::DONE }
+}
+
+/// Writes the requested files, and stores and reports the results. Returns the answer of the gate.
+fn report_loads(
+    args: &LoadArgs,
+    request: &LoadRequest,
+    runs: &[LoadRun],
+) -> anyhow::Result<CommandStatus> {
+    output::write(args, runs)?;
+    let session = build_session(request, runs, &args.store.session_request(&args.origin))?;
+    // Show the results even if they cannot be stored.
+    let stored = args.store.open_store().and_then(|mut store| store.insert_session(&session));
+    let findings: Vec<_> = runs.iter().map(analyze_load).collect();
+    let settings = ComparisonArgs::default().analysis_settings(&compared_metrics(&session), None);
+    let output = args.output.report_settings();
+    let mut document = report_load_session(&session, &findings, &settings, &output)?;
+    document.append_document(report::report_measurement_details(
+        &[(None, &session)],
+        &AnalysisFindings::default(),
+    ));
+    let decisive =
+        findings.iter().filter(|load| search::limits_apply(&request.mode, &findings, load));
+    let decisive: Vec<_> = decisive.cloned().collect();
+    let conditions = gate::judge_conditions(&args.fail_on, &decisive);
+    report::load::add_gate(&conditions, &mut document);
+    let gate = CommandGate::from_outcome(gate::gate_outcome(&conditions), CommandStatus::DONE);
+    args.output.print_document(&document)?;
+    runs.iter().for_each(print_server_output);
+    stored?;
+    Ok(gate.exit_status())
+}
+
+/// Builds a session from the loads.
+///
+/// # Errors
+/// Fails if there are no loads.
+fn build_session(
+    request: &LoadRequest,
+    runs: &[LoadRun],
+    session_request: &SessionRequest,
+) -> anyhow::Result<Session> {
+    // Drop the warnings, because the report contains them.
+    let mut session = load_session("load", runs, &mut Vec::new())?;
+    // Rounds are shuffled, but the first address on the command line is the baseline.
+    let has_name =
+        |url: &str, name: &str| TargetUrl::parse(url).is_ok_and(|url| url.to_string() == name);
+    let position = |name: &str| request.specs.iter().position(|spec| has_name(&spec.url, name));
+    session.variants.sort_by_key(|variant| position(&variant.name));
+    let baseline = session.variants.first().map(|variant| variant.name.clone());
+    let rounds = runs.iter().map(|run| run.round + 1).max();
+    Ok(Session {
+        tags: session_request.tags.clone(),
+        command: session_request.command.clone(),
+        environment: session_request.capture_environment(&[]),
+        origin: session_request.find_origin(),
+        design: SessionDesign {
+            // Every round has each address once, in random order, so a round is a block.
+            order: RunOrder::Blocks,
+            stopping: StoppingDesign::Fixed { runs: rounds.unwrap_or(1) },
+            seed: request.seed,
+            conditions: request.conditions.iter().map(|c| c.text.clone()).collect(),
+            steady: None,
+            runs_per_block: 1,
+            baseline: baseline.unwrap_or_default(),
+            ..session.design
+        },
+        ..session
+    })
+}
+
+/// Prints the last output of the server.
+fn print_server_output(run: &LoadRun) {
+    let tail = run.server.as_ref().map(|server| &server.stderr_tail);
+    if let Some(tail) = tail.filter(|tail| !tail.is_empty()) {
+        status::print_note(&format!("the server of '{}' wrote:\n{tail}", run.url));
+    }
+}
+
+/// Returns the metrics to compare in repeated loads: throughput, median and 99th percentile.
+fn compared_metrics(session: &Session) -> Vec<String> {
+    let exists = |name: &&str| session.metric(name).is_some();
+    let alternatives = [
+        ["throughput", "requests_per_second"],
+        ["response_p50", "latency_p50"],
+        ["response_p99", "latency_p99"],
+    ];
+    let metrics =
+        alternatives.iter().filter_map(|names| names.iter().copied().find(|name| exists(name)));
+    metrics.map(str::to_owned).collect()
+}
+
+/// Shows the progress of loads.
+struct LoadReporter<'a> {
+    args: &'a LoadArgs,
+    live: Option<LiveView>,
+    publisher: Option<LivePublisher>,
+}
+
+impl<'a> LoadReporter<'a> {
+    /// Creates a reporter. Without `--no-save`, the reporter also publishes the progress for
+    /// browsers.
+    fn new(args: &'a LoadArgs) -> LoadReporter<'a> {
+        let path = args.store.database.database_path().ok().filter(|_| !args.store.no_save);
+        LoadReporter {
+            args,
+            live: None,
+            publisher: path
+                .map(|path| LivePublisher::start_publishing(path, std::env::args().collect())),
+        }
+    }
+
+    /// Shows the next load, which ends at `stop`.
+    fn start_load(&mut self, stop: StopCondition) {
+        if let Some(publisher) = &mut self.publisher {
+            publisher.next(&stop);
+        }
+        self.live = self.args.output.shows_progress().then(|| LiveView::new(stop));
+    }
+
+    fn show_notice(&mut self, notice: LoadNotice<'_>) {
+        match notice {
+            LoadNotice::Served => {}
+            LoadNotice::Standing(snapshot) => {
+                if let Some(live) = &mut self.live {
+                    live.show_snapshot(snapshot);
+                }
+                if let Some(publisher) = &mut self.publisher {
+                    publisher.add_snapshot(snapshot);
+                }
+            }
+            LoadNotice::Probed(url, facts, protocol) => {
+                print_probe(self.args, url, facts, protocol);
+            }
+            LoadNotice::Warning(warning) => status::print_warning(warning),
+        }
+    }
+}
+
+fn print_level(args: &LoadArgs, level: f64, throughput: Option<f64>) {
+    if args.output.shows_progress() {
+        let displayed = throughput.map_or("nothing".to_owned(), report::format_rate);
+        status::print_note(&match args.rate {
+            Some(_) => format!("rate {}: {displayed}", report::format_rate(level)),
+            None => format!("concurrency {level}: {displayed}"),
+        });
+    }
+}
+
+fn print_probe(args: &LoadArgs, url: &TargetUrl, facts: &ProbeFacts, protocol: &str) {
+    if args.output.quiet {
+        return;
+    }
+    for redirect in &facts.redirected_from {
+        status::print_note(&format!("'{redirect}' redirects"));
+    }
+    let server =
+        (facts.server.as_ref()).map(|name| format!(", server '{name}'")).unwrap_or_default();
+    let tls = (facts.tls.as_ref())
+        .map(|tls| format!(", {} {}", tls.version, tls.cipher))
+        .unwrap_or_default();
+    status::print_note(&format!(
+        "'{url}' answers {} with {} bytes of body ({protocol}{server}{tls})",
+        facts.status, facts.body_bytes
+    ));
+}
+
+/// Runs the load with another tool, stores its results, and shows them.
+fn load_with_client(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<CommandStatus> {
+    let mut reporter = LoadReporter { args, live: None, publisher: None };
+    let session_request = args.store.session_request(&args.origin);
+    let session = load_with_tools(request, &session_request, &mut reporter)?;
+    // Show the results even if they cannot be stored.
+    let stored = args.store.open_store().and_then(|mut store| store.insert_session(&session));
+    let settings = ComparisonArgs::default().analysis_settings(&["all".to_owned()], None);
+    let findings = analyze_session(&session, &settings);
+    let output = args.output.report_settings();
+    let study = StudyChoice::default();
+    let document = report_requested((&session, None), &findings, &study, &settings, &output)?;
+    args.output.print_document(&document)?;
+    stored.map(|_| match session.state {
+        SessionState::Interrupted => CommandStatus::INTERRUPTED,
+        _ => CommandStatus::DONE,
+    })
+}
+
+/// Sends loads with the requested external tool.
+///
+/// # Errors
+/// Fails if the tool is missing, cannot send this load, or does not report its results.
+fn load_with_tools(
+    request: &LoadRequest,
+    session_request: &SessionRequest,
+    reporter: &mut LoadReporter<'_>,
+) -> anyhow::Result<Session> {
+    let mut sessions = Vec::new();
+    for turn in plan_turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
+        let spec = &request.specs[turn.url];
+        let mut notify = |notice: LoadNotice<'_>| reporter.show_notice(notice);
+        match load_with_tool(None, spec, request.seed, &mut notify)? {
+            Some(session) => sessions.push((session, None)),
+            None => break,
+        }
+    }
+    let state = if process::is_interrupt_requested() {
+        SessionState::Interrupted
+    } else {
+        SessionState::Complete
+    };
+    process::clear_interrupt();
+    if sessions.is_empty() {
+        return Err(process::InterruptedEarly.into());
+    }
+    let tool = request.specs[0].client.name();
+    let program = resolve_program(Path::new(tool)).ok();
+    let programs: Vec<_> = program
+        .map(|path| {
+            let version = environment::program_version(&path).text;
+            (tool.to_owned(), path, version)
+        })
+        .into_iter()
+        .collect();
+    Ok(Session {
+        state,
+        tags: session_request.tags.clone(),
+        command: session_request.command.clone(),
+        environment: session_request.capture_environment(&programs),
+        origin: session_request.find_origin(),
+        ..speedwell_formats::merge_sessions(tool, sessions)?
+    })
 }
 
 /// Rejects a body that looks like a duration, because `-d` sets the duration in other load
@@ -154,7 +464,7 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
         args.output.chart.is_none() || is_repeated || client != LoadClient::Builtin,
         "--chart needs several runs, but this is a single load\nhint: --runs 5 repeats it, or leave out --chart"
     );
-    check_search(args)
+    search::check_search(args)
 }
 
 /// Rejects conditions on percentiles that need more requests than the load sends.
@@ -173,335 +483,10 @@ fn check_conditions(args: &LoadArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the load with another tool, stores its results, and shows them.
-fn load_with_client(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<CommandStatus> {
-    let mut reporter = LoadReporter { args, live: None, publisher: None };
-    let session =
-        load_with_tools(request, &args.store.session_request(&args.origin), &mut |event| {
-            reporter.handle_event(event)
-        })?;
-    // Show the results even if they cannot be stored.
-    let stored = args.store.open_store().and_then(|mut store| store.insert_session(&session));
-    let settings = ComparisonArgs::default().analysis_settings(&["all".to_owned()], None);
-    let findings = analysis::analyze_session(&session, &settings);
-    let output = args.output.report_settings();
-    let study = StudyChoice::default();
-    let document = report_requested((&session, None), &findings, &study, &settings, &output)?;
-    args.output.print_document(&document)?;
-    stored.map(|_| match session.state {
-        SessionState::Interrupted => CommandStatus::INTERRUPTED,
-        _ => CommandStatus::DONE,
-    })
-}
-
-/// Sends loads with the requested external tool.
-///
-/// # Errors
-/// Fails if the tool is missing, cannot send this load, or does not report its results.
-fn load_with_tools(
-    request: &LoadRequest,
-    session_request: &SessionRequest,
-    emit: &mut dyn FnMut(LoadEvent<'_>),
-) -> anyhow::Result<Session> {
-    let mut sessions = Vec::new();
-    for turn in plan_turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
-        let spec = &request.specs[turn.url];
-        let result = load_with_tool(None, spec, request.seed, &mut |notice| {
-            emit(LoadEvent::Notice(notice));
-        });
-        match result? {
-            Some(session) => sessions.push((session, None)),
-            None => break,
-        }
-    }
-    let state = if process::is_interrupt_requested() {
-        SessionState::Interrupted
-    } else {
-        SessionState::Complete
-    };
-    process::clear_interrupt();
-    if sessions.is_empty() {
-        return Err(process::InterruptedEarly.into());
-    }
-    let tool = request.specs[0].client.name();
-    let program = resolve_program(Path::new(tool)).ok();
-    let programs: Vec<_> = program
-        .map(|path| {
-            let version = environment::program_version(&path).text;
-            (tool.to_owned(), path, version)
-        })
-        .into_iter()
-        .collect();
-    Ok(Session {
-        state,
-        tags: session_request.tags.clone(),
-        command: session_request.command.clone(),
-        environment: session_request.capture_environment(&programs),
-        origin: session_request.find_origin(),
-        ..speedwell_formats::merge_sessions(tool, sessions)?
-    })
-}
-
-/// Shows the progress of loads.
-struct LoadReporter<'a> {
-    args: &'a LoadArgs,
-    live: Option<LiveView>,
-    publisher: Option<LivePublisher>,
-}
-
-impl<'a> LoadReporter<'a> {
-    /// Creates a reporter. Without `--no-save`, the reporter also publishes the progress for
-    /// browsers.
-    fn new(args: &'a LoadArgs) -> LoadReporter<'a> {
-        let path = args.store.database.database_path().ok().filter(|_| !args.store.no_save);
-        LoadReporter {
-            args,
-            live: None,
-            publisher: path
-                .map(|path| LivePublisher::start_publishing(path, std::env::args().collect())),
-        }
-    }
-
-    fn handle_event(&mut self, event: LoadEvent<'_>) {
-        let args = self.args;
-        match event {
-            LoadEvent::Started(stop) => {
-                if let Some(publisher) = &mut self.publisher {
-                    publisher.next(&stop);
-                }
-                self.live = Some(LiveView::new(args.output.shows_progress(), stop));
-            }
-            LoadEvent::Notice(LoadNotice::Served) => {}
-            LoadEvent::Notice(LoadNotice::Standing(snapshot)) => {
-                if let Some(live) = &mut self.live {
-                    live.show_snapshot(snapshot);
-                }
-                if let Some(publisher) = &mut self.publisher {
-                    publisher.add_snapshot(snapshot);
-                }
-            }
-            LoadEvent::Notice(LoadNotice::Probed(url, facts, protocol)) => {
-                print_probe(args, url, facts, protocol);
-            }
-            LoadEvent::Notice(LoadNotice::Warning(warning)) => status::print_warning(warning),
-            LoadEvent::Ended => self.live = None,
-            LoadEvent::Visited(level, throughput) => print_level(args, level, throughput),
-        }
-    }
-}
-
-fn print_level(args: &LoadArgs, level: f64, throughput: Option<f64>) {
-    if args.output.shows_progress() {
-        let displayed = throughput.map_or("nothing".to_owned(), report::format_rate);
-        status::print_note(&match args.rate {
-            Some(_) => format!("rate {}: {displayed}", report::format_rate(level)),
-            None => format!("concurrency {level}: {displayed}"),
-        });
-    }
-}
-
-fn print_probe(args: &LoadArgs, url: &TargetUrl, facts: &ProbeFacts, protocol: &str) {
-    if args.output.quiet {
-        return;
-    }
-    for redirect in &facts.redirected_from {
-        status::print_note(&format!("'{redirect}' redirects"));
-    }
-    let server =
-        (facts.server.as_ref()).map(|name| format!(", server '{name}'")).unwrap_or_default();
-    let tls = (facts.tls.as_ref())
-        .map(|tls| format!(", {} {}", tls.version, tls.cipher))
-        .unwrap_or_default();
-    status::print_note(&format!(
-        "'{url}' answers {} with {} bytes of body ({protocol}{server}{tls})",
-        facts.status, facts.body_bytes
-    ));
-}
-
-/// Stores and reports the results.
-fn finish_loads(
-    args: &LoadArgs,
-    request: &LoadRequest,
-    runs: &[LoadRun],
-) -> anyhow::Result<CommandStatus> {
-    if request.mode != LoadMode::AsSpecified {
-        return finish_search(args, request, runs);
-    }
-    let gate = report_loads(args, request, runs, |_, _| true)?;
-    let outcomes = runs.iter().map(load_status);
-    Ok(outcomes.fold(CommandStatus::DONE, CommandStatus::worse_of).combine_with_gate(gate))
-}
-
-/// Returns the exit status of one load. Warns if no request succeeded.
-fn load_status(run: &LoadRun) -> CommandStatus {
-    let has_no_success = run.measured.totals.outcomes.succeeded() == 0;
-    if run.measured.is_interrupted {
-        return CommandStatus::INTERRUPTED;
-    }
-    if has_no_success {
-        status::print_warning(&format!("No request to '{}' succeeded.", run.url));
-    }
-    if has_no_success || run.is_partial { CommandStatus::FAILED } else { CommandStatus::DONE }
-}
-
-/// Implements `speedwell load --benchmarker`, a replacement for wrk in programs that start a load
-/// generator. Sends the load and prints one line of JSON with the metrics that HTTP tools have in
-/// common.
-///
-/// Sends no probe request, because the calling program does not expect one. Stores nothing, because
-/// the calling program does.
-///
-/// # Errors
-/// Fails if the load cannot be started, or no request succeeded.
-fn run_as_benchmarker(args: &LoadArgs, seed: u64) -> anyhow::Result<CommandStatus> {
-    if args.urls.len() != 1 {
-        bail!("expected exactly one URL");
-    }
-    let spec = LoadSpec { no_verify: true, serve: None, ..args.load_spec(0) };
-    let load = run_load(&spec, seed, &mut |_| ())?;
-    if process::is_interrupt_requested() {
-        return Ok(CommandStatus::INTERRUPTED);
-    }
-    let session = load_session::load_session("load", &[load], &mut Vec::new())?;
-    status::write_stdout(format!("{}\n", result_line(only_run(&session)?)))?;
-    Ok(CommandStatus::DONE)
-}
-
-/// Returns the run of a session with a single load.
-///
-/// # Errors
-/// Fails if the load failed.
-fn only_run(session: &Session) -> anyhow::Result<&Run> {
-    if let Some(failure) = session.failures.first() {
-        bail!("{}", failure.cause);
-    }
-    session.runs.first().context("nothing was measured")
-}
-
-/// Formats the metrics of one run under the names that HTTP tools share.
-fn result_line(run: &Run) -> Json {
-    let value = |name: &str| {
-        let sample = run.samples.iter().find(|sample| &*sample.metric == name);
-        sample.map(|sample| sample.value)
-    };
-    let main_sample = run.samples.first();
-    let latency = run.samples.iter().filter_map(|sample| {
-        let name = sample.metric.strip_prefix("latency_")?;
-        Some((name.to_owned(), json!(sample.value / 1e6)))
-    });
-    json!({
-        "tool": "speedwell",
-        "version": env!("CARGO_PKG_VERSION"),
-        "requests": main_sample.and_then(|sample| sample.iterations),
-        "seconds": main_sample.and_then(|sample| sample.elapsed_ns).map(|ns| ns as f64 / 1e9),
-        "rate": value("throughput"),
-        "errors": value("http_errors"),
-        "non2xx": value("http_non2xx"),
-        "bytes_per_second": value("bytes_per_second"),
-        "latency_ms": latency.collect::<Map<String, Json>>(),
-    })
-}
-
 fn report_subject(args: &LoadArgs) -> ReportSubject {
     match load_mode(args) {
         LoadMode::Rate => ReportSubject::LoadRates,
         LoadMode::Concurrency(_) | LoadMode::Levels(_) => ReportSubject::LoadLevels,
         LoadMode::AsSpecified => ReportSubject::Loads,
     }
-}
-
-/// Rejects options that conflict with a search, or with several levels of concurrency.
-///
-/// # Errors
-/// Fails if there are such options.
-fn check_search(args: &LoadArgs) -> anyhow::Result<()> {
-    let mode = load_mode(args);
-    let options = &args.search;
-    ensure!(
-        matches!(mode, LoadMode::Concurrency(_))
-            || (options.step, options.patience, options.concurrency_limit) == (None, None, None),
-        "--step, --patience and --concurrency-limit apply only to a search for the best \
-         concurrency\nhint: add -c max"
-    );
-    if mode == LoadMode::AsSpecified {
-        return Ok(());
-    }
-    let is_open = args.rate.is_some() || !args.spec.ramp.is_empty();
-    if mode != LoadMode::Rate && is_open {
-        bail!(
-            "--rate and --ramp send requests on a schedule, so they cannot be combined with -c max \
-             or several levels of concurrency\nhint: with a single number, -c sets the initial \
-             connections"
-        );
-    }
-    if mode == LoadMode::Rate {
-        let is_single =
-            !matches!(&args.concurrency, Some(Concurrency::Levels(levels)) if levels.len() > 1);
-        ensure!(
-            is_single && args.concurrency != Some(Concurrency::Max),
-            "--rate max cannot be combined with several levels of concurrency"
-        );
-        ensure!(
-            args.spec.ramp.is_empty(),
-            "--rate max tries constant rates and cannot be combined with --ramp"
-        );
-        ensure!(
-            args.runs.is_none(),
-            "--rate max determines how often each rate is tried, so --runs has no effect"
-        );
-    }
-    ensure!(
-        args.spec.count.is_none(),
-        "every level or rate is measured for the same time, so --count has no effect\nhint: -t 2s sets this time"
-    );
-    ensure!(
-        args.spec.client == LoadClient::Builtin,
-        "several levels or rates can be measured only with the builtin client: other tools do \
-         not report whether they reached the level"
-    );
-    Ok(())
-}
-
-/// Stores and reports a search, or loads at several levels. The function `limits_apply` decides to
-/// which loads the limits of `--fail-on` apply.
-fn finish_search(
-    args: &LoadArgs,
-    request: &LoadRequest,
-    runs: &[LoadRun],
-) -> anyhow::Result<CommandStatus> {
-    let mode = &request.mode;
-    let applies_limits =
-        |findings: &[LoadFindings], load: &LoadFindings| limits_apply(mode, findings, load);
-    let status = report_loads(args, request, runs, applies_limits)?;
-    let has_no_success = runs.iter().all(|run| run.measured.totals.outcomes.succeeded() == 0);
-    let is_any_partial = runs.iter().any(|run| run.is_partial);
-    let is_generator_limited = *mode == LoadMode::Rate && is_limited_by_generator(args, runs);
-    let outcome = if has_no_success || is_any_partial || is_generator_limited {
-        CommandStatus::FAILED
-    } else {
-        CommandStatus::DONE
-    };
-    Ok(outcome.combine_with_gate(status))
-}
-
-/// Whether the search has no answer because the load generator was the bottleneck.
-fn is_limited_by_generator(args: &LoadArgs, runs: &[LoadRun]) -> bool {
-    let loads: Vec<LoadFindings> = runs.iter().map(analysis::load::analyze_load).collect();
-    let rates = analysis::load::group_by_rate(&loads, &args.fail_on);
-    rates.iter().any(|rates| rates.refused_at.is_some())
-}
-
-/// Whether the limits of `--fail-on` apply to this load. Without a search, they apply to all loads.
-/// A search for the highest rate uses them itself, so they apply to none of its loads. In a search
-/// for the best concurrency, they apply to the loads at the best concurrency, or to all loads if
-/// the search found none.
-fn limits_apply(mode: &LoadMode, findings: &[LoadFindings<'_>], load: &LoadFindings<'_>) -> bool {
-    if !matches!(mode, LoadMode::Concurrency(_)) {
-        return *mode != LoadMode::Rate;
-    }
-    let levels = analysis::load::group_by_level(findings);
-    let matching = levels.iter().find(|levels| levels.label == load.run.label);
-    let scaling = matching.and_then(|levels| levels.scaling.as_ref());
-    let knee = scaling.map(|scaling| scaling.answer.at_knee().concurrency);
-    knee.is_none() || load.run.requested.concurrency() == knee
 }

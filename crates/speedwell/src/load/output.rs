@@ -1,21 +1,19 @@
-//! Stores and reports the results of loads, and writes request logs and histograms.
+//! Writes the results of loads for programs: request logs, histograms, and the line of a benchmarker.
 
-use super::rounds::LoadRequest;
-use crate::gate::CommandGate;
-use crate::options::{ComparisonArgs, LoadArgs};
+use crate::options::LoadArgs;
 use crate::{CommandStatus, status};
-use anyhow::Context;
-use speedwell_analysis::load::{LoadFindings, gate};
-use speedwell_analysis::{self as analysis, AnalysisFindings};
-use speedwell_engine::SessionRequest;
-use speedwell_engine::execution::load::{LoadRun, TargetUrl};
+use anyhow::{Context, bail};
+use serde_json::{Map, Value as Json, json};
+use speedwell_engine::execution::load::{LoadRun, run_load};
 use speedwell_formats::load_session::load_session;
-use speedwell_model::load::latency::{HistogramLogRow, write_log};
-use speedwell_model::load::measurement::{LoadLatency, RequestRecord};
-use speedwell_model::{RunOrder, Session, SessionDesign, StoppingDesign};
+use speedwell_machine::process;
+use speedwell_model::load::latency::{HistogramLogRow, LoadLatency, write_log};
+use speedwell_model::load::measurement::RequestRecord;
+use speedwell_model::load::spec::LoadSpec;
+use speedwell_model::{Run, Session};
 use speedwell_report as report;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Columns of the request log. Times are nanoseconds since the start of the load.
 const COLUMNS: &str = "index,kind,intended_ns,begun_ns,sent_ns,first_byte_ns,end_ns,outcome,status,\
@@ -28,31 +26,18 @@ const COLUMNS: &str = "index,kind,intended_ns,begun_ns,sent_ns,first_byte_ns,end
 pub fn write(args: &LoadArgs, runs: &[LoadRun]) -> anyhow::Result<()> {
     for (index, run) in runs.iter().enumerate() {
         if let Some(file) = &args.log_requests {
-            let file = numbered_path(file, index);
+            let file = report::numbered_path(file, index);
             write_requests(&file, run)
                 .with_context(|| format!("cannot write requests to '{}'", file.display()))?;
         }
         if let Some(file) = &args.hdr {
-            let file = numbered_path(file, index);
+            let file = report::numbered_path(file, index);
             let text = histogram_log(run)?;
             std::fs::write(&file, text)
                 .with_context(|| format!("cannot write histograms to '{}'", file.display()))?;
         }
     }
     Ok(())
-}
-
-/// Returns the file for the load with this index: `a.csv`, `a-2.csv`, `a-3.csv` and so on.
-fn numbered_path(file: &Path, index: usize) -> PathBuf {
-    if index == 0 {
-        return file.to_owned();
-    }
-    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-    let suffix = file
-        .extension()
-        .map(|extension| format!(".{}", extension.to_string_lossy()))
-        .unwrap_or_default();
-    file.with_file_name(format!("{stem}-{}{suffix}", index + 1))
 }
 
 fn write_requests(file: &Path, run: &LoadRun) -> anyhow::Result<()> {
@@ -70,7 +55,7 @@ fn request_row(row: &RequestRecord, kind: &str) -> String {
     let or_empty = |ns: Option<u64>| ns.map_or(String::new(), |ns| ns.to_string());
     let fields = [
         row.index.to_string(),
-        quote_field(kind),
+        report::quote_field(kind),
         or_empty(row.intended_ns),
         row.begun_ns.to_string(),
         or_empty(row.sent_ns),
@@ -83,15 +68,6 @@ fn request_row(row: &RequestRecord, kind: &str) -> String {
         row.is_reused.to_string(),
     ];
     fields.join(",")
-}
-
-/// Quotes a CSV field (RFC 4180).
-fn quote_field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }
 
 /// Formats all histograms of a load. Service times and times to the first byte are separate for
@@ -116,98 +92,62 @@ fn histogram_log(run: &LoadRun) -> anyhow::Result<String> {
     Ok(write_log(measured.began_epoch_ms, &rows)?)
 }
 
-/// Writes the requested files, and stores and reports the results. `is_decisive` selects the loads
-/// to which the limits of `--fail-on` apply.
-pub fn report_loads(
-    args: &LoadArgs,
-    request: &LoadRequest,
-    runs: &[LoadRun],
-    is_decisive: impl Fn(&[LoadFindings], &LoadFindings) -> bool,
-) -> anyhow::Result<CommandStatus> {
-    write(args, runs)?;
-    let session = build_session(request, runs, &args.store.session_request(&args.origin))?;
-    // Show the results even if they cannot be stored.
-    let stored = args.store.open_store().and_then(|mut store| store.insert_session(&session));
-    let findings: Vec<_> = runs.iter().map(analysis::load::analyze_load).collect();
-    let settings = ComparisonArgs::default().analysis_settings(&compared_metrics(&session), None);
-    let output = args.output.report_settings();
-    let mut document =
-        report::session::report_load_session(&session, &findings, &settings, &output)?;
-    document.append_document(report::report_measurement_details(
-        &[(None, &session)],
-        &AnalysisFindings::default(),
-    ));
-    let decisive = findings.iter().filter(|load| is_decisive(&findings, load));
-    let decisive: Vec<_> = decisive.cloned().collect();
-    let conditions = gate::judge_conditions(&args.fail_on, &decisive);
-    report::load::add_gate(&conditions, &mut document);
-    let gate = CommandGate::from_outcome(gate::gate_outcome(&conditions), CommandStatus::DONE);
-    args.output.print_document(&document)?;
-    runs.iter().for_each(print_server_output);
-    stored?;
-    Ok(gate.exit_status())
-}
-
-/// Builds a session from the loads.
+/// Implements `speedwell load --benchmarker`, a replacement for wrk in programs that start a load
+/// generator. Sends the load and prints one line of JSON with the metrics that HTTP tools have in
+/// common.
+///
+/// Sends no probe request, because the calling program does not expect one. Stores nothing, because
+/// the calling program does.
 ///
 /// # Errors
-/// Fails if there are no loads.
-fn build_session(
-    request: &LoadRequest,
-    runs: &[LoadRun],
-    session_request: &SessionRequest,
-) -> anyhow::Result<Session> {
-    // Drop the warnings, because the report contains them.
-    let mut session = load_session("load", runs, &mut Vec::new())?;
-    // Rounds are shuffled, but the first address on the command line is the baseline.
-    let position = |name: &str| request.specs.iter().position(|spec| is_load_of(&spec.url, name));
-    session.variants.sort_by_key(|variant| position(&variant.name));
-    let baseline = session.variants.first().map(|variant| variant.name.clone());
-    let rounds = runs.iter().map(|run| run.round + 1).max();
-    Ok(Session {
-        tags: session_request.tags.clone(),
-        command: session_request.command.clone(),
-        environment: session_request.capture_environment(&[]),
-        origin: session_request.find_origin(),
-        design: SessionDesign {
-            // Every round has each address once, in random order, so a round is a block.
-            order: RunOrder::Blocks,
-            stopping: StoppingDesign::Fixed { runs: rounds.unwrap_or(1) },
-            seed: request.seed,
-            conditions: request.conditions.iter().map(|c| c.text.clone()).collect(),
-            steady: None,
-            runs_per_block: 1,
-            baseline: baseline.unwrap_or_default(),
-            ..session.design
-        },
-        ..session
-    })
-}
-
-/// Whether `name` is the name of the loads for the address `url`.
-fn is_load_of(url: &str, name: &str) -> bool {
-    TargetUrl::parse(url).is_ok_and(|url| url.to_string() == name)
-}
-
-/// Prints the last output of the server.
-fn print_server_output(run: &LoadRun) {
-    let tail = run.server.as_ref().map(|server| &server.stderr_tail);
-    if let Some(tail) = tail.filter(|tail| !tail.is_empty()) {
-        status::print_note(&format!("the server of '{}' wrote:\n{tail}", run.url));
+/// Fails if the load cannot be started, or no request succeeded.
+pub fn run_as_benchmarker(args: &LoadArgs, seed: u64) -> anyhow::Result<CommandStatus> {
+    if args.urls.len() != 1 {
+        bail!("expected exactly one URL");
     }
+    let spec = LoadSpec { no_verify: true, serve: None, ..args.load_spec(0) };
+    let load = run_load(&spec, seed, &mut |_| ())?;
+    if process::is_interrupt_requested() {
+        return Ok(CommandStatus::INTERRUPTED);
+    }
+    let session = load_session("load", &[load], &mut Vec::new())?;
+    status::write_stdout(format!("{}\n", result_line(only_run(&session)?)))?;
+    Ok(CommandStatus::DONE)
 }
 
-/// Returns the metrics to compare in repeated loads: throughput, median and 99th percentile.
-fn compared_metrics(session: &Session) -> Vec<String> {
-    let exists = |name: &&str| session.metric(name).is_some();
-    let alternatives = [
-        ["throughput", "requests_per_second"],
-        ["response_p50", "latency_p50"],
-        ["response_p99", "latency_p99"],
-    ];
-    let metrics =
-        alternatives.iter().filter_map(|names| names.iter().copied().find(|name| exists(name)));
-    metrics.map(str::to_owned).collect()
+/// Returns the run of a session with a single load.
+///
+/// # Errors
+/// Fails if the load failed.
+fn only_run(session: &Session) -> anyhow::Result<&Run> {
+    if let Some(failure) = session.failures.first() {
+        bail!("{}", failure.cause);
+    }
+    session.runs.first().context("nothing was measured")
+}
+
+/// Formats the metrics of one run under the names that HTTP tools share.
+fn result_line(run: &Run) -> Json {
+    let value = |name: &str| {
+        let sample = run.samples.iter().find(|sample| &*sample.metric == name);
+        sample.map(|sample| sample.value)
+    };
+    let main_sample = run.samples.first();
+    let latency = run.samples.iter().filter_map(|sample| {
+        let name = sample.metric.strip_prefix("latency_")?;
+        Some((name.to_owned(), json!(sample.value / 1e6)))
+    });
+    json!({
+        "tool": "speedwell",
+        "version": env!("CARGO_PKG_VERSION"),
+        "requests": main_sample.and_then(|sample| sample.iterations),
+        "seconds": main_sample.and_then(|sample| sample.elapsed_ns).map(|ns| ns as f64 / 1e9),
+        "rate": value("throughput"),
+        "errors": value("http_errors"),
+        "non2xx": value("http_non2xx"),
+        "bytes_per_second": value("bytes_per_second"),
+        "latency_ms": latency.collect::<Map<String, Json>>(),
+    })
 }
 
 #[cfg(test)]
@@ -217,7 +157,8 @@ mod tests {
 
     #[test]
     fn later_files_have_numbers() {
-        let numbered = |index| numbered_path(Path::new("out/a.csv"), index).display().to_string();
+        let numbered =
+            |index| report::numbered_path(Path::new("out/a.csv"), index).display().to_string();
         assert_eq!((numbered(0), numbered(2)), ("out/a.csv".into(), "out/a-3.csv".into()));
     }
 

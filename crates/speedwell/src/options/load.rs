@@ -1,14 +1,15 @@
-//! Defines the options of `load`, and those of the search for the best concurrency, which `eval`
-//! shares.
+//! Defines the options of `load`, the request that they make with the order of its loads, and the
+//! options of the search for the best concurrency, which `eval` shares.
 
-use crate::load::rounds::{LoadMode, LoadRequest};
 use crate::options::{FleetGeneratorArgs, OriginArgs, OutputArgs, StoreArgs, parse};
 use clap::Args;
+use speedwell_adapters::plan::BlockShuffle;
 use speedwell_analysis::load::gate::LoadCondition;
 use speedwell_analysis::scaling::SaturationRules;
 use speedwell_engine::SearchRequest;
 use speedwell_machine::process::CpuSet;
 use speedwell_model::load::spec::{LoadSpec, parse_rate};
+use speedwell_remote::fleet::FleetRequest;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -151,6 +152,66 @@ pub fn load_mode(args: &LoadArgs) -> LoadMode {
         }
         _ => LoadMode::AsSpecified,
     }
+}
+
+/// Options for HTTP loads.
+#[derive(Debug, Clone)]
+pub struct LoadRequest {
+    /// One load per address. A search or a list of levels overrides the concurrency or the rate of
+    /// every load.
+    pub specs: Vec<LoadSpec>,
+    /// How the loads are chosen: as given, at given levels, or by a search.
+    pub mode: LoadMode,
+    /// Number of loads per address or, with several levels, number of loads per level.
+    pub runs: Option<u32>,
+    /// Conditions under which a load is treated as failed. A search for a rate rejects each rate at
+    /// which a load meets any of them.
+    pub conditions: Vec<LoadCondition>,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Machines that send the loads; this machine by default.
+    pub generators: Option<FleetRequest>,
+}
+
+/// How the loads are chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LoadMode {
+    /// No search: send the given loads.
+    AsSpecified,
+    /// No search: send loads at the given levels of concurrency.
+    Levels(Vec<u32>),
+    /// Search for the concurrency at which throughput stops growing.
+    Concurrency(SearchRequest),
+    /// Search for the highest sustainable rate.
+    Rate,
+}
+
+/// A load and its place in the order of all loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoadTurn {
+    /// Index of the address.
+    pub url: usize,
+    /// Index of the round. Every address has one turn per round.
+    pub round: u32,
+    /// Index in the order of all loads.
+    pub slot: u32,
+}
+
+/// Plans `rounds` rounds over `urls` addresses. Each round is shuffled, so that a slow drift of the
+/// machine affects all addresses alike. A single round keeps the order that the user typed.
+pub fn plan_turns(urls: usize, rounds: u32, seed: u64) -> Vec<LoadTurn> {
+    let mut shuffle = BlockShuffle::new(seed);
+    let mut turns = Vec::new();
+    for round in 0..rounds {
+        let order = match rounds {
+            1 => (0..urls).collect(),
+            _ => shuffle.shuffle_block(urls, 1),
+        };
+        for url in order {
+            turns.push(LoadTurn { url, round, slot: turns.len() as u32 });
+        }
+    }
+    turns
 }
 
 /// Search options.
@@ -394,5 +455,26 @@ mod tests {
         assert_eq!("90/m".parse(), Ok(RateChoice::PerSecond(1.5)));
         assert_eq!("max".parse(), Ok(RateChoice::Max));
         assert!("maximum".parse::<RateChoice>().is_err());
+    }
+
+    #[test]
+    fn every_round_has_every_address_in_an_order_set_by_the_seed() {
+        let first = plan_turns(3, 20, 7);
+        assert_eq!(first, plan_turns(3, 20, 7));
+        assert_ne!(first, plan_turns(3, 20, 8));
+        for (round, turns) in first.chunks(3).enumerate() {
+            let mut urls: Vec<usize> = turns.iter().map(|turn| turn.url).collect();
+            urls.sort_unstable();
+            assert_eq!(urls, [0, 1, 2]);
+            assert!(turns.iter().all(|turn| turn.round == round as u32));
+        }
+        let firsts: Vec<usize> = first.chunks(3).map(|round| round[0].url).collect();
+        assert!((0..3).all(|url| firsts.contains(&url)), "{firsts:?}");
+    }
+
+    #[test]
+    fn a_single_round_keeps_the_order_of_the_command_line() {
+        let urls: Vec<usize> = plan_turns(4, 1, 99).iter().map(|turn| turn.url).collect();
+        assert_eq!(urls, [0, 1, 2, 3]);
     }
 }

@@ -4,9 +4,8 @@ use super::load_report::golden::{clean_load, troubled_load};
 use super::load_report::sample_loads::{MS, MadeLoad, S, US};
 use super::project::TempProject;
 use speedwell_formats::{JsonContent, load_session};
-use speedwell_model::load::latency::{HistogramLogRow, RequestOutcome, write_log};
-use speedwell_model::load::measurement::LoadLatency;
-use speedwell_model::load::run::{LoadRun, PaceFacts};
+use speedwell_model::load::latency::{HistogramLogRow, LoadLatency, RequestOutcome, write_log};
+use speedwell_model::load::measurement::{LoadRun, PaceFacts};
 use speedwell_model::{Case, Run, Session, SessionState};
 use speedwell_report::load::report_loads;
 use speedwell_report::{Json, OutputOptions, RenderDocument};
@@ -159,7 +158,7 @@ fn the_json_of_a_report_is_read_back_without_loss() {
     assert_eq!(load_session::read_loads(&bytes).unwrap(), loads);
     let sessions = speedwell_formats::read("x.json", &bytes).unwrap();
     assert_eq!(sessions[0].state, SessionState::Imported);
-    assert_eq!(speedwell_model::load::run::stored_loads(&sessions[0]).unwrap(), loads);
+    assert_eq!(speedwell_model::load::measurement::stored_loads(&sessions[0]).unwrap(), loads);
     // On one line, as other programs write JSON, it is not a JSON line of ours.
     let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     let line = serde_json::to_vec(&value).unwrap();
@@ -186,7 +185,7 @@ fn loads_survive_the_store_and_json_lines_without_loss() {
     let number = store.insert_session(&session).unwrap();
     let stored = store.load_session(number).unwrap();
     assert_eq!(stored.runs, session.runs);
-    assert_eq!(speedwell_model::load::run::stored_loads(&stored).unwrap(), loads);
+    assert_eq!(speedwell_model::load::measurement::stored_loads(&stored).unwrap(), loads);
 
     let mut lines = Vec::new();
     speedwell_formats::json_lines::write(&stored, &mut lines).unwrap();
@@ -213,7 +212,10 @@ fn rows_of_single_requests_are_not_copied_into_sessions() {
     });
     let (session, _) = session(&[run]);
     assert!(
-        speedwell_model::load::run::stored_loads(&session).unwrap()[0].measured.rows.is_empty()
+        speedwell_model::load::measurement::stored_loads(&session).unwrap()[0]
+            .measured
+            .rows
+            .is_empty()
     );
 }
 

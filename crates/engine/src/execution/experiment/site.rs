@@ -16,7 +16,7 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 use speedwell_load::load::{LoadShare, ServerAddress};
 use speedwell_machine::process::{CpuSet, ShutdownPolicy};
 use speedwell_model::assignment::{PlaceholderValue, ProcessorShares};
-use speedwell_model::load::run::LoadRun;
+use speedwell_model::load::measurement::LoadRun;
 use speedwell_model::load::spec::LoadSpec;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -8,16 +8,13 @@
 //! lost, all others are stopped. Start at [`follow_generators`]; [`run_generators`] also starts the
 //! generators, on this machine.
 
-use super::{LoadJob, build, target};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use speedwell_adapters::own_program;
-use speedwell_load::generator::{self, ProgressReport};
-use speedwell_load::load::LoadShare;
-use speedwell_machine::process::{self, ProcessEnd, RealTimeGuard};
+use speedwell_load::generator::ProgressReport;
+use speedwell_machine::process::{self, ProcessEnd};
 use speedwell_machine::worker::{ClockOffset, WorkerConnection, WorkerEnd, now_ns};
-use speedwell_model::load::measurement::{LoadMeasurement, TimelineTick};
-use speedwell_model::load::run::LoadPart;
+use speedwell_model::load::measurement::{LoadMeasurement, LoadPart, TimelineTick};
 use speedwell_model::load::spec::LoadSpec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -66,9 +63,9 @@ pub struct WorkerAssignment {
 
 impl WorkerAssignment {
     /// Returns the assignment that covers a whole load.
-    pub fn whole(job: &LoadJob, is_remote: bool) -> WorkerAssignment {
-        let (spec, seed, count) = (job.spec.clone(), job.seed, job.processes());
-        WorkerAssignment { spec, seed, index: 0, of: count, count, is_remote }
+    pub fn whole(spec: &LoadSpec, seed: u64, is_remote: bool) -> WorkerAssignment {
+        let count = spec.clients.unwrap_or(1);
+        WorkerAssignment { spec: spec.clone(), seed, index: 0, of: count, count, is_remote }
     }
 
     /// Divides the assignment into parts with the same number of generators.
@@ -80,18 +77,6 @@ impl WorkerAssignment {
             ..self.clone()
         };
         (0..parts).map(assignment).collect()
-    }
-
-    /// Builds the recipient's part of the load.
-    ///
-    /// # Errors
-    /// Fails if this part cannot be sent from this machine.
-    pub fn job(&self) -> anyhow::Result<LoadJob> {
-        let (index, count) = (self.index, self.of);
-        let mut job = build::build_job(&self.spec, self.seed, LoadShare { index, count })?;
-        // The parent process has already reported unreachable addresses.
-        drop(target::drop_unreachable(&mut job.load));
-        Ok(job)
     }
 }
 
@@ -115,10 +100,10 @@ pub struct GeneratorReady {
     pub connect_ns: Option<u64>,
 }
 
-/// Report of a generator after a load.
+/// Report of one or several generators after a load.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct GeneratorReport {
-    /// Results of the generator's part of the load.
+    /// Sum of the measurements of all generators.
     pub measured: LoadMeasurement,
     /// When each generator process started, by its machine's clock in nanoseconds since 1970.
     pub began_ns: Vec<i64>,
@@ -126,6 +111,17 @@ pub struct GeneratorReport {
     pub losses: Vec<String>,
     /// The machine's most utilized network device, and its utilization.
     pub link: Option<(String, f64)>,
+    /// Result of each machine, if there were several.
+    #[serde(skip)]
+    pub parts: Vec<LoadPart>,
+}
+
+impl GeneratorReport {
+    /// Creates the report of a generator about which nothing else is known.
+    pub fn new(measured: LoadMeasurement) -> GeneratorReport {
+        let (began_ns, losses, parts) = (Vec::new(), Vec::new(), Vec::new());
+        GeneratorReport { measured, began_ns, losses, link: None, parts }
+    }
 }
 
 /// State of a generator.
@@ -143,19 +139,6 @@ pub struct GeneratorState {
     pub end: Option<WorkerEnd>,
     /// Time of the last message or, once the connection has ended, time of the end.
     pub last_heard: Option<Instant>,
-}
-
-/// Combined result of a load that several generators sent.
-#[derive(Debug)]
-pub struct CombinedResult {
-    /// Sum of the measurements of all generators.
-    pub measured: LoadMeasurement,
-    /// Explanations, one sentence for each generator without results.
-    pub losses: Vec<String>,
-    /// Result of each machine, if there were several.
-    pub parts: Vec<LoadPart>,
-    /// Start time of each generator, in nanoseconds since 1970.
-    pub began_ns: Vec<i64>,
 }
 
 /// Makes generators send their parts of a load, and returns when all connections have ended. Once
@@ -355,7 +338,7 @@ pub fn run_generators(
     begin: &dyn Fn() -> StartSignal,
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&LoadSnapshot),
-) -> anyhow::Result<CombinedResult> {
+) -> anyhow::Result<GeneratorReport> {
     let assignments = assignment.divide(assignment.count);
     let program = own_program();
     let connections: anyhow::Result<Vec<WorkerConnection>> =
@@ -363,7 +346,7 @@ pub fn run_generators(
     combine_results(follow_generators(&connections?, &assignments, &|_| begin(), stop, watch))
 }
 
-fn combine_results(generators: Vec<GeneratorState>) -> anyhow::Result<CombinedResult> {
+fn combine_results(generators: Vec<GeneratorState>) -> anyhow::Result<GeneratorReport> {
     let count = generators.len();
     let mut began_ns = Vec::new();
     let mut combined: Option<LoadMeasurement> = None;
@@ -381,7 +364,7 @@ fn combine_results(generators: Vec<GeneratorState>) -> anyhow::Result<CombinedRe
     }
     match combined {
         Some(measured) => {
-            Ok(CombinedResult { measured, losses: deaths, parts: Vec::new(), began_ns })
+            Ok(GeneratorReport { losses: deaths, began_ns, ..GeneratorReport::new(measured) })
         }
         None if process::is_interrupt_requested() => {
             bail!("interrupted before anything was measured")
@@ -446,37 +429,10 @@ impl LoadSnapshot {
             combined.attempted += part.attempted;
             combined.errors += part.errors;
             combined.interval_ns = combined.interval_ns.max(part.interval_ns);
-            combined.tick.ok += part.tick.ok;
-            combined.tick.errors += part.tick.errors;
-            combined.tick.p50_ns = combined.tick.p50_ns.max(part.tick.p50_ns);
-            combined.tick.p99_ns = combined.tick.p99_ns.max(part.tick.p99_ns);
-            combined.tick.max_ns = combined.tick.max_ns.max(part.tick.max_ns);
+            combined.tick.merge(&part.tick);
         }
         combined
     }
-}
-
-/// Sends the load, or this generator's part of it, from this process.
-///
-/// # Errors
-/// Fails if the load could not begin.
-pub fn send_load(
-    job: &LoadJob,
-    stop: &AtomicBool,
-    watch: &mut dyn FnMut(&LoadSnapshot),
-) -> anyhow::Result<LoadMeasurement> {
-    let _priority = if job.spec.rt { Some(enter_real_time()?) } else { None };
-    let measured = generator::run(&job.load, stop, &mut |progress| {
-        watch(&LoadSnapshot::from_progress(progress));
-    });
-    measured.with_context(|| format!("cannot send the load to '{}'", job.url))
-}
-
-pub(super) fn enter_real_time() -> anyhow::Result<RealTimeGuard> {
-    RealTimeGuard::raise_priority().context(
-        "cannot get real-time priority (SCHED_FIFO)\nhint: it needs the capability CAP_SYS_NICE, or \
-         a limit ('ulimit -r') of at least 10",
-    )
 }
 
 /// A sleep may take up to this much longer than requested, so the last part of a wait spins instead

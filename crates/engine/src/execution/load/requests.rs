@@ -42,18 +42,13 @@ struct RequestFile {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct RequestEntry {
     name: Option<String>,
-    #[serde(default = "one")]
-    weight: u32,
+    weight: Option<u32>,
     method: Option<String>,
     path: Option<String>,
     #[serde(default)]
     headers: IndexMap<String, String>,
     body: Option<String>,
     body_file: Option<PathBuf>,
-}
-
-fn one() -> u32 {
-    1
 }
 
 /// Reads a request file. `command_line_request` is the request that the command line describes;
@@ -129,14 +124,14 @@ fn build_kind(
         None => url.path.clone(),
         Some(path) => {
             ensure!(path.starts_with('/'), "the path '{path}' does not begin with '/'");
-            url.with_path(path).path
+            target::encode_path(path)
         }
     };
     let default_method = if body.is_some() { "POST" } else { "GET" };
     let method = entry.method.unwrap_or_else(|| default_method.to_owned());
     let mut kind = RequestKind {
         name: entry.name.unwrap_or_else(|| format!("{method} {path}")),
-        weight: entry.weight,
+        weight: entry.weight.unwrap_or(1),
         method,
         target: path,
         body,

@@ -74,90 +74,63 @@ fn resolve_addresses(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Vec<Ser
         None => (url.host.clone(), url.port),
     };
     for text in &spec.connect_to {
-        let rule =
-            ConnectToRule::parse(text).with_context(|| format!("in --connect-to '{text}'"))?;
-        if rule.matches(&host, port) {
-            (host, port) = (rule.to_host.unwrap_or(host), rule.to_port.unwrap_or(port));
+        let target = apply_connect_to(text, &host, port)
+            .with_context(|| format!("in --connect-to '{text}'"))?;
+        if let Some(target) = target {
+            (host, port) = target;
             break;
         }
     }
     for text in &spec.resolve {
-        let rule = ResolveRule::parse(text).with_context(|| format!("in --resolve '{text}'"))?;
-        if rule.host.eq_ignore_ascii_case(&host) && rule.port == port {
-            let sockets = rule.addresses.into_iter();
-            return Ok(sockets
-                .map(|ip| ServerAddress::Internet(SocketAddr::new(ip, port)))
-                .collect());
+        let (for_host, for_port, addresses) =
+            parse_resolve(text).with_context(|| format!("in --resolve '{text}'"))?;
+        if for_host.eq_ignore_ascii_case(&host) && for_port == port {
+            let socket = |ip| ServerAddress::Internet(SocketAddr::new(ip, port));
+            return Ok(addresses.into_iter().map(socket).collect());
         }
     }
     LoadTarget::resolve_host(&host, port)
         .with_context(|| format!("cannot send the load to '{url}'"))
 }
 
-/// A rule of --connect-to: `HOST1:PORT1:HOST2:PORT2`, where each part may be empty, or
-/// `HOST2:PORT2` for every host.
-#[derive(Debug, PartialEq, Eq)]
-struct ConnectToRule {
-    host: Option<String>,
-    port: Option<u16>,
-    to_host: Option<String>,
-    to_port: Option<u16>,
-}
-
-impl ConnectToRule {
-    fn parse(rule: &str) -> anyhow::Result<ConnectToRule> {
-        let parts = split_rule(rule)?;
-        let host = |index: usize| Some(parts[index].to_owned()).filter(|part| !part.is_empty());
-        let port = |index: usize| match parts[index] {
-            "" => Ok(None),
-            digits => digits.parse().map(Some).with_context(|| format!("'{digits}' is not a port")),
-        };
-        match parts.len() {
-            2 => Ok(ConnectToRule { host: None, port: None, to_host: host(0), to_port: port(1)? }),
-            4 => Ok(ConnectToRule {
-                host: host(0),
-                port: port(1)?,
-                to_host: host(2),
-                to_port: port(3)?,
-            }),
-            _ => bail!("expected HOST1:PORT1:HOST2:PORT2"),
+/// Applies a rule of --connect-to: `HOST1:PORT1:HOST2:PORT2`, where each part may be empty, or
+/// `HOST2:PORT2` for every host. Returns where to connect to; `None` if the rule does not match.
+fn apply_connect_to(rule: &str, host: &str, port: u16) -> anyhow::Result<Option<(String, u16)>> {
+    let parts = split_rule(rule)?;
+    let (from_host, from_port, to_host, to_port) = match parts[..] {
+        [to_host, to_port] => ("", "", to_host, to_port),
+        [from_host, from_port, to_host, to_port] => (from_host, from_port, to_host, to_port),
+        _ => bail!("expected HOST1:PORT1:HOST2:PORT2"),
+    };
+    let parse_port = |digits: &str| match digits {
+        "" => Ok(None),
+        digits => {
+            digits.parse::<u16>().map(Some).with_context(|| format!("'{digits}' is not a port"))
         }
-    }
-
-    fn matches(&self, host: &str, port: u16) -> bool {
-        let same_host =
-            self.host.as_ref().is_none_or(|expected| expected.eq_ignore_ascii_case(host));
-        same_host && self.port.is_none_or(|expected| expected == port)
-    }
+    };
+    let (from_port, to_port) = (parse_port(from_port)?, parse_port(to_port)?);
+    let matches = (from_host.is_empty() || from_host.eq_ignore_ascii_case(host))
+        && from_port.is_none_or(|expected| expected == port);
+    let to_host = if to_host.is_empty() { host } else { to_host };
+    Ok(matches.then(|| (to_host.to_owned(), to_port.unwrap_or(port))))
 }
 
-/// A rule of --resolve: `HOST:PORT:ADDRESS[,ADDRESS...]`.
-struct ResolveRule {
-    host: String,
-    port: u16,
-    addresses: Vec<IpAddr>,
-}
-
-impl ResolveRule {
-    fn parse(text: &str) -> anyhow::Result<ResolveRule> {
-        let form = "expected HOST:PORT:ADDRESS[,ADDRESS...]";
-        let after_host = match text.strip_prefix('[') {
-            Some(remaining) => {
-                text.len() - remaining.len() + remaining.find(']').context(form)? + 1
-            }
-            None => text.find(':').context(form)?,
-        };
-        let digits_end = text[after_host..].get(1..).and_then(|remaining| remaining.find(':'));
-        let split = after_host + 1 + digits_end.context(form)?;
-        let (host, port) = parse_host_and_port(&text[..split])?;
-        let mut addresses = Vec::new();
-        for address in text[split + 1..].split(',') {
-            let bare = address.trim_matches(['[', ']']);
-            let ip = bare.parse();
-            addresses.push(ip.with_context(|| format!("'{address}' is not an IP address"))?);
-        }
-        Ok(ResolveRule { host, port: port.context(form)?, addresses })
+/// Parses a rule of --resolve: `HOST:PORT:ADDRESS[,ADDRESS...]`.
+fn parse_resolve(text: &str) -> anyhow::Result<(String, u16, Vec<IpAddr>)> {
+    let form = "expected HOST:PORT:ADDRESS[,ADDRESS...]";
+    let after_host = match text.strip_prefix('[') {
+        Some(remaining) => text.len() - remaining.len() + remaining.find(']').context(form)? + 1,
+        None => text.find(':').context(form)?,
+    };
+    let digits_end = text[after_host..].get(1..).and_then(|remaining| remaining.find(':'));
+    let split = after_host + 1 + digits_end.context(form)?;
+    let (host, port) = parse_host_and_port(&text[..split])?;
+    let mut addresses = Vec::new();
+    for address in text[split + 1..].split(',') {
+        let ip = address.trim_matches(['[', ']']).parse();
+        addresses.push(ip.with_context(|| format!("'{address}' is not an IP address"))?);
     }
+    Ok((host, port.context(form)?, addresses))
 }
 
 /// Splits at colons, except within the brackets of an IPv6 address.
@@ -297,11 +270,6 @@ impl TargetUrl {
         let inherited = from.credentials.clone().filter(|_| origin(&self) == origin(from));
         TargetUrl { credentials: own_credentials.or(inherited), ..self }
     }
-
-    /// Returns the same URL with another path.
-    pub fn with_path(&self, path: &str) -> TargetUrl {
-        TargetUrl { path: encode_path(path), ..self.clone() }
-    }
 }
 
 /// Shows the URL without name and password.
@@ -364,7 +332,7 @@ fn ensure_interface(zone: &str) -> anyhow::Result<()> {
 }
 
 /// Encodes a path as it will be sent: [`TargetUrl::parse`] describes how.
-fn encode_path(text: &str) -> String {
+pub(super) fn encode_path(text: &str) -> String {
     let (text, _) = text.split_once('#').unwrap_or((text, ""));
     let mut path = String::with_capacity(text.len() + 1);
     if !text.starts_with('/') {
@@ -456,7 +424,7 @@ pub fn format_address(address: &ServerAddress) -> String {
 /// Drops addresses that refuse connections if other addresses of the host accept them. For example,
 /// 'localhost' has an IPv4 and an IPv6 address, and many servers listen on only one of the two.
 /// Returns a warning if a dropped address is not local.
-pub(super) fn drop_unreachable(load: &mut LoadConfig) -> Option<String> {
+pub fn drop_unreachable(load: &mut LoadConfig) -> Option<String> {
     if load.target.addresses.len() < 2 {
         return None;
     }
@@ -530,10 +498,10 @@ mod tests {
 
     #[test]
     fn rules_that_cannot_be_read_are_refused() {
-        assert!(ConnectToRule::parse("a:b:c").is_err());
-        assert!(ConnectToRule::parse("a:99999:b:1").is_err());
+        assert!(apply_connect_to("a:b:c", "a", 1).is_err());
+        assert!(apply_connect_to("a:99999:b:1", "a", 1).is_err());
         for wrong in ["a", "a:80", "a:80:b", "a:x:127.0.0.1"] {
-            assert!(ResolveRule::parse(wrong).is_err(), "{wrong}");
+            assert!(parse_resolve(wrong).is_err(), "{wrong}");
         }
     }
 

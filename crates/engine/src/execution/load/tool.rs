@@ -4,8 +4,7 @@
 //! Start at [`load_with_tool`]. Supported versions are ab 2.3, wrk 4, h2load 1.5x, and autocannon 7
 //! and 8.
 
-use super::build::{self, DEFAULT_DURATION};
-use super::{LoadJob, LoadNotice, PreparedLoad};
+use super::{DEFAULT_DURATION, LoadJob, LoadNotice, PreparedLoad, build_job};
 use crate::execution::server::UNLIMITED;
 use anyhow::{Context, bail, ensure};
 use speedwell_load::http1::ConnectionOption;
@@ -14,7 +13,7 @@ use speedwell_load::pace::PacingModel;
 use speedwell_machine::process::{
     self as process, ProcessEnd, ProcessSpec, ScratchFolder, resolve_program,
 };
-use speedwell_model::load::spec::{LoadClient, LoadSpec};
+use speedwell_model::load::spec::{LoadClient, LoadSpec, format_statuses};
 use speedwell_model::{Case, Sample, Session};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -127,14 +126,6 @@ const AUTOCANNON_SUPPORT: ToolSupport = ToolSupport {
     reasons: &[("rate", "it sends the requests of each second in one burst")],
 };
 
-/// Command line of a tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ToolCommand {
-    /// Name of the tool and of its program.
-    pub name: &'static str,
-    pub arguments: Vec<String>,
-}
-
 fn tool_support(client: LoadClient) -> anyhow::Result<ToolSupport> {
     match client {
         LoadClient::Ab => Ok(AB_SUPPORT),
@@ -172,13 +163,7 @@ fn select_expected(
     if tool.counts_others && statuses.iter().all(is_outside) {
         return Ok(ExpectedCount::Others);
     }
-    let formatted: Vec<String> = statuses
-        .iter()
-        .map(|range| match (range.start(), range.end()) {
-            (first, last) if first == last => first.to_string(),
-            (first, last) => format!("{first}-{last}"),
-        })
-        .collect();
+    let formatted: Vec<String> = statuses.iter().map(format_statuses).collect();
     let (first, last) = (tool.success_statuses.start(), tool.success_statuses.end());
     let counts = if tool.counts_others {
         format!("distinguishes only {first}-{last} from all other statuses")
@@ -207,23 +192,22 @@ fn count_unexpected(samples: &mut [Sample], expected: ExpectedCount) {
     }
 }
 
-/// Builds the command of a tool for a load. Writes the request body, if any, to the file `body`.
+/// Builds the arguments of a tool for a load. Writes the request body, if any, to the file `body`.
 ///
 /// # Errors
 /// Fails if the tool does not support an option.
-pub(super) fn build_command(job: &LoadJob, body: &Path) -> anyhow::Result<ToolCommand> {
+fn build_arguments(job: &LoadJob, body: &Path) -> anyhow::Result<Vec<String>> {
     let spec = &job.spec;
     let tool = tool_support(spec.client)?;
     check_supported(&tool, &spec.option_names())?;
     select_expected(&tool, &spec.expect_status)?;
     let request = ToolRequest::from_job(job, body)?;
-    let arguments = match spec.client {
-        LoadClient::Ab => ab_arguments(spec, &request)?,
-        LoadClient::Wrk => wrk_arguments(spec, &request)?,
-        LoadClient::H2load => h2load_arguments(spec, &request),
-        _ => autocannon_arguments(spec, &request)?,
-    };
-    Ok(ToolCommand { name: tool.name, arguments })
+    match spec.client {
+        LoadClient::Ab => ab_arguments(spec, &request),
+        LoadClient::Wrk => wrk_arguments(spec, &request),
+        LoadClient::H2load => Ok(h2load_arguments(spec, &request)),
+        _ => autocannon_arguments(spec, &request),
+    }
 }
 
 fn check_supported(tool: &ToolSupport, given: &[String]) -> anyhow::Result<()> {
@@ -297,6 +281,11 @@ impl ToolRequest {
         fields
     }
 
+    /// Returns the path of the file with the body.
+    fn body_path(&self) -> Option<std::path::Display<'_>> {
+        self.body.as_ref().map(|file| file.display())
+    }
+
     fn closes_connection(&self) -> bool {
         self.kind.connection == ConnectionOption::Close
     }
@@ -323,7 +312,12 @@ fn timeout_seconds(spec: &LoadSpec, tool: &str) -> anyhow::Result<Option<u64>> {
 }
 
 fn push_option(arguments: &mut Vec<String>, option: &str, value: impl ToString) {
-    arguments.extend([option.to_owned(), value.to_string()]);
+    push_given(arguments, option, Some(value));
+}
+
+/// Appends an option if it has a value.
+fn push_given(arguments: &mut Vec<String>, option: &str, value: Option<impl ToString>) {
+    arguments.extend(value.iter().flat_map(|value| [option.to_owned(), value.to_string()]));
 }
 
 fn ab_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<String>> {
@@ -335,18 +329,12 @@ fn ab_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<St
     }
     push_option(&mut arguments, "-c", request.concurrency);
     let seconds = duration_seconds(spec, "ab")?;
-    if let Some(seconds) = seconds {
-        // -t sets a count of its own, which a later -n replaces.
-        push_option(&mut arguments, "-t", seconds);
-    }
+    // -t sets a count of its own, which a later -n replaces.
+    push_given(&mut arguments, "-t", seconds);
     let max_requests = seconds.unwrap_or(0).saturating_mul(MAX_AB_RATE);
     push_option(&mut arguments, "-n", spec.count.unwrap_or(max_requests));
-    if let Some(seconds) = timeout_seconds(spec, "ab")? {
-        push_option(&mut arguments, "-s", seconds);
-    }
-    if let Some(address) = spec.bind {
-        push_option(&mut arguments, "-B", address);
-    }
+    push_given(&mut arguments, "-s", timeout_seconds(spec, "ab")?);
+    push_given(&mut arguments, "-B", spec.bind);
     for (name, value) in request.header_pairs() {
         match name.to_ascii_lowercase().as_str() {
             "connection" => {}
@@ -354,9 +342,7 @@ fn ab_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<St
             _ => push_option(&mut arguments, "-H", format!("{name}: {value}")),
         }
     }
-    if let Some(body) = &request.body {
-        push_option(&mut arguments, "-p", body.display());
-    }
+    push_given(&mut arguments, "-p", request.body_path());
     if request.kind.method != "GET" {
         push_option(&mut arguments, "-m", &request.kind.method);
     }
@@ -368,12 +354,9 @@ fn wrk_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<S
     let mut arguments = vec!["--latency".to_owned()];
     push_option(&mut arguments, "-c", request.concurrency);
     push_option(&mut arguments, "-t", spec.threads.unwrap_or(1));
-    if let Some(seconds) = duration_seconds(spec, "wrk")? {
-        push_option(&mut arguments, "-d", format!("{seconds}s"));
-    }
-    if let Some(seconds) = timeout_seconds(spec, "wrk")? {
-        push_option(&mut arguments, "--timeout", format!("{seconds}s"));
-    }
+    let with_unit = |seconds: u64| format!("{seconds}s");
+    push_given(&mut arguments, "-d", duration_seconds(spec, "wrk")?.map(with_unit));
+    push_given(&mut arguments, "--timeout", timeout_seconds(spec, "wrk")?.map(with_unit));
     for (name, value) in request.header_pairs() {
         push_option(&mut arguments, "-H", format!("{name}: {value}"));
     }
@@ -396,23 +379,17 @@ fn h2load_arguments(spec: &LoadSpec, request: &ToolRequest) -> Vec<String> {
         (_, time) => {
             let duration = time.unwrap_or(DEFAULT_DURATION);
             push_option(&mut arguments, "-D", milliseconds(duration));
-            if let Some(warmup) = spec.warmup {
-                push_option(&mut arguments, "--warm-up-time", milliseconds(warmup));
-            }
+            push_given(&mut arguments, "--warm-up-time", spec.warmup.map(milliseconds));
         }
     }
-    if let Some(limit) = spec.timeout.filter(|limit| !limit.is_zero()) {
-        push_option(&mut arguments, "-N", milliseconds(limit));
-    }
+    let limit = spec.timeout.filter(|limit| !limit.is_zero());
+    push_given(&mut arguments, "-N", limit.map(milliseconds));
     for (name, value) in request.header_pairs() {
         push_option(&mut arguments, "-H", format!("{}: {value}", name.to_ascii_lowercase()));
     }
-    if let Some(body) = &request.body {
-        push_option(&mut arguments, "-d", body.display());
-    }
-    if let Some(path) = &spec.unix_socket {
-        push_option(&mut arguments, "-B", format!("unix:{}", path.display()));
-    }
+    push_given(&mut arguments, "-d", request.body_path());
+    let socket = spec.unix_socket.as_ref().map(|path| format!("unix:{}", path.display()));
+    push_given(&mut arguments, "-B", socket);
     arguments.push(request.url.clone());
     arguments
 }
@@ -422,31 +399,17 @@ fn autocannon_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Resul
     push_option(&mut arguments, "-c", request.concurrency);
     match spec.count {
         Some(count) => push_option(&mut arguments, "-a", count),
-        None => {
-            if let Some(seconds) = duration_seconds(spec, "autocannon")? {
-                push_option(&mut arguments, "-d", seconds);
-            }
-        }
+        None => push_given(&mut arguments, "-d", duration_seconds(spec, "autocannon")?),
     }
-    if let Some(threads) = spec.threads {
-        push_option(&mut arguments, "-w", threads);
-    }
-    if let Some(streams) = spec.pipeline {
-        push_option(&mut arguments, "-p", streams);
-    }
-    if let Some(seconds) = timeout_seconds(spec, "autocannon")? {
-        push_option(&mut arguments, "-t", seconds);
-    }
+    push_given(&mut arguments, "-w", spec.threads);
+    push_given(&mut arguments, "-p", spec.pipeline);
+    push_given(&mut arguments, "-t", timeout_seconds(spec, "autocannon")?);
     push_option(&mut arguments, "-m", &request.kind.method);
     for (name, value) in request.header_pairs() {
         push_option(&mut arguments, "-H", format!("{name}={value}"));
     }
-    if let Some(body) = &request.body {
-        push_option(&mut arguments, "-i", body.display());
-    }
-    if let Some(path) = &spec.unix_socket {
-        push_option(&mut arguments, "-S", path.display());
-    }
+    push_given(&mut arguments, "-i", request.body_path());
+    push_given(&mut arguments, "-S", spec.unix_socket.as_ref().map(|path| path.display()));
     arguments.push(request.url.clone());
     Ok(arguments)
 }
@@ -465,28 +428,27 @@ pub fn load_with_tool(
 ) -> anyhow::Result<Option<Session>> {
     let scratch = ScratchFolder::new()?;
     let body = scratch.path("body");
-    let job = build::build_job(spec, seed, LoadShare::ONLY)?;
+    let job = build_job(spec, seed, LoadShare::ONLY)?;
     let url = job.url.to_string();
-    // Build the command here, too, so that unsupported options are rejected before a server is
+    // Build the arguments here, too, so that unsupported options are rejected before a server is
     // started.
-    let command = build_command(&job, &body)?;
-    resolve_program(Path::new(command.name))
-        .with_context(|| format!("cannot send the load with {}", command.name))?;
+    build_arguments(&job, &body)?;
+    let tool = spec.client.name();
+    resolve_program(Path::new(tool))
+        .with_context(|| format!("cannot send the load with {tool}"))?;
     let prepared = PreparedLoad::prepare(job, other_server, notify)?;
     if spec.expect_body.is_some() || spec.expect_length.is_some() {
         notify(LoadNotice::Warning(&format!(
-            "{} does not check bodies: only the response before the load was checked.",
-            command.name
+            "{tool} does not check bodies: only the response before the load was checked."
         )));
     }
     for warning in &prepared.warnings {
         notify(LoadNotice::Warning(warning));
     }
-    let command = build_command(&prepared.job, &body)?;
-    let process_spec =
-        ProcessSpec { limit: UNLIMITED, ..ProcessSpec::new(command.name).args(command.arguments) };
+    let arguments = build_arguments(&prepared.job, &body)?;
+    let process_spec = ProcessSpec { limit: UNLIMITED, ..ProcessSpec::new(tool).args(arguments) };
     let outcome = process::run_child(&process_spec, &mut ())
-        .with_context(|| format!("cannot start {}", command.name))?;
+        .with_context(|| format!("cannot start {tool}"))?;
     if let Some(server) = prepared.stop_server()?
         && let Some(died) = &server.died
     {
@@ -498,9 +460,9 @@ pub fn load_with_tool(
     let text = outcome.stdout.text();
     let error_context = || {
         let stderr = outcome.stderr.last_lines(5);
-        format!("{} reported no results: {stderr}", command.name)
+        format!("{tool} reported no results: {stderr}")
     };
-    let label = format!("{} {url}", command.name);
+    let label = format!("{tool} {url}");
     let mut warnings = Vec::new();
     let sessions = speedwell_formats::read_with_warnings(&label, text.as_bytes(), &mut warnings)
         .with_context(error_context)?;

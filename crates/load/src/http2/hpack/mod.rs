@@ -55,7 +55,8 @@ impl HpackDecoder {
             if self.decode_field(representation, fields).is_none() {
                 return DecodeResult::Malformed;
             }
-            if fields.list_bytes() > max_list_bytes {
+            let overhead_bytes = fields.ends.len() * ENTRY_OVERHEAD_BYTES;
+            if fields.bytes.len() + overhead_bytes > max_list_bytes {
                 return DecodeResult::TooLarge;
             }
         }
@@ -159,11 +160,6 @@ impl FieldList {
     /// Whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
-    }
-
-    /// Size of the list for comparison with limits.
-    fn list_bytes(&self) -> usize {
-        self.bytes.len() + self.ends.len() * ENTRY_OVERHEAD_BYTES
     }
 
     fn clear(&mut self) {

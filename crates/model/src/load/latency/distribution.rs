@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 
 /// Recorded times of one kind. All kinds can be read as [`TimeValues`], but only times of the same
 /// kind can be merged.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TimeDistribution<K> {
     values: TimeValues,
     kind: PhantomData<K>,
@@ -24,14 +24,6 @@ pub struct TimeDistribution<K> {
 impl<K> Default for TimeDistribution<K> {
     fn default() -> TimeDistribution<K> {
         TimeDistribution { values: TimeValues::default(), kind: PhantomData }
-    }
-}
-
-/// Two distributions are equal if they have the same sums, minimum and maximum, and the same values
-/// at the resolution of the histogram.
-impl<K> PartialEq for TimeDistribution<K> {
-    fn eq(&self, other: &TimeDistribution<K>) -> bool {
-        self.values == other.values
     }
 }
 
@@ -51,7 +43,7 @@ impl<K: TimeQuantity> TimeDistribution<K> {
 
     /// Adds a time.
     pub fn record(&mut self, ns: u64) {
-        self.values.record(ns);
+        self.values.record_n(ns, 1);
     }
 
     /// Adds the time of an unfinished request: a lower bound of the true time.
@@ -195,11 +187,6 @@ impl PartialEq for TimeValues {
 }
 
 impl TimeValues {
-    /// Adds a time.
-    pub(super) fn record(&mut self, ns: u64) {
-        self.record_n(ns, 1);
-    }
-
     /// Adds the time of an unfinished request: a lower bound of the true time.
     pub(super) fn record_lower_bound(&mut self, ns: u64) {
         self.lower_bounds += 1;
@@ -267,11 +254,6 @@ impl TimeValues {
         let bins = early.chunk_by(|a, b| a == b);
         let bins: Vec<(u64, u64)> = bins.map(|bin| (bin[0], bin.len() as u64)).collect();
         Box::new(bins.into_iter())
-    }
-
-    /// Returns the smallest value of the bin that contains `ns`.
-    pub(super) fn bin_start(ns: u64) -> u64 {
-        bin_reference().lowest_equivalent(ns)
     }
 
     /// Merges the values of another thread or process. Order and grouping do not matter.
@@ -495,7 +477,7 @@ impl TimeValues {
     /// [`super::MAX_RECORDABLE_NS`] have no bin.
     pub fn bins(&self) -> impl Iterator<Item = HistogramBin> + '_ {
         self.recorded_bins().map(|(to_ns, count)| HistogramBin {
-            from_ns: TimeValues::bin_start(to_ns),
+            from_ns: bin_reference().lowest_equivalent(to_ns),
             to_ns,
             count,
         })

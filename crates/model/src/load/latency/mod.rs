@@ -2,8 +2,7 @@
 //!
 //! Each quantity has its own type, so that the time since a request was sent and the time since it
 //! was due cannot be mixed in one histogram. A closed load has no response time at all. Start at
-//! [`TimeDistribution`]. [`ClosedLatency`] and [`OpenLatency`] record latency, and [`OpenVerdict`]
-//! judges it.
+//! [`TimeDistribution`]. [`LoadLatency`] records latency, and [`OpenVerdict`] judges it.
 
 mod distribution;
 mod log;
@@ -339,6 +338,105 @@ impl OpenLatency {
         self.lag.clear();
         self.own_lag.clear();
         self.connect.clear();
+    }
+}
+
+// The times of a load of either model.
+
+/// Times of a load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadLatency {
+    /// Clients wait for each response: service times only.
+    Closed(Box<ClosedLatency>),
+    /// Requests follow a schedule: service times, response times since the intended start, and lag.
+    Open(Box<OpenLatency>),
+}
+
+impl LoadLatency {
+    /// Creates an empty set of times.
+    pub fn new(is_closed: bool) -> LoadLatency {
+        if is_closed {
+            LoadLatency::Closed(Box::default())
+        } else {
+            LoadLatency::Open(Box::default())
+        }
+    }
+
+    /// Adds the times of a load with the same model.
+    ///
+    /// # Panics
+    /// Panics if one load is closed and the other open, because their times differ in meaning.
+    pub fn merge(&mut self, other: &LoadLatency) {
+        match (self, other) {
+            (LoadLatency::Closed(mine), LoadLatency::Closed(theirs)) => mine.merge(theirs),
+            (LoadLatency::Open(mine), LoadLatency::Open(theirs)) => mine.merge(theirs),
+            _ => panic!("cannot merge the times of a closed and an open load"),
+        }
+    }
+
+    /// Clears the times but keeps the allocated memory.
+    pub fn clear(&mut self) {
+        match self {
+            LoadLatency::Closed(times) => times.clear(),
+            LoadLatency::Open(times) => times.clear(),
+        }
+    }
+
+    /// Records a request that was sent. A closed load ignores the intended start.
+    pub fn record(
+        &mut self,
+        outcome: RequestOutcome,
+        intended: IntendedStart,
+        times: RequestTimes,
+    ) {
+        match self {
+            LoadLatency::Closed(latency) => latency.record(outcome, times),
+            LoadLatency::Open(latency) => latency.record(outcome, intended, times),
+        }
+    }
+
+    /// Records an established connection.
+    pub fn record_connect(&mut self, ns: u64) {
+        match self {
+            LoadLatency::Closed(latency) => latency.connect.record(ns),
+            LoadLatency::Open(latency) => latency.connect.record(ns),
+        }
+    }
+
+    /// Connect times.
+    pub fn connect_times(&self) -> &TimeDistribution<ConnectTime> {
+        match self {
+            LoadLatency::Closed(latency) => &latency.connect,
+            LoadLatency::Open(latency) => &latency.connect,
+        }
+    }
+
+    /// Times since sending, for each outcome that occurred.
+    pub fn by_outcome(&self) -> Vec<(RequestOutcome, &ServiceTimes)> {
+        match self {
+            LoadLatency::Closed(latency) => latency.requests.iter().collect(),
+            LoadLatency::Open(latency) => {
+                let seen = latency.requests.iter();
+                seen.map(|(outcome, times)| (outcome, &times.sent)).collect()
+            }
+        }
+    }
+
+    /// Times since sending, over all outcomes.
+    pub fn all_sent(&self) -> ServiceTimes {
+        match self {
+            LoadLatency::Closed(latency) => latency.requests.merge_all(),
+            LoadLatency::Open(latency) => latency.requests.merge_all().sent,
+        }
+    }
+
+    /// Service times of successful responses.
+    pub fn service_times(&self) -> &TimeDistribution<ServiceTime> {
+        match self {
+            LoadLatency::Closed(latency) => &latency.requests.ok().service,
+            LoadLatency::Open(latency) => &latency.requests.ok().sent.service,
+        }
     }
 }
 

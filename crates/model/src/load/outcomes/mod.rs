@@ -294,8 +294,14 @@ impl OutcomeCounts {
         self.rows().find(|row| row.name == outcome).map_or(0, |row| row.count)
     }
 
-    /// Pairs of counts that must be equal. The name of each count precedes the count.
-    fn balanced_pairs(&self) -> [(&'static str, u64, &'static str, u64); 8] {
+    /// Pairs of counts that must be equal.
+    fn balanced_pairs(&self) -> [CountImbalance; 8] {
+        let pair = |left_name, left, right_name, right| CountImbalance {
+            left_name,
+            left,
+            right_name,
+            right,
+        };
         let ended: u64 = self.rows().map(|row| row.count).sum();
         let answered: u64 = ErrorClass::all_classes()
             .filter(|class| class.has_response())
@@ -304,34 +310,34 @@ impl OutcomeCounts {
         let lines = &self.connections;
         let settled = lines.opened + lines.failed + lines.pending;
         [
-            ("requests attempted", self.attempted, "requests accounted for", ended),
-            ("complete responses", self.ok + answered, "counted statuses", self.codes.total()),
-            (
+            pair("requests attempted", self.attempted, "requests accounted for", ended),
+            pair("complete responses", self.ok + answered, "counted statuses", self.codes.total()),
+            pair(
                 "reset streams",
                 self.errors(ErrorClass::H2Reset),
                 "counted reset codes",
                 self.resets.total(),
             ),
-            (
+            pair(
                 "reset HTTP/3 streams",
                 self.errors(ErrorClass::H3Reset),
                 "counted HTTP/3 reset codes",
                 self.resets_of_http3.total(),
             ),
-            (
+            pair(
                 "interim responses",
                 self.interim.total(),
                 "statuses from 100 to 199",
                 self.interim.class_count(1),
             ),
-            ("attempts to connect", lines.tried, "connections accounted for", settled),
-            (
+            pair("attempts to connect", lines.tried, "connections accounted for", settled),
+            pair(
                 "requests written",
                 lines.sends,
                 "requests on new and used connections",
                 lines.first_sends + lines.reused_sends,
             ),
-            (
+            pair(
                 "body bytes in excess of the bytes received",
                 self.bytes.body.saturating_sub(self.bytes.received),
                 "expected",
@@ -347,28 +353,12 @@ impl OutcomeCounts {
     /// Returns the pairs of counts that differ.
     pub fn check_balance(&self) -> Result<(), Vec<CountImbalance>> {
         let pairs = self.balanced_pairs().into_iter();
-        let imbalances: Vec<_> = pairs
-            .filter(|(_, left, _, right)| left != right)
-            .map(|(left_name, left, right_name, right)| CountImbalance {
-                left_name,
-                left,
-                right_name,
-                right,
-            })
-            .collect();
+        let imbalances: Vec<_> = pairs.filter(|pair| pair.left != pair.right).collect();
         if imbalances.is_empty() { Ok(()) } else { Err(imbalances) }
     }
 }
 
 // The form of the counts in files. Error classes and codes are stored by name, if they occurred.
-
-/// Why stored counts cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum StoredOutcomesError {
-    /// An error class unknown to this version.
-    #[error("unknown error class '{0}'")]
-    ErrorClass(String),
-}
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct StoredOutcomes {
@@ -447,9 +437,9 @@ impl From<OutcomeCounts> for StoredOutcomes {
 }
 
 impl TryFrom<StoredOutcomes> for OutcomeCounts {
-    type Error = StoredOutcomesError;
+    type Error = String;
 
-    fn try_from(stored: StoredOutcomes) -> Result<OutcomeCounts, StoredOutcomesError> {
+    fn try_from(stored: StoredOutcomes) -> Result<OutcomeCounts, String> {
         let mut outcomes = OutcomeCounts {
             attempted: stored.attempted,
             ok: stored.ok,
@@ -464,8 +454,8 @@ impl TryFrom<StoredOutcomes> for OutcomeCounts {
             ..OutcomeCounts::default()
         };
         for (name, count) in stored.errors {
-            let class =
-                ErrorClass::from_name(&name).ok_or(StoredOutcomesError::ErrorClass(name))?;
+            let class = ErrorClass::from_name(&name)
+                .ok_or_else(|| format!("unknown error class '{name}'"))?;
             outcomes.errors.0[class.index()] = count;
         }
         for (code, count) in stored.h2_reset {

@@ -159,7 +159,7 @@ fn json_contains_every_figure_by_name_and_the_whole_load() {
     assert_eq!(at_99["lower_bounds"], serde_json::json!([]));
     let remarks = &value["load_findings"][0]["notes"];
     assert!(remarks.as_array().unwrap().contains(&"connections-capped".into()));
-    let back: speedwell_model::load::run::LoadRun =
+    let back: speedwell_model::load::measurement::LoadRun =
         serde_json::from_value(value["loads"][0].clone()).unwrap();
     assert_eq!(back, made.run);
 }

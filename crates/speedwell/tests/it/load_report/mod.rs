@@ -91,7 +91,7 @@ fn a_warning_explains_a_load_lighter_than_requested() {
 fn clients_that_pause_are_not_expected_to_be_busy() {
     let made = thousand().with_change(|run| {
         run.measured.elapsed_ns = S;
-        if let speedwell_model::load::run::PaceFacts::Closed { think_ns, .. } =
+        if let speedwell_model::load::measurement::PaceFacts::Closed { think_ns, .. } =
             &mut run.requested.pace
         {
             *think_ns = MS;

@@ -1,13 +1,13 @@
 //! Hand-made loads with figures that can be computed on paper.
 
-use speedwell_model::load::latency::{ConnectionLag, IntendedStart, RequestOutcome, RequestTimes};
+use speedwell_model::load::latency::{
+    ConnectionLag, IntendedStart, LoadLatency, RequestOutcome, RequestTimes,
+};
 use speedwell_model::load::measurement::{
-    LoadLatency, LoadMeasurement, LoadTimeline, RequestTotals, ThreadReport, TimelineTick,
+    KindFacts, LoadFacts, LoadMeasurement, LoadRun, LoadTimeline, PaceFacts, ProbeFacts,
+    RequestTimeouts, RequestTotals, RuleFacts, StageFacts, ThreadReport, TimelineTick,
 };
 use speedwell_model::load::outcomes::ErrorClass;
-use speedwell_model::load::run::{
-    KindFacts, LoadFacts, LoadRun, PaceFacts, ProbeFacts, RuleFacts, StageFacts, TimeoutFacts,
-};
 
 pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000_000;
@@ -194,7 +194,7 @@ fn requested_load(pace: PaceFacts) -> LoadFacts {
         keeps_alive: true,
         max_requests_per_connection: None,
         connection_lifetime_ns: None,
-        timeouts: TimeoutFacts::default(),
+        timeouts: RequestTimeouts::default(),
         retries_stale: false,
         success: RuleFacts::default(),
         threads: 1,
