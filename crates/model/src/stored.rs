@@ -112,23 +112,7 @@ pub enum UploadState {
     Sent,
 }
 
-impl UploadState {
-    /// Returns the stored name.
-    pub fn name(self) -> &'static str {
-        match self {
-            UploadState::Waiting => "waiting",
-            UploadState::Refused => "refused",
-            UploadState::Sent => "sent",
-        }
-    }
-
-    /// Returns the state with this stored name; [`UploadState::Waiting`] if there is none.
-    pub fn from_name(name: &str) -> UploadState {
-        let states = [UploadState::Refused, UploadState::Sent];
-        let named_state = states.into_iter().find(|state| state.name() == name);
-        named_state.unwrap_or(UploadState::Waiting)
-    }
-}
+name_variants!(UploadState: Waiting = "waiting", Refused = "refused", Sent = "sent");
 
 /// An upload in the outbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,31 +151,9 @@ pub enum TokenScope {
     Admin,
 }
 
-impl TokenScope {
-    /// All scopes with their names.
-    pub const NAMES: [(&'static str, TokenScope); 4] = [
-        ("read", TokenScope::Read),
-        ("push", TokenScope::Push),
-        ("triage", TokenScope::Triage),
-        ("admin", TokenScope::Admin),
-    ];
-
-    /// Returns the name of the scope.
-    pub fn name(self) -> &'static str {
-        let named_scope = TokenScope::NAMES.iter().find(|(_, scope)| *scope == self);
-        named_scope.map_or("", |(name, _)| name)
-    }
-
-    /// Returns the scope with this name. Tokens stored by earlier versions have `judge` instead of
-    /// `triage`.
-    pub fn from_name(name: &str) -> Option<TokenScope> {
-        if name == "judge" {
-            return Some(TokenScope::Triage);
-        }
-        let named_scope = TokenScope::NAMES.iter().find(|(scope_name, _)| *scope_name == name);
-        named_scope.map(|(_, scope)| *scope)
-    }
-}
+// Tokens stored by earlier versions have `judge` instead of `triage`.
+name_variants!(TokenScope: Read = "read", Push = "push", Triage = "triage" or "judge",
+    Admin = "admin");
 
 /// A stored token.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,6 @@ use crate::parse::format_fixed;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// One side of a comparison. One variant is the baseline, which is the reference; the others are
@@ -124,41 +123,6 @@ pub enum SnippetLanguage {
 }
 
 impl SnippetLanguage {
-    /// All languages, in the order of listings.
-    pub const ALL: [SnippetLanguage; 10] = [
-        SnippetLanguage::Erlang,
-        SnippetLanguage::Elixir,
-        SnippetLanguage::Node,
-        SnippetLanguage::Python,
-        SnippetLanguage::C,
-        SnippetLanguage::Cpp,
-        SnippetLanguage::Go,
-        SnippetLanguage::Rust,
-        SnippetLanguage::Java,
-        SnippetLanguage::Sh,
-    ];
-
-    /// Its name on the command line and in the protocol.
-    pub fn keyword(self) -> &'static str {
-        match self {
-            SnippetLanguage::Erlang => "erlang",
-            SnippetLanguage::Elixir => "elixir",
-            SnippetLanguage::Node => "node",
-            SnippetLanguage::Python => "python",
-            SnippetLanguage::C => "c",
-            SnippetLanguage::Cpp => "cpp",
-            SnippetLanguage::Go => "go",
-            SnippetLanguage::Rust => "rust",
-            SnippetLanguage::Java => "java",
-            SnippetLanguage::Sh => "sh",
-        }
-    }
-
-    /// Looks up a language by its name.
-    pub fn of_word(word: &str) -> Option<SnippetLanguage> {
-        SnippetLanguage::ALL.into_iter().find(|language| language.keyword() == word)
-    }
-
     /// Whether snippets are compiled to a separate program before measuring.
     pub fn is_compiled(self) -> bool {
         use SnippetLanguage::*;
@@ -166,11 +130,8 @@ impl SnippetLanguage {
     }
 }
 
-impl fmt::Display for SnippetLanguage {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.keyword())
-    }
-}
+name_variants!(SnippetLanguage: Erlang = "erlang", Elixir = "elixir", Node = "node",
+    Python = "python", C = "c", Cpp = "cpp", Go = "go", Rust = "rust", Java = "java", Sh = "sh");
 
 /// A piece of code to measure, as the user wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

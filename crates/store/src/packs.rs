@@ -213,7 +213,7 @@ fn encode_points(points: &[StoredPoint]) -> Option<Vec<u8>> {
             },
             None => 0,
         };
-        let kind = (PointKind::NAMES.iter()).position(|(kind, _)| *kind == point.kind)?;
+        let kind = PointKind::ALL.iter().position(|kind| *kind == point.kind)?;
         let number = |value: Option<f64>| value.map_or(NO_NUMBER, f64::to_bits);
         words.extend([
             stored.at_unix_ms as u64,
@@ -264,7 +264,7 @@ fn decode_points(series: i64, mut packed: &[u8]) -> Option<Vec<StoredPoint>> {
         let [at_unix_ms, session, revision, machine, value, low, high, spread, bit_fields] =
             words.map(u64::from_le_bytes);
         let number = |bits: u64| (bits != NO_NUMBER).then(|| f64::from_bits(bits));
-        let kind = PointKind::NAMES.get((bit_fields >> 32 & 0xff) as usize)?.0;
+        let kind = *PointKind::ALL.get((bit_fields >> 32 & 0xff) as usize)?;
         let work = match (bit_fields >> 48) as usize {
             0 => None,
             work_number => Some((*works.get(work_number - 1)?).to_owned()),
@@ -321,7 +321,7 @@ mod tests {
                 interval: (place > 1).then_some((0.5, f64::INFINITY)),
                 runs: 3 + place as u32,
                 spread: (place > 2).then_some(0.02),
-                kind: PointKind::NAMES[place].0,
+                kind: PointKind::ALL[place],
                 is_dirty: place == 3,
                 benchmark_digest: (place > 0).then(|| format!("work {}", place % 2)),
             },
@@ -329,7 +329,7 @@ mod tests {
         let points = SessionPoints {
             machine: Machine { id: "lab".into(), name: None, label: None, class: None },
             environment_facts: Vec::new(),
-            points: (0..PointKind::NAMES.len()).map(point).collect(),
+            points: (0..PointKind::ALL.len()).map(point).collect(),
         };
         store.store_points(number, &points).unwrap();
         number

@@ -337,8 +337,7 @@ pub(super) fn read_point(series: i64, row: &SqlRow<'_>) -> Result<StoredPoint, E
 /// Parses a point kind. A kind that only a later version knows becomes [`PointKind::Confirm`],
 /// because change detection ignores points of this kind.
 fn parse_point_kind(name: &str) -> PointKind {
-    let named_kind = PointKind::NAMES.iter().find(|(_, kind_name)| *kind_name == name);
-    named_kind.map_or(PointKind::Confirm, |(kind, _)| *kind)
+    PointKind::from_name(name).unwrap_or(PointKind::Confirm)
 }
 
 /// Failures of the sessions that measured revisions of a branch, in the order of these revisions.

@@ -269,8 +269,8 @@ mod tests {
 
     #[test]
     fn the_triage_scope_is_also_read_under_its_earlier_name() {
-        for (name, scope) in TokenScope::NAMES {
-            assert_eq!(TokenScope::from_name(name), Some(scope));
+        for scope in TokenScope::ALL {
+            assert_eq!(TokenScope::from_name(scope.name()), Some(scope));
         }
         assert_eq!(TokenScope::from_name("judge"), Some(TokenScope::Triage));
     }
