@@ -43,7 +43,7 @@ pub fn recognizes_metrics(file: &JsonContent<'_>) -> bool {
 /// # Errors
 /// Fails if the content is not JSON, no figure can be read, or the direction of a measure is
 /// unknown.
-pub fn read_metrics(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
+pub fn read_metrics(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let mut imported = SessionBuilder::default();
     let mut left_out = DroppedEntries::default();
@@ -72,7 +72,7 @@ pub fn read_metrics(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<
     }
     let remark = left_out.into_warning(imported.is_empty())?;
     warnings.extend(remark.map(|remark| format!("'{}': {remark}", file.label)));
-    imported.into_session(file.label, Environment::default(), None)
+    Ok(vec![imported.into_session(file.label, Environment::default(), None)?])
 }
 
 /// Reads a whole response. Adds messages for the user to `warnings`.

@@ -9,9 +9,11 @@
 use crate::SkippedLines;
 use crate::foreign::file_beginning;
 use crate::foreign::go_bench::{self as line, GoBenchLine, GoFigures, ProcessorSuffixes};
+use crate::foreign::json::JsonContent;
 use crate::foreign::suites::ReportedResult;
 use crate::session_builder::{
-    ImportedProcess, NOTE_ON_REPETITIONS, REPETITIONS_WARNING, SessionBuilder, value_sample,
+    ImportedProcess, InputFile, NOTE_ON_REPETITIONS, REPETITIONS_WARNING, SessionBuilder,
+    value_sample,
 };
 use anyhow::Result;
 use speedwell_model::{Case, Environment, FailureCause, Sample, Session};
@@ -19,10 +21,10 @@ use std::collections::HashMap;
 
 /// Returns whether the data are output of `go test`: their beginning contains a result, or one of
 /// the lines that `go test` prints even if there is no result.
-pub fn recognizes(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(file_beginning(bytes));
+pub fn recognizes(file: &JsonContent<'_>) -> bool {
+    let text = String::from_utf8_lossy(file_beginning(file.bytes));
     let mut lines = text.lines();
-    line::is_events(bytes)
+    line::is_events(file.bytes)
         || lines.any(|line| {
             matches!(
                 GoBenchLine::parse(line),
@@ -38,11 +40,11 @@ pub fn recognizes(bytes: &[u8]) -> bool {
 /// # Errors
 /// Fails if the text has no results, or if the output consists of events and one of them is
 /// invalid.
-pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let output = if line::is_events(bytes) {
-        line::output_of_events(bytes)?.into()
+pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    let output = if line::is_events(file.bytes) {
+        line::output_of_events(file.bytes)?.into()
     } else {
-        String::from_utf8_lossy(bytes)
+        String::from_utf8_lossy(file.bytes)
     };
     let text = output.strip_prefix('\u{feff}').unwrap_or(&output);
     let mut reading = GoOutputParser::default();
@@ -59,8 +61,8 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     remarks.extend(reading.remarks);
     let entry_warnings = add_entries(reading.entries, &reading.directions, &mut imported);
     remarks.extend(entry_warnings);
-    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    imported.into_session(label, reading.environment, None)
+    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
+    Ok(vec![imported.into_session(file.label, reading.environment, None)?])
 }
 
 /// Reads the output of one process of a Go test binary. Lines with the same name are samples of one
@@ -518,7 +520,8 @@ mod tests {
             let skipped = FailureCause::Skipped { reason: "tiny_test.go:25: not here".to_owned() };
             assert_eq!(reported[1].cause, Some(failed.clone()));
             assert_eq!(reported[2].cause, Some(skipped.clone()));
-            let session = read("f", text.as_bytes(), &mut Vec::new()).unwrap();
+            let file = InputFile::new("f", text.as_bytes());
+            let session = read(&file, &mut Vec::new()).unwrap().remove(0);
             let causes: Vec<_> = session.failures.into_iter().map(|one| one.cause).collect();
             assert_eq!(causes, [failed, skipped]);
         }

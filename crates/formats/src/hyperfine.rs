@@ -6,7 +6,7 @@
 
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::load_report::NS_PER_SECOND;
-use super::session_builder::{ImportedProcess, SessionBuilder};
+use super::session_builder::{ImportedProcess, InputFile, SessionBuilder};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use anyhow::{Result, ensure};
 use speedwell_model::{
@@ -26,8 +26,9 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// # Errors
 /// Fails if the file is not JSON, or if a value is missing or has the wrong type. The message names
 /// the location of the error.
-pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let parsed = json::parse(bytes)?;
+pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    let label = file.label;
+    let parsed = json::parse(file.bytes)?;
     let results: Vec<HyperfineResult> = JsonNode::from_root(&parsed)
         .require("results")?
         .elements()?
@@ -56,7 +57,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
             ));
         }
     }
-    imported.into_session(label, Environment::default(), None)
+    Ok(vec![imported.into_session(label, Environment::default(), None)?])
 }
 
 struct HyperfineResult {
@@ -245,7 +246,8 @@ mod tests {
     use super::*;
 
     fn read_text(text: &str) -> Result<Session> {
-        read("hf.json", text.as_bytes(), &mut Vec::new())
+        let file = InputFile::new("hf.json", text.as_bytes());
+        Ok(read(&file, &mut Vec::new())?.remove(0))
     }
 
     fn read_benchmarks(commands: &[(&str, &str)]) -> Vec<String> {
@@ -278,7 +280,8 @@ mod tests {
         let twice = r#"{"command":"a","times":[1]},{"command":"a","times":[2]}"#;
         let mut warnings = Vec::new();
         let text = format!(r#"{{"results":[{twice},{{"command":"b","times":[3]}}]}}"#);
-        let session = super::read("hf.json", text.as_bytes(), &mut warnings).unwrap();
+        let file = InputFile::new("hf.json", text.as_bytes());
+        let session = super::read(&file, &mut warnings).unwrap().remove(0);
         let ids: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
         assert_eq!(ids, ["b"]);
         assert!(warnings[0].contains("2 results are called 'a'"), "{warnings:?}");

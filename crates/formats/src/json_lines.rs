@@ -303,7 +303,6 @@ impl StreamingReader {
         self.stray = None;
         Ok(Session {
             id: header.id,
-            number: None,
             started_unix_ms: header.started_unix_ms,
             state: header.state,
             tags: header.tags,
@@ -313,14 +312,12 @@ impl StreamingReader {
             metrics: header.metrics,
             environment: header.environment,
             origin: header.origin,
-            runs: Vec::new(),
-            failures: Vec::new(),
-            profiles: Vec::new(),
             calibration: header.calibration.map(|counts| NoiseCalibration {
                 started_unix_ms: header.started_unix_ms,
                 ..counts
             }),
             machines: header.machines,
+            ..Session::default()
         })
     }
 

@@ -9,6 +9,7 @@ use super::duplicate_names::{ListedResult, add_distinguishing_parameters};
 use super::session_builder::{
     DroppedEntries, FileSessions, ImportedProcess, InputFile, PointKey, revision_origin,
 };
+use crate::foreign::json::JsonContent;
 use crate::foreign::require_utf8;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use indexmap::IndexMap;
@@ -29,8 +30,8 @@ const COMMIT_COLUMNS: [&str; 7] =
     ["commit", "commit_id", "commit id", "sha", "revision", "hash", "git_commit"];
 
 /// Returns whether the data have this format.
-pub fn recognizes(bytes: &[u8]) -> bool {
-    let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
+pub fn recognizes(file: &JsonContent<'_>) -> bool {
+    let line = file.bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
     std::str::from_utf8(line).is_ok_and(|line| TableColumns::parse(line).is_some())
 }
 
@@ -551,7 +552,7 @@ mod tests {
                     c1;1e3;2026-01-31;\"a;\"\"b\";lab;\n\
                     \n\
                     c2; 2.5 ;2026-02-01;;lab;7\n";
-        assert!(recognizes(text.as_bytes()));
+        assert!(recognizes(&JsonContent::new(text.as_bytes())));
         let (sessions, warnings) = read_text(text);
         let sessions = sessions.unwrap();
         assert_eq!(sessions.len(), 2);

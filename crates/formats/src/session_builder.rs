@@ -196,10 +196,8 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
     let baseline = variants.first().map(|variant| variant.name.clone());
     Session {
         id: Uuid::now_v7().to_string(),
-        number: None,
         started_unix_ms: now.as_millis() as i64,
         state: SessionState::Imported,
-        tags: Vec::new(),
         command: vec!["import".to_owned(), label.to_owned()],
         design: SessionDesign::new(
             RunOrder::Imported,
@@ -207,14 +205,7 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
             baseline.unwrap_or_default(),
         ),
         variants,
-        metrics: Vec::new(),
-        environment: Environment::default(),
-        origin: None,
-        runs: Vec::new(),
-        failures: Vec::new(),
-        profiles: Vec::new(),
-        calibration: None,
-        machines: Vec::new(),
+        ..Session::default()
     }
 }
 
@@ -430,6 +421,15 @@ pub struct InputFile<'a> {
     pub bytes: &'a [u8],
     /// Directions of metrics, for files that do not state them.
     pub better: &'a MetricDirections,
+}
+
+static NO_DIRECTIONS: MetricDirections = MetricDirections { all: None, of: BTreeMap::new() };
+
+impl<'a> InputFile<'a> {
+    /// Creates a file for whose metrics the user has stated no directions.
+    pub fn new(label: &'a str, bytes: &'a [u8]) -> InputFile<'a> {
+        InputFile { label, bytes, better: &NO_DIRECTIONS }
+    }
 }
 
 /// Directions of metrics, as given by the user.

@@ -7,6 +7,7 @@
 
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::session_builder::{DroppedEntries, ImportedProcess, InputFile, SessionBuilder};
+use crate::foreign::file_beginning;
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::suites::{ReportedResult, jmh, pytest_benchmark, rust};
 use anyhow::Result;
@@ -28,14 +29,14 @@ pub fn recognizes_criterion(file: &JsonContent<'_>) -> bool {
 }
 
 /// Returns whether the data are output of Rust's built-in benchmarks.
-pub fn recognizes_libtest(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(crate::foreign::file_beginning(bytes));
+pub fn recognizes_libtest(file: &JsonContent<'_>) -> bool {
+    let text = String::from_utf8_lossy(file_beginning(file.bytes));
     text.lines().any(|line| line.starts_with("test ") && line.contains(" ... bench:"))
 }
 
 /// Returns whether the data are output of divan.
-pub fn recognizes_divan(bytes: &[u8]) -> bool {
-    rust::has_divan_header(&String::from_utf8_lossy(crate::foreign::file_beginning(bytes)))
+pub fn recognizes_divan(file: &JsonContent<'_>) -> bool {
+    rust::has_divan_header(&String::from_utf8_lossy(file_beginning(file.bytes)))
 }
 
 /// Returns whether the data are pytest-benchmark JSON.
@@ -49,8 +50,8 @@ pub fn recognizes_vitest(file: &JsonContent<'_>) -> bool {
 }
 
 /// Returns whether the data are Catch2 XML.
-pub fn recognizes_catch2(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(crate::foreign::file_beginning(bytes));
+pub fn recognizes_catch2(file: &JsonContent<'_>) -> bool {
+    let text = String::from_utf8_lossy(file_beginning(file.bytes));
     text.contains("<?xml") && (text.contains("<Catch2TestRun") || text.contains("<Catch "))
 }
 
@@ -63,18 +64,18 @@ pub fn read_with(
     file: &InputFile<'_>,
     parse: impl Fn(&[u8]) -> Result<Vec<ReportedResult>>,
     warnings: &mut Vec<String>,
-) -> Result<Session> {
+) -> Result<Vec<Session>> {
     let benchmarks = parse(file.bytes)?.into_iter().map(|result| vec![result]);
-    build_session(file.label, benchmarks, Environment::default(), None, warnings)
+    build_session(file, benchmarks, Environment::default(), None, warnings)
 }
 
 /// Reads JMH JSON. Each fork becomes a run. Adds messages for the user to `warnings`.
 ///
 /// # Errors
 /// Fails if the file is not JMH JSON; the message names the location.
-pub fn read_jmh(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
+pub fn read_jmh(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let benchmarks = jmh::read_forks(file.bytes)?.into_iter();
-    build_session(file.label, benchmarks, Environment::default(), None, warnings)
+    build_session(file, benchmarks, Environment::default(), None, warnings)
 }
 
 /// Reads a `sample.json` of criterion. The case is called `criterion`, because the file does not
@@ -82,7 +83,7 @@ pub fn read_jmh(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Sess
 ///
 /// # Errors
 /// Fails if the file is not a sample; the message names the location.
-pub fn read_criterion(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
+pub fn read_criterion(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let name = |reported: ReportedResult| ReportedResult {
         name: Some("criterion".to_owned()),
         ..reported
@@ -117,22 +118,22 @@ pub fn name_criterion_benchmark(session: &mut Session, description: &[u8]) -> Re
 ///
 /// # Errors
 /// Fails if the text has no results, or a result cannot be read; the message names the line.
-pub fn read_libtest(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
-    let session = read_with(file, rust::read_libtest, warnings)?;
+pub fn read_libtest(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    let sessions = read_with(file, rust::read_libtest, warnings)?;
     if rust::is_libtest_cut_short(file.bytes) {
         warnings.push(format!(
             "'{}': the line 'test result' is missing at the end, so results may be missing",
             file.label
         ));
     }
-    Ok(session)
+    Ok(sessions)
 }
 
 /// Reads output of divan. Adds messages for the user to `warnings`.
 ///
 /// # Errors
 /// Fails if the text has no results, or a result cannot be read; the message names the line.
-pub fn read_divan(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
+pub fn read_divan(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let mut results = rust::read_divan(file.bytes)?;
     let rows = results.len();
     results.retain(|result| result.cause.is_some() || !result.samples.is_empty());
@@ -141,7 +142,7 @@ pub fn read_divan(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Se
             .push(format!("'{}': its tree is incomplete, so results may be missing", file.label));
     }
     let benchmarks = results.into_iter().map(|result| vec![result]);
-    build_session(file.label, benchmarks, Environment::default(), None, warnings)
+    build_session(file, benchmarks, Environment::default(), None, warnings)
 }
 
 /// Reads pytest-benchmark JSON. The name of a case consists of the file and the name of the test.
@@ -150,7 +151,10 @@ pub fn read_divan(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Se
 /// # Errors
 /// Fails if the file is not JSON, or no benchmark can be read; the message names the location of
 /// the first error.
-pub fn read_pytest_benchmark(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
+pub fn read_pytest_benchmark(
+    file: &InputFile<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
     let mut left_out = DroppedEntries::default();
@@ -183,29 +187,29 @@ pub fn read_pytest_benchmark(file: &InputFile<'_>, warnings: &mut Vec<String>) -
         ..Environment::default()
     };
     let began = root.text_of("datetime")?.and_then(super::point_table::parse_time);
-    build_session(file.label, results.into_iter(), environment, began, warnings)
+    build_session(file, results.into_iter(), environment, began, warnings)
 }
 
 /// Builds the session. Each item of `benchmarks` contains the results of one benchmark, one result
 /// per process.
 fn build_session(
-    label: &str,
+    file: &InputFile<'_>,
     benchmarks: impl Iterator<Item = Vec<ReportedResult>>,
     environment: Environment,
     started_unix_ms: Option<i64>,
     warnings: &mut Vec<String>,
-) -> Result<Session> {
+) -> Result<Vec<Session>> {
     let mut remarks = Vec::new();
     let results =
         distinguish_results(benchmarks.filter_map(list_benchmark).collect(), &mut remarks)?;
-    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
+    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
     let mut imported = SessionBuilder::default();
     for ListedResult { case, content, .. } in results {
         for process in content {
             add_process(&mut imported, &case, process);
         }
     }
-    imported.into_session(label, environment, started_unix_ms)
+    Ok(vec![imported.into_session(file.label, environment, started_unix_ms)?])
 }
 
 /// Lists a benchmark with the results of its processes; `None` if there are none.

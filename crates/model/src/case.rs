@@ -13,7 +13,7 @@ use std::fmt;
 ///
 /// Two cases are the same if their [`Case::id`] is equal. The order in which their parameters were
 /// declared does not matter.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Case {
     /// `group/name`, with the file's extension where the benchmark is a file.
     pub benchmark: String,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub const REPETITION: &str = "Repetitions within one process are not independent.";
 
 /// The samples of one process, with its position in the plan and its resource usage.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// The executed case.
     pub case: Arc<Case>,
@@ -62,22 +62,7 @@ impl Run {
         slot: u32,
         block: u32,
     ) -> Run {
-        Run {
-            case: case.into(),
-            variant: variant.into(),
-            slot,
-            block,
-            build: None,
-            started_unix_ms: 0,
-            wall_ns: 0,
-            usage: None,
-            kernel_stats: None,
-            rejected_by: None,
-            machine: None,
-            samples: Vec::new(),
-            notes: Vec::new(),
-            load: None,
-        }
+        Run { case: case.into(), variant: variant.into(), slot, block, ..Run::default() }
     }
 
     /// Note on a load whose requests followed a schedule.

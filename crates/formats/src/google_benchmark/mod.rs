@@ -11,7 +11,8 @@ use crate::foreign::google_benchmark::{
 };
 use crate::foreign::json::{JsonContent, JsonNode};
 use crate::session_builder::{
-    ImportedProcess, NOTE_ON_REPETITIONS, ONLY_VARIANT, REPETITIONS_WARNING, SessionBuilder,
+    ImportedProcess, InputFile, NOTE_ON_REPETITIONS, ONLY_VARIANT, REPETITIONS_WARNING,
+    SessionBuilder,
 };
 use anyhow::Result;
 use indexmap::IndexMap;
@@ -37,8 +38,8 @@ const ROW_KEYS: [&str; 6] =
 /// # Errors
 /// Fails if the file is not JSON, has an unsupported schema version, or has a missing or invalid
 /// value; the message names the location of the value.
-pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let file = GoogleBenchmarkFile::read(bytes)?;
+pub fn read(input: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    let file = GoogleBenchmarkFile::read(input.bytes)?;
     let context = Some(JsonNode::at_location("context".to_owned(), &file.context))
         .filter(|node| !node.is_null());
     let executable = context.as_ref().and_then(|node| node.get("executable"));
@@ -65,11 +66,12 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     }
     remarks.extend(reading.warnings());
     remarks.extend(context.as_ref().map_or_else(Vec::new, context_warnings));
-    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
+    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", input.label)));
     let environment =
         context.as_ref().map(|node| read_environment(node, ONLY_VARIANT)).transpose()?;
     let started = context.as_ref().and_then(started_unix_ms);
-    reading.imported.into_session(label, environment.unwrap_or_default(), started)
+    let imported = reading.imported;
+    Ok(vec![imported.into_session(input.label, environment.unwrap_or_default(), started)?])
 }
 
 /// Name of a benchmark, and its position in the program if the file states it.

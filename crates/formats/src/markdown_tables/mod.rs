@@ -9,10 +9,11 @@
 //! unit from the sizes of responses, which are whole numbers of bytes.
 
 use crate::foreign::file_beginning;
+use crate::foreign::json::JsonContent;
 use crate::foreign::unit::{MeasuredQuantity, MeasuredUnit, split_trailing_unit};
 use crate::load_report::percentile_metric;
 use crate::markdown_tables::layout::{MarkdownTable, PrintedNumber};
-use crate::session_builder::{ONLY_VARIANT, empty_session, value_sample};
+use crate::session_builder::{InputFile, ONLY_VARIANT, empty_session, value_sample};
 use anyhow::{Result, ensure};
 use speedwell_model::{Case, Metric, MetricDirection, Run, Session, Variant};
 use std::collections::{HashMap, HashSet};
@@ -21,8 +22,8 @@ use std::sync::Arc;
 mod layout;
 
 /// Returns whether the text contains a table of figures.
-pub fn recognizes(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(file_beginning(bytes));
+pub fn recognizes(file: &JsonContent<'_>) -> bool {
+    let text = String::from_utf8_lossy(file_beginning(file.bytes));
     let (tables, _) = layout::parse_tables(&text);
     !all_figure_tables(&tables).is_empty()
 }
@@ -33,8 +34,8 @@ pub fn recognizes(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// Fails if the text has no table of figures.
-pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-    let text = crate::foreign::require_utf8(bytes)?;
+pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    let text = crate::foreign::require_utf8(file.bytes)?;
     let (tables, cut) = layout::parse_tables(text);
     let mut remarks: Vec<String> = cut.into_iter().collect();
     let mut groups: Vec<Vec<FigureTable>> = Vec::new();
@@ -54,9 +55,9 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec
     for mut group in groups {
         infer_byte_unit(&mut group, &mut remarks);
         remarks.extend(group.iter().flat_map(|table| table.remarks.clone()));
-        sessions.push(join_tables(label, &group));
+        sessions.push(join_tables(file.label, &group));
     }
-    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
+    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
     Ok(sessions)
 }
 
@@ -445,7 +446,7 @@ mod tests {
 
     fn read_text(text: &str) -> (Session, Vec<String>) {
         let mut warnings = Vec::new();
-        let mut sessions = read("f", text.as_bytes(), &mut warnings).unwrap();
+        let mut sessions = read(&InputFile::new("f", text.as_bytes()), &mut warnings).unwrap();
         (sessions.remove(0), warnings)
     }
 

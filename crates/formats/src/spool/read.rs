@@ -45,7 +45,7 @@ pub enum SpoolItem {
 }
 
 /// Incremental decoder of a spool.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SpoolReader {
     slots: ShardSlots,
     /// Start of a line whose end has not arrived yet.
@@ -71,21 +71,7 @@ pub struct SpoolReader {
 impl SpoolReader {
     /// Creates a decoder for an attempt at a shard with these slots.
     pub fn new(slots: ShardSlots) -> SpoolReader {
-        SpoolReader {
-            slots,
-            partial_line: Vec::new(),
-            is_too_long: false,
-            has_header: false,
-            shared: InternedNames::default(),
-            metrics: Vec::new(),
-            earlier_metrics: 0,
-            crc: crc32fast::Hasher::new(),
-            block: SpoolBlock::default(),
-            fault: None,
-            has_gap: false,
-            blocks: 0,
-            decisions: 0,
-        }
+        SpoolReader { slots, ..SpoolReader::default() }
     }
 
     /// Consumes bytes and returns the items they complete.
