@@ -260,19 +260,14 @@ pub fn cpu_ns_of_process(pid: i32) -> Option<u64> {
     is_read.then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Scheduling policy of a thread (sched(7)).
+/// Scheduling policy and priority of a thread (sched(7)).
+///
+/// In musl, the functions that read and set them only return ENOSYS, because POSIX defines them for
+/// processes but Linux implements them for threads. This file therefore makes the system calls
+/// directly. Their argument is a structure whose only field is the priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadScheduling {
     policy: libc::c_long,
-    parameters: SchedulingParameters,
-}
-
-/// Argument of sched_setscheduler(2). In musl, this function and the functions that read the policy
-/// and the priority only return ENOSYS, because POSIX defines them for processes but Linux
-/// implements them for threads. This file therefore makes the system calls directly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
-struct SchedulingParameters {
     priority: libc::c_int,
 }
 
@@ -282,37 +277,34 @@ const CALLING_THREAD: libc::c_long = 0;
 impl ThreadScheduling {
     /// Scheduling ahead of every process without real-time priority (`SCHED_FIFO`).
     pub fn real_time(priority: i32) -> ThreadScheduling {
-        ThreadScheduling {
-            policy: libc::SCHED_FIFO.into(),
-            parameters: SchedulingParameters { priority },
-        }
+        ThreadScheduling { policy: libc::SCHED_FIFO.into(), priority }
     }
 
     /// Returns the scheduling of the calling thread.
     pub fn current_scheduling() -> io::Result<ThreadScheduling> {
-        let mut parameters = SchedulingParameters { priority: 0 };
-        // SAFETY: the calls write to the given structure, which outlives them.
+        let mut priority: libc::c_int = 0;
+        // SAFETY: the calls write to the given number, which outlives them.
         let (policy, result) = unsafe {
             (
                 libc::syscall(libc::SYS_sched_getscheduler, CALLING_THREAD),
-                libc::syscall(libc::SYS_sched_getparam, CALLING_THREAD, &raw mut parameters),
+                libc::syscall(libc::SYS_sched_getparam, CALLING_THREAD, &raw mut priority),
             )
         };
         if policy < 0 || result != 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(ThreadScheduling { policy, parameters })
+        Ok(ThreadScheduling { policy, priority })
     }
 
     /// Applies the scheduling to the calling thread.
     pub fn apply(self) -> io::Result<()> {
-        // SAFETY: the call reads the given structure, which outlives it.
+        // SAFETY: the call reads the given number, which outlives it.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_sched_setscheduler,
                 CALLING_THREAD,
                 self.policy,
-                &raw const self.parameters,
+                &raw const self.priority,
             )
         };
         match result {
