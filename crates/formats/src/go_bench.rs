@@ -376,84 +376,60 @@ fn add_entries(
             *counts.entry(case.id()).or_default() += 1;
         }
     }
-    let mut adder = EntryAdder { directions, imported, not_finite: 0 };
+    let mut not_finite = 0;
     for (entry, (name, case)) in entries.into_iter().zip(cases) {
-        let is_repeated = counts.get(&case.id()).is_some_and(|count| *count > 1);
-        adder.add_entry(entry, (name, case), is_repeated);
-    }
-    let mut remarks = Vec::new();
-    if counts.values().any(|count| *count > 1) {
-        remarks.push(REPETITIONS_WARNING.to_owned());
-    }
-    remarks.extend(adder.warnings());
-    remarks
-}
-
-struct EntryAdder<'a> {
-    directions: &'a HashMap<&'a str, bool>,
-    imported: &'a mut SessionBuilder,
-    not_finite: u32,
-}
-
-impl EntryAdder<'_> {
-    fn add_entry(
-        &mut self,
-        entry: GoBenchEntry<'_>,
-        (name, case): (&str, Case),
-        is_repeated: bool,
-    ) {
         let cause = match entry.outcome {
             GoBenchOutcome::Measured(figures) => {
-                let mut process = self.build_process(&figures);
-                if is_repeated {
+                let mut process = build_process(&figures, directions, imported);
+                not_finite += figures.values.len() - process.samples.len();
+                if counts.get(&case.id()).is_some_and(|count| *count > 1) {
                     process.notes.push(NOTE_ON_REPETITIONS.to_owned());
                 }
-                self.imported.add_run(case, process);
-                return;
+                imported.add_run(case, process);
+                continue;
             }
             GoBenchOutcome::Stopped(cause) => cause,
             GoBenchOutcome::Lost => failure_cause(
                 "has no result: it did not finish, or its own output hides the result",
             ),
         };
-        let replay = line::replay_command(entry.package, name);
-        self.imported.add_failure(&case, cause, replay);
+        imported.add_failure(&case, cause, line::replay_command(entry.package, name));
     }
+    let mut remarks = Vec::new();
+    if counts.values().any(|count| *count > 1) {
+        remarks.push(REPETITIONS_WARNING.to_owned());
+    }
+    match not_finite {
+        0 => {}
+        1 => remarks.push("1 non-finite value was left out".to_owned()),
+        count => remarks.push(format!("{count} non-finite values were left out")),
+    }
+    remarks
+}
 
-    fn build_process(&mut self, figures: &GoFigures<'_>) -> ImportedProcess {
-        let mut process = ImportedProcess::default();
-        for (value, unit) in &figures.values {
-            if !value.is_finite() {
-                self.not_finite += 1;
-                continue;
-            }
-            let measure = line::measure_for_unit(unit, self.directions.get(unit).copied());
-            let is_time = measure.metric.name == "time";
-            let scaled = value * measure.factor;
-            let total_ns = scaled * figures.iterations;
-            if is_time {
-                process.wall_ns = total_ns;
-            }
-            let metric = self.imported.declare_metric(measure.metric);
-            process.samples.push(Sample {
-                elapsed_ns: is_time.then_some(total_ns as u64),
-                iterations: is_time.then_some(figures.iterations),
-                ..value_sample(&metric, scaled)
-            });
+/// Returns the process of a result, without figures that are not finite.
+fn build_process(
+    figures: &GoFigures<'_>,
+    directions: &HashMap<&str, bool>,
+    imported: &mut SessionBuilder,
+) -> ImportedProcess {
+    let mut process = ImportedProcess::default();
+    for (value, unit) in figures.values.iter().filter(|(value, _)| value.is_finite()) {
+        let measure = line::measure_for_unit(unit, directions.get(unit).copied());
+        let is_time = measure.metric.name == "time";
+        let scaled = value * measure.factor;
+        let total_ns = scaled * figures.iterations;
+        if is_time {
+            process.wall_ns = total_ns;
         }
-        process
+        let metric = imported.declare_metric(measure.metric);
+        process.samples.push(Sample {
+            elapsed_ns: is_time.then_some(total_ns as u64),
+            iterations: is_time.then_some(figures.iterations),
+            ..value_sample(&metric, scaled)
+        });
     }
-
-    fn warnings(&self) -> Vec<String> {
-        let mut remarks: Vec<String> = Vec::new();
-        if self.not_finite > 0 {
-            remarks.push(match self.not_finite {
-                1 => "1 non-finite value was left out".to_owned(),
-                count => format!("{count} non-finite values were left out"),
-            });
-        }
-        remarks
-    }
+    process
 }
 
 #[cfg(test)]

@@ -2,11 +2,9 @@
 //!
 //! Accepts non-finite numbers and raw control characters. The JSON standard forbids both, but C++
 //! programs write them. This module knows nothing about particular formats. Start at
-//! [`JsonContent`] to detect formats, at [`parse`] and [`JsonNode`] to read, or at [`JsonText`] for
-//! files that are too large to be parsed into [`JsonNode`]s.
+//! [`JsonContent`] to detect formats, or at [`parse`] and [`JsonNode`] to read.
 
 use anyhow::{Context, Error, Result, anyhow};
-use serde::Deserialize;
 use serde_json::Value;
 use std::cell::OnceCell;
 
@@ -131,7 +129,7 @@ fn require_text(bytes: &[u8]) -> Result<&str> {
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-fn explain_error(error: serde_json::Error) -> Error {
+pub(super) fn explain_error(error: serde_json::Error) -> Error {
     if error.is_eof() {
         anyhow!("{error}\nhint: is the file cut short?")
     } else if error.to_string().starts_with("trailing characters") {
@@ -144,51 +142,10 @@ fn explain_error(error: serde_json::Error) -> Error {
     }
 }
 
-/// A JSON document from which parsed values may borrow. It accepts the same deviations from the
-/// standard as [`parse`].
-#[derive(Debug)]
-pub struct JsonText {
-    original: String,
-    strict: OnceCell<String>,
-}
-
-impl JsonText {
-    /// Takes the whole content of a file.
-    ///
-    /// # Errors
-    /// Fails if the content is not UTF-8.
-    pub fn new(bytes: Vec<u8>) -> Result<JsonText> {
-        let mut original = String::from_utf8(bytes).context("it is not UTF-8")?;
-        if original.starts_with('\u{feff}') {
-            original.remove(0);
-        }
-        Ok(JsonText { original, strict: OnceCell::new() })
-    }
-
-    /// Returns whether the text begins like an object.
-    pub fn is_object(&self) -> bool {
-        self.original.trim_start().starts_with('{')
-    }
-
-    /// Parses the whole document. A non-finite number becomes null.
-    ///
-    /// # Errors
-    /// Fails if the text is not JSON, or does not match `T`; the message names line and column.
-    pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
-        serde_json::from_str(&self.original)
-            .or_else(|_| {
-                serde_json::from_str(
-                    self.strict.get_or_init(|| to_strict_json(&self.original, "null")),
-                )
-            })
-            .map_err(explain_error)
-    }
-}
-
 /// Converts the text to strict JSON: replaces `NaN`, `Infinity` and the like with `not_finite`, and
 /// escapes raw control characters. Line numbers are preserved up to the first line break inside a
 /// string.
-fn to_strict_json(text: &str, not_finite: &str) -> String {
+pub(super) fn to_strict_json(text: &str, not_finite: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
