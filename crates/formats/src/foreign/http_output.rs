@@ -273,29 +273,20 @@ fn parse_h2load(output: &str) -> Option<HttpOutput> {
 
 /// Parses `353.21us`, `1.29ms`, `2.01s` or `1.00m` into milliseconds.
 fn parse_milliseconds(text: &str) -> Option<f64> {
-    let split = text.find(|c: char| c.is_ascii_alphabetic())?;
-    let factor = match &text[split..] {
-        "us" => 1e-3,
-        "ms" => 1.0,
-        "s" => 1e3,
-        "m" => 60e3,
-        "h" => 3_600e3,
-        _ => return None,
-    };
-    Some(text[..split].parse::<f64>().ok()? * factor)
+    parse_with_unit(text, &[("us", 1e-3), ("ms", 1.0), ("s", 1e3), ("m", 60e3), ("h", 3_600e3)])
 }
 
 /// Parses `22.73KB`; kilobytes of wrk and h2load have 1024 bytes.
 fn parse_bytes(text: &str) -> Option<f64> {
-    let split = text.find(|c: char| c.is_ascii_alphabetic())?;
-    let power = match &text[split..] {
-        "B" => 0,
-        "KB" => 1,
-        "MB" => 2,
-        "GB" => 3,
-        _ => return None,
-    };
-    Some(text[..split].parse::<f64>().ok()? * 1024_f64.powi(power))
+    const KB: f64 = 1024.0;
+    parse_with_unit(text, &[("B", 1.0), ("KB", KB), ("MB", KB * KB), ("GB", KB * KB * KB)])
+}
+
+/// Parses a number with one of the units, which have different factors.
+fn parse_with_unit(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic())?);
+    let (_, factor) = units.iter().find(|(symbol, _)| *symbol == unit)?;
+    Some(number.parse::<f64>().ok()? * factor)
 }
 
 #[cfg(test)]

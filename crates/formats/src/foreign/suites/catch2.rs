@@ -4,8 +4,9 @@
 //! The command line of a Catch2 program can only select whole test cases. A test case may contain
 //! several benchmarks, and each benchmark becomes a [`Case`]. Start at [`read`].
 
-use super::{ReportedResult, first_line, nanoseconds_measure};
+use super::{ReportedResult, first_line};
 use crate::foreign::require_utf8;
+use crate::foreign::unit::MetricConversion;
 use anyhow::{Context as _, Result, anyhow};
 use roxmltree::{Document, Node};
 use speedwell_model::{Case, FailureCause};
@@ -75,7 +76,7 @@ fn read_benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Resul
     };
     let mean = figure(child("mean"), "value")?;
     let samples = figure(Some(node), "samples")?;
-    (reported.add_value(&nanoseconds_measure(), mean, None))
+    (reported.add_value(&MetricConversion::from_unit("ns"), mean, None))
         .with_context(|| format!("the mean of the benchmark '{path}'"))?;
     if samples > 1.0 {
         let note = format!("Catch2 only reports the mean of its {samples} samples.");

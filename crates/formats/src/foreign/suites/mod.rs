@@ -102,16 +102,6 @@ impl ReportedResult {
     }
 }
 
-/// Returns the metric and the conversion factor for times in nanoseconds per iteration.
-pub fn nanoseconds_measure() -> MetricConversion {
-    MetricConversion::from_unit("ns")
-}
-
-/// Returns the metric and the conversion factor for times in seconds per iteration.
-pub fn seconds_measure() -> MetricConversion {
-    MetricConversion::from_unit("s")
-}
-
 /// Parses a parameter value that a framework wrote as text. The result is a number or a boolean
 /// only if formatting it gives the same text again; otherwise, it is a string.
 pub fn typed_value(text: &str) -> ParameterValue {

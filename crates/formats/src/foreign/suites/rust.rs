@@ -1,6 +1,6 @@
 //! Parses the output of benchmark frameworks of Rust: criterion, the built-in benchmarks, and divan.
 
-use super::{ReportedResult, nanoseconds_measure, shorten_line};
+use super::{ReportedResult, shorten_line};
 use crate::foreign::json::{self, JsonNode};
 use crate::foreign::require_utf8;
 use crate::foreign::unit::MetricConversion;
@@ -33,7 +33,7 @@ pub fn read_criterion(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         let count = iterations.number()?;
         ensure!(count >= 1.0, "'{}' is {count}: expected at least 1", iterations.location());
         let per_iteration = time.number()? / count;
-        (reported.add_value(&nanoseconds_measure(), per_iteration, Some(count)))
+        (reported.add_value(&MetricConversion::from_unit("ns"), per_iteration, Some(count)))
             .with_context(|| format!("'{}'", time.location()))?;
     }
     Ok(vec![reported])
@@ -65,7 +65,7 @@ pub fn read_libtest(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
                 figures.contains(" ns/iter (") && figures.contains(')'),
                 "line {line_number} does not end in 'ns/iter (+/- N)'\nhint: is the file cut short?"
             );
-            (reported.add_value(&nanoseconds_measure(), value, None))
+            (reported.add_value(&MetricConversion::from_unit("ns"), value, None))
                 .with_context(|| format!("line {line_number}"))?;
         } else if outcome.starts_with("FAILED") || outcome.starts_with("failed") {
             reported.cause = Some(FailureCause::Invalid { reason: "failed".to_owned() });
