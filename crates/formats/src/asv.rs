@@ -258,10 +258,17 @@ struct AsvRow<'a> {
     version: Option<String>,
     /// Start of the measurement, in milliseconds since the Unix epoch.
     started: Option<f64>,
-    /// Statistics of each combination, by names like `q_25`.
-    statistics: Vec<(String, Vec<JsonNode<'a>>)>,
+    statistics: AsvStatistics<'a>,
     /// Individual measurements of each combination.
     samples: Vec<JsonNode<'a>>,
+}
+
+/// Statistics of each combination.
+enum AsvStatistics<'a> {
+    /// API 2: a list per statistic, by names like `q_25`.
+    Lists(HashMap<String, Vec<JsonNode<'a>>>),
+    /// API 1: an object per combination.
+    Objects(Vec<JsonNode<'a>>),
 }
 
 /// Returns all readable benchmarks of a file, in file order.
@@ -291,13 +298,10 @@ impl<'a> AsvRow<'a> {
             .map(|(key, node)| (key.as_str(), node))
             .collect();
         let list = |key: &str| by_column.get(key).map(JsonNode::elements).transpose();
-        let mut statistics = Vec::new();
+        let mut statistics = HashMap::new();
         for column in columns {
-            let Some(key) = column.strip_prefix("stats_") else {
-                continue;
-            };
-            if let Some(values) = list(column)? {
-                statistics.push((key.to_owned(), values));
+            if let Some(key) = column.strip_prefix("stats_") {
+                statistics.extend(list(column)?.map(|values| (key.to_owned(), values)));
             }
         }
         Ok(AsvRow {
@@ -306,7 +310,7 @@ impl<'a> AsvRow<'a> {
             parameters: read_parameters(by_column.get("params"))?,
             version: by_column.get("version").map(JsonNode::text).transpose()?.map(str::to_owned),
             started: by_column.get("started_at").map(JsonNode::number).transpose()?,
-            statistics,
+            statistics: AsvStatistics::Lists(statistics),
             samples: list("samples")?.unwrap_or_default(),
         })
     }
@@ -333,7 +337,7 @@ impl<'a> AsvRow<'a> {
             parameters,
             version: version.map(str::to_owned),
             started: started.transpose()?,
-            statistics: statistics_by_name(&statistics.unwrap_or_default()),
+            statistics: AsvStatistics::Objects(statistics.unwrap_or_default()),
             samples: samples.unwrap_or_default(),
         })
     }
@@ -363,33 +367,23 @@ impl<'a> AsvRow<'a> {
     }
 
     fn statistic(&self, key: &str, index: usize) -> Option<f64> {
-        let (_, values) = self.statistics.iter().find(|(name, _)| name == key)?;
-        values.get(index)?.number().ok()
+        let object = match &self.statistics {
+            AsvStatistics::Lists(lists) => return lists.get(key)?.get(index)?.number().ok(),
+            AsvStatistics::Objects(objects) => objects.get(index)?,
+        };
+        let bound = |end: usize| object.get("ci_99")?.elements().ok()?.get(end).cloned();
+        let statistic = match key {
+            "ci_99_a" => bound(0),
+            "ci_99_b" => bound(1),
+            _ => object.get(key),
+        };
+        statistic?.number().ok()
     }
 }
 
 /// Returns the elements of a list, or a single value as a list of one.
 fn one_or_more<'a>(node: &JsonNode<'a>) -> Vec<JsonNode<'a>> {
     node.elements().unwrap_or_else(|_| vec![node.clone()])
-}
-
-/// Converts the statistics of API 1, one object per combination, into lists by name.
-fn statistics_by_name<'a>(statistics: &[JsonNode<'a>]) -> Vec<(String, Vec<JsonNode<'a>>)> {
-    let bounds = [("ci_99_a", 0), ("ci_99_b", 1)];
-    let collect = |find: &dyn Fn(&JsonNode<'a>) -> Option<JsonNode<'a>>| -> Vec<JsonNode<'a>> {
-        let null = || JsonNode::at_location(String::new(), &Json::Null);
-        statistics.iter().map(|combination| find(combination).unwrap_or_else(null)).collect()
-    };
-    let interval = |(name, end): (&str, usize)| {
-        let values = collect(&|combination| {
-            let bounds = combination.get("ci_99")?.elements().ok()?;
-            bounds.get(end).cloned()
-        });
-        (name.to_owned(), values)
-    };
-    let scalars = ["q_25", "q_75", "number", "repeat"]
-        .map(|key| (key.to_owned(), collect(&|combination| combination.get(key))));
-    bounds.map(interval).into_iter().chain(scalars).collect()
 }
 
 fn read_texts(node: &JsonNode<'_>) -> Result<Vec<String>> {

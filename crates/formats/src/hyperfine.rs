@@ -118,40 +118,25 @@ impl HyperfineResult {
                 imported.add_failure(&case, cause, self.command.clone());
                 continue;
             }
-            let mut process = self.build_process(time, self.memory.get(index).copied(), imported);
+            let (wall_ns, memory) = (time * NS_PER_SECOND, self.memory.get(index).copied());
+            let mut figures = vec![("time", "ns", Some(wall_ns)), ("max_rss", "B", memory)];
+            let mut notes = Vec::new();
             // The CPU times are means over all runs, so add them only once, and only if no run
             // failed.
             if index == 0 && all_succeeded {
-                self.add_cpu_times(&mut process, imported);
+                let [user_ns, system_ns] =
+                    [self.user, self.system].map(|seconds| Some(seconds? * NS_PER_SECOND));
+                figures.extend([("user_time", "ns", user_ns), ("system_time", "ns", system_ns)]);
+                if self.times.len() > 1 && user_ns.or(system_ns).is_some() {
+                    notes.push(CPU_TIMES_NOTE.to_owned());
+                }
             }
-            imported.add_run(case.clone(), process);
-        }
-    }
-
-    fn build_process(
-        &self,
-        time: f64,
-        memory: Option<f64>,
-        imported: &mut SessionBuilder,
-    ) -> ImportedProcess {
-        let wall_ns = time * NS_PER_SECOND;
-        let metric = Metric::new("time", "ns", MetricDirection::Lower);
-        let mut samples = vec![imported.metric_sample(metric, wall_ns)];
-        if let Some(memory) = memory {
-            let metric = Metric::new("max_rss", "B", MetricDirection::Lower);
-            samples.push(imported.metric_sample(metric, memory));
-        }
-        ImportedProcess { wall_ns, samples, notes: Vec::new() }
-    }
-
-    fn add_cpu_times(&self, process: &mut ImportedProcess, imported: &mut SessionBuilder) {
-        for (name, seconds) in [("user_time", self.user), ("system_time", self.system)] {
-            let Some(seconds) = seconds else { continue };
-            let metric = Metric::new(name, "ns", MetricDirection::Lower);
-            process.samples.push(imported.metric_sample(metric, seconds * NS_PER_SECOND));
-            if self.times.len() > 1 && process.notes.is_empty() {
-                process.notes.push(CPU_TIMES_NOTE.to_owned());
-            }
+            let sample = |(name, unit, value): (&str, &str, Option<f64>)| {
+                let metric = Metric::new(name, unit, MetricDirection::Lower);
+                Some(imported.metric_sample(metric, value?))
+            };
+            let samples = figures.into_iter().filter_map(sample).collect();
+            imported.add_run(case.clone(), ImportedProcess { wall_ns, samples, notes });
         }
     }
 }

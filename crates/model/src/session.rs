@@ -233,7 +233,7 @@ pub struct SessionDesign {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bisection: Option<BisectionRange>,
     /// Why the session is measured.
-    #[serde(default, skip_serializing_if = "SessionPurpose::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub purpose: SessionPurpose,
     /// Digests of each benchmark's source files, by benchmark name. A different digest means
     /// different work.
@@ -322,12 +322,6 @@ pub enum SessionPurpose {
     Bisect,
     /// To fill gaps in the history, for revisions chosen without looking at values.
     Backfill,
-}
-
-impl SessionPurpose {
-    fn is_default(&self) -> bool {
-        *self == SessionPurpose::Measured
-    }
 }
 
 /// Defines the steady part of a time series. The rule is fixed before measuring.
@@ -516,7 +510,7 @@ pub fn seed_of_step(seed: u64, step: u32) -> u64 {
 pub struct LayoutVariation {
     /// Number of builds per variant, each linked with a different order of functions and data. 0
     /// for the normal build only.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub builds: u32,
     /// Whether to add an environment variable of random length to every run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -536,8 +530,8 @@ impl LayoutVariation {
     }
 }
 
-fn is_zero(number: &u32) -> bool {
-    *number == 0
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 // Profiles, which are weighted call stacks, and the recordings of a session. Nothing here records or

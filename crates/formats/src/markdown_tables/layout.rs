@@ -93,25 +93,18 @@ fn is_delimiter(columns: &[String], cells: &[String]) -> bool {
 fn split_cells(line: &str) -> Vec<String> {
     let start = line.strip_prefix('|').unwrap_or(line);
     let row = if start.ends_with("\\|") { start } else { start.strip_suffix('|').unwrap_or(start) };
-    let mut cells = vec![String::new()];
+    let mut cells = Vec::new();
+    let mut cell = String::new();
     let mut characters = row.chars().peekable();
     while let Some(character) = characters.next() {
         match character {
-            '\\' if characters.peek() == Some(&'|') => {
-                characters.next();
-                push_char(&mut cells, '|');
-            }
-            '|' => cells.push(String::new()),
-            other => push_char(&mut cells, other),
+            '\\' if characters.peek() == Some(&'|') => cell.extend(characters.next()),
+            '|' => cells.push(strip_markup(&std::mem::take(&mut cell))),
+            other => cell.push(other),
         }
     }
-    cells.iter().map(|cell| strip_markup(cell)).collect()
-}
-
-fn push_char(cells: &mut [String], character: char) {
-    if let Some(last) = cells.last_mut() {
-        last.push(character);
-    }
+    cells.push(strip_markup(&cell));
+    cells
 }
 
 /// Removes the markup of code, emphasis and links.

@@ -134,7 +134,7 @@ impl SpoolReader {
             }
             SpoolLine::Failure(failure) => self.block.failures.push(failure.into_owned()),
             SpoolLine::Slots(slots) => self.block.slots.extend_from_slice(&slots),
-            SpoolLine::Metric(line) => self.metrics.push((line.first, line.metric.into_owned())),
+            SpoolLine::Metric { first, metric } => self.metrics.push((first, metric.into_owned())),
         }
         self.crc.update(text);
         None

@@ -401,13 +401,10 @@ pub(super) fn unregister(pid: Pid) {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
     /// Machine id, if there is one (machine-id(5)).
-    #[serde(alias = "machine")]
     pub machine_id: Option<String>,
     /// Boot id of the kernel (random(4)).
-    #[serde(alias = "boot")]
     pub boot_id: Option<String>,
     /// PID namespace of `pid` (pid_namespaces(7)).
-    #[serde(alias = "numbering")]
     pub pid_namespace: Option<String>,
     /// Process id.
     pub pid: i32,

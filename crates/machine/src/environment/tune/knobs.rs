@@ -62,12 +62,8 @@ pub struct TuneKnob {
     pub(super) find: FindSettings,
 }
 
-/// A setting with its desired value.
-#[derive(Debug)]
-pub(super) struct DesiredSetting {
-    pub path: String,
-    pub value: DesiredValue,
-}
+/// The path of a setting, with its desired value.
+pub(super) type DesiredSetting = (String, DesiredValue);
 
 /// Desired value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,7 +153,7 @@ fn text_value(value: &str) -> DesiredValue {
 }
 
 fn desired_text(path: impl Into<String>, value: &str) -> DesiredSetting {
-    DesiredSetting { path: path.into(), value: text_value(value) }
+    (path.into(), text_value(value))
 }
 
 fn missing_setting<T>(machine: &TunableMachine) -> Result<T, MissingReason> {
@@ -173,7 +169,7 @@ fn missing_here<T>(note: impl Into<String>) -> Result<T, MissingReason> {
 /// # Errors
 /// Fails if none of them exists.
 fn existing_settings(machine: &TunableMachine, desired: Vec<DesiredSetting>) -> FoundSettings {
-    let existing = |setting: &DesiredSetting| machine.current_value(&setting.path).is_some();
+    let existing = |(path, _): &DesiredSetting| machine.current_value(path).is_some();
     let existing: Vec<DesiredSetting> = desired.into_iter().filter(existing).collect();
     if existing.is_empty() { missing_setting(machine) } else { Ok(existing) }
 }
@@ -212,9 +208,7 @@ fn policy_settings(
         let online_names = cpus.filter(|name| is_online(&parse_cpu_list(&name[3..])));
         folders = online_names.map(|name| format!("{CPU}/{name}/cpufreq")).collect();
     }
-    let wishes = folders
-        .iter()
-        .map(|folder| DesiredSetting { path: format!("{folder}/{file}"), value: value(folder) });
+    let wishes = folders.iter().map(|folder| (format!("{folder}/{file}"), value(folder)));
     existing_settings(machine, wishes.collect())
 }
 
@@ -338,7 +332,7 @@ fn own_cpu_settings(machine: &TunableMachine, request: &TuneRequest) -> FoundSet
     let file = |name: &str| format!("{TUNE_CGROUP}/{name}");
     let mut wishes = vec![
         desired_text(format!("{CGROUP_ROOT}/cgroup.subtree_control"), "+cpuset"),
-        DesiredSetting { path: TUNE_CGROUP.to_owned(), value: DesiredValue::Group },
+        (TUNE_CGROUP.to_owned(), DesiredValue::Group),
         desired_text(file("cpuset.cpus"), &format_cpu_list(reserved)),
     ];
     // Memory of another node is slower, and the fraction of memory that comes from there varies

@@ -24,17 +24,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct TunableMachine {
     pub(super) tree: FileTree,
     root: PathBuf,
-    answers: Vec<SimulatedAnswer>,
+    /// Responses of a simulated kernel to writes to these paths.
+    answers: Vec<(String, SimulatedResponse)>,
     steps_left: Option<AtomicU32>,
 }
 
 /// Response of a simulated kernel to a write.
-#[derive(Debug)]
-struct SimulatedAnswer {
-    path: String,
-    response: SimulatedResponse,
-}
-
 #[derive(Debug)]
 enum SimulatedResponse {
     /// The write fails.
@@ -172,8 +167,8 @@ impl TunableMachine {
             SettingChange::Remove if self.is_rehearsal() => return fs::remove_dir_all(file),
             SettingChange::Remove => return fs::remove_dir(file),
         }
-        for answer in self.answers.iter().filter(|answer| answer.path == path) {
-            if let SimulatedResponse::Also(other, value) = &answer.response {
+        for (_, response) in self.answers.iter().filter(|(written, _)| written == path) {
+            if let SimulatedResponse::Also(other, value) = response {
                 fs::write(self.tree.resolve(other), format!("{value}\n"))?;
             }
         }
@@ -198,8 +193,8 @@ impl TunableMachine {
     }
 
     fn find_answer(&self, path: &str) -> Option<&SimulatedResponse> {
-        let answer = self.answers.iter().find(|answer| answer.path == path);
-        answer.map(|answer| &answer.response)
+        let answer = self.answers.iter().find(|(written, _)| written == path);
+        answer.map(|(_, response)| response)
     }
 }
 
@@ -225,7 +220,7 @@ pub(super) enum SettingChange<'a> {
 
 /// Parses a line of `answers`: `PATH ERROR` (such as `PATH EIO`), `PATH refuses VALUE`, `PATH holds
 /// TEXT` or `PATH also PATH TEXT`.
-fn parse_answer(line: &str) -> io::Result<SimulatedAnswer> {
+fn parse_answer(line: &str) -> io::Result<(String, SimulatedResponse)> {
     let fields: Vec<&str> = line.splitn(4, ' ').collect();
     let response = match fields[..] {
         [_, "EACCES"] => SimulatedResponse::Error(Errno::ACCESS),
@@ -239,7 +234,7 @@ fn parse_answer(line: &str) -> io::Result<SimulatedAnswer> {
             return Err(io::Error::other(format!("cannot parse simulated answer '{line}'")));
         }
     };
-    Ok(SimulatedAnswer { path: fields[0].to_owned(), response })
+    Ok((fields[0].to_owned(), response))
 }
 
 /// Whether two values of a setting are equal. Processor masks are compared without regard to

@@ -137,10 +137,7 @@ fn find_knob(
     Ok(knob_state)
 }
 
-fn desired_setting(
-    machine: &TunableMachine,
-    DesiredSetting { path, value }: DesiredSetting,
-) -> KnobSetting {
+fn desired_setting(machine: &TunableMachine, (path, value): DesiredSetting) -> KnobSetting {
     let before = machine.current_value(&path);
     let after = value.current_text(machine);
     let is_as_desired = match (&before, &value) {
