@@ -240,12 +240,9 @@ impl<'a> GoOutputParser<'a> {
 
     /// Returns the results of each benchmark.
     fn into_reported(self) -> Vec<ReportedResult> {
-        let processors = processors_by_package(&self.entries);
-        let no_suffixes = ProcessorSuffixes::default();
+        let names = split_names(&self.entries);
         let mut reported: Vec<ReportedResult> = Vec::new();
-        for entry in self.entries {
-            let suffixes = processors.get(&entry.package).unwrap_or(&no_suffixes);
-            let (name, count) = entry.split_name(suffixes);
+        for (entry, (name, count)) in self.entries.into_iter().zip(names) {
             let outcome = match entry.outcome {
                 GoBenchOutcome::Measured(figures) => Ok(figures),
                 GoBenchOutcome::Stopped(cause) => Err(cause),
@@ -336,22 +333,23 @@ impl<'a> GoBenchEntry<'a> {
     }
 }
 
-/// Finds out, per package, which numbers at the ends of names are GOMAXPROCS.
-fn processors_by_package<'a>(
-    entries: &[GoBenchEntry<'a>],
-) -> HashMap<Option<&'a str>, ProcessorSuffixes> {
+/// Splits the name of each entry into benchmark and GOMAXPROCS. Finds out, per package, which
+/// numbers at the ends of names are GOMAXPROCS.
+fn split_names<'a>(entries: &[GoBenchEntry<'a>]) -> Vec<(&'a str, u32)> {
     let mut by_package: HashMap<Option<&str>, (Vec<&str>, Vec<u32>)> = HashMap::new();
-    let measured = |entry: &&GoBenchEntry<'_>| matches!(entry.outcome, GoBenchOutcome::Measured(_));
-    for entry in entries.iter().filter(measured) {
+    for entry in entries {
         let (names, announced) = by_package.entry(entry.package).or_default();
         match entry.split_announced() {
             Some((_, count)) => announced.push(count),
-            None => names.push(entry.name),
+            None if matches!(entry.outcome, GoBenchOutcome::Measured(_)) => names.push(entry.name),
+            None => {}
         }
     }
     let of_package =
         |(names, announced)| ProcessorSuffixes::from_names(names).with_announced(announced);
-    (by_package.into_iter()).map(|(package, found)| (package, of_package(found))).collect()
+    let processors: HashMap<Option<&str>, ProcessorSuffixes> =
+        by_package.into_iter().map(|(package, found)| (package, of_package(found))).collect();
+    entries.iter().map(|entry| entry.split_name(&processors[&entry.package])).collect()
 }
 
 /// Adds all entries to a session. For each unit that has a `Unit` line in the text, `directions`
@@ -361,12 +359,8 @@ fn add_entries(
     directions: &HashMap<&str, bool>,
     imported: &mut SessionBuilder,
 ) -> Vec<String> {
-    let processors = processors_by_package(&entries);
-    let no_suffixes = ProcessorSuffixes::default();
-    let cases: Vec<(&str, Case)> = (entries.iter())
-        .map(|entry| {
-            let suffixes = processors.get(&entry.package).unwrap_or(&no_suffixes);
-            let (name, count) = entry.split_name(suffixes);
+    let cases: Vec<(&str, Case)> = (entries.iter().zip(split_names(&entries)))
+        .map(|(entry, (name, count))| {
             (name, line::case_from_name(entry.package, name, Some(count)))
         })
         .collect();

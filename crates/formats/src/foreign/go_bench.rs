@@ -181,13 +181,10 @@ pub fn measure_for_unit(unit: &str, is_higher: Option<bool>) -> MetricConversion
         },
     };
     if let Some(is_higher) = is_higher {
-        measure.metric.better = to_direction(is_higher);
+        measure.metric.better =
+            if is_higher { MetricDirection::Higher } else { MetricDirection::Lower };
     }
     measure
-}
-
-fn to_direction(is_higher: bool) -> MetricDirection {
-    if is_higher { MetricDirection::Higher } else { MetricDirection::Lower }
 }
 
 /// Returns the case of a benchmark, given its name without GOMAXPROCS: `BenchmarkJoin/n=8`.
@@ -303,14 +300,9 @@ impl ProcessorSuffixes {
     pub fn split_stopped_name<'n>(&self, name: &'n str, announced: Option<&str>) -> (&'n str, u32) {
         let split = announced.and_then(|announced| split_announced_name(announced, name));
         match split.unwrap_or_else(|| self.split_name(name)) {
-            (name, 1) => (name, self.single_count().unwrap_or(1)),
-            appended => appended,
+            (name, 1) if self.0.len() == 1 => (name, self.0.first().copied().unwrap_or(1)),
+            split => split,
         }
-    }
-
-    /// Returns the GOMAXPROCS in the names of results, if there is only one.
-    fn single_count(&self) -> Option<u32> {
-        self.0.first().copied().filter(|_| self.0.len() == 1)
     }
 }
 

@@ -5,7 +5,7 @@
 //! This module knows nothing about cases or sessions. Start at [`RowReader::next_row`].
 
 use super::javascript;
-use super::{BYTE_ORDER_MARK, CsvField, CsvLayout, ScanResult, scan_record};
+use super::{CsvField, CsvLayout, ScanResult, scan_record};
 use crate::SkippedLines;
 use memchr::memchr;
 use std::borrow::Cow;
@@ -91,40 +91,32 @@ impl<R: Read> RowReader<R> {
                 ScanResult::Unfinished | ScanResult::NotARecord => self.skip_line()?,
                 ScanResult::Record(length) => {
                     let record = self.unread.start..self.unread.start + length;
-                    match self.classify_record(&self.buffer[record.clone()]) {
-                        RecordKind::Row(rate) => {
-                            self.unread.start = record.end;
-                            return Ok(Some((record, rate)));
-                        }
-                        RecordKind::Header(layout) => {
+                    let bytes = &self.buffer[record.clone()];
+                    if let Some(rate) = self.row_rate(bytes) {
+                        self.unread.start = record.end;
+                        return Ok(Some((record, rate)));
+                    }
+                    match CsvLayout::from_line(bytes) {
+                        Some(layout) => {
                             self.unread.start = record.end;
                             self.layout = Some(layout);
                         }
-                        RecordKind::Neither => self.skip_line()?,
+                        None => self.skip_line()?,
                     }
                 }
             }
         }
     }
 
-    fn classify_record(&self, record: &[u8]) -> RecordKind {
-        if let Some(layout) = &self.layout
-            && layout.column_count() == self.fields.len()
-            && let [.., rate, time] = self.fields.as_slice()
-            && let Some(rate) = javascript::parse_figure(rate.raw(record))
-            && (javascript::is_number(time.raw(record))
-                || javascript::parse_figure(time.raw(record)).is_some())
-            && !self.fields[0].raw(record).is_empty()
-        {
-            return RecordKind::Row(rate);
-        }
-        let record = record.strip_prefix(BYTE_ORDER_MARK).unwrap_or(record);
-        let mut fields = Vec::new();
-        match scan_record(record, true, &mut fields) {
-            ScanResult::Record(_) => CsvLayout::from_header(record, &fields)
-                .map_or(RecordKind::Neither, RecordKind::Header),
-            _ => RecordKind::Neither,
-        }
+    /// Returns the rate of a record; `None` if the record is not a row.
+    fn row_rate(&self, record: &[u8]) -> Option<f64> {
+        self.layout.as_ref().filter(|layout| layout.column_count() == self.fields.len())?;
+        let [name, .., rate, time] = self.fields.as_slice() else {
+            return None;
+        };
+        let (rate, time) = (javascript::parse_figure(rate.raw(record))?, time.raw(record));
+        let has_time = javascript::is_number(time) || javascript::parse_figure(time).is_some();
+        (has_time && !name.raw(record).is_empty()).then_some(rate)
     }
 
     /// Skips up to and including the next line end.
@@ -162,12 +154,6 @@ impl<R: Read> RowReader<R> {
         self.at_end = length == 0;
         Ok(())
     }
-}
-
-enum RecordKind {
-    Row(f64),
-    Header(CsvLayout),
-    Neither,
 }
 
 impl<'a> CsvRow<'a> {
