@@ -13,7 +13,7 @@ use super::session_builder::{
 };
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::unit::MetricConversion;
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use indexmap::IndexMap;
 use jiff::Timestamp;
 use speedwell_model::{Case, CodeOrigin, Environment, Metric, Sample, Session};
@@ -130,18 +130,16 @@ impl BencherReports {
         series: &JsonNode<'_>,
         file: &InputFile<'_>,
     ) -> Result<()> {
-        let Some((facts, points)) = self.left_out.ok_or_count(SeriesFacts::read(series)) else {
+        let Some((mut facts, points)) = self.left_out.ok_or_count(SeriesFacts::read(series)) else {
             return Ok(());
         };
-        let better = file.better.require_direction(&facts.measure)?;
-        let metric = Metric::new(&facts.measure, &facts.unit.metric.unit, better);
+        facts.metric.better = file.better.require_direction(&facts.metric.name)?;
         for node in points {
-            let point = ReportFigure::read(&node, &facts, &metric);
-            if let Some(point) = self.left_out.ok_or_count(point) {
+            if let Some(point) = self.left_out.ok_or_count(ReportFigure::read(&node, &facts)) {
                 self.add_point(project, &facts, point);
             }
         }
-        self.metrics.insert(metric.name.clone(), metric);
+        self.metrics.insert(facts.metric.name.clone(), facts.metric);
         Ok(())
     }
 
@@ -168,7 +166,7 @@ impl BencherReports {
             measurement,
             case: Case::new(&series.benchmark, Vec::new()),
             // A benchmark has one result per measure and iteration.
-            metric: format!("{} {}", series.measure, point.iteration),
+            metric: format!("{} {}", series.metric.name, point.iteration),
             details: series.slug.iter().cloned().collect(),
             content: point,
         });
@@ -205,9 +203,10 @@ struct SeriesFacts {
     slug: Option<(String, String)>,
     testbed: String,
     branch: Option<String>,
-    /// Slug of the measure, or its name if it has no slug.
-    measure: String,
-    unit: MetricConversion,
+    /// The measure, under its slug, or its name if it has no slug.
+    metric: Metric,
+    /// Factor that converts figures to the unit of `metric`.
+    factor: f64,
 }
 
 impl SeriesFacts {
@@ -222,15 +221,15 @@ impl SeriesFacts {
             Some(slug) => slug,
             None => measure.require("name")?.text()?,
         };
-        let unit = measure.text_of("units")?.unwrap_or_default();
+        let unit = MetricConversion::from_unit(measure.text_of("units")?.unwrap_or_default());
         let read = SeriesFacts {
             benchmark: name("benchmark")?,
             slug: (series.require("benchmark")?.text_of("slug")?)
                 .map(|slug| ("slug".to_owned(), slug.to_owned())),
             testbed: name("testbed")?,
             branch: branch.transpose()?.flatten().map(str::to_owned),
-            measure: slug.to_owned(),
-            unit: MetricConversion::from_unit(unit),
+            metric: Metric { name: slug.to_owned(), ..unit.metric },
+            factor: unit.factor,
         };
         Ok((read, series.require("metrics")?.elements()?))
     }
@@ -248,15 +247,20 @@ struct ReportFigure {
 }
 
 impl ReportFigure {
-    fn read(point: &JsonNode<'_>, series: &SeriesFacts, metric: &Metric) -> Result<ReportFigure> {
-        let (origin, has_commit) = read_origin(point, series.branch.as_deref())?;
+    fn read(point: &JsonNode<'_>, series: &SeriesFacts) -> Result<ReportFigure> {
+        let version = point.require("version")?;
+        let hash = version.text_of("hash")?.filter(|hash| !hash.is_empty());
+        let revision = match hash {
+            Some(hash) => hash.to_owned(),
+            None => format!("version {}", version.require("number")?.number()?),
+        };
         let started_unix_ms = read_start_time(point)?;
-        let (sample, note) = read_figure(&point.require("metric")?, metric, series.unit.factor)?;
+        let (sample, note) = read_figure(&point.require("metric")?, &series.metric, series.factor)?;
         Ok(ReportFigure {
             report: point.require("report")?.text()?.to_owned(),
             iteration: point.number_of("iteration")?.unwrap_or_default() as u64,
-            origin,
-            has_commit,
+            origin: CodeOrigin { branch: series.branch.clone(), ..revision_origin(&revision) },
+            has_commit: hash.is_some(),
             started_unix_ms,
             sample,
             note,
@@ -264,30 +268,15 @@ impl ReportFigure {
     }
 }
 
-/// Returns the revision of a point, and whether the response names a commit.
-fn read_origin(point: &JsonNode<'_>, branch: Option<&str>) -> Result<(CodeOrigin, bool)> {
-    let version = point.require("version")?;
-    let hash = version.text_of("hash")?.filter(|hash| !hash.is_empty());
-    let name = match hash {
-        Some(hash) => hash.to_owned(),
-        None => format!("version {}", version.require("number")?.number()?),
-    };
-    let origin = CodeOrigin { branch: branch.map(str::to_owned), ..revision_origin(&name) };
-    Ok((origin, hash.is_some()))
-}
-
 fn read_start_time(point: &JsonNode<'_>) -> Result<Option<i64>> {
     let Some(text) = point.text_of("start_time")? else {
         return Ok(None);
     };
-    let moment: std::result::Result<Timestamp, _> = text.parse();
-    ensure!(
-        moment.is_ok(),
-        "'{}.start_time' is '{}', not a time like 2026-01-31T12:00:00Z",
-        point.location(),
-        text.escape_debug()
-    );
-    Ok(moment.ok().map(Timestamp::as_millisecond))
+    let moment = text.parse::<Timestamp>().ok().with_context(|| {
+        let (location, text) = (point.location(), text.escape_debug());
+        format!("'{location}.start_time' is '{text}', not a time like 2026-01-31T12:00:00Z")
+    })?;
+    Ok(Some(moment.as_millisecond()))
 }
 
 /// Returns a figure, and a note on its spread.

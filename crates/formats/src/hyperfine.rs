@@ -40,7 +40,12 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     imported.declare_metric(Metric::new("time", "ns", MetricDirection::Lower));
     let listed = results.iter().map(|result| ListedResult {
         measurement: 0,
-        case: Case::new(template.as_deref().unwrap_or(&result.command), result.parameter_values()),
+        case: Case::new(
+            template.as_deref().unwrap_or(&result.command),
+            (result.parameters.iter())
+                .map(|(name, text)| (name.clone(), ParameterValue::infer_value(text)))
+                .collect(),
+        ),
         metric: Metric::TIME.to_owned(),
         details: result.details.clone(),
         content: result,
@@ -100,12 +105,6 @@ impl HyperfineResult {
             user: result.number_of("user")?,
             system: result.number_of("system")?,
         })
-    }
-
-    fn parameter_values(&self) -> Vec<(String, ParameterValue)> {
-        let value =
-            |(name, text): &(String, String)| (name.clone(), ParameterValue::infer_value(text));
-        self.parameters.iter().map(value).collect()
     }
 
     fn add_runs(&self, case: Case, imported: &mut SessionBuilder) {

@@ -121,14 +121,6 @@ fn profile_line(recording: &ProfileRecording) -> ProfileLine<'_> {
     }
 }
 
-fn into_recording(line: ProfileLine<'_>) -> ProfileRecording {
-    ProfileRecording {
-        case: Case::new(line.benchmark, line.parameters.into_owned()),
-        variant: line.variant.into_owned(),
-        profile: line.profile,
-    }
-}
-
 /// Returns the parameters in the order in which the benchmark reported them. A number that is not
 /// finite becomes text, because JSON cannot express it. The text has the canonical form of the
 /// number, so the id of the case stays the same.
@@ -265,7 +257,11 @@ impl StreamingReader {
             header: None,
             run: line.run.map(|run| self.shared.convert_run(run)),
             failure: line.failure.map(Cow::into_owned),
-            profile: line.profile.map(into_recording),
+            profile: line.profile.map(|line| ProfileRecording {
+                case: Case::new(line.benchmark, line.parameters.into_owned()),
+                variant: line.variant.into_owned(),
+                profile: line.profile,
+            }),
         };
         if let Some(run) = &parsed.run
             && run.machine.is_some_and(|machine| machine >= self.machines)

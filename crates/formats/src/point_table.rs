@@ -59,7 +59,11 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     rows.retain(|row| left_out.ok_or_count(columns.check_length(row)).is_some());
     columns.classify_columns(&rows, &mut remarks);
     let mut table = TableReader {
-        metrics: columns.to_metrics(file)?,
+        metrics: (columns.metrics.iter())
+            .map(|column| {
+                Ok(Metric::new(&column.name, "", file.better.require_direction(&column.name)?))
+            })
+            .collect::<Result<_>>()?,
         benchmark: default_benchmark(file.label),
         keys: IndexMap::new(),
         missing_cells: 0,
@@ -219,14 +223,6 @@ impl TableColumns {
                 self.text_columns.push(column);
             }
         }
-    }
-
-    fn to_metrics(&self, file: &InputFile<'_>) -> Result<Vec<Metric>> {
-        let metrics = self.metrics.iter();
-        let metric = |column: &DataColumn| {
-            Ok(Metric::new(&column.name, "", file.better.require_direction(&column.name)?))
-        };
-        metrics.map(metric).collect()
     }
 }
 

@@ -373,7 +373,8 @@ impl ChannelKind {
         match self {
             ChannelKind::None => {}
             ChannelKind::NodeSocket => {
-                let (ours, theirs) = socket_pair()?;
+                let (domain, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC);
+                let (ours, theirs) = socketpair(domain, SocketType::STREAM, flags, None)?;
                 ends.read = Some(ours);
                 ends.child.push((theirs, 3));
                 ends.environment.push(("NODE_CHANNEL_FD", "3".into()));
@@ -411,11 +412,6 @@ impl ChannelKind {
 /// Opens a pipe as (read end, write end), close-on-exec.
 pub(super) fn open_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pipe_with(PipeFlags::CLOEXEC)?)
-}
-
-fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (domain, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC);
-    Ok(socketpair(domain, SocketType::STREAM, flags, None)?)
 }
 
 /// Reads must never block: one child must not stall the whole session.

@@ -273,7 +273,8 @@ impl<'de> RowKeys<'de> {
         } else {
             // Old files have no key `run_name`, so the name of the family must be taken from the
             // name of the row.
-            strip_fit_suffix(&name).to_owned()
+            let mut suffixes = ["_BigO", "_RMS"].into_iter();
+            suffixes.find_map(|end| name.strip_suffix(end)).unwrap_or(&name).to_owned()
         };
         let reason = |is_so: bool, message| is_so.then(|| into_owned(message).unwrap_or_default());
         Ok(GoogleBenchmarkRow {
@@ -293,12 +294,6 @@ impl<'de> RowKeys<'de> {
             label: into_owned(self.label).filter(|label| !label.is_empty()),
         })
     }
-}
-
-/// Removes the suffix of a fit from the name of a family.
-fn strip_fit_suffix(name: &str) -> &str {
-    let mut suffixes = ["_BigO", "_RMS"].into_iter();
-    suffixes.find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }
 
 /// Reads the value of a key. The value must have the type `T` or be null.
