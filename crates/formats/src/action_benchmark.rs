@@ -252,8 +252,7 @@ impl BenchFigure {
         let unit = unit.split('\t').next().unwrap_or_default();
         let measure = MetricConversion::from_unit(unit);
         let node = bench.require("value")?;
-        let value = node.number()? * measure.factor;
-        ensure!(value.is_finite(), "'{}' is too large", node.location());
+        let value = node.scaled_number(measure.factor)?;
         let extra = bench.get("extra").map(|extra| setup_lines(&extra));
         Ok(BenchFigure {
             name: bench.require("name")?.text()?.to_owned(),

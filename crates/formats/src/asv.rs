@@ -540,12 +540,7 @@ fn build_process(
     measure: &MetricConversion,
     imported: &mut SessionBuilder,
 ) -> Result<ImportedProcess> {
-    let scaled = |node: &JsonNode<'_>| -> Result<f64> {
-        let value = node.number()? * measure.factor;
-        ensure!(value.is_finite(), "'{}' is too large", node.location());
-        Ok(value)
-    };
-    let value = scaled(result)?;
+    let value = result.scaled_number(measure.factor)?;
     let metric = imported.declare_metric(measure.metric.clone());
     let single = row
         .samples
@@ -562,7 +557,8 @@ fn build_process(
     };
     let samples = match single.filter(|single| !single.is_empty()) {
         Some(single) => {
-            single.iter().map(|node| Ok(loop_sample(scaled(node)?))).collect::<Result<_>>()?
+            let sample = |node: &JsonNode<'_>| node.scaled_number(measure.factor).map(loop_sample);
+            single.iter().map(sample).collect::<Result<_>>()?
         }
         None => vec![loop_sample(value)],
     };

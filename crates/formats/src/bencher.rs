@@ -13,7 +13,7 @@ use super::session_builder::{
 };
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::unit::MetricConversion;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use indexmap::IndexMap;
 use jiff::Timestamp;
 use speedwell_model::{Case, CodeOrigin, Environment, Metric, Sample, Session};
@@ -285,9 +285,7 @@ fn read_figure(
     metric: &Metric,
     factor: f64,
 ) -> Result<(Sample, Option<String>)> {
-    let value = node.require("value")?;
-    let scaled = value.number()? * factor;
-    ensure!(scaled.is_finite(), "'{}' is too large", value.location());
+    let scaled = node.require("value")?.scaled_number(factor)?;
     let (low, high) = (node.number_of("lower_value")?, node.number_of("upper_value")?);
     let note = low.zip(high).map(|(low, high)| {
         format!("bencher reports '{}' between {} and {}.", metric.name, low * factor, high * factor)

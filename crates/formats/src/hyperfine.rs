@@ -85,8 +85,7 @@ struct HyperfineResult {
 impl HyperfineResult {
     fn read(result: &JsonNode<'_>) -> Result<HyperfineResult> {
         let numbers = |key| -> Result<Vec<f64>> {
-            let list = result.get(key).map(|list| list.elements()).transpose()?;
-            list.unwrap_or_default().iter().map(JsonNode::number).collect()
+            result.elements_of(key)?.iter().map(JsonNode::number).collect()
         };
         result.require("times")?;
         let times_s = numbers("times")?;

@@ -35,7 +35,7 @@ mod suites;
 pub use crate::foreign::BEGINNING_BYTES;
 use crate::foreign::diagnosis::UnreadableFile;
 pub use crate::foreign::json::JsonContent;
-use crate::foreign::suites::{catch2, vitest};
+use crate::foreign::suites::{catch2, rust, vitest};
 use crate::foreign::{file_beginning, require_utf8};
 pub use session_builder::{
     InputFile, MetricDirections, SkippedLines, merge_sessions, part_id, set_parameters,
@@ -83,7 +83,9 @@ pub const FORMATS: &[FileFormat] = &[
         suites::read_with(file, vitest::read, warnings)
     }),
     format("JMH JSON", suites::recognizes_jmh, suites::read_jmh),
-    format(CRITERION_JSON, suites::recognizes_criterion, suites::read_criterion),
+    format(CRITERION_JSON, suites::recognizes_criterion, |file, warnings| {
+        suites::read_with(file, rust::read_criterion, warnings)
+    }),
     format("google/benchmark JSON", google_benchmark::recognizes, google_benchmark::read),
     format("asv JSON", asv::recognizes, asv::read),
     format("github-action-benchmark data.js", action_benchmark::recognizes, action_benchmark::read),

@@ -78,23 +78,6 @@ pub fn read_jmh(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<
     build_session(file, benchmarks, Environment::default(), None, warnings)
 }
 
-/// Reads a `sample.json` of criterion. The case is called `criterion`, because the file does not
-/// state its benchmark; see [`name_criterion_benchmark`].
-///
-/// # Errors
-/// Fails if the file is not a sample; the message names the location.
-pub fn read_criterion(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-    let name = |reported: ReportedResult| ReportedResult {
-        name: Some("criterion".to_owned()),
-        ..reported
-    };
-    read_with(
-        file,
-        |bytes| Ok(rust::read_criterion(bytes)?.into_iter().map(name).collect()),
-        warnings,
-    )
-}
-
 /// Names the benchmark of a session from a `sample.json` of criterion. `description` is the content
 /// of the `benchmark.json` in the same folder.
 ///
@@ -215,7 +198,9 @@ fn build_session(
 /// Lists a benchmark with the results of its processes; `None` if there are none.
 fn list_benchmark(processes: Vec<ReportedResult>) -> Option<ListedResult<Vec<ReportedResult>>> {
     let first = processes.first()?;
-    let name = || Case::new(first.name.clone().unwrap_or_default(), Vec::new());
+    // Only a `sample.json` of criterion does not state its benchmark, see
+    // [`name_criterion_benchmark`].
+    let name = || Case::new(first.name.as_deref().unwrap_or("criterion"), Vec::new());
     Some(ListedResult {
         measurement: 0,
         case: first.case.clone().unwrap_or_else(name),

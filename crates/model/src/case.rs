@@ -33,33 +33,9 @@ pub enum CaseError {
 }
 
 /// The error for too many combinations of parameter values.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TooManyCases {
-    /// Number of values of each parameter.
-    counts: Vec<usize>,
-    /// Number of combinations.
-    product: f64,
-}
-
-impl fmt::Display for TooManyCases {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts: Vec<String> = self.counts.iter().map(usize::to_string).collect();
-        let product = if self.product < 1e15 {
-            format!("{}", self.product)
-        } else {
-            format!("{:.0e}", self.product)
-        };
-        write!(
-            out,
-            "its parameters make {} = {product} cases; the limit is {}\n\
-             hint: give fewer values, or set some with --set NAME=VALUE",
-            counts.join(" x "),
-            Case::MOST
-        )
-    }
-}
-
-impl std::error::Error for TooManyCases {}
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{0}")]
+pub struct TooManyCases(String);
 
 impl Case {
     /// Creates a case of `benchmark`.
@@ -81,7 +57,15 @@ impl Case {
         let counts = parameters.iter().map(|(_, values)| values.len());
         let product = counts.clone().map(|count| count as f64).product::<f64>();
         if product > Case::MOST as f64 {
-            return Err(TooManyCases { counts: counts.collect(), product });
+            let counts: Vec<String> = counts.map(|count| count.to_string()).collect();
+            let product =
+                if product < 1e15 { product.to_string() } else { format!("{product:.0e}") };
+            return Err(TooManyCases(format!(
+                "its parameters make {} = {product} cases; the limit is {}\n\
+                 hint: give fewer values, or set some with --set NAME=VALUE",
+                counts.join(" x "),
+                Case::MOST
+            )));
         }
         let mut rows: Vec<Vec<(String, ParameterValue)>> = vec![Vec::new()];
         for (name, values) in parameters {

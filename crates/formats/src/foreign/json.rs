@@ -4,7 +4,7 @@
 //! programs write them. This module knows nothing about particular formats. Start at
 //! [`JsonContent`] to detect formats, or at [`parse`] and [`JsonNode`] to read.
 
-use anyhow::{Context, Error, Result, anyhow};
+use anyhow::{Context, Error, Result, anyhow, ensure};
 use serde_json::Value;
 use std::cell::OnceCell;
 
@@ -270,6 +270,24 @@ impl<'a> JsonNode<'a> {
     /// Fails if the value is not a number.
     pub fn number(&self) -> Result<f64> {
         self.value.as_f64().ok_or_else(|| self.type_error("a number"))
+    }
+
+    /// Returns the elements of an optional array member.
+    ///
+    /// # Errors
+    /// Fails if the member has another type.
+    pub fn elements_of(&self, key: &str) -> Result<Vec<JsonNode<'a>>> {
+        self.get(key).map_or(Ok(Vec::new()), |node| node.elements())
+    }
+
+    /// Returns the value as a number, multiplied by `factor`.
+    ///
+    /// # Errors
+    /// Fails if the value is not a number, or the product is not finite.
+    pub fn scaled_number(&self, factor: f64) -> Result<f64> {
+        let scaled = self.number()? * factor;
+        ensure!(scaled.is_finite(), "'{}' is too large", self.location);
+        Ok(scaled)
     }
 
     /// Returns whether the value is `true`.

@@ -38,8 +38,7 @@ fn read_result(group_name: &str, benchmark: &JsonNode<'_>) -> Result<ReportedRes
     let file = group_name.split(" > ").next().unwrap_or_default();
     reported.details = vec![("file".to_owned(), file.to_owned())];
     let milliseconds = MetricConversion::from_unit("ms");
-    let samples = benchmark.get("samples").map(|samples| samples.elements()).transpose()?;
-    let samples = samples.unwrap_or_default();
+    let samples = benchmark.elements_of("samples")?;
     for sample in &samples {
         reported.add_node(&milliseconds, sample, Some(1.0))?;
     }
