@@ -456,10 +456,7 @@ impl AsvReader<'_> {
             let case = Case::new(row.name, values);
             let result = row.results.as_ref().and_then(|results| results.get(index));
             let cause = match result.filter(|result| !result.is_null()) {
-                None => {
-                    let reason = "it failed, or asv did not finish it".to_owned();
-                    FailureCause::Invalid { reason }
-                }
+                None => FailureCause::invalid("it failed, or asv did not finish it"),
                 Some(result) if result.is_not_finite() => {
                     FailureCause::Skipped { reason: "reported by asv".to_owned() }
                 }

@@ -127,7 +127,9 @@ impl<'a> GoOutputParser<'a> {
             GoBenchLine::Direction { unit, is_higher } => {
                 self.directions.insert(unit, is_higher);
             }
-            GoBenchLine::Fail(name) => self.push_stopped(name, failure_cause("failed"), logged),
+            GoBenchLine::Fail(name) => {
+                self.push_stopped(name, FailureCause::invalid("failed"), logged)
+            }
             GoBenchLine::Skip(name) => {
                 self.push_stopped(name, FailureCause::Skipped { reason: String::new() }, logged)
             }
@@ -196,7 +198,7 @@ impl<'a> GoOutputParser<'a> {
                 *reason = message.to_owned()
             }
             Some(GoBenchOutcome::Stopped(cause)) => {
-                *cause = failure_cause(&format!("failed: {message}"))
+                *cause = FailureCause::invalid(format!("failed: {message}"))
             }
             _ => {}
         }
@@ -278,13 +280,9 @@ fn add_figures(
         // other figures of the benchmark stay valid.
         if let Err(error) = reported.add_value(&measure, *value, Some(figures.iterations)) {
             let reason = format!("'{}': {error}", measure.metric.name);
-            reported.cause = Some(failure_cause(&reason));
+            reported.cause = Some(FailureCause::invalid(reason));
         }
     }
-}
-
-fn failure_cause(message: &str) -> FailureCause {
-    FailureCause::Invalid { reason: message.to_owned() }
 }
 
 /// A result or a failure.
@@ -383,7 +381,7 @@ fn add_entries(
                 continue;
             }
             GoBenchOutcome::Stopped(cause) => cause,
-            GoBenchOutcome::Lost => failure_cause(
+            GoBenchOutcome::Lost => FailureCause::invalid(
                 "has no result: it did not finish, or its own output hides the result",
             ),
         };
@@ -486,7 +484,7 @@ mod tests {
             ),
         ] {
             let reported = read_reported(text.as_bytes()).unwrap();
-            let failed = failure_cause("failed: tiny_test.go:23: no luck");
+            let failed = FailureCause::invalid("failed: tiny_test.go:23: no luck");
             let skipped = FailureCause::Skipped { reason: "tiny_test.go:25: not here".to_owned() };
             assert_eq!(reported[1].cause, Some(failed.clone()));
             assert_eq!(reported[2].cause, Some(skipped.clone()));

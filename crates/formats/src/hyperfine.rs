@@ -110,9 +110,8 @@ impl HyperfineResult {
         let all_succeeded = self.times.iter().all(|(_, status)| *status == Some(0));
         for (index, &(time, status)) in self.times.iter().enumerate() {
             if status != Some(0) {
-                let reason = "was killed by a signal".to_owned();
-                let cause = status
-                    .map_or(FailureCause::Invalid { reason }, |code| FailureCause::Exit { code });
+                let killed = || FailureCause::invalid("was killed by a signal");
+                let cause = status.map_or_else(killed, |code| FailureCause::Exit { code });
                 imported.add_failure(&case, cause, self.command.clone());
                 continue;
             }

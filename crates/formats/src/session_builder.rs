@@ -47,9 +47,8 @@ pub fn unknown_directions_warning(names: &BTreeSet<String>) -> Option<String> {
 /// runs are added.
 #[derive(Debug, Default)]
 pub struct SessionBuilder {
-    metrics: Vec<Metric>,
-    /// Names of the metrics, which all samples share.
-    names: Vec<Arc<str>>,
+    /// Metrics by their names, which all samples share.
+    metrics: IndexMap<Arc<str>, Metric>,
     /// All cases by id, with the number of their runs.
     cases: HashMap<String, (Arc<Case>, u32)>,
     /// Name of the only variant, which all runs share.
@@ -73,12 +72,11 @@ impl SessionBuilder {
     /// Declares a metric and returns its name, which all samples share. The first metric is
     /// primary.
     pub fn declare_metric(&mut self, metric: Metric) -> Arc<str> {
-        if let Some(name) = self.names.iter().find(|name| ***name == *metric.name) {
-            return name.clone();
+        if let Some(name) = self.metric_name(&metric.name) {
+            return name;
         }
         let name: Arc<str> = metric.name.as_str().into();
-        self.names.push(name.clone());
-        self.metrics.push(metric);
+        self.metrics.insert(name.clone(), metric);
         name
     }
 
@@ -89,7 +87,7 @@ impl SessionBuilder {
 
     /// Returns the shared name of a metric that was declared before.
     pub fn metric_name(&self, name: &str) -> Option<Arc<str>> {
-        self.names.iter().find(|metric| &***metric == name).cloned()
+        self.metrics.get_key_value(name).map(|(name, _)| name.clone())
     }
 
     /// Adds a run.
@@ -152,7 +150,7 @@ impl SessionBuilder {
         ensure!(!self.is_empty(), "it contains no results");
         self.validate_values()?;
         let session = Session {
-            metrics: self.metrics,
+            metrics: self.metrics.into_values().collect(),
             environment,
             runs: self.runs,
             failures: self.failures,
@@ -172,9 +170,8 @@ impl SessionBuilder {
     fn validate_values(&self) -> Result<()> {
         for run in &self.runs {
             for sample in &run.samples {
-                let is_finite = |number: f64| number.is_finite();
                 ensure!(
-                    is_finite(sample.value) && sample.iterations.is_none_or(is_finite),
+                    sample.value.is_finite() && sample.iterations.is_none_or(f64::is_finite),
                     "a value of the metric '{}' of '{}' is too large",
                     sample.metric,
                     run.case.id()

@@ -216,7 +216,7 @@ fn list_benchmark(processes: Vec<ReportedResult>) -> Option<ListedResult<Vec<Rep
 }
 
 fn add_process(imported: &mut SessionBuilder, case: &Case, result: ReportedResult) {
-    let no_figures = || FailureCause::Invalid { reason: "no figures were reported".to_owned() };
+    let no_figures = || FailureCause::invalid("no figures were reported");
     let cause = result.cause.or_else(|| result.samples.is_empty().then(no_figures));
     if let Some(cause) = cause {
         imported.add_failure(case, cause, String::new());

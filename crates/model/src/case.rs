@@ -70,11 +70,8 @@ impl Case {
         let mut rows: Vec<Vec<(String, ParameterValue)>> = vec![Vec::new()];
         for (name, values) in parameters {
             let longer = rows.iter().flat_map(|row| {
-                values.iter().map(move |value| {
-                    let mut extended = row.clone();
-                    extended.push((name.clone(), value.clone()));
-                    extended
-                })
+                let extend = move |value| [&row[..], &[(name.clone(), value)]].concat();
+                values.iter().cloned().map(extend)
             });
             rows = longer.collect();
         }

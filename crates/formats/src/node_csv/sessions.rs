@@ -180,9 +180,7 @@ fn missing_rate_failure(case: &Case, variant: &str, slot: u32, rate: f64) -> Ste
         case: Some(case.id()),
         variant: Some(variant.to_owned()),
         slot: Some(slot),
-        cause: FailureCause::Invalid {
-            reason: format!("the rate is {}", javascript::format_number(rate)),
-        },
+        cause: FailureCause::invalid(format!("the rate is {}", javascript::format_number(rate))),
         stderr_tail: String::new(),
         replay: String::new(),
     }

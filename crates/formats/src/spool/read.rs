@@ -108,11 +108,8 @@ impl SpoolReader {
                     return Some(SpoolItem::LeftOut(reason.to_owned()));
                 }
                 self.decisions += 1;
-                return Some(SpoolItem::Decided {
-                    job: line.job,
-                    after: line.after,
-                    saved: line.saved,
-                });
+                let DecisionLine { job, after, saved, .. } = line;
+                return Some(SpoolItem::Decided { job, after, saved });
             }
             SpoolLine::Ended(ending) => {
                 let has_decisions = |decisions: u32| decisions == self.decisions;

@@ -45,11 +45,7 @@ impl PressureResource {
 
     /// Name of the resource in the kernel.
     pub fn name(self) -> &'static str {
-        match self {
-            PressureResource::Cpu => "cpu",
-            PressureResource::Memory => "memory",
-            PressureResource::Io => "io",
-        }
+        ["cpu", "memory", "io"][self as usize]
     }
 
     /// Returns two limits of the pressure in percent. Above the first, results get noisier; above

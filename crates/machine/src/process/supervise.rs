@@ -219,13 +219,17 @@ impl<'a> ChildListener<'a> {
     /// Waits for something to read and reads it. Returns whether the process has ended.
     fn wait_for_events(&mut self, max_wait: Duration) -> bool {
         let writing = self.child.write.as_ref().filter(|_| !self.unsent.is_empty());
+        let stop_pipe = match &self.stop_source {
+            StopSource::Pipe(pipe) => Some(pipe),
+            StopSource::User | StopSource::Decided => None,
+        };
         let watched = [
             (Some(&self.child.pidfd), PollFlags::IN),
             (self.child.stdout.as_ref(), PollFlags::IN),
             (self.child.stderr.as_ref(), PollFlags::IN),
             (self.child.read.as_ref(), PollFlags::IN),
             (writing, PollFlags::OUT),
-            (self.stop_source.pipe(), PollFlags::IN),
+            (stop_pipe, PollFlags::IN),
         ];
         let open =
             watched.iter().filter_map(|(fd, flags)| Some(PollFd::new(*fd.as_ref()?, *flags)));
@@ -319,15 +323,6 @@ impl<'a> ChildListener<'a> {
         if !self.partial_line.is_empty() {
             let line = std::mem::take(&mut self.partial_line);
             self.conversation.handle_line(&line);
-        }
-    }
-}
-
-impl StopSource {
-    fn pipe(&self) -> Option<&OwnedFd> {
-        match self {
-            StopSource::Pipe(pipe) => Some(pipe),
-            StopSource::User | StopSource::Decided => None,
         }
     }
 }

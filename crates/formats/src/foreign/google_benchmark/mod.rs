@@ -266,7 +266,7 @@ fn read_benchmark(name: &str, file: &GoogleBenchmarkFile) -> Option<ReportedResu
         ..ReportedResult::new(Some(name.to_owned()))
     };
     if rows.iter().any(|row| row.place != rows[0].place) {
-        reported.cause = Some(FailureCause::Invalid { reason: SAME_NAME_REASON.to_owned() });
+        reported.cause = Some(FailureCause::invalid(SAME_NAME_REASON));
         return Some(reported);
     }
     if rows.iter().filter(|row| row.is_waiting() == Some(true)).count() > rows.len() / 2 {
@@ -287,7 +287,7 @@ fn read_benchmark(name: &str, file: &GoogleBenchmarkFile) -> Option<ReportedResu
     reported.metrics = metrics.into_iter().map(|(metric, _)| metric).collect();
     if let Some(reason) = reported.find_fault() {
         reported.samples.clear();
-        reported.cause = Some(FailureCause::Invalid { reason });
+        reported.cause = Some(FailureCause::invalid(reason));
     }
     Some(reported)
 }

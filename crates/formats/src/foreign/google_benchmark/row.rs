@@ -81,11 +81,12 @@ impl GoogleBenchmarkRow {
 
     /// Returns why the row has no result, if it has none.
     pub fn failure_cause(&self) -> Option<FailureCause> {
-        let invalid = |reason: &str| FailureCause::Invalid { reason: reason.to_owned() };
         match (&self.error, &self.skipped) {
-            (Some(message), _) => Some(invalid(message)),
+            (Some(message), _) => Some(FailureCause::invalid(message)),
             (None, Some(reason)) => Some(FailureCause::Skipped { reason: reason.clone() }),
-            (None, None) if self.real_ns.is_none() => Some(invalid("real_time is missing")),
+            (None, None) if self.real_ns.is_none() => {
+                Some(FailureCause::invalid("real_time is missing"))
+            }
             (None, None) => None,
         }
     }

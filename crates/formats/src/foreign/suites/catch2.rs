@@ -64,7 +64,7 @@ fn read_benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Resul
     let child = |tag: &str| node.children().find(|child| child.has_tag_name(tag));
     if let Some(failed) = child("failed") {
         let message = failed.attribute("message").unwrap_or_default();
-        reported.cause = Some(invalid_cause(format!("the benchmark failed: {message}")));
+        reported.cause = Some(FailureCause::invalid(format!("the benchmark failed: {message}")));
         return Ok(reported);
     }
     let figure = |node: Option<Node<'_, '_>>, key: &str| -> Result<f64> {
@@ -97,18 +97,14 @@ fn find_failed_assertion(test: Node<'_, '_>) -> Option<FailureCause> {
     if let Some(node) = failed {
         let (original, expanded) = (text(node, "Original"), text(node, "Expanded"));
         let line = node.attribute("line").unwrap_or_default();
-        return Some(invalid_cause(format!(
+        return Some(FailureCause::invalid(format!(
             "assertion {original} failed: {expanded} (line {line})"
         )));
     }
     let tags = ["Exception", "FatalErrorCondition", "Failure"];
     let exception =
         test.descendants().find(|node| tags.iter().any(|tag| node.has_tag_name(*tag)))?;
-    Some(invalid_cause(exception.text().unwrap_or_default().trim().to_owned()))
-}
-
-fn invalid_cause(reason: String) -> FailureCause {
-    FailureCause::Invalid { reason }
+    Some(FailureCause::invalid(exception.text().unwrap_or_default().trim().to_owned()))
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ pub fn read_libtest(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
             (reported.add_value(&MetricConversion::from_unit("ns"), value, None))
                 .with_context(|| format!("line {line_number}"))?;
         } else if outcome.starts_with("FAILED") || outcome.starts_with("failed") {
-            reported.cause = Some(FailureCause::Invalid { reason: "failed".to_owned() });
+            reported.cause = Some(FailureCause::invalid("failed"));
         } else if outcome.starts_with("ignored") {
             let reason = outcome.trim_start_matches("ignored").trim_start_matches(", ");
             reported.cause = Some(FailureCause::Skipped { reason: reason.to_owned() });

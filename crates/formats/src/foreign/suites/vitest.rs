@@ -46,8 +46,8 @@ fn read_result(group_name: &str, benchmark: &JsonNode<'_>) -> Result<ReportedRes
         let Some(mean) = benchmark.get("mean").filter(|mean| !mean.is_null()) else {
             // If the benchmarked function throws, vitest exits with success, and the missing
             // figures are the only sign of the failure.
-            let reason = "vitest wrote no figures, as it does when the function throws".to_owned();
-            reported.cause = Some(FailureCause::Invalid { reason });
+            let reason = "vitest wrote no figures, as it does when the function throws";
+            reported.cause = Some(FailureCause::invalid(reason));
             return Ok(reported);
         };
         reported.add_node(&milliseconds, &mean, None)?;
