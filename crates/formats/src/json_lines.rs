@@ -225,8 +225,8 @@ impl SessionsReader {
         if let Some(mut session) = parsed.header {
             // The announced number may be wrong, so limit the allocation to the length of the
             // header line.
-            let expected_runs = self.current.announced_runs().min(text.len());
-            session.runs = Vec::with_capacity(expected_runs);
+            let announced_runs = self.current.announced.and_then(|([runs, ..], _)| runs);
+            session.runs = Vec::with_capacity(announced_runs.unwrap_or(0).min(text.len()));
             self.sessions.push(*session);
         }
         if let Some(session) = self.sessions.last_mut() {
@@ -272,10 +272,6 @@ impl StreamingReader {
         self.counts[1] += usize::from(parsed.failure.is_some());
         self.counts[2] += usize::from(parsed.profile.is_some());
         Ok(parsed)
-    }
-
-    fn announced_runs(&self) -> usize {
-        self.announced.and_then(|([runs, ..], _)| runs).unwrap_or(0)
     }
 
     fn read_header_line(

@@ -158,13 +158,11 @@ impl TableColumns {
         let names: Vec<String> =
             header.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
         let find = |candidates: &[&str]| {
-            let mut indices =
-                candidates.iter().map(|candidate| names.iter().position(|name| name == candidate));
-            indices.find_map(|index| index)
+            candidates.iter().find_map(|candidate| names.iter().position(|name| name == candidate))
         };
         let (time, commit) = (find(&TIME_COLUMNS)?, find(&COMMIT_COLUMNS)?);
-        let optional_columns = ["branch", "machine", "benchmark"].map(|name| find(&[name]));
-        let [branch, machine, benchmark] = optional_columns;
+        let [branch, machine, benchmark] =
+            ["branch", "machine", "benchmark"].map(|name| find(&[name]));
         let is_other = |index: &usize| {
             let special_columns = [Some(time), Some(commit), branch, machine, benchmark];
             !names[*index].is_empty() && !special_columns.contains(&Some(*index))

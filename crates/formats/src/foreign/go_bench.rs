@@ -205,20 +205,14 @@ pub fn case_from_name(package: Option<&str>, name: &str, processors: Option<u32>
             }
         }
     }
-    let short_name = benchmark.strip_prefix("Benchmark").unwrap_or(&benchmark);
-    let short_name = if short_name.is_empty() || short_name.starts_with('/') {
-        benchmark.as_str()
-    } else {
-        short_name
-    };
+    let is_name = |name: &&str| !name.is_empty() && !name.starts_with('/');
+    let short_name = benchmark.strip_prefix("Benchmark").filter(is_name).unwrap_or(&benchmark);
     values.extend(
         processors
             .map(|count| (PROCESSORS_PARAMETER.to_owned(), ParameterValue::Number(count.into()))),
     );
-    match package {
-        Some(package) => Case::new(format!("{package}/{short_name}"), values),
-        None => Case::new(short_name, values),
-    }
+    let folder = package.map(|package| format!("{package}/")).unwrap_or_default();
+    Case::new(folder + short_name, values)
 }
 
 /// Name of the parameter that holds GOMAXPROCS, the same as in benchstat.
@@ -334,11 +328,10 @@ pub fn replay_command(package: Option<&str>, name: &str) -> String {
 
 /// The keys that are read from an event of `go test -json`. Only events about output have the key
 /// `Output`.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
 struct TestEvent {
-    #[serde(rename = "Package", default)]
     package: String,
-    #[serde(rename = "Output", default)]
     output: String,
 }
 

@@ -312,39 +312,27 @@ pub(super) fn group_path(tree: &FileTree) -> Option<String> {
 /// version 1 hierarchy of `controller` or, without a controller, in the single hierarchy of version
 /// 2.
 fn group_folders(tree: &FileTree, controller: Option<&str>) -> impl Iterator<Item = PathBuf> {
-    let folders = find_mount(tree, controller).map(|mount| {
+    let folders = find_mount(tree, controller).map(|(root, folder)| {
         let group = find_own_group(tree, controller).unwrap_or_else(|| "/".to_owned());
         // In a container, the mount may show only a part of the hierarchy. The path of our group
         // may be outside of this part.
-        let below_mount = Path::new(&group).strip_prefix(&mount.root).unwrap_or(Path::new(""));
+        let below_mount = Path::new(&group).strip_prefix(&root).unwrap_or(Path::new(""));
         below_mount
             .strip_prefix("/")
             .unwrap_or(below_mount)
             .ancestors()
             .filter(|part| !part.starts_with(".."))
-            .map(|part| {
-                if part.as_os_str().is_empty() {
-                    mount.folder.clone()
-                } else {
-                    mount.folder.join(part)
-                }
-            })
+            // Joining an empty path would append a slash.
+            .map(|part| folder.components().chain(part.components()).collect())
             .collect::<Vec<PathBuf>>()
     });
     folders.into_iter().flatten()
 }
 
-/// A mount of a control group hierarchy.
-struct CgroupMount {
-    /// The group at the top of the mount. Only this group and the groups below it are visible.
-    root: PathBuf,
-    /// The folder where this group is mounted.
-    folder: PathBuf,
-}
-
-/// Finds the mount of a hierarchy. A line of `mountinfo` reads `31 23 0:28 ROOT FOLDER OPTIONS ...
-/// - TYPE SOURCE OPTIONS`.
-fn find_mount(tree: &FileTree, controller: Option<&str>) -> Option<CgroupMount> {
+/// Finds the mount of a hierarchy. Returns the group at the top of the mount, and the folder where
+/// this group is mounted; only this group and the groups below it are visible. A line of `mountinfo`
+/// reads `31 23 0:28 ROOT FOLDER OPTIONS ... - TYPE SOURCE OPTIONS`.
+fn find_mount(tree: &FileTree, controller: Option<&str>) -> Option<(PathBuf, PathBuf)> {
     let mounts = tree.read_text("/proc/self/mountinfo")?;
     mounts.lines().find_map(|line| {
         let (mount_part, type_part) = line.split_once(" - ")?;
@@ -358,7 +346,7 @@ fn find_mount(tree: &FileTree, controller: Option<&str>) -> Option<CgroupMount> 
         };
         let mut mount_fields = mount_part.split(' ').skip(3);
         let (root, folder) = (mount_fields.next()?, mount_fields.next()?);
-        is_match.then(|| CgroupMount { root: root.into(), folder: folder.into() })
+        is_match.then(|| (root.into(), folder.into()))
     })
 }
 
