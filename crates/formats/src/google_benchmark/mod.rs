@@ -98,9 +98,9 @@ fn group_by_benchmark(
 
 /// Returns the label of a benchmark, if all its rows share it.
 fn shared_label(rows: &[&GoogleBenchmarkRow]) -> Option<(String, String)> {
-    let label = rows.first()?.label()?;
-    let is_shared = rows.iter().all(|row| row.label() == Some(label));
-    is_shared.then(|| ("label".to_owned(), label.to_owned()))
+    let label = &rows.first()?.label;
+    let is_shared = rows.iter().all(|row| row.label == *label);
+    Some(("label".to_owned(), label.clone().filter(|_| is_shared)?))
 }
 
 #[derive(Default)]

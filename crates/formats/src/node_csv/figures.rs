@@ -72,9 +72,9 @@ impl CompareRates {
             row.append_name(&mut name);
             groups.add_row(&name, side, row.rate);
         }
-        groups.skipped = reader.skipped().clone();
+        groups.skipped = reader.skipped.clone();
         if groups.is_empty() {
-            let is_compare = matches!(reader.layout(), Some(CsvLayout::Compare));
+            let is_compare = matches!(reader.layout, Some(CsvLayout::Compare));
             let is_unusable = groups.of_other_binaries + groups.without_rate > 0;
             bail!("{}", describe_problem(&reader, "compare.js", is_compare, is_unusable));
         }
@@ -146,11 +146,11 @@ fn describe_problem(
     is_unusable: bool,
 ) -> String {
     let other = if script == "compare.js" { "scatter.js" } else { "compare.js" };
-    match reader.layout() {
+    match reader.layout {
         _ if is_unusable => "no row has a usable rate".to_owned(),
         Some(_) if is_expected => "there are no results below the header".to_owned(),
         Some(_) => format!("this is not the output of {script} but of run.js or {other}"),
-        None if reader.skipped().lines == 0 => "the input is empty".to_owned(),
+        None if reader.skipped.lines == 0 => "the input is empty".to_owned(),
         None => format!("this is not the output of {script}: its header is missing"),
     }
 }
@@ -215,9 +215,9 @@ impl ScatterFrame {
         while let Some(row) = reader.next_row()? {
             frame.add_row(&row)?;
         }
-        frame.skipped = reader.skipped().clone();
+        frame.skipped = reader.skipped.clone();
         if frame.rates.is_empty() {
-            let is_scatter = matches!(reader.layout(), Some(CsvLayout::Scatter { .. }));
+            let is_scatter = matches!(reader.layout, Some(CsvLayout::Scatter { .. }));
             let is_unusable = frame.without_rate > 0;
             bail!("{}", describe_problem(&reader, "scatter.js", is_scatter, is_unusable));
         }

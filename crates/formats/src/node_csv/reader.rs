@@ -26,8 +26,10 @@ pub struct RowReader<R> {
     unread: Range<usize>,
     at_end: bool,
     fields: Vec<CsvField>,
-    layout: Option<CsvLayout>,
-    skipped: SkippedLines,
+    /// The layout of the last header, if there was one.
+    pub layout: Option<CsvLayout>,
+    /// The lines skipped so far.
+    pub skipped: SkippedLines,
 }
 
 /// A result as written in the file.
@@ -53,16 +55,6 @@ impl<R: Read> RowReader<R> {
             layout: None,
             skipped: SkippedLines::default(),
         }
-    }
-
-    /// Returns the layout of the last header, if there was one.
-    pub fn layout(&self) -> Option<&CsvLayout> {
-        self.layout.as_ref()
-    }
-
-    /// Returns the lines skipped so far.
-    pub fn skipped(&self) -> &SkippedLines {
-        &self.skipped
     }
 
     /// Returns the next row; `None` at the end.
@@ -252,8 +244,8 @@ mod tests {
         let expected = collect_rows(&mut reader);
         let mut drip = RowReader::new(DripSource(text.as_bytes()));
         assert_eq!(collect_rows(&mut drip), expected, "the rows depend on how the bytes arrive");
-        assert_eq!(drip.skipped(), reader.skipped());
-        (expected, reader.skipped().clone())
+        assert_eq!(drip.skipped, reader.skipped);
+        (expected, reader.skipped.clone())
     }
 
     fn collect_rows(reader: &mut RowReader<impl Read>) -> Vec<String> {
@@ -289,7 +281,7 @@ mod tests {
         assert_eq!(row.parameters().next(), Some(("q", Cow::Borrowed("g\nh"), true)));
         assert_eq!(row.elapsed_ns(), Some(500_000_000));
         assert!(reader.next_row().unwrap().is_none());
-        assert_eq!(reader.skipped().warning(), None);
+        assert_eq!(reader.skipped.warning(), None);
     }
 
     #[test]
@@ -320,7 +312,7 @@ mod tests {
             );
         }
         assert_eq!(rows, expected);
-        assert_eq!(reader.skipped().lines, 0);
+        assert_eq!(reader.skipped.lines, 0);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
         bail!("'{label}' has a header but no results");
     }
     let remarks: Vec<String> = reader
-        .skipped()
+        .skipped
         .warning()
         .into_iter()
         .chain(collected.warning())
@@ -250,13 +250,11 @@ impl<'a> RowWriter<'a> {
         if std::mem::replace(&mut self.has_header, true) {
             return Ok(());
         }
-        match self.layout {
-            CsvLayout::Run => self.out.write_all(rows::RUN_HEADER.as_bytes())?,
-            CsvLayout::Compare => self.out.write_all(rows::COMPARE_HEADER.as_bytes())?,
-            CsvLayout::Scatter { .. } => {
-                self.out.write_all(rows::format_scatter_header(first).as_bytes())?
-            }
-        }
-        Ok(())
+        let header = match self.layout {
+            CsvLayout::Run => rows::RUN_HEADER.to_owned(),
+            CsvLayout::Compare => rows::COMPARE_HEADER.to_owned(),
+            CsvLayout::Scatter { .. } => rows::format_scatter_header(first),
+        };
+        Ok(self.out.write_all(header.as_bytes())?)
     }
 }

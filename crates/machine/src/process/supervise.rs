@@ -81,13 +81,14 @@ pub(super) fn run_until(
     // read only if a pipe controls the child (`StopSource::Pipe`).
     let held_tree = if is_held { tree_of(group.as_raw_pid()) } else { Vec::new() };
     let strays = process_tree::kill_leftovers(group, &held_tree);
+    let [stdout, stderr] = listener.captured;
     Ok(ProcessOutcome {
         ended: forced_end.unwrap_or(own_end),
         wall_ns,
         started_unix_ms,
         usage: ResourceUsage { migrations, ..usage },
-        stdout: listener.stdout,
-        stderr: listener.stderr,
+        stdout,
+        stderr,
         strays,
         shutdown,
     })
@@ -125,8 +126,8 @@ struct ChildListener<'a> {
     was_notified: bool,
     partial_line: Vec<u8>,
     unsent: Vec<u8>,
-    stdout: CapturedStream,
-    stderr: CapturedStream,
+    /// What the child wrote to stdout and stderr.
+    captured: [CapturedStream; 2],
 }
 
 impl<'a> ChildListener<'a> {
@@ -150,8 +151,7 @@ impl<'a> ChildListener<'a> {
             was_notified: false,
             partial_line: Vec::new(),
             unsent,
-            stdout: CapturedStream::default(),
-            stderr: CapturedStream::default(),
+            captured: Default::default(),
         }
     }
 
@@ -225,9 +225,9 @@ impl<'a> ChildListener<'a> {
         };
         let watched = [
             (Some(&self.child.pidfd), PollFlags::IN),
-            (self.child.stdout.as_ref(), PollFlags::IN),
-            (self.child.stderr.as_ref(), PollFlags::IN),
-            (self.child.read.as_ref(), PollFlags::IN),
+            (self.child.streams[0].as_ref(), PollFlags::IN),
+            (self.child.streams[1].as_ref(), PollFlags::IN),
+            (self.child.streams[2].as_ref(), PollFlags::IN),
             (writing, PollFlags::OUT),
             (stop_pipe, PollFlags::IN),
         ];
@@ -252,32 +252,23 @@ impl<'a> ChildListener<'a> {
     /// was any.
     fn read_stream(&mut self, stream_index: usize) -> bool {
         let mut buffer = [0u8; 16 * 1024];
-        let stream = match stream_index {
-            0 => &mut self.child.stdout,
-            1 => &mut self.child.stderr,
-            _ => &mut self.child.read,
-        };
-        let Some(fd) = stream else { return false };
-        let count = match read(&*fd, &mut buffer[..]) {
+        let Some(fd) = &self.child.streams[stream_index] else { return false };
+        let count = match read(fd, &mut buffer[..]) {
             Ok(0) => {
                 // The stream is closed. Polling it again would always return immediately.
-                *stream = None;
+                self.child.streams[stream_index] = None;
                 return false;
             }
             Ok(count) => count,
             Err(_) => return false,
         };
         let bytes = &buffer[..count];
-        match stream_index {
-            0 => {
-                self.conversation.observe_output(OutputStream::Stdout, bytes);
-                self.stdout.push(bytes);
+        match [OutputStream::Stdout, OutputStream::Stderr].get(stream_index) {
+            Some(stream) => {
+                self.conversation.observe_output(*stream, bytes);
+                self.captured[stream_index].push(bytes);
             }
-            1 => {
-                self.conversation.observe_output(OutputStream::Stderr, bytes);
-                self.stderr.push(bytes);
-            }
-            _ => self.handle_channel_bytes(bytes),
+            None => self.handle_channel_bytes(bytes),
         }
         true
     }
@@ -340,12 +331,8 @@ pub(super) struct RunningChild {
     pub pid: Pid,
     /// Becomes readable when the process ends.
     pub pidfd: OwnedFd,
-    /// Our end of the child's stdout, until it is closed.
-    pub stdout: Option<OwnedFd>,
-    /// Our end of the child's stderr, until it is closed.
-    pub stderr: Option<OwnedFd>,
-    /// Our read end of the private channel.
-    pub read: Option<OwnedFd>,
+    /// Our read ends of the child's stdout, its stderr and the private channel, until they are closed.
+    pub streams: [Option<OwnedFd>; 3],
     /// Our write end of the private channel.
     pub write: Option<OwnedFd>,
 }
@@ -390,9 +377,7 @@ pub(super) fn start_child(spec: &ProcessSpec) -> io::Result<RunningChild> {
     Ok(RunningChild {
         pid,
         pidfd: pidfd_open(pid, PidfdFlags::empty())?,
-        stdout: Some(stdout),
-        stderr: Some(stderr),
-        read,
+        streams: [Some(stdout), Some(stderr), read],
         write,
     })
 }

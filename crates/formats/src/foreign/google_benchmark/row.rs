@@ -54,15 +54,11 @@ pub struct GoogleBenchmarkRow {
     pub place: Option<(u64, u64)>,
     error: Option<String>,
     skipped: Option<String>,
-    label: Option<String>,
+    /// The label set by the program.
+    pub label: Option<String>,
 }
 
 impl GoogleBenchmarkRow {
-    /// Returns the label set by the program.
-    pub fn label(&self) -> Option<&str> {
-        self.label.as_deref()
-    }
-
     /// Returns whether the row is an aggregate over several repetitions.
     pub fn is_aggregate(&self) -> bool {
         matches!(self.kind, RowKind::Aggregate(_)) || !self.fit.is_empty()
