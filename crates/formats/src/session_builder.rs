@@ -218,11 +218,12 @@ pub fn value_sample(metric: &Arc<str>, value: f64) -> Sample {
 /// # Errors
 /// Fails if there are no sessions, or if two sessions have different units for a metric.
 pub fn merge_sessions(label: &str, sessions: Vec<(Session, Option<String>)>) -> Result<Session> {
-    let mut parts = sessions.into_iter();
-    let Some((first, variant)) = parts.next() else {
+    let Some((first, _)) = sessions.first() else {
         bail!("'{label}' contains no results");
     };
+    let ids: Vec<&str> = sessions.iter().map(|(session, _)| session.id.as_str()).collect();
     let mut merged = Session {
+        id: ids.join("+"),
         runs: Vec::new(),
         failures: Vec::new(),
         profiles: Vec::new(),
@@ -234,9 +235,7 @@ pub fn merge_sessions(label: &str, sessions: Vec<(Session, Option<String>)>) -> 
         ..first.clone()
     };
     let mut counts = HashMap::new();
-    merge_session(&mut merged, first, variant, &mut counts)?;
-    for (session, variant) in parts {
-        merged.id = format!("{}+{}", merged.id, session.id);
+    for (session, variant) in sessions {
         merge_session(&mut merged, session, variant, &mut counts)?;
     }
     merged.design.order = RunOrder::Imported;

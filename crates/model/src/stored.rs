@@ -294,34 +294,26 @@ impl FromStr for SessionReference {
 
     fn from_str(text: &str) -> Result<SessionReference, ReferenceError> {
         let name = text.strip_prefix('@').ok_or_else(|| ReferenceError::NoAt(text.to_owned()))?;
-        match name {
-            "latest" => Ok(SessionReference::Latest),
-            "prev" => Ok(SessionReference::Previous),
-            "base" => Ok(SessionReference::Base(None)),
-            _ if let Some((kind @ ("rev" | "branch" | "base"), argument)) =
-                name.split_once(':') =>
-            {
-                if argument.is_empty() {
-                    return Err(ReferenceError::BadName(
-                        name.to_owned(),
-                        "nothing follows the colon",
-                    ));
-                }
-                Ok(match kind {
-                    "rev" => SessionReference::Revision(argument.to_owned()),
-                    "branch" => SessionReference::Branch(argument.to_owned()),
-                    _ => SessionReference::Base(Some(argument.to_owned())),
-                })
+        let bad_name = |reason| Err(ReferenceError::BadName(name.to_owned(), reason));
+        Ok(match (name, name.split_once(':')) {
+            ("latest", _) => SessionReference::Latest,
+            ("prev", _) => SessionReference::Previous,
+            ("base", _) => SessionReference::Base(None),
+            (_, Some(("rev" | "branch" | "base", ""))) => {
+                return bad_name("nothing follows the colon");
             }
-            _ if is_number(name) => name
-                .parse()
-                .map(SessionReference::Number)
-                .map_err(|_| ReferenceError::BadName(name.to_owned(), "the number is too large")),
-            _ => match tag_problem(name) {
-                Some(reason) => Err(ReferenceError::BadName(name.to_owned(), reason)),
-                None => Ok(SessionReference::Tag(name.to_owned())),
+            (_, Some(("rev", revision))) => SessionReference::Revision(revision.to_owned()),
+            (_, Some(("branch", branch))) => SessionReference::Branch(branch.to_owned()),
+            (_, Some(("base", branch))) => SessionReference::Base(Some(branch.to_owned())),
+            _ if is_number(name) => match name.parse() {
+                Ok(number) => SessionReference::Number(number),
+                Err(_) => return bad_name("the number is too large"),
             },
-        }
+            _ => match tag_problem(name) {
+                Some(reason) => return bad_name(reason),
+                None => SessionReference::Tag(name.to_owned()),
+            },
+        })
     }
 }
 

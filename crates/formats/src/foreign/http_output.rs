@@ -99,6 +99,12 @@ fn parse_wrk(output: &str) -> Option<HttpOutput> {
         has_fixed_rate: output.contains("HdrHistogram"),
         ..HttpOutput::default()
     };
+    let stats = words_after("Latency  ").unwrap_or_default();
+    found.add_latency("mean", stats.first().and_then(|text| parse_milliseconds(text)));
+    // wrk2 prints its percentiles twice. The percentiles under the second heading are not corrected
+    // for requests that started late, so `add_latency` keeps only the first value of each
+    // percentile.
+    let is_below_100 = |percent: &&str| percent.parse::<f64>().is_ok_and(|percent| percent < 100.0);
     for line in output.lines() {
         match line.split_whitespace().collect::<Vec<_>>()[..] {
             [_, "threads", "and", count, "connections"] => found.connections = count.parse().ok(),
@@ -107,20 +113,12 @@ fn parse_wrk(output: &str) -> Option<HttpOutput> {
                 let ms = parse_milliseconds(time.trim_end_matches(','));
                 found.seconds = ms.map(|ms| ms / 1e3);
             }
+            [percent, time] => {
+                if let Some(percent) = percent.strip_suffix('%').filter(is_below_100) {
+                    found.add_latency(&percentile_name(percent), parse_milliseconds(time));
+                }
+            }
             _ => {}
-        }
-    }
-    let stats = words_after("Latency  ").unwrap_or_default();
-    found.add_latency("mean", stats.first().and_then(|text| parse_milliseconds(text)));
-    // wrk2 prints its percentiles twice. The percentiles under the second heading are not corrected
-    // for requests that started late, so `add_latency` keeps only the first value of each
-    // percentile.
-    for line in output.lines() {
-        if let [percent, time] = line.split_whitespace().collect::<Vec<_>>()[..]
-            && let Some(percent) = percent.strip_suffix('%')
-            && percent.parse::<f64>().is_ok_and(|percent| percent < 100.0)
-        {
-            found.add_latency(&percentile_name(percent), parse_milliseconds(time));
         }
     }
     found.add_latency("max", stats.get(2).and_then(|text| parse_milliseconds(text)));
@@ -153,6 +151,7 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
     let count = |key: &str| result[key].as_f64();
     let requests = result["requests"]["total"].as_f64();
     let seconds = count("duration").filter(|seconds| *seconds > 0.0);
+    let per_second = |total: Option<f64>| total.zip(seconds).map(|(total, s)| total / s);
     let mut found = HttpOutput {
         tool: "autocannon",
         url: result["url"].as_str().map(str::to_owned),
@@ -162,11 +161,8 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
         requests,
         // The rate is computed here, because autocannon's own average is less exact: its histogram
         // rounds the counts of requests per second.
-        rate: requests.zip(seconds).map(|(requests, seconds)| requests / seconds),
-        bytes_per_second: result["throughput"]["total"]
-            .as_f64()
-            .zip(seconds)
-            .map(|(bytes, seconds)| bytes / seconds),
+        rate: per_second(requests),
+        bytes_per_second: per_second(result["throughput"]["total"].as_f64()),
         errors: count("errors")? + count("timeouts").unwrap_or(0.0),
         non2xx: count("non2xx").unwrap_or(0.0),
         ..HttpOutput::default()

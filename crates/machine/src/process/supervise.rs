@@ -412,10 +412,6 @@ fn prepare_child(moves: &[(OwnedFd, RawFd)], mask: Option<&thread::CpuSet>) -> i
 // so that the terminal treats it as part of this process. A detached child has its own session and
 // another parent.
 
-/// Polling interval while nothing happens. It is short enough to react to Ctrl-C, and long enough
-/// not to disturb measurements.
-const ATTACHED_POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
-
 /// Starts `program` in `directory` and waits for it to exit. When the user interrupts us, the
 /// program gets one SIGTERM. If it has not ended after `grace`, it is killed.
 ///
@@ -449,7 +445,10 @@ fn wait_with_grace(child: &mut Child, grace: Duration) -> io::Result<ProcessEnd>
     let mut terminated_at: Option<Instant> = None;
     loop {
         // The result is ignored, because the child is checked in any case.
-        let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&ATTACHED_POLL_INTERVAL));
+        let _ = poll(
+            &mut [PollFd::new(&pidfd, PollFlags::IN)],
+            Timespec::try_from(POLL_INTERVAL).ok().as_ref(),
+        );
         if let Some(status) = child.try_wait()? {
             return Ok(if is_interrupt_requested() {
                 ProcessEnd::Interrupted

@@ -49,11 +49,10 @@ fn read_benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Resul
     let name_of = |node: &Node<'_, '_>| node.attribute("name").unwrap_or_default().to_owned();
     // The path of a benchmark contains its sections, because several sections may contain
     // benchmarks with the same name.
-    let sections = node.ancestors().skip(1).take_while(|above| *above != parent);
-    let mut names = vec![name_of(&node)];
-    names.extend(
-        sections.filter(|above| above.has_tag_name("Section")).map(|above| name_of(&above)),
-    );
+    let above = node.ancestors().skip(1).take_while(|above| *above != parent);
+    let sections = above.filter(|above| above.has_tag_name("Section"));
+    let mut names: Vec<String> = sections.map(|section| name_of(&section)).collect();
+    names.insert(0, name_of(&node));
     names.push(test.to_owned());
     names.reverse();
     let path = names.join("/");

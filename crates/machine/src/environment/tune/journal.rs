@@ -246,11 +246,9 @@ impl TuneJournal {
                 setting.outcome = restore_outcome(machine, result);
             }
         }
-        let is_refused =
-            |setting: &RestoredSetting| matches!(setting.outcome, RestoreOutcome::Refused(_));
         let refused: Vec<&str> = settings
             .iter()
-            .filter(|setting| is_refused(setting))
+            .filter(|setting| matches!(setting.outcome, RestoreOutcome::Refused(_)))
             .map(|setting| setting.path.as_str())
             .collect();
         if refused.is_empty() || forgets {
