@@ -167,12 +167,8 @@ fn exit_statuses(result: &JsonNode<'_>, count: usize) -> Result<Vec<Option<i32>>
         return Ok(vec![Some(0); count]);
     };
     let elements = codes.elements()?;
-    ensure!(
-        elements.len() == count,
-        "'{}' has length {}, but 'times' has length {count}",
-        codes.location(),
-        elements.len()
-    );
+    let (key, length) = (codes.location(), elements.len());
+    ensure!(length == count, "'{key}' has length {length}, but 'times' has length {count}");
     let status = |node: &JsonNode<'_>| {
         let exited = (!node.is_null()).then_some(node);
         exited.map(|node| Ok(node.number()? as i32)).transpose()

@@ -44,11 +44,8 @@ pub fn read(file: &InputFile<'_>, _: &mut Vec<String>) -> Result<Vec<Session>> {
             }
             let samples = points.iter().map(|point| {
                 let seconds = point.number()?;
-                ensure!(
-                    seconds > 0.0,
-                    "'{}' is {seconds}: expected a time above 0",
-                    point.location()
-                );
+                let location = point.location();
+                ensure!(seconds > 0.0, "'{location}' is {seconds}: expected a time above 0");
                 Ok(Sample {
                     elapsed_ns: Some((seconds * NS_PER_SECOND) as u64),
                     iterations: Some(1.0),

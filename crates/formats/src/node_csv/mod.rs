@@ -41,18 +41,12 @@ impl CsvLayout {
     pub fn from_line(line: &[u8]) -> Option<CsvLayout> {
         let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         let mut fields = Vec::new();
-        match scan_record(line, true, &mut fields) {
-            ScanResult::Record(_) => CsvLayout::from_header(line, &fields),
-            _ => None,
-        }
-    }
-
-    fn from_header(record: &[u8], fields: &[CsvField]) -> Option<CsvLayout> {
+        let is_record = matches!(scan_record(line, true, &mut fields), ScanResult::Record(_));
         // Fast path: rows are far more frequent than headers and never begin with these words.
-        if !matches!(fields.first()?.raw(record), b"binary" | b"filename") {
+        if !is_record || !matches!(fields.first()?.raw(line), b"binary" | b"filename") {
             return None;
         }
-        let names: Vec<_> = fields.iter().map(|field| field.text(record)).collect();
+        let names: Vec<_> = fields.iter().map(|field| field.text(line)).collect();
         let names: Vec<&str> = names.iter().map(|name| &**name).collect();
         match names.as_slice() {
             ["binary", "filename", "configuration", "rate", "time"] => Some(CsvLayout::Compare),

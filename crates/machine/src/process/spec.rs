@@ -386,8 +386,7 @@ impl ChannelKind {
                 let (events_out, events_in) = open_pipe()?;
                 ends.write = Some(commands_in);
                 ends.read = Some(events_out);
-                ends.child.push((commands_out, 3));
-                ends.child.push((events_in, 4));
+                ends.child.extend([(commands_out, 3), (events_in, 4)]);
                 ends.environment.push(("SPEEDWELL_FDS", "3,4".into()));
             }
             ChannelKind::Stdout => {

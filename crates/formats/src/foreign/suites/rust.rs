@@ -22,12 +22,8 @@ pub fn read_criterion(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let root = JsonNode::from_root(&parsed);
     let (iterations, times) =
         (root.require("iters")?.elements()?, root.require("times")?.elements()?);
-    ensure!(
-        iterations.len() == times.len(),
-        "'iters' has length {}, but 'times' has length {}",
-        iterations.len(),
-        times.len()
-    );
+    let (length, expected) = (iterations.len(), times.len());
+    ensure!(length == expected, "'iters' has length {length}, but 'times' has length {expected}");
     let mut reported = ReportedResult::new(None);
     for (iterations, time) in iterations.iter().zip(&times) {
         let count = iterations.number()?;

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[derive(Debug)]
 pub struct TunableMachine {
     pub(super) tree: FileTree,
-    root: PathBuf,
+    pub(super) root: PathBuf,
     /// Responses of a simulated kernel to writes to these paths.
     answers: Vec<(String, SimulatedResponse)>,
     steps_left: Option<AtomicU32>,
@@ -61,11 +61,6 @@ impl TunableMachine {
             answers,
             steps_left: dies_at.filter(|_| !is_real).map(AtomicU32::new),
         })
-    }
-
-    /// Root folder of the machine.
-    pub fn root(&self) -> &Path {
-        &self.root
     }
 
     /// Whether the machine is simulated by a folder.
