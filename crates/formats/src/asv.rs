@@ -468,15 +468,11 @@ impl AsvReader<'_> {
                     continue;
                 }
             };
-            imported.add_failure(&case, cause, self.replay_command(row.name));
+            let pattern = quote(&format!("^{}\\b", row.name));
+            let commit = quote(&format!("{}^!", self.commit));
+            imported.add_failure(&case, cause, format!("asv run --bench {pattern} {commit}"));
         }
         true
-    }
-
-    /// Returns the command that measures the benchmark again.
-    fn replay_command(&self, benchmark: &str) -> String {
-        let pattern = quote(&format!("^{benchmark}\\b"));
-        format!("asv run --bench {pattern} {}", quote(&format!("{}^!", self.commit)))
     }
 
     /// Returns metric, unit and direction of a benchmark.
@@ -491,27 +487,24 @@ impl AsvReader<'_> {
             "" => function.starts_with(prefix),
             kind => kind == type_name,
         };
-        let default_unit = if is_type("memory", "mem_") || is_type("peakmemory", "peakmem_") {
-            "bytes"
-        } else if is_type("track", "track_") {
-            "unit"
-        } else {
-            "seconds"
+        let (is_memory, is_peak) = (is_type("memory", "mem_"), is_type("peakmemory", "peakmem_"));
+        let unit = match benchmark {
+            // asv writes the word `unit` if a benchmark has no unit.
+            Some(benchmark) if benchmark.unit == "unit" => "",
+            Some(benchmark) => benchmark.unit.as_str(),
+            None if is_memory || is_peak => "bytes",
+            None if is_type("track", "track_") => "",
+            None => "seconds",
         };
-        let unit = benchmark.map_or(default_unit, |benchmark| benchmark.unit.as_str());
-        // asv writes the word `unit` if a benchmark has no unit.
-        let unit = if unit == "unit" { "" } else { unit };
         let mut measure = MetricConversion::from_unit(unit);
-        if measure.metric.unit == "B" && is_type("peakmemory", "peakmem_") {
-            measure.metric.name = "peak_memory".to_owned();
-        } else if measure.metric.unit == "B" && is_type("memory", "mem_") {
-            measure.metric.name = "memory".to_owned();
+        if measure.metric.unit == "B" && (is_peak || is_memory) {
+            measure.metric.name = if is_peak { "peak_memory" } else { "memory" }.to_owned();
         }
-        let is_unknown = measure.metric.better == MetricDirection::Unknown;
-        match self.better.direction_of(&measure.metric.name) {
-            Some(better) if is_unknown => measure.metric.better = better,
-            None if is_unknown => drop(self.guesses.insert(measure.metric.name.clone())),
-            _ => {}
+        if measure.metric.better == MetricDirection::Unknown {
+            match self.better.direction_of(&measure.metric.name) {
+                Some(better) => measure.metric.better = better,
+                None => drop(self.guesses.insert(measure.metric.name.clone())),
+            }
         }
         measure
     }

@@ -155,20 +155,13 @@ pub fn read_pytest_benchmark(
     let machine = root.get("machine_info");
     let text =
         |key: &str| -> Option<String> { Some(machine.as_ref()?.text_of(key).ok()??.to_owned()) };
-    let version = text("python_version");
-    let environment = Environment {
-        host: text("node"),
-        programs: version
-            .map(|version| MeasuredProgram {
-                variant: super::session_builder::ONLY_VARIANT.to_owned(),
-                path: "python".into(),
-                version: Some(version),
-                ..MeasuredProgram::default()
-            })
-            .into_iter()
-            .collect(),
-        ..Environment::default()
-    };
+    let mut environment = Environment { host: text("node"), ..Environment::default() };
+    environment.programs.extend(text("python_version").map(|version| MeasuredProgram {
+        variant: super::session_builder::ONLY_VARIANT.to_owned(),
+        path: "python".into(),
+        version: Some(version),
+        ..MeasuredProgram::default()
+    }));
     let began = root.text_of("datetime")?.and_then(super::point_table::parse_time);
     build_session(file, results.into_iter(), environment, began, warnings)
 }

@@ -192,10 +192,10 @@ fn policy_settings(
 ) -> FoundSettings {
     let online = online_cpus(machine);
     let is_online = |cpus: &[u32]| cpus.iter().any(|cpu| online.contains(cpu));
-    let mut folders: Vec<String> = machine.tree.list_names(&format!("{CPU}/cpufreq"));
-    folders.retain(|name| name.starts_with("policy"));
-    let mut folders: Vec<String> = folders
-        .into_iter()
+    let names = machine.tree.list_names(&format!("{CPU}/cpufreq"));
+    let mut folders: Vec<String> = names
+        .iter()
+        .filter(|name| name.starts_with("policy"))
         .map(|name| format!("{CPU}/cpufreq/{name}"))
         .filter(|folder| {
             let cpus = machine.tree.read_text(format!("{folder}/affected_cpus"));
@@ -292,16 +292,11 @@ fn interrupt_settings(machine: &TunableMachine, request: &TuneRequest) -> FoundS
     let names = machine.tree.list_names("/proc/irq");
     let interrupts = names.iter().filter(|name| name.parse::<u32>().is_ok());
     // Settings are restored in reverse order. Being first here, the service is restarted last.
-    let balancer = desired_text(IRQ_BALANCER, "inactive");
-    let mut wishes: Vec<DesiredSetting> =
-        request.stops_services.then_some(balancer).into_iter().collect();
-    wishes.push(desired_text("/proc/irq/default_smp_affinity", &cpu_mask(&others)));
-    wishes.extend(
-        interrupts.map(|interrupt| {
-            desired_text(format!("/proc/irq/{interrupt}/smp_affinity_list"), &list)
-        }),
-    );
-    existing_settings(machine, wishes)
+    let balancer = request.stops_services.then(|| desired_text(IRQ_BALANCER, "inactive"));
+    let mask = desired_text("/proc/irq/default_smp_affinity", &cpu_mask(&others));
+    let affinities = interrupts
+        .map(|number| desired_text(format!("/proc/irq/{number}/smp_affinity_list"), &list));
+    existing_settings(machine, balancer.into_iter().chain([mask]).chain(affinities).collect())
 }
 
 /// Formats a set of processors as the kernel expects: a hexadecimal bit mask in groups of eight
