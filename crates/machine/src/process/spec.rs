@@ -171,8 +171,6 @@ pub struct ProcessOutcome {
 /// How a child ended after a shutdown request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShutdownOutcome {
-    /// How the child ended: with a status, by our signal, or because it was killed.
-    pub manner: ProcessEnd,
     /// Time from the request to the end of the child.
     pub took_ns: u64,
     /// Whether the child did not end in time and was killed.

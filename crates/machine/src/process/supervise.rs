@@ -72,7 +72,6 @@ pub(super) fn run_until(
     process_tree::unregister(group);
     let own_end = ProcessEnd::from(status);
     let shutdown = listener.end_requested_at.map(|requested| ShutdownOutcome {
-        manner: own_end,
         took_ns: requested.elapsed().as_nanos() as u64,
         was_killed: listener.was_killed,
     });

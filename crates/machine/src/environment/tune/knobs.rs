@@ -33,14 +33,10 @@ pub struct TuneRequest {
 impl TuneRequest {
     /// Whether the request names the knob, or names no knobs and this is a default knob.
     pub(super) fn includes_knob(&self, knob: &TuneKnob) -> bool {
-        if self.knobs.is_empty() {
-            knob.is_usual
-        } else {
-            self.knobs.iter().any(|name| name == knob.name)
-        }
+        self.mentions_knob(knob.name) && (knob.is_usual || !self.knobs.is_empty())
     }
 
-    fn mentions_knob(&self, knob: &str) -> bool {
+    pub(super) fn mentions_knob(&self, knob: &str) -> bool {
         self.knobs.is_empty() || self.knobs.iter().any(|name| name == knob)
     }
 }

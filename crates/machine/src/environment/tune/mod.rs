@@ -86,10 +86,9 @@ pub struct TunePlan {
 /// # Errors
 /// Fails if a named knob requires an option that is missing.
 pub fn plan(machine: &TunableMachine, request: &TuneRequest) -> Result<TunePlan> {
-    let is_shown = |knob: &&TuneKnob| request.knobs.is_empty() || request.includes_knob(knob);
     let knobs = KNOBS
         .iter()
-        .filter(is_shown)
+        .filter(|knob| request.mentions_knob(knob.name))
         .map(|knob| find_knob(machine, request, knob))
         .collect::<Result<_>>()?;
     Ok(TunePlan { knobs })
