@@ -323,7 +323,7 @@ fn group_folders(tree: &FileTree, controller: Option<&str>) -> impl Iterator<Ite
             .ancestors()
             .filter(|part| !part.starts_with(".."))
             // Joining an empty path would append a slash.
-            .map(|part| folder.components().chain(part.components()).collect())
+            .map(|part| folder.components().chain(part.components()).collect::<PathBuf>())
             .collect::<Vec<PathBuf>>()
     });
     folders.into_iter().flatten()

@@ -6,7 +6,8 @@
 //! deserialized directly from the text. Each row is interpreted on its own.
 
 use crate::foreign::google_benchmark::{CPU_TIME, REAL_TIME};
-use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use speedwell_model::{FailureCause, Metric, MetricDirection, Sample};
 use std::borrow::Cow;
@@ -320,26 +321,6 @@ pub fn nanoseconds_per(unit: &str) -> Option<f64> {
 }
 
 /// A string that is copied only if it contains escapes.
-pub(super) struct BorrowedText<'de>(pub(super) Cow<'de, str>);
-
-impl<'de> Deserialize<'de> for BorrowedText<'de> {
-    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<BorrowedText<'de>, D::Error> {
-        struct TextVisitor;
-        impl<'de> Visitor<'de> for TextVisitor {
-            type Value = BorrowedText<'de>;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a string")
-            }
-
-            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<BorrowedText<'de>, E> {
-                Ok(BorrowedText(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<BorrowedText<'de>, E> {
-                Ok(BorrowedText(Cow::Owned(text.to_owned())))
-            }
-        }
-        source.deserialize_str(TextVisitor)
-    }
-}
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(super) struct BorrowedText<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
