@@ -191,7 +191,7 @@ fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>) {
             ReportCell::share(line.notable_disturbance()),
         machine("disturbed") => line.summary.exposure.known_share(),
     });
-    for figure in Recorded::all() {
+    for figure in Recorded::ALL {
         columns.add_column(ReportColumn::machine(figure.name()), move |line| {
             line.summary.exposure.median_figure(figure).into()
         });
