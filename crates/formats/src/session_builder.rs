@@ -374,14 +374,11 @@ pub struct DroppedEntries {
 impl DroppedEntries {
     /// Returns the value. Counts and drops an error.
     pub fn ok_or_count<T>(&mut self, read: Result<T>) -> Option<T> {
-        match read {
-            Ok(read) => Some(read),
-            Err(error) => {
-                self.count += 1;
-                self.first.get_or_insert(error);
-                None
-            }
-        }
+        let drop_error = |error| {
+            self.count += 1;
+            self.first.get_or_insert(error);
+        };
+        read.map_err(drop_error).ok()
     }
 
     /// Returns a warning about the dropped entries, if there are any.

@@ -4,17 +4,15 @@
 //! programs write them. This module knows nothing about particular formats. Start at
 //! [`JsonContent`] to detect formats, or at [`parse`] and [`JsonNode`] to read.
 
+use super::file_beginning;
 use anyhow::{Context, Error, Result, anyhow, ensure};
 use serde_json::Value;
 use std::cell::OnceCell;
 
-/// Number of bytes that are inspected to detect the format of a file.
-const MAX_INSPECTED_BYTES: usize = 64 * 1024;
-
 /// Returns the keys of objects near the beginning of a JSON document, each with the number of open
 /// brackets around it: 1 for the outermost object, 3 for objects in its arrays.
 fn find_keys(bytes: &[u8]) -> Vec<(u32, &[u8])> {
-    let bytes = &bytes[..bytes.len().min(MAX_INSPECTED_BYTES)];
+    let bytes = file_beginning(bytes);
     let mut found = Vec::new();
     let (mut index, mut depth) = (0, 0_u32);
     while let Some(&byte) = bytes.get(index) {
@@ -66,11 +64,10 @@ impl<'a> JsonContent<'a> {
     /// Returns the keys near the beginning of the file, each with its nesting depth. There are none
     /// if the file does not start with JSON, because JSON after other text is not supported.
     pub fn keys(&self) -> &[(u32, &'a [u8])] {
-        let is_json = matches!(self.bytes.trim_ascii_start().first(), Some(b'{' | b'['));
-        let keys = || {
-            if is_json { find_keys(self.bytes) } else { Vec::new() }
-        };
-        self.keys.get_or_init(keys)
+        self.keys.get_or_init(|| match self.bytes.trim_ascii_start().first() {
+            Some(b'{' | b'[') => find_keys(self.bytes),
+            _ => Vec::new(),
+        })
     }
 }
 

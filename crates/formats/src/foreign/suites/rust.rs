@@ -136,7 +136,9 @@ pub fn read_divan(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         }
         rows.push((depth, reported));
     }
-    Ok(rows.into_iter().map(|(_, reported)| reported).filter(is_case).collect())
+    // The root is not a case, because it stands for the crate.
+    rows.retain(|(_, reported)| reported.name.as_deref().is_some_and(|name| name.contains("::")));
+    Ok(rows.into_iter().map(|(_, reported)| reported).collect())
 }
 
 /// Returns whether a text has the header of a tree with figures.
@@ -173,11 +175,6 @@ fn case_of_path(path: &[String]) -> ReportedResult {
         }
         _ => name(path),
     }
-}
-
-/// Returns whether a row is a case. The root is not a case, because it stands for the crate.
-fn is_case(reported: &ReportedResult) -> bool {
-    (reported.name.as_deref()).is_some_and(|name| name.contains("::"))
 }
 
 /// Returns the depth of a line in the tree, and the rest of the line.
