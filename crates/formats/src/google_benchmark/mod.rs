@@ -40,13 +40,9 @@ const ROW_KEYS: [&str; 6] =
 /// value; the message names the location of the value.
 pub fn read(input: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let file = GoogleBenchmarkFile::read(input.bytes)?;
-    let context = Some(JsonNode::at_location("context".to_owned(), &file.context))
-        .filter(|node| !node.is_null());
-    let executable = context.as_ref().and_then(|node| node.get("executable"));
-    let mut reading = RowsReader {
-        executable: executable.map(|node| node.text()).transpose()?,
-        ..RowsReader::default()
-    };
+    let context = JsonNode::at_location("context".to_owned(), &file.context);
+    let mut reading =
+        RowsReader { executable: context.text_of("executable")?, ..RowsReader::default() };
     for time in [google_benchmark::REAL_TIME, google_benchmark::CPU_TIME] {
         reading.imported.declare_metric(google_benchmark::metric_for_name(time));
     }
@@ -65,13 +61,11 @@ pub fn read(input: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Ses
         reading.add_benchmark(result.case, &result.content);
     }
     remarks.extend(reading.warnings());
-    remarks.extend(context.as_ref().map_or_else(Vec::new, context_warnings));
+    remarks.extend(context_warnings(&context));
     warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", input.label)));
-    let environment =
-        context.as_ref().map(|node| read_environment(node, ONLY_VARIANT)).transpose()?;
-    let started = context.as_ref().and_then(started_unix_ms);
+    let environment = read_environment(&context, ONLY_VARIANT)?;
     let imported = reading.imported;
-    Ok(vec![imported.into_session(input.label, environment.unwrap_or_default(), started)?])
+    Ok(vec![imported.into_session(input.label, environment, started_unix_ms(&context))?])
 }
 
 /// Name of a benchmark, and its position in the program if the file states it.
