@@ -207,10 +207,8 @@ fn infer_template(results: &[HyperfineResult]) -> Option<String> {
         other_results.iter().any(|other| other.parameters[index].1 != first.parameters[index].1)
     };
     let same_names = other_results.iter().all(|other| {
-        let names = |result: &HyperfineResult| -> Vec<String> {
-            result.parameters.iter().map(|(name, _)| name.clone()).collect()
-        };
-        names(other) == names(first)
+        let names = other.parameters.iter().map(|(name, _)| name);
+        names.eq(first.parameters.iter().map(|(name, _)| name))
     });
     let is_certain = !first.parameters.is_empty()
         && same_names

@@ -170,21 +170,15 @@ const KNOWN_UNITS: [(&str, &str, &str, MetricDirection, f64); 4] = [
 /// Returns the metric and the conversion factor of a unit. `is_higher` is the direction that a
 /// `Unit` line states for the unit, if there is such a line; it overrides the usual direction.
 pub fn measure_for_unit(unit: &str, is_higher: Option<bool>) -> MetricConversion {
-    let known_unit = KNOWN_UNITS.iter().find(|(name, ..)| *name == unit);
-    let mut measure = match known_unit {
-        Some((_, name, unit, better, factor)) => {
-            MetricConversion { metric: Metric::new(*name, *unit, *better), factor: *factor }
-        }
-        None => MetricConversion {
-            metric: Metric::new(unit, unit, MetricDirection::of_unit(unit)),
-            factor: 1.0,
-        },
+    let unknown = (unit, unit, unit, MetricDirection::of_unit(unit), 1.0);
+    let known = KNOWN_UNITS.into_iter().find(|(known, ..)| *known == unit);
+    let (_, name, stored_unit, usual, factor) = known.unwrap_or(unknown);
+    let better = match is_higher {
+        Some(true) => MetricDirection::Higher,
+        Some(false) => MetricDirection::Lower,
+        None => usual,
     };
-    if let Some(is_higher) = is_higher {
-        measure.metric.better =
-            if is_higher { MetricDirection::Higher } else { MetricDirection::Lower };
-    }
-    measure
+    MetricConversion { metric: Metric::new(name, stored_unit, better), factor }
 }
 
 /// Returns the case of a benchmark, given its name without GOMAXPROCS: `BenchmarkJoin/n=8`.

@@ -76,15 +76,9 @@ fn break_lines(text: &str, length: usize) -> String {
 /// suitable if the string does not contain it; for backticks, the string must not contain `${`
 /// either. If none is suitable, single quotes are used, and those in the string are escaped.
 fn quote_text(text: &str) -> String {
-    let quote = if !text.contains('\'') {
-        '\''
-    } else if !text.contains('"') {
-        '"'
-    } else if !text.contains('`') && !text.contains("${") {
-        '`'
-    } else {
-        '\''
-    };
+    let is_suitable =
+        |quote: &char| !text.contains(*quote) && (*quote != '`' || !text.contains("${"));
+    let quote = ['\'', '"', '`'].into_iter().find(is_suitable).unwrap_or('\'');
     let mut out = String::with_capacity(text.len() + 2);
     out.push(quote);
     for c in text.chars() {
@@ -164,13 +158,8 @@ pub fn parse_nanoseconds(seconds: &[u8]) -> Option<u64> {
 fn parse_exact_nanoseconds(seconds: &[u8]) -> Option<u64> {
     let (integer_part, fraction) = std::str::from_utf8(seconds).ok()?.split_once('.')?;
     let nine_digits = fraction.len() == 9 && fraction.bytes().all(|byte| byte.is_ascii_digit());
-    let integer_part: u64 = integer_part.parse().ok()?;
-    let fraction: u64 = if nine_digits {
-        fraction.parse().ok()?
-    } else {
-        return None;
-    };
-    integer_part.checked_mul(1_000_000_000)?.checked_add(fraction)
+    let fraction: u64 = fraction.parse().ok().filter(|_| nine_digits)?;
+    integer_part.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)
 }
 
 /// Parses the parameters and values of `text`, in order.

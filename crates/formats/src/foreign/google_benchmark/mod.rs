@@ -26,14 +26,11 @@ pub use row::{GoogleBenchmarkRow, RowKind, nanoseconds_per};
 /// Returns the `--benchmark_filter` for exactly this benchmark. The library accepts POSIX extended
 /// or ECMAScript expressions, so only characters that are special in both are escaped.
 pub fn exact_filter(name: &str) -> String {
-    let mut pattern = String::from("^");
-    for character in name.chars() {
-        if "\\^$.|?*+()[]{}".contains(character) {
-            pattern.push('\\');
-        }
-        pattern.push(character);
-    }
-    pattern + "$"
+    let escape = |character: char| match character {
+        special if "\\^$.|?*+()[]{}".contains(special) => format!("\\{special}"),
+        other => other.into(),
+    };
+    format!("^{}$", name.chars().map(escape).collect::<String>())
 }
 
 /// The only version of the schema so far.
