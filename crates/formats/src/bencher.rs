@@ -83,12 +83,7 @@ pub fn read_metrics(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
-    let project = root
-        .get("project")
-        .map(|project| project.text_of("name"))
-        .transpose()?
-        .flatten()
-        .unwrap_or_default();
+    let project = optional_name(&root, "project")?.unwrap_or_default();
     let mut reports = BencherReports::default();
     for series in root.require("results")?.elements()? {
         reports.add_series(project, &series, file)?;
@@ -104,6 +99,11 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     let sessions = reports.into_sessions(file.label, &mut remarks)?;
     warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
     Ok(sessions)
+}
+
+/// Returns the name of an optional member.
+fn optional_name<'a>(node: &JsonNode<'a>, key: &str) -> Result<Option<&'a str>> {
+    Ok(node.get(key).map(|member| member.text_of("name")).transpose()?.flatten())
 }
 
 /// The reports of a response. The figures of a report may be spread over several series.
@@ -215,7 +215,6 @@ impl SeriesFacts {
         let name = |key: &str| -> Result<String> {
             Ok(series.require(key)?.require("name")?.text()?.to_owned())
         };
-        let branch = series.get("branch").map(|branch| branch.text_of("name"));
         let measure = series.require("measure")?;
         let slug = match measure.text_of("slug")? {
             Some(slug) => slug,
@@ -227,7 +226,7 @@ impl SeriesFacts {
             slug: (series.require("benchmark")?.text_of("slug")?)
                 .map(|slug| ("slug".to_owned(), slug.to_owned())),
             testbed: name("testbed")?,
-            branch: branch.transpose()?.flatten().map(str::to_owned),
+            branch: optional_name(series, "branch")?.map(str::to_owned),
             metric: Metric { name: slug.to_owned(), ..unit.metric },
             factor: unit.factor,
         };

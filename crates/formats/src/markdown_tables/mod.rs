@@ -303,9 +303,11 @@ impl FigureTable {
             }
             let number = PrintedNumber::parse(&row[column.index])?;
             let printed_unit = number.unit.or(column.unit);
+            if printed_unit.is_some_and(|unit| unit.quantity == MeasuredQuantity::Derived) {
+                continue;
+            }
             let (metric, unit) =
                 metric_and_unit(column.kind.as_ref(), printed_unit, column.is_beside_requests)?;
-            let Some(metric) = metric else { continue };
             self.is_vague |= unit.is_none();
             if printed_unit.is_none() && unit == Some(MeasuredUnit::MS) {
                 self.add_remark("latency has no unit and is read as ms".to_owned());
@@ -342,20 +344,16 @@ impl FigureTable {
     }
 }
 
-/// Metric and unit of a number. The metric is `None` for derived figures. The unit is `None` for
-/// bandwidths without a unit.
-type MetricAndUnit = (Option<Metric>, Option<MeasuredUnit>);
-
+/// Returns metric and unit of a number. The unit is `None` for bandwidths without a unit.
 fn metric_and_unit(
     kind: Option<&HeadingKind>,
     unit: Option<MeasuredUnit>,
     is_beside_requests: bool,
-) -> Option<MetricAndUnit> {
+) -> Option<(Metric, Option<MeasuredUnit>)> {
     let quantity = unit.map(|unit| unit.quantity);
     let bandwidth = || Metric::new("bytes_per_second", "B/s", MetricDirection::Higher);
     let time = |name: &str| Metric::new(name, "ns", MetricDirection::Lower);
-    let found = match (kind, quantity) {
-        (_, Some(MeasuredQuantity::Derived)) => return Some((None, unit)),
+    Some(match (kind, quantity) {
         (Some(HeadingKind::Throughput), Some(MeasuredQuantity::Bandwidth))
         | (None, Some(MeasuredQuantity::Bandwidth)) => (bandwidth(), unit),
         (Some(HeadingKind::Throughput), None) if is_beside_requests => (bandwidth(), None),
@@ -374,8 +372,7 @@ fn metric_and_unit(
             (Metric::new("size", "B", MetricDirection::Lower), unit)
         }
         _ => return None,
-    };
-    Some((Some(found.0), found.1))
+    })
 }
 
 /// Values are read as MiB/s only if the misfits of MB/s outnumber those of MiB/s by more than this
@@ -393,19 +390,13 @@ fn infer_byte_unit(group: &mut [FigureTable], remarks: &mut Vec<String>) {
     let misfits = |unit| count_misfits(group, &group[index], unit);
     let (decimal, binary) =
         (misfits(MeasuredUnit::MB_PER_SECOND), misfits(MeasuredUnit::MIB_PER_SECOND));
-    let unit = if MIN_MISFIT_RATIO * binary < decimal {
-        remarks.push(
-            "throughput next to requests has no unit and is read as MiB/s: only then do responses \
-             have a whole number of bytes"
-                .to_owned(),
-        );
-        MeasuredUnit::MIB_PER_SECOND
+    let (unit, reading) = if MIN_MISFIT_RATIO * binary < decimal {
+        let reading = "MiB/s: only then do responses have a whole number of bytes";
+        (MeasuredUnit::MIB_PER_SECOND, reading)
     } else {
-        remarks.push(
-            "throughput next to requests has no unit and is read as MB/s (10^6 bytes)".to_owned(),
-        );
-        MeasuredUnit::MB_PER_SECOND
+        (MeasuredUnit::MB_PER_SECOND, "MB/s (10^6 bytes)")
     };
+    remarks.push(format!("throughput next to requests has no unit and is read as {reading}"));
     for cell in group.iter_mut().filter(|table| table.is_vague).flat_map(|t| &mut t.cells) {
         cell.value = cell.number.to_stored_unit(unit);
     }

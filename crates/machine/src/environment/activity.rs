@@ -422,10 +422,7 @@ impl RunSensors {
         };
         RunSensors {
             stat: SensorFile::open(tree, "/proc/stat"),
-            pressure: SensorFile::open(
-                tree,
-                &format!("/proc/pressure/{}", PressureResource::Cpu.name()),
-            ),
+            pressure: SensorFile::open(tree, "/proc/pressure/cpu"),
             load: SensorFile::open(tree, "/proc/loadavg"),
             frequency: cpu("cpufreq/scaling_cur_freq"),
             throttled: [
