@@ -106,15 +106,14 @@ impl Case {
     /// # Errors
     /// Fails if a value is not preceded by `name=`, or a quoted value is malformed.
     pub fn with_values(benchmark: &str, text: &str) -> Result<Case, CaseError> {
-        let mut rest = text;
+        let mut rest = text.trim_start();
         let mut values = Vec::new();
-        while !rest.trim_start().is_empty() {
-            rest = rest.trim_start();
+        while !rest.is_empty() {
             let (name, tail) =
                 rest.split_once('=').ok_or_else(|| CaseError::NotAPair(rest.to_owned()))?;
             let (value, tail) = take_value(tail)?;
             values.push((name.to_owned(), value));
-            rest = tail;
+            rest = tail.trim_start();
         }
         Ok(Case::new(benchmark, values))
     }
@@ -251,9 +250,7 @@ impl fmt::Display for ParameterValue {
             ParameterValue::Bool(truth) => write!(out, "{truth}"),
             ParameterValue::Number(number) => out.write_str(ryu_js::Buffer::new().format(*number)),
             ParameterValue::Text(text) if is_bare(text) => out.write_str(text),
-            ParameterValue::Text(text) => {
-                write!(out, "{}", serde_json::Value::String(text.clone()))
-            }
+            ParameterValue::Text(text) => serde_json::Value::from(text.as_str()).fmt(out),
         }
     }
 }

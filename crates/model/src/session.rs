@@ -90,10 +90,8 @@ impl Session {
             environment: self.environment.clone(),
             origin: self.origin.clone(),
             runs: runs.cloned().collect(),
-            failures: Vec::new(),
-            profiles: Vec::new(),
-            calibration: None,
             machines: self.machines.clone(),
+            ..Session::default()
         }
     }
 
@@ -109,8 +107,7 @@ impl Session {
             failure.variant.as_deref().is_none_or(|variant| variant == name)
         };
         session.failures = self.failures.iter().filter(is_of_variant).cloned().collect();
-        let recordings = self.profiles.iter();
-        let matching = recordings.filter(|recording| *recording.variant == *name);
+        let matching = self.profiles.iter().filter(|recording| *recording.variant == *name);
         session.profiles = matching.cloned().collect();
         session
     }

@@ -97,7 +97,7 @@ pub struct BuildCommand {
 }
 
 /// Languages of snippets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SnippetLanguage {
     /// Erlang.
@@ -119,6 +119,7 @@ pub enum SnippetLanguage {
     /// Java.
     Java,
     /// Shell commands. Each iteration is a process.
+    #[default]
     Sh,
 }
 
@@ -134,7 +135,7 @@ name_variants!(SnippetLanguage: Erlang = "erlang", Elixir = "elixir", Node = "no
     Python = "python", C = "c", Cpp = "cpp", Go = "go", Rust = "rust", Java = "java", Sh = "sh");
 
 /// A piece of code to measure, as the user wrote it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Snippet {
     /// Its language.
     pub language: SnippetLanguage,
@@ -194,19 +195,7 @@ impl Snippet {
 
     /// Creates a snippet that only has the code of an iteration, with default settings.
     pub fn new(language: SnippetLanguage, runner: impl Into<String>) -> Snippet {
-        Snippet {
-            language,
-            runner: runner.into(),
-            init: None,
-            init_worker: None,
-            prepare: None,
-            in_shell: false,
-            warmup: None,
-            shows_output: false,
-            done: None,
-            paths: Vec::new(),
-            nodes: None,
-        }
+        Snippet { language, runner: runner.into(), ..Snippet::default() }
     }
 
     /// Returns the snippet of one case: replaces every `{NAME}` with the case's value of the

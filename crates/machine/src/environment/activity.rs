@@ -224,16 +224,10 @@ impl ActivityInterval {
 struct ActivityCounters {
     taken_at: Instant,
     cpu_ns: Option<u64>,
-    switches: HashMap<i32, SwitchCounts>,
+    /// Voluntary and involuntary context switches of each thread since its start. They are kept by
+    /// thread: a sum over all threads would drop when a thread ends.
+    switches: HashMap<i32, [u64; 2]>,
     stolen: Option<(u64, u64)>,
-}
-
-/// Context switches of a thread since its start. They are kept by thread: a sum over all threads
-/// would drop when a thread ends.
-#[derive(Debug, Clone, Copy, Default)]
-struct SwitchCounts {
-    voluntary: u64,
-    involuntary: u64,
 }
 
 /// Observes a process and its descendants.
@@ -259,10 +253,10 @@ impl ProcessWatch {
         let last = &self.last;
         let seconds = current.taken_at.duration_since(last.taken_at).as_secs_f64();
         let per_s = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);
-        let switches_since_last = |count_of: fn(&SwitchCounts) -> u64| -> u64 {
+        let switches_since_last = |kind: usize| -> u64 {
             let increases = current.switches.iter().map(|(thread, counts)| {
-                let count_before = last.switches.get(thread).map_or(0, count_of);
-                count_of(counts).saturating_sub(count_before)
+                let count_before = last.switches.get(thread).map_or(0, |counts| counts[kind]);
+                counts[kind].saturating_sub(count_before)
             });
             increases.sum()
         };
@@ -270,8 +264,8 @@ impl ProcessWatch {
         let snapshot = ActivitySnapshot {
             cpus: cpu.and_then(|(from, to)| Some(per_s(to.saturating_sub(from))? / 1e9)),
             rss_bytes: rss_bytes(&self.tree, self.pid),
-            voluntary_per_s: per_s(switches_since_last(|switches| switches.voluntary)),
-            involuntary_per_s: per_s(switches_since_last(|switches| switches.involuntary)),
+            voluntary_per_s: per_s(switches_since_last(0)),
+            involuntary_per_s: per_s(switches_since_last(1)),
             steal: stolen_share(last.stolen, current.stolen),
             pressure: pressure_percent(&self.tree, PressureResource::Cpu)
                 .map(|percent| percent / 100.0),
@@ -290,10 +284,9 @@ fn read_counters(tree: &FileTree, pid: i32) -> ActivityCounters {
             let (Some(status), Ok(task)) = (status, task.parse()) else {
                 continue;
             };
-            let counts = SwitchCounts {
-                voluntary: read_switch_count(&status, "voluntary_ctxt_switches"),
-                involuntary: read_switch_count(&status, "nonvoluntary_ctxt_switches"),
-            };
+            let counts = ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"].map(|name| {
+                find_field(&status, name, ':').and_then(|value| value.parse().ok()).unwrap_or(0)
+            });
             switches.insert(task, counts);
         }
     }
@@ -303,11 +296,6 @@ fn read_counters(tree: &FileTree, pid: i32) -> ActivityCounters {
         switches,
         stolen: steal_ticks(tree),
     }
-}
-
-fn read_switch_count(status: &str, name: &str) -> u64 {
-    let value = find_field(status, name, ':').and_then(|value| value.parse().ok());
-    value.unwrap_or(0)
 }
 
 /// Returns the resident memory of a process and its descendants. The second field of `statm` counts
@@ -438,7 +426,7 @@ impl RunSensors {
         SensorReadings {
             stolen: self.stat.read(parse_steal_ticks),
             waited_us: self.pressure.read(parse_pressure_total),
-            frequency_mhz: self.frequency_mhz(),
+            frequency_mhz: self.frequency.read_thousandths(),
             throttled: self.throttle_counts(),
             taken_at: Instant::now(),
         }
@@ -449,7 +437,7 @@ impl RunSensors {
         let elapsed = start.taken_at.elapsed();
         let waited_us = self.pressure.read(parse_pressure_total);
         let stolen = self.stat.read(parse_steal_ticks);
-        let frequency = start.frequency_mhz.zip(self.frequency_mhz());
+        let frequency = start.frequency_mhz.zip(self.frequency.read_thousandths());
         let throttled = start.throttled.zip(self.throttle_counts());
         KernelStats {
             steal: stolen_share(start.stolen, stolen),
@@ -458,15 +446,8 @@ impl RunSensors {
             throttled: throttled
                 .map(|(from, to)| [0, 1].map(|counter| to[counter].saturating_sub(from[counter]))),
             load: self.load.read(parse_load).map(|[minute, ..]| minute),
-            temperature_c: self
-                .temperature
-                .read_number()
-                .map(|thousandths| thousandths as f64 / 1e3),
+            temperature_c: self.temperature.read_thousandths(),
         }
-    }
-
-    fn frequency_mhz(&self) -> Option<f64> {
-        self.frequency.read_number().map(|khz| khz as f64 / 1e3)
     }
 
     fn throttle_counts(&self) -> Option<[u64; 2]> {
@@ -490,11 +471,8 @@ impl SensorFile {
         let source = SensorFile::open(tree, path);
         source.read_number();
         let begin = Instant::now();
-        let value = source.read_number();
-        match value {
-            Some(_) if begin.elapsed() <= MAX_READ_TIME => source,
-            _ => SensorFile(None),
-        }
+        let is_fast = source.read_number().is_some() && begin.elapsed() <= MAX_READ_TIME;
+        if is_fast { source } else { SensorFile(None) }
     }
 
     /// Parses the beginning of the file.
@@ -507,6 +485,11 @@ impl SensorFile {
 
     fn read_number(&self) -> Option<u64> {
         self.read(|text| text.trim().parse().ok())
+    }
+
+    /// Reads a number of thousandths, such as a frequency in kHz, and returns it in whole units.
+    fn read_thousandths(&self) -> Option<f64> {
+        self.read_number().map(|thousandths| thousandths as f64 / 1e3)
     }
 }
 

@@ -57,10 +57,7 @@ impl CpuSet {
             return Ok(());
         };
         let is_unusable = |cpu: &&usize| !usable.0.contains(cpu);
-        match self.0.iter().find(is_unusable) {
-            Some(&cpu) => Err(UnusableCpu { cpu, usable }),
-            None => Ok(()),
-        }
+        self.0.iter().find(is_unusable).map_or(Ok(()), |&cpu| Err(UnusableCpu { cpu, usable }))
     }
 
     /// Binds this thread to the processors of the set, along with all threads and processes that
@@ -122,16 +119,11 @@ impl TimeSlice {
         // SAFETY: the kernel fills in at most `size` bytes of a plain struct.
         let read =
             unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
-        if read != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        check(read)?;
         attributes.size = size;
         attributes.runtime = self.0.as_nanos() as u64;
         // SAFETY: the kernel reads `size` bytes of the same struct.
-        match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) })
     }
 }
 
@@ -209,6 +201,11 @@ impl Drop for RealTimeGuard {
 
 // System calls that rustix lacks. The unsafe calls of this folder are in this file, with two
 // exceptions: code between fork and exec (`supervise.rs`) and the signal handler (`interrupt.rs`).
+
+/// Converts the result of a system call that returns 0 on success.
+fn check(result: libc::c_long) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
 
 /// Waits for a child and returns its status and resource usage (wait4(2)).
 pub fn reap_child(child: Pid) -> io::Result<(ExitStatus, ResourceUsage)> {
@@ -307,10 +304,7 @@ impl ThreadScheduling {
                 &raw const self.priority,
             )
         };
-        match result {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        check(result)
     }
 }
 
