@@ -194,15 +194,12 @@ fn list_benchmark(processes: Vec<ReportedResult>) -> Option<ListedResult<Vec<Rep
     // Only a `sample.json` of criterion does not state its benchmark, see
     // [`name_criterion_benchmark`].
     let name = || Case::new(first.name.as_deref().unwrap_or("criterion"), Vec::new());
+    let metric = first.metrics.first().map_or(Metric::TIME, |metric| metric.name.as_str());
     Some(ListedResult {
         measurement: 0,
         case: first.case.clone().unwrap_or_else(name),
         // A benchmark of JMH has one result per mode, and modes are metrics.
-        metric: first
-            .metrics
-            .first()
-            .map_or(Metric::TIME, |metric| metric.name.as_str())
-            .to_owned(),
+        metric: metric.to_owned(),
         details: first.details.clone(),
         content: processes,
     })

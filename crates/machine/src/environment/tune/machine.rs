@@ -179,10 +179,9 @@ impl TunableMachine {
 
     /// Kills this process if a test chose this call with `dies_at` ([`Self::open`]).
     pub(super) fn test_step(&self) {
-        let Some(steps_left) = &self.steps_left else {
-            return;
-        };
-        if steps_left.fetch_sub(1, Ordering::Relaxed) == 1 {
+        if let Some(steps_left) = &self.steps_left
+            && steps_left.fetch_sub(1, Ordering::Relaxed) == 1
+        {
             let _ = kill_process(getpid(), Signal::KILL);
         }
     }
@@ -225,9 +224,7 @@ fn parse_answer(line: &str) -> io::Result<(String, SimulatedResponse)> {
         [_, "refuses", value] => SimulatedResponse::Refuses(value.to_owned()),
         [_, "holds", ..] => SimulatedResponse::Holds(fields[2..].join(" ")),
         [_, "also", other, text] => SimulatedResponse::Also(other.to_owned(), text.to_owned()),
-        _ => {
-            return Err(io::Error::other(format!("cannot parse simulated answer '{line}'")));
-        }
+        _ => return Err(io::Error::other(format!("cannot parse simulated answer '{line}'"))),
     };
     Ok((fields[0].to_owned(), response))
 }
@@ -252,10 +249,8 @@ fn to_input_form(path: &str, kernel_value: &str) -> String {
             if is_on { "+cpuset" } else { "-cpuset" }.to_owned()
         }
         _ => {
-            let selection = kernel_value
-                .split_once('[')
-                .and_then(|(_, after_bracket)| after_bracket.split_once(']'));
-            selection.map_or(kernel_value, |(choice, _)| choice).to_owned()
+            let choice = kernel_value.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+            choice.map_or(kernel_value, |(choice, _)| choice).to_owned()
         }
     }
 }
