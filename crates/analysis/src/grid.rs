@@ -153,7 +153,7 @@ impl DisturbanceExposure {
         DisturbanceExposure {
             runs: runs.len() as u32,
             disturbed: recorded.iter().filter(|run| is_disturbed(run)).count() as u32,
-            figures: DisturbanceFigure::all().filter_map(figure).collect(),
+            figures: DisturbanceFigure::ALL.into_iter().filter_map(figure).collect(),
             rejects: !design.reject.is_empty(),
         }
     }

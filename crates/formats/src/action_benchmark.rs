@@ -21,22 +21,24 @@ use std::collections::BTreeSet;
 /// Beginning of the assignment around the JSON.
 const ASSIGNMENT: &[u8] = b"window.BENCHMARK_DATA";
 
-/// Tools whose values are better the higher they are.
-const HIGHER_IS_BETTER_TOOLS: [&str; 3] = ["benchmarkjs", "pytest", "customBiggerIsBetter"];
+/// Returns the direction that the action assumes for all figures of a tool; `None` if it does not
+/// support the tool.
+fn direction_of_tool(tool: &str) -> Option<MetricDirection> {
+    match tool {
+        "benchmarkjs" | "pytest" | "customBiggerIsBetter" => Some(MetricDirection::Higher),
+        "cargo"
+        | "benchmarkluau"
+        | "googlecpp"
+        | "catch2"
+        | "julia"
+        | "benchmarkdotnet"
+        | "customSmallerIsBetter" => Some(MetricDirection::Lower),
+        tool if MIXED_UNIT_TOOLS.contains(&tool) => Some(MetricDirection::Lower),
+        _ => None,
+    }
+}
 
-/// Tools whose values are better the lower they are.
-const LOWER_IS_BETTER_TOOLS: [&str; 7] = [
-    "cargo",
-    "benchmarkluau",
-    "googlecpp",
-    "catch2",
-    "julia",
-    "benchmarkdotnet",
-    "customSmallerIsBetter",
-];
-
-/// Tools that print both times and rates. For all figures of these tools, the action assumes that
-/// lower is better.
+/// Tools that print both times and rates.
 const MIXED_UNIT_TOOLS: [&str; 2] = ["go", "jmh"];
 
 /// Returns whether the data are a result file of github-action-benchmark.
@@ -76,17 +78,10 @@ struct EntriesReader<'a> {
     /// For each entry, in file order, the key of the point to which it belongs.
     keys: Vec<PointKey>,
     /// Results of all entries.
-    listed: Vec<ListedResult<DirectedFigure>>,
+    listed: Vec<ListedResult<BenchFigure>>,
     /// Tools with rates for which higher is better here, but lower is better in the action.
     rates: BTreeSet<String>,
     left_out: DroppedEntries,
-}
-
-/// A figure whose direction is known.
-struct DirectedFigure {
-    metric: Metric,
-    value: f64,
-    note: Option<String>,
 }
 
 impl EntriesReader<'_> {
@@ -105,22 +100,22 @@ impl EntriesReader<'_> {
         let measurement = self.keys.len();
         self.keys.push(key);
         for bench in benches {
-            let Some(figure) = self.left_out.ok_or_count(BenchFigure::read(&bench)) else {
+            let Some(mut figure) = self.left_out.ok_or_count(BenchFigure::read(&bench)) else {
                 continue;
             };
             let better = kind
-                .metric_direction(&figure.measure, self.directions)
+                .metric_direction(&figure.metric, self.directions)
                 .with_context(|| format!("'{}'", bench.location()))?;
             if kind.is_by_unit && kind.better != Some(better) {
                 self.rates.extend(kind.tool.clone());
             }
-            let metric = Metric { better, ..figure.measure.metric };
+            figure.metric.better = better;
             self.listed.push(ListedResult {
                 measurement,
                 case: Case::new(format!("{suite}/{}", figure.name), Vec::new()),
-                metric: metric.name.clone(),
-                details: figure.extra,
-                content: DirectedFigure { metric, value: figure.value, note: figure.note },
+                metric: figure.metric.name.clone(),
+                details: std::mem::take(&mut figure.extra),
+                content: figure,
             });
         }
         Ok(())
@@ -206,26 +201,15 @@ struct EntryInterpretation {
 
 impl EntryInterpretation {
     fn read(entry: &JsonNode<'_>) -> Result<EntryInterpretation> {
-        let tool_name = entry.text_of("tool")?;
-        let tool = tool_name.unwrap_or_default();
+        let tool = entry.text_of("tool")?;
         // A fork of the action writes the key `bigger_is_better` instead of the name of a tool.
-        let is_bigger_better =
-            entry.get("bigger_is_better").map(|is_bigger_better| is_bigger_better.is_true());
-        let tool_direction = if HIGHER_IS_BETTER_TOOLS.contains(&tool) {
-            Some(MetricDirection::Higher)
-        } else if LOWER_IS_BETTER_TOOLS.contains(&tool) || MIXED_UNIT_TOOLS.contains(&tool) {
-            Some(MetricDirection::Lower)
-        } else {
-            None
+        let better = match entry.get("bigger_is_better") {
+            Some(is_bigger_better) if is_bigger_better.is_true() => Some(MetricDirection::Higher),
+            Some(_) => Some(MetricDirection::Lower),
+            None => tool.and_then(direction_of_tool),
         };
-        let entry_direction = is_bigger_better.map(|is_bigger_better| {
-            if is_bigger_better { MetricDirection::Higher } else { MetricDirection::Lower }
-        });
-        Ok(EntryInterpretation {
-            better: entry_direction.or(tool_direction),
-            is_by_unit: MIXED_UNIT_TOOLS.contains(&tool),
-            tool: tool_name.map(str::to_owned),
-        })
+        let is_by_unit = tool.is_some_and(|tool| MIXED_UNIT_TOOLS.contains(&tool));
+        Ok(EntryInterpretation { better, is_by_unit, tool: tool.map(str::to_owned) })
     }
 
     /// Returns the direction of a metric. The user's choice decides first, then the key
@@ -236,16 +220,15 @@ impl EntryInterpretation {
     /// Fails if none of these states a direction.
     fn metric_direction(
         &self,
-        measure: &MetricConversion,
+        metric: &Metric,
         directions: &MetricDirections,
     ) -> Result<MetricDirection> {
-        let name = &measure.metric.name;
         let by_unit = self.is_by_unit || self.better.is_none();
-        let unit_direction = (by_unit && measure.metric.better != MetricDirection::Unknown)
-            .then_some(measure.metric.better);
-        match directions.direction_of(name).or(unit_direction).or(self.better) {
+        let unit_direction =
+            (by_unit && metric.better != MetricDirection::Unknown).then_some(metric.better);
+        match directions.direction_of(&metric.name).or(unit_direction).or(self.better) {
             Some(better) => Ok(better),
-            None => directions.require_direction(name),
+            None => directions.require_direction(&metric.name),
         }
     }
 }
@@ -253,7 +236,7 @@ impl EntryInterpretation {
 /// A figure of an entry. The name of its case begins with the suite of the entry.
 struct BenchFigure {
     name: String,
-    measure: MetricConversion,
+    metric: Metric,
     /// Value in the stored unit.
     value: f64,
     note: Option<String>,
@@ -269,8 +252,7 @@ impl BenchFigure {
         let unit = unit.split('\t').next().unwrap_or_default();
         let measure = MetricConversion::from_unit(unit);
         let node = bench.require("value")?;
-        let value = node.number()? * measure.factor;
-        ensure!(value.is_finite(), "'{}' is too large", node.location());
+        let value = node.scaled_number(measure.factor)?;
         let extra = bench.get("extra").map(|extra| setup_lines(&extra));
         Ok(BenchFigure {
             name: bench.require("name")?.text()?.to_owned(),
@@ -280,7 +262,7 @@ impl BenchFigure {
                 .map(|extra| ("extra".to_owned(), extra))
                 .into_iter()
                 .collect(),
-            measure,
+            metric: measure.metric,
             value,
         })
     }

@@ -258,10 +258,17 @@ struct AsvRow<'a> {
     version: Option<String>,
     /// Start of the measurement, in milliseconds since the Unix epoch.
     started: Option<f64>,
-    /// Statistics of each combination, by names like `q_25`.
-    statistics: Vec<(String, Vec<JsonNode<'a>>)>,
+    statistics: AsvStatistics<'a>,
     /// Individual measurements of each combination.
     samples: Vec<JsonNode<'a>>,
+}
+
+/// Statistics of each combination.
+enum AsvStatistics<'a> {
+    /// API 2: a list per statistic, by names like `q_25`.
+    Lists(HashMap<String, Vec<JsonNode<'a>>>),
+    /// API 1: an object per combination.
+    Objects(Vec<JsonNode<'a>>),
 }
 
 /// Returns all readable benchmarks of a file, in file order.
@@ -291,13 +298,10 @@ impl<'a> AsvRow<'a> {
             .map(|(key, node)| (key.as_str(), node))
             .collect();
         let list = |key: &str| by_column.get(key).map(JsonNode::elements).transpose();
-        let mut statistics = Vec::new();
+        let mut statistics = HashMap::new();
         for column in columns {
-            let Some(key) = column.strip_prefix("stats_") else {
-                continue;
-            };
-            if let Some(values) = list(column)? {
-                statistics.push((key.to_owned(), values));
+            if let Some(key) = column.strip_prefix("stats_") {
+                statistics.extend(list(column)?.map(|values| (key.to_owned(), values)));
             }
         }
         Ok(AsvRow {
@@ -306,7 +310,7 @@ impl<'a> AsvRow<'a> {
             parameters: read_parameters(by_column.get("params"))?,
             version: by_column.get("version").map(JsonNode::text).transpose()?.map(str::to_owned),
             started: by_column.get("started_at").map(JsonNode::number).transpose()?,
-            statistics,
+            statistics: AsvStatistics::Lists(statistics),
             samples: list("samples")?.unwrap_or_default(),
         })
     }
@@ -333,7 +337,7 @@ impl<'a> AsvRow<'a> {
             parameters,
             version: version.map(str::to_owned),
             started: started.transpose()?,
-            statistics: statistics_by_name(&statistics.unwrap_or_default()),
+            statistics: AsvStatistics::Objects(statistics.unwrap_or_default()),
             samples: samples.unwrap_or_default(),
         })
     }
@@ -363,33 +367,23 @@ impl<'a> AsvRow<'a> {
     }
 
     fn statistic(&self, key: &str, index: usize) -> Option<f64> {
-        let (_, values) = self.statistics.iter().find(|(name, _)| name == key)?;
-        values.get(index)?.number().ok()
+        let object = match &self.statistics {
+            AsvStatistics::Lists(lists) => return lists.get(key)?.get(index)?.number().ok(),
+            AsvStatistics::Objects(objects) => objects.get(index)?,
+        };
+        let bound = |end: usize| object.get("ci_99")?.elements().ok()?.get(end).cloned();
+        let statistic = match key {
+            "ci_99_a" => bound(0),
+            "ci_99_b" => bound(1),
+            _ => object.get(key),
+        };
+        statistic?.number().ok()
     }
 }
 
 /// Returns the elements of a list, or a single value as a list of one.
 fn one_or_more<'a>(node: &JsonNode<'a>) -> Vec<JsonNode<'a>> {
     node.elements().unwrap_or_else(|_| vec![node.clone()])
-}
-
-/// Converts the statistics of API 1, one object per combination, into lists by name.
-fn statistics_by_name<'a>(statistics: &[JsonNode<'a>]) -> Vec<(String, Vec<JsonNode<'a>>)> {
-    let bounds = [("ci_99_a", 0), ("ci_99_b", 1)];
-    let collect = |find: &dyn Fn(&JsonNode<'a>) -> Option<JsonNode<'a>>| -> Vec<JsonNode<'a>> {
-        let null = || JsonNode::at_location(String::new(), &Json::Null);
-        statistics.iter().map(|combination| find(combination).unwrap_or_else(null)).collect()
-    };
-    let interval = |(name, end): (&str, usize)| {
-        let values = collect(&|combination| {
-            let bounds = combination.get("ci_99")?.elements().ok()?;
-            bounds.get(end).cloned()
-        });
-        (name.to_owned(), values)
-    };
-    let scalars = ["q_25", "q_75", "number", "repeat"]
-        .map(|key| (key.to_owned(), collect(&|combination| combination.get(key))));
-    bounds.map(interval).into_iter().chain(scalars).collect()
 }
 
 fn read_texts(node: &JsonNode<'_>) -> Result<Vec<String>> {
@@ -462,10 +456,7 @@ impl AsvReader<'_> {
             let case = Case::new(row.name, values);
             let result = row.results.as_ref().and_then(|results| results.get(index));
             let cause = match result.filter(|result| !result.is_null()) {
-                None => {
-                    let reason = "it failed, or asv did not finish it".to_owned();
-                    FailureCause::Invalid { reason }
-                }
+                None => FailureCause::invalid("it failed, or asv did not finish it"),
                 Some(result) if result.is_not_finite() => {
                     FailureCause::Skipped { reason: "reported by asv".to_owned() }
                 }
@@ -477,15 +468,11 @@ impl AsvReader<'_> {
                     continue;
                 }
             };
-            imported.add_failure(&case, cause, self.replay_command(row.name));
+            let pattern = quote(&format!("^{}\\b", row.name));
+            let commit = quote(&format!("{}^!", self.commit));
+            imported.add_failure(&case, cause, format!("asv run --bench {pattern} {commit}"));
         }
         true
-    }
-
-    /// Returns the command that measures the benchmark again.
-    fn replay_command(&self, benchmark: &str) -> String {
-        let pattern = quote(&format!("^{benchmark}\\b"));
-        format!("asv run --bench {pattern} {}", quote(&format!("{}^!", self.commit)))
     }
 
     /// Returns metric, unit and direction of a benchmark.
@@ -500,27 +487,24 @@ impl AsvReader<'_> {
             "" => function.starts_with(prefix),
             kind => kind == type_name,
         };
-        let default_unit = if is_type("memory", "mem_") || is_type("peakmemory", "peakmem_") {
-            "bytes"
-        } else if is_type("track", "track_") {
-            "unit"
-        } else {
-            "seconds"
+        let (is_memory, is_peak) = (is_type("memory", "mem_"), is_type("peakmemory", "peakmem_"));
+        let unit = match benchmark {
+            // asv writes the word `unit` if a benchmark has no unit.
+            Some(benchmark) if benchmark.unit == "unit" => "",
+            Some(benchmark) => benchmark.unit.as_str(),
+            None if is_memory || is_peak => "bytes",
+            None if is_type("track", "track_") => "",
+            None => "seconds",
         };
-        let unit = benchmark.map_or(default_unit, |benchmark| benchmark.unit.as_str());
-        // asv writes the word `unit` if a benchmark has no unit.
-        let unit = if unit == "unit" { "" } else { unit };
         let mut measure = MetricConversion::from_unit(unit);
-        if measure.metric.unit == "B" && is_type("peakmemory", "peakmem_") {
-            measure.metric.name = "peak_memory".to_owned();
-        } else if measure.metric.unit == "B" && is_type("memory", "mem_") {
-            measure.metric.name = "memory".to_owned();
+        if measure.metric.unit == "B" && (is_peak || is_memory) {
+            measure.metric.name = if is_peak { "peak_memory" } else { "memory" }.to_owned();
         }
-        let is_unknown = measure.metric.better == MetricDirection::Unknown;
-        match self.better.direction_of(&measure.metric.name) {
-            Some(better) if is_unknown => measure.metric.better = better,
-            None if is_unknown => drop(self.guesses.insert(measure.metric.name.clone())),
-            _ => {}
+        if measure.metric.better == MetricDirection::Unknown {
+            match self.better.direction_of(&measure.metric.name) {
+                Some(better) => measure.metric.better = better,
+                None => drop(self.guesses.insert(measure.metric.name.clone())),
+            }
         }
         measure
     }
@@ -546,12 +530,7 @@ fn build_process(
     measure: &MetricConversion,
     imported: &mut SessionBuilder,
 ) -> Result<ImportedProcess> {
-    let scaled = |node: &JsonNode<'_>| -> Result<f64> {
-        let value = node.number()? * measure.factor;
-        ensure!(value.is_finite(), "'{}' is too large", node.location());
-        Ok(value)
-    };
-    let value = scaled(result)?;
+    let value = result.scaled_number(measure.factor)?;
     let metric = imported.declare_metric(measure.metric.clone());
     let single = row
         .samples
@@ -568,7 +547,8 @@ fn build_process(
     };
     let samples = match single.filter(|single| !single.is_empty()) {
         Some(single) => {
-            single.iter().map(|node| Ok(loop_sample(scaled(node)?))).collect::<Result<_>>()?
+            let sample = |node: &JsonNode<'_>| node.scaled_number(measure.factor).map(loop_sample);
+            single.iter().map(sample).collect::<Result<_>>()?
         }
         None => vec![loop_sample(value)],
     };

@@ -13,7 +13,7 @@ use super::session_builder::{
 };
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::unit::MetricConversion;
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result};
 use indexmap::IndexMap;
 use jiff::Timestamp;
 use speedwell_model::{Case, CodeOrigin, Environment, Metric, Sample, Session};
@@ -43,7 +43,7 @@ pub fn recognizes_metrics(file: &JsonContent<'_>) -> bool {
 /// # Errors
 /// Fails if the content is not JSON, no figure can be read, or the direction of a measure is
 /// unknown.
-pub fn read_metrics(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
+pub fn read_metrics(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let mut imported = SessionBuilder::default();
     let mut left_out = DroppedEntries::default();
@@ -72,7 +72,7 @@ pub fn read_metrics(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<
     }
     let remark = left_out.into_warning(imported.is_empty())?;
     warnings.extend(remark.map(|remark| format!("'{}': {remark}", file.label)));
-    imported.into_session(file.label, Environment::default(), None)
+    Ok(vec![imported.into_session(file.label, Environment::default(), None)?])
 }
 
 /// Reads a whole response. Adds messages for the user to `warnings`.
@@ -83,12 +83,7 @@ pub fn read_metrics(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
-    let project = root
-        .get("project")
-        .map(|project| project.text_of("name"))
-        .transpose()?
-        .flatten()
-        .unwrap_or_default();
+    let project = optional_name(&root, "project")?.unwrap_or_default();
     let mut reports = BencherReports::default();
     for series in root.require("results")?.elements()? {
         reports.add_series(project, &series, file)?;
@@ -104,6 +99,11 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     let sessions = reports.into_sessions(file.label, &mut remarks)?;
     warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
     Ok(sessions)
+}
+
+/// Returns the name of an optional member.
+fn optional_name<'a>(node: &JsonNode<'a>, key: &str) -> Result<Option<&'a str>> {
+    Ok(node.get(key).map(|member| member.text_of("name")).transpose()?.flatten())
 }
 
 /// The reports of a response. The figures of a report may be spread over several series.
@@ -130,18 +130,16 @@ impl BencherReports {
         series: &JsonNode<'_>,
         file: &InputFile<'_>,
     ) -> Result<()> {
-        let Some((facts, points)) = self.left_out.ok_or_count(SeriesFacts::read(series)) else {
+        let Some((mut facts, points)) = self.left_out.ok_or_count(SeriesFacts::read(series)) else {
             return Ok(());
         };
-        let better = file.better.require_direction(&facts.measure)?;
-        let metric = Metric::new(&facts.measure, &facts.unit.metric.unit, better);
+        facts.metric.better = file.better.require_direction(&facts.metric.name)?;
         for node in points {
-            let point = ReportFigure::read(&node, &facts, &metric);
-            if let Some(point) = self.left_out.ok_or_count(point) {
+            if let Some(point) = self.left_out.ok_or_count(ReportFigure::read(&node, &facts)) {
                 self.add_point(project, &facts, point);
             }
         }
-        self.metrics.insert(metric.name.clone(), metric);
+        self.metrics.insert(facts.metric.name.clone(), facts.metric);
         Ok(())
     }
 
@@ -168,7 +166,7 @@ impl BencherReports {
             measurement,
             case: Case::new(&series.benchmark, Vec::new()),
             // A benchmark has one result per measure and iteration.
-            metric: format!("{} {}", series.measure, point.iteration),
+            metric: format!("{} {}", series.metric.name, point.iteration),
             details: series.slug.iter().cloned().collect(),
             content: point,
         });
@@ -205,9 +203,10 @@ struct SeriesFacts {
     slug: Option<(String, String)>,
     testbed: String,
     branch: Option<String>,
-    /// Slug of the measure, or its name if it has no slug.
-    measure: String,
-    unit: MetricConversion,
+    /// The measure, under its slug, or its name if it has no slug.
+    metric: Metric,
+    /// Factor that converts figures to the unit of `metric`.
+    factor: f64,
 }
 
 impl SeriesFacts {
@@ -216,21 +215,20 @@ impl SeriesFacts {
         let name = |key: &str| -> Result<String> {
             Ok(series.require(key)?.require("name")?.text()?.to_owned())
         };
-        let branch = series.get("branch").map(|branch| branch.text_of("name"));
         let measure = series.require("measure")?;
         let slug = match measure.text_of("slug")? {
             Some(slug) => slug,
             None => measure.require("name")?.text()?,
         };
-        let unit = measure.text_of("units")?.unwrap_or_default();
+        let unit = MetricConversion::from_unit(measure.text_of("units")?.unwrap_or_default());
         let read = SeriesFacts {
             benchmark: name("benchmark")?,
             slug: (series.require("benchmark")?.text_of("slug")?)
                 .map(|slug| ("slug".to_owned(), slug.to_owned())),
             testbed: name("testbed")?,
-            branch: branch.transpose()?.flatten().map(str::to_owned),
-            measure: slug.to_owned(),
-            unit: MetricConversion::from_unit(unit),
+            branch: optional_name(series, "branch")?.map(str::to_owned),
+            metric: Metric { name: slug.to_owned(), ..unit.metric },
+            factor: unit.factor,
         };
         Ok((read, series.require("metrics")?.elements()?))
     }
@@ -248,15 +246,20 @@ struct ReportFigure {
 }
 
 impl ReportFigure {
-    fn read(point: &JsonNode<'_>, series: &SeriesFacts, metric: &Metric) -> Result<ReportFigure> {
-        let (origin, has_commit) = read_origin(point, series.branch.as_deref())?;
+    fn read(point: &JsonNode<'_>, series: &SeriesFacts) -> Result<ReportFigure> {
+        let version = point.require("version")?;
+        let hash = version.text_of("hash")?.filter(|hash| !hash.is_empty());
+        let revision = match hash {
+            Some(hash) => hash.to_owned(),
+            None => format!("version {}", version.require("number")?.number()?),
+        };
         let started_unix_ms = read_start_time(point)?;
-        let (sample, note) = read_figure(&point.require("metric")?, metric, series.unit.factor)?;
+        let (sample, note) = read_figure(&point.require("metric")?, &series.metric, series.factor)?;
         Ok(ReportFigure {
             report: point.require("report")?.text()?.to_owned(),
             iteration: point.number_of("iteration")?.unwrap_or_default() as u64,
-            origin,
-            has_commit,
+            origin: CodeOrigin { branch: series.branch.clone(), ..revision_origin(&revision) },
+            has_commit: hash.is_some(),
             started_unix_ms,
             sample,
             note,
@@ -264,30 +267,15 @@ impl ReportFigure {
     }
 }
 
-/// Returns the revision of a point, and whether the response names a commit.
-fn read_origin(point: &JsonNode<'_>, branch: Option<&str>) -> Result<(CodeOrigin, bool)> {
-    let version = point.require("version")?;
-    let hash = version.text_of("hash")?.filter(|hash| !hash.is_empty());
-    let name = match hash {
-        Some(hash) => hash.to_owned(),
-        None => format!("version {}", version.require("number")?.number()?),
-    };
-    let origin = CodeOrigin { branch: branch.map(str::to_owned), ..revision_origin(&name) };
-    Ok((origin, hash.is_some()))
-}
-
 fn read_start_time(point: &JsonNode<'_>) -> Result<Option<i64>> {
     let Some(text) = point.text_of("start_time")? else {
         return Ok(None);
     };
-    let moment: std::result::Result<Timestamp, _> = text.parse();
-    ensure!(
-        moment.is_ok(),
-        "'{}.start_time' is '{}', not a time like 2026-01-31T12:00:00Z",
-        point.location(),
-        text.escape_debug()
-    );
-    Ok(moment.ok().map(Timestamp::as_millisecond))
+    let moment = text.parse::<Timestamp>().ok().with_context(|| {
+        let (location, text) = (point.location(), text.escape_debug());
+        format!("'{location}.start_time' is '{text}', not a time like 2026-01-31T12:00:00Z")
+    })?;
+    Ok(Some(moment.as_millisecond()))
 }
 
 /// Returns a figure, and a note on its spread.
@@ -296,9 +284,7 @@ fn read_figure(
     metric: &Metric,
     factor: f64,
 ) -> Result<(Sample, Option<String>)> {
-    let value = node.require("value")?;
-    let scaled = value.number()? * factor;
-    ensure!(scaled.is_finite(), "'{}' is too large", value.location());
+    let scaled = node.require("value")?.scaled_number(factor)?;
     let (low, high) = (node.number_of("lower_value")?, node.number_of("upper_value")?);
     let note = low.zip(high).map(|(low, high)| {
         format!("bencher reports '{}' between {} and {}.", metric.name, low * factor, high * factor)

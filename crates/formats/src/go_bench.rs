@@ -9,9 +9,11 @@
 use crate::SkippedLines;
 use crate::foreign::file_beginning;
 use crate::foreign::go_bench::{self as line, GoBenchLine, GoFigures, ProcessorSuffixes};
+use crate::foreign::json::JsonContent;
 use crate::foreign::suites::ReportedResult;
 use crate::session_builder::{
-    ImportedProcess, NOTE_ON_REPETITIONS, REPETITIONS_WARNING, SessionBuilder, value_sample,
+    ImportedProcess, InputFile, NOTE_ON_REPETITIONS, REPETITIONS_WARNING, SessionBuilder,
+    value_sample,
 };
 use anyhow::Result;
 use speedwell_model::{Case, Environment, FailureCause, Sample, Session};
@@ -19,10 +21,10 @@ use std::collections::HashMap;
 
 /// Returns whether the data are output of `go test`: their beginning contains a result, or one of
 /// the lines that `go test` prints even if there is no result.
-pub fn recognizes(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(file_beginning(bytes));
+pub fn recognizes(file: &JsonContent<'_>) -> bool {
+    let text = String::from_utf8_lossy(file_beginning(file.bytes));
     let mut lines = text.lines();
-    line::is_events(bytes)
+    line::is_events(file.bytes)
         || lines.any(|line| {
             matches!(
                 GoBenchLine::parse(line),
@@ -38,11 +40,11 @@ pub fn recognizes(bytes: &[u8]) -> bool {
 /// # Errors
 /// Fails if the text has no results, or if the output consists of events and one of them is
 /// invalid.
-pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let output = if line::is_events(bytes) {
-        line::output_of_events(bytes)?.into()
+pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    let output = if line::is_events(file.bytes) {
+        line::output_of_events(file.bytes)?.into()
     } else {
-        String::from_utf8_lossy(bytes)
+        String::from_utf8_lossy(file.bytes)
     };
     let text = output.strip_prefix('\u{feff}').unwrap_or(&output);
     let mut reading = GoOutputParser::default();
@@ -59,8 +61,8 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     remarks.extend(reading.remarks);
     let entry_warnings = add_entries(reading.entries, &reading.directions, &mut imported);
     remarks.extend(entry_warnings);
-    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    imported.into_session(label, reading.environment, None)
+    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
+    Ok(vec![imported.into_session(file.label, reading.environment, None)?])
 }
 
 /// Reads the output of one process of a Go test binary. Lines with the same name are samples of one
@@ -125,7 +127,9 @@ impl<'a> GoOutputParser<'a> {
             GoBenchLine::Direction { unit, is_higher } => {
                 self.directions.insert(unit, is_higher);
             }
-            GoBenchLine::Fail(name) => self.push_stopped(name, failure_cause("failed"), logged),
+            GoBenchLine::Fail(name) => {
+                self.push_stopped(name, FailureCause::invalid("failed"), logged)
+            }
             GoBenchLine::Skip(name) => {
                 self.push_stopped(name, FailureCause::Skipped { reason: String::new() }, logged)
             }
@@ -194,7 +198,7 @@ impl<'a> GoOutputParser<'a> {
                 *reason = message.to_owned()
             }
             Some(GoBenchOutcome::Stopped(cause)) => {
-                *cause = failure_cause(&format!("failed: {message}"))
+                *cause = FailureCause::invalid(format!("failed: {message}"))
             }
             _ => {}
         }
@@ -238,12 +242,9 @@ impl<'a> GoOutputParser<'a> {
 
     /// Returns the results of each benchmark.
     fn into_reported(self) -> Vec<ReportedResult> {
-        let processors = processors_by_package(&self.entries);
-        let no_suffixes = ProcessorSuffixes::default();
+        let names = split_names(&self.entries);
         let mut reported: Vec<ReportedResult> = Vec::new();
-        for entry in self.entries {
-            let suffixes = processors.get(&entry.package).unwrap_or(&no_suffixes);
-            let (name, count) = entry.split_name(suffixes);
+        for (entry, (name, count)) in self.entries.into_iter().zip(names) {
             let outcome = match entry.outcome {
                 GoBenchOutcome::Measured(figures) => Ok(figures),
                 GoBenchOutcome::Stopped(cause) => Err(cause),
@@ -279,13 +280,9 @@ fn add_figures(
         // other figures of the benchmark stay valid.
         if let Err(error) = reported.add_value(&measure, *value, Some(figures.iterations)) {
             let reason = format!("'{}': {error}", measure.metric.name);
-            reported.cause = Some(failure_cause(&reason));
+            reported.cause = Some(FailureCause::invalid(reason));
         }
     }
-}
-
-fn failure_cause(message: &str) -> FailureCause {
-    FailureCause::Invalid { reason: message.to_owned() }
 }
 
 /// A result or a failure.
@@ -334,22 +331,23 @@ impl<'a> GoBenchEntry<'a> {
     }
 }
 
-/// Finds out, per package, which numbers at the ends of names are GOMAXPROCS.
-fn processors_by_package<'a>(
-    entries: &[GoBenchEntry<'a>],
-) -> HashMap<Option<&'a str>, ProcessorSuffixes> {
+/// Splits the name of each entry into benchmark and GOMAXPROCS. Finds out, per package, which
+/// numbers at the ends of names are GOMAXPROCS.
+fn split_names<'a>(entries: &[GoBenchEntry<'a>]) -> Vec<(&'a str, u32)> {
     let mut by_package: HashMap<Option<&str>, (Vec<&str>, Vec<u32>)> = HashMap::new();
-    let measured = |entry: &&GoBenchEntry<'_>| matches!(entry.outcome, GoBenchOutcome::Measured(_));
-    for entry in entries.iter().filter(measured) {
+    for entry in entries {
         let (names, announced) = by_package.entry(entry.package).or_default();
         match entry.split_announced() {
             Some((_, count)) => announced.push(count),
-            None => names.push(entry.name),
+            None if matches!(entry.outcome, GoBenchOutcome::Measured(_)) => names.push(entry.name),
+            None => {}
         }
     }
     let of_package =
         |(names, announced)| ProcessorSuffixes::from_names(names).with_announced(announced);
-    (by_package.into_iter()).map(|(package, found)| (package, of_package(found))).collect()
+    let processors: HashMap<Option<&str>, ProcessorSuffixes> =
+        by_package.into_iter().map(|(package, found)| (package, of_package(found))).collect();
+    entries.iter().map(|entry| entry.split_name(&processors[&entry.package])).collect()
 }
 
 /// Adds all entries to a session. For each unit that has a `Unit` line in the text, `directions`
@@ -359,12 +357,8 @@ fn add_entries(
     directions: &HashMap<&str, bool>,
     imported: &mut SessionBuilder,
 ) -> Vec<String> {
-    let processors = processors_by_package(&entries);
-    let no_suffixes = ProcessorSuffixes::default();
-    let cases: Vec<(&str, Case)> = (entries.iter())
-        .map(|entry| {
-            let suffixes = processors.get(&entry.package).unwrap_or(&no_suffixes);
-            let (name, count) = entry.split_name(suffixes);
+    let cases: Vec<(&str, Case)> = (entries.iter().zip(split_names(&entries)))
+        .map(|(entry, (name, count))| {
             (name, line::case_from_name(entry.package, name, Some(count)))
         })
         .collect();
@@ -374,84 +368,60 @@ fn add_entries(
             *counts.entry(case.id()).or_default() += 1;
         }
     }
-    let mut adder = EntryAdder { directions, imported, not_finite: 0 };
+    let mut not_finite = 0;
     for (entry, (name, case)) in entries.into_iter().zip(cases) {
-        let is_repeated = counts.get(&case.id()).is_some_and(|count| *count > 1);
-        adder.add_entry(entry, (name, case), is_repeated);
+        let cause = match entry.outcome {
+            GoBenchOutcome::Measured(figures) => {
+                let mut process = build_process(&figures, directions, imported);
+                not_finite += figures.values.len() - process.samples.len();
+                if counts.get(&case.id()).is_some_and(|count| *count > 1) {
+                    process.notes.push(NOTE_ON_REPETITIONS.to_owned());
+                }
+                imported.add_run(case, process);
+                continue;
+            }
+            GoBenchOutcome::Stopped(cause) => cause,
+            GoBenchOutcome::Lost => FailureCause::invalid(
+                "has no result: it did not finish, or its own output hides the result",
+            ),
+        };
+        imported.add_failure(&case, cause, line::replay_command(entry.package, name));
     }
     let mut remarks = Vec::new();
     if counts.values().any(|count| *count > 1) {
         remarks.push(REPETITIONS_WARNING.to_owned());
     }
-    remarks.extend(adder.warnings());
+    match not_finite {
+        0 => {}
+        1 => remarks.push("1 non-finite value was left out".to_owned()),
+        count => remarks.push(format!("{count} non-finite values were left out")),
+    }
     remarks
 }
 
-struct EntryAdder<'a> {
-    directions: &'a HashMap<&'a str, bool>,
-    imported: &'a mut SessionBuilder,
-    not_finite: u32,
-}
-
-impl EntryAdder<'_> {
-    fn add_entry(
-        &mut self,
-        entry: GoBenchEntry<'_>,
-        (name, case): (&str, Case),
-        is_repeated: bool,
-    ) {
-        let cause = match entry.outcome {
-            GoBenchOutcome::Measured(figures) => {
-                let mut process = self.build_process(&figures);
-                if is_repeated {
-                    process.notes.push(NOTE_ON_REPETITIONS.to_owned());
-                }
-                self.imported.add_run(case, process);
-                return;
-            }
-            GoBenchOutcome::Stopped(cause) => cause,
-            GoBenchOutcome::Lost => failure_cause(
-                "has no result: it did not finish, or its own output hides the result",
-            ),
-        };
-        let replay = line::replay_command(entry.package, name);
-        self.imported.add_failure(&case, cause, replay);
-    }
-
-    fn build_process(&mut self, figures: &GoFigures<'_>) -> ImportedProcess {
-        let mut process = ImportedProcess::default();
-        for (value, unit) in &figures.values {
-            if !value.is_finite() {
-                self.not_finite += 1;
-                continue;
-            }
-            let measure = line::measure_for_unit(unit, self.directions.get(unit).copied());
-            let is_time = measure.metric.name == "time";
-            let scaled = value * measure.factor;
-            let total_ns = scaled * figures.iterations;
-            if is_time {
-                process.wall_ns = total_ns;
-            }
-            let metric = self.imported.declare_metric(measure.metric);
-            process.samples.push(Sample {
-                elapsed_ns: is_time.then_some(total_ns as u64),
-                iterations: is_time.then_some(figures.iterations),
-                ..value_sample(&metric, scaled)
-            });
+/// Returns the process of a result, without figures that are not finite.
+fn build_process(
+    figures: &GoFigures<'_>,
+    directions: &HashMap<&str, bool>,
+    imported: &mut SessionBuilder,
+) -> ImportedProcess {
+    let mut process = ImportedProcess::default();
+    for (value, unit) in figures.values.iter().filter(|(value, _)| value.is_finite()) {
+        let measure = line::measure_for_unit(unit, directions.get(unit).copied());
+        let is_time = measure.metric.name == "time";
+        let scaled = value * measure.factor;
+        let total_ns = scaled * figures.iterations;
+        if is_time {
+            process.wall_ns = total_ns;
         }
-        process
+        let metric = imported.declare_metric(measure.metric);
+        process.samples.push(Sample {
+            elapsed_ns: is_time.then_some(total_ns as u64),
+            iterations: is_time.then_some(figures.iterations),
+            ..value_sample(&metric, scaled)
+        });
     }
-
-    fn warnings(&self) -> Vec<String> {
-        let mut remarks: Vec<String> = Vec::new();
-        if self.not_finite > 0 {
-            remarks.push(match self.not_finite {
-                1 => "1 non-finite value was left out".to_owned(),
-                count => format!("{count} non-finite values were left out"),
-            });
-        }
-        remarks
-    }
+    process
 }
 
 #[cfg(test)]
@@ -514,11 +484,12 @@ mod tests {
             ),
         ] {
             let reported = read_reported(text.as_bytes()).unwrap();
-            let failed = failure_cause("failed: tiny_test.go:23: no luck");
+            let failed = FailureCause::invalid("failed: tiny_test.go:23: no luck");
             let skipped = FailureCause::Skipped { reason: "tiny_test.go:25: not here".to_owned() };
             assert_eq!(reported[1].cause, Some(failed.clone()));
             assert_eq!(reported[2].cause, Some(skipped.clone()));
-            let session = read("f", text.as_bytes(), &mut Vec::new()).unwrap();
+            let file = InputFile::new("f", text.as_bytes());
+            let session = read(&file, &mut Vec::new()).unwrap().remove(0);
             let causes: Vec<_> = session.failures.into_iter().map(|one| one.cause).collect();
             assert_eq!(causes, [failed, skipped]);
         }

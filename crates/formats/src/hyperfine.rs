@@ -6,7 +6,7 @@
 
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::load_report::NS_PER_SECOND;
-use super::session_builder::{ImportedProcess, SessionBuilder};
+use super::session_builder::{ImportedProcess, InputFile, SessionBuilder};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use anyhow::{Result, ensure};
 use speedwell_model::{
@@ -26,8 +26,9 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// # Errors
 /// Fails if the file is not JSON, or if a value is missing or has the wrong type. The message names
 /// the location of the error.
-pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let parsed = json::parse(bytes)?;
+pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    let label = file.label;
+    let parsed = json::parse(file.bytes)?;
     let results: Vec<HyperfineResult> = JsonNode::from_root(&parsed)
         .require("results")?
         .elements()?
@@ -39,7 +40,12 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     imported.declare_metric(Metric::new("time", "ns", MetricDirection::Lower));
     let listed = results.iter().map(|result| ListedResult {
         measurement: 0,
-        case: Case::new(template.as_deref().unwrap_or(&result.command), result.parameter_values()),
+        case: Case::new(
+            template.as_deref().unwrap_or(&result.command),
+            (result.parameters.iter())
+                .map(|(name, text)| (name.clone(), ParameterValue::infer_value(text)))
+                .collect(),
+        ),
         metric: Metric::TIME.to_owned(),
         details: result.details.clone(),
         content: result,
@@ -56,7 +62,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
             ));
         }
     }
-    imported.into_session(label, Environment::default(), None)
+    Ok(vec![imported.into_session(label, Environment::default(), None)?])
 }
 
 struct HyperfineResult {
@@ -79,8 +85,7 @@ struct HyperfineResult {
 impl HyperfineResult {
     fn read(result: &JsonNode<'_>) -> Result<HyperfineResult> {
         let numbers = |key| -> Result<Vec<f64>> {
-            let list = result.get(key).map(|list| list.elements()).transpose()?;
-            list.unwrap_or_default().iter().map(JsonNode::number).collect()
+            result.elements_of(key)?.iter().map(JsonNode::number).collect()
         };
         result.require("times")?;
         let times_s = numbers("times")?;
@@ -101,56 +106,34 @@ impl HyperfineResult {
         })
     }
 
-    fn parameter_values(&self) -> Vec<(String, ParameterValue)> {
-        let value =
-            |(name, text): &(String, String)| (name.clone(), ParameterValue::infer_value(text));
-        self.parameters.iter().map(value).collect()
-    }
-
     fn add_runs(&self, case: Case, imported: &mut SessionBuilder) {
         let all_succeeded = self.times.iter().all(|(_, status)| *status == Some(0));
         for (index, &(time, status)) in self.times.iter().enumerate() {
             if status != Some(0) {
-                let reason = "was killed by a signal".to_owned();
-                let cause = status
-                    .map_or(FailureCause::Invalid { reason }, |code| FailureCause::Exit { code });
+                let killed = || FailureCause::invalid("was killed by a signal");
+                let cause = status.map_or_else(killed, |code| FailureCause::Exit { code });
                 imported.add_failure(&case, cause, self.command.clone());
                 continue;
             }
-            let mut process = self.build_process(time, self.memory.get(index).copied(), imported);
+            let (wall_ns, memory) = (time * NS_PER_SECOND, self.memory.get(index).copied());
+            let mut figures = vec![("time", "ns", Some(wall_ns)), ("max_rss", "B", memory)];
+            let mut notes = Vec::new();
             // The CPU times are means over all runs, so add them only once, and only if no run
             // failed.
             if index == 0 && all_succeeded {
-                self.add_cpu_times(&mut process, imported);
+                let [user_ns, system_ns] =
+                    [self.user, self.system].map(|seconds| Some(seconds? * NS_PER_SECOND));
+                figures.extend([("user_time", "ns", user_ns), ("system_time", "ns", system_ns)]);
+                if self.times.len() > 1 && user_ns.or(system_ns).is_some() {
+                    notes.push(CPU_TIMES_NOTE.to_owned());
+                }
             }
-            imported.add_run(case.clone(), process);
-        }
-    }
-
-    fn build_process(
-        &self,
-        time: f64,
-        memory: Option<f64>,
-        imported: &mut SessionBuilder,
-    ) -> ImportedProcess {
-        let wall_ns = time * NS_PER_SECOND;
-        let metric = Metric::new("time", "ns", MetricDirection::Lower);
-        let mut samples = vec![imported.metric_sample(metric, wall_ns)];
-        if let Some(memory) = memory {
-            let metric = Metric::new("max_rss", "B", MetricDirection::Lower);
-            samples.push(imported.metric_sample(metric, memory));
-        }
-        ImportedProcess { wall_ns, samples, notes: Vec::new() }
-    }
-
-    fn add_cpu_times(&self, process: &mut ImportedProcess, imported: &mut SessionBuilder) {
-        for (name, seconds) in [("user_time", self.user), ("system_time", self.system)] {
-            let Some(seconds) = seconds else { continue };
-            let metric = Metric::new(name, "ns", MetricDirection::Lower);
-            process.samples.push(imported.metric_sample(metric, seconds * NS_PER_SECOND));
-            if self.times.len() > 1 && process.notes.is_empty() {
-                process.notes.push(CPU_TIMES_NOTE.to_owned());
-            }
+            let sample = |(name, unit, value): (&str, &str, Option<f64>)| {
+                let metric = Metric::new(name, unit, MetricDirection::Lower);
+                Some(imported.metric_sample(metric, value?))
+            };
+            let samples = figures.into_iter().filter_map(sample).collect();
+            imported.add_run(case.clone(), ImportedProcess { wall_ns, samples, notes });
         }
     }
 }
@@ -184,12 +167,8 @@ fn exit_statuses(result: &JsonNode<'_>, count: usize) -> Result<Vec<Option<i32>>
         return Ok(vec![Some(0); count]);
     };
     let elements = codes.elements()?;
-    ensure!(
-        elements.len() == count,
-        "'{}' has length {}, but 'times' has length {count}",
-        codes.location(),
-        elements.len()
-    );
+    let (key, length) = (codes.location(), elements.len());
+    ensure!(length == count, "'{key}' has length {length}, but 'times' has length {count}");
     let status = |node: &JsonNode<'_>| {
         let exited = (!node.is_null()).then_some(node);
         exited.map(|node| Ok(node.number()? as i32)).transpose()
@@ -228,10 +207,8 @@ fn infer_template(results: &[HyperfineResult]) -> Option<String> {
         other_results.iter().any(|other| other.parameters[index].1 != first.parameters[index].1)
     };
     let same_names = other_results.iter().all(|other| {
-        let names = |result: &HyperfineResult| -> Vec<String> {
-            result.parameters.iter().map(|(name, _)| name.clone()).collect()
-        };
-        names(other) == names(first)
+        let names = other.parameters.iter().map(|(name, _)| name);
+        names.eq(first.parameters.iter().map(|(name, _)| name))
     });
     let is_certain = !first.parameters.is_empty()
         && same_names
@@ -245,7 +222,8 @@ mod tests {
     use super::*;
 
     fn read_text(text: &str) -> Result<Session> {
-        read("hf.json", text.as_bytes(), &mut Vec::new())
+        let file = InputFile::new("hf.json", text.as_bytes());
+        Ok(read(&file, &mut Vec::new())?.remove(0))
     }
 
     fn read_benchmarks(commands: &[(&str, &str)]) -> Vec<String> {
@@ -278,7 +256,8 @@ mod tests {
         let twice = r#"{"command":"a","times":[1]},{"command":"a","times":[2]}"#;
         let mut warnings = Vec::new();
         let text = format!(r#"{{"results":[{twice},{{"command":"b","times":[3]}}]}}"#);
-        let session = super::read("hf.json", text.as_bytes(), &mut warnings).unwrap();
+        let file = InputFile::new("hf.json", text.as_bytes());
+        let session = super::read(&file, &mut warnings).unwrap().remove(0);
         let ids: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
         assert_eq!(ids, ["b"]);
         assert!(warnings[0].contains("2 results are called 'a'"), "{warnings:?}");

@@ -121,14 +121,6 @@ fn profile_line(recording: &ProfileRecording) -> ProfileLine<'_> {
     }
 }
 
-fn into_recording(line: ProfileLine<'_>) -> ProfileRecording {
-    ProfileRecording {
-        case: Case::new(line.benchmark, line.parameters.into_owned()),
-        variant: line.variant.into_owned(),
-        profile: line.profile,
-    }
-}
-
 /// Returns the parameters in the order in which the benchmark reported them. A number that is not
 /// finite becomes text, because JSON cannot express it. The text has the canonical form of the
 /// number, so the id of the case stays the same.
@@ -233,8 +225,8 @@ impl SessionsReader {
         if let Some(mut session) = parsed.header {
             // The announced number may be wrong, so limit the allocation to the length of the
             // header line.
-            let expected_runs = self.current.announced_runs().min(text.len());
-            session.runs = Vec::with_capacity(expected_runs);
+            let announced_runs = self.current.announced.and_then(|([runs, ..], _)| runs);
+            session.runs = Vec::with_capacity(announced_runs.unwrap_or(0).min(text.len()));
             self.sessions.push(*session);
         }
         if let Some(session) = self.sessions.last_mut() {
@@ -265,7 +257,11 @@ impl StreamingReader {
             header: None,
             run: line.run.map(|run| self.shared.convert_run(run)),
             failure: line.failure.map(Cow::into_owned),
-            profile: line.profile.map(into_recording),
+            profile: line.profile.map(|line| ProfileRecording {
+                case: Case::new(line.benchmark, line.parameters.into_owned()),
+                variant: line.variant.into_owned(),
+                profile: line.profile,
+            }),
         };
         if let Some(run) = &parsed.run
             && run.machine.is_some_and(|machine| machine >= self.machines)
@@ -276,10 +272,6 @@ impl StreamingReader {
         self.counts[1] += usize::from(parsed.failure.is_some());
         self.counts[2] += usize::from(parsed.profile.is_some());
         Ok(parsed)
-    }
-
-    fn announced_runs(&self) -> usize {
-        self.announced.and_then(|([runs, ..], _)| runs).unwrap_or(0)
     }
 
     fn read_header_line(
@@ -303,7 +295,6 @@ impl StreamingReader {
         self.stray = None;
         Ok(Session {
             id: header.id,
-            number: None,
             started_unix_ms: header.started_unix_ms,
             state: header.state,
             tags: header.tags,
@@ -313,14 +304,12 @@ impl StreamingReader {
             metrics: header.metrics,
             environment: header.environment,
             origin: header.origin,
-            runs: Vec::new(),
-            failures: Vec::new(),
-            profiles: Vec::new(),
             calibration: header.calibration.map(|counts| NoiseCalibration {
                 started_unix_ms: header.started_unix_ms,
                 ..counts
             }),
             machines: header.machines,
+            ..Session::default()
         })
     }
 

@@ -7,7 +7,7 @@
 //! [`read`]. Processor counters, and what `warmup_stats` adds to such files, are ignored.
 
 use super::load_report::NS_PER_SECOND;
-use super::session_builder::{ImportedProcess, SessionBuilder, value_sample};
+use super::session_builder::{ImportedProcess, InputFile, SessionBuilder, value_sample};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use anyhow::{Context, Result, ensure};
 use speedwell_model::{
@@ -26,8 +26,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// # Errors
 /// Fails if the file is not JSON, or a value is missing or has the wrong type; the message names
 /// the value.
-pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
-    let parsed = json::parse(bytes)?;
+pub fn read(file: &InputFile<'_>, _: &mut Vec<String>) -> Result<Vec<Session>> {
+    let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
     let times = root.require(TIMES_KEY)?;
     let mut imported = SessionBuilder::default();
@@ -44,11 +44,8 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
             }
             let samples = points.iter().map(|point| {
                 let seconds = point.number()?;
-                ensure!(
-                    seconds > 0.0,
-                    "'{}' is {seconds}: expected a time above 0",
-                    point.location()
-                );
+                let location = point.location();
+                ensure!(seconds > 0.0, "'{location}' is {seconds}: expected a time above 0");
                 Ok(Sample {
                     elapsed_ns: Some((seconds * NS_PER_SECOND) as u64),
                     iterations: Some(1.0),
@@ -62,9 +59,9 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
             imported.add_run(case.clone(), process);
         }
     }
-    let mut session = imported.into_session(label, Environment::default(), None)?;
+    let mut session = imported.into_session(file.label, Environment::default(), None)?;
     session.design.steady = Some(SteadyRule::default());
-    Ok(session)
+    Ok(vec![session])
 }
 
 /// Parses a key such as `fannkuch_redux:Graal:default-java`.
@@ -87,7 +84,7 @@ mod tests {
         let text = br#"{"audit": {"uname": "x"}, "wallclock_times": {
             "nbody:CPython:default-python": [[0.5, 0.25], [], [0.5, 0.2]]}, "reboots": 3}"#;
         assert!(recognizes(&JsonContent::new(text)));
-        let session = read("krun.json", text).unwrap();
+        let session = read(&InputFile::new("krun.json", text), &mut Vec::new()).unwrap().remove(0);
         assert_eq!(session.runs[0].case.id(), "nbody variant=default-python vm=CPython");
         let values: Vec<f64> = session.runs[1].samples.iter().map(|sample| sample.value).collect();
         assert_eq!((session.runs.len(), session.failures.len(), values), (2, 1, vec![2.0, 5.0]));
@@ -98,7 +95,10 @@ mod tests {
     fn mistakes_are_named() {
         let error_message = |times: &str| {
             let text = format!("{{\"wallclock_times\": {times}}}");
-            format!("{:#}", read("f", text.as_bytes()).unwrap_err())
+            format!(
+                "{:#}",
+                read(&InputFile::new("f", text.as_bytes()), &mut Vec::new()).unwrap_err()
+            )
         };
         assert_eq!(
             error_message("{\"a:b\": []}"),

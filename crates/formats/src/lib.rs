@@ -35,7 +35,7 @@ mod suites;
 pub use crate::foreign::BEGINNING_BYTES;
 use crate::foreign::diagnosis::UnreadableFile;
 pub use crate::foreign::json::JsonContent;
-use crate::foreign::suites::{catch2, vitest};
+use crate::foreign::suites::{catch2, rust, vitest};
 use crate::foreign::{file_beginning, require_utf8};
 pub use session_builder::{
     InputFile, MetricDirections, SkippedLines, merge_sessions, part_id, set_parameters,
@@ -61,149 +61,93 @@ pub struct FileFormat {
 /// Reads a file; adds warnings about dropped content to the last argument.
 pub type ReadFn = fn(&InputFile<'_>, &mut Vec<String>) -> Result<Vec<Session>>;
 
+const fn format(
+    name: &'static str,
+    recognizes: fn(&JsonContent<'_>) -> bool,
+    read: ReadFn,
+) -> FileFormat {
+    FileFormat { name, recognizes, read }
+}
+
 /// All formats. The first format that recognizes a file reads it. JSON formats of other programs
 /// come before JSON Lines, because JSON on a single line resembles JSON Lines.
 pub const FORMATS: &[FileFormat] = &[
-    FileFormat {
-        name: "pyperf JSON",
-        recognizes: pyperf::recognizes,
-        read: |file, warnings| single(pyperf::read(file.label, file.bytes, warnings)),
-    },
-    FileFormat {
-        name: "Krun JSON",
-        recognizes: krun::recognizes,
-        read: |file, _| single(krun::read(file.label, file.bytes)),
-    },
-    FileFormat {
-        name: "pytest-benchmark JSON",
-        recognizes: suites::recognizes_pytest_benchmark,
-        read: |file, warnings| single(suites::read_pytest_benchmark(file, warnings)),
-    },
-    FileFormat {
-        name: "vitest JSON",
-        recognizes: suites::recognizes_vitest,
-        read: |file, warnings| single(suites::read_with(file, vitest::read, warnings)),
-    },
-    FileFormat {
-        name: "JMH JSON",
-        recognizes: suites::recognizes_jmh,
-        read: |file, warnings| single(suites::read_jmh(file, warnings)),
-    },
-    FileFormat {
-        name: CRITERION_JSON,
-        recognizes: suites::recognizes_criterion,
-        read: |file, warnings| single(suites::read_criterion(file, warnings)),
-    },
-    FileFormat {
-        name: "google/benchmark JSON",
-        recognizes: google_benchmark::recognizes,
-        read: |file, warnings| single(google_benchmark::read(file.label, file.bytes, warnings)),
-    },
-    FileFormat { name: "asv JSON", recognizes: asv::recognizes, read: asv::read },
-    FileFormat {
-        name: "github-action-benchmark data.js",
-        recognizes: action_benchmark::recognizes,
-        read: action_benchmark::read,
-    },
-    FileFormat { name: "bencher JSON", recognizes: bencher::recognizes, read: bencher::read },
-    FileFormat {
-        name: "hyperfine JSON",
-        recognizes: hyperfine::recognizes,
-        read: |file, warnings| single(hyperfine::read(file.label, file.bytes, warnings)),
-    },
-    FileFormat {
-        name: "autocannon JSON",
-        recognizes: http_tools::recognizes_autocannon,
-        read: |file, warnings| {
-            single(http_tools::read_autocannon(file.label, file.bytes, warnings))
-        },
-    },
-    FileFormat {
-        name: "oha JSON",
-        recognizes: http_tools::recognizes_oha,
-        read: |file, warnings| single(http_tools::read_oha(file.label, file.bytes, warnings)),
-    },
-    FileFormat {
-        name: "speedwell load JSON",
-        recognizes: load_session::recognizes,
-        read: |file, warnings| single(load_session::read(file.label, file.bytes, warnings)),
-    },
-    FileFormat {
-        name: "Bencher Metric Format JSON",
-        recognizes: bencher::recognizes_metrics,
-        read: |file, warnings| single(bencher::read_metrics(file, warnings)),
-    },
-    FileFormat {
-        name: "Speedwell JSON lines",
-        recognizes: is_json_lines,
-        read: |file, _| json_lines::read(require_utf8(file.bytes)?),
-    },
-    FileFormat {
-        name: "Node.js CSV (run.js, compare.js or scatter.js)",
-        recognizes: |file| node_csv::find_header(file_beginning(file.bytes)).is_some(),
-        read: |file, warnings| single(node_csv::sessions::read(file.label, file.bytes, warnings)),
-    },
-    FileFormat {
-        name: "CSV of points over time",
-        recognizes: |file| point_table::recognizes(file.bytes),
-        read: point_table::read,
-    },
-    FileFormat {
-        name: "Catch2 XML",
-        recognizes: |file| suites::recognizes_catch2(file.bytes),
-        read: |file, warnings| single(suites::read_with(file, catch2::read, warnings)),
-    },
-    FileFormat {
-        name: "ab output",
-        recognizes: |file| ab::recognizes(file.bytes),
-        read: |file, warnings| single(ab::read(file.label, file.bytes, warnings)),
-    },
-    FileFormat {
-        name: "ab -e CSV",
-        recognizes: |file| ab::recognizes_percentages(file.bytes),
-        read: |file, warnings| single(ab::read_percentages(file.label, file.bytes, warnings)),
-    },
-    FileFormat {
-        name: "ab -g TSV",
-        recognizes: |file| ab::recognizes_requests(file.bytes),
-        read: |file, warnings| single(ab::read_requests(file.label, file.bytes, warnings)),
-    },
-    FileFormat {
-        name: "wrk or h2load output",
-        recognizes: |file| http_tools::recognizes_text(file.bytes),
-        read: |file, warnings| single(http_tools::read_text(file.label, file.bytes, warnings)),
-    },
-    FileFormat {
-        name: "hey or oha output",
-        recognizes: |file| http_tools::recognizes_hey_oha(file.bytes),
-        read: |file, warnings| single(http_tools::read_hey_oha(file.label, file.bytes, warnings)),
-    },
-    FileFormat {
-        name: "HdrHistogram log",
-        recognizes: |file| hdr_log::recognizes(file.bytes),
-        read: |file, warnings| single(hdr_log::read(file.label, file.bytes, warnings)),
-    },
-    FileFormat {
-        name: "go test -bench output",
-        recognizes: |file| go_bench::recognizes(file.bytes),
-        read: |file, warnings| single(go_bench::read(file.label, file.bytes, warnings)),
-    },
-    FileFormat {
-        name: "divan output",
-        recognizes: |file| suites::recognizes_divan(file.bytes),
-        read: |file, warnings| single(suites::read_divan(file, warnings)),
-    },
-    FileFormat {
-        name: "#[bench] output",
-        recognizes: |file| suites::recognizes_libtest(file.bytes),
-        read: |file, warnings| single(suites::read_libtest(file, warnings)),
-    },
+    format("pyperf JSON", pyperf::recognizes, pyperf::read),
+    format("Krun JSON", krun::recognizes, krun::read),
+    format(
+        "pytest-benchmark JSON",
+        suites::recognizes_pytest_benchmark,
+        suites::read_pytest_benchmark,
+    ),
+    format("vitest JSON", suites::recognizes_vitest, |file, warnings| {
+        suites::read_with(file, vitest::read, warnings)
+    }),
+    format("JMH JSON", suites::recognizes_jmh, suites::read_jmh),
+    format(CRITERION_JSON, suites::recognizes_criterion, |file, warnings| {
+        suites::read_with(file, rust::read_criterion, warnings)
+    }),
+    format("google/benchmark JSON", google_benchmark::recognizes, google_benchmark::read),
+    format("asv JSON", asv::recognizes, asv::read),
+    format("github-action-benchmark data.js", action_benchmark::recognizes, action_benchmark::read),
+    format("bencher JSON", bencher::recognizes, bencher::read),
+    format("hyperfine JSON", hyperfine::recognizes, hyperfine::read),
+    format("autocannon JSON", http_tools::recognizes_autocannon, |file, warnings| {
+        single(http_tools::read_autocannon(file.label, file.bytes, warnings))
+    }),
+    format("oha JSON", http_tools::recognizes_oha, |file, warnings| {
+        single(http_tools::read_oha(file.label, file.bytes, warnings))
+    }),
+    format("speedwell load JSON", load_session::recognizes, |file, warnings| {
+        single(load_session::read(file.label, file.bytes, warnings))
+    }),
+    format("Bencher Metric Format JSON", bencher::recognizes_metrics, bencher::read_metrics),
+    format("Speedwell JSON lines", is_json_lines, |file, _| {
+        json_lines::read(require_utf8(file.bytes)?)
+    }),
+    format(
+        "Node.js CSV (run.js, compare.js or scatter.js)",
+        |file| node_csv::find_header(file_beginning(file.bytes)).is_some(),
+        node_csv::sessions::read,
+    ),
+    format("CSV of points over time", point_table::recognizes, point_table::read),
+    format("Catch2 XML", suites::recognizes_catch2, |file, warnings| {
+        suites::read_with(file, catch2::read, warnings)
+    }),
+    format(
+        "ab output",
+        |file| ab::recognizes(file.bytes),
+        |file, warnings| single(ab::read(file.label, file.bytes, warnings)),
+    ),
+    format(
+        "ab -e CSV",
+        |file| ab::recognizes_percentages(file.bytes),
+        |file, warnings| single(ab::read_percentages(file.label, file.bytes, warnings)),
+    ),
+    format(
+        "ab -g TSV",
+        |file| ab::recognizes_requests(file.bytes),
+        |file, warnings| single(ab::read_requests(file.label, file.bytes, warnings)),
+    ),
+    format(
+        "wrk or h2load output",
+        |file| http_tools::recognizes_text(file.bytes),
+        |file, warnings| single(http_tools::read_text(file.label, file.bytes, warnings)),
+    ),
+    format(
+        "hey or oha output",
+        |file| http_tools::recognizes_hey_oha(file.bytes),
+        |file, warnings| single(http_tools::read_hey_oha(file.label, file.bytes, warnings)),
+    ),
+    format(
+        "HdrHistogram log",
+        |file| hdr_log::recognizes(file.bytes),
+        |file, warnings| single(hdr_log::read(file.label, file.bytes, warnings)),
+    ),
+    format("go test -bench output", go_bench::recognizes, go_bench::read),
+    format("divan output", suites::recognizes_divan, suites::read_divan),
+    format("#[bench] output", suites::recognizes_libtest, suites::read_libtest),
     // Markdown comes last, because a document may contain text in any of the other formats.
-    FileFormat {
-        name: "Markdown tables of figures",
-        recognizes: |file| markdown_tables::recognizes(file.bytes),
-        read: |file, warnings| markdown_tables::read(file.label, file.bytes, warnings),
-    },
+    format("Markdown tables of figures", markdown_tables::recognizes, markdown_tables::read),
 ];
 
 /// Magic number of gzip (RFC 1952).
@@ -245,9 +189,7 @@ pub fn read_with_warnings(
     bytes: &[u8],
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Session>> {
-    let better = &MetricDirections::default();
-    let input = InputFile { label, bytes, better };
-    read_input(&input, warnings)
+    read_input(&InputFile::new(label, bytes), warnings)
 }
 
 /// Reads results like [`read_with_warnings`]. `input` also contains the directions of metrics that

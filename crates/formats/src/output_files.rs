@@ -142,13 +142,16 @@ pub fn refuse_same(outputs: &[OutputFile]) -> anyhow::Result<()> {
 /// # Errors
 /// Fails like [`refuse_file`].
 pub fn refuse_word(outputs: &[OutputFile], word: &str, folder: &Path) -> anyhow::Result<()> {
-    for name in names_in(word) {
-        let path = folder.join(name);
-        if path.is_file() {
-            refuse_file(outputs, &path)?;
-        }
-    }
-    Ok(())
+    refuse_names(outputs, names_in(word), folder)
+}
+
+fn refuse_names<'n>(
+    outputs: &[OutputFile],
+    names: impl IntoIterator<Item = &'n str>,
+    folder: &Path,
+) -> anyhow::Result<()> {
+    let mut files = names.into_iter().map(|name| folder.join(name)).filter(|path| path.is_file());
+    files.try_for_each(|path| refuse_file(outputs, &path))
 }
 
 /// Rejects an input that an output would replace. If the input is a definition file (`.toml`), also
@@ -169,12 +172,8 @@ pub fn refuse_file(outputs: &[OutputFile], input: &Path) -> anyhow::Result<()> {
         let text = fs::read_to_string(input)
             .with_context(|| format!("cannot read '{}'", input.display()))?;
         for string in text.split(['"', '\'']).filter(|string| !string.contains('\n')) {
-            for name in names_in(string).into_iter().filter(|name| !name.ends_with(".toml")) {
-                let path = folder_of(input).join(name);
-                if path.is_file() {
-                    refuse_file(outputs, &path)?;
-                }
-            }
+            let names = names_in(string).into_iter().filter(|name| !name.ends_with(".toml"));
+            refuse_names(outputs, names, folder_of(input))?;
         }
     }
     Ok(())

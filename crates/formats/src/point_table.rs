@@ -9,6 +9,7 @@ use super::duplicate_names::{ListedResult, add_distinguishing_parameters};
 use super::session_builder::{
     DroppedEntries, FileSessions, ImportedProcess, InputFile, PointKey, revision_origin,
 };
+use crate::foreign::json::JsonContent;
 use crate::foreign::require_utf8;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use indexmap::IndexMap;
@@ -29,8 +30,8 @@ const COMMIT_COLUMNS: [&str; 7] =
     ["commit", "commit_id", "commit id", "sha", "revision", "hash", "git_commit"];
 
 /// Returns whether the data have this format.
-pub fn recognizes(bytes: &[u8]) -> bool {
-    let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
+pub fn recognizes(file: &JsonContent<'_>) -> bool {
+    let line = file.bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
     std::str::from_utf8(line).is_ok_and(|line| TableColumns::parse(line).is_some())
 }
 
@@ -53,13 +54,16 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
         .next()
         .and_then(TableColumns::parse)
         .context("the header is missing")?;
-    let mut rows: Vec<TableRow> =
-        RowIterator::new(complete_lines, columns.separator).skip(1).collect::<Result<_>>()?;
+    let mut rows = parse_rows(complete_lines, columns.separator)?.split_off(1);
     let mut left_out = DroppedEntries::default();
     rows.retain(|row| left_out.ok_or_count(columns.check_length(row)).is_some());
     columns.classify_columns(&rows, &mut remarks);
     let mut table = TableReader {
-        metrics: columns.to_metrics(file)?,
+        metrics: (columns.metrics.iter())
+            .map(|column| {
+                Ok(Metric::new(&column.name, "", file.better.require_direction(&column.name)?))
+            })
+            .collect::<Result<_>>()?,
         benchmark: default_benchmark(file.label),
         keys: IndexMap::new(),
         missing_cells: 0,
@@ -150,17 +154,15 @@ impl TableColumns {
     }
 
     fn parse_with_separator(line: &str, separator: char) -> Option<TableColumns> {
-        let header = RowIterator::new(line, separator).next()?.ok()?.cells;
+        let header = parse_rows(line, separator).ok()?.into_iter().next()?.cells;
         let names: Vec<String> =
             header.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
         let find = |candidates: &[&str]| {
-            let mut indices =
-                candidates.iter().map(|candidate| names.iter().position(|name| name == candidate));
-            indices.find_map(|index| index)
+            candidates.iter().find_map(|candidate| names.iter().position(|name| name == candidate))
         };
         let (time, commit) = (find(&TIME_COLUMNS)?, find(&COMMIT_COLUMNS)?);
-        let optional_columns = ["branch", "machine", "benchmark"].map(|name| find(&[name]));
-        let [branch, machine, benchmark] = optional_columns;
+        let [branch, machine, benchmark] =
+            ["branch", "machine", "benchmark"].map(|name| find(&[name]));
         let is_other = |index: &usize| {
             let special_columns = [Some(time), Some(commit), branch, machine, benchmark];
             !names[*index].is_empty() && !special_columns.contains(&Some(*index))
@@ -219,14 +221,6 @@ impl TableColumns {
                 self.text_columns.push(column);
             }
         }
-    }
-
-    fn to_metrics(&self, file: &InputFile<'_>) -> Result<Vec<Metric>> {
-        let metrics = self.metrics.iter();
-        let metric = |column: &DataColumn| {
-            Ok(Metric::new(&column.name, "", file.better.require_direction(&column.name)?))
-        };
-        metrics.map(metric).collect()
     }
 }
 
@@ -441,72 +435,45 @@ pub fn parse_time(input: &str) -> Option<i64> {
     Some(moment.as_millisecond())
 }
 
-/// Iterator over the rows of a table. Cells may be in double quotes; a quote inside is doubled.
-struct RowIterator<'a> {
-    rest: &'a str,
-    line: usize,
-    separator: char,
-}
-
-impl<'a> RowIterator<'a> {
-    fn new(text: &'a str, separator: char) -> RowIterator<'a> {
-        RowIterator { rest: text, line: 1, separator }
-    }
-
-    /// Parses the next row, which must not be blank.
-    fn parse_row(&mut self) -> Result<TableRow> {
-        let line = self.line;
-        let mut cells = Vec::new();
+/// Parses the rows of a table, except blank lines. Cells may be in double quotes; a quote inside is
+/// doubled.
+fn parse_rows(text: &str, separator: char) -> Result<Vec<TableRow>> {
+    let mut rows = Vec::new();
+    let (mut rest, mut line) = (text, 1);
+    while let Some(first_line) = rest.split_inclusive('\n').next() {
+        if first_line.trim().is_empty() {
+            rest = &rest[first_line.len()..];
+            line += 1;
+            continue;
+        }
+        let mut row = TableRow { line, cells: Vec::new() };
         loop {
-            let (cell, after) = match self.rest.trim_start_matches(' ').strip_prefix('"') {
+            let (cell, after) = match rest.trim_start_matches(' ').strip_prefix('"') {
                 Some(quoted) => parse_quoted(quoted).with_context(|| {
-                    format!("line {line}: a quote is not closed\nhint: is the file cut short?")
+                    format!(
+                        "line {}: a quote is not closed\nhint: is the file cut short?",
+                        row.line
+                    )
                 })?,
                 None => {
-                    let end = self.rest.find([self.separator, '\n']);
-                    let (cell, after) = self.rest.split_at(end.unwrap_or(self.rest.len()));
-                    (cell.to_owned(), after)
+                    let end = rest.find([separator, '\n']).unwrap_or(rest.len());
+                    (rest[..end].to_owned(), &rest[end..])
                 }
             };
-            self.line += cell.matches('\n').count();
-            cells.push(cell);
-            let after = after.trim_start_matches([' ', '\r']);
-            match after.chars().next() {
-                Some(character) if character == self.separator => {
-                    self.rest = &after[character.len_utf8()..]
-                }
-                Some('\n') | None => {
-                    self.rest = after.strip_prefix('\n').unwrap_or_default();
-                    self.line += 1;
-                    return Ok(TableRow { line, cells });
-                }
-                Some(_) => bail!("line {line}: unexpected text after a closing quote"),
+            line += cell.matches('\n').count();
+            row.cells.push(cell);
+            rest = after.trim_start_matches([' ', '\r']);
+            match rest.strip_prefix(separator) {
+                Some(next_cell) => rest = next_cell,
+                None if rest.is_empty() || rest.starts_with('\n') => break,
+                None => bail!("line {}: unexpected text after a closing quote", row.line),
             }
         }
+        rest = rest.strip_prefix('\n').unwrap_or_default();
+        line += 1;
+        rows.push(row);
     }
-}
-
-impl Iterator for RowIterator<'_> {
-    type Item = Result<TableRow>;
-
-    fn next(&mut self) -> Option<Result<TableRow>> {
-        loop {
-            let end = self.rest.find('\n').map_or(self.rest.len(), |end| end + 1);
-            if end == 0 {
-                return None;
-            }
-            if !self.rest[..end].trim().is_empty() {
-                break;
-            }
-            self.rest = &self.rest[end..];
-            self.line += 1;
-        }
-        let row = self.parse_row();
-        if row.is_err() {
-            self.rest = "";
-        }
-        Some(row)
-    }
+    Ok(rows)
 }
 
 /// Parses a quoted cell; `text` starts after its opening quote. Returns the content of the cell and
@@ -551,7 +518,7 @@ mod tests {
                     c1;1e3;2026-01-31;\"a;\"\"b\";lab;\n\
                     \n\
                     c2; 2.5 ;2026-02-01;;lab;7\n";
-        assert!(recognizes(text.as_bytes()));
+        assert!(recognizes(&JsonContent::new(text.as_bytes())));
         let (sessions, warnings) = read_text(text);
         let sessions = sessions.unwrap();
         assert_eq!(sessions.len(), 2);

@@ -7,7 +7,9 @@
 
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::load_report::NS_PER_SECOND;
-use super::session_builder::{ImportedProcess, ONLY_VARIANT, SessionBuilder, value_sample};
+use super::session_builder::{
+    ImportedProcess, InputFile, ONLY_VARIANT, SessionBuilder, value_sample,
+};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::suites::ReportedResult;
 use anyhow::{Context, Result, bail, ensure};
@@ -29,8 +31,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// # Errors
 /// Fails if the file is not JSON, or a value is missing, unknown or of the wrong type. The message
 /// names the value.
-pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let parsed = json::parse(bytes)?;
+pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
     if let Some(version) = root.get("version") {
         let version = version.text()?;
@@ -54,12 +56,13 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     }
     let mut remarks = Vec::new();
     let listed = distinguish_results(listed, &mut remarks)?;
-    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
+    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
     let mut imported = SessionBuilder::default();
     for result in listed {
         add_benchmark(&result.content, &result.case, root.get("metadata"), &mut imported)?;
     }
-    imported.into_session(label, read_environment(root.get("metadata"))?, None)
+    let environment = read_environment(root.get("metadata"))?;
+    Ok(vec![imported.into_session(file.label, environment, None)?])
 }
 
 /// Parses the output of pyperf; returns one result for each run of a benchmark.
@@ -67,7 +70,8 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 /// # Errors
 /// Fails like [`read`].
 pub fn read_reported(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
-    let session = read("pyperf", bytes, &mut Vec::new())?;
+    let sessions = read(&InputFile::new("pyperf", bytes), &mut Vec::new())?;
+    let session = sessions.into_iter().next().unwrap_or_default();
     let to_result = |run: Run| ReportedResult {
         metrics: (session.metrics.iter())
             .filter(|metric| run.samples.iter().any(|sample| *sample.metric == *metric.name))
@@ -201,7 +205,7 @@ mod tests {
     }
 
     fn read_bytes(bytes: &[u8]) -> Result<Session> {
-        read("p.json", bytes, &mut Vec::new())
+        read(&InputFile::new("p.json", bytes), &mut Vec::new()).map(|mut read| read.remove(0))
     }
 
     #[test]

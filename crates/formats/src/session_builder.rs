@@ -47,9 +47,8 @@ pub fn unknown_directions_warning(names: &BTreeSet<String>) -> Option<String> {
 /// runs are added.
 #[derive(Debug, Default)]
 pub struct SessionBuilder {
-    metrics: Vec<Metric>,
-    /// Names of the metrics, which all samples share.
-    names: Vec<Arc<str>>,
+    /// Metrics by their names, which all samples share.
+    metrics: IndexMap<Arc<str>, Metric>,
     /// All cases by id, with the number of their runs.
     cases: HashMap<String, (Arc<Case>, u32)>,
     /// Name of the only variant, which all runs share.
@@ -73,12 +72,11 @@ impl SessionBuilder {
     /// Declares a metric and returns its name, which all samples share. The first metric is
     /// primary.
     pub fn declare_metric(&mut self, metric: Metric) -> Arc<str> {
-        if let Some(name) = self.names.iter().find(|name| ***name == *metric.name) {
-            return name.clone();
+        if let Some(name) = self.metric_name(&metric.name) {
+            return name;
         }
         let name: Arc<str> = metric.name.as_str().into();
-        self.names.push(name.clone());
-        self.metrics.push(metric);
+        self.metrics.insert(name.clone(), metric);
         name
     }
 
@@ -89,7 +87,7 @@ impl SessionBuilder {
 
     /// Returns the shared name of a metric that was declared before.
     pub fn metric_name(&self, name: &str) -> Option<Arc<str>> {
-        self.names.iter().find(|metric| &***metric == name).cloned()
+        self.metrics.get_key_value(name).map(|(name, _)| name.clone())
     }
 
     /// Adds a run.
@@ -152,7 +150,7 @@ impl SessionBuilder {
         ensure!(!self.is_empty(), "it contains no results");
         self.validate_values()?;
         let session = Session {
-            metrics: self.metrics,
+            metrics: self.metrics.into_values().collect(),
             environment,
             runs: self.runs,
             failures: self.failures,
@@ -172,9 +170,8 @@ impl SessionBuilder {
     fn validate_values(&self) -> Result<()> {
         for run in &self.runs {
             for sample in &run.samples {
-                let is_finite = |number: f64| number.is_finite();
                 ensure!(
-                    is_finite(sample.value) && sample.iterations.is_none_or(is_finite),
+                    sample.value.is_finite() && sample.iterations.is_none_or(f64::is_finite),
                     "a value of the metric '{}' of '{}' is too large",
                     sample.metric,
                     run.case.id()
@@ -196,10 +193,8 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
     let baseline = variants.first().map(|variant| variant.name.clone());
     Session {
         id: Uuid::now_v7().to_string(),
-        number: None,
         started_unix_ms: now.as_millis() as i64,
         state: SessionState::Imported,
-        tags: Vec::new(),
         command: vec!["import".to_owned(), label.to_owned()],
         design: SessionDesign::new(
             RunOrder::Imported,
@@ -207,14 +202,7 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
             baseline.unwrap_or_default(),
         ),
         variants,
-        metrics: Vec::new(),
-        environment: Environment::default(),
-        origin: None,
-        runs: Vec::new(),
-        failures: Vec::new(),
-        profiles: Vec::new(),
-        calibration: None,
-        machines: Vec::new(),
+        ..Session::default()
     }
 }
 
@@ -230,11 +218,12 @@ pub fn value_sample(metric: &Arc<str>, value: f64) -> Sample {
 /// # Errors
 /// Fails if there are no sessions, or if two sessions have different units for a metric.
 pub fn merge_sessions(label: &str, sessions: Vec<(Session, Option<String>)>) -> Result<Session> {
-    let mut parts = sessions.into_iter();
-    let Some((first, variant)) = parts.next() else {
+    let Some((first, _)) = sessions.first() else {
         bail!("'{label}' contains no results");
     };
+    let ids: Vec<&str> = sessions.iter().map(|(session, _)| session.id.as_str()).collect();
     let mut merged = Session {
+        id: ids.join("+"),
         runs: Vec::new(),
         failures: Vec::new(),
         profiles: Vec::new(),
@@ -246,9 +235,7 @@ pub fn merge_sessions(label: &str, sessions: Vec<(Session, Option<String>)>) -> 
         ..first.clone()
     };
     let mut counts = HashMap::new();
-    merge_session(&mut merged, first, variant, &mut counts)?;
-    for (session, variant) in parts {
-        merged.id = format!("{}+{}", merged.id, session.id);
+    for (session, variant) in sessions {
         merge_session(&mut merged, session, variant, &mut counts)?;
     }
     merged.design.order = RunOrder::Imported;
@@ -387,14 +374,11 @@ pub struct DroppedEntries {
 impl DroppedEntries {
     /// Returns the value. Counts and drops an error.
     pub fn ok_or_count<T>(&mut self, read: Result<T>) -> Option<T> {
-        match read {
-            Ok(read) => Some(read),
-            Err(error) => {
-                self.count += 1;
-                self.first.get_or_insert(error);
-                None
-            }
-        }
+        let drop_error = |error| {
+            self.count += 1;
+            self.first.get_or_insert(error);
+        };
+        read.map_err(drop_error).ok()
     }
 
     /// Returns a warning about the dropped entries, if there are any.
@@ -430,6 +414,15 @@ pub struct InputFile<'a> {
     pub bytes: &'a [u8],
     /// Directions of metrics, for files that do not state them.
     pub better: &'a MetricDirections,
+}
+
+static NO_DIRECTIONS: MetricDirections = MetricDirections { all: None, of: BTreeMap::new() };
+
+impl<'a> InputFile<'a> {
+    /// Creates a file for whose metrics the user has stated no directions.
+    pub fn new(label: &'a str, bytes: &'a [u8]) -> InputFile<'a> {
+        InputFile { label, bytes, better: &NO_DIRECTIONS }
+    }
 }
 
 /// Directions of metrics, as given by the user.

@@ -7,6 +7,7 @@
 
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::session_builder::{DroppedEntries, ImportedProcess, InputFile, SessionBuilder};
+use crate::foreign::file_beginning;
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::suites::{ReportedResult, jmh, pytest_benchmark, rust};
 use anyhow::Result;
@@ -28,14 +29,14 @@ pub fn recognizes_criterion(file: &JsonContent<'_>) -> bool {
 }
 
 /// Returns whether the data are output of Rust's built-in benchmarks.
-pub fn recognizes_libtest(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(crate::foreign::file_beginning(bytes));
+pub fn recognizes_libtest(file: &JsonContent<'_>) -> bool {
+    let text = String::from_utf8_lossy(file_beginning(file.bytes));
     text.lines().any(|line| line.starts_with("test ") && line.contains(" ... bench:"))
 }
 
 /// Returns whether the data are output of divan.
-pub fn recognizes_divan(bytes: &[u8]) -> bool {
-    rust::has_divan_header(&String::from_utf8_lossy(crate::foreign::file_beginning(bytes)))
+pub fn recognizes_divan(file: &JsonContent<'_>) -> bool {
+    rust::has_divan_header(&String::from_utf8_lossy(file_beginning(file.bytes)))
 }
 
 /// Returns whether the data are pytest-benchmark JSON.
@@ -49,8 +50,8 @@ pub fn recognizes_vitest(file: &JsonContent<'_>) -> bool {
 }
 
 /// Returns whether the data are Catch2 XML.
-pub fn recognizes_catch2(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(crate::foreign::file_beginning(bytes));
+pub fn recognizes_catch2(file: &JsonContent<'_>) -> bool {
+    let text = String::from_utf8_lossy(file_beginning(file.bytes));
     text.contains("<?xml") && (text.contains("<Catch2TestRun") || text.contains("<Catch "))
 }
 
@@ -63,35 +64,18 @@ pub fn read_with(
     file: &InputFile<'_>,
     parse: impl Fn(&[u8]) -> Result<Vec<ReportedResult>>,
     warnings: &mut Vec<String>,
-) -> Result<Session> {
+) -> Result<Vec<Session>> {
     let benchmarks = parse(file.bytes)?.into_iter().map(|result| vec![result]);
-    build_session(file.label, benchmarks, Environment::default(), None, warnings)
+    build_session(file, benchmarks, Environment::default(), None, warnings)
 }
 
 /// Reads JMH JSON. Each fork becomes a run. Adds messages for the user to `warnings`.
 ///
 /// # Errors
 /// Fails if the file is not JMH JSON; the message names the location.
-pub fn read_jmh(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
+pub fn read_jmh(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let benchmarks = jmh::read_forks(file.bytes)?.into_iter();
-    build_session(file.label, benchmarks, Environment::default(), None, warnings)
-}
-
-/// Reads a `sample.json` of criterion. The case is called `criterion`, because the file does not
-/// state its benchmark; see [`name_criterion_benchmark`].
-///
-/// # Errors
-/// Fails if the file is not a sample; the message names the location.
-pub fn read_criterion(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
-    let name = |reported: ReportedResult| ReportedResult {
-        name: Some("criterion".to_owned()),
-        ..reported
-    };
-    read_with(
-        file,
-        |bytes| Ok(rust::read_criterion(bytes)?.into_iter().map(name).collect()),
-        warnings,
-    )
+    build_session(file, benchmarks, Environment::default(), None, warnings)
 }
 
 /// Names the benchmark of a session from a `sample.json` of criterion. `description` is the content
@@ -117,22 +101,22 @@ pub fn name_criterion_benchmark(session: &mut Session, description: &[u8]) -> Re
 ///
 /// # Errors
 /// Fails if the text has no results, or a result cannot be read; the message names the line.
-pub fn read_libtest(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
-    let session = read_with(file, rust::read_libtest, warnings)?;
+pub fn read_libtest(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    let sessions = read_with(file, rust::read_libtest, warnings)?;
     if rust::is_libtest_cut_short(file.bytes) {
         warnings.push(format!(
             "'{}': the line 'test result' is missing at the end, so results may be missing",
             file.label
         ));
     }
-    Ok(session)
+    Ok(sessions)
 }
 
 /// Reads output of divan. Adds messages for the user to `warnings`.
 ///
 /// # Errors
 /// Fails if the text has no results, or a result cannot be read; the message names the line.
-pub fn read_divan(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
+pub fn read_divan(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let mut results = rust::read_divan(file.bytes)?;
     let rows = results.len();
     results.retain(|result| result.cause.is_some() || !result.samples.is_empty());
@@ -141,7 +125,7 @@ pub fn read_divan(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Se
             .push(format!("'{}': its tree is incomplete, so results may be missing", file.label));
     }
     let benchmarks = results.into_iter().map(|result| vec![result]);
-    build_session(file.label, benchmarks, Environment::default(), None, warnings)
+    build_session(file, benchmarks, Environment::default(), None, warnings)
 }
 
 /// Reads pytest-benchmark JSON. The name of a case consists of the file and the name of the test.
@@ -150,7 +134,10 @@ pub fn read_divan(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Se
 /// # Errors
 /// Fails if the file is not JSON, or no benchmark can be read; the message names the location of
 /// the first error.
-pub fn read_pytest_benchmark(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
+pub fn read_pytest_benchmark(
+    file: &InputFile<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
     let mut left_out = DroppedEntries::default();
@@ -168,66 +155,58 @@ pub fn read_pytest_benchmark(file: &InputFile<'_>, warnings: &mut Vec<String>) -
     let machine = root.get("machine_info");
     let text =
         |key: &str| -> Option<String> { Some(machine.as_ref()?.text_of(key).ok()??.to_owned()) };
-    let version = text("python_version");
-    let environment = Environment {
-        host: text("node"),
-        programs: version
-            .map(|version| MeasuredProgram {
-                variant: super::session_builder::ONLY_VARIANT.to_owned(),
-                path: "python".into(),
-                version: Some(version),
-                ..MeasuredProgram::default()
-            })
-            .into_iter()
-            .collect(),
-        ..Environment::default()
-    };
+    let mut environment = Environment { host: text("node"), ..Environment::default() };
+    environment.programs.extend(text("python_version").map(|version| MeasuredProgram {
+        variant: super::session_builder::ONLY_VARIANT.to_owned(),
+        path: "python".into(),
+        version: Some(version),
+        ..MeasuredProgram::default()
+    }));
     let began = root.text_of("datetime")?.and_then(super::point_table::parse_time);
-    build_session(file.label, results.into_iter(), environment, began, warnings)
+    build_session(file, results.into_iter(), environment, began, warnings)
 }
 
 /// Builds the session. Each item of `benchmarks` contains the results of one benchmark, one result
 /// per process.
 fn build_session(
-    label: &str,
+    file: &InputFile<'_>,
     benchmarks: impl Iterator<Item = Vec<ReportedResult>>,
     environment: Environment,
     started_unix_ms: Option<i64>,
     warnings: &mut Vec<String>,
-) -> Result<Session> {
+) -> Result<Vec<Session>> {
     let mut remarks = Vec::new();
     let results =
         distinguish_results(benchmarks.filter_map(list_benchmark).collect(), &mut remarks)?;
-    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
+    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
     let mut imported = SessionBuilder::default();
     for ListedResult { case, content, .. } in results {
         for process in content {
             add_process(&mut imported, &case, process);
         }
     }
-    imported.into_session(label, environment, started_unix_ms)
+    Ok(vec![imported.into_session(file.label, environment, started_unix_ms)?])
 }
 
 /// Lists a benchmark with the results of its processes; `None` if there are none.
 fn list_benchmark(processes: Vec<ReportedResult>) -> Option<ListedResult<Vec<ReportedResult>>> {
     let first = processes.first()?;
-    let name = || Case::new(first.name.clone().unwrap_or_default(), Vec::new());
+    // Only a `sample.json` of criterion does not state its benchmark, see
+    // [`name_criterion_benchmark`].
+    let name = || Case::new(first.name.as_deref().unwrap_or("criterion"), Vec::new());
+    let metric = first.metrics.first().map_or(Metric::TIME, |metric| metric.name.as_str());
     Some(ListedResult {
         measurement: 0,
         case: first.case.clone().unwrap_or_else(name),
         // A benchmark of JMH has one result per mode, and modes are metrics.
-        metric: first
-            .metrics
-            .first()
-            .map_or(Metric::TIME, |metric| metric.name.as_str())
-            .to_owned(),
+        metric: metric.to_owned(),
         details: first.details.clone(),
         content: processes,
     })
 }
 
 fn add_process(imported: &mut SessionBuilder, case: &Case, result: ReportedResult) {
-    let no_figures = || FailureCause::Invalid { reason: "no figures were reported".to_owned() };
+    let no_figures = || FailureCause::invalid("no figures were reported");
     let cause = result.cause.or_else(|| result.samples.is_empty().then(no_figures));
     if let Some(cause) = cause {
         imported.add_failure(case, cause, String::new());

@@ -147,13 +147,8 @@ impl TargetProgram {
     /// The environment variables that are set for the target, for users to copy to a command line.
     /// An appended or prepended string is returned as if it were the whole value.
     pub fn plain_environment(&self) -> Vec<(String, String)> {
-        let values = self.environment.iter().filter_map(|change| match change {
-            EnvVarChange::Unset(_) => None,
-            EnvVarChange::Set(name, value)
-            | EnvVarChange::Append(name, value)
-            | EnvVarChange::Prepend(name, value) => Some((name.clone(), value.clone())),
-        });
-        values.collect()
+        let values = self.environment.iter().map(|change| change.apply(|_| None));
+        values.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
     }
 }
 

@@ -13,7 +13,7 @@ use std::fmt;
 ///
 /// Two cases are the same if their [`Case::id`] is equal. The order in which their parameters were
 /// declared does not matter.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Case {
     /// `group/name`, with the file's extension where the benchmark is a file.
     pub benchmark: String,
@@ -33,33 +33,9 @@ pub enum CaseError {
 }
 
 /// The error for too many combinations of parameter values.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TooManyCases {
-    /// Number of values of each parameter.
-    counts: Vec<usize>,
-    /// Number of combinations.
-    product: f64,
-}
-
-impl fmt::Display for TooManyCases {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts: Vec<String> = self.counts.iter().map(usize::to_string).collect();
-        let product = if self.product < 1e15 {
-            format!("{}", self.product)
-        } else {
-            format!("{:.0e}", self.product)
-        };
-        write!(
-            out,
-            "its parameters make {} = {product} cases; the limit is {}\n\
-             hint: give fewer values, or set some with --set NAME=VALUE",
-            counts.join(" x "),
-            Case::MOST
-        )
-    }
-}
-
-impl std::error::Error for TooManyCases {}
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{0}")]
+pub struct TooManyCases(String);
 
 impl Case {
     /// Creates a case of `benchmark`.
@@ -81,16 +57,21 @@ impl Case {
         let counts = parameters.iter().map(|(_, values)| values.len());
         let product = counts.clone().map(|count| count as f64).product::<f64>();
         if product > Case::MOST as f64 {
-            return Err(TooManyCases { counts: counts.collect(), product });
+            let counts: Vec<String> = counts.map(|count| count.to_string()).collect();
+            let product =
+                if product < 1e15 { product.to_string() } else { format!("{product:.0e}") };
+            return Err(TooManyCases(format!(
+                "its parameters make {} = {product} cases; the limit is {}\n\
+                 hint: give fewer values, or set some with --set NAME=VALUE",
+                counts.join(" x "),
+                Case::MOST
+            )));
         }
         let mut rows: Vec<Vec<(String, ParameterValue)>> = vec![Vec::new()];
         for (name, values) in parameters {
             let longer = rows.iter().flat_map(|row| {
-                values.iter().map(move |value| {
-                    let mut extended = row.clone();
-                    extended.push((name.clone(), value.clone()));
-                    extended
-                })
+                let extend = move |value| [&row[..], &[(name.clone(), value)]].concat();
+                values.iter().cloned().map(extend)
             });
             rows = longer.collect();
         }
@@ -125,15 +106,14 @@ impl Case {
     /// # Errors
     /// Fails if a value is not preceded by `name=`, or a quoted value is malformed.
     pub fn with_values(benchmark: &str, text: &str) -> Result<Case, CaseError> {
-        let mut rest = text;
+        let mut rest = text.trim_start();
         let mut values = Vec::new();
-        while !rest.trim_start().is_empty() {
-            rest = rest.trim_start();
+        while !rest.is_empty() {
             let (name, tail) =
                 rest.split_once('=').ok_or_else(|| CaseError::NotAPair(rest.to_owned()))?;
             let (value, tail) = take_value(tail)?;
             values.push((name.to_owned(), value));
-            rest = tail;
+            rest = tail.trim_start();
         }
         Ok(Case::new(benchmark, values))
     }
@@ -270,9 +250,7 @@ impl fmt::Display for ParameterValue {
             ParameterValue::Bool(truth) => write!(out, "{truth}"),
             ParameterValue::Number(number) => out.write_str(ryu_js::Buffer::new().format(*number)),
             ParameterValue::Text(text) if is_bare(text) => out.write_str(text),
-            ParameterValue::Text(text) => {
-                write!(out, "{}", serde_json::Value::String(text.clone()))
-            }
+            ParameterValue::Text(text) => serde_json::Value::from(text.as_str()).fmt(out),
         }
     }
 }

@@ -106,6 +106,11 @@ pub enum FailureCause {
 }
 
 impl FailureCause {
+    /// The cause that a process reported an invalid result, with the defect.
+    pub fn invalid(reason: impl Into<String>) -> FailureCause {
+        FailureCause::Invalid { reason: reason.into() }
+    }
+
     /// Whether the benchmark was skipped, which does not count as a failure.
     pub fn is_skip(&self) -> bool {
         matches!(self, FailureCause::Skipped { .. })

@@ -4,7 +4,6 @@
 
 use crate::{IntervalEstimate, Machine, Metric, SessionPurpose, SessionState};
 use serde::{Deserialize, Deserializer, Serialize};
-use std::fmt;
 
 /// Identifies a series over time. The machine is not part of the key: change detection combines all
 /// machines of a case.
@@ -55,15 +54,6 @@ pub enum PointKind {
 }
 
 impl PointKind {
-    /// Every kind with its name.
-    pub const NAMES: [(PointKind, &str); 5] = [
-        (PointKind::Measured, "measured"),
-        (PointKind::Imported, "imported"),
-        (PointKind::Confirm, "confirm"),
-        (PointKind::Bisect, "bisect"),
-        (PointKind::Backfill, "backfill"),
-    ];
-
     /// The kind of a session's points.
     pub fn of(state: SessionState, purpose: SessionPurpose) -> PointKind {
         match (purpose, state) {
@@ -80,13 +70,10 @@ impl PointKind {
     pub fn is_searched(self) -> bool {
         !matches!(self, PointKind::Confirm | PointKind::Bisect)
     }
-
-    /// The name of the kind.
-    pub fn name(self) -> &'static str {
-        let found = PointKind::NAMES.iter().find(|(kind, _)| *kind == self);
-        found.map_or("measured", |(_, name)| name)
-    }
 }
+
+name_variants!(PointKind: Measured = "measured", Imported = "imported", Confirm = "confirm",
+    Bisect = "bisect", Backfill = "backfill");
 
 /// A revision on a branch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -269,52 +256,9 @@ impl RecordedChange {
     }
 }
 
-impl ChangeState {
-    /// Every state with its name.
-    pub const NAMES: [(ChangeState, &str); 5] = [
-        (ChangeState::Suspected, "suspected"),
-        (ChangeState::Found, "found"),
-        (ChangeState::Confirmed, "confirmed"),
-        (ChangeState::Refuted, "refuted"),
-        (ChangeState::Withdrawn, "withdrawn"),
-    ];
-
-    /// Looks up a state by its name.
-    pub fn from_name(name: &str) -> Option<ChangeState> {
-        let found = ChangeState::NAMES.iter().find(|(_, state_name)| *state_name == name);
-        found.map(|(state, _)| *state)
-    }
-}
-
-impl fmt::Display for ChangeState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found = ChangeState::NAMES.iter().find(|(state, _)| state == self);
-        f.pad(found.map_or("", |(_, name)| name))
-    }
-}
-
-impl ChangeTriage {
-    /// Every assessment with its name.
-    pub const NAMES: [(ChangeTriage, &str); 4] = [
-        (ChangeTriage::Open, "open"),
-        (ChangeTriage::Accepted, "accepted"),
-        (ChangeTriage::Wrong, "wrong"),
-        (ChangeTriage::Fixed, "fixed"),
-    ];
-
-    /// Looks up an assessment by its name.
-    pub fn from_name(name: &str) -> Option<ChangeTriage> {
-        let found = ChangeTriage::NAMES.iter().find(|(_, triage_name)| *triage_name == name);
-        found.map(|(triage, _)| *triage)
-    }
-}
-
-impl fmt::Display for ChangeTriage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found = ChangeTriage::NAMES.iter().find(|(triage, _)| triage == self);
-        f.pad(found.map_or("", |(_, name)| name))
-    }
-}
+name_variants!(ChangeState: Suspected = "suspected", Found = "found", Confirmed = "confirmed",
+    Refuted = "refuted", Withdrawn = "withdrawn");
+name_variants!(ChangeTriage: Open = "open", Accepted = "accepted", Wrong = "wrong", Fixed = "fixed");
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,37 @@
 //! statistically independent of the others, and [`Session`], everything that one invocation
 //! measured. [`load`] describes HTTP loads and their results.
 
+/// Gives an enum names: each variant is listed once with its name.
+macro_rules! name_variants {
+    ($kind:ident: $($variant:ident = $name:literal),+) => {
+        impl $kind {
+            /// All values, in the order of their declaration.
+            pub const ALL: [$kind; [$($name),+].len()] = [$($kind::$variant),+];
+
+            /// Returns the name.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($kind::$variant => $name),+
+                }
+            }
+
+            /// Returns the value with this name.
+            pub fn from_name(name: &str) -> Option<$kind> {
+                match name {
+                    $($name => Some($kind::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+
+        impl std::fmt::Display for $kind {
+            fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                out.pad(self.name())
+            }
+        }
+    };
+}
+
 pub mod assignment;
 mod case;
 pub mod clock;

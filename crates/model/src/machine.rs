@@ -49,11 +49,6 @@ pub struct SessionMachine {
     /// Uncertainty of the offset.
     #[serde(default)]
     pub uncertainty_ns: u64,
-    /// Times of two fixed workloads, executed before and after each shard (a part of the plan that
-    /// one machine executes).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[serde(alias = "pulses")]
-    pub speed_probes: Vec<SpeedProbe>,
 }
 
 /// Times of two fixed workloads, which reveal a machine that is slower than usual.

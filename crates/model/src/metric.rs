@@ -2,7 +2,6 @@
 //! with intervals, and verdicts.
 
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// The direction in which a metric improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,16 +125,7 @@ pub enum Verdict {
     Unclear,
 }
 
-impl fmt::Display for Verdict {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(match self {
-            Verdict::Better => "better",
-            Verdict::Worse => "worse",
-            Verdict::Same => "same",
-            Verdict::Unclear => "unclear",
-        })
-    }
-}
+name_variants!(Verdict: Better = "better", Worse = "worse", Same = "same", Unclear = "unclear");
 
 // The direction of improvement, inferred from a unit.
 //

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub const REPETITION: &str = "Repetitions within one process are not independent.";
 
 /// The samples of one process, with its position in the plan and its resource usage.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// The executed case.
     pub case: Arc<Case>,
@@ -62,22 +62,7 @@ impl Run {
         slot: u32,
         block: u32,
     ) -> Run {
-        Run {
-            case: case.into(),
-            variant: variant.into(),
-            slot,
-            block,
-            build: None,
-            started_unix_ms: 0,
-            wall_ns: 0,
-            usage: None,
-            kernel_stats: None,
-            rejected_by: None,
-            machine: None,
-            samples: Vec::new(),
-            notes: Vec::new(),
-            load: None,
-        }
+        Run { case: case.into(), variant: variant.into(), slot, block, ..Run::default() }
     }
 
     /// Note on a load whose requests followed a schedule.
@@ -340,39 +325,23 @@ pub enum DisturbanceFigure {
     Temperature,
 }
 
-/// Name and unit of each counter, in enum order.
-const COUNTERS: [(DisturbanceFigure, &str, &str); 12] = {
-    use DisturbanceFigure::*;
-    [
-        (Steal, "steal", "%"),
-        (Pressure, "pressure", "%"),
-        (Wait, "wait", "%"),
-        (Involuntary, "involuntary", "/s"),
-        (Voluntary, "voluntary", "/s"),
-        (Migrations, "migrations", "/s"),
-        (MinorFaults, "minor_faults", "/s"),
-        (MajorFaults, "major_faults", "/s"),
-        (Frequency, "frequency", "MHz"),
-        (Throttled, "throttled", ""),
-        (Load, "load", ""),
-        (Temperature, "temperature", "C"),
-    ]
-};
+// The names of the counters in rules and in exports.
+name_variants!(DisturbanceFigure: Steal = "steal", Pressure = "pressure", Wait = "wait",
+    Involuntary = "involuntary", Voluntary = "voluntary", Migrations = "migrations",
+    MinorFaults = "minor_faults", MajorFaults = "major_faults", Frequency = "frequency",
+    Throttled = "throttled", Load = "load", Temperature = "temperature");
 
 impl DisturbanceFigure {
-    /// All counters.
-    pub fn all() -> impl Iterator<Item = DisturbanceFigure> {
-        COUNTERS.iter().map(|(figure, _, _)| *figure)
-    }
-
-    /// The name of the counter in rules and in exports.
-    pub fn name(self) -> &'static str {
-        COUNTERS[self as usize].1
-    }
-
     /// The unit of the counter in a rule: `%` for fractions, `/s` for rates.
     fn unit(self) -> &'static str {
-        COUNTERS[self as usize].2
+        use DisturbanceFigure::*;
+        match self {
+            Steal | Pressure | Wait => "%",
+            Involuntary | Voluntary | Migrations | MinorFaults | MajorFaults => "/s",
+            Frequency => "MHz",
+            Throttled | Load => "",
+            Temperature => "C",
+        }
     }
 
     /// The value of the counter in a run, in the unit that rules use; `None` if the kernel does not
@@ -488,9 +457,8 @@ fn figure(name: &str) -> Result<DisturbanceFigure, String> {
              so that equal variants look different"
         ));
     }
-    let found = DisturbanceFigure::all().find(|figure| figure.name() == name);
-    found.ok_or_else(|| {
-        let names = COUNTERS.map(|(_, name, _)| name.to_owned());
+    DisturbanceFigure::from_name(name).ok_or_else(|| {
+        let names = DisturbanceFigure::ALL.map(|figure| figure.name().to_owned());
         let usable: Vec<&str> =
             names.iter().map(String::as_str).filter(|name| *name != "wait").collect();
         match nearest_name(name, &names) {
@@ -600,7 +568,7 @@ mod tests {
 
     #[test]
     fn figures_are_shares_in_percent_and_counts_per_second() {
-        let values = COUNTERS.map(|(figure, _, _)| figure.value_in(&run()));
+        let values = DisturbanceFigure::ALL.map(|figure| figure.value_in(&run()));
         let expected = [
             Some(1.5),
             None,
@@ -615,8 +583,7 @@ mod tests {
             None,
             None,
         ];
-        for ((value, expected), figure) in values.iter().zip(expected).zip(DisturbanceFigure::all())
-        {
+        for ((value, expected), figure) in values.iter().zip(expected).zip(DisturbanceFigure::ALL) {
             let is_near = match (value, expected) {
                 (Some(value), Some(expected)) => (value - expected).abs() < 1e-9,
                 (value, expected) => value.is_none() && expected.is_none(),

@@ -90,10 +90,8 @@ impl Session {
             environment: self.environment.clone(),
             origin: self.origin.clone(),
             runs: runs.cloned().collect(),
-            failures: Vec::new(),
-            profiles: Vec::new(),
-            calibration: None,
             machines: self.machines.clone(),
+            ..Session::default()
         }
     }
 
@@ -109,8 +107,7 @@ impl Session {
             failure.variant.as_deref().is_none_or(|variant| variant == name)
         };
         session.failures = self.failures.iter().filter(is_of_variant).cloned().collect();
-        let recordings = self.profiles.iter();
-        let matching = recordings.filter(|recording| *recording.variant == *name);
+        let matching = self.profiles.iter().filter(|recording| *recording.variant == *name);
         session.profiles = matching.cloned().collect();
         session
     }
@@ -233,7 +230,7 @@ pub struct SessionDesign {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bisection: Option<BisectionRange>,
     /// Why the session is measured.
-    #[serde(default, skip_serializing_if = "SessionPurpose::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub purpose: SessionPurpose,
     /// Digests of each benchmark's source files, by benchmark name. A different digest means
     /// different work.
@@ -322,12 +319,6 @@ pub enum SessionPurpose {
     Bisect,
     /// To fill gaps in the history, for revisions chosen without looking at values.
     Backfill,
-}
-
-impl SessionPurpose {
-    fn is_default(&self) -> bool {
-        *self == SessionPurpose::Measured
-    }
 }
 
 /// Defines the steady part of a time series. The rule is fixed before measuring.
@@ -516,7 +507,7 @@ pub fn seed_of_step(seed: u64, step: u32) -> u64 {
 pub struct LayoutVariation {
     /// Number of builds per variant, each linked with a different order of functions and data. 0
     /// for the normal build only.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub builds: u32,
     /// Whether to add an environment variable of random length to every run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -536,8 +527,8 @@ impl LayoutVariation {
     }
 }
 
-fn is_zero(number: &u32) -> bool {
-    *number == 0
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 // Profiles, which are weighted call stacks, and the recordings of a session. Nothing here records or

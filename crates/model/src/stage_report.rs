@@ -3,7 +3,6 @@
 
 use super::{Metric, Sample};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// Outcome of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -107,23 +106,7 @@ impl RunStage {
     }
 }
 
-impl fmt::Display for RunStage {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            RunStage::Port => "port",
-            RunStage::Start => "start",
-            RunStage::Ready => "ready",
-            RunStage::Proof => "proof of the variant",
-            RunStage::Verify => "verify",
-            RunStage::Warmup => "warmup",
-            RunStage::Profile => "profile",
-            RunStage::Load => "load",
-            RunStage::Served => "served",
-            RunStage::VerifyAgain => "verify after the load",
-            RunStage::Alive => "alive",
-            RunStage::Figures => "figures",
-            RunStage::Stop => "stop",
-            RunStage::ProofAtExit => "proof of the variant at exit",
-        })
-    }
-}
+name_variants!(RunStage: Port = "port", Start = "start", Ready = "ready",
+    Proof = "proof of the variant", Verify = "verify", Warmup = "warmup", Profile = "profile",
+    Load = "load", Served = "served", VerifyAgain = "verify after the load", Alive = "alive",
+    Figures = "figures", Stop = "stop", ProofAtExit = "proof of the variant at exit");

@@ -112,23 +112,7 @@ pub enum UploadState {
     Sent,
 }
 
-impl UploadState {
-    /// Returns the stored name.
-    pub fn name(self) -> &'static str {
-        match self {
-            UploadState::Waiting => "waiting",
-            UploadState::Refused => "refused",
-            UploadState::Sent => "sent",
-        }
-    }
-
-    /// Returns the state with this stored name; [`UploadState::Waiting`] if there is none.
-    pub fn from_name(name: &str) -> UploadState {
-        let states = [UploadState::Refused, UploadState::Sent];
-        let named_state = states.into_iter().find(|state| state.name() == name);
-        named_state.unwrap_or(UploadState::Waiting)
-    }
-}
+name_variants!(UploadState: Waiting = "waiting", Refused = "refused", Sent = "sent");
 
 /// An upload in the outbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,27 +152,7 @@ pub enum TokenScope {
     Admin,
 }
 
-impl TokenScope {
-    /// All scopes with their names.
-    pub const NAMES: [(&'static str, TokenScope); 4] = [
-        ("read", TokenScope::Read),
-        ("push", TokenScope::Push),
-        ("triage", TokenScope::Triage),
-        ("admin", TokenScope::Admin),
-    ];
-
-    /// Returns the name of the scope.
-    pub fn name(self) -> &'static str {
-        let named_scope = TokenScope::NAMES.iter().find(|(_, scope)| *scope == self);
-        named_scope.map_or("", |(name, _)| name)
-    }
-
-    /// Returns the scope with this name.
-    pub fn from_name(name: &str) -> Option<TokenScope> {
-        let named_scope = TokenScope::NAMES.iter().find(|(scope_name, _)| *scope_name == name);
-        named_scope.map(|(_, scope)| *scope)
-    }
-}
+name_variants!(TokenScope: Read = "read", Push = "push", Triage = "triage", Admin = "admin");
 
 /// A stored token. Its JSON leaves out the digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -330,34 +294,26 @@ impl FromStr for SessionReference {
 
     fn from_str(text: &str) -> Result<SessionReference, ReferenceError> {
         let name = text.strip_prefix('@').ok_or_else(|| ReferenceError::NoAt(text.to_owned()))?;
-        match name {
-            "latest" => Ok(SessionReference::Latest),
-            "prev" => Ok(SessionReference::Previous),
-            "base" => Ok(SessionReference::Base(None)),
-            _ if let Some((kind @ ("rev" | "branch" | "base"), argument)) =
-                name.split_once(':') =>
-            {
-                if argument.is_empty() {
-                    return Err(ReferenceError::BadName(
-                        name.to_owned(),
-                        "nothing follows the colon",
-                    ));
-                }
-                Ok(match kind {
-                    "rev" => SessionReference::Revision(argument.to_owned()),
-                    "branch" => SessionReference::Branch(argument.to_owned()),
-                    _ => SessionReference::Base(Some(argument.to_owned())),
-                })
+        let bad_name = |reason| Err(ReferenceError::BadName(name.to_owned(), reason));
+        Ok(match (name, name.split_once(':')) {
+            ("latest", _) => SessionReference::Latest,
+            ("prev", _) => SessionReference::Previous,
+            ("base", _) => SessionReference::Base(None),
+            (_, Some(("rev" | "branch" | "base", ""))) => {
+                return bad_name("nothing follows the colon");
             }
-            _ if is_number(name) => name
-                .parse()
-                .map(SessionReference::Number)
-                .map_err(|_| ReferenceError::BadName(name.to_owned(), "the number is too large")),
-            _ => match tag_problem(name) {
-                Some(reason) => Err(ReferenceError::BadName(name.to_owned(), reason)),
-                None => Ok(SessionReference::Tag(name.to_owned())),
+            (_, Some(("rev", revision))) => SessionReference::Revision(revision.to_owned()),
+            (_, Some(("branch", branch))) => SessionReference::Branch(branch.to_owned()),
+            (_, Some(("base", branch))) => SessionReference::Base(Some(branch.to_owned())),
+            _ if is_number(name) => match name.parse() {
+                Ok(number) => SessionReference::Number(number),
+                Err(_) => return bad_name("the number is too large"),
             },
-        }
+            _ => match tag_problem(name) {
+                Some(reason) => return bad_name(reason),
+                None => SessionReference::Tag(name.to_owned()),
+            },
+        })
     }
 }
 

@@ -7,7 +7,6 @@ use crate::parse::format_fixed;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// One side of a comparison. One variant is the baseline, which is the reference; the others are
@@ -98,7 +97,7 @@ pub struct BuildCommand {
 }
 
 /// Languages of snippets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SnippetLanguage {
     /// Erlang.
@@ -120,45 +119,11 @@ pub enum SnippetLanguage {
     /// Java.
     Java,
     /// Shell commands. Each iteration is a process.
+    #[default]
     Sh,
 }
 
 impl SnippetLanguage {
-    /// All languages, in the order of listings.
-    pub const ALL: [SnippetLanguage; 10] = [
-        SnippetLanguage::Erlang,
-        SnippetLanguage::Elixir,
-        SnippetLanguage::Node,
-        SnippetLanguage::Python,
-        SnippetLanguage::C,
-        SnippetLanguage::Cpp,
-        SnippetLanguage::Go,
-        SnippetLanguage::Rust,
-        SnippetLanguage::Java,
-        SnippetLanguage::Sh,
-    ];
-
-    /// Its name on the command line and in the protocol.
-    pub fn keyword(self) -> &'static str {
-        match self {
-            SnippetLanguage::Erlang => "erlang",
-            SnippetLanguage::Elixir => "elixir",
-            SnippetLanguage::Node => "node",
-            SnippetLanguage::Python => "python",
-            SnippetLanguage::C => "c",
-            SnippetLanguage::Cpp => "cpp",
-            SnippetLanguage::Go => "go",
-            SnippetLanguage::Rust => "rust",
-            SnippetLanguage::Java => "java",
-            SnippetLanguage::Sh => "sh",
-        }
-    }
-
-    /// Looks up a language by its name.
-    pub fn of_word(word: &str) -> Option<SnippetLanguage> {
-        SnippetLanguage::ALL.into_iter().find(|language| language.keyword() == word)
-    }
-
     /// Whether snippets are compiled to a separate program before measuring.
     pub fn is_compiled(self) -> bool {
         use SnippetLanguage::*;
@@ -166,14 +131,11 @@ impl SnippetLanguage {
     }
 }
 
-impl fmt::Display for SnippetLanguage {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.keyword())
-    }
-}
+name_variants!(SnippetLanguage: Erlang = "erlang", Elixir = "elixir", Node = "node",
+    Python = "python", C = "c", Cpp = "cpp", Go = "go", Rust = "rust", Java = "java", Sh = "sh");
 
 /// A piece of code to measure, as the user wrote it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Snippet {
     /// Its language.
     pub language: SnippetLanguage,
@@ -233,19 +195,7 @@ impl Snippet {
 
     /// Creates a snippet that only has the code of an iteration, with default settings.
     pub fn new(language: SnippetLanguage, runner: impl Into<String>) -> Snippet {
-        Snippet {
-            language,
-            runner: runner.into(),
-            init: None,
-            init_worker: None,
-            prepare: None,
-            in_shell: false,
-            warmup: None,
-            shows_output: false,
-            done: None,
-            paths: Vec::new(),
-            nodes: None,
-        }
+        Snippet { language, runner: runner.into(), ..Snippet::default() }
     }
 
     /// Returns the snippet of one case: replaces every `{NAME}` with the case's value of the

@@ -172,7 +172,7 @@ fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>) {
             }),
         machine("disturbed") => line.summary.exposure.known_share(),
     });
-    for figure in DisturbanceFigure::all() {
+    for figure in DisturbanceFigure::ALL {
         columns.add_column(ReportColumn::machine(figure.name()), move |line| {
             line.summary.exposure.median_figure(figure).into()
         });

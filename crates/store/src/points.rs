@@ -361,8 +361,7 @@ fn read_point(series: i64, row: &SqlRow<'_>) -> Result<StoredPoint, Error> {
 /// Parses a point kind. A kind that only a later version knows becomes [`PointKind::Confirm`],
 /// because change detection ignores points of this kind.
 fn parse_point_kind(name: &str) -> PointKind {
-    let named_kind = PointKind::NAMES.iter().find(|(_, kind_name)| *kind_name == name);
-    named_kind.map_or(PointKind::Confirm, |(kind, _)| *kind)
+    PointKind::from_name(name).unwrap_or(PointKind::Confirm)
 }
 
 /// Failures of the sessions that measured revisions of a branch, in the order of these revisions.
@@ -593,7 +592,7 @@ mod tests {
                 interval: (place > 1).then_some((0.5, f64::INFINITY)),
                 runs: 3 + place as u32,
                 spread: (place > 2).then_some(0.02),
-                kind: PointKind::NAMES[place].0,
+                kind: PointKind::ALL[place],
                 is_dirty: place == 3,
                 benchmark_digest: (place > 0).then(|| format!("work {}", place % 2)),
             },
@@ -601,7 +600,7 @@ mod tests {
         let points = SessionPoints {
             machine: Machine { id: "lab".into(), name: None, label: None, class: None },
             environment_facts: Vec::new(),
-            points: (0..PointKind::NAMES.len()).map(point).collect(),
+            points: (0..PointKind::ALL.len()).map(point).collect(),
         };
         store.store_points(number, &points).unwrap();
         number

@@ -48,7 +48,7 @@ pub fn default_program(language: SnippetLanguage) -> PathBuf {
         SnippetLanguage::Erlang => "erl".to_owned(),
         SnippetLanguage::Python => "python3".to_owned(),
         SnippetLanguage::Rust => "rustc".to_owned(),
-        other => other.keyword().to_owned(),
+        other => other.name().to_owned(),
     };
     PathBuf::from(program)
 }

@@ -170,24 +170,15 @@ const KNOWN_UNITS: [(&str, &str, &str, MetricDirection, f64); 4] = [
 /// Returns the metric and the conversion factor of a unit. `is_higher` is the direction that a
 /// `Unit` line states for the unit, if there is such a line; it overrides the usual direction.
 pub fn measure_for_unit(unit: &str, is_higher: Option<bool>) -> MetricConversion {
-    let known_unit = KNOWN_UNITS.iter().find(|(name, ..)| *name == unit);
-    let mut measure = match known_unit {
-        Some((_, name, unit, better, factor)) => {
-            MetricConversion { metric: Metric::new(*name, *unit, *better), factor: *factor }
-        }
-        None => MetricConversion {
-            metric: Metric::new(unit, unit, MetricDirection::of_unit(unit)),
-            factor: 1.0,
-        },
+    let unknown = (unit, unit, unit, MetricDirection::of_unit(unit), 1.0);
+    let known = KNOWN_UNITS.into_iter().find(|(known, ..)| *known == unit);
+    let (_, name, stored_unit, usual, factor) = known.unwrap_or(unknown);
+    let better = match is_higher {
+        Some(true) => MetricDirection::Higher,
+        Some(false) => MetricDirection::Lower,
+        None => usual,
     };
-    if let Some(is_higher) = is_higher {
-        measure.metric.better = to_direction(is_higher);
-    }
-    measure
-}
-
-fn to_direction(is_higher: bool) -> MetricDirection {
-    if is_higher { MetricDirection::Higher } else { MetricDirection::Lower }
+    MetricConversion { metric: Metric::new(name, stored_unit, better), factor }
 }
 
 /// Returns the case of a benchmark, given its name without GOMAXPROCS: `BenchmarkJoin/n=8`.
@@ -208,20 +199,14 @@ pub fn case_from_name(package: Option<&str>, name: &str, processors: Option<u32>
             }
         }
     }
-    let short_name = benchmark.strip_prefix("Benchmark").unwrap_or(&benchmark);
-    let short_name = if short_name.is_empty() || short_name.starts_with('/') {
-        benchmark.as_str()
-    } else {
-        short_name
-    };
+    let is_name = |name: &&str| !name.is_empty() && !name.starts_with('/');
+    let short_name = benchmark.strip_prefix("Benchmark").filter(is_name).unwrap_or(&benchmark);
     values.extend(
         processors
             .map(|count| (PROCESSORS_PARAMETER.to_owned(), ParameterValue::Number(count.into()))),
     );
-    match package {
-        Some(package) => Case::new(format!("{package}/{short_name}"), values),
-        None => Case::new(short_name, values),
-    }
+    let folder = package.map(|package| format!("{package}/")).unwrap_or_default();
+    Case::new(folder + short_name, values)
 }
 
 /// Name of the parameter that holds GOMAXPROCS, the same as in benchstat.
@@ -303,14 +288,9 @@ impl ProcessorSuffixes {
     pub fn split_stopped_name<'n>(&self, name: &'n str, announced: Option<&str>) -> (&'n str, u32) {
         let split = announced.and_then(|announced| split_announced_name(announced, name));
         match split.unwrap_or_else(|| self.split_name(name)) {
-            (name, 1) => (name, self.single_count().unwrap_or(1)),
-            appended => appended,
+            (name, 1) if self.0.len() == 1 => (name, self.0.first().copied().unwrap_or(1)),
+            split => split,
         }
-    }
-
-    /// Returns the GOMAXPROCS in the names of results, if there is only one.
-    fn single_count(&self) -> Option<u32> {
-        self.0.first().copied().filter(|_| self.0.len() == 1)
     }
 }
 
@@ -342,11 +322,10 @@ pub fn replay_command(package: Option<&str>, name: &str) -> String {
 
 /// The keys that are read from an event of `go test -json`. Only events about output have the key
 /// `Output`.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
 struct TestEvent {
-    #[serde(rename = "Package", default)]
     package: String,
-    #[serde(rename = "Output", default)]
     output: String,
 }
 

@@ -99,6 +99,12 @@ fn parse_wrk(output: &str) -> Option<HttpOutput> {
         has_fixed_rate: output.contains("HdrHistogram"),
         ..HttpOutput::default()
     };
+    let stats = words_after("Latency  ").unwrap_or_default();
+    found.add_latency("mean", stats.first().and_then(|text| parse_milliseconds(text)));
+    // wrk2 prints its percentiles twice. The percentiles under the second heading are not corrected
+    // for requests that started late, so `add_latency` keeps only the first value of each
+    // percentile.
+    let is_below_100 = |percent: &&str| percent.parse::<f64>().is_ok_and(|percent| percent < 100.0);
     for line in output.lines() {
         match line.split_whitespace().collect::<Vec<_>>()[..] {
             [_, "threads", "and", count, "connections"] => found.connections = count.parse().ok(),
@@ -107,20 +113,12 @@ fn parse_wrk(output: &str) -> Option<HttpOutput> {
                 let ms = parse_milliseconds(time.trim_end_matches(','));
                 found.seconds = ms.map(|ms| ms / 1e3);
             }
+            [percent, time] => {
+                if let Some(percent) = percent.strip_suffix('%').filter(is_below_100) {
+                    found.add_latency(&percentile_name(percent), parse_milliseconds(time));
+                }
+            }
             _ => {}
-        }
-    }
-    let stats = words_after("Latency  ").unwrap_or_default();
-    found.add_latency("mean", stats.first().and_then(|text| parse_milliseconds(text)));
-    // wrk2 prints its percentiles twice. The percentiles under the second heading are not corrected
-    // for requests that started late, so `add_latency` keeps only the first value of each
-    // percentile.
-    for line in output.lines() {
-        if let [percent, time] = line.split_whitespace().collect::<Vec<_>>()[..]
-            && let Some(percent) = percent.strip_suffix('%')
-            && percent.parse::<f64>().is_ok_and(|percent| percent < 100.0)
-        {
-            found.add_latency(&percentile_name(percent), parse_milliseconds(time));
         }
     }
     found.add_latency("max", stats.get(2).and_then(|text| parse_milliseconds(text)));
@@ -153,6 +151,7 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
     let count = |key: &str| result[key].as_f64();
     let requests = result["requests"]["total"].as_f64();
     let seconds = count("duration").filter(|seconds| *seconds > 0.0);
+    let per_second = |total: Option<f64>| total.zip(seconds).map(|(total, s)| total / s);
     let mut found = HttpOutput {
         tool: "autocannon",
         url: result["url"].as_str().map(str::to_owned),
@@ -162,11 +161,8 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
         requests,
         // The rate is computed here, because autocannon's own average is less exact: its histogram
         // rounds the counts of requests per second.
-        rate: requests.zip(seconds).map(|(requests, seconds)| requests / seconds),
-        bytes_per_second: result["throughput"]["total"]
-            .as_f64()
-            .zip(seconds)
-            .map(|(bytes, seconds)| bytes / seconds),
+        rate: per_second(requests),
+        bytes_per_second: per_second(result["throughput"]["total"].as_f64()),
         errors: count("errors")? + count("timeouts").unwrap_or(0.0),
         non2xx: count("non2xx").unwrap_or(0.0),
         ..HttpOutput::default()
@@ -273,29 +269,20 @@ fn parse_h2load(output: &str) -> Option<HttpOutput> {
 
 /// Parses `353.21us`, `1.29ms`, `2.01s` or `1.00m` into milliseconds.
 fn parse_milliseconds(text: &str) -> Option<f64> {
-    let split = text.find(|c: char| c.is_ascii_alphabetic())?;
-    let factor = match &text[split..] {
-        "us" => 1e-3,
-        "ms" => 1.0,
-        "s" => 1e3,
-        "m" => 60e3,
-        "h" => 3_600e3,
-        _ => return None,
-    };
-    Some(text[..split].parse::<f64>().ok()? * factor)
+    parse_with_unit(text, &[("us", 1e-3), ("ms", 1.0), ("s", 1e3), ("m", 60e3), ("h", 3_600e3)])
 }
 
 /// Parses `22.73KB`; kilobytes of wrk and h2load have 1024 bytes.
 fn parse_bytes(text: &str) -> Option<f64> {
-    let split = text.find(|c: char| c.is_ascii_alphabetic())?;
-    let power = match &text[split..] {
-        "B" => 0,
-        "KB" => 1,
-        "MB" => 2,
-        "GB" => 3,
-        _ => return None,
-    };
-    Some(text[..split].parse::<f64>().ok()? * 1024_f64.powi(power))
+    const KB: f64 = 1024.0;
+    parse_with_unit(text, &[("B", 1.0), ("KB", KB), ("MB", KB * KB), ("GB", KB * KB * KB)])
+}
+
+/// Parses a number with one of the units, which have different factors.
+fn parse_with_unit(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic())?);
+    let (_, factor) = units.iter().find(|(symbol, _)| *symbol == unit)?;
+    Some(number.parse::<f64>().ok()? * factor)
 }
 
 #[cfg(test)]

@@ -2,21 +2,17 @@
 //!
 //! Accepts non-finite numbers and raw control characters. The JSON standard forbids both, but C++
 //! programs write them. This module knows nothing about particular formats. Start at
-//! [`JsonContent`] to detect formats, at [`parse`] and [`JsonNode`] to read, or at [`JsonText`] for
-//! files that are too large to be parsed into [`JsonNode`]s.
+//! [`JsonContent`] to detect formats, or at [`parse`] and [`JsonNode`] to read.
 
-use anyhow::{Context, Error, Result, anyhow};
-use serde::Deserialize;
+use super::file_beginning;
+use anyhow::{Context, Error, Result, anyhow, ensure};
 use serde_json::Value;
 use std::cell::OnceCell;
-
-/// Number of bytes that are inspected to detect the format of a file.
-const MAX_INSPECTED_BYTES: usize = 64 * 1024;
 
 /// Returns the keys of objects near the beginning of a JSON document, each with the number of open
 /// brackets around it: 1 for the outermost object, 3 for objects in its arrays.
 fn find_keys(bytes: &[u8]) -> Vec<(u32, &[u8])> {
-    let bytes = &bytes[..bytes.len().min(MAX_INSPECTED_BYTES)];
+    let bytes = file_beginning(bytes);
     let mut found = Vec::new();
     let (mut index, mut depth) = (0, 0_u32);
     while let Some(&byte) = bytes.get(index) {
@@ -68,11 +64,10 @@ impl<'a> JsonContent<'a> {
     /// Returns the keys near the beginning of the file, each with its nesting depth. There are none
     /// if the file does not start with JSON, because JSON after other text is not supported.
     pub fn keys(&self) -> &[(u32, &'a [u8])] {
-        let is_json = matches!(self.bytes.trim_ascii_start().first(), Some(b'{' | b'['));
-        let keys = || {
-            if is_json { find_keys(self.bytes) } else { Vec::new() }
-        };
-        self.keys.get_or_init(keys)
+        self.keys.get_or_init(|| match self.bytes.trim_ascii_start().first() {
+            Some(b'{' | b'[') => find_keys(self.bytes),
+            _ => Vec::new(),
+        })
     }
 }
 
@@ -131,7 +126,7 @@ fn require_text(bytes: &[u8]) -> Result<&str> {
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-fn explain_error(error: serde_json::Error) -> Error {
+pub(super) fn explain_error(error: serde_json::Error) -> Error {
     if error.is_eof() {
         anyhow!("{error}\nhint: is the file cut short?")
     } else if error.to_string().starts_with("trailing characters") {
@@ -144,51 +139,10 @@ fn explain_error(error: serde_json::Error) -> Error {
     }
 }
 
-/// A JSON document from which parsed values may borrow. It accepts the same deviations from the
-/// standard as [`parse`].
-#[derive(Debug)]
-pub struct JsonText {
-    original: String,
-    strict: OnceCell<String>,
-}
-
-impl JsonText {
-    /// Takes the whole content of a file.
-    ///
-    /// # Errors
-    /// Fails if the content is not UTF-8.
-    pub fn new(bytes: Vec<u8>) -> Result<JsonText> {
-        let mut original = String::from_utf8(bytes).context("it is not UTF-8")?;
-        if original.starts_with('\u{feff}') {
-            original.remove(0);
-        }
-        Ok(JsonText { original, strict: OnceCell::new() })
-    }
-
-    /// Returns whether the text begins like an object.
-    pub fn is_object(&self) -> bool {
-        self.original.trim_start().starts_with('{')
-    }
-
-    /// Parses the whole document. A non-finite number becomes null.
-    ///
-    /// # Errors
-    /// Fails if the text is not JSON, or does not match `T`; the message names line and column.
-    pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
-        serde_json::from_str(&self.original)
-            .or_else(|_| {
-                serde_json::from_str(
-                    self.strict.get_or_init(|| to_strict_json(&self.original, "null")),
-                )
-            })
-            .map_err(explain_error)
-    }
-}
-
 /// Converts the text to strict JSON: replaces `NaN`, `Infinity` and the like with `not_finite`, and
 /// escapes raw control characters. Line numbers are preserved up to the first line break inside a
 /// string.
-fn to_strict_json(text: &str, not_finite: &str) -> String {
+pub(super) fn to_strict_json(text: &str, not_finite: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -313,6 +267,24 @@ impl<'a> JsonNode<'a> {
     /// Fails if the value is not a number.
     pub fn number(&self) -> Result<f64> {
         self.value.as_f64().ok_or_else(|| self.type_error("a number"))
+    }
+
+    /// Returns the elements of an optional array member.
+    ///
+    /// # Errors
+    /// Fails if the member has another type.
+    pub fn elements_of(&self, key: &str) -> Result<Vec<JsonNode<'a>>> {
+        self.get(key).map_or(Ok(Vec::new()), |node| node.elements())
+    }
+
+    /// Returns the value as a number, multiplied by `factor`.
+    ///
+    /// # Errors
+    /// Fails if the value is not a number, or the product is not finite.
+    pub fn scaled_number(&self, factor: f64) -> Result<f64> {
+        let scaled = self.number()? * factor;
+        ensure!(scaled.is_finite(), "'{}' is too large", self.location);
+        Ok(scaled)
     }
 
     /// Returns whether the value is `true`.

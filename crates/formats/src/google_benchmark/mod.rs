@@ -11,7 +11,8 @@ use crate::foreign::google_benchmark::{
 };
 use crate::foreign::json::{JsonContent, JsonNode};
 use crate::session_builder::{
-    ImportedProcess, NOTE_ON_REPETITIONS, ONLY_VARIANT, REPETITIONS_WARNING, SessionBuilder,
+    ImportedProcess, InputFile, NOTE_ON_REPETITIONS, ONLY_VARIANT, REPETITIONS_WARNING,
+    SessionBuilder,
 };
 use anyhow::Result;
 use indexmap::IndexMap;
@@ -37,15 +38,11 @@ const ROW_KEYS: [&str; 6] =
 /// # Errors
 /// Fails if the file is not JSON, has an unsupported schema version, or has a missing or invalid
 /// value; the message names the location of the value.
-pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let file = GoogleBenchmarkFile::read(bytes)?;
-    let context = Some(JsonNode::at_location("context".to_owned(), &file.context))
-        .filter(|node| !node.is_null());
-    let executable = context.as_ref().and_then(|node| node.get("executable"));
-    let mut reading = RowsReader {
-        executable: executable.map(|node| node.text()).transpose()?,
-        ..RowsReader::default()
-    };
+pub fn read(input: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    let file = GoogleBenchmarkFile::read(input.bytes)?;
+    let context = JsonNode::at_location("context".to_owned(), &file.context);
+    let mut reading =
+        RowsReader { executable: context.text_of("executable")?, ..RowsReader::default() };
     for time in [google_benchmark::REAL_TIME, google_benchmark::CPU_TIME] {
         reading.imported.declare_metric(google_benchmark::metric_for_name(time));
     }
@@ -64,12 +61,11 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         reading.add_benchmark(result.case, &result.content);
     }
     remarks.extend(reading.warnings());
-    remarks.extend(context.as_ref().map_or_else(Vec::new, context_warnings));
-    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    let environment =
-        context.as_ref().map(|node| read_environment(node, ONLY_VARIANT)).transpose()?;
-    let started = context.as_ref().and_then(started_unix_ms);
-    reading.imported.into_session(label, environment.unwrap_or_default(), started)
+    remarks.extend(context_warnings(&context));
+    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", input.label)));
+    let environment = read_environment(&context, ONLY_VARIANT)?;
+    let imported = reading.imported;
+    Ok(vec![imported.into_session(input.label, environment, started_unix_ms(&context))?])
 }
 
 /// Name of a benchmark, and its position in the program if the file states it.
@@ -96,9 +92,9 @@ fn group_by_benchmark(
 
 /// Returns the label of a benchmark, if all its rows share it.
 fn shared_label(rows: &[&GoogleBenchmarkRow]) -> Option<(String, String)> {
-    let label = rows.first()?.label()?;
-    let is_shared = rows.iter().all(|row| row.label() == Some(label));
-    is_shared.then(|| ("label".to_owned(), label.to_owned()))
+    let label = &rows.first()?.label;
+    let is_shared = rows.iter().all(|row| row.label == *label);
+    Some(("label".to_owned(), label.clone().filter(|_| is_shared)?))
 }
 
 #[derive(Default)]

@@ -6,12 +6,13 @@ use speedwell_model::MetricDirection;
 fn read_rows(rows: &str) -> (Session, Vec<String>) {
     let mut warnings = Vec::new();
     let text = format!(r#"{{"benchmarks":[{rows}]}}"#);
-    let session = read("f.json", text.as_bytes(), &mut warnings).unwrap();
+    let file = InputFile::new("f.json", text.as_bytes());
+    let session = read(&file, &mut warnings).unwrap().remove(0);
     (session, warnings)
 }
 
 fn error_text(text: &str) -> String {
-    let read = read("f.json", text.as_bytes(), &mut Vec::new());
+    let read = read(&InputFile::new("f.json", text.as_bytes()), &mut Vec::new());
     format!("{:#}", read.unwrap_err())
 }
 
@@ -100,7 +101,7 @@ fn debug_builds_and_frequency_scaling_cause_warnings() {
     let text = br#"{"context":{"date":"2026-11-21T18:49:14+01:00","library_build_type":"debug",
         "cpu_scaling_enabled":true,"load_avg":[]},
         "benchmarks":[{"name":"a","real_time":1,"time_unit":"ns"}]}"#;
-    let session = read("f.json", text, &mut warnings).unwrap();
+    let session = read(&InputFile::new("f.json", text), &mut warnings).unwrap().remove(0);
     assert_eq!(
         warnings,
         [

@@ -39,13 +39,15 @@ pub fn parse_tables(text: &str) -> (Vec<MarkdownTable>, Option<String>) {
             }
             continue;
         }
-        let cells = split_cells(line);
+        let mut cells = split_cells(line);
         let columns = previous_cells.take();
         if is_inside && let Some(table) = tables.last_mut() {
             let is_whole = line.ends_with('|') && cells.len() == table.columns.len();
             let has_end = raw_line.ends_with('\n');
             if has_end || is_whole {
-                table.add_row(cells);
+                // Missing cells are empty; surplus cells are ignored.
+                cells.resize(table.columns.len(), String::new());
+                table.rows.push(cells);
             }
             let consequence =
                 if is_whole { "the text may be cut short after it" } else { "it was left out" };
@@ -63,14 +65,6 @@ pub fn parse_tables(text: &str) -> (Vec<MarkdownTable>, Option<String>) {
         }
     }
     (tables, cut)
-}
-
-impl MarkdownTable {
-    /// Adds a row. Missing cells are empty; surplus cells are ignored.
-    fn add_row(&mut self, mut cells: Vec<String>) {
-        cells.resize(self.columns.len(), String::new());
-        self.rows.push(cells);
-    }
 }
 
 /// Parses `## Heading` into its level and its text.
@@ -93,25 +87,18 @@ fn is_delimiter(columns: &[String], cells: &[String]) -> bool {
 fn split_cells(line: &str) -> Vec<String> {
     let start = line.strip_prefix('|').unwrap_or(line);
     let row = if start.ends_with("\\|") { start } else { start.strip_suffix('|').unwrap_or(start) };
-    let mut cells = vec![String::new()];
+    let mut cells = Vec::new();
+    let mut cell = String::new();
     let mut characters = row.chars().peekable();
     while let Some(character) = characters.next() {
         match character {
-            '\\' if characters.peek() == Some(&'|') => {
-                characters.next();
-                push_char(&mut cells, '|');
-            }
-            '|' => cells.push(String::new()),
-            other => push_char(&mut cells, other),
+            '\\' if characters.peek() == Some(&'|') => cell.extend(characters.next()),
+            '|' => cells.push(strip_markup(&std::mem::take(&mut cell))),
+            other => cell.push(other),
         }
     }
-    cells.iter().map(|cell| strip_markup(cell)).collect()
-}
-
-fn push_char(cells: &mut [String], character: char) {
-    if let Some(last) = cells.last_mut() {
-        last.push(character);
-    }
+    cells.push(strip_markup(&cell));
+    cells
 }
 
 /// Removes the markup of code, emphasis and links.

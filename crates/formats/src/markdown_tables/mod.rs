@@ -9,10 +9,11 @@
 //! unit from the sizes of responses, which are whole numbers of bytes.
 
 use crate::foreign::file_beginning;
+use crate::foreign::json::JsonContent;
 use crate::foreign::unit::{MeasuredQuantity, MeasuredUnit, split_trailing_unit};
 use crate::load_report::percentile_metric;
 use crate::markdown_tables::layout::{MarkdownTable, PrintedNumber};
-use crate::session_builder::{ONLY_VARIANT, empty_session, value_sample};
+use crate::session_builder::{InputFile, ONLY_VARIANT, empty_session, value_sample};
 use anyhow::{Result, ensure};
 use speedwell_model::{Case, Metric, MetricDirection, Run, Session, Variant};
 use std::collections::{HashMap, HashSet};
@@ -21,8 +22,8 @@ use std::sync::Arc;
 mod layout;
 
 /// Returns whether the text contains a table of figures.
-pub fn recognizes(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(file_beginning(bytes));
+pub fn recognizes(file: &JsonContent<'_>) -> bool {
+    let text = String::from_utf8_lossy(file_beginning(file.bytes));
     let (tables, _) = layout::parse_tables(&text);
     !all_figure_tables(&tables).is_empty()
 }
@@ -33,8 +34,8 @@ pub fn recognizes(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// Fails if the text has no table of figures.
-pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-    let text = crate::foreign::require_utf8(bytes)?;
+pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    let text = crate::foreign::require_utf8(file.bytes)?;
     let (tables, cut) = layout::parse_tables(text);
     let mut remarks: Vec<String> = cut.into_iter().collect();
     let mut groups: Vec<Vec<FigureTable>> = Vec::new();
@@ -54,9 +55,9 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec
     for mut group in groups {
         infer_byte_unit(&mut group, &mut remarks);
         remarks.extend(group.iter().flat_map(|table| table.remarks.clone()));
-        sessions.push(join_tables(label, &group));
+        sessions.push(join_tables(file.label, &group));
     }
-    warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
+    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
     Ok(sessions)
 }
 
@@ -302,9 +303,11 @@ impl FigureTable {
             }
             let number = PrintedNumber::parse(&row[column.index])?;
             let printed_unit = number.unit.or(column.unit);
+            if printed_unit.is_some_and(|unit| unit.quantity == MeasuredQuantity::Derived) {
+                continue;
+            }
             let (metric, unit) =
                 metric_and_unit(column.kind.as_ref(), printed_unit, column.is_beside_requests)?;
-            let Some(metric) = metric else { continue };
             self.is_vague |= unit.is_none();
             if printed_unit.is_none() && unit == Some(MeasuredUnit::MS) {
                 self.add_remark("latency has no unit and is read as ms".to_owned());
@@ -341,20 +344,16 @@ impl FigureTable {
     }
 }
 
-/// Metric and unit of a number. The metric is `None` for derived figures. The unit is `None` for
-/// bandwidths without a unit.
-type MetricAndUnit = (Option<Metric>, Option<MeasuredUnit>);
-
+/// Returns metric and unit of a number. The unit is `None` for bandwidths without a unit.
 fn metric_and_unit(
     kind: Option<&HeadingKind>,
     unit: Option<MeasuredUnit>,
     is_beside_requests: bool,
-) -> Option<MetricAndUnit> {
+) -> Option<(Metric, Option<MeasuredUnit>)> {
     let quantity = unit.map(|unit| unit.quantity);
     let bandwidth = || Metric::new("bytes_per_second", "B/s", MetricDirection::Higher);
     let time = |name: &str| Metric::new(name, "ns", MetricDirection::Lower);
-    let found = match (kind, quantity) {
-        (_, Some(MeasuredQuantity::Derived)) => return Some((None, unit)),
+    Some(match (kind, quantity) {
         (Some(HeadingKind::Throughput), Some(MeasuredQuantity::Bandwidth))
         | (None, Some(MeasuredQuantity::Bandwidth)) => (bandwidth(), unit),
         (Some(HeadingKind::Throughput), None) if is_beside_requests => (bandwidth(), None),
@@ -373,8 +372,7 @@ fn metric_and_unit(
             (Metric::new("size", "B", MetricDirection::Lower), unit)
         }
         _ => return None,
-    };
-    Some((Some(found.0), found.1))
+    })
 }
 
 /// Values are read as MiB/s only if the misfits of MB/s outnumber those of MiB/s by more than this
@@ -392,19 +390,13 @@ fn infer_byte_unit(group: &mut [FigureTable], remarks: &mut Vec<String>) {
     let misfits = |unit| count_misfits(group, &group[index], unit);
     let (decimal, binary) =
         (misfits(MeasuredUnit::MB_PER_SECOND), misfits(MeasuredUnit::MIB_PER_SECOND));
-    let unit = if MIN_MISFIT_RATIO * binary < decimal {
-        remarks.push(
-            "throughput next to requests has no unit and is read as MiB/s: only then do responses \
-             have a whole number of bytes"
-                .to_owned(),
-        );
-        MeasuredUnit::MIB_PER_SECOND
+    let (unit, reading) = if MIN_MISFIT_RATIO * binary < decimal {
+        let reading = "MiB/s: only then do responses have a whole number of bytes";
+        (MeasuredUnit::MIB_PER_SECOND, reading)
     } else {
-        remarks.push(
-            "throughput next to requests has no unit and is read as MB/s (10^6 bytes)".to_owned(),
-        );
-        MeasuredUnit::MB_PER_SECOND
+        (MeasuredUnit::MB_PER_SECOND, "MB/s (10^6 bytes)")
     };
+    remarks.push(format!("throughput next to requests has no unit and is read as {reading}"));
     for cell in group.iter_mut().filter(|table| table.is_vague).flat_map(|t| &mut t.cells) {
         cell.value = cell.number.to_stored_unit(unit);
     }
@@ -445,7 +437,7 @@ mod tests {
 
     fn read_text(text: &str) -> (Session, Vec<String>) {
         let mut warnings = Vec::new();
-        let mut sessions = read("f", text.as_bytes(), &mut warnings).unwrap();
+        let mut sessions = read(&InputFile::new("f", text.as_bytes()), &mut warnings).unwrap();
         (sessions.remove(0), warnings)
     }
 

@@ -72,9 +72,11 @@ impl CompareRates {
             row.append_name(&mut name);
             groups.add_row(&name, side, row.rate);
         }
-        groups.skipped = reader.skipped().clone();
+        groups.skipped = reader.skipped.clone();
         if groups.is_empty() {
-            bail!("{}", compare_problem(reader.layout(), &groups));
+            let is_compare = matches!(reader.layout, Some(CsvLayout::Compare));
+            let is_unusable = groups.of_other_binaries + groups.without_rate > 0;
+            bail!("{}", describe_problem(&reader, "compare.js", is_compare, is_unusable));
         }
         Ok(groups)
     }
@@ -125,30 +127,38 @@ impl CompareRates {
 
     /// Returns warnings about dropped content, one sentence each.
     pub fn warnings(&self) -> Vec<String> {
-        let counted = |count: u64, what: &str| {
-            (count > 0).then(|| {
-                format!("left out {count} {}{what}", if count == 1 { "row " } else { "rows " })
-            })
-        };
-        [
-            self.skipped.warning(),
-            counted(self.of_other_binaries, "with a binary other than 'old' and 'new'"),
-            counted(self.without_rate, "without a rate"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        let other_binaries = "with a binary other than 'old' and 'new'";
+        self.skipped
+            .warning()
+            .into_iter()
+            .chain(dropped_rows(self.of_other_binaries, other_binaries))
+            .chain(dropped_rows(self.without_rate, "without a rate"))
+            .collect()
     }
 }
 
-fn compare_problem(layout: Option<&CsvLayout>, groups: &CompareRates) -> &'static str {
-    match layout {
-        _ if groups.of_other_binaries + groups.without_rate > 0 => "no row has a usable rate",
-        Some(CsvLayout::Compare) => "there are no results below the header",
-        Some(_) => "this is not the output of compare.js but of run.js or scatter.js",
-        None if groups.skipped.lines == 0 => "the input is empty",
-        None => "this is not the output of compare.js: its header is missing",
+/// Explains why the input has no results. `is_expected` states whether it is the output of `script`,
+/// and `is_unusable` whether it has rows that cannot be used.
+fn describe_problem(
+    reader: &RowReader<impl Read>,
+    script: &str,
+    is_expected: bool,
+    is_unusable: bool,
+) -> String {
+    let other = if script == "compare.js" { "scatter.js" } else { "compare.js" };
+    match reader.layout {
+        _ if is_unusable => "no row has a usable rate".to_owned(),
+        Some(_) if is_expected => "there are no results below the header".to_owned(),
+        Some(_) => format!("this is not the output of {script} but of run.js or {other}"),
+        None if reader.skipped.lines == 0 => "the input is empty".to_owned(),
+        None => format!("this is not the output of {script}: its header is missing"),
     }
+}
+
+/// Returns a warning about dropped rows, if there are any.
+fn dropped_rows(count: u64, what: &str) -> Option<String> {
+    let rows = if count == 1 { "row" } else { "rows" };
+    (count > 0).then(|| format!("left out {count} {rows} {what}"))
 }
 
 /// Columns of a file that `scatter.js` wrote.
@@ -205,9 +215,11 @@ impl ScatterFrame {
         while let Some(row) = reader.next_row()? {
             frame.add_row(&row)?;
         }
-        frame.skipped = reader.skipped().clone();
+        frame.skipped = reader.skipped.clone();
         if frame.rates.is_empty() {
-            bail!("{}", scatter_problem(reader.layout(), &frame));
+            let is_scatter = matches!(reader.layout, Some(CsvLayout::Scatter { .. }));
+            let is_unusable = frame.without_rate > 0;
+            bail!("{}", describe_problem(&reader, "scatter.js", is_scatter, is_unusable));
         }
         Ok(frame)
     }
@@ -260,24 +272,8 @@ impl ScatterFrame {
 
     /// Returns warnings about dropped content, one sentence each.
     pub fn warnings(&self) -> Vec<String> {
-        let without_rate = (self.without_rate > 0).then(|| {
-            format!(
-                "left out {} row{} without a rate",
-                self.without_rate,
-                if self.without_rate == 1 { "" } else { "s" }
-            )
-        });
+        let without_rate = dropped_rows(self.without_rate, "without a rate");
         self.skipped.warning().into_iter().chain(without_rate).collect()
-    }
-}
-
-fn scatter_problem(layout: Option<&CsvLayout>, frame: &ScatterFrame) -> &'static str {
-    match layout {
-        _ if frame.without_rate > 0 => "no row has a usable rate",
-        Some(CsvLayout::Scatter { .. }) => "there are no results below the header",
-        Some(_) => "this is not the output of scatter.js but of run.js or compare.js",
-        None if frame.skipped.lines == 0 => "the input is empty",
-        None => "this is not the output of scatter.js: its header is missing",
     }
 }
 

@@ -6,6 +6,7 @@
 //! may contain blanks (`s='x y'`). Times are whole nanoseconds, and their text is the exact decimal
 //! number of seconds. This module knows nothing about the layout of result files.
 
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_model::ParameterValue;
 
 /// Formats a value like `JSON.stringify`.
@@ -75,15 +76,9 @@ fn break_lines(text: &str, length: usize) -> String {
 /// suitable if the string does not contain it; for backticks, the string must not contain `${`
 /// either. If none is suitable, single quotes are used, and those in the string are escaped.
 fn quote_text(text: &str) -> String {
-    let quote = if !text.contains('\'') {
-        '\''
-    } else if !text.contains('"') {
-        '"'
-    } else if !text.contains('`') && !text.contains("${") {
-        '`'
-    } else {
-        '\''
-    };
+    let is_suitable =
+        |quote: &char| !text.contains(*quote) && (*quote != '`' || !text.contains("${"));
+    let quote = ['\'', '"', '`'].into_iter().find(is_suitable).unwrap_or('\'');
     let mut out = String::with_capacity(text.len() + 2);
     out.push(quote);
     for c in text.chars() {
@@ -163,43 +158,22 @@ pub fn parse_nanoseconds(seconds: &[u8]) -> Option<u64> {
 fn parse_exact_nanoseconds(seconds: &[u8]) -> Option<u64> {
     let (integer_part, fraction) = std::str::from_utf8(seconds).ok()?.split_once('.')?;
     let nine_digits = fraction.len() == 9 && fraction.bytes().all(|byte| byte.is_ascii_digit());
-    let integer_part: u64 = integer_part.parse().ok()?;
-    let fraction: u64 = if nine_digits {
-        fraction.parse().ok()?
-    } else {
-        return None;
-    };
-    integer_part.checked_mul(1_000_000_000)?.checked_add(fraction)
-}
-
-/// Why a configuration cannot be parsed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigurationError {
-    /// A word without `=`.
-    #[error("'{0}' is not of the form name=value")]
-    NotAPair(String),
-    /// A quoted value that is unterminated, or followed by other text.
-    #[error("the quoted value at '{0}' is malformed")]
-    BadQuote(String),
-    /// A backslash followed by something JavaScript never writes.
-    #[error("'{0}' begins with an unknown escape sequence")]
-    BadEscape(String),
+    let fraction: u64 = fraction.parse().ok().filter(|_| nine_digits)?;
+    integer_part.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)
 }
 
 /// Parses the parameters and values of `text`, in order.
 ///
 /// # Errors
 /// Fails if the text is not a list of `name=value` separated by blanks.
-pub fn parse_configuration(
-    text: &str,
-) -> Result<Vec<(String, ParameterValue)>, ConfigurationError> {
+pub fn parse_configuration(text: &str) -> Result<Vec<(String, ParameterValue)>> {
     let mut values = Vec::new();
     let mut rest = text.trim_start_matches(' ');
     while !rest.is_empty() {
         let (name, tail) = rest
             .split_once('=')
             .filter(|(name, _)| !name.contains(' '))
-            .ok_or_else(|| ConfigurationError::NotAPair(shorten(rest)))?;
+            .with_context(|| format!("'{}' is not of the form name=value", shorten(rest)))?;
         let (value, tail) = match tail.chars().next() {
             Some('"' | '\'' | '`') => parse_string(tail)?,
             _ => {
@@ -207,9 +181,7 @@ pub fn parse_configuration(
                 (parse_bare(&tail[..end]), &tail[end..])
             }
         };
-        if !(tail.is_empty() || tail.starts_with(' ')) {
-            return Err(ConfigurationError::BadQuote(shorten(rest)));
-        }
+        ensure!(tail.is_empty() || tail.starts_with(' '), malformed_quote(rest));
         values.push((name.to_owned(), value));
         rest = tail.trim_start_matches(' ');
     }
@@ -231,7 +203,7 @@ pub fn parse_bare(word: &str) -> ParameterValue {
 
 /// Parses a quoted string. After each line end in the string, `util.inspect` may have broken the
 /// text into `'a\n' +` and, on the next line, `  'b'`.
-fn parse_string(text: &str) -> Result<(ParameterValue, &str), ConfigurationError> {
+fn parse_string(text: &str) -> Result<(ParameterValue, &str)> {
     let mut decoded = String::new();
     let mut rest = text;
     loop {
@@ -244,12 +216,12 @@ fn parse_string(text: &str) -> Result<(ParameterValue, &str), ConfigurationError
 }
 
 /// Decodes a quoted piece at the front of `text`; returns the rest.
-fn decode_piece<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, ConfigurationError> {
-    let unterminated = || ConfigurationError::BadQuote(shorten(text));
-    let quote = text.chars().next().ok_or_else(unterminated)?;
+fn decode_piece<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str> {
+    let unterminated = || malformed_quote(text);
+    let quote = text.chars().next().with_context(unterminated)?;
     let mut rest = &text[quote.len_utf8()..];
     loop {
-        let index = rest.find([quote, '\\']).ok_or_else(unterminated)?;
+        let index = rest.find([quote, '\\']).with_context(unterminated)?;
         decoded.push_str(&rest[..index]);
         rest = &rest[index..];
         match rest.strip_prefix(quote) {
@@ -260,9 +232,9 @@ fn decode_piece<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, Conf
 }
 
 /// Decodes an escape sequence at the front of `text`; returns the rest.
-fn decode_escape<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, ConfigurationError> {
-    let unknown = || ConfigurationError::BadEscape(shorten(text));
-    let escaped = text.chars().nth(1).ok_or_else(unknown)?;
+fn decode_escape<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str> {
+    let unknown = || format!("'{}' begins with an unknown escape sequence", shorten(text));
+    let escaped = text.chars().nth(1).with_context(unknown)?;
     let character = match escaped {
         'b' => '\u{8}',
         't' => '\t',
@@ -273,11 +245,11 @@ fn decode_escape<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, Con
         '0' => '\0',
         '\\' | '/' | '"' | '\'' | '`' => escaped,
         'x' => {
-            decoded.push(char::from(parse_hex(text, 2, 2).ok_or_else(unknown)? as u8));
+            decoded.push(char::from(parse_hex(text, 2, 2).with_context(unknown)? as u8));
             return Ok(&text[4..]);
         }
-        'u' => return decode_unicode(text, decoded).ok_or_else(unknown),
-        _ => return Err(unknown()),
+        'u' => return decode_unicode(text, decoded).with_context(unknown),
+        _ => bail!(unknown()),
     };
     decoded.push(character);
     Ok(&text[1 + escaped.len_utf8()..])
@@ -303,6 +275,11 @@ fn parse_hex(text: &str, start: usize, digits: usize) -> Option<u16> {
     let digits = text.get(start..start + digits)?;
     let all_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     all_hex.then(|| u16::from_str_radix(digits, 16).ok())?
+}
+
+/// Explains that a quoted value is not terminated, or followed by other text.
+fn malformed_quote(text: &str) -> String {
+    format!("the quoted value at '{}' is malformed", shorten(text))
 }
 
 /// Shortens a string for messages. The beginning suffices to find the string in its file.
@@ -484,24 +461,19 @@ mod tests {
         let names: Vec<_> =
             parse_configuration("z='' n=5 a=\"\"").unwrap().into_iter().map(|v| v.0).collect();
         assert_eq!(names, ["z", "n", "a"]);
-        assert_eq!(parse_configuration(""), Ok(Vec::new()));
+        assert!(parse_configuration("").unwrap().is_empty());
     }
 
     #[test]
     fn errors_quote_the_malformed_text() {
-        assert_eq!(parse_configuration("n=1 len"), Err(ConfigurationError::NotAPair("len".into())));
-        assert_eq!(parse_configuration("q='a"), Err(ConfigurationError::BadQuote("'a".into())));
-        assert_eq!(
-            parse_configuration("q='a'b"),
-            Err(ConfigurationError::BadQuote("q='a'b".into()))
-        );
-        assert_eq!(
-            parse_configuration(r"q='\q'"),
-            Err(ConfigurationError::BadEscape(r"\q'".into()))
-        );
-        assert_eq!(
-            parse_configuration(r"q='\u12"),
-            Err(ConfigurationError::BadEscape(r"\u12".into()))
-        );
+        for (text, message) in [
+            ("n=1 len", "'len' is not of the form name=value"),
+            ("q='a", "the quoted value at ''a' is malformed"),
+            ("q='a'b", "the quoted value at 'q='a'b' is malformed"),
+            (r"q='\q'", r"'\q'' begins with an unknown escape sequence"),
+            (r"q='\u12", r"'\u12' begins with an unknown escape sequence"),
+        ] {
+            assert_eq!(parse_configuration(text).unwrap_err().to_string(), message);
+        }
     }
 }

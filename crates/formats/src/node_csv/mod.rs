@@ -37,13 +37,16 @@ pub enum CsvLayout {
 }
 
 impl CsvLayout {
-    /// Returns the layout that a header defines; `None` if the record is not a header.
-    pub fn from_header(record: &[u8], fields: &[CsvField]) -> Option<CsvLayout> {
+    /// Returns the layout that a line defines; `None` if the line is not a header.
+    pub fn from_line(line: &[u8]) -> Option<CsvLayout> {
+        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        let mut fields = Vec::new();
+        let is_record = matches!(scan_record(line, true, &mut fields), ScanResult::Record(_));
         // Fast path: rows are far more frequent than headers and never begin with these words.
-        if !matches!(fields.first()?.raw(record), b"binary" | b"filename") {
+        if !is_record || !matches!(fields.first()?.raw(line), b"binary" | b"filename") {
             return None;
         }
-        let names: Vec<_> = fields.iter().map(|field| field.text(record)).collect();
+        let names: Vec<_> = fields.iter().map(|field| field.text(line)).collect();
         let names: Vec<&str> = names.iter().map(|name| &**name).collect();
         match names.as_slice() {
             ["binary", "filename", "configuration", "rate", "time"] => Some(CsvLayout::Compare),
@@ -67,14 +70,7 @@ impl CsvLayout {
 
 /// Returns the layout that the first header in `bytes` defines. Other text may precede the header.
 pub fn find_header(bytes: &[u8]) -> Option<CsvLayout> {
-    let mut fields = Vec::new();
-    bytes.split_inclusive(|&byte| byte == b'\n').find_map(|line| {
-        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
-        match scan_record(line, true, &mut fields) {
-            ScanResult::Record(_) => CsvLayout::from_header(line, &fields),
-            _ => None,
-        }
-    })
+    bytes.split_inclusive(|&byte| byte == b'\n').find_map(CsvLayout::from_line)
 }
 
 /// UTF-8 byte order mark, which some editors prepend.
@@ -154,58 +150,59 @@ pub fn scan_record(bytes: &[u8], last: bool, fields: &mut Vec<CsvField>) -> Scan
     let mut index = 0;
     loop {
         index += count_blanks(&bytes[index..]);
-        let next = match bytes.get(index) {
+        let field_end = match bytes.get(index) {
             Some(b'"') => scan_quoted(bytes, index + 1, fields),
             Some(_) => scan_unquoted(bytes, index, last, fields),
             None if last => {
                 fields.push(CsvField { start: index, end: index, kind: FieldQuoting::Bare });
                 return ScanResult::Record(index);
             }
-            None => return ScanResult::Unfinished,
+            None => None,
         };
-        match next {
-            FieldScan::Separator(after) => match scan_separator(&bytes[after..], last) {
-                FieldSeparator::Comma(length) => index = after + length,
-                FieldSeparator::LineEnd(length) => return ScanResult::Record(after + length),
-                FieldSeparator::Unknown => return ScanResult::Unfinished,
-                FieldSeparator::None => return ScanResult::NotARecord,
-            },
-            FieldScan::Unfinished if last => return ScanResult::NotARecord,
-            FieldScan::Unfinished => return ScanResult::Unfinished,
+        let Some(after) = field_end else {
+            return if last { ScanResult::NotARecord } else { ScanResult::Unfinished };
+        };
+        match scan_separator(&bytes[after..], last) {
+            FieldSeparator::Comma(length) => index = after + length,
+            FieldSeparator::LineEnd(length) => return ScanResult::Record(after + length),
+            FieldSeparator::Unknown => return ScanResult::Unfinished,
+            FieldSeparator::None => return ScanResult::NotARecord,
         }
     }
 }
 
-enum FieldScan {
-    /// The field is complete; a separator must follow at this position.
-    Separator(usize),
-    Unfinished,
-}
-
-fn scan_quoted(bytes: &[u8], start: usize, fields: &mut Vec<CsvField>) -> FieldScan {
+/// Returns the position after the field, where a separator must follow; `None` if the field is not
+/// complete.
+fn scan_quoted(bytes: &[u8], start: usize, fields: &mut Vec<CsvField>) -> Option<usize> {
     let mut kind = FieldQuoting::Quoted;
     let mut index = start;
     while let Some(offset) = memchr(b'"', &bytes[index..]) {
         let quote = index + offset;
         if bytes.get(quote + 1) != Some(&b'"') {
             fields.push(CsvField { start, end: quote, kind });
-            return FieldScan::Separator(quote + 1);
+            return Some(quote + 1);
         }
         kind = FieldQuoting::Doubled;
         index = quote + 2;
     }
-    FieldScan::Unfinished
+    None
 }
 
-fn scan_unquoted(bytes: &[u8], start: usize, last: bool, fields: &mut Vec<CsvField>) -> FieldScan {
+/// Returns the same as [`scan_quoted`].
+fn scan_unquoted(
+    bytes: &[u8],
+    start: usize,
+    last: bool,
+    fields: &mut Vec<CsvField>,
+) -> Option<usize> {
     let end = match memchr2(b',', b'\n', &bytes[start..]) {
         Some(length) => start + length,
         None if last => bytes.len(),
-        None => return FieldScan::Unfinished,
+        None => return None,
     };
     let trimmed = bytes[start..end].trim_ascii_end().len();
     fields.push(CsvField { start, end: start + trimmed, kind: FieldQuoting::Bare });
-    FieldScan::Separator(end)
+    Some(end)
 }
 
 enum FieldSeparator {

@@ -5,7 +5,7 @@
 //! This module knows nothing about cases or sessions. Start at [`RowReader::next_row`].
 
 use super::javascript;
-use super::{BYTE_ORDER_MARK, CsvField, CsvLayout, ScanResult, scan_record};
+use super::{CsvField, CsvLayout, ScanResult, scan_record};
 use crate::SkippedLines;
 use memchr::memchr;
 use std::borrow::Cow;
@@ -26,8 +26,10 @@ pub struct RowReader<R> {
     unread: Range<usize>,
     at_end: bool,
     fields: Vec<CsvField>,
-    layout: Option<CsvLayout>,
-    skipped: SkippedLines,
+    /// The layout of the last header, if there was one.
+    pub layout: Option<CsvLayout>,
+    /// The lines skipped so far.
+    pub skipped: SkippedLines,
 }
 
 /// A result as written in the file.
@@ -53,16 +55,6 @@ impl<R: Read> RowReader<R> {
             layout: None,
             skipped: SkippedLines::default(),
         }
-    }
-
-    /// Returns the layout of the last header, if there was one.
-    pub fn layout(&self) -> Option<&CsvLayout> {
-        self.layout.as_ref()
-    }
-
-    /// Returns the lines skipped so far.
-    pub fn skipped(&self) -> &SkippedLines {
-        &self.skipped
     }
 
     /// Returns the next row; `None` at the end.
@@ -91,40 +83,32 @@ impl<R: Read> RowReader<R> {
                 ScanResult::Unfinished | ScanResult::NotARecord => self.skip_line()?,
                 ScanResult::Record(length) => {
                     let record = self.unread.start..self.unread.start + length;
-                    match self.classify_record(&self.buffer[record.clone()]) {
-                        RecordKind::Row(rate) => {
-                            self.unread.start = record.end;
-                            return Ok(Some((record, rate)));
-                        }
-                        RecordKind::Header(layout) => {
+                    let bytes = &self.buffer[record.clone()];
+                    if let Some(rate) = self.row_rate(bytes) {
+                        self.unread.start = record.end;
+                        return Ok(Some((record, rate)));
+                    }
+                    match CsvLayout::from_line(bytes) {
+                        Some(layout) => {
                             self.unread.start = record.end;
                             self.layout = Some(layout);
                         }
-                        RecordKind::Neither => self.skip_line()?,
+                        None => self.skip_line()?,
                     }
                 }
             }
         }
     }
 
-    fn classify_record(&self, record: &[u8]) -> RecordKind {
-        if let Some(layout) = &self.layout
-            && layout.column_count() == self.fields.len()
-            && let [.., rate, time] = self.fields.as_slice()
-            && let Some(rate) = javascript::parse_figure(rate.raw(record))
-            && (javascript::is_number(time.raw(record))
-                || javascript::parse_figure(time.raw(record)).is_some())
-            && !self.fields[0].raw(record).is_empty()
-        {
-            return RecordKind::Row(rate);
-        }
-        let record = record.strip_prefix(BYTE_ORDER_MARK).unwrap_or(record);
-        let mut fields = Vec::new();
-        match scan_record(record, true, &mut fields) {
-            ScanResult::Record(_) => CsvLayout::from_header(record, &fields)
-                .map_or(RecordKind::Neither, RecordKind::Header),
-            _ => RecordKind::Neither,
-        }
+    /// Returns the rate of a record; `None` if the record is not a row.
+    fn row_rate(&self, record: &[u8]) -> Option<f64> {
+        self.layout.as_ref().filter(|layout| layout.column_count() == self.fields.len())?;
+        let [name, .., rate, time] = self.fields.as_slice() else {
+            return None;
+        };
+        let (rate, time) = (javascript::parse_figure(rate.raw(record))?, time.raw(record));
+        let has_time = javascript::is_number(time) || javascript::parse_figure(time).is_some();
+        (has_time && !name.raw(record).is_empty()).then_some(rate)
     }
 
     /// Skips up to and including the next line end.
@@ -162,12 +146,6 @@ impl<R: Read> RowReader<R> {
         self.at_end = length == 0;
         Ok(())
     }
-}
-
-enum RecordKind {
-    Row(f64),
-    Header(CsvLayout),
-    Neither,
 }
 
 impl<'a> CsvRow<'a> {
@@ -266,8 +244,8 @@ mod tests {
         let expected = collect_rows(&mut reader);
         let mut drip = RowReader::new(DripSource(text.as_bytes()));
         assert_eq!(collect_rows(&mut drip), expected, "the rows depend on how the bytes arrive");
-        assert_eq!(drip.skipped(), reader.skipped());
-        (expected, reader.skipped().clone())
+        assert_eq!(drip.skipped, reader.skipped);
+        (expected, reader.skipped.clone())
     }
 
     fn collect_rows(reader: &mut RowReader<impl Read>) -> Vec<String> {
@@ -303,7 +281,7 @@ mod tests {
         assert_eq!(row.parameters().next(), Some(("q", Cow::Borrowed("g\nh"), true)));
         assert_eq!(row.elapsed_ns(), Some(500_000_000));
         assert!(reader.next_row().unwrap().is_none());
-        assert_eq!(reader.skipped().warning(), None);
+        assert_eq!(reader.skipped.warning(), None);
     }
 
     #[test]
@@ -334,7 +312,7 @@ mod tests {
             );
         }
         assert_eq!(rows, expected);
-        assert_eq!(reader.skipped().lines, 0);
+        assert_eq!(reader.skipped.lines, 0);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use crate::node_csv::reader::{CsvRow, RowReader};
 use crate::node_csv::{CsvLayout, javascript, rows};
-use crate::session_builder::{ONLY_VARIANT, empty_session};
+use crate::session_builder::{InputFile, ONLY_VARIANT, empty_session};
 use anyhow::{Context, Result, bail};
 use speedwell_model::{
     Case, FailureCause, Metric, ParameterValue, Run, Sample, Session, SessionStep, StepFailure,
@@ -19,9 +19,11 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// Fails if the file has no rows, or a configuration that is not a list of `name=value`.
-pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let mut reader = RowReader::new(bytes);
-    let mut collected = RowCollector::new();
+pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
+    let label = file.label;
+    let mut reader = RowReader::new(file.bytes);
+    let mut collected =
+        RowCollector { metric: Metric::THROUGHPUT.into(), ..RowCollector::default() };
     while let Some(row) = reader.next_row()? {
         let number = collected.runs.len() + collected.failures.len() + 1;
         collected.add_row(&row).with_context(|| format!("row {number} of '{label}'"))?;
@@ -30,23 +32,24 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         bail!("'{label}' has a header but no results");
     }
     let remarks: Vec<String> = reader
-        .skipped()
+        .skipped
         .warning()
         .into_iter()
         .chain(collected.warning())
         // The Node.js scripts terminate every line, so an unterminated last line may have lost
         // digits.
         .chain(
-            (!bytes.ends_with(b"\n"))
+            (!file.bytes.ends_with(b"\n"))
                 .then(|| "its last line has no newline, so it may be cut short".to_owned()),
         )
         .map(|remark| format!("'{label}': {remark}"))
         .collect();
     let session = collected.into_session(label, remarks.first().cloned());
     warnings.extend(remarks);
-    Ok(session)
+    Ok(vec![session])
 }
 
+#[derive(Default)]
 struct RowCollector {
     metric: Arc<str>,
     /// Layout of the row that was added last.
@@ -70,19 +73,6 @@ struct KnownCase {
 }
 
 impl RowCollector {
-    fn new() -> RowCollector {
-        RowCollector {
-            metric: Metric::THROUGHPUT.into(),
-            layout: None,
-            cases_by_text: HashMap::new(),
-            indices_by_id: HashMap::new(),
-            variants: Vec::new(),
-            counts: HashMap::new(),
-            runs: Vec::new(),
-            failures: Vec::new(),
-        }
-    }
-
     fn add_row(&mut self, row: &CsvRow<'_>) -> Result<()> {
         let KnownCase { case, index } = self.row_case(row)?;
         let variant = self.variant_index(row.binary().as_deref().unwrap_or(ONLY_VARIANT));
@@ -190,9 +180,7 @@ fn missing_rate_failure(case: &Case, variant: &str, slot: u32, rate: f64) -> Ste
         case: Some(case.id()),
         variant: Some(variant.to_owned()),
         slot: Some(slot),
-        cause: FailureCause::Invalid {
-            reason: format!("the rate is {}", javascript::format_number(rate)),
-        },
+        cause: FailureCause::invalid(format!("the rate is {}", javascript::format_number(rate))),
         stderr_tail: String::new(),
         replay: String::new(),
     }
@@ -262,13 +250,11 @@ impl<'a> RowWriter<'a> {
         if std::mem::replace(&mut self.has_header, true) {
             return Ok(());
         }
-        match self.layout {
-            CsvLayout::Run => self.out.write_all(rows::RUN_HEADER.as_bytes())?,
-            CsvLayout::Compare => self.out.write_all(rows::COMPARE_HEADER.as_bytes())?,
-            CsvLayout::Scatter { .. } => {
-                self.out.write_all(rows::format_scatter_header(first).as_bytes())?
-            }
-        }
-        Ok(())
+        let header = match self.layout {
+            CsvLayout::Run => rows::RUN_HEADER.to_owned(),
+            CsvLayout::Compare => rows::COMPARE_HEADER.to_owned(),
+            CsvLayout::Scatter { .. } => rows::format_scatter_header(first),
+        };
+        Ok(self.out.write_all(header.as_bytes())?)
     }
 }

@@ -68,8 +68,10 @@ enum SpoolLine<'a> {
     /// First line.
     Spool(Box<SpoolHeader>),
     /// A metric that is reported for the first time.
-    #[serde(borrow)]
-    Metric(SpoolMetric<'a>),
+    Metric {
+        first: i64,
+        metric: Cow<'a, Metric>,
+    },
     #[serde(borrow)]
     Run(Box<RunLine<'a>>),
     Failure(Cow<'a, StepFailure>),
@@ -81,12 +83,6 @@ enum SpoolLine<'a> {
     Warning(Cow<'a, str>),
     /// Last line.
     Ended(AttemptEnd),
-}
-
-#[derive(Serialize, Deserialize)]
-struct SpoolMetric<'a> {
-    first: i64,
-    metric: Cow<'a, Metric>,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -244,8 +240,7 @@ impl SpoolWriter {
     pub fn copy_block(&mut self, job: usize, block: &SpoolBlock) -> anyhow::Result<()> {
         for (first, metric) in &block.metrics {
             let metric = Cow::Borrowed(metric);
-            let first = *first;
-            self.buffer_line(&SpoolLine::Metric(SpoolMetric { first, metric }))?;
+            self.buffer_line(&SpoolLine::Metric { first: *first, metric })?;
         }
         for run in &block.runs {
             self.buffer_line(&SpoolLine::Run(Box::new(run_line(run)?)))?;
@@ -324,10 +319,7 @@ impl SessionObserver for SpoolWriter {
             SessionEvent::Declared(metric) => {
                 let first = (i64::from(self.slot) << 16) | self.reported_metrics;
                 self.reported_metrics += 1;
-                self.buffer_line(&SpoolLine::Metric(SpoolMetric {
-                    first,
-                    metric: Cow::Borrowed(metric),
-                }))?;
+                self.buffer_line(&SpoolLine::Metric { first, metric: Cow::Borrowed(metric) })?;
             }
             SessionEvent::RunFinished(run) => {
                 self.buffer_line(&SpoolLine::Run(Box::new(run_line(run)?)))?;

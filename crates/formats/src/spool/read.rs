@@ -10,14 +10,7 @@ const MAX_LINE_BYTES: usize = 16 << 20;
 
 /// Slots (planned runs) that a shard should contain. The map gives the case index, the block and
 /// the variant of each slot.
-#[derive(Debug, Clone, Default)]
-pub struct ShardSlots(HashMap<u32, (u32, u32, String)>);
-
-impl FromIterator<(u32, (u32, u32, String))> for ShardSlots {
-    fn from_iter<I: IntoIterator<Item = (u32, (u32, u32, String))>>(slots: I) -> ShardSlots {
-        ShardSlots(slots.into_iter().collect())
-    }
-}
+pub type ShardSlots = HashMap<u32, (u32, u32, String)>;
 
 /// Item decoded from a spool.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +38,7 @@ pub enum SpoolItem {
 }
 
 /// Incremental decoder of a spool.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SpoolReader {
     slots: ShardSlots,
     /// Start of a line whose end has not arrived yet.
@@ -71,21 +64,7 @@ pub struct SpoolReader {
 impl SpoolReader {
     /// Creates a decoder for an attempt at a shard with these slots.
     pub fn new(slots: ShardSlots) -> SpoolReader {
-        SpoolReader {
-            slots,
-            partial_line: Vec::new(),
-            is_too_long: false,
-            has_header: false,
-            shared: InternedNames::default(),
-            metrics: Vec::new(),
-            earlier_metrics: 0,
-            crc: crc32fast::Hasher::new(),
-            block: SpoolBlock::default(),
-            fault: None,
-            has_gap: false,
-            blocks: 0,
-            decisions: 0,
-        }
+        SpoolReader { slots, ..SpoolReader::default() }
     }
 
     /// Consumes bytes and returns the items they complete.
@@ -129,11 +108,8 @@ impl SpoolReader {
                     return Some(SpoolItem::LeftOut(reason.to_owned()));
                 }
                 self.decisions += 1;
-                return Some(SpoolItem::Decided {
-                    job: line.job,
-                    after: line.after,
-                    saved: line.saved,
-                });
+                let DecisionLine { job, after, saved, .. } = line;
+                return Some(SpoolItem::Decided { job, after, saved });
             }
             SpoolLine::Ended(ending) => {
                 let has_decisions = |decisions: u32| decisions == self.decisions;
@@ -148,7 +124,7 @@ impl SpoolReader {
             }
             SpoolLine::Failure(failure) => self.block.failures.push(failure.into_owned()),
             SpoolLine::Slots(slots) => self.block.slots.extend_from_slice(&slots),
-            SpoolLine::Metric(line) => self.metrics.push((line.first, line.metric.into_owned())),
+            SpoolLine::Metric { first, metric } => self.metrics.push((first, metric.into_owned())),
         }
         self.crc.update(text);
         None
@@ -179,7 +155,7 @@ impl SpoolReader {
             if crc != end.crc || block.runs.len() != end.runs as usize {
                 return Some("it is damaged".to_owned());
             }
-            self.slots.block_fault(&block)
+            block_fault(&self.slots, &block)
         });
         if let Some(fault) = fault {
             self.has_gap = true;
@@ -209,38 +185,36 @@ impl SpoolReader {
     }
 }
 
-impl ShardSlots {
-    /// Returns the reason why a block does not belong to the shard; `None` if it does.
-    fn block_fault(&self, block: &SpoolBlock) -> Option<String> {
-        let find_slot = |slot: u32| {
-            let slot_facts = self.0.get(&slot);
-            slot_facts.filter(|(job, number, _)| (*job, *number) == (block.job, block.block))
-        };
-        let foreign_slot_error = |slot: u32| format!("slot {slot} does not belong to the block");
-        if let Some(&slot) = block.slots.iter().find(|&&slot| find_slot(slot).is_none()) {
-            return Some(foreign_slot_error(slot));
-        }
-        for run in &block.runs {
-            match find_slot(run.slot) {
-                None => return Some(foreign_slot_error(run.slot)),
-                Some((_, _, variant)) if *variant != *run.variant => {
-                    return Some(format!(
-                        "slot {} belongs to variant '{variant}', not '{}'",
-                        run.slot, run.variant
-                    ));
-                }
-                Some(_) if run.block != block.block || run.machine.is_some() => {
-                    return Some(format!(
-                        "the run of slot {} names another block, or wrongly names a machine",
-                        run.slot
-                    ));
-                }
-                Some(_) => {}
-            }
-        }
-        let mut slots = block.failures.iter().filter_map(|failure| failure.slot);
-        slots.find(|&slot| find_slot(slot).is_none()).map(foreign_slot_error)
+/// Returns the reason why a block does not belong to the shard; `None` if it does.
+fn block_fault(slots: &ShardSlots, block: &SpoolBlock) -> Option<String> {
+    let find_slot = |slot: u32| {
+        let slot_facts = slots.get(&slot);
+        slot_facts.filter(|(job, number, _)| (*job, *number) == (block.job, block.block))
+    };
+    let foreign_slot_error = |slot: u32| format!("slot {slot} does not belong to the block");
+    if let Some(&slot) = block.slots.iter().find(|&&slot| find_slot(slot).is_none()) {
+        return Some(foreign_slot_error(slot));
     }
+    for run in &block.runs {
+        match find_slot(run.slot) {
+            None => return Some(foreign_slot_error(run.slot)),
+            Some((_, _, variant)) if *variant != *run.variant => {
+                return Some(format!(
+                    "slot {} belongs to variant '{variant}', not '{}'",
+                    run.slot, run.variant
+                ));
+            }
+            Some(_) if run.block != block.block || run.machine.is_some() => {
+                return Some(format!(
+                    "the run of slot {} names another block, or wrongly names a machine",
+                    run.slot
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    let mut failed_slots = block.failures.iter().filter_map(|failure| failure.slot);
+    failed_slots.find(|&slot| find_slot(slot).is_none()).map(foreign_slot_error)
 }
 
 #[cfg(test)]

@@ -45,11 +45,7 @@ impl PressureResource {
 
     /// Name of the resource in the kernel.
     pub fn name(self) -> &'static str {
-        match self {
-            PressureResource::Cpu => "cpu",
-            PressureResource::Memory => "memory",
-            PressureResource::Io => "io",
-        }
+        ["cpu", "memory", "io"][self as usize]
     }
 
     /// Returns two limits of the pressure in percent. Above the first, results get noisier; above
@@ -108,23 +104,24 @@ pub(super) fn parse_steal_ticks(text: &str) -> Option<(u64, u64)> {
 
 /// Returns the fraction of an interval during which some task waited. `from_us` and `to_us` are the
 /// total waiting times before and after the interval.
-pub(super) fn waited_share(from_us: u64, to_us: u64, elapsed: Duration) -> f64 {
-    let waited_ns = to_us.saturating_sub(from_us) as f64 * 1e3;
+fn waited_share(from_us: Option<u64>, to_us: Option<u64>, elapsed: Duration) -> Option<f64> {
+    let waited_ns = to_us?.saturating_sub(from_us?) as f64 * 1e3;
     let elapsed_ns = elapsed.as_nanos().max(1) as f64;
     // The totals are read slightly before and after the interval, so the waiting time can exceed
     // the length of the interval.
-    (waited_ns / elapsed_ns).min(1.0)
+    Some((waited_ns / elapsed_ns).min(1.0))
 }
 
 /// Returns the fraction of ticks that were stolen between two results of [`steal_ticks`].
-pub(super) fn stolen_share(from: (u64, u64), to: (u64, u64)) -> Option<f64> {
+fn stolen_share(from: Option<(u64, u64)>, to: Option<(u64, u64)>) -> Option<f64> {
+    let (from, to) = (from?, to?);
     let total_ticks = to.1.saturating_sub(from.1);
     (total_ticks > 0).then(|| to.0.saturating_sub(from.0) as f64 / total_ticks as f64)
 }
 
 /// Returns the percentage of ticks that were stolen since boot.
 pub(super) fn steal_percent(tree: &FileTree) -> Option<f64> {
-    Some(stolen_share((0, 0), steal_ticks(tree)?)? * 100.0)
+    Some(stolen_share(Some((0, 0)), steal_ticks(tree))? * 100.0)
 }
 
 /// If other processes use more than this fraction of the processors, a benchmark probably shares
@@ -213,13 +210,12 @@ impl ActivityInterval {
     pub fn finish(self) -> IntervalUsage {
         let elapsed = self.begin.elapsed();
         let cpu_ns = self.cpu_ns.zip(cpu_ns_of(self.pid));
-        let waited = self.waited_us.zip(pressure_total_us(&self.tree, PressureResource::Cpu));
-        let stolen = self.stolen.zip(steal_ticks(&self.tree));
+        let waited_us = pressure_total_us(&self.tree, PressureResource::Cpu);
         IntervalUsage {
             elapsed_ns: elapsed.as_nanos() as u64,
             cpu_ns: cpu_ns.map(|(from, to)| to.saturating_sub(from)),
-            pressure: waited.map(|(from, to)| waited_share(from, to, elapsed)),
-            steal: stolen.and_then(|(from, to)| stolen_share(from, to)),
+            pressure: waited_share(self.waited_us, waited_us, elapsed),
+            steal: stolen_share(self.stolen, steal_ticks(&self.tree)),
         }
     }
 }
@@ -228,16 +224,10 @@ impl ActivityInterval {
 struct ActivityCounters {
     taken_at: Instant,
     cpu_ns: Option<u64>,
-    switches: HashMap<i32, SwitchCounts>,
+    /// Voluntary and involuntary context switches of each thread since its start. They are kept by
+    /// thread: a sum over all threads would drop when a thread ends.
+    switches: HashMap<i32, [u64; 2]>,
     stolen: Option<(u64, u64)>,
-}
-
-/// Context switches of a thread since its start. They are kept by thread: a sum over all threads
-/// would drop when a thread ends.
-#[derive(Debug, Clone, Copy, Default)]
-struct SwitchCounts {
-    voluntary: u64,
-    involuntary: u64,
 }
 
 /// Observes a process and its descendants.
@@ -263,21 +253,20 @@ impl ProcessWatch {
         let last = &self.last;
         let seconds = current.taken_at.duration_since(last.taken_at).as_secs_f64();
         let per_s = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);
-        let switches_since_last = |count_of: fn(&SwitchCounts) -> u64| -> u64 {
+        let switches_since_last = |kind: usize| -> u64 {
             let increases = current.switches.iter().map(|(thread, counts)| {
-                let count_before = last.switches.get(thread).map_or(0, count_of);
-                count_of(counts).saturating_sub(count_before)
+                let count_before = last.switches.get(thread).map_or(0, |counts| counts[kind]);
+                counts[kind].saturating_sub(count_before)
             });
             increases.sum()
         };
         let cpu = last.cpu_ns.zip(current.cpu_ns);
-        let stolen = last.stolen.zip(current.stolen);
         let snapshot = ActivitySnapshot {
             cpus: cpu.and_then(|(from, to)| Some(per_s(to.saturating_sub(from))? / 1e9)),
             rss_bytes: rss_bytes(&self.tree, self.pid),
-            voluntary_per_s: per_s(switches_since_last(|switches| switches.voluntary)),
-            involuntary_per_s: per_s(switches_since_last(|switches| switches.involuntary)),
-            steal: stolen.and_then(|(from, to)| stolen_share(from, to)),
+            voluntary_per_s: per_s(switches_since_last(0)),
+            involuntary_per_s: per_s(switches_since_last(1)),
+            steal: stolen_share(last.stolen, current.stolen),
             pressure: pressure_percent(&self.tree, PressureResource::Cpu)
                 .map(|percent| percent / 100.0),
         };
@@ -295,10 +284,9 @@ fn read_counters(tree: &FileTree, pid: i32) -> ActivityCounters {
             let (Some(status), Ok(task)) = (status, task.parse()) else {
                 continue;
             };
-            let counts = SwitchCounts {
-                voluntary: read_switch_count(&status, "voluntary_ctxt_switches"),
-                involuntary: read_switch_count(&status, "nonvoluntary_ctxt_switches"),
-            };
+            let counts = ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"].map(|name| {
+                find_field(&status, name, ':').and_then(|value| value.parse().ok()).unwrap_or(0)
+            });
             switches.insert(task, counts);
         }
     }
@@ -308,11 +296,6 @@ fn read_counters(tree: &FileTree, pid: i32) -> ActivityCounters {
         switches,
         stolen: steal_ticks(tree),
     }
-}
-
-fn read_switch_count(status: &str, name: &str) -> u64 {
-    let value = find_field(status, name, ':').and_then(|value| value.parse().ok());
-    value.unwrap_or(0)
 }
 
 /// Returns the resident memory of a process and its descendants. The second field of `statm` counts
@@ -412,7 +395,7 @@ pub struct SensorReadings {
     stolen: Option<(u64, u64)>,
     waited_us: Option<u64>,
     frequency_mhz: Option<f64>,
-    throttled: [Option<u64>; 2],
+    throttled: Option<[u64; 2]>,
 }
 
 impl RunSensors {
@@ -427,10 +410,7 @@ impl RunSensors {
         };
         RunSensors {
             stat: SensorFile::open(tree, "/proc/stat"),
-            pressure: SensorFile::open(
-                tree,
-                &format!("/proc/pressure/{}", PressureResource::Cpu.name()),
-            ),
+            pressure: SensorFile::open(tree, "/proc/pressure/cpu"),
             load: SensorFile::open(tree, "/proc/loadavg"),
             frequency: cpu("cpufreq/scaling_cur_freq"),
             throttled: [
@@ -446,7 +426,7 @@ impl RunSensors {
         SensorReadings {
             stolen: self.stat.read(parse_steal_ticks),
             waited_us: self.pressure.read(parse_pressure_total),
-            frequency_mhz: self.frequency_mhz(),
+            frequency_mhz: self.frequency.read_thousandths(),
             throttled: self.throttle_counts(),
             taken_at: Instant::now(),
         }
@@ -455,32 +435,23 @@ impl RunSensors {
     /// Reads the sensors just after a run, and returns the kernel's statistics about the run.
     pub fn read_end(&self, start: &SensorReadings) -> KernelStats {
         let elapsed = start.taken_at.elapsed();
-        let waited = start.waited_us.zip(self.pressure.read(parse_pressure_total));
-        let stolen = start.stolen.zip(self.stat.read(parse_steal_ticks));
-        let frequency = start.frequency_mhz.zip(self.frequency_mhz());
-        let [core, package] = self.throttle_counts();
-        let increase = |from: Option<u64>, to: Option<u64>| Some(to?.saturating_sub(from?));
-        let throttled =
-            increase(start.throttled[0], core).zip(increase(start.throttled[1], package));
+        let waited_us = self.pressure.read(parse_pressure_total);
+        let stolen = self.stat.read(parse_steal_ticks);
+        let frequency = start.frequency_mhz.zip(self.frequency.read_thousandths());
+        let throttled = start.throttled.zip(self.throttle_counts());
         KernelStats {
-            steal: stolen.and_then(|(from, to)| stolen_share(from, to)),
-            pressure: waited.map(|(from, to)| waited_share(from, to, elapsed)),
+            steal: stolen_share(start.stolen, stolen),
+            pressure: waited_share(start.waited_us, waited_us, elapsed),
             frequency_mhz: frequency.map(|(from, to)| [from, to]),
-            throttled: throttled.map(|(core, package)| [core, package]),
+            throttled: throttled
+                .map(|(from, to)| [0, 1].map(|counter| to[counter].saturating_sub(from[counter]))),
             load: self.load.read(parse_load).map(|[minute, ..]| minute),
-            temperature_c: self
-                .temperature
-                .read_number()
-                .map(|thousandths| thousandths as f64 / 1e3),
+            temperature_c: self.temperature.read_thousandths(),
         }
     }
 
-    fn frequency_mhz(&self) -> Option<f64> {
-        self.frequency.read_number().map(|khz| khz as f64 / 1e3)
-    }
-
-    fn throttle_counts(&self) -> [Option<u64>; 2] {
-        [self.throttled[0].read_number(), self.throttled[1].read_number()]
+    fn throttle_counts(&self) -> Option<[u64; 2]> {
+        Some([self.throttled[0].read_number()?, self.throttled[1].read_number()?])
     }
 }
 
@@ -500,11 +471,8 @@ impl SensorFile {
         let source = SensorFile::open(tree, path);
         source.read_number();
         let begin = Instant::now();
-        let value = source.read_number();
-        match value {
-            Some(_) if begin.elapsed() <= MAX_READ_TIME => source,
-            _ => SensorFile(None),
-        }
+        let is_fast = source.read_number().is_some() && begin.elapsed() <= MAX_READ_TIME;
+        if is_fast { source } else { SensorFile(None) }
     }
 
     /// Parses the beginning of the file.
@@ -517,6 +485,11 @@ impl SensorFile {
 
     fn read_number(&self) -> Option<u64> {
         self.read(|text| text.trim().parse().ok())
+    }
+
+    /// Reads a number of thousandths, such as a frequency in kHz, and returns it in whole units.
+    fn read_thousandths(&self) -> Option<f64> {
+        self.read_number().map(|thousandths| thousandths as f64 / 1e3)
     }
 }
 
@@ -542,9 +515,10 @@ mod tests {
 
     #[test]
     fn a_share_of_an_interval_is_at_most_one() {
-        let share = |to_us| waited_share(1000, to_us, Duration::from_millis(1));
+        let share =
+            |to_us| waited_share(Some(1000), Some(to_us), Duration::from_millis(1)).unwrap();
         assert_eq!([share(1250), share(2001), share(999)], [0.25, 1.0, 0.0]);
-        assert_eq!(waited_share(7, 7, Duration::ZERO), 0.0);
+        assert_eq!(waited_share(Some(7), Some(7), Duration::ZERO), Some(0.0));
     }
 
     #[test]

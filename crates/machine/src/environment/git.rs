@@ -317,14 +317,10 @@ pub fn revision_line(
 ) -> Result<Option<Vec<LineRevision>>, GitError> {
     let range = format!("{good}..{bad}");
     let format = "--format=%H%x00%P%x00%at%x00%an%x00%s";
-    let ancestry_options = if along_all_parents {
-        ["--ancestry-path", "--topo-order"]
-    } else {
-        ["--first-parent", "--topo-order"]
-    };
+    let path = if along_all_parents { "--ancestry-path" } else { "--first-parent" };
     let arguments =
-        [&["log", "--reverse", format][..], &ancestry_options, &["--end-of-options", &range, "--"]];
-    let log = git.git_output(&arguments.concat())?;
+        ["log", "--reverse", format, path, "--topo-order", "--end-of-options", &range, "--"];
+    let log = git.git_output(&arguments)?;
     let commits: Vec<ListedCommit> = log.lines().filter_map(parse_commit).collect();
     let first = git.git_output(&["log", "-1", format, "--end-of-options", good, "--"])?;
     Ok(parse_commit(&first)
@@ -344,8 +340,7 @@ fn longest_path(
     for (index, commit) in commits.iter().enumerate() {
         let parents = commit.parents.iter().take(if along_all_parents { usize::MAX } else { 1 });
         let parent_paths = parents.filter_map(|parent| Some((paths.get(parent.as_str())?, parent)));
-        let longest = parent_paths.max_by_key(|(path, _)| path.0);
-        let Some((&(length, _), parent)) = longest else {
+        let Some((&(length, _), parent)) = parent_paths.max_by_key(|(path, _)| path.0) else {
             continue;
         };
         let predecessor =

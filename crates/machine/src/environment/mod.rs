@@ -68,6 +68,9 @@ fn capture_from(tree: &FileTree) -> Environment {
 
 fn environment_facts(tree: &FileTree) -> BTreeMap<String, String> {
     let on_off = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
+    let memory = system::memory_state(tree);
+    let percent = |share: Option<f64>| share.map(|share| format!("{share:.2}"));
+    let pressure = |resource| percent(pressure_percent(tree, resource));
     let settings = [
         ("os", system::distribution_name(tree)),
         ("cpus_online", system::online_count(tree).map(|count| count.to_string())),
@@ -85,23 +88,14 @@ fn environment_facts(tree: &FileTree) -> BTreeMap<String, String> {
         ("transparent_huge_pages", system::transparent_huge_pages(tree)),
         ("tuned", tune::list_changed_knobs(tree)),
         ("huge_pages", system::reserved_huge_pages(tree).map(|count| count.to_string())),
-    ];
-    let facts = settings.into_iter().chain(current_facts(tree));
-    facts.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
-}
-
-fn current_facts(tree: &FileTree) -> Vec<(&'static str, Option<String>)> {
-    let memory = system::memory_state(tree);
-    let percent = |share: Option<f64>| share.map(|share| format!("{share:.2}"));
-    let pressure = |resource| percent(pressure_percent(tree, resource));
-    vec![
         ("now_memory_available_bytes", memory.map(|memory| memory.available_bytes.to_string())),
         ("now_swap_used_bytes", memory.map(|memory| memory.swap_used_bytes.to_string())),
         ("now_cpu_pressure_percent", pressure(PressureResource::Cpu)),
         ("now_memory_pressure_percent", pressure(PressureResource::Memory)),
         ("now_io_pressure_percent", pressure(PressureResource::Io)),
         ("now_steal_percent", percent(steal_percent(tree))),
-    ]
+    ];
+    settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 fn microcode_version(tree: &FileTree) -> Option<String> {

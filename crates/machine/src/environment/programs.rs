@@ -80,33 +80,7 @@ pub fn program_version(path: &Path) -> ProgramVersion {
 
 fn version_with_clock(clock: WaitClock, path: &Path) -> ProgramVersion {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let query = version_query(&name);
-    let output =
-        run_query(clock, path, query.arguments).filter(|output| query.any_status || output.success);
-    match output {
-        Some(output) if query.json => ProgramVersion::from_version_table(
-            serde_json::from_str(output.output.trim()).unwrap_or_default(),
-        ),
-        Some(output) => ProgramVersion {
-            text: version_line(&output.output, &name)
-                .or_else(|| version_line(&output.errors, &name)),
-            ..ProgramVersion::default()
-        },
-        None => ProgramVersion::default(),
-    }
-}
-
-/// How to query the version of a program.
-struct VersionQuery {
-    arguments: &'static [&'static str],
-    /// Whether to use the output even if the program exits with a failure status.
-    any_status: bool,
-    /// Whether the output is a version table as in Node.js, Bun and Deno.
-    json: bool,
-}
-
-fn version_query(name: &str) -> VersionQuery {
-    let arguments: &[&str] = match name {
+    let arguments: &[&str] = match &*name {
         "go" => &["version"],
         "ab" => &["-V"],
         "wrk" => &["-v"],
@@ -114,13 +88,35 @@ fn version_query(name: &str) -> VersionQuery {
             &["-noinput", "-eval", "io:put_chars(erlang:system_info(system_version)), halt()."]
         }
         "deno" => &["eval", "-p", VERSION_TABLE_SCRIPT],
-        _ if name == "bun" || is_node(name) => &["-p", VERSION_TABLE_SCRIPT],
+        _ if name == "bun" || is_node(&name) => &["-p", VERSION_TABLE_SCRIPT],
         _ => &["--version"],
     };
-    VersionQuery {
-        arguments,
-        any_status: name == "wrk",
-        json: arguments.contains(&VERSION_TABLE_SCRIPT),
+    // The program gets no input and a process group of its own. The outcome includes all output
+    // that it writes before it ends, even if we read it later. Children that keep the streams open
+    // after the program ends are killed.
+    let spec = ProcessSpec {
+        limit: VERSION_TIMEOUT,
+        clock,
+        ..ProcessSpec::new(path).args(arguments.iter().copied())
+    };
+    let has_answered = |outcome: &ProcessOutcome| match outcome.ended {
+        ProcessEnd::Exit(0) => true,
+        // wrk prints its version and exits with a failure status.
+        ProcessEnd::Exit(_) | ProcessEnd::Signal(_) => name == "wrk",
+        ProcessEnd::Timeout | ProcessEnd::Lingered | ProcessEnd::Interrupted => false,
+    };
+    let Some(outcome) = start_with_retry(&spec).filter(has_answered) else {
+        return ProgramVersion::default();
+    };
+    let output = outcome.stdout.text();
+    if arguments.contains(&VERSION_TABLE_SCRIPT) {
+        let table = serde_json::from_str(output.trim()).unwrap_or_default();
+        return ProgramVersion::from_version_table(table);
+    }
+    let line = version_line(&output, &name);
+    ProgramVersion {
+        text: line.or_else(|| version_line(&outcome.stderr.text(), &name)),
+        ..ProgramVersion::default()
     }
 }
 
@@ -154,30 +150,6 @@ fn version_line(text: &str, name: &str) -> Option<String> {
     let name = name.to_lowercase();
     let line = lines().find(|line| line.to_lowercase().starts_with(&name)).or(lines().next())?;
     Some(line.chars().take(200).collect())
-}
-
-struct QueryOutput {
-    success: bool,
-    output: String,
-    errors: String,
-}
-
-/// Runs the program with its input closed, in a process group of its own. The result includes all
-/// output that the program writes before it ends, even if we read it later. Children that keep the
-/// streams open after the program ends are killed.
-fn run_query(clock: WaitClock, path: &Path, arguments: &[&str]) -> Option<QueryOutput> {
-    let spec = ProcessSpec {
-        limit: VERSION_TIMEOUT,
-        clock,
-        ..ProcessSpec::new(path).args(arguments.iter().copied())
-    };
-    let outcome = start_with_retry(&spec)?;
-    let success = match outcome.ended {
-        ProcessEnd::Exit(code) => code == 0,
-        ProcessEnd::Signal(_) => false,
-        ProcessEnd::Timeout | ProcessEnd::Lingered | ProcessEnd::Interrupted => return None,
-    };
-    Some(QueryOutput { success, output: outcome.stdout.text(), errors: outcome.stderr.text() })
 }
 
 /// Starts a program. Retries while the kernel refuses because the file is open for writing. This

@@ -90,20 +90,14 @@ pub(super) fn detect_hypervisor(tree: &FileTree) -> Option<String> {
 
 /// Returns the kind of container, if any.
 pub(super) fn detect_container(tree: &FileTree) -> Option<String> {
-    if let Some(kind) = tree.read_text("/run/systemd/container") {
-        return Some(kind);
-    }
-    if tree.exists("/run/.containerenv") {
-        return Some("podman".to_owned());
-    }
-    if tree.exists("/.dockerenv") {
-        return Some("docker".to_owned());
-    }
-    let group = group_path(tree)?;
-    ["kubepods", "docker", "lxc", "garden"]
-        .iter()
-        .find(|kind| group.contains(*kind))
-        .map(|kind| (*kind).to_owned())
+    let markers = [("/run/.containerenv", "podman"), ("/.dockerenv", "docker")];
+    let marked = || markers.iter().find(|(file, _)| tree.exists(file)).map(|(_, kind)| *kind);
+    let by_group = || {
+        let group = group_path(tree)?;
+        ["kubepods", "docker", "lxc", "garden"].into_iter().find(|kind| group.contains(kind))
+    };
+    tree.read_text("/run/systemd/container")
+        .or_else(|| marked().or_else(by_group).map(str::to_owned))
 }
 
 /// Data from `/proc/meminfo`, in bytes.
@@ -263,39 +257,32 @@ pub(super) fn cpu_limit(tree: &FileTree) -> Option<CpuLimit> {
         let file = group.join("cpu.max");
         let text = tree.read_text(&file)?;
         let (quota, period) = text.split_once(' ')?;
-        Some(parse_limit(
-            tree,
-            &group,
-            quota,
-            period,
-            format!("echo max | sudo tee {}", file.display()),
-        ))
+        parse_limit(tree, &file, quota, period, "max")
     });
     let old = group_folders(tree, Some("cpu")).filter_map(|group| {
         let file = group.join("cpu.cfs_quota_us");
-        let (quota, period) =
-            (tree.read_text(&file)?, tree.read_text(group.join("cpu.cfs_period_us"))?);
-        let command = format!("echo -1 | sudo tee {}", file.display());
-        Some(parse_limit(tree, &group, &quota, &period, command))
+        let quota = tree.read_text(&file)?;
+        parse_limit(tree, &file, &quota, &tree.read_text(group.join("cpu.cfs_period_us"))?, "-1")
     });
-    modern.chain(old).flatten().min_by(|a, b| a.cpus.total_cmp(&b.cpus))
+    modern.chain(old).min_by(|a, b| a.cpus.total_cmp(&b.cpus))
 }
 
-/// Parses a limit; `None` if there is no limit, i.e. the quota is `max` or negative.
+/// Parses the limit in a file; `None` if there is no limit, i.e. the quota is `max` or negative.
+/// Writing `no_limit` to the file lifts the limit.
 fn parse_limit(
     tree: &FileTree,
-    group: &Path,
+    file: &Path,
     quota: &str,
     period: &str,
-    lift_command: String,
+    no_limit: &str,
 ) -> Option<CpuLimit> {
     let quota: f64 = quota.parse().ok().filter(|&quota| quota > 0.0)?;
     let period: f64 = period.parse().ok().filter(|&period| period > 0.0)?;
-    let counters = tree.read_text(group.join("cpu.stat")).unwrap_or_default();
+    let counters = tree.read_text(file.with_file_name("cpu.stat")).unwrap_or_default();
     let throttled = find_field(&counters, "nr_throttled", ' ');
     Some(CpuLimit {
         cpus: quota / period,
-        lift_command,
+        lift_command: format!("echo {no_limit} | sudo tee {}", file.display()),
         throttled_periods: throttled.and_then(|count| count.parse().ok()),
     })
 }
@@ -325,39 +312,27 @@ pub(super) fn group_path(tree: &FileTree) -> Option<String> {
 /// version 1 hierarchy of `controller` or, without a controller, in the single hierarchy of version
 /// 2.
 fn group_folders(tree: &FileTree, controller: Option<&str>) -> impl Iterator<Item = PathBuf> {
-    let folders = find_mount(tree, controller).map(|mount| {
+    let folders = find_mount(tree, controller).map(|(root, folder)| {
         let group = find_own_group(tree, controller).unwrap_or_else(|| "/".to_owned());
         // In a container, the mount may show only a part of the hierarchy. The path of our group
         // may be outside of this part.
-        let below_mount = Path::new(&group).strip_prefix(&mount.root).unwrap_or(Path::new(""));
+        let below_mount = Path::new(&group).strip_prefix(&root).unwrap_or(Path::new(""));
         below_mount
             .strip_prefix("/")
             .unwrap_or(below_mount)
             .ancestors()
             .filter(|part| !part.starts_with(".."))
-            .map(|part| {
-                if part.as_os_str().is_empty() {
-                    mount.folder.clone()
-                } else {
-                    mount.folder.join(part)
-                }
-            })
+            // Joining an empty path would append a slash.
+            .map(|part| folder.components().chain(part.components()).collect::<PathBuf>())
             .collect::<Vec<PathBuf>>()
     });
     folders.into_iter().flatten()
 }
 
-/// A mount of a control group hierarchy.
-struct CgroupMount {
-    /// The group at the top of the mount. Only this group and the groups below it are visible.
-    root: PathBuf,
-    /// The folder where this group is mounted.
-    folder: PathBuf,
-}
-
-/// Finds the mount of a hierarchy. A line of `mountinfo` reads `31 23 0:28 ROOT FOLDER OPTIONS ...
-/// - TYPE SOURCE OPTIONS`.
-fn find_mount(tree: &FileTree, controller: Option<&str>) -> Option<CgroupMount> {
+/// Finds the mount of a hierarchy. Returns the group at the top of the mount, and the folder where
+/// this group is mounted; only this group and the groups below it are visible. A line of `mountinfo`
+/// reads `31 23 0:28 ROOT FOLDER OPTIONS ... - TYPE SOURCE OPTIONS`.
+fn find_mount(tree: &FileTree, controller: Option<&str>) -> Option<(PathBuf, PathBuf)> {
     let mounts = tree.read_text("/proc/self/mountinfo")?;
     mounts.lines().find_map(|line| {
         let (mount_part, type_part) = line.split_once(" - ")?;
@@ -371,7 +346,7 @@ fn find_mount(tree: &FileTree, controller: Option<&str>) -> Option<CgroupMount> 
         };
         let mut mount_fields = mount_part.split(' ').skip(3);
         let (root, folder) = (mount_fields.next()?, mount_fields.next()?);
-        is_match.then(|| CgroupMount { root: root.into(), folder: folder.into() })
+        is_match.then(|| (root.into(), folder.into()))
     })
 }
 

@@ -113,11 +113,9 @@ fn parse_table_address(text: &str) -> Option<IpAddr> {
     match text.len() {
         8 => Some(IpAddr::V4(Ipv4Addr::from(bytes_of_word(0)?))),
         32 => {
-            let mut bytes = [0; 16];
-            for index in 0..4 {
-                bytes[index * 4..index * 4 + 4].copy_from_slice(&bytes_of_word(index)?);
-            }
-            Some(IpAddr::V6(Ipv6Addr::from(bytes)))
+            let words = [0, 1, 2, 3].map(bytes_of_word);
+            let words = [words[0]?, words[1]?, words[2]?, words[3]?];
+            Some(IpAddr::V6(<[u8; 16]>::try_from(words.as_flattened()).ok()?.into()))
         }
         _ => None,
     }

@@ -106,17 +106,12 @@ pub(super) fn migrations_of(pid: Pid) -> Option<u64> {
 pub fn wants_processor() -> Option<bool> {
     let processes = read_processes();
     let own_pid = ProcessIdentity::current_process().pid;
-    let descendants: Vec<i32> = processes
-        .keys()
-        .copied()
-        .filter(|pid| *pid != own_pid && is_descendant(&processes, *pid, own_pid))
-        .collect();
+    let is_below = |pid: &i32| *pid != own_pid && is_descendant(&processes, *pid, own_pid);
+    let descendants: Vec<i32> = processes.keys().copied().filter(is_below).collect();
     let is_pid_runnable = |pid: &i32| {
-        let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter();
-        let mut stats = threads
-            .flatten()
-            .flatten()
-            .filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        let mut stats =
+            threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
         stats.any(|stat| is_runnable(&stat))
     };
     (!descendants.is_empty()).then(|| descendants.iter().any(is_pid_runnable))
@@ -130,33 +125,25 @@ pub fn name_of(pid: i32) -> Option<String> {
 
 /// Describes processes, without duplicates: `'node' (process 7), process 9`.
 pub fn names_of(pids: &[i32]) -> String {
-    let pids: BTreeSet<i32> = pids.iter().copied().collect();
-    let names: Vec<String> = pids
-        .iter()
-        .map(|pid| match name_of(*pid) {
-            Some(name) => format!("'{name}' (process {pid})"),
-            None => format!("process {pid}"),
-        })
-        .collect();
-    if names.is_empty() {
-        "a process that cannot be inspected".to_owned()
-    } else {
-        names.join(", ")
+    if pids.is_empty() {
+        return "a process that cannot be inspected".to_owned();
     }
+    let describe = |pid: &i32| match name_of(*pid) {
+        Some(name) => format!("'{name}' (process {pid})"),
+        None => format!("process {pid}"),
+    };
+    let pids: BTreeSet<i32> = pids.iter().copied().collect();
+    pids.iter().map(describe).collect::<Vec<_>>().join(", ")
 }
 
 fn read_processes() -> BTreeMap<i32, ProcessStat> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return BTreeMap::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| {
-            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-            let text = fs::read_to_string(entry.path().join("stat")).ok()?;
-            Some((pid, parse_stat(&text)?))
-        })
-        .collect()
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = entries.filter_map(|entry| {
+        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let text = fs::read_to_string(entry.path().join("stat")).ok()?;
+        Some((pid, parse_stat(&text)?))
+    });
+    processes.collect()
 }
 
 /// Parses a stat line. The name is in parentheses and may itself contain parentheses.
@@ -217,16 +204,14 @@ pub fn adopt_orphans() {
 /// of the `members` of the group.
 pub(super) fn kill_leftovers(group: Pid, members: &[i32]) -> BTreeSet<String> {
     // The names are collected first, because the kernel no longer shows them after the kill.
-    let living: BTreeSet<i32> = if ADOPTING.load(Ordering::Relaxed) {
-        trees_of(&unwatched_children())
-    } else {
-        BTreeSet::new()
-    };
+    let is_adopting = ADOPTING.load(Ordering::Relaxed);
+    let orphans = if is_adopting { unwatched_children() } else { Vec::new() };
+    let living = trees_of(&orphans);
     let leftovers = living.iter().chain(members);
     let mut names: BTreeSet<String> = leftovers.map(|pid| name_or_number(*pid)).collect();
     // An error is ignored, because the group has usually ended already.
     let _ = kill_process_group(group, Signal::KILL);
-    if ADOPTING.load(Ordering::Relaxed) {
+    if is_adopting {
         names.extend(kill_repeatedly(unwatched_children));
     }
     names
@@ -323,29 +308,21 @@ fn kill_and_reap(pid: i32) -> bool {
 /// While a thread waits on any child, an orphan may be a descendant of that child. The result is
 /// then empty.
 fn unwatched_children() -> Vec<i32> {
-    let Ok(watched) = WATCHED.lock() else {
-        return Vec::new();
-    };
-    if !watched.is_empty() {
+    let watched = WATCHED.lock();
+    if !watched.as_ref().is_ok_and(|watched| watched.is_empty()) {
         return Vec::new();
     }
-    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
-        return Vec::new();
-    };
-    let children = tasks
-        .flatten()
-        .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
-        .flat_map(|line| {
-            line.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()
-        });
-    without_companions(children)
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lines = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    without_companions(lines.flat_map(|line| {
+        line.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()
+    }))
 }
 
 fn without_companions(children: impl Iterator<Item = i32>) -> Vec<i32> {
-    let Ok(companions) = COMPANIONS.lock() else {
-        return Vec::new();
-    };
-    children.filter(|pid| !companions.contains(pid)).collect()
+    let companions = COMPANIONS.lock();
+    let is_other = |pid: &i32| companions.as_ref().is_ok_and(|known| !known.contains(pid));
+    children.filter(is_other).collect()
 }
 
 static COMPANIONS: Mutex<Vec<i32>> = Mutex::new(Vec::new());
@@ -401,13 +378,10 @@ pub(super) fn unregister(pid: Pid) {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
     /// Machine id, if there is one (machine-id(5)).
-    #[serde(alias = "machine")]
     pub machine_id: Option<String>,
     /// Boot id of the kernel (random(4)).
-    #[serde(alias = "boot")]
     pub boot_id: Option<String>,
     /// PID namespace of `pid` (pid_namespaces(7)).
-    #[serde(alias = "numbering")]
     pub pid_namespace: Option<String>,
     /// Process id.
     pub pid: i32,

@@ -57,10 +57,7 @@ impl CpuSet {
             return Ok(());
         };
         let is_unusable = |cpu: &&usize| !usable.0.contains(cpu);
-        match self.0.iter().find(is_unusable) {
-            Some(&cpu) => Err(UnusableCpu { cpu, usable }),
-            None => Ok(()),
-        }
+        self.0.iter().find(is_unusable).map_or(Ok(()), |&cpu| Err(UnusableCpu { cpu, usable }))
     }
 
     /// Binds this thread to the processors of the set, along with all threads and processes that
@@ -122,16 +119,11 @@ impl TimeSlice {
         // SAFETY: the kernel fills in at most `size` bytes of a plain struct.
         let read =
             unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
-        if read != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        check(read)?;
         attributes.size = size;
         attributes.runtime = self.0.as_nanos() as u64;
         // SAFETY: the kernel reads `size` bytes of the same struct.
-        match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) })
     }
 }
 
@@ -210,6 +202,11 @@ impl Drop for RealTimeGuard {
 // System calls that rustix lacks. The unsafe calls of this folder are in this file, with two
 // exceptions: code between fork and exec (`supervise.rs`) and the signal handler (`interrupt.rs`).
 
+/// Converts the result of a system call that returns 0 on success.
+fn check(result: libc::c_long) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Waits for a child and returns its status and resource usage (wait4(2)).
 pub fn reap_child(child: Pid) -> io::Result<(ExitStatus, ResourceUsage)> {
     let mut status = 0;
@@ -260,19 +257,14 @@ pub fn cpu_ns_of_process(pid: i32) -> Option<u64> {
     is_read.then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Scheduling policy of a thread (sched(7)).
+/// Scheduling policy and priority of a thread (sched(7)).
+///
+/// In musl, the functions that read and set them only return ENOSYS, because POSIX defines them for
+/// processes but Linux implements them for threads. This file therefore makes the system calls
+/// directly. Their argument is a structure whose only field is the priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadScheduling {
     policy: libc::c_long,
-    parameters: SchedulingParameters,
-}
-
-/// Argument of sched_setscheduler(2). In musl, this function and the functions that read the policy
-/// and the priority only return ENOSYS, because POSIX defines them for processes but Linux
-/// implements them for threads. This file therefore makes the system calls directly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
-struct SchedulingParameters {
     priority: libc::c_int,
 }
 
@@ -282,43 +274,37 @@ const CALLING_THREAD: libc::c_long = 0;
 impl ThreadScheduling {
     /// Scheduling ahead of every process without real-time priority (`SCHED_FIFO`).
     pub fn real_time(priority: i32) -> ThreadScheduling {
-        ThreadScheduling {
-            policy: libc::SCHED_FIFO.into(),
-            parameters: SchedulingParameters { priority },
-        }
+        ThreadScheduling { policy: libc::SCHED_FIFO.into(), priority }
     }
 
     /// Returns the scheduling of the calling thread.
     pub fn current_scheduling() -> io::Result<ThreadScheduling> {
-        let mut parameters = SchedulingParameters { priority: 0 };
-        // SAFETY: the calls write to the given structure, which outlives them.
+        let mut priority: libc::c_int = 0;
+        // SAFETY: the calls write to the given number, which outlives them.
         let (policy, result) = unsafe {
             (
                 libc::syscall(libc::SYS_sched_getscheduler, CALLING_THREAD),
-                libc::syscall(libc::SYS_sched_getparam, CALLING_THREAD, &raw mut parameters),
+                libc::syscall(libc::SYS_sched_getparam, CALLING_THREAD, &raw mut priority),
             )
         };
         if policy < 0 || result != 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(ThreadScheduling { policy, parameters })
+        Ok(ThreadScheduling { policy, priority })
     }
 
     /// Applies the scheduling to the calling thread.
     pub fn apply(self) -> io::Result<()> {
-        // SAFETY: the call reads the given structure, which outlives it.
+        // SAFETY: the call reads the given number, which outlives it.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_sched_setscheduler,
                 CALLING_THREAD,
                 self.policy,
-                &raw const self.parameters,
+                &raw const self.priority,
             )
         };
-        match result {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        check(result)
     }
 }
 

@@ -61,21 +61,14 @@ impl ServiceProcess {
                 let _ = sender.send(pid);
             })
         })?;
-        match started.recv() {
-            Ok(pid) => Ok(ServiceProcess {
-                pid,
-                clock,
-                end_pipe: Some(end_pipe),
-                listener: Some(listener),
-            }),
-            Err(_) => match join_listener(listener) {
-                Err(error) => Err(error),
-                Ok(_) => Err(io::Error::other(
-                    "the listener thread of the process ended before it reported that the process had \
-                     started",
-                )),
-            },
-        }
+        let Ok(pid) = started.recv() else {
+            join_listener(listener)?;
+            return Err(io::Error::other(
+                "the listener thread of the process ended before it reported that the process had \
+                 started",
+            ));
+        };
+        Ok(ServiceProcess { pid, clock, end_pipe: Some(end_pipe), listener: Some(listener) })
     }
 
     /// Process id, which is also the id of its process group.
@@ -109,10 +102,8 @@ impl ServiceProcess {
     /// Fails if the child cannot be waited for.
     pub fn stop_and_wait(mut self) -> io::Result<ProcessOutcome> {
         self.end_pipe = None;
-        match self.listener.take() {
-            Some(listener) => join_listener(listener),
-            None => Err(io::Error::other("it was already stopped")),
-        }
+        let listener = self.listener.take();
+        join_listener(listener.ok_or_else(|| io::Error::other("it was already stopped"))?)
     }
 }
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 use std::{fmt, io};
 
 /// A program to start once, and how to run it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ProcessSpec {
     /// The program: a path, or a name to be found in `PATH`.
     pub program: PathBuf,
@@ -67,16 +67,8 @@ impl ProcessSpec {
     pub fn new(program: impl AsRef<Path>) -> ProcessSpec {
         ProcessSpec {
             program: program.as_ref().to_owned(),
-            arguments: Vec::new(),
-            environment: Vec::new(),
-            unset: Vec::new(),
-            directory: None,
-            pin: None,
             limit: Duration::from_secs(60),
-            channel: ChannelKind::None,
-            shutdown: ShutdownPolicy::default(),
-            clock: WaitClock::REAL,
-            is_fixed: false,
+            ..ProcessSpec::default()
         }
     }
 
@@ -171,8 +163,6 @@ pub struct ProcessOutcome {
 /// How a child ended after a shutdown request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShutdownOutcome {
-    /// How the child ended: with a status, by our signal, or because it was killed.
-    pub manner: ProcessEnd,
     /// Time from the request to the end of the child.
     pub took_ns: u64,
     /// Whether the child did not end in time and was killed.
@@ -192,13 +182,12 @@ impl ProcessOutcome {
 
     /// Returns the cause of failure, if the process failed.
     pub fn failure_cause(&self, limit: std::time::Duration) -> Option<FailureCause> {
+        let limit_ms = limit.as_millis() as u64;
         match self.ended {
             ProcessEnd::Exit(0) | ProcessEnd::Lingered | ProcessEnd::Interrupted => None,
             ProcessEnd::Exit(code) => Some(FailureCause::Exit { code }),
             ProcessEnd::Signal(signal) => Some(FailureCause::Signal { signal }),
-            ProcessEnd::Timeout => {
-                Some(FailureCause::Timeout { limit_ms: limit.as_millis() as u64 })
-            }
+            ProcessEnd::Timeout => Some(FailureCause::Timeout { limit_ms }),
         }
     }
 }
@@ -280,9 +269,10 @@ impl CapturedStream {
 // defines the trait for conversations over the channel.
 
 /// Kind of private channel that a child gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ChannelKind {
     /// No channel.
+    #[default]
     None,
     /// A stream socket, like the one that Node.js uses between parent and child. The variable
     /// `NODE_CHANNEL_FD` holds the descriptor of the child's end.
@@ -373,7 +363,8 @@ impl ChannelKind {
         match self {
             ChannelKind::None => {}
             ChannelKind::NodeSocket => {
-                let (ours, theirs) = socket_pair()?;
+                let (domain, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC);
+                let (ours, theirs) = socketpair(domain, SocketType::STREAM, flags, None)?;
                 ends.read = Some(ours);
                 ends.child.push((theirs, 3));
                 ends.environment.push(("NODE_CHANNEL_FD", "3".into()));
@@ -385,21 +376,17 @@ impl ChannelKind {
                 let (events_out, events_in) = open_pipe()?;
                 ends.write = Some(commands_in);
                 ends.read = Some(events_out);
-                ends.child.push((commands_out, 3));
-                ends.child.push((events_in, 4));
+                ends.child.extend([(commands_out, 3), (events_in, 4)]);
                 ends.environment.push(("SPEEDWELL_FDS", "3,4".into()));
             }
-            ChannelKind::Stdout => {
+            ChannelKind::Stdout | ChannelKind::Pipe(_) => {
                 let (ours, theirs) = open_pipe()?;
                 ends.read = Some(ours);
-                ends.child.push((theirs, 1));
+                ends.child.push((theirs, if self == ChannelKind::Stdout { 1 } else { 3 }));
             }
-            ChannelKind::Pipe(variable) => {
-                let (ours, theirs) = open_pipe()?;
-                ends.read = Some(ours);
-                ends.child.push((theirs, 3));
-                ends.environment.push((variable, "3".into()));
-            }
+        }
+        if let ChannelKind::Pipe(variable) = self {
+            ends.environment.push((variable, "3".into()));
         }
         for ours in [&ends.read, &ends.write].into_iter().flatten() {
             set_nonblocking(ours)?;
@@ -411,11 +398,6 @@ impl ChannelKind {
 /// Opens a pipe as (read end, write end), close-on-exec.
 pub(super) fn open_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pipe_with(PipeFlags::CLOEXEC)?)
-}
-
-fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (domain, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC);
-    Ok(socketpair(domain, SocketType::STREAM, flags, None)?)
 }
 
 /// Reads must never block: one child must not stall the whole session.

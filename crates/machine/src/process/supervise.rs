@@ -72,7 +72,6 @@ pub(super) fn run_until(
     process_tree::unregister(group);
     let own_end = ProcessEnd::from(status);
     let shutdown = listener.end_requested_at.map(|requested| ShutdownOutcome {
-        manner: own_end,
         took_ns: requested.elapsed().as_nanos() as u64,
         was_killed: listener.was_killed,
     });
@@ -81,13 +80,14 @@ pub(super) fn run_until(
     // read only if a pipe controls the child (`StopSource::Pipe`).
     let held_tree = if is_held { tree_of(group.as_raw_pid()) } else { Vec::new() };
     let strays = process_tree::kill_leftovers(group, &held_tree);
+    let [stdout, stderr] = listener.captured;
     Ok(ProcessOutcome {
         ended: forced_end.unwrap_or(own_end),
         wall_ns,
         started_unix_ms,
         usage: ResourceUsage { migrations, ..usage },
-        stdout: listener.stdout,
-        stderr: listener.stderr,
+        stdout,
+        stderr,
         strays,
         shutdown,
     })
@@ -125,8 +125,8 @@ struct ChildListener<'a> {
     was_notified: bool,
     partial_line: Vec<u8>,
     unsent: Vec<u8>,
-    stdout: CapturedStream,
-    stderr: CapturedStream,
+    /// What the child wrote to stdout and stderr.
+    captured: [CapturedStream; 2],
 }
 
 impl<'a> ChildListener<'a> {
@@ -150,8 +150,7 @@ impl<'a> ChildListener<'a> {
             was_notified: false,
             partial_line: Vec::new(),
             unsent,
-            stdout: CapturedStream::default(),
-            stderr: CapturedStream::default(),
+            captured: Default::default(),
         }
     }
 
@@ -219,13 +218,17 @@ impl<'a> ChildListener<'a> {
     /// Waits for something to read and reads it. Returns whether the process has ended.
     fn wait_for_events(&mut self, max_wait: Duration) -> bool {
         let writing = self.child.write.as_ref().filter(|_| !self.unsent.is_empty());
+        let stop_pipe = match &self.stop_source {
+            StopSource::Pipe(pipe) => Some(pipe),
+            StopSource::User | StopSource::Decided => None,
+        };
         let watched = [
             (Some(&self.child.pidfd), PollFlags::IN),
-            (self.child.stdout.as_ref(), PollFlags::IN),
-            (self.child.stderr.as_ref(), PollFlags::IN),
-            (self.child.read.as_ref(), PollFlags::IN),
+            (self.child.streams[0].as_ref(), PollFlags::IN),
+            (self.child.streams[1].as_ref(), PollFlags::IN),
+            (self.child.streams[2].as_ref(), PollFlags::IN),
             (writing, PollFlags::OUT),
-            (self.stop_source.pipe(), PollFlags::IN),
+            (stop_pipe, PollFlags::IN),
         ];
         let open =
             watched.iter().filter_map(|(fd, flags)| Some(PollFd::new(*fd.as_ref()?, *flags)));
@@ -248,32 +251,23 @@ impl<'a> ChildListener<'a> {
     /// was any.
     fn read_stream(&mut self, stream_index: usize) -> bool {
         let mut buffer = [0u8; 16 * 1024];
-        let stream = match stream_index {
-            0 => &mut self.child.stdout,
-            1 => &mut self.child.stderr,
-            _ => &mut self.child.read,
-        };
-        let Some(fd) = stream else { return false };
-        let count = match read(&*fd, &mut buffer[..]) {
+        let Some(fd) = &self.child.streams[stream_index] else { return false };
+        let count = match read(fd, &mut buffer[..]) {
             Ok(0) => {
                 // The stream is closed. Polling it again would always return immediately.
-                *stream = None;
+                self.child.streams[stream_index] = None;
                 return false;
             }
             Ok(count) => count,
             Err(_) => return false,
         };
         let bytes = &buffer[..count];
-        match stream_index {
-            0 => {
-                self.conversation.observe_output(OutputStream::Stdout, bytes);
-                self.stdout.push(bytes);
+        match [OutputStream::Stdout, OutputStream::Stderr].get(stream_index) {
+            Some(stream) => {
+                self.conversation.observe_output(*stream, bytes);
+                self.captured[stream_index].push(bytes);
             }
-            1 => {
-                self.conversation.observe_output(OutputStream::Stderr, bytes);
-                self.stderr.push(bytes);
-            }
-            _ => self.handle_channel_bytes(bytes),
+            None => self.handle_channel_bytes(bytes),
         }
         true
     }
@@ -323,15 +317,6 @@ impl<'a> ChildListener<'a> {
     }
 }
 
-impl StopSource {
-    fn pipe(&self) -> Option<&OwnedFd> {
-        match self {
-            StopSource::Pipe(pipe) => Some(pipe),
-            StopSource::User | StopSource::Decided => None,
-        }
-    }
-}
-
 /// Whether the other end of a pipe is closed.
 fn is_closed(pipe: &OwnedFd) -> bool {
     let mut polled = [PollFd::new(pipe, PollFlags::IN)];
@@ -345,12 +330,8 @@ pub(super) struct RunningChild {
     pub pid: Pid,
     /// Becomes readable when the process ends.
     pub pidfd: OwnedFd,
-    /// Our end of the child's stdout, until it is closed.
-    pub stdout: Option<OwnedFd>,
-    /// Our end of the child's stderr, until it is closed.
-    pub stderr: Option<OwnedFd>,
-    /// Our read end of the private channel.
-    pub read: Option<OwnedFd>,
+    /// Our read ends of the child's stdout, its stderr and the private channel, until they are closed.
+    pub streams: [Option<OwnedFd>; 3],
     /// Our write end of the private channel.
     pub write: Option<OwnedFd>,
 }
@@ -395,9 +376,7 @@ pub(super) fn start_child(spec: &ProcessSpec) -> io::Result<RunningChild> {
     Ok(RunningChild {
         pid,
         pidfd: pidfd_open(pid, PidfdFlags::empty())?,
-        stdout: Some(stdout),
-        stderr: Some(stderr),
-        read,
+        streams: [Some(stdout), Some(stderr), read],
         write,
     })
 }
@@ -432,10 +411,6 @@ fn prepare_child(moves: &[(OwnedFd, RawFd)], mask: Option<&thread::CpuSet>) -> i
 // so that the terminal treats it as part of this process. A detached child has its own session and
 // another parent.
 
-/// Polling interval while nothing happens. It is short enough to react to Ctrl-C, and long enough
-/// not to disturb measurements.
-const ATTACHED_POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
-
 /// Starts `program` in `directory` and waits for it to exit. When the user interrupts us, the
 /// program gets one SIGTERM. If it has not ended after `grace`, it is killed.
 ///
@@ -469,7 +444,10 @@ fn wait_with_grace(child: &mut Child, grace: Duration) -> io::Result<ProcessEnd>
     let mut terminated_at: Option<Instant> = None;
     loop {
         // The result is ignored, because the child is checked in any case.
-        let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&ATTACHED_POLL_INTERVAL));
+        let _ = poll(
+            &mut [PollFd::new(&pidfd, PollFlags::IN)],
+            Timespec::try_from(POLL_INTERVAL).ok().as_ref(),
+        );
         if let Some(status) = child.try_wait()? {
             return Ok(if is_interrupt_requested() {
                 ProcessEnd::Interrupted

@@ -201,9 +201,8 @@ fn style(text: &str) -> Result<ReportDetail, String> {
 /// # Errors
 /// Fails if there is no such language.
 pub fn language(text: &str) -> Result<SnippetLanguage, String> {
-    SnippetLanguage::of_word(&text.to_lowercase()).ok_or_else(|| {
-        let keywords: Vec<&str> =
-            SnippetLanguage::ALL.into_iter().map(SnippetLanguage::keyword).collect();
+    SnippetLanguage::from_name(&text.to_lowercase()).ok_or_else(|| {
+        let keywords = SnippetLanguage::ALL.map(SnippetLanguage::name);
         let suggestion = match text.to_lowercase().as_str() {
             "js" | "javascript" | "nodejs" => "node",
             "py" | "python3" => "python",

@@ -157,7 +157,7 @@ fn compile_program(
     snippet: TestSnippet,
     modules: Option<PathBuf>,
 ) -> Result<Vec<String>, CodeAnswer> {
-    let language = SnippetLanguage::of_word(language).unwrap();
+    let language = SnippetLanguage::from_name(language).unwrap();
     let hook = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let snippet = model::Snippet {
         init: hook(snippet.init),

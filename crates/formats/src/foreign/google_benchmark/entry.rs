@@ -8,18 +8,21 @@
 use super::context_warnings;
 use crate::foreign::google_benchmark::check_version;
 use crate::foreign::google_benchmark::row::BorrowedText as Borrowed;
-use crate::foreign::json::{JsonNode, JsonText};
+use crate::foreign::json::{self, JsonNode};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::fmt;
 
-/// Unparsed content of a result file.
+/// Unparsed content of a result file, from which the parsed entries borrow.
 #[derive(Debug)]
 pub struct ResultFile {
-    text: JsonText,
+    original: String,
+    /// The same text as strict JSON, if the original deviates from the standard.
+    strict: OnceCell<String>,
 }
 
 /// Content of a file.
@@ -43,8 +46,11 @@ impl ResultFile {
     /// # Errors
     /// Fails if the content is not UTF-8.
     pub fn new(bytes: Vec<u8>) -> Result<ResultFile> {
-        let text = JsonText::new(bytes)?;
-        Ok(ResultFile { text })
+        let mut original = String::from_utf8(bytes).context("it is not UTF-8")?;
+        if original.starts_with('\u{feff}') {
+            original.remove(0);
+        }
+        Ok(ResultFile { original, strict: OnceCell::new() })
     }
 
     /// Parses all entries.
@@ -54,8 +60,11 @@ impl ResultFile {
     /// benchmarks; the message names the location.
     pub fn parse_entries(&self) -> Result<FileEntries<'_>> {
         let message = "the key 'benchmarks' is missing";
-        ensure!(self.text.is_object(), message);
-        let members: FileMembers<'_> = self.text.parse()?;
+        ensure!(self.original.trim_start().starts_with('{'), message);
+        let strict = || self.strict.get_or_init(|| json::to_strict_json(&self.original, "null"));
+        let members: FileMembers<'_> = serde_json::from_str(&self.original)
+            .or_else(|_| serde_json::from_str(strict()))
+            .map_err(json::explain_error)?;
         let context = members.context.unwrap_or_default();
         check_version(&context)?;
         Ok(FileEntries { entries: members.benchmarks.context(message)?, context })
@@ -125,28 +134,6 @@ struct FileMembers<'a> {
     benchmarks: Option<Vec<GoogleBenchmarkEntry<'a>>>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum EntryKey {
-    Name,
-    RunName,
-    RunType,
-    AggregateName,
-    Label,
-    FamilyIndex,
-    PerFamilyInstanceIndex,
-    RepetitionIndex,
-    RealTime,
-    CpuTime,
-    TimeUnit,
-    ErrorOccurred,
-    ErrorMessage,
-    Skipped,
-    SkipMessage,
-    #[serde(other)]
-    Other,
-}
-
 impl<'de: 'a, 'a> Deserialize<'de> for GoogleBenchmarkEntry<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(EntryVisitor)
@@ -171,31 +158,29 @@ impl<'de> Visitor<'de> for EntryVisitor {
     ) -> Result<GoogleBenchmarkEntry<'de>, A::Error> {
         let mut entry = GoogleBenchmarkEntry::default();
         let mut is_named = false;
-        while let Some(key) = map.next_key()? {
-            match key {
-                EntryKey::Name => {
+        while let Some(Borrowed(key)) = map.next_key::<Borrowed<'de>>()? {
+            match &*key {
+                "name" => {
                     entry.name = map.next_value::<Borrowed<'de>>()?.0;
                     is_named = true;
                 }
-                EntryKey::RunName => entry.run_name = next_text(&mut map)?,
-                EntryKey::RunType => entry.run_type = next_text(&mut map)?,
-                EntryKey::AggregateName => entry.aggregate_name = next_text(&mut map)?,
-                EntryKey::Label => entry.label = next_text(&mut map)?,
-                EntryKey::FamilyIndex => entry.family_index = map.next_value()?,
-                EntryKey::PerFamilyInstanceIndex => {
+                "run_name" => entry.run_name = next_text(&mut map)?,
+                "run_type" => entry.run_type = next_text(&mut map)?,
+                "aggregate_name" => entry.aggregate_name = next_text(&mut map)?,
+                "label" => entry.label = next_text(&mut map)?,
+                "family_index" => entry.family_index = map.next_value()?,
+                "per_family_instance_index" => {
                     entry.per_family_instance_index = map.next_value()?;
                 }
-                EntryKey::RepetitionIndex => entry.repetition_index = map.next_value()?,
-                EntryKey::RealTime => entry.real_time = Some(next_number(&mut map)?),
-                EntryKey::CpuTime => entry.cpu_time = Some(next_number(&mut map)?),
-                EntryKey::TimeUnit => entry.time_unit = next_text(&mut map)?,
-                EntryKey::ErrorOccurred => entry.has_failed = next_is_true(&mut map)?,
-                EntryKey::ErrorMessage => entry.error_message = next_text(&mut map)?,
-                EntryKey::Skipped => entry.was_skipped = next_is_true(&mut map)?,
-                EntryKey::SkipMessage => entry.skip_message = next_text(&mut map)?,
-                EntryKey::Other => {
-                    map.next_value::<IgnoredAny>()?;
-                }
+                "repetition_index" => entry.repetition_index = map.next_value()?,
+                "real_time" => entry.real_time = Some(next_number(&mut map)?),
+                "cpu_time" => entry.cpu_time = Some(next_number(&mut map)?),
+                "time_unit" => entry.time_unit = next_text(&mut map)?,
+                "error_occurred" => entry.has_failed = next_is_true(&mut map)?,
+                "error_message" => entry.error_message = next_text(&mut map)?,
+                "skipped" => entry.was_skipped = next_is_true(&mut map)?,
+                "skip_message" => entry.skip_message = next_text(&mut map)?,
+                _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
         if is_named { Ok(entry) } else { Err(serde::de::Error::missing_field("name")) }

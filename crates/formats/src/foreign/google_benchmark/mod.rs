@@ -26,14 +26,11 @@ pub use row::{GoogleBenchmarkRow, RowKind, nanoseconds_per};
 /// Returns the `--benchmark_filter` for exactly this benchmark. The library accepts POSIX extended
 /// or ECMAScript expressions, so only characters that are special in both are escaped.
 pub fn exact_filter(name: &str) -> String {
-    let mut pattern = String::from("^");
-    for character in name.chars() {
-        if "\\^$.|?*+()[]{}".contains(character) {
-            pattern.push('\\');
-        }
-        pattern.push(character);
-    }
-    pattern + "$"
+    let escape = |character: char| match character {
+        special if "\\^$.|?*+()[]{}".contains(special) => format!("\\{special}"),
+        other => other.into(),
+    };
+    format!("^{}$", name.chars().map(escape).collect::<String>())
 }
 
 /// The only version of the schema so far.
@@ -162,7 +159,11 @@ pub fn read_environment(context: &JsonNode<'_>, variant: &str) -> Result<Environ
         host: context.text_of("host_name")?.map(str::to_owned),
         cpus: context.number_of("num_cpus")?.map(|count| count as u32),
         aslr: flag("aslr_enabled"),
-        load: read_load_average(context)?,
+        load: (context.elements_of("load_avg")?.iter())
+            .map(JsonNode::number)
+            .collect::<Result<Vec<f64>>>()?
+            .try_into()
+            .ok(),
         ..Environment::default()
     };
     let facts = &mut environment.facts;
@@ -186,11 +187,8 @@ pub fn read_environment(context: &JsonNode<'_>, variant: &str) -> Result<Environ
 
 /// Formats caches like `L1 Data 32768 B, L2 Unified 1048576 B shared by 2`.
 fn format_caches(context: &JsonNode<'_>) -> Result<Option<String>> {
-    let Some(list) = context.get("caches") else {
-        return Ok(None);
-    };
     let mut caches = Vec::new();
-    for cache in list.elements()? {
+    for cache in context.elements_of("caches")? {
         let level = cache.require("level")?.number()?;
         let kind = cache.require("type")?.text()?;
         let size = cache.require("size")?.number()?;
@@ -201,15 +199,6 @@ fn format_caches(context: &JsonNode<'_>) -> Result<Option<String>> {
         caches.push(format!("L{level} {kind} {size} B{shared}"));
     }
     Ok((!caches.is_empty()).then(|| caches.join(", ")))
-}
-
-/// Returns the three load averages, or `None` if the file does not contain them.
-fn read_load_average(context: &JsonNode<'_>) -> Result<Option<[f64; 3]>> {
-    let Some(list) = context.get("load_avg") else {
-        return Ok(None);
-    };
-    let numbers: Vec<f64> = list.elements()?.iter().map(JsonNode::number).collect::<Result<_>>()?;
-    Ok(numbers.try_into().ok())
 }
 
 /// Returns when the program ran; `None` if the date has no UTC offset, as in old files.
@@ -274,7 +263,7 @@ fn read_benchmark(name: &str, file: &GoogleBenchmarkFile) -> Option<ReportedResu
         ..ReportedResult::new(Some(name.to_owned()))
     };
     if rows.iter().any(|row| row.place != rows[0].place) {
-        reported.cause = Some(FailureCause::Invalid { reason: SAME_NAME_REASON.to_owned() });
+        reported.cause = Some(FailureCause::invalid(SAME_NAME_REASON));
         return Some(reported);
     }
     if rows.iter().filter(|row| row.is_waiting() == Some(true)).count() > rows.len() / 2 {
@@ -295,7 +284,7 @@ fn read_benchmark(name: &str, file: &GoogleBenchmarkFile) -> Option<ReportedResu
     reported.metrics = metrics.into_iter().map(|(metric, _)| metric).collect();
     if let Some(reason) = reported.find_fault() {
         reported.samples.clear();
-        reported.cause = Some(FailureCause::Invalid { reason });
+        reported.cause = Some(FailureCause::invalid(reason));
     }
     Some(reported)
 }

@@ -6,7 +6,8 @@
 //! deserialized directly from the text. Each row is interpreted on its own.
 
 use crate::foreign::google_benchmark::{CPU_TIME, REAL_TIME};
-use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use speedwell_model::{FailureCause, Metric, MetricDirection, Sample};
 use std::borrow::Cow;
@@ -54,15 +55,11 @@ pub struct GoogleBenchmarkRow {
     pub place: Option<(u64, u64)>,
     error: Option<String>,
     skipped: Option<String>,
-    label: Option<String>,
+    /// The label set by the program.
+    pub label: Option<String>,
 }
 
 impl GoogleBenchmarkRow {
-    /// Returns the label set by the program.
-    pub fn label(&self) -> Option<&str> {
-        self.label.as_deref()
-    }
-
     /// Returns whether the row is an aggregate over several repetitions.
     pub fn is_aggregate(&self) -> bool {
         matches!(self.kind, RowKind::Aggregate(_)) || !self.fit.is_empty()
@@ -81,11 +78,12 @@ impl GoogleBenchmarkRow {
 
     /// Returns why the row has no result, if it has none.
     pub fn failure_cause(&self) -> Option<FailureCause> {
-        let invalid = |reason: &str| FailureCause::Invalid { reason: reason.to_owned() };
         match (&self.error, &self.skipped) {
-            (Some(message), _) => Some(invalid(message)),
+            (Some(message), _) => Some(FailureCause::invalid(message)),
             (None, Some(reason)) => Some(FailureCause::Skipped { reason: reason.clone() }),
-            (None, None) if self.real_ns.is_none() => Some(invalid("real_time is missing")),
+            (None, None) if self.real_ns.is_none() => {
+                Some(FailureCause::invalid("real_time is missing"))
+            }
             (None, None) => None,
         }
     }
@@ -273,7 +271,8 @@ impl<'de> RowKeys<'de> {
         } else {
             // Old files have no key `run_name`, so the name of the family must be taken from the
             // name of the row.
-            strip_fit_suffix(&name).to_owned()
+            let mut suffixes = ["_BigO", "_RMS"].into_iter();
+            suffixes.find_map(|end| name.strip_suffix(end)).unwrap_or(&name).to_owned()
         };
         let reason = |is_so: bool, message| is_so.then(|| into_owned(message).unwrap_or_default());
         Ok(GoogleBenchmarkRow {
@@ -293,12 +292,6 @@ impl<'de> RowKeys<'de> {
             label: into_owned(self.label).filter(|label| !label.is_empty()),
         })
     }
-}
-
-/// Removes the suffix of a fit from the name of a family.
-fn strip_fit_suffix(name: &str) -> &str {
-    let mut suffixes = ["_BigO", "_RMS"].into_iter();
-    suffixes.find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }
 
 /// Reads the value of a key. The value must have the type `T` or be null.
@@ -328,26 +321,6 @@ pub fn nanoseconds_per(unit: &str) -> Option<f64> {
 }
 
 /// A string that is copied only if it contains escapes.
-pub(super) struct BorrowedText<'de>(pub(super) Cow<'de, str>);
-
-impl<'de> Deserialize<'de> for BorrowedText<'de> {
-    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<BorrowedText<'de>, D::Error> {
-        struct TextVisitor;
-        impl<'de> Visitor<'de> for TextVisitor {
-            type Value = BorrowedText<'de>;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a string")
-            }
-
-            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<BorrowedText<'de>, E> {
-                Ok(BorrowedText(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<BorrowedText<'de>, E> {
-                Ok(BorrowedText(Cow::Owned(text.to_owned())))
-            }
-        }
-        source.deserialize_str(TextVisitor)
-    }
-}
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(super) struct BorrowedText<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);

@@ -198,15 +198,10 @@ struct CallStacks {
 
 impl CallStacks {
     fn from_nodes(nodes: &[CpuProfileNode], names: &FrameNames) -> CallStacks {
-        let parent = |node: &CpuProfileNode| {
-            let id = node.id;
-            node.children.iter().map(move |child| (*child, id)).collect::<Vec<_>>()
-        };
         let name = |node: &CpuProfileNode| (node.id, node.call_frame.frame_name(names));
-        CallStacks {
-            names: nodes.iter().map(name).collect(),
-            parents: nodes.iter().flat_map(parent).collect(),
-        }
+        let parents =
+            nodes.iter().flat_map(|node| node.children.iter().map(move |id| (*id, node.id)));
+        CallStacks { names: nodes.iter().map(name).collect(), parents: parents.collect() }
     }
 
     /// Returns the frames of a node, outermost first. The root is not a function, so it is a frame

@@ -53,7 +53,15 @@ pub fn recognizes(beginning: &str) -> bool {
 /// # Errors
 /// Fails if reading fails, or there is no sample.
 pub fn read(mut text: impl BufRead, names: &FrameNames) -> Result<PerfScript> {
-    let mut reader = PerfReader::new(names);
+    let mut reader = PerfReader {
+        names,
+        profile: StackProfile::new(ProfileTool::Perf, WeightUnit::Events),
+        processes: BTreeSet::new(),
+        sample: None,
+        event: None,
+        samples: 0,
+        of_other_events: 0,
+    };
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -85,19 +93,7 @@ struct PerfReader<'a> {
     of_other_events: u64,
 }
 
-impl<'a> PerfReader<'a> {
-    fn new(names: &'a FrameNames) -> PerfReader<'a> {
-        PerfReader {
-            names,
-            profile: StackProfile::new(ProfileTool::Perf, WeightUnit::Events),
-            processes: BTreeSet::new(),
-            sample: None,
-            event: None,
-            samples: 0,
-            of_other_events: 0,
-        }
-    }
-
+impl PerfReader<'_> {
     fn read_line(&mut self, line: &str) {
         let line = line.trim_end();
         if line.is_empty() {

@@ -4,8 +4,9 @@
 //! The command line of a Catch2 program can only select whole test cases. A test case may contain
 //! several benchmarks, and each benchmark becomes a [`Case`]. Start at [`read`].
 
-use super::{ReportedResult, first_line, nanoseconds_measure};
+use super::{ReportedResult, first_line};
 use crate::foreign::require_utf8;
+use crate::foreign::unit::MetricConversion;
 use anyhow::{Context as _, Result, anyhow};
 use roxmltree::{Document, Node};
 use speedwell_model::{Case, FailureCause};
@@ -48,11 +49,10 @@ fn read_benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Resul
     let name_of = |node: &Node<'_, '_>| node.attribute("name").unwrap_or_default().to_owned();
     // The path of a benchmark contains its sections, because several sections may contain
     // benchmarks with the same name.
-    let sections = node.ancestors().skip(1).take_while(|above| *above != parent);
-    let mut names = vec![name_of(&node)];
-    names.extend(
-        sections.filter(|above| above.has_tag_name("Section")).map(|above| name_of(&above)),
-    );
+    let above = node.ancestors().skip(1).take_while(|above| *above != parent);
+    let sections = above.filter(|above| above.has_tag_name("Section"));
+    let mut names: Vec<String> = sections.map(|section| name_of(&section)).collect();
+    names.insert(0, name_of(&node));
     names.push(test.to_owned());
     names.reverse();
     let path = names.join("/");
@@ -63,7 +63,7 @@ fn read_benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Resul
     let child = |tag: &str| node.children().find(|child| child.has_tag_name(tag));
     if let Some(failed) = child("failed") {
         let message = failed.attribute("message").unwrap_or_default();
-        reported.cause = Some(invalid_cause(format!("the benchmark failed: {message}")));
+        reported.cause = Some(FailureCause::invalid(format!("the benchmark failed: {message}")));
         return Ok(reported);
     }
     let figure = |node: Option<Node<'_, '_>>, key: &str| -> Result<f64> {
@@ -75,7 +75,7 @@ fn read_benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Resul
     };
     let mean = figure(child("mean"), "value")?;
     let samples = figure(Some(node), "samples")?;
-    (reported.add_value(&nanoseconds_measure(), mean, None))
+    (reported.add_value(&MetricConversion::from_unit("ns"), mean, None))
         .with_context(|| format!("the mean of the benchmark '{path}'"))?;
     if samples > 1.0 {
         let note = format!("Catch2 only reports the mean of its {samples} samples.");
@@ -96,18 +96,14 @@ fn find_failed_assertion(test: Node<'_, '_>) -> Option<FailureCause> {
     if let Some(node) = failed {
         let (original, expanded) = (text(node, "Original"), text(node, "Expanded"));
         let line = node.attribute("line").unwrap_or_default();
-        return Some(invalid_cause(format!(
+        return Some(FailureCause::invalid(format!(
             "assertion {original} failed: {expanded} (line {line})"
         )));
     }
     let tags = ["Exception", "FatalErrorCondition", "Failure"];
     let exception =
         test.descendants().find(|node| tags.iter().any(|tag| node.has_tag_name(*tag)))?;
-    Some(invalid_cause(exception.text().unwrap_or_default().trim().to_owned()))
-}
-
-fn invalid_cause(reason: String) -> FailureCause {
-    FailureCause::Invalid { reason }
+    Some(FailureCause::invalid(exception.text().unwrap_or_default().trim().to_owned()))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::{ReportedResult, shorten_line, typed_value};
 use crate::foreign::json::{self, JsonNode};
 use crate::foreign::require_utf8;
 use crate::foreign::unit::MetricConversion;
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail};
 use speedwell_model::{Case, Metric, MetricDirection, ParameterValue};
 
 /// Parses the results of a process, or the list of benchmarks that `-lp` prints.
@@ -152,12 +152,8 @@ fn profiler_measure(name: &str, unit: &str) -> MetricConversion {
     MetricConversion { metric: Metric::new(name, &measure.metric.unit, better), ..measure }
 }
 
-/// Maximum number of combinations of parameters. A real list has far fewer, but a corrupt list may
-/// imply any number.
-const MAX_COMBINATIONS: f64 = 1e5;
-
 /// Name of a parameter and all its values.
-type JmhParameter<'a> = (&'a str, Vec<&'a str>);
+type JmhParameter = (String, Vec<ParameterValue>);
 
 /// Parses the output of `-lp`: names of benchmarks, each followed by its parameters with all their
 /// values. Each combination of values is a case.
@@ -167,13 +163,13 @@ fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
         let first = super::first_line(text);
         format!("it is neither JMH JSON nor a JMH list of benchmarks; the first line is '{first}'")
     })?;
-    let mut named_parameters: Vec<(&str, Vec<JmhParameter<'_>>)> = Vec::new();
+    let mut named_parameters: Vec<(&str, Vec<JmhParameter>)> = Vec::new();
     for line in lines.filter(|line| !line.trim().is_empty()) {
         let parameter = line.strip_prefix("  param \"").and_then(|rest| rest.split_once("\" = {"));
         match (parameter, named_parameters.last_mut()) {
             (Some((key, values)), Some((_, parameters))) => {
                 let list = values.strip_suffix('}').unwrap_or(values);
-                parameters.push((key, list.split(", ").collect()));
+                parameters.push((key.to_owned(), list.split(", ").map(typed_value).collect()));
             }
             (None, _) if !line.contains(char::is_whitespace) => {
                 named_parameters.push((line, Vec::new()))
@@ -187,30 +183,17 @@ fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
     let mut cases = Vec::new();
     for (name, parameters) in named_parameters {
         let count = parameters.iter().map(|(_, values)| values.len() as f64).product::<f64>();
-        ensure!(
-            count <= MAX_COMBINATIONS,
-            "'{name}' has {count} combinations of parameters; at most {MAX_COMBINATIONS} can be listed"
-        );
-        cases.extend(expand_cases(name, &parameters));
+        // A real list has far fewer combinations, but a corrupt list may imply any number.
+        let combinations = Case::cartesian_product(&parameters).map_err(|_| {
+            let most = Case::MOST;
+            anyhow!("'{name}' has {count} combinations of parameters; at most {most} can be listed")
+        })?;
+        cases.extend(combinations.into_iter().map(|values| ReportedResult {
+            case: Some(Case::new(name, values)),
+            ..ReportedResult::new(Some(name.to_owned()))
+        }));
     }
     Ok(cases)
-}
-
-fn expand_cases(name: &str, parameters: &[JmhParameter<'_>]) -> Vec<ReportedResult> {
-    let mut combinations: Vec<Vec<(String, ParameterValue)>> = vec![Vec::new()];
-    for (key, values) in parameters {
-        let extend = |combination: &Vec<(String, ParameterValue)>, value: &&str| {
-            [&combination[..], &[((*key).to_owned(), typed_value(value))]].concat()
-        };
-        combinations = (combinations.iter())
-            .flat_map(|combination| values.iter().map(move |value| extend(combination, value)))
-            .collect();
-    }
-    let case = |values| ReportedResult {
-        case: Some(Case::new(name, values)),
-        ..ReportedResult::new(Some(name.to_owned()))
-    };
-    combinations.into_iter().map(case).collect()
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// Result of one case, as its framework wrote it. A framework that repeats a case in one process
 /// writes several results, and they are samples of one run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReportedResult {
     /// Name that selects the case on the framework's command line; `None` if the output does not
     /// state it, because one process measures one case.
@@ -43,15 +43,7 @@ pub struct ReportedResult {
 impl ReportedResult {
     /// Creates an empty result for the case with that name.
     pub fn new(name: Option<String>) -> ReportedResult {
-        ReportedResult {
-            name,
-            case: None,
-            metrics: Vec::new(),
-            samples: Vec::new(),
-            notes: Vec::new(),
-            cause: None,
-            details: Vec::new(),
-        }
+        ReportedResult { name, ..ReportedResult::default() }
     }
 
     /// Adds a value that the framework wrote. `iterations` is the number of iterations over which
@@ -108,16 +100,6 @@ impl ReportedResult {
         self.add_value(measure, node.number()?, iterations)
             .map_err(|error| anyhow!("'{location}': {error}"))
     }
-}
-
-/// Returns the metric and the conversion factor for times in nanoseconds per iteration.
-pub fn nanoseconds_measure() -> MetricConversion {
-    MetricConversion::from_unit("ns")
-}
-
-/// Returns the metric and the conversion factor for times in seconds per iteration.
-pub fn seconds_measure() -> MetricConversion {
-    MetricConversion::from_unit("s")
 }
 
 /// Parses a parameter value that a framework wrote as text. The result is a number or a boolean

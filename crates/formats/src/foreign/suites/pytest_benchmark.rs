@@ -1,8 +1,9 @@
 //! Parses pytest-benchmark JSON (`--benchmark-json`), with the time of every round or, if the file
 //! lacks these times, their median.
 
-use super::{ReportedResult, seconds_measure};
+use super::ReportedResult;
 use crate::foreign::json::{self, JsonNode};
+use crate::foreign::unit::MetricConversion;
 use anyhow::{Result, ensure};
 
 /// Parses the JSON that one process writes. The name of a result selects the test within its file:
@@ -36,7 +37,7 @@ pub fn read_benchmark(benchmark: &JsonNode<'_>) -> Result<ReportedResult> {
     // request.
     match (stats.get("data"), stats.get("median")) {
         (None, Some(median)) => {
-            reported.add_node(&seconds_measure(), &median, None)?;
+            reported.add_node(&MetricConversion::from_unit("s"), &median, None)?;
             let rounds = stats.number_of("rounds")?.unwrap_or_default();
             reported.notes.push(format!(
                 "This is the median of {rounds} rounds, which are not in the file (--benchmark-save-data keeps them)."
@@ -44,7 +45,7 @@ pub fn read_benchmark(benchmark: &JsonNode<'_>) -> Result<ReportedResult> {
         }
         _ => {
             for round in stats.require("data")?.elements()? {
-                reported.add_node(&seconds_measure(), &round, Some(count))?;
+                reported.add_node(&MetricConversion::from_unit("s"), &round, Some(count))?;
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Parses the output of benchmark frameworks of Rust: criterion, the built-in benchmarks, and divan.
 
-use super::{ReportedResult, nanoseconds_measure, shorten_line};
+use super::{ReportedResult, shorten_line};
 use crate::foreign::json::{self, JsonNode};
 use crate::foreign::require_utf8;
 use crate::foreign::unit::MetricConversion;
@@ -22,18 +22,14 @@ pub fn read_criterion(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let root = JsonNode::from_root(&parsed);
     let (iterations, times) =
         (root.require("iters")?.elements()?, root.require("times")?.elements()?);
-    ensure!(
-        iterations.len() == times.len(),
-        "'iters' has length {}, but 'times' has length {}",
-        iterations.len(),
-        times.len()
-    );
+    let (length, expected) = (iterations.len(), times.len());
+    ensure!(length == expected, "'iters' has length {length}, but 'times' has length {expected}");
     let mut reported = ReportedResult::new(None);
     for (iterations, time) in iterations.iter().zip(&times) {
         let count = iterations.number()?;
         ensure!(count >= 1.0, "'{}' is {count}: expected at least 1", iterations.location());
         let per_iteration = time.number()? / count;
-        (reported.add_value(&nanoseconds_measure(), per_iteration, Some(count)))
+        (reported.add_value(&MetricConversion::from_unit("ns"), per_iteration, Some(count)))
             .with_context(|| format!("'{}'", time.location()))?;
     }
     Ok(vec![reported])
@@ -65,10 +61,10 @@ pub fn read_libtest(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
                 figures.contains(" ns/iter (") && figures.contains(')'),
                 "line {line_number} does not end in 'ns/iter (+/- N)'\nhint: is the file cut short?"
             );
-            (reported.add_value(&nanoseconds_measure(), value, None))
+            (reported.add_value(&MetricConversion::from_unit("ns"), value, None))
                 .with_context(|| format!("line {line_number}"))?;
         } else if outcome.starts_with("FAILED") || outcome.starts_with("failed") {
-            reported.cause = Some(FailureCause::Invalid { reason: "failed".to_owned() });
+            reported.cause = Some(FailureCause::invalid("failed"));
         } else if outcome.starts_with("ignored") {
             let reason = outcome.trim_start_matches("ignored").trim_start_matches(", ");
             reported.cause = Some(FailureCause::Skipped { reason: reason.to_owned() });
@@ -140,7 +136,9 @@ pub fn read_divan(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         }
         rows.push((depth, reported));
     }
-    Ok(rows.into_iter().map(|(_, reported)| reported).filter(is_case).collect())
+    // The root is not a case, because it stands for the crate.
+    rows.retain(|(_, reported)| reported.name.as_deref().is_some_and(|name| name.contains("::")));
+    Ok(rows.into_iter().map(|(_, reported)| reported).collect())
 }
 
 /// Returns whether a text has the header of a tree with figures.
@@ -177,11 +175,6 @@ fn case_of_path(path: &[String]) -> ReportedResult {
         }
         _ => name(path),
     }
-}
-
-/// Returns whether a row is a case. The root is not a case, because it stands for the crate.
-fn is_case(reported: &ReportedResult) -> bool {
-    (reported.name.as_deref()).is_some_and(|name| name.contains("::"))
 }
 
 /// Returns the depth of a line in the tree, and the rest of the line.

@@ -38,8 +38,7 @@ fn read_result(group_name: &str, benchmark: &JsonNode<'_>) -> Result<ReportedRes
     let file = group_name.split(" > ").next().unwrap_or_default();
     reported.details = vec![("file".to_owned(), file.to_owned())];
     let milliseconds = MetricConversion::from_unit("ms");
-    let samples = benchmark.get("samples").map(|samples| samples.elements()).transpose()?;
-    let samples = samples.unwrap_or_default();
+    let samples = benchmark.elements_of("samples")?;
     for sample in &samples {
         reported.add_node(&milliseconds, sample, Some(1.0))?;
     }
@@ -47,8 +46,8 @@ fn read_result(group_name: &str, benchmark: &JsonNode<'_>) -> Result<ReportedRes
         let Some(mean) = benchmark.get("mean").filter(|mean| !mean.is_null()) else {
             // If the benchmarked function throws, vitest exits with success, and the missing
             // figures are the only sign of the failure.
-            let reason = "vitest wrote no figures, as it does when the function throws".to_owned();
-            reported.cause = Some(FailureCause::Invalid { reason });
+            let reason = "vitest wrote no figures, as it does when the function throws";
+            reported.cause = Some(FailureCause::invalid(reason));
             return Ok(reported);
         };
         reported.add_node(&milliseconds, &mean, None)?;

@@ -40,58 +40,68 @@ pub enum CheckState {
     Bad,
 }
 
+/// What a check found.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    pub state: CheckState,
+    pub found: String,
+    pub remedy: Option<String>,
+}
+
+/// Creates a finding. The remedy is dropped if the state does not require one.
+pub(super) fn finding(
+    state: CheckState,
+    found: impl Into<String>,
+    remedy: impl Into<String>,
+) -> Option<Finding> {
+    let remedy = (state >= CheckState::Warning).then(|| remedy.into());
+    Some(Finding { state, found: found.into(), remedy })
+}
+
 impl CheckResult {
-    pub(super) fn new(
-        name: impl Into<String>,
-        state: CheckState,
-        found: impl Into<String>,
-    ) -> CheckResult {
-        CheckResult { name: name.into(), state, found: found.into(), remedy: None }
-    }
-
-    pub(super) fn not_reported(name: impl Into<String>) -> CheckResult {
-        CheckResult::new(name, CheckState::Unknown, "not reported by the system")
-    }
-
-    /// Adds a remedy, if the state requires one.
-    pub(super) fn with_remedy(self, remedy: impl Into<String>) -> CheckResult {
-        let is_due = matches!(self.state, CheckState::Warning | CheckState::Bad);
-        CheckResult { remedy: is_due.then(|| remedy.into()), ..self }
+    /// Names a finding; `None` means that the system does not report the subject of the check.
+    pub(super) fn new(name: impl Into<String>, finding: Option<Finding>) -> CheckResult {
+        let not_reported = || Finding {
+            state: CheckState::Unknown,
+            found: "not reported by the system".to_owned(),
+            remedy: None,
+        };
+        let Finding { state, found, remedy } = finding.unwrap_or_else(not_reported);
+        CheckResult { name: name.into(), state, found, remedy }
     }
 }
 
-pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
-    vec![check_address_layout(tree), check_performance_counters(tree), check_open_files(tree)]
-}
+/// A check: its subject, and a function that returns `None` if the system does not report the
+/// subject.
+pub(super) type Check = (&'static str, fn(&FileTree) -> Option<Finding>);
+
+/// Checks of limits and settings that apply to processes.
+pub(super) const PROCESS_CHECKS: &[Check] = &[
+    ("aslr", check_address_layout),
+    ("performance counters", check_performance_counters),
+    ("open files", check_open_files),
+];
 
 /// Checks whether address layouts are randomized. If so, their effects average out over processes.
 /// With a fixed layout, results vary less, but a lucky layout looks like a property of the program
 /// (docs/why/statistics.md, "Run plan").
-fn check_address_layout(tree: &FileTree) -> CheckResult {
-    const NAME: &str = "aslr";
-    const SETTING: &str = "/proc/sys/kernel/randomize_va_space";
-    match aslr_state(tree) {
-        None => CheckResult::not_reported(NAME),
-        Some(AslrState::Full) => CheckResult::new(
-            NAME,
-            CheckState::Good,
-            "on: the effects of layouts average out over runs",
-        ),
-        Some(AslrState::OffHere) => CheckResult::new(
-            NAME,
+fn check_address_layout(tree: &FileTree) -> Option<Finding> {
+    const REMEDY: &str = "echo 2 | sudo tee /proc/sys/kernel/randomize_va_space";
+    let (state, found, remedy) = match aslr_state(tree)? {
+        AslrState::Full => {
+            (CheckState::Good, "on: the effects of layouts average out over runs", "")
+        }
+        AslrState::OffHere => (
             CheckState::Warning,
             "off for this shell: all runs have the same layout",
-        )
-        .with_remedy("start speedwell without 'setarch -R'"),
-        Some(found @ (AslrState::Off | AslrState::Partial)) => {
-            let found = match found {
-                AslrState::Off => "off: one fixed layout favours some code by chance",
-                _ => "partial: the heap is not randomised",
-            };
-            CheckResult::new(NAME, CheckState::Warning, found)
-                .with_remedy(format!("echo 2 | sudo tee {SETTING}"))
+            "start speedwell without 'setarch -R'",
+        ),
+        AslrState::Off => {
+            (CheckState::Warning, "off: one fixed layout favours some code by chance", REMEDY)
         }
-    }
+        AslrState::Partial => (CheckState::Warning, "partial: the heap is not randomised", REMEDY),
+    };
+    finding(state, found, remedy)
 }
 
 /// Capabilities that permit counting performance events at any level of `perf_event_paranoid`, as
@@ -104,8 +114,7 @@ const CAP_PERFMON: u64 = 1 << 38;
 /// of `perf_event_paranoid`. Up to level 1, users may also count events in the kernel. At level 2,
 /// they may only count events in user space. From level 3 on, which only some distributions have,
 /// they may count nothing.
-fn check_performance_counters(tree: &FileTree) -> CheckResult {
-    const NAME: &str = "performance counters";
+fn check_performance_counters(tree: &FileTree) -> Option<Finding> {
     let level: Option<i32> = tree.read_value("/proc/sys/kernel/perf_event_paranoid");
     let status = tree.read_text("/proc/self/status").unwrap_or_default();
     let capabilities = find_field(&status, "CapEff", ':')
@@ -113,9 +122,7 @@ fn check_performance_counters(tree: &FileTree) -> CheckResult {
         .unwrap_or(0);
     let is_lifted = capabilities & (CAP_SYS_ADMIN | CAP_PERFMON) != 0;
     let (state, description) = match level {
-        None => {
-            return CheckResult::new(NAME, CheckState::Unknown, "not supported by the kernel");
-        }
+        None => return finding(CheckState::Unknown, "not supported by the kernel", ""),
         Some(level) if level <= 1 || is_lifted => (CheckState::Good, "allowed"),
         Some(2) => (CheckState::Warning, "allowed for user code only"),
         Some(_) => (CheckState::Warning, "not allowed"),
@@ -127,14 +134,13 @@ fn check_performance_counters(tree: &FileTree) -> CheckResult {
         .iter()
         .any(|name| name == "cpu" || name.starts_with("cpu_") || name.starts_with("armv"));
     let hardware = if has_hardware { "" } else { "; the processor's own counters are missing" };
-    CheckResult::new(NAME, state, format!("{description}{hardware}"))
-        .with_remedy("sudo sysctl kernel.perf_event_paranoid=1")
+    let found = format!("{description}{hardware}");
+    finding(state, found, "sudo sysctl kernel.perf_event_paranoid=1")
 }
 
 /// Checks the limit on open files. In a load test, every connection is an open file of the client
 /// and of the server.
-fn check_open_files(tree: &FileTree) -> CheckResult {
-    const NAME: &str = "open files";
+fn check_open_files(tree: &FileTree) -> Option<Finding> {
     const REQUIRED: u64 = 4096;
     let limits = tree.read_text("/proc/self/limits").unwrap_or_default();
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
@@ -142,9 +148,7 @@ fn check_open_files(tree: &FileTree) -> CheckResult {
         "unlimited" => Some(u64::MAX),
         number => number.parse().ok(),
     });
-    let (Some(Some(soft)), Some(Some(hard))) = (fields.next(), fields.next()) else {
-        return CheckResult::not_reported(NAME);
-    };
+    let (soft, hard) = (fields.next()??, fields.next()??);
     let state = if soft >= REQUIRED { CheckState::Good } else { CheckState::Warning };
     let description = match soft {
         u64::MAX => "no limit".to_owned(),
@@ -155,7 +159,7 @@ fn check_open_files(tree: &FileTree) -> CheckResult {
     } else {
         "sudo prlimit --pid $$ --nofile=65536:65536".to_owned()
     };
-    CheckResult::new(NAME, state, description).with_remedy(remedy)
+    finding(state, description, remedy)
 }
 
 /// Checks the free disk space where the results file is or will be.
@@ -164,13 +168,11 @@ fn check_open_files(tree: &FileTree) -> CheckResult {
 pub fn check_free_disk(results: &Path) -> CheckResult {
     let results = std::path::absolute(results).unwrap_or_else(|_| results.to_owned());
     let existing = results.ancestors().find(|folder| folder.exists());
-    match existing.and_then(|folder| Some((folder, free_bytes(folder)?))) {
-        Some((folder, bytes)) => judge_free_disk(folder, bytes),
-        None => CheckResult::not_reported("free disk"),
-    }
+    let judge = |folder: &Path| judge_free_disk(folder, free_bytes(folder)?);
+    CheckResult::new("free disk", existing.and_then(judge))
 }
 
-fn judge_free_disk(folder: &Path, free_bytes: u64) -> CheckResult {
+fn judge_free_disk(folder: &Path, free_bytes: u64) -> Option<Finding> {
     let mebibytes = free_bytes >> 20;
     let state = match mebibytes {
         0..100 => CheckState::Bad,
@@ -181,9 +183,8 @@ fn judge_free_disk(folder: &Path, free_bytes: u64) -> CheckResult {
         0..1024 => format!("{mebibytes} MiB"),
         _ => format!("{:.1} GiB", mebibytes as f64 / 1024.0),
     };
-    CheckResult::new("free disk", state, format!("{amount} at '{}'", folder.display())).with_remedy(
-        format!("df -h '{}', and choose another file with --db FILE", folder.display()),
-    )
+    let remedy = format!("df -h '{}', and choose another file with --db FILE", folder.display());
+    finding(state, format!("{amount} at '{}'", folder.display()), remedy)
 }
 
 /// Returns how many bytes a user without privileges can still write.
@@ -233,22 +234,23 @@ pub(super) fn toolchain_checks(tree: &FileTree, search: &OsStr) -> Vec<CheckResu
 }
 
 fn check_toolchain(tree: &FileTree, search: &OsStr, program: &str, install: String) -> CheckResult {
-    let name = format!("toolchain {program}");
-    let Some(path) = find_executable(tree, search, program) else {
-        let missing = CheckResult::new(name, CheckState::Unknown, "not found in PATH");
-        return CheckResult { remedy: Some(install), ..missing };
-    };
-    match program_version(&path).text {
-        Some(version) => {
-            let engine = format!("{version} ({})", path.display());
-            CheckResult::new(name, CheckState::Good, engine)
-        }
+    let found = match find_executable(tree, search, program) {
         None => {
-            let found = format!("'{}' does not report its version", path.display());
-            CheckResult::new(name, CheckState::Warning, found)
-                .with_remedy(format!("{} --version", path.display()))
+            let found = "not found in PATH".to_owned();
+            Some(Finding { state: CheckState::Unknown, found, remedy: Some(install) })
         }
-    }
+        Some(path) => match program_version(&path).text {
+            Some(version) => {
+                finding(CheckState::Good, format!("{version} ({})", path.display()), "")
+            }
+            None => finding(
+                CheckState::Warning,
+                format!("'{}' does not report its version", path.display()),
+                format!("{} --version", path.display()),
+            ),
+        },
+    };
+    CheckResult::new(format!("toolchain {program}"), found)
 }
 
 // The checks below find out how busy the machine is with other work.
@@ -256,12 +258,20 @@ fn check_toolchain(tree: &FileTree, search: &OsStr, program: &str, install: Stri
 /// Shell command that shows the processes that use the processors.
 const SHOW_BUSY_COMMAND: &str = "ps -eo pid,pcpu,pmem,args --sort=-pcpu | head";
 
-pub(super) fn load_checks(tree: &FileTree) -> Vec<CheckResult> {
-    let mut checks = vec![check_load(tree)];
-    checks.extend(PressureResource::ALL.map(|resource| check_pressure(tree, resource)));
-    checks.extend([check_steal(tree), check_free_memory(tree), check_swap(tree)]);
-    checks
-}
+/// Shell command that shows the processes that use the memory.
+const SHOW_LARGE_COMMAND: &str = "ps -eo pid,pmem,rss,args --sort=-rss | head";
+
+/// Checks of how busy the machine is, and of how much the durations of equal work vary.
+pub(super) const LOAD_CHECKS: &[Check] = &[
+    ("load", check_load),
+    ("cpu pressure", |tree| check_pressure(tree, PressureResource::Cpu)),
+    ("memory pressure", |tree| check_pressure(tree, PressureResource::Memory)),
+    ("io pressure", |tree| check_pressure(tree, PressureResource::Io)),
+    ("stolen time", check_steal),
+    ("free memory", check_free_memory),
+    ("swap", check_swap),
+    ("noise", |_| judge_noise(&measure_ns())),
+];
 
 /// Assesses a number for which lower values are better.
 pub(super) fn judge_figure(figure: f64, warning_limit: f64, bad_limit: f64) -> CheckState {
@@ -275,51 +285,40 @@ pub(super) fn judge_figure(figure: f64, warning_limit: f64, bad_limit: f64) -> C
 /// Checks the load, which counts the tasks that run or wait. A load of up to a quarter of the
 /// number of processors is normal background activity. Above three quarters, the benchmark probably
 /// has to share its processor.
-fn check_load(tree: &FileTree) -> CheckResult {
-    const NAME: &str = "load";
-    let Some([now, _, _]) = activity::load_average(tree) else {
-        return CheckResult::not_reported(NAME);
-    };
+fn check_load(tree: &FileTree) -> Option<Finding> {
+    let [now, _, _] = activity::load_average(tree)?;
     let cpus = system::available_count(tree).unwrap_or(1);
     let state = judge_figure(now / f64::from(cpus), 0.25, 0.75);
-    CheckResult::new(NAME, state, format!("{now:.2} over the last minute, on {cpus} processors"))
-        .with_remedy(SHOW_BUSY_COMMAND)
+    let found = format!("{now:.2} over the last minute, on {cpus} processors");
+    finding(state, found, SHOW_BUSY_COMMAND)
 }
 
-fn check_pressure(tree: &FileTree, resource: PressureResource) -> CheckResult {
-    let name = format!("{} pressure", resource.name());
-    let Some(percent) = activity::pressure_percent(tree, resource) else {
-        return CheckResult::not_reported(name);
-    };
+fn check_pressure(tree: &FileTree, resource: PressureResource) -> Option<Finding> {
+    let percent = activity::pressure_percent(tree, resource)?;
     let (warning_limit, bad_limit) = resource.limits_percent();
-    let description = format!("tasks waited in {percent:.1} % of the last 10 seconds");
-    CheckResult::new(name, judge_figure(percent, warning_limit, bad_limit), description)
-        .with_remedy(match resource {
-            PressureResource::Cpu => SHOW_BUSY_COMMAND,
-            PressureResource::Memory => "ps -eo pid,pmem,rss,args --sort=-rss | head",
-            PressureResource::Io => "ps -eo pid,stat,wchan:20,args | awk '$2 ~ /D/'",
-        })
+    let found = format!("tasks waited in {percent:.1} % of the last 10 seconds");
+    let remedy = match resource {
+        PressureResource::Cpu => SHOW_BUSY_COMMAND,
+        PressureResource::Memory => SHOW_LARGE_COMMAND,
+        PressureResource::Io => "ps -eo pid,stat,wchan:20,args | awk '$2 ~ /D/'",
+    };
+    finding(judge_figure(percent, warning_limit, bad_limit), found, remedy)
 }
 
 /// Checks what percentage of the processor time the host gave to other virtual machines ("stolen"
 /// time). If this percentage exceeds the smallest difference that a comparison should detect, more
 /// runs do not help.
-fn check_steal(tree: &FileTree) -> CheckResult {
-    const NAME: &str = "stolen time";
-    let Some(percent) = activity::steal_percent(tree) else {
-        return CheckResult::not_reported(NAME);
-    };
-    let description = format!("{percent:.2} % of the processor time since boot");
-    CheckResult::new(NAME, judge_figure(percent, 0.5, 5.0), description).with_remedy(
+fn check_steal(tree: &FileTree) -> Option<Finding> {
+    let percent = activity::steal_percent(tree)?;
+    finding(
+        judge_figure(percent, 0.5, 5.0),
+        format!("{percent:.2} % of the processor time since boot"),
         "move this virtual machine to a dedicated host or to a plan without shared processors",
     )
 }
 
-fn check_free_memory(tree: &FileTree) -> CheckResult {
-    const NAME: &str = "free memory";
-    let Some(memory) = system::memory_state(tree) else {
-        return CheckResult::not_reported(NAME);
-    };
+fn check_free_memory(tree: &FileTree) -> Option<Finding> {
+    let memory = system::memory_state(tree)?;
     let limit = system::memory_limit_bytes(tree).filter(|&limit| limit < memory.total_bytes);
     let used_percent =
         100.0 - memory.available_bytes as f64 / memory.total_bytes.max(1) as f64 * 100.0;
@@ -331,31 +330,22 @@ fn check_free_memory(tree: &FileTree) -> CheckResult {
         gib(memory.available_bytes),
         gib(memory.total_bytes)
     );
-    CheckResult::new(NAME, judge_figure(used_percent, 90.0, 97.0), description)
-        .with_remedy("ps -eo pid,pmem,rss,args --sort=-rss | head")
+    finding(judge_figure(used_percent, 90.0, 97.0), description, SHOW_LARGE_COMMAND)
 }
 
 /// Checks whether pages are swapped out. An access to such a page takes a hundred thousand times
 /// longer than an access to memory.
-fn check_swap(tree: &FileTree) -> CheckResult {
-    const NAME: &str = "swap";
-    let Some(memory) = system::memory_state(tree) else {
-        return CheckResult::not_reported(NAME);
+fn check_swap(tree: &FileTree) -> Option<Finding> {
+    let (state, found) = match system::memory_state(tree)?.swap_used_bytes {
+        0 => (CheckState::Good, "not in use".to_owned()),
+        used => (CheckState::Warning, format!("{} MiB in use", used >> 20)),
     };
-    match memory.swap_used_bytes {
-        0 => CheckResult::new(NAME, CheckState::Good, "not in use"),
-        used => CheckResult::new(NAME, CheckState::Warning, format!("{} MiB in use", used >> 20))
-            .with_remedy("sudo swapoff --all && sudo swapon --all"),
-    }
+    finding(state, found, "sudo swapoff --all && sudo swapon --all")
 }
 
 const MEASUREMENTS: usize = 200;
 /// Approximate duration of one measurement.
 const TARGET_NS: f64 = 1e6;
-
-pub(super) fn check_noise() -> CheckResult {
-    judge_noise(&measure_ns())
-}
 
 /// Measures repeatedly how long the same work takes. The work touches no memory and calls nothing,
 /// so any variation comes from the machine: from frequencies, interrupts or other processes.
@@ -386,24 +376,21 @@ fn spin_rounds(rounds: u64) -> u64 {
 /// Assesses the coefficient of variation of the durations. Thirty runs per variant detect a change
 /// of 0.7 % at a coefficient of 1 %, and a change of 3.8 % at 5 % (crates/stats/DERIVATIONS.md,
 /// "Power"). Above 5 %, most comparisons are inconclusive.
-fn judge_noise(durations_ns: &[f64]) -> CheckResult {
+fn judge_noise(durations_ns: &[f64]) -> Option<Finding> {
     let mut sorted = durations_ns.to_vec();
-    let (Some(typical), Some(&fastest), Some(&slowest)) =
-        (median(&mut sorted), sorted.first(), sorted.last())
-    else {
-        return CheckResult::not_reported("noise");
-    };
+    let (typical, fastest, slowest) = (median(&mut sorted)?, sorted.first()?, sorted.last()?);
     let count = durations_ns.len() as f64;
     let mean = durations_ns.iter().sum::<f64>() / count;
     let squares = durations_ns.iter().map(|duration| (duration - mean).powi(2)).sum::<f64>();
     let variation_percent = (squares / (count - 1.0).max(1.0)).sqrt() / mean * 100.0;
-    let state = judge_figure(variation_percent, 1.0, 5.0);
     let description = format!(
         "the same work takes {:.2} ms, varying by {variation_percent:.2} %, slowest/fastest {:.2}",
         typical / 1e6,
         slowest / fastest
     );
-    CheckResult::new("noise", state, description).with_remedy(
+    finding(
+        judge_figure(variation_percent, 1.0, 5.0),
+        description,
         "fix the other findings first; then pin the benchmark to idle processors with --pin",
     )
 }
@@ -419,6 +406,7 @@ mod tests {
     fn a_fixed_or_partly_fixed_layout_causes_a_warning() {
         let check_of = |level| {
             check_address_layout(&machine(&[("/proc/sys/kernel/randomize_va_space", level)]))
+                .unwrap()
         };
         assert_eq!(check_of("2").state, CheckState::Good);
         let disabled = check_of("0");
@@ -438,6 +426,7 @@ mod tests {
                 ("/proc/self/status", capabilities),
                 ("/sys/bus/event_source/devices/cpu/type", "4"),
             ]))
+            .unwrap()
         };
         let user = "CapEff:\t0000000000000000";
         assert_eq!(check_of("1", user).state, CheckState::Good);
@@ -450,10 +439,12 @@ mod tests {
     #[test]
     fn missing_hardware_counters_are_mentioned() {
         let machine = machine(&[("/proc/sys/kernel/perf_event_paranoid", "-1")]);
-        let found = check_performance_counters(&machine).found;
+        let found = check_performance_counters(&machine).unwrap().found;
         assert_eq!(found, "allowed; the processor's own counters are missing");
         assert_eq!(
-            check_performance_counters(&super::super::super::file_tree::fake::machine(&[])).state,
+            check_performance_counters(&super::super::super::file_tree::fake::machine(&[]))
+                .unwrap()
+                .state,
             CheckState::Unknown
         );
     }
@@ -462,7 +453,7 @@ mod tests {
     fn the_remedy_for_a_low_open_file_limit_respects_the_hard_limit() {
         let check_of = |soft: &str, hard: &str| {
             let line = format!("Limit  Soft  Hard  Units\nMax open files  {soft}  {hard}  files\n");
-            check_open_files(&machine(&[("/proc/self/limits", &line)]))
+            check_open_files(&machine(&[("/proc/self/limits", &line)])).unwrap()
         };
         let low = check_of("1024", "524288");
         assert_eq!(
@@ -477,11 +468,11 @@ mod tests {
     #[test]
     fn low_disk_space_is_reported_with_a_remedy() {
         let folder = Path::new("/data");
-        let full = judge_free_disk(folder, 50 << 20);
+        let full = judge_free_disk(folder, 50 << 20).unwrap();
         assert_eq!((full.state, full.found.as_str()), (CheckState::Bad, "50 MiB at '/data'"));
         assert!(full.remedy.unwrap().contains("--db FILE"));
-        assert_eq!(judge_free_disk(folder, 500 << 20).state, CheckState::Warning);
-        let result = judge_free_disk(folder, 3 << 29);
+        assert_eq!(judge_free_disk(folder, 500 << 20).unwrap().state, CheckState::Warning);
+        let result = judge_free_disk(folder, 3 << 29).unwrap();
         assert_eq!((result.state, result.found.as_str()), (CheckState::Good, "1.5 GiB at '/data'"));
     }
 
@@ -539,6 +530,7 @@ mod tests {
                 ("/proc/loadavg", figure),
                 ("/sys/devices/system/cpu/online", cpus),
             ]))
+            .unwrap()
         };
         assert_eq!(check_of("0.90 0 0", "0-7").state, CheckState::Good);
         assert_eq!(check_of("0.90 0 0", "0-1").state, CheckState::Warning);
@@ -552,14 +544,20 @@ mod tests {
     fn memory_pressure_weighs_more_than_waiting_for_a_processor() {
         let line = "some avg10=3.00 avg60=0.80 avg300=7.59 total=1\n";
         let machine = machine(&[("/proc/pressure/memory", line), ("/proc/pressure/cpu", line)]);
-        assert_eq!(check_pressure(&machine, PressureResource::Memory).state, CheckState::Warning);
-        assert_eq!(check_pressure(&machine, PressureResource::Cpu).state, CheckState::Good);
-        assert_eq!(check_pressure(&machine, PressureResource::Io).state, CheckState::Unknown);
+        assert_eq!(
+            check_pressure(&machine, PressureResource::Memory).unwrap().state,
+            CheckState::Warning
+        );
+        assert_eq!(
+            check_pressure(&machine, PressureResource::Cpu).unwrap().state,
+            CheckState::Good
+        );
+        assert!(check_pressure(&machine, PressureResource::Io).is_none());
     }
 
     #[test]
     fn stolen_time_is_a_share_of_all_time() {
-        let state = |line| check_steal(&machine(&[("/proc/stat", line)])).state;
+        let state = |line| check_steal(&machine(&[("/proc/stat", line)])).unwrap().state;
         assert_eq!(state("cpu  90 0 0 100 0 0 0 10 0 0\n"), CheckState::Warning);
         assert_eq!(state("cpu  80 0 0 100 0 0 0 20 0 0\n"), CheckState::Bad);
         assert_eq!(state("cpu  90 0 0 100 0 0 0 0 0 0\n"), CheckState::Good);
@@ -571,12 +569,12 @@ mod tests {
             "/proc/meminfo",
             "MemTotal: 8388608 kB\nMemAvailable: 524288 kB\nSwapTotal: 4096 kB\nSwapFree: 2048 kB\n",
         )]);
-        let memory = check_free_memory(&machine);
+        let memory = check_free_memory(&machine).unwrap();
         assert_eq!(
             (memory.state, memory.found.as_str()),
             (CheckState::Warning, "0.5 of 8.0 GiB available")
         );
-        let swap = check_swap(&machine);
+        let swap = check_swap(&machine).unwrap();
         assert_eq!((swap.state, swap.found.as_str()), (CheckState::Warning, "2 MiB in use"));
         assert_eq!(swap.remedy.as_deref(), Some("sudo swapoff --all && sudo swapon --all"));
     }
@@ -587,17 +585,17 @@ mod tests {
         // 20.05 us.
         let uneven: Vec<f64> =
             (0..200).map(|n| 1e6 + if n % 2 == 0 { 2e4 } else { -2e4 }).collect();
-        let check = judge_noise(&uneven);
+        let check = judge_noise(&uneven).unwrap();
         assert_eq!(check.state, CheckState::Warning);
         assert_eq!(
             check.found,
             "the same work takes 1.00 ms, varying by 2.01 %, slowest/fastest 1.04"
         );
-        assert_eq!(judge_noise(&[1e6; 200]).state, CheckState::Good);
+        assert_eq!(judge_noise(&[1e6; 200]).unwrap().state, CheckState::Good);
         let mut wild = vec![1e6; 200];
         wild[3] = 5e6;
-        assert_eq!(judge_noise(&wild).state, CheckState::Bad);
-        assert_eq!(judge_noise(&[]).state, CheckState::Unknown);
+        assert_eq!(judge_noise(&wild).unwrap().state, CheckState::Bad);
+        assert!(judge_noise(&[]).is_none());
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Checks the machine for sources of noise, and suggests remedies.
 //!
 //! A check is a function that reads a tree of files, or assesses values that this module measures.
-//! It returns a [`CheckResult`]: what was found, and how bad this is for measurements. The files
-//! under `check/` contain the checks by subject. [`run_all_checks`] runs all of them. Reports
+//! It returns what it found, and how bad this is for measurements. The files under `check/` contain
+//! tables with the checks of each subject. [`run_all_checks`] runs all of them. Reports
 //! decide how results are shown.
 
 mod hardware;
@@ -12,6 +12,7 @@ pub(crate) use hardware::{check_battery, throttle_count};
 pub use limits::{CheckResult, CheckState, check_free_disk};
 
 use crate::environment::file_tree::FileTree;
+use limits::Check;
 use std::path::Path;
 
 /// Runs all checks that need no information beyond the machine itself; [`check_free_disk`] needs to
@@ -22,18 +23,22 @@ use std::path::Path;
 /// versions.
 pub fn run_all_checks(root: &Path) -> Vec<CheckResult> {
     let tree = &FileTree::with_root(root);
+    let run_check = |(name, check): &Check| CheckResult::new(*name, check(tree));
+    let run_checks = |checks: &[Check]| checks.iter().map(run_check).collect::<Vec<_>>();
     // Check load and noise first: the work of the other checks would increase both.
-    let load_checks = limits::load_checks(tree);
-    let noise = limits::check_noise();
-    let clock = hardware::clock_checks(tree);
+    let load_and_noise = run_checks(limits::LOAD_CHECKS);
+    let clock = run_checks(hardware::CLOCK_CHECKS);
+    let sensors = hardware::SENSOR_CHECKS.iter().filter_map(|(name, check)| {
+        let found = check(tree)?;
+        Some(CheckResult::new(*name, Some(found)))
+    });
     let search = std::env::var_os("PATH").unwrap_or_default();
     [
-        hardware::processor_checks(tree),
-        load_checks,
-        vec![noise],
+        run_checks(hardware::PROCESSOR_CHECKS),
+        load_and_noise,
         clock,
-        limits::run_checks(tree),
-        hardware::run_checks(tree),
+        run_checks(limits::PROCESS_CHECKS),
+        sensors.collect(),
         limits::toolchain_checks(tree, &search),
     ]
     .concat()

@@ -28,7 +28,7 @@ pub fn start_guard(machine: &TunableMachine, limit: Option<Duration>) -> Result<
     let begin = || -> Result<ProcessIdentity> {
         let end = pidfd_open(getpid(), PidfdFlags::empty())?;
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg(COMMAND).arg(std::path::absolute(machine.root())?);
+        command.arg(COMMAND).arg(std::path::absolute(&machine.root)?);
         if let Some(limit) = limit {
             command.arg(limit.as_millis().to_string());
         }

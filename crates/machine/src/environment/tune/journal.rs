@@ -224,16 +224,12 @@ impl TuneJournal {
         forgets: bool,
     ) -> Result<Vec<RestoredSetting>> {
         let machine = lock.machine;
-        let mut settings: Vec<RestoredSetting> = self
-            .entries
-            .iter()
-            .rev()
-            .map(|entry| RestoredSetting {
-                path: entry.path.clone(),
-                old: entry.old.clone().unwrap_or_default(),
-                outcome: entry.restore_entry(machine),
-            })
-            .collect();
+        let restored = self.entries.iter().rev().map(|entry| RestoredSetting {
+            path: entry.path.clone(),
+            old: entry.old.clone().unwrap_or_default(),
+            outcome: entry.restore_entry(machine),
+        });
+        let mut settings: Vec<RestoredSetting> = restored.collect();
         // Restoring one setting may change another that was restored earlier: the governor is
         // restored after turbo, and may change it again. Therefore every setting is checked, and
         // written again if necessary.
@@ -246,11 +242,9 @@ impl TuneJournal {
                 setting.outcome = restore_outcome(machine, result);
             }
         }
-        let is_refused =
-            |setting: &RestoredSetting| matches!(setting.outcome, RestoreOutcome::Refused(_));
         let refused: Vec<&str> = settings
             .iter()
-            .filter(|setting| is_refused(setting))
+            .filter(|setting| matches!(setting.outcome, RestoreOutcome::Refused(_)))
             .map(|setting| setting.path.as_str())
             .collect();
         if refused.is_empty() || forgets {

@@ -33,14 +33,10 @@ pub struct TuneRequest {
 impl TuneRequest {
     /// Whether the request names the knob, or names no knobs and this is a default knob.
     pub(super) fn includes_knob(&self, knob: &TuneKnob) -> bool {
-        if self.knobs.is_empty() {
-            knob.is_usual
-        } else {
-            self.knobs.iter().any(|name| name == knob.name)
-        }
+        self.mentions_knob(knob.name) && (knob.is_usual || !self.knobs.is_empty())
     }
 
-    fn mentions_knob(&self, knob: &str) -> bool {
+    pub(super) fn mentions_knob(&self, knob: &str) -> bool {
         self.knobs.is_empty() || self.knobs.iter().any(|name| name == knob)
     }
 }
@@ -62,12 +58,8 @@ pub struct TuneKnob {
     pub(super) find: FindSettings,
 }
 
-/// A setting with its desired value.
-#[derive(Debug)]
-pub(super) struct DesiredSetting {
-    pub path: String,
-    pub value: DesiredValue,
-}
+/// The path of a setting, with its desired value.
+pub(super) type DesiredSetting = (String, DesiredValue);
 
 /// Desired value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,7 +149,7 @@ fn text_value(value: &str) -> DesiredValue {
 }
 
 fn desired_text(path: impl Into<String>, value: &str) -> DesiredSetting {
-    DesiredSetting { path: path.into(), value: text_value(value) }
+    (path.into(), text_value(value))
 }
 
 fn missing_setting<T>(machine: &TunableMachine) -> Result<T, MissingReason> {
@@ -173,7 +165,7 @@ fn missing_here<T>(note: impl Into<String>) -> Result<T, MissingReason> {
 /// # Errors
 /// Fails if none of them exists.
 fn existing_settings(machine: &TunableMachine, desired: Vec<DesiredSetting>) -> FoundSettings {
-    let existing = |setting: &DesiredSetting| machine.current_value(&setting.path).is_some();
+    let existing = |(path, _): &DesiredSetting| machine.current_value(path).is_some();
     let existing: Vec<DesiredSetting> = desired.into_iter().filter(existing).collect();
     if existing.is_empty() { missing_setting(machine) } else { Ok(existing) }
 }
@@ -196,10 +188,10 @@ fn policy_settings(
 ) -> FoundSettings {
     let online = online_cpus(machine);
     let is_online = |cpus: &[u32]| cpus.iter().any(|cpu| online.contains(cpu));
-    let mut folders: Vec<String> = machine.tree.list_names(&format!("{CPU}/cpufreq"));
-    folders.retain(|name| name.starts_with("policy"));
-    let mut folders: Vec<String> = folders
-        .into_iter()
+    let names = machine.tree.list_names(&format!("{CPU}/cpufreq"));
+    let mut folders: Vec<String> = names
+        .iter()
+        .filter(|name| name.starts_with("policy"))
         .map(|name| format!("{CPU}/cpufreq/{name}"))
         .filter(|folder| {
             let cpus = machine.tree.read_text(format!("{folder}/affected_cpus"));
@@ -212,9 +204,7 @@ fn policy_settings(
         let online_names = cpus.filter(|name| is_online(&parse_cpu_list(&name[3..])));
         folders = online_names.map(|name| format!("{CPU}/{name}/cpufreq")).collect();
     }
-    let wishes = folders
-        .iter()
-        .map(|folder| DesiredSetting { path: format!("{folder}/{file}"), value: value(folder) });
+    let wishes = folders.iter().map(|folder| (format!("{folder}/{file}"), value(folder)));
     existing_settings(machine, wishes.collect())
 }
 
@@ -298,16 +288,11 @@ fn interrupt_settings(machine: &TunableMachine, request: &TuneRequest) -> FoundS
     let names = machine.tree.list_names("/proc/irq");
     let interrupts = names.iter().filter(|name| name.parse::<u32>().is_ok());
     // Settings are restored in reverse order. Being first here, the service is restarted last.
-    let balancer = desired_text(IRQ_BALANCER, "inactive");
-    let mut wishes: Vec<DesiredSetting> =
-        request.stops_services.then_some(balancer).into_iter().collect();
-    wishes.push(desired_text("/proc/irq/default_smp_affinity", &cpu_mask(&others)));
-    wishes.extend(
-        interrupts.map(|interrupt| {
-            desired_text(format!("/proc/irq/{interrupt}/smp_affinity_list"), &list)
-        }),
-    );
-    existing_settings(machine, wishes)
+    let balancer = request.stops_services.then(|| desired_text(IRQ_BALANCER, "inactive"));
+    let mask = desired_text("/proc/irq/default_smp_affinity", &cpu_mask(&others));
+    let affinities = interrupts
+        .map(|number| desired_text(format!("/proc/irq/{number}/smp_affinity_list"), &list));
+    existing_settings(machine, balancer.into_iter().chain([mask]).chain(affinities).collect())
 }
 
 /// Formats a set of processors as the kernel expects: a hexadecimal bit mask in groups of eight
@@ -338,7 +323,7 @@ fn own_cpu_settings(machine: &TunableMachine, request: &TuneRequest) -> FoundSet
     let file = |name: &str| format!("{TUNE_CGROUP}/{name}");
     let mut wishes = vec![
         desired_text(format!("{CGROUP_ROOT}/cgroup.subtree_control"), "+cpuset"),
-        DesiredSetting { path: TUNE_CGROUP.to_owned(), value: DesiredValue::Group },
+        (TUNE_CGROUP.to_owned(), DesiredValue::Group),
         desired_text(file("cpuset.cpus"), &format_cpu_list(reserved)),
     ];
     // Memory of another node is slower, and the fraction of memory that comes from there varies

@@ -23,18 +23,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[derive(Debug)]
 pub struct TunableMachine {
     pub(super) tree: FileTree,
-    root: PathBuf,
-    answers: Vec<SimulatedAnswer>,
+    pub(super) root: PathBuf,
+    /// Responses of a simulated kernel to writes to these paths.
+    answers: Vec<(String, SimulatedResponse)>,
     steps_left: Option<AtomicU32>,
 }
 
 /// Response of a simulated kernel to a write.
-#[derive(Debug)]
-struct SimulatedAnswer {
-    path: String,
-    response: SimulatedResponse,
-}
-
 #[derive(Debug)]
 enum SimulatedResponse {
     /// The write fails.
@@ -66,11 +61,6 @@ impl TunableMachine {
             answers,
             steps_left: dies_at.filter(|_| !is_real).map(AtomicU32::new),
         })
-    }
-
-    /// Root folder of the machine.
-    pub fn root(&self) -> &Path {
-        &self.root
     }
 
     /// Whether the machine is simulated by a folder.
@@ -172,8 +162,8 @@ impl TunableMachine {
             SettingChange::Remove if self.is_rehearsal() => return fs::remove_dir_all(file),
             SettingChange::Remove => return fs::remove_dir(file),
         }
-        for answer in self.answers.iter().filter(|answer| answer.path == path) {
-            if let SimulatedResponse::Also(other, value) = &answer.response {
+        for (_, response) in self.answers.iter().filter(|(written, _)| written == path) {
+            if let SimulatedResponse::Also(other, value) = response {
                 fs::write(self.tree.resolve(other), format!("{value}\n"))?;
             }
         }
@@ -189,17 +179,16 @@ impl TunableMachine {
 
     /// Kills this process if a test chose this call with `dies_at` ([`Self::open`]).
     pub(super) fn test_step(&self) {
-        let Some(steps_left) = &self.steps_left else {
-            return;
-        };
-        if steps_left.fetch_sub(1, Ordering::Relaxed) == 1 {
+        if let Some(steps_left) = &self.steps_left
+            && steps_left.fetch_sub(1, Ordering::Relaxed) == 1
+        {
             let _ = kill_process(getpid(), Signal::KILL);
         }
     }
 
     fn find_answer(&self, path: &str) -> Option<&SimulatedResponse> {
-        let answer = self.answers.iter().find(|answer| answer.path == path);
-        answer.map(|answer| &answer.response)
+        let answer = self.answers.iter().find(|(written, _)| written == path);
+        answer.map(|(_, response)| response)
     }
 }
 
@@ -225,7 +214,7 @@ pub(super) enum SettingChange<'a> {
 
 /// Parses a line of `answers`: `PATH ERROR` (such as `PATH EIO`), `PATH refuses VALUE`, `PATH holds
 /// TEXT` or `PATH also PATH TEXT`.
-fn parse_answer(line: &str) -> io::Result<SimulatedAnswer> {
+fn parse_answer(line: &str) -> io::Result<(String, SimulatedResponse)> {
     let fields: Vec<&str> = line.splitn(4, ' ').collect();
     let response = match fields[..] {
         [_, "EACCES"] => SimulatedResponse::Error(Errno::ACCESS),
@@ -235,11 +224,9 @@ fn parse_answer(line: &str) -> io::Result<SimulatedAnswer> {
         [_, "refuses", value] => SimulatedResponse::Refuses(value.to_owned()),
         [_, "holds", ..] => SimulatedResponse::Holds(fields[2..].join(" ")),
         [_, "also", other, text] => SimulatedResponse::Also(other.to_owned(), text.to_owned()),
-        _ => {
-            return Err(io::Error::other(format!("cannot parse simulated answer '{line}'")));
-        }
+        _ => return Err(io::Error::other(format!("cannot parse simulated answer '{line}'"))),
     };
-    Ok(SimulatedAnswer { path: fields[0].to_owned(), response })
+    Ok((fields[0].to_owned(), response))
 }
 
 /// Whether two values of a setting are equal. Processor masks are compared without regard to
@@ -262,10 +249,8 @@ fn to_input_form(path: &str, kernel_value: &str) -> String {
             if is_on { "+cpuset" } else { "-cpuset" }.to_owned()
         }
         _ => {
-            let selection = kernel_value
-                .split_once('[')
-                .and_then(|(_, after_bracket)| after_bracket.split_once(']'));
-            selection.map_or(kernel_value, |(choice, _)| choice).to_owned()
+            let choice = kernel_value.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+            choice.map_or(kernel_value, |(choice, _)| choice).to_owned()
         }
     }
 }

@@ -86,10 +86,9 @@ pub struct TunePlan {
 /// # Errors
 /// Fails if a named knob requires an option that is missing.
 pub fn plan(machine: &TunableMachine, request: &TuneRequest) -> Result<TunePlan> {
-    let is_shown = |knob: &&TuneKnob| request.knobs.is_empty() || request.includes_knob(knob);
     let knobs = KNOBS
         .iter()
-        .filter(is_shown)
+        .filter(|knob| request.mentions_knob(knob.name))
         .map(|knob| find_knob(machine, request, knob))
         .collect::<Result<_>>()?;
     Ok(TunePlan { knobs })
@@ -118,29 +117,23 @@ fn find_knob(
         }
         Err(MissingReason::Option(option)) => bail!("'{}' needs {option}", knob.name),
     };
-    let mut knob_state = KnobState {
-        settings: desired.into_iter().map(|setting| desired_setting(machine, setting)).collect(),
-        ..state(KnobOutcome::Planned, String::new())
-    };
-    for index in 0..knob_state.settings.len() {
-        let setting = &knob_state.settings[index];
-        let exists = setting.before.is_some();
+    let mut knob_state = state(KnobOutcome::Planned, String::new());
+    for setting in desired.into_iter().map(|setting| desired_setting(machine, setting)) {
+        let is_change = setting.outcome == KnobOutcome::Planned && setting.before.is_some();
         let writable = machine.check_writable(&setting.path);
+        knob_state.settings.push(setting);
         if let Err(error) = writable
-            && setting.outcome == KnobOutcome::Planned
-            && exists
+            && is_change
         {
-            knob_state.mark_refused(index, &machine.explain_refusal(&error));
+            let last = knob_state.settings.len() - 1;
+            knob_state.mark_refused(last, &machine.explain_refusal(&error));
         }
     }
     knob_state.update_outcome();
     Ok(knob_state)
 }
 
-fn desired_setting(
-    machine: &TunableMachine,
-    DesiredSetting { path, value }: DesiredSetting,
-) -> KnobSetting {
+fn desired_setting(machine: &TunableMachine, (path, value): DesiredSetting) -> KnobSetting {
     let before = machine.current_value(&path);
     let after = value.current_text(machine);
     let is_as_desired = match (&before, &value) {
