@@ -14,6 +14,7 @@
 //! delivers nothing more.
 
 use anyhow::Context;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use speedwell_adapters::plan::{PlanShard, RelocationMap, SessionPlan};
 use speedwell_analysis::AnalysisSettings;
@@ -69,16 +70,21 @@ impl ShardRequest {
     /// # Errors
     /// Fails if the bundle has no plan, or if this part is not in the plan.
     pub fn load_plan(&self) -> anyhow::Result<SessionPlan> {
-        let file = self.bundle.join(PLAN_PATH);
-        let read = || -> anyhow::Result<SessionPlan> {
-            Ok(serde_json::from_str(&fs::read_to_string(&file)?)?)
-        };
-        let plan = read().with_context(|| format!("cannot read '{}'", file.display()))?;
+        let plan: SessionPlan = read_json(&self.bundle.join(PLAN_PATH))?;
         // Benchmarks get the real path of the bundle instead of the symlink.
         let bundle = fs::canonicalize(&self.bundle)?;
         let relocation = RelocationMap::new([(PathBuf::from(BUNDLE_PLACEHOLDER), bundle)]);
         plan.relocated(&relocation).extract_shard(&self.shard)
     }
+}
+
+/// Reads a file of JSON.
+///
+/// # Errors
+/// Fails if the file cannot be read or has other content.
+pub(super) fn read_json<T: DeserializeOwned>(file: &Path) -> anyhow::Result<T> {
+    let read = || -> anyhow::Result<T> { Ok(serde_json::from_str(&fs::read_to_string(file)?)?) };
+    read().with_context(|| format!("cannot read '{}'", file.display()))
 }
 
 /// Path of an attempt's spool, inside a session's folder.
@@ -114,36 +120,28 @@ pub(super) fn expected_slots(part: &SessionPlan) -> ShardSlots {
 /// Maximum number of bytes read at once. Longer lines arrive in several pieces.
 const MAX_PIECE_BYTES: u64 = 1 << 20;
 
-pub(super) enum SpoolSource {
-    /// A file, and the offset up to which it has been read.
-    File { path: PathBuf, read: u64 },
-    /// A [`SpoolStream`], which several attempts share.
-    Stream,
+/// A spool in a directly accessible folder.
+pub(super) struct SpoolFile {
+    pub path: PathBuf,
+    /// Offset up to which the file has been read.
+    pub read: u64,
 }
 
-impl SpoolSource {
-    /// Reads a spool file from its beginning.
-    pub fn from_file(path: PathBuf) -> SpoolSource {
-        SpoolSource::File { path, read: 0 }
-    }
-
-    /// Reads the bytes appended to the file since the last read. Returns nothing for a stream.
+impl SpoolFile {
+    /// Reads the bytes appended to the file since the last read.
     ///
     /// # Errors
     /// Fails if the file exists but cannot be read.
     pub fn read(&mut self) -> anyhow::Result<Vec<u8>> {
-        let SpoolSource::File { path, read } = self else {
-            return Ok(Vec::new());
-        };
         // The file appears when its attempt starts.
-        let Ok(mut file) = File::open(&*path) else {
+        let Ok(mut file) = File::open(&self.path) else {
             return Ok(Vec::new());
         };
         let mut bytes = Vec::new();
-        file.seek(SeekFrom::Start(*read))
+        file.seek(SeekFrom::Start(self.read))
             .and_then(|_| file.read_to_end(&mut bytes))
-            .with_context(|| format!("cannot read the spool '{}'", path.display()))?;
-        *read += bytes.len() as u64;
+            .with_context(|| format!("cannot read the spool '{}'", self.path.display()))?;
+        self.read += bytes.len() as u64;
         Ok(bytes)
     }
 }
@@ -249,14 +247,14 @@ pub(super) fn earlier_blocks(
 pub(super) struct StaleAttempt {
     pub origin: BlockOrigin,
     pub reader: SpoolReader,
-    pub source: SpoolSource,
+    pub file: SpoolFile,
 }
 
 impl StaleAttempt {
     /// Returns the blocks completed since the last call, and whether the attempt has ended. An
     /// unreadable spool yields nothing.
     fn read_blocks(&mut self) -> (Vec<SpoolBlock>, bool) {
-        let bytes = self.source.read().unwrap_or_default();
+        let bytes = self.file.read().unwrap_or_default();
         let mut has_ended = false;
         let items = self.reader.decode(&bytes).into_iter();
         let blocks = items.filter_map(|item| match item {

@@ -10,9 +10,10 @@
 //! the longer nothing happens, because polling takes time from a measurement on the same machine.
 
 use super::attempt::{
-    ShardRequest, SpoolSource, SpoolStream, StaleAttempts, attempt_spool_path, expected_slots,
+    ShardRequest, SpoolFile, SpoolStream, StaleAttempts, attempt_spool_path, expected_slots,
     request_path, stop_marker,
 };
+use super::detached::DetachedAction;
 use crate::machines::{FleetEngine, FleetMachine, JobId, JobState, ShardTask, TaskBatch};
 use speedwell_adapters::plan::{PlanShard, SessionPlan};
 use speedwell_analysis::AnalysisSettings;
@@ -23,7 +24,7 @@ use speedwell_machine::process::is_interrupt_requested;
 use speedwell_model::SessionEvent;
 use speedwell_store::{BlockOrigin, MergeOutcome, SessionMerger, ShardState, StoredShard};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -36,8 +37,8 @@ const BLOCK_GRACE: Duration = Duration::from_secs(10);
 
 /// A session that other machines measure.
 pub(super) struct FleetCoordinator<'a, 's, 'l> {
-    pub engine: &'a mut FleetEngine,
-    pub merger: &'a mut SessionMerger<'s>,
+    pub engine: FleetEngine,
+    pub merger: SessionMerger<'s>,
     pub listener: &'a mut EventListener<'l>,
     pub plan: &'a SessionPlan,
     pub settings: &'a AnalysisSettings,
@@ -67,8 +68,8 @@ pub(super) enum Attachment {
     Attached,
     /// The workers are independent of the coordinator, which exits after handing out the work.
     Detached,
-    /// The workers are independent of the coordinator, which follows their progress.
-    Watching,
+    /// The workers are independent of the coordinator, which collects their results.
+    Watching(DetachedAction),
 }
 
 /// A machine of the session. Its index in [`FleetCoordinator::machines`] is also its index in the
@@ -88,11 +89,11 @@ pub(super) struct WorkerMachine {
 /// An attempt to measure a shard. An attempt stays in [`FleetCoordinator::attempts`] until it is
 /// settled.
 pub(super) struct ShardAttempt {
-    pub shard: u32,
     pub origin: BlockOrigin,
     pub job: JobId,
     pub reader: SpoolReader,
-    pub source: SpoolSource,
+    /// Where the spool is read; `None` for a [`SpoolStream`], which several attempts share.
+    pub file: Option<SpoolFile>,
     pub has_begun: bool,
     /// Whether an earlier coordinator started this attempt. The end of such an attempt says nothing
     /// about the machine.
@@ -211,7 +212,7 @@ impl FleetCoordinator<'_, '_, '_> {
         }
         let submitted = self.engine.submit(&batch)?;
         let mut output = submitted.lines;
-        if self.attachment == Attachment::Watching {
+        if matches!(self.attachment, Attachment::Watching(_)) {
             let spools: Vec<String> = shards.iter().map(|&shard| self.spool_name(shard)).collect();
             let name = &self.machines[machine].fleet_machine.name;
             let job_spools = (&submitted.job, spools.as_slice());
@@ -222,19 +223,19 @@ impl FleetCoordinator<'_, '_, '_> {
         let is_streamed = stream.is_some();
         self.streams.extend(stream);
         for &shard in shards {
-            let stored = &mut self.shards[shard as usize];
-            stored.state = ShardState::Sent;
-            stored.engine_id = Some(submitted.job.0.clone());
-            self.merger.set_shard(shard, stored)?;
-            let stored = self.shards[shard as usize].clone();
-            let source = if is_streamed {
-                SpoolSource::Stream
-            } else {
-                SpoolSource::from_file(attempt_spool_path(&batch.folder, shard, stored.attempt))
-            };
-            self.follow_spool(shard, submitted.job.clone(), source, false)?;
+            self.shards[shard as usize].engine_id = Some(submitted.job.0.clone());
+            self.set_state(shard, ShardState::Sent)?;
+            let folder = (!is_streamed).then_some(&*batch.folder);
+            self.follow_spool(shard, submitted.job.clone(), folder, false)?;
         }
         Ok(())
+    }
+
+    /// Sets the state of a shard, here and in the store.
+    pub fn set_state(&mut self, shard: u32, state: ShardState) -> anyhow::Result<()> {
+        let stored = &mut self.shards[shard as usize];
+        stored.state = state;
+        self.merger.set_shard(shard, stored)
     }
 
     /// Name of the spool of a shard's latest attempt, for use over a connection.
@@ -257,9 +258,7 @@ impl FleetCoordinator<'_, '_, '_> {
         for (attempt, state) in std::mem::take(&mut self.attempts).into_iter().zip(states) {
             let text = match (attempt.end, state) {
                 (Some(AttemptOutcome::Complete), _) => {
-                    self.shards[attempt.shard as usize].state = ShardState::Done;
-                    let stored = &self.shards[attempt.shard as usize];
-                    self.merger.set_shard(attempt.shard, stored)?;
+                    self.set_state(attempt.origin.shard, ShardState::Done)?;
                     continue;
                 }
                 (Some(AttemptOutcome::Failed(reason)), _) => format!("ended early: {reason}"),
@@ -269,7 +268,7 @@ impl FleetCoordinator<'_, '_, '_> {
                     format!("ended early: {}", reason.as_deref().unwrap_or("no reason given"))
                 }
             };
-            statuses.push((attempt.shard, text));
+            statuses.push((attempt.origin.shard, text));
         }
         let is_settled_completely = self.shards.iter().all(|stored| is_settled(stored.state));
         let ended =
@@ -277,23 +276,24 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok((ended, statuses))
     }
 
-    /// Starts reading the spool of a shard's latest attempt.
+    /// Starts reading the spool of a shard's latest attempt, from a file in a session's `folder` or,
+    /// without a folder, from a stream.
     pub fn follow_spool(
         &mut self,
         shard: u32,
         job: JobId,
-        source: SpoolSource,
+        folder: Option<&Path>,
         is_resumed: bool,
     ) -> anyhow::Result<()> {
         let stored = &self.shards[shard as usize];
         let reader = SpoolReader::new(expected_slots(&self.plan.extract_shard(&to_shard(stored))?));
+        let path = folder.map(|folder| attempt_spool_path(folder, shard, stored.attempt));
         self.jobs.insert(job.clone());
         self.attempts.push(ShardAttempt {
-            shard,
             origin: BlockOrigin { machine: stored.machine, shard, attempt: stored.attempt },
             job,
             reader,
-            source,
+            file: path.map(|path| SpoolFile { path, read: 0 }),
             has_begun: false,
             is_resumed,
             blocks: 0,
@@ -356,7 +356,8 @@ impl FleetCoordinator<'_, '_, '_> {
             }
         }
         for attempt in 0..self.attempts.len() {
-            let bytes = self.attempts[attempt].source.read()?;
+            let file = self.attempts[attempt].file.as_mut();
+            let bytes = file.map(SpoolFile::read).transpose()?.unwrap_or_default();
             if !bytes.is_empty() {
                 self.feed_spool(attempt, &bytes)?;
                 has_news = true;
@@ -402,9 +403,7 @@ impl FleetCoordinator<'_, '_, '_> {
                 self.attempts[attempt].has_begun = true;
                 let is_only_machine = self.machines.len() == 1;
                 self.merger.set_machine(origin.machine, &header.machine, is_only_machine)?;
-                let stored = &mut self.shards[origin.shard as usize];
-                stored.state = ShardState::Running;
-                self.merger.set_shard(origin.shard, stored)?;
+                self.set_state(origin.shard, ShardState::Running)?;
             }
             SpoolItem::Block(block) => {
                 let merged = self.merger.merge_block(origin, &block)?;
@@ -567,14 +566,9 @@ impl FleetCoordinator<'_, '_, '_> {
             if !is_complete {
                 self.notify_replaced(attempt.origin);
             }
-            let stored = &mut self.shards[attempt.shard as usize];
-            if is_complete {
-                stored.state = ShardState::Done;
-            } else {
-                stored.state = ShardState::Waiting;
-                stored.attempt += 1;
-            }
-            self.merger.set_shard(attempt.shard, stored)?;
+            let state = if is_complete { ShardState::Done } else { ShardState::Waiting };
+            self.shards[attempt.origin.shard as usize].attempt += u32::from(!is_complete);
+            self.set_state(attempt.origin.shard, state)?;
         }
         Ok(())
     }
@@ -593,6 +587,10 @@ impl FleetCoordinator<'_, '_, '_> {
 
 pub(super) fn is_settled(state: ShardState) -> bool {
     matches!(state, ShardState::Done | ShardState::Lost)
+}
+
+pub(super) fn is_submitted(state: ShardState) -> bool {
+    matches!(state, ShardState::Sent | ShardState::Running)
 }
 
 /// The part of the plan that a shard covers.

@@ -2,9 +2,8 @@
 //! cancels it. The shards recorded in the store identify the workers. Start at
 //! [`reattach_session`].
 
-use super::attempt::StaleAttempts;
-use super::coordinator::{Attachment, FleetCoordinator, WorkerMachine, is_settled};
-use super::{current_machines, next_task, resume_attempts, upload};
+use super::coordinator::{Attachment, WorkerMachine, is_settled, is_submitted};
+use super::{coordinate, current_machines, upload};
 use crate::machines::clean::{self, CleanSummary, CleanTarget};
 use crate::machines::{FleetEngine, FleetMachine, content_store};
 use crate::messages::{ROLE_SUBCOMMAND, WorkerRequest};
@@ -17,9 +16,8 @@ use speedwell_engine::EventListener;
 use speedwell_engine::execution::SessionEnd;
 use speedwell_machine::process;
 use speedwell_model::Session;
-use speedwell_store::{ShardState, Store, StoredShard};
+use speedwell_store::{Store, StoredShard};
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 /// What to do with a session that other machines measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,39 +67,11 @@ pub fn reattach_session(
     let session = store.load_session_without_runs(number)?;
     let mut engine = FleetEngine::from_file(file);
     let machines = session_machines(&session, &engine.list_machines()?, file)?;
-    let mut merger = store.resume_merging(number)?;
-    super::emit_start(&plan, &merger, listener)?;
-    let mut coordinator = FleetCoordinator {
-        engine: &mut engine,
-        merger: &mut merger,
-        listener: &mut *listener,
-        plan: &plan,
-        settings,
-        session: session.id,
-        next_task: next_task(&machines),
-        failed_attempts: vec![0; shards.len()],
-        machines,
-        shards,
-        attempts: Vec::new(),
-        stale: StaleAttempts::default(),
-        streams: Vec::new(),
-        jobs: BTreeSet::new(),
-        attachment: Attachment::Watching,
-    };
-    let result =
-        resume_attempts(&mut coordinator, action != DetachedAction::Report).and_then(|()| {
-            match action {
-                DetachedAction::Wait => Ok((coordinator.run()?, Vec::new())),
-                DetachedAction::Report => coordinator.collect_status(),
-                DetachedAction::Cancel => {
-                    coordinator.stop_workers(Duration::ZERO)?;
-                    Ok((SessionEnd::Interrupted, Vec::new()))
-                }
-            }
-        });
-    let is_complete = matches!(result, Ok((SessionEnd::Complete, _)));
-    super::finish_merging(merger, listener, is_complete)?;
-    let (ended, statuses) = result?;
+    let merger = store.resume_merging(number)?;
+    let (inputs, attachment) = ((&plan, settings), Attachment::Watching(action));
+    let work = (machines, shards);
+    let (ended, statuses) =
+        coordinate(engine, merger, inputs, session.id, work, attachment, listener)??;
     Ok((ended, shard_statuses(store, number, statuses)?))
 }
 
@@ -173,10 +143,8 @@ pub fn clean_up(
     let mut id = None;
     if let Some((store, number)) = session {
         let shards = session_shards(store, number)?;
-        let is_submitted =
-            |stored: &StoredShard| matches!(stored.state, ShardState::Sent | ShardState::Running);
         ensure!(
-            !shards.iter().any(is_submitted),
+            !shards.iter().any(|stored| is_submitted(stored.state)),
             "session @{number} is still being measured\nhint: 'speedwell fleet collect @{number}' waits for its end, \
              'speedwell fleet cancel @{number}' ends it"
         );

@@ -9,7 +9,8 @@
 //! ends the worker.
 
 use super::attempt::{
-    ShardRequest, attempt_spool_path, earlier_blocks, replaced_marker, request_path, stop_marker,
+    ShardRequest, attempt_spool_path, earlier_blocks, read_json, replaced_marker, request_path,
+    stop_marker,
 };
 use crate::machines::{JobId, LockTicket, MachineIdentity, MachineLock, clean, local};
 use anyhow::{Context, ensure};
@@ -53,12 +54,7 @@ pub fn perform_tasks(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
     remove_old_sessions(folder);
     for task in tasks {
         let number: u32 = task.parse().with_context(|| format!("invalid task number '{task}'"))?;
-        let file = request_path(folder, number);
-        let read = || -> anyhow::Result<ShardRequest> {
-            Ok(serde_json::from_str(&fs::read_to_string(&file)?)?)
-        };
-        let request = read().with_context(|| format!("cannot read '{}'", file.display()))?;
-        run_attempt(folder, &request, None)?;
+        run_attempt(folder, &read_json(&request_path(folder, number))?, None)?;
         if process::is_interrupt_requested() {
             break;
         }
