@@ -4,7 +4,7 @@
 
 use super::coordinator::{Attachment, WorkerMachine, is_settled, is_submitted};
 use super::{coordinate, current_machines, upload};
-use crate::machines::clean::{self, CleanSummary, CleanTarget};
+use crate::machines::clean::{self, CleanSummary};
 use crate::machines::{FleetEngine, FleetMachine, content_store};
 use crate::messages::{ROLE_SUBCOMMAND, WorkerRequest};
 use anyhow::{Context, ensure};
@@ -162,14 +162,13 @@ pub(crate) fn clean_machines(
     session: Option<&str>,
     file: &FleetFile,
 ) -> anyhow::Result<Vec<(String, CleanSummary)>> {
-    let target = CleanTarget::of_session(session);
     let mut cleaned_folders = BTreeSet::new();
     let mut summaries = Vec::new();
     for machine in machines {
         let summary = if !upload::is_shared(file) {
             clean_there(engine, &machine, session)
         } else if cleaned_folders.insert(machine.folder.clone()) {
-            clean::clean_folder(&machine.folder, target)
+            clean::clean_folder(&machine.folder, session)
         } else {
             continue;
         };

@@ -231,7 +231,7 @@ pub(crate) fn warn_of_left_out(
     bundle: &FileBundle,
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<()> {
-    let skipped = bundle.skipped_files();
+    let skipped = &bundle.skipped_files;
     for reason in skipped.iter().take(MAX_NAMED_FILES) {
         listener.observe(&SessionEvent::Warning(&format!("not sent: {reason}")))?;
     }
@@ -251,8 +251,7 @@ pub(crate) fn note_sending(
     machine: &str,
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<()> {
-    let folders = bundle.folder_size();
-    let sentence = format!("sending to {machine}: {folders}, and the programs");
+    let sentence = format!("sending to {machine}: {}, and the programs", bundle.folder_size);
     listener.observe(&SessionEvent::Note(&sentence))
 }
 

@@ -69,7 +69,7 @@ fn remove_old_sessions(session: &Path) {
         fleet.filter(|_| session.parent().is_some_and(|parent| parent.ends_with("sessions")))
     {
         // If the removal fails, the next worker tries again.
-        let _ = clean::clean_folder(fleet, clean::CleanTarget::Older(clean::SESSION_MAX_AGE));
+        let _ = clean::clean_folder(fleet, None);
     }
 }
 

@@ -232,7 +232,7 @@ pub fn send_bundle(
     writer: &mut dyn Write,
     reader: &mut dyn BufRead,
 ) -> Result<(PathBuf, PathBuf)> {
-    let offer = BundleOffer { session: session.to_owned(), entries: bundle.entries().to_vec() };
+    let offer = BundleOffer { session: session.to_owned(), entries: bundle.entries.clone() };
     write_message(writer, &offer)?;
     loop {
         match read_message::<ReceiverReply>(reader)? {
@@ -305,10 +305,10 @@ pub fn lay_out_locally(
 ) -> Result<(PathBuf, PathBuf)> {
     let store = ContentStore::open(folder)?;
     let session = store.session_folder(session)?;
-    for BundleEntry { sha256, bytes, .. } in store.missing_objects(bundle.entries()) {
+    for BundleEntry { sha256, bytes, .. } in store.missing_objects(&bundle.entries) {
         store.put_object(sha256, *bytes, &mut *bundle.open_content(sha256)?)?;
     }
-    let bundle = store.lay_out_bundle(bundle.entries())?;
+    let bundle = store.lay_out_bundle(&bundle.entries)?;
     store.link_bundle(&session, &bundle)?;
     Ok((session, bundle))
 }
@@ -455,7 +455,7 @@ mod tests {
         let (place, bytes) = send_over_socket(&first, folder.path());
         let place = place.unwrap();
         assert_eq!(fs::read_to_string(place.join("b/c")).unwrap(), "small");
-        assert_eq!(place.file_name().unwrap().to_str().unwrap(), first.id());
+        assert_eq!(place.file_name().unwrap().to_str().unwrap(), bundle_id(&first.entries));
         assert!(bytes > 100_000);
         let second = text_bundle(&[("a", &large), ("b/c", "other"), ("d", &large)]);
         let (other, bytes) = send_over_socket(&second, folder.path());
@@ -483,7 +483,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let first = text_bundle(&[("a", "text")]);
         lay_out_locally(&first, "0", folder.path()).unwrap();
-        let sha256 = first.entries()[0].sha256.clone();
+        let sha256 = first.entries[0].sha256.clone();
         let object = folder.path().join("objects").join(&sha256[..2]).join(&sha256[2..]);
         fs::write(&object, "tixt").unwrap();
         let second = text_bundle(&[("a", "text"), ("b", "")]);

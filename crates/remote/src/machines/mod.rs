@@ -327,6 +327,13 @@ impl FleetEngine {
     }
 }
 
+/// Checks that a machine is part of the fleet.
+fn ensure_in_fleet(machines: &[FleetMachine], name: &str) -> anyhow::Result<()> {
+    let is_known = machines.iter().any(|machine| machine.name == name);
+    anyhow::ensure!(is_known, "unknown machine '{name}'");
+    Ok(())
+}
+
 /// Returns the machines listed in the file; `folder` is the default fleet folder.
 fn listed_machines(file: &FleetFile, folder: &Path) -> Vec<FleetMachine> {
     let machine = |entry: &MachineEntry| FleetMachine {
