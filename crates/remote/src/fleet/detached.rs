@@ -13,7 +13,6 @@ use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::AnalysisSettings;
 use speedwell_config::fleet::FleetFile;
 use speedwell_engine::EventListener;
-use speedwell_engine::execution::SessionEnd;
 use speedwell_machine::process;
 use speedwell_model::Session;
 use speedwell_store::{Store, StoredShard};
@@ -55,12 +54,12 @@ pub fn reattach_session(
     file: &FleetFile,
     (settings, action): (&AnalysisSettings, DetachedAction),
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<(SessionEnd, Vec<ShardStatus>)> {
+) -> anyhow::Result<Vec<ShardStatus>> {
     process::install_handlers()?;
     let shards = session_shards(store, number)?;
     if shards.iter().all(|stored| is_settled(stored.state)) {
         ensure!(action != DetachedAction::Cancel, "session @{number} has ended: nothing to cancel");
-        return Ok((SessionEnd::Complete, shard_statuses(store, number, Vec::new())?));
+        return shard_statuses(store, number, Vec::new());
     }
     let text = store.session_plan(number)?.context("the session has no plan")?;
     let plan: SessionPlan = serde_json::from_str(&text)?;
@@ -70,9 +69,9 @@ pub fn reattach_session(
     let merger = store.resume_merging(number)?;
     let (inputs, attachment) = ((&plan, settings), Attachment::Watching(action));
     let work = (machines, shards);
-    let (ended, statuses) =
+    let (_, statuses) =
         coordinate(engine, merger, inputs, session.id, work, attachment, listener)??;
-    Ok((ended, shard_statuses(store, number, statuses)?))
+    shard_statuses(store, number, statuses)
 }
 
 /// The session's machines, each with the session's folder.
