@@ -5,6 +5,7 @@
 //! result is stored immediately. The module `revisions` builds a revision. Start at [`run`].
 
 use crate::features::bisect::measure::{LIST_TIMEOUT, build_failure, parse_range};
+use crate::features::confirm::revision_variant;
 use crate::history::project;
 use crate::options::{MachineArgs, OriginArgs, RevisionMeasuringArgs, RevisionProgramArgs, parse};
 use crate::progress::ProgressDisplay;
@@ -17,8 +18,8 @@ use speedwell_analysis as analysis;
 use speedwell_engine::execution::worktree;
 use speedwell_engine::execution::worktree::Checkout;
 use speedwell_engine::{
-    EventListener, MeasureRequest, PlanRequest, PreparedPlan, RevisionRequest, SessionRequest,
-    revisions, session_header,
+    EventListener, MeasureRequest, PlanRequest, PreparedPlan, SessionRequest, revisions,
+    session_header,
 };
 use speedwell_machine::environment::GitRepository;
 use speedwell_machine::process::{
@@ -294,12 +295,7 @@ fn plan_revision(
 ) -> Result<PreparedPlan> {
     let mut measuring = measuring.clone();
     measuring.variants.given = vec![Variant::plain("default")];
-    measuring.variants.revisions = vec![RevisionRequest {
-        variant: 0,
-        revision: revision.to_owned(),
-        program: args.built.program.clone(),
-        names_variant: true,
-    }];
+    measuring.variants.revisions = vec![revision_variant(0, revision, args.built.program.as_ref())];
     let mut plans = PreparedPlan::read(&measuring, listener)?;
     ensure!(!plans.plan.jobs.is_empty(), "there is nothing to measure");
     plans.plan.design.purpose = SessionPurpose::Backfill;
