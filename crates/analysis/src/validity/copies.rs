@@ -70,7 +70,7 @@ pub(super) fn check_latency_restates_rate(cells: &CheckedCells<'_>) -> Option<Va
     let mut cell_figures: Vec<(&CheckedCell<'_>, RoundedFigure, f64)> = Vec::new();
     for cell in &cells.cells {
         let value = median_over_runs(&cell.runs, |run| Some(cells.in_flight(run)?.value));
-        let rate = median_over_runs(&cell.runs, |run| Some(cells.response_rate(run)?.value));
+        let rate = cells.median_rate(cell);
         let rounded = cell.runs.iter().find_map(|run| cells.in_flight(run));
         if let Some(((value, rate), rounded)) = value.zip(rate).zip(rounded) {
             cell_figures.push((cell, RoundedFigure { value, ..rounded }, rate));

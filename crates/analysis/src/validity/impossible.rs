@@ -10,7 +10,7 @@
 //! Also decides when two sizes belong to different responses, and when a candidate has the
 //! baseline's sizes in another order. Start at [`check_sizes`].
 
-use crate::validity::cells::{CheckedCell, CheckedCells, RoundedFigure, median_over_runs};
+use crate::validity::cells::{CheckedCell, CheckedCells, RoundedFigure};
 use crate::validity::finding::{ValidityCheck, ValidityFinding, format_run_numbers, join_names};
 use speedwell_model::Run;
 use std::collections::BTreeMap;
@@ -349,8 +349,7 @@ fn describe_rejoined(
 
 fn cell_rate(cells: &CheckedCells<'_>, case: &str, variant: &str) -> Option<f64> {
     let is_requested = |cell: &&CheckedCell<'_>| cell.case == case && *cell.variant == *variant;
-    let cell = cells.cells.iter().find(is_requested)?;
-    median_over_runs(&cell.runs, |run| Some(cells.response_rate(run)?.value))
+    cells.median_rate(cells.cells.iter().find(is_requested)?)
 }
 
 /// A sentence if both columns are sorted by their rates, as if each had been sorted separately;
@@ -361,9 +360,7 @@ fn describe_sorted(cells: &CheckedCells<'_>, baseline: &str, candidate: &str) ->
             .cells
             .iter()
             .filter(|cell| *cell.variant == *variant)
-            .filter_map(|cell| {
-                median_over_runs(&cell.runs, |run| Some(cells.response_rate(run)?.value))
-            })
+            .filter_map(|cell| cells.median_rate(cell))
             .collect();
         let is_falling = column.is_sorted_by(|a, b| a > b);
         let is_rising = column.is_sorted_by(|a, b| a < b);

@@ -380,11 +380,8 @@ fn limit_excess<'a, 's>(
     cell: &'a CheckedCell<'s>,
     limit: &PercentLimit,
 ) -> Option<LimitExcess<'a, 's>> {
-    let values = cell.runs.iter().zip(1..).filter_map(|(run, number)| {
-        let value = run.value_of(limit.metric)?;
-        (value > limit.percent).then_some((number, value))
-    });
-    let (runs, values): (Vec<usize>, Vec<f64>) = values.unzip();
+    let (values, runs) =
+        cell.known_figures(|run| run.value_of(limit.metric).filter(|value| *value > limit.percent));
     let max_percent = values.into_iter().reduce(f64::max)?;
     Some(LimitExcess { cell, runs, max_percent })
 }
@@ -418,88 +415,56 @@ const TOO_FEW: &str = "Send many times more requests than there are connections.
 
 /// Findings about cells with runs that did not carry the requested load.
 pub(super) fn check_in_flight(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
-    cells
-        .cells
-        .iter()
-        .flat_map(|cell| {
-            [
-                too_few(cells, cell),
-                check_deviation(cells, cell, LoadDeviation::Lighter),
-                check_deviation(cells, cell, LoadDeviation::Heavier),
-            ]
-        })
-        .flatten()
-        .collect()
+    cells.cells.iter().flat_map(|cell| load_findings(cells, cell)).collect()
 }
 
-/// How a load deviates from the requested load.
-#[derive(Debug, Clone, Copy)]
-enum LoadDeviation {
-    Lighter,
-    Heavier,
-}
-
-/// Checks for runs whose load deviates from the requested load in the direction `side`.
-fn check_deviation(
-    cells: &CheckedCells<'_>,
-    cell: &CheckedCell<'_>,
-    side: LoadDeviation,
-) -> Option<ValidityFinding> {
-    let requested = cell.requested?;
-    let deviating = |(run, number): (&&Run, usize)| {
-        let figure = cells.in_flight(run)?;
-        let is_deviating = match side {
-            LoadDeviation::Lighter => {
-                figure.high < requested * MIN_CONCURRENCY_SHARE && !is_too_short(run, requested)
-            }
-            LoadDeviation::Heavier => figure.low > requested * MAX_CONCURRENCY_SHARE,
-        };
-        is_deviating.then_some((figure.value, number))
+fn load_findings(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<ValidityFinding> {
+    let Some(requested) = cell.requested else {
+        return Vec::new();
     };
-    let numbered = cell.runs.iter().zip(1..);
-    let (values, runs): (Vec<f64>, Vec<usize>) = numbered.filter_map(deviating).unzip();
-    if runs.is_empty() {
-        return None;
-    }
-    let (figures, runs_clause) = (format_span(&values), format_run_numbers(&runs, cell.runs.len()));
     let check = ValidityCheck::InFlight;
-    let finding = match side {
-        LoadDeviation::Lighter => {
-            let message = format!(
-                "Only {figures} of {requested} requests were in flight{runs_clause} (rate times mean latency)."
-            );
-            ValidityFinding::amber(check, message, REMEDY)
-        }
-        LoadDeviation::Heavier => {
-            let message = format!(
-                "Rate times mean latency gives {figures} requests in flight{runs_clause}, more than the {requested} that were configured."
-            );
-            ValidityFinding::red(check, message, CONTRADICTION)
-        }
+    let in_runs = |runs: &[usize]| format_run_numbers(runs, cell.runs.len());
+    let is_too_short = |run: &Run| {
+        run.value_of("latency_mean").is_some()
+            && requests_of(run).is_some_and(|requests| requests < requested)
     };
-    Some(finding.in_cell(cells, cell, runs))
-}
-
-fn too_few(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Option<ValidityFinding> {
-    let requested = cell.requested?;
-    let numbered = cell.runs.iter().zip(1..);
-    let short: Vec<(f64, usize)> = numbered
-        .filter(|(run, _)| is_too_short(run, requested))
-        .filter_map(|(run, number)| Some((requests_of(run)?, number)))
-        .collect();
-    let (requests, _) = short.first()?;
-    let runs: Vec<usize> = short.iter().map(|(_, number)| *number).collect();
-    let runs_clause = format_run_numbers(&runs, cell.runs.len());
-    let message = format!("{requests} requests cannot keep {requested} in flight{runs_clause}.");
-    Some(
-        ValidityFinding::amber(ValidityCheck::InFlight, message, TOO_FEW)
-            .in_cell(cells, cell, runs),
-    )
-}
-
-fn is_too_short(run: &Run, requested: f64) -> bool {
-    run.value_of("latency_mean").is_some()
-        && requests_of(run).is_some_and(|requests| requests < requested)
+    let mut findings = Vec::new();
+    let too_few = |run: &Run| requests_of(run).filter(|_| is_too_short(run));
+    let (requests, runs) = cell.known_figures(too_few);
+    if let Some(requests) = requests.first() {
+        let message =
+            format!("{requests} requests cannot keep {requested} in flight{}.", in_runs(&runs));
+        let finding = ValidityFinding::amber(check, message, TOO_FEW);
+        findings.push(finding.in_cell(cells, cell, runs));
+    }
+    let in_flight_if = |deviates: &dyn Fn(RoundedFigure) -> bool, run: &Run| {
+        let figure = cells.in_flight(run)?;
+        deviates(figure).then_some(figure.value)
+    };
+    let is_lighter = |figure: RoundedFigure| figure.high < requested * MIN_CONCURRENCY_SHARE;
+    let (values, runs) =
+        cell.known_figures(|run| in_flight_if(&is_lighter, run).filter(|_| !is_too_short(run)));
+    if !runs.is_empty() {
+        let message = format!(
+            "Only {} of {requested} requests were in flight{} (rate times mean latency).",
+            format_span(&values),
+            in_runs(&runs)
+        );
+        let finding = ValidityFinding::amber(check, message, REMEDY);
+        findings.push(finding.in_cell(cells, cell, runs));
+    }
+    let is_heavier = |figure: RoundedFigure| figure.low > requested * MAX_CONCURRENCY_SHARE;
+    let (values, runs) = cell.known_figures(|run| in_flight_if(&is_heavier, run));
+    if !runs.is_empty() {
+        let message = format!(
+            "Rate times mean latency gives {} requests in flight{}, more than the {requested} that were configured.",
+            format_span(&values),
+            in_runs(&runs)
+        );
+        let finding = ValidityFinding::red(check, message, CONTRADICTION);
+        findings.push(finding.in_cell(cells, cell, runs));
+    }
+    findings
 }
 
 #[cfg(test)]
