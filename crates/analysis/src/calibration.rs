@@ -55,7 +55,8 @@ pub fn calibrate_session(
     let mut cases = Vec::new();
     if let (Some(metric), true) = (metric, grid.variants.len() > 1) {
         for case in &grid.cases {
-            let pair = paired_runs(case, metric, &policy);
+            let side = |variant: usize| finite_values(&case.by_variant[variant], &metric.name);
+            let pair = PairedRuns::new(side(0), side(1), policy.matching);
             let trials = compare_parts(&pair, blocks, &policy);
             cases.push(describe_case(case, &pair, &trials, &policy));
             alarms.extend(trials);
@@ -70,11 +71,6 @@ pub fn calibrate_session(
         warnings,
         ..count_alarms(&alarms, session, policy.alpha)
     }
-}
-
-fn paired_runs(case: &CaseRuns<'_>, metric: &Metric, policy: &JudgingPolicy) -> PairedRuns {
-    let side = |variant: usize| finite_values(&case.by_variant[variant], &metric.name);
-    PairedRuns::new(side(0), side(1), policy.matching)
 }
 
 /// Runs one test for every `blocks` consecutive blocks.

@@ -11,7 +11,7 @@ use crate::evidence;
 use crate::grid::{CaseRuns, RunGrid, distinct_items};
 use crate::paired::{ComparedData, PairedRuns};
 use crate::policy::JudgingPolicy;
-use speedwell_model::{IntervalEstimate, Run, Session, SessionMachine, Verdict};
+use speedwell_model::{IntervalEstimate, Run, Session, Verdict};
 use speedwell_stats::describe::{mean, median};
 use speedwell_stats::interval::{mean_t, values_to_halve};
 use speedwell_stats::test::{WelchError, welch_anova};
@@ -151,27 +151,18 @@ fn machine_effects(
     let effects = by_machine.into_iter().filter_map(|(index, runs)| {
         let machine = session.machines.get(index as usize)?;
         let [old, new] = policy.unit.paired_values([&runs[0], &runs[1]], metric);
-        Some(machine_effect(machine, &PairedRuns::new(old, new, policy.matching), case, policy))
+        let data = PairedRuns::new(old, new, policy.matching).all_runs();
+        let effects = block_effects(&data);
+        let (limit, seed) = (policy.single_limit(), policy.seed_for(&case.id));
+        Some(MachineEffect {
+            name: machine.name.clone(),
+            class: machine.class.clone(),
+            blocks: effects.len(),
+            change: evidence::estimate_change(policy.method, &data, limit, seed),
+            effects,
+        })
     });
     effects.collect()
-}
-
-fn machine_effect(
-    machine: &SessionMachine,
-    pair: &PairedRuns,
-    case: &CaseRuns<'_>,
-    policy: &JudgingPolicy,
-) -> MachineEffect {
-    let data = pair.all_runs();
-    let effects = block_effects(&data);
-    let seed = policy.seed_for(&case.id);
-    MachineEffect {
-        name: machine.name.clone(),
-        class: machine.class.clone(),
-        blocks: effects.len(),
-        change: evidence::estimate_change(policy.method, &data, policy.single_limit(), seed),
-        effects,
-    }
 }
 
 /// Difference of the mean logs of candidate and baseline, per block; empty if there are no blocks,

@@ -23,18 +23,19 @@ use std::num::NonZero;
 use std::thread;
 
 /// Why there are no more data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum DataEnd {
     /// The test decided, or had its last look.
     Final,
     /// Measuring ended before the next look.
     Early,
     /// There are too few runs for any verdict.
+    #[default]
     TooFew,
 }
 
 /// Result of one comparison, with the evidence for it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct SequentialOutcome {
     /// Data used.
     pub data: ComparedData,
@@ -238,7 +239,8 @@ impl SequentialDecision {
             direction: strongest.result.direction,
             is_same,
             end: if self.has_ended(member.index) { DataEnd::Final } else { DataEnd::Early },
-            decided_at: (policy.looks.is_some() && is_decided).then_some(latest.runs as u32),
+            decided_at: (policy.looks.as_ref().filter(|_| is_decided))
+                .map(|looks| looks.design.limits()[latest.index].n as u32),
             p: strongest.p,
             is_contradictory,
             ..evidence
@@ -287,46 +289,42 @@ impl MemberProgress {
 /// A look that was taken.
 #[derive(Debug, Clone, Copy)]
 struct TakenLook {
-    runs: usize,
+    index: usize,
     result: LookResult,
     /// p value that is valid over all looks.
     p: Option<f64>,
     is_last: bool,
 }
 
-/// Data and change of one look alone.
-fn evidence_of_look(taken_look: &TakenLook, member: &ReplayMember<'_>) -> SequentialOutcome {
-    let single = member.policy.single_limit();
-    match &member.policy.looks {
-        None => evidence_at(member.pair.all_runs(), member, single),
-        Some(looks) => {
-            let look = looks.design.look_at(taken_look.runs);
-            let limit = look.map_or(single, |look| SignificanceLimit::from(&look));
-            evidence_at(member.pair.first_runs(taken_look.runs), member, limit)
+impl ReplayMember<'_> {
+    /// Data and rule of a look. Without a sequential design, the only look uses all runs.
+    fn look_data(&self, index: usize) -> (ComparedData, LookRule) {
+        match &self.policy.looks {
+            Some(looks) => {
+                let look = looks.design.limits()[index];
+                let rule = LookRule { limit: (&look).into(), is_last: look.is_last };
+                (self.pair.first_runs(look.n), rule)
+            }
+            None => {
+                let rule = LookRule { limit: self.policy.single_limit(), is_last: true };
+                (self.pair.all_runs(), rule)
+            }
         }
     }
 }
 
 fn take_look(member: &ReplayMember<'_>, index: usize) -> TakenLook {
-    let ReplayMember { pair, policy, seed, .. } = member;
-    match policy.looks.as_ref() {
-        Some(looks) => {
-            let look = looks.design.limits()[index];
-            let rule = LookRule { limit: (&look).into(), is_last: look.is_last };
-            let result = evaluate_look(&pair.first_runs(look.n), policy, rule, *seed);
-            TakenLook {
-                runs: look.n,
-                result,
-                p: result.p.map(|p| looks.repeated.at(index, p)),
-                is_last: look.is_last,
-            }
-        }
-        None => {
-            let rule = LookRule { limit: policy.single_limit(), is_last: true };
-            let result = evaluate_look(&pair.all_runs(), policy, rule, *seed);
-            TakenLook { runs: pair.comparable_runs(), result, p: result.p, is_last: true }
-        }
-    }
+    let (data, rule) = member.look_data(index);
+    let result = evaluate_look(&data, member.policy, rule, member.seed);
+    let looks = member.policy.looks.as_ref();
+    let repeated = |p: f64| looks.map_or(p, |looks| looks.repeated.at(index, p));
+    TakenLook { index, result, p: result.p.map(repeated), is_last: rule.is_last }
+}
+
+/// Data and change of one look alone.
+fn evidence_of_look(taken_look: &TakenLook, member: &ReplayMember<'_>) -> SequentialOutcome {
+    let (data, rule) = member.look_data(taken_look.index);
+    evidence_at(data, member, rule.limit)
 }
 
 /// Outcome with the change in `data`, but without a decision.
@@ -337,17 +335,7 @@ fn evidence_at(
 ) -> SequentialOutcome {
     let change = evidence::estimate_change(member.policy.method, &data, limit, member.seed);
     let error = change.as_ref().and_then(|change| standard_error(change, limit));
-    SequentialOutcome {
-        data,
-        direction: None,
-        is_same: false,
-        end: DataEnd::TooFew,
-        decided_at: None,
-        change,
-        error,
-        p: None,
-        is_contradictory: false,
-    }
+    SequentialOutcome { data, change, error, ..SequentialOutcome::default() }
 }
 
 /// Function that adjusts p values.
@@ -428,13 +416,10 @@ struct ChangeQuestion {
     comparison_indices: HashMap<[String; 3], usize>,
 }
 
-/// A comparison that the next step of the decision handles: it is due for an interim analysis, or
-/// it is new, and the correction for multiple testing must count it.
-struct PendingComparison {
-    index: usize,
-    pair: PairedRuns,
-    seed: u64,
-}
+/// A comparison that the next step of the decision handles, with its index, its runs and the seed of
+/// bootstraps: it is due for an interim analysis, or it is new, and the correction for multiple
+/// testing must count it.
+type PendingComparison = (usize, PairedRuns, u64);
 
 /// Metrics that decide when to stop; an empty list means the primary metric. If all metrics are
 /// wanted, only the primary metric decides, because any other metric that never settles would
@@ -523,22 +508,17 @@ impl ChangeQuestion {
         if self.policy.looks.is_none() {
             return vec![false; cases.len()];
         }
-        let mut next = Vec::new();
+        let mut pending = Vec::new();
         for (runs, metrics) in cases {
             if all_metrics {
-                self.prepare_case(runs, &metrics_of(runs), &mut next)
+                self.prepare_case(runs, &metrics_of(runs), &mut pending)
             } else {
-                self.prepare_case(runs, metrics, &mut next)
+                self.prepare_case(runs, metrics, &mut pending)
             }
         }
-        let members: Vec<ReplayMember<'_>> = next
-            .iter()
-            .map(|next| ReplayMember {
-                index: next.index,
-                pair: &next.pair,
-                policy: &self.policy,
-                seed: next.seed,
-            })
+        let policy = &self.policy;
+        let members: Vec<ReplayMember<'_>> = (pending.iter())
+            .map(|&(index, ref pair, seed)| ReplayMember { index, pair, policy, seed })
             .collect();
         self.decision.take_reached_looks(&members);
         cases.iter().map(|(runs, metrics)| self.has_ended(runs, metrics)).collect()
@@ -578,8 +558,7 @@ impl ChangeQuestion {
                 }
                 let index = index.unwrap_or_else(|| self.decision.add_comparison());
                 self.comparison_indices.insert(key, index);
-                let seed = self.policy.seed_for(&id);
-                pending.push(PendingComparison { index, pair, seed });
+                pending.push((index, pair, self.policy.seed_for(&id)));
             }
         }
     }

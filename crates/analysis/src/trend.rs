@@ -16,7 +16,7 @@ use speedwell_stats::trend::{
     self as search, ChangeDetector, ChangeEvidence, ChangeShape, FIRST_SUSPICION, LogMeasurement,
     TooManyUnusableValues, TrendSeries,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::f64::consts::FRAC_PI_2;
 use std::sync::Arc;
 
@@ -311,7 +311,11 @@ impl SearchedTrend {
         let starts = [0].into_iter().chain(borders.iter().copied());
         let stretches: Vec<&[usize]> =
             starts.zip(ends).map(|(from, to)| &group[from..to]).collect();
-        let session_variance = search::between_sessions(&self.by_machine(&stretches));
+        let groups = stretches.iter().flat_map(|stretch| self.by_machine(stretch).into_values());
+        let measured = |group: Vec<usize>| -> Vec<LogMeasurement> {
+            group.iter().filter_map(|&index| self.measured_point(index)).collect()
+        };
+        let session_variance = search::between_sessions(&groups.map(measured).collect::<Vec<_>>());
         self.between_sessions = session_variance.map(f64::sqrt);
         for stretch in stretches {
             let (Some(&first), Some(&last)) = (stretch.first(), stretch.last()) else {
@@ -364,18 +368,14 @@ impl SearchedTrend {
         stretch: &[usize],
         session_variance: Option<f64>,
     ) -> Vec<(u32, IntervalEstimate)> {
-        let mut points_by_machine: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        for &index in stretch {
-            let machine = self.points[index].machine;
-            points_by_machine.entry(machine).or_default().push(index);
-        }
-        if points_by_machine.len() < 2 {
+        let by_machine = self.by_machine(stretch);
+        if by_machine.len() < 2 {
             return Vec::new();
         }
-        let level = |(machine, points): (&u32, &Vec<usize>)| {
-            Some((*machine, self.level_estimate(points, session_variance)?))
+        let level = |(machine, points): (u32, Vec<usize>)| {
+            Some((machine, self.level_estimate(&points, session_variance)?))
         };
-        points_by_machine.iter().filter_map(level).collect()
+        by_machine.into_iter().filter_map(level).collect()
     }
 
     fn measured_point(&self, index: usize) -> Option<LogMeasurement> {
@@ -384,17 +384,11 @@ impl SearchedTrend {
         Some(LogMeasurement { log, variance: log_variance(point) })
     }
 
-    /// One group of points for each stretch and machine.
-    fn by_machine(&self, stretches: &[&[usize]]) -> Vec<Vec<LogMeasurement>> {
-        let mut groups: Vec<Vec<LogMeasurement>> = Vec::new();
-        for stretch in stretches {
-            let mut points: HashMap<u32, Vec<LogMeasurement>> = HashMap::new();
-            for &index in *stretch {
-                if let Some(measured) = self.measured_point(index) {
-                    points.entry(self.points[index].machine).or_default().push(measured);
-                }
-            }
-            groups.extend(points.into_values());
+    /// The indexes of a stretch, grouped by machine.
+    fn by_machine(&self, stretch: &[usize]) -> BTreeMap<u32, Vec<usize>> {
+        let mut groups: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for &index in stretch {
+            groups.entry(self.points[index].machine).or_default().push(index);
         }
         groups
     }
@@ -464,16 +458,14 @@ fn merge_known_changes(
 fn merge_known(current: RecordedChange, earlier: &RecordedChange) -> RecordedChange {
     let is_settled = matches!(earlier.state, ChangeState::Confirmed | ChangeState::Refuted);
     RecordedChange {
-        number: earlier.number,
+        before: current.before,
+        after: current.after,
+        is_drift: current.is_drift,
+        evidence: current.evidence,
         state: if is_settled { earlier.state } else { current.state },
         // A confirmed or refuted change keeps the size that measuring it again gave.
         ratio: if is_settled { earlier.ratio } else { current.ratio },
-        confirmed_by: earlier.confirmed_by,
-        triage: earlier.triage,
-        note: earlier.note.clone(),
-        triaged_by: earlier.triaged_by.clone(),
-        triaged_unix_ms: earlier.triaged_unix_ms,
-        ..current
+        ..earlier.clone()
     }
 }
 
