@@ -132,15 +132,7 @@ fn build_placement(
     machines: Vec<PlacedMachine>,
 ) -> MachinePlacement {
     let mut indices = 0..machines.len();
-    let mut placement = MachinePlacement {
-        fleet: PathBuf::new(),
-        root: PathBuf::new(),
-        machines,
-        target: 0,
-        services: Vec::new(),
-        load: Vec::new(),
-        allocation: None,
-    };
+    let mut placement = MachinePlacement { machines, ..MachinePlacement::default() };
     for (role, role_machines) in role_placement.roles.iter().zip(assignment) {
         let role_machines: Vec<usize> = indices.by_ref().take(role_machines.len()).collect();
         match (role.name.as_str(), role_machines.as_slice()) {

@@ -44,7 +44,7 @@ pub fn stratified_rank(
 ) -> Result<StratifiedRank, StratifiedError> {
     let blocks = RankedBlocks::new(observations)?;
     Ok(StratifiedRank {
-        n_per_side: blocks.n_per_side(),
+        n_per_side: blocks.baseline.len().min(blocks.candidate.len()),
         p: tail_probabilities(&blocks, 0.0).two_sided_p(),
         is_exact: is_affordable(&blocks),
         blocks,
@@ -81,7 +81,11 @@ impl StratifiedRank {
     ///
     /// Returns `alpha` itself if the normal approximation is used.
     pub fn attained_level(&self, alpha: f64) -> f64 {
-        attained_level(&self.blocks, alpha)
+        if !self.is_exact {
+            return alpha;
+        }
+        let (ranks, step) = ranks_on_lattice(&self.blocks, 0.0);
+        PermutationDistribution::new(&ranks, step, &self.blocks.sizes).exact_level(alpha)
     }
 
     /// Standard normal deviate by the test's normal approximation; positive when the candidate's
@@ -364,10 +368,6 @@ impl RankedBlocks {
         self.sizes.push(size);
     }
 
-    pub(crate) fn n_per_side(&self) -> usize {
-        self.baseline.len().min(self.candidate.len())
-    }
-
     pub(crate) fn count(&self) -> usize {
         self.sizes.len()
     }
@@ -391,10 +391,6 @@ impl RankedBlocks {
             candidate: copies(&self.candidate),
             sizes: picks.iter().map(|&pick| self.sizes[pick]).collect(),
         }
-    }
-
-    fn sizes(&self) -> &[BlockSize] {
-        &self.sizes
     }
 
     /// All differences between a logarithm of the candidate and a logarithm of the baseline.
@@ -516,27 +512,17 @@ struct BlockRanks {
 fn tail_probabilities(blocks: &RankedBlocks, theta: f64) -> TailProbabilities {
     let (ranks, step) = ranks_on_lattice(blocks, theta);
     if is_affordable(blocks) {
-        PermutationDistribution::new(&ranks, step, blocks.sizes()).exact_tails()
+        PermutationDistribution::new(&ranks, step, &blocks.sizes).exact_tails()
     } else {
         approximate_tails(blocks, theta, step)
     }
-}
-
-/// The actual size of the two-sided test at the nominal level `alpha`; `alpha` itself if the normal
-/// approximation is used.
-fn attained_level(blocks: &RankedBlocks, alpha: f64) -> f64 {
-    if !is_affordable(blocks) {
-        return alpha;
-    }
-    let (ranks, step) = ranks_on_lattice(blocks, 0.0);
-    PermutationDistribution::new(&ranks, step, blocks.sizes()).exact_level(alpha)
 }
 
 /// Doubled ranks by block, and the step of the lattice on which they lie: the greatest common
 /// divisor of all differences between doubled ranks of the same block. The step is 0 if the ranks
 /// within every block are equal.
 fn ranks_on_lattice(blocks: &RankedBlocks, theta: f64) -> (Vec<BlockRanks>, usize) {
-    let mut ranks = vec![BlockRanks::default(); blocks.sizes().len()];
+    let mut ranks = vec![BlockRanks::default(); blocks.sizes.len()];
     blocks.visit_ranks(theta, |block, side, doubled| {
         ranks[block].doubled.push(doubled);
         if side == BlockSide::Candidate {
@@ -554,9 +540,9 @@ fn ranks_on_lattice(blocks: &RankedBlocks, theta: f64) -> (Vec<BlockRanks>, usiz
 /// Returns whether the exact distribution is worth its cost. Depends only on block sizes, so that
 /// all shifts of the same data use the same distribution.
 fn is_affordable(blocks: &RankedBlocks) -> bool {
-    let values: usize = blocks.sizes().iter().map(|size| size.total()).sum();
+    let values: usize = blocks.sizes.iter().map(|size| size.total()).sum();
     let (mut width, mut work) = (0.0, 0.0);
-    for size in blocks.sizes() {
+    for size in &blocks.sizes {
         let fewer = size.candidate.min(size.baseline);
         let widest = (2 * fewer * values) as f64;
         let terms = combinations(size.total(), fewer).min(widest);
