@@ -199,7 +199,9 @@ fn source_policy(
         SourceRelation::Turns => {
             let sides = (baseline.label, candidate.label);
             warnings::add_distinct(warnings, warnings::warn_turns(sides, design.order));
-            JudgingPolicy::for_turns(design, settings)
+            // Cases that took turns ran close in time, but always in the same order, and looks were
+            // planned for each of them separately.
+            JudgingPolicy { indicative: true, looks: None, ..JudgingPolicy::new(design, settings) }
         }
     };
     warnings::add_distinct(warnings, warnings::warn_method(settings, &policy));
@@ -255,12 +257,12 @@ fn environment_warnings(sources: &[SelectedSource<'_>]) -> Vec<String> {
 }
 
 fn environment_differences(a: &Environment, b: &Environment) -> Vec<String> {
+    let difference = |FactDifference { name, before, after }: FactDifference| {
+        format!("{name} '{before}' and '{after}'")
+    };
     fact_differences(&environment_facts(a), &environment_facts(b))
         .into_iter()
-        .map(|difference| {
-            let FactDifference { name, before, after } = difference;
-            format!("{name} '{before}' and '{after}'")
-        })
+        .map(difference)
         .collect()
 }
 

@@ -106,8 +106,9 @@ pub fn read_confirmations<'a>(
                 let is_sure = matches!(row.verdict, Verdict::Better | Verdict::Worse);
                 let is_there =
                     is_sure && was_more.is_none_or(|was_more| (change.value > 0.0) == was_more);
-                let is_open = row.verdict == Verdict::Unclear
-                    && runs_per_side(row) < CONFIRMATION_LOOKS[CONFIRMATION_LOOKS.len() - 1];
+                let runs = row.baseline.runs.len().min(row.candidate.runs.len());
+                let last_look = CONFIRMATION_LOOKS[CONFIRMATION_LOOKS.len() - 1] as usize;
+                let is_open = row.verdict == Verdict::Unclear && runs < last_look;
                 match (is_there, is_open) {
                     (true, _) => Some(ConfirmationResult::Confirmed(change)),
                     (false, true) => None,
@@ -125,11 +126,6 @@ pub fn read_confirmations<'a>(
         }
     }
     confirmations
-}
-
-fn runs_per_side(row: &CaseComparison) -> u32 {
-    let sides = [&row.baseline, &row.candidate].map(|side| side.runs.len());
-    u32::try_from(sides[0].min(sides[1])).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -123,11 +123,6 @@ impl SequentialDecision {
         member.is_some_and(|member| self.family.has_ended(member))
     }
 
-    /// Number of looks that a comparison has taken.
-    pub fn looks_taken(&self, index: usize) -> usize {
-        self.progress[index].looks
-    }
-
     /// Takes all looks that the runs have reached, block by block. Events within a block count as
     /// simultaneous, so the order of cases does not matter.
     pub fn take_reached_looks(&mut self, members: &[ReplayMember<'_>]) {
@@ -567,7 +562,7 @@ impl ChangeQuestion {
     fn is_due(&self, index: usize, runs: usize) -> bool {
         let looks =
             self.policy.looks.as_ref().map(|looks| looks.design.limits()).unwrap_or_default();
-        let next = looks.get(self.decision.looks_taken(index));
+        let next = looks.get(self.decision.progress[index].looks);
         !self.decision.has_ended(index) && next.is_some_and(|look| look.n <= runs)
     }
 

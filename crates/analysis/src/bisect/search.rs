@@ -121,12 +121,8 @@ impl RevisionPair {
     }
 }
 
-/// Result of measuring two revisions again.
-enum RemeasuredPair {
-    Answered(ChangeConfirmation, RevisionPair),
-    /// This revision does not run.
-    Lost(usize),
-}
+/// Result of measuring two revisions again. The error is a revision that does not run.
+type RemeasuredPair = Result<(ChangeConfirmation, RevisionPair), usize>;
 
 impl BisectReplay<'_> {
     /// Compares the revisions `low` and `high`, and finds the changes between them.
@@ -261,12 +257,12 @@ impl BisectReplay<'_> {
             _ => median(&mut bad.to_vec()) > median(&mut good.to_vec()),
         };
         let (confirmed, pair) = match self.remeasure_pair((before, after), hangs, is_more)? {
-            RemeasuredPair::Answered(confirmed, pair) => (confirmed, pair),
-            RemeasuredPair::Lost(lost) if lost != low && lost != high => {
+            Ok(remeasured) => remeasured,
+            Err(lost) if lost != low && lost != high => {
                 self.unusable.insert(lost);
                 return Ok(None);
             }
-            RemeasuredPair::Lost(_) => return Ok(Some(vec![part(ChangeConfirmation::NotFound)])),
+            Err(_) => return Ok(Some(vec![part(ChangeConfirmation::NotFound)])),
         };
         let is_there =
             !matches!(confirmed, ChangeConfirmation::Measured(ConfirmationResult::Refuted(_)));
@@ -303,21 +299,18 @@ impl BisectReplay<'_> {
             let outcomes = self.block_outcomes(BisectPhase::Confirm, &[before, after])?;
             let lost_revision = pair.add_block((before, after), &outcomes);
             if hangs && pair.blocks >= HANG_BLOCKS && pair.second_hangs() {
-                return Ok(RemeasuredPair::Answered(ChangeConfirmation::Hangs, pair));
+                return Ok(Ok((ChangeConfirmation::Hangs, pair)));
             }
             if let Some(lost_revision) = lost_revision {
                 if hangs && pair.second_hangs() {
                     continue;
                 }
-                return Ok(RemeasuredPair::Lost(lost_revision));
+                return Ok(Err(lost_revision));
             }
             match confirm::evaluate_confirmation(&pair.runs, self.state.delta, is_more) {
-                Ok(Some(confirmation)) => {
-                    let confirmed = ChangeConfirmation::Measured(confirmation);
-                    return Ok(RemeasuredPair::Answered(confirmed, pair));
-                }
+                Ok(Some(result)) => return Ok(Ok((ChangeConfirmation::Measured(result), pair))),
                 Ok(None) => {}
-                Err(_) => return Ok(RemeasuredPair::Lost(after)),
+                Err(_) => return Ok(Err(after)),
             }
         }
     }

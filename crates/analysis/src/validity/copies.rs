@@ -17,8 +17,9 @@ use crate::validity::finding::{
     ValidityCheck, ValidityFinding, format_span, join_names, quote_names,
 };
 use crate::validity::loads::MIN_CONCURRENCY_SHARE;
+use indexmap::IndexMap;
 use speedwell_model::Run;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Checks for unnamed runs of the same URL in one file, as in ab reports.
@@ -215,8 +216,7 @@ impl RecordDigests {
 /// Runs grouped by their figures.
 #[derive(Debug, Default)]
 pub(super) struct RecordGroups {
-    group_indices: HashMap<Vec<(String, u64)>, usize>,
-    groups: Vec<Vec<GroupMember>>,
+    groups: IndexMap<Vec<(String, u64)>, Vec<GroupMember>>,
     cells: usize,
 }
 
@@ -255,11 +255,7 @@ impl RecordGroups {
     ) {
         let record = record_figures(run).into_iter();
         let owned = record.map(|(metric, bits)| (metric.to_owned(), bits));
-        let group = *self.group_indices.entry(owned.collect()).or_insert_with(|| {
-            self.groups.push(Vec::new());
-            self.groups.len() - 1
-        });
-        self.groups[group].push(GroupMember {
+        self.groups.entry(owned.collect()).or_default().push(GroupMember {
             cell: self.cells,
             case: cell.case.clone(),
             variant: cells.variant_of(cell),
@@ -271,7 +267,7 @@ impl RecordGroups {
     /// One finding per set of runs whose figures all agree to the last digit; `name` returns the
     /// distinguishing name of a case.
     pub fn group_findings(&self, name: &dyn Fn(&str) -> String) -> Vec<ValidityFinding> {
-        let repeated = self.groups.iter().filter(|group| group.len() > 1);
+        let repeated = self.groups.values().filter(|group| group.len() > 1);
         repeated.map(|group| same_finding(group, name)).collect()
     }
 }

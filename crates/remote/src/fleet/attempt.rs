@@ -250,25 +250,6 @@ pub(super) struct StaleAttempt {
     pub file: SpoolFile,
 }
 
-impl StaleAttempt {
-    /// Returns the blocks completed since the last call, and whether the attempt has ended. An
-    /// unreadable spool yields nothing.
-    fn read_blocks(&mut self) -> (Vec<SpoolBlock>, bool) {
-        let bytes = self.file.read().unwrap_or_default();
-        let mut has_ended = false;
-        let items = self.reader.decode(&bytes).into_iter();
-        let blocks = items.filter_map(|item| match item {
-            SpoolItem::Block(block) => Some(block),
-            SpoolItem::Ended(..) => {
-                has_ended = true;
-                None
-            }
-            _ => None,
-        });
-        (blocks.collect(), has_ended)
-    }
-}
-
 #[derive(Default)]
 pub(super) struct StaleAttempts {
     pub running: Vec<StaleAttempt>,
@@ -290,9 +271,17 @@ impl StaleAttempts {
     ) -> anyhow::Result<Vec<(BlockOrigin, SpoolBlock)>> {
         let undelivered = &mut self.undelivered;
         self.running.retain_mut(|stale| {
-            let (blocks, has_ended) = stale.read_blocks();
-            undelivered.extend(blocks.into_iter().map(|block| (stale.origin, block)));
-            !has_ended
+            // An unreadable spool yields nothing.
+            let bytes = stale.file.read().unwrap_or_default();
+            let mut is_running = true;
+            for item in stale.reader.decode(&bytes) {
+                match item {
+                    SpoolItem::Block(block) => undelivered.push((stale.origin, block)),
+                    SpoolItem::Ended(..) => is_running = false,
+                    _ => {}
+                }
+            }
+            is_running
         });
         let mut rejected = Vec::new();
         for (origin, block) in std::mem::take(&mut self.undelivered) {
@@ -309,8 +298,7 @@ impl StaleAttempts {
 
 fn are_same_runs(stored: &[Run], runs: &[Run]) -> bool {
     let starts = |runs: &[Run]| -> BTreeSet<(u32, i64)> {
-        let starts = runs.iter().map(|run| (run.slot, run.started_unix_ms));
-        starts.collect()
+        runs.iter().map(|run| (run.slot, run.started_unix_ms)).collect()
     };
     starts(stored) == starts(runs)
 }

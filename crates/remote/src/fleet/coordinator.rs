@@ -102,15 +102,10 @@ pub(super) struct ShardAttempt {
     /// Early-stopping decisions based on blocks that another attempt delivered. These decisions are
     /// recorded only if this attempt completes its shard.
     pub decisions: Vec<(u32, usize)>,
-    /// How the attempt ended; `None` before its end.
-    pub end: Option<AttemptOutcome>,
+    /// Whether the attempt completed its shard, or why it failed; `None` before its end.
+    pub end: Option<Result<(), String>>,
     /// Whether the spool of the attempt contains the end record.
     pub has_ended: bool,
-}
-
-pub(super) enum AttemptOutcome {
-    Complete,
-    Failed(String),
 }
 
 impl FleetCoordinator<'_, '_, '_> {
@@ -174,14 +169,10 @@ impl FleetCoordinator<'_, '_, '_> {
     pub fn submit(&mut self) -> anyhow::Result<bool> {
         let mut has_submitted = false;
         for machine in 0..self.machines.len() {
-            let is_waiting = |stored: &StoredShard| {
+            let waiting = (0..).zip(&self.shards).filter(|(_, stored)| {
                 stored.state == ShardState::Waiting && stored.machine as usize == machine
-            };
-            let shards: Vec<u32> = (0..)
-                .zip(&self.shards)
-                .filter(|(_, stored)| is_waiting(stored))
-                .map(|(shard, _)| shard)
-                .collect();
+            });
+            let shards: Vec<u32> = waiting.map(|(shard, _)| shard).collect();
             if !shards.is_empty() {
                 self.submit_to(machine, &shards)?;
                 has_submitted = true;
@@ -257,11 +248,11 @@ impl FleetCoordinator<'_, '_, '_> {
         let states = if jobs.is_empty() { Vec::new() } else { self.engine.job_states(&jobs)? };
         for (attempt, state) in std::mem::take(&mut self.attempts).into_iter().zip(states) {
             let text = match (attempt.end, state) {
-                (Some(AttemptOutcome::Complete), _) => {
+                (Some(Ok(())), _) => {
                     self.set_state(attempt.origin.shard, ShardState::Done)?;
                     continue;
                 }
-                (Some(AttemptOutcome::Failed(reason)), _) => format!("ended early: {reason}"),
+                (Some(Err(reason)), _) => format!("ended early: {reason}"),
                 (None, JobState::Running) => "measuring".to_owned(),
                 (None, JobState::Waiting(reason)) => format!("waiting: {reason}"),
                 (None, JobState::Ended(reason)) => {
@@ -318,13 +309,13 @@ impl FleetCoordinator<'_, '_, '_> {
             .intersection(&shard_slots)
             .copied()
             .collect();
-        let mut earlier = (Vec::new(), BTreeSet::new());
+        let (mut runs, mut failed) = (Vec::new(), BTreeSet::new());
         if !finished.is_empty() {
             let number = self.merger.number();
-            earlier.0 = store.load_slot_runs(number, &finished)?;
+            runs = store.load_slot_runs(number, &finished)?;
             let session = store.load_session_without_runs(number)?;
-            let failed = session.failures.iter().filter_map(|failure| failure.slot);
-            earlier.1 = failed.filter(|slot| finished.contains(slot)).collect();
+            let failed_slots = session.failures.iter().filter_map(|failure| failure.slot);
+            failed = failed_slots.filter(|slot| finished.contains(slot)).collect();
         }
         Ok(ShardRequest {
             session: self.session.clone(),
@@ -335,8 +326,8 @@ impl FleetCoordinator<'_, '_, '_> {
             labels: machine.fleet_machine.labels.clone(),
             shard: plan_shard,
             done: finished,
-            failed: earlier.1,
-            earlier: spool::serialize_runs(&earlier.0)?,
+            failed,
+            earlier: spool::serialize_runs(&runs)?,
             settings: self.settings.clone(),
         })
     }
@@ -428,13 +419,11 @@ impl FleetCoordinator<'_, '_, '_> {
             SpoolItem::LeftOut(reason) => self.warn(&format!("{name}: {reason}"))?,
             SpoolItem::Ended(ending, is_whole) => {
                 let outcome = match ending.reason {
-                    None if is_whole => AttemptOutcome::Complete,
-                    None => AttemptOutcome::Failed(
-                        "a block or decision in its spool is damaged".to_owned(),
-                    ),
-                    Some(reason) => AttemptOutcome::Failed(reason),
+                    None if is_whole => Ok(()),
+                    None => Err("a block or decision in its spool is damaged".to_owned()),
+                    Some(reason) => Err(reason),
                 };
-                if matches!(outcome, AttemptOutcome::Complete) {
+                if outcome.is_ok() {
                     for (job, saved) in std::mem::take(&mut self.attempts[attempt].decisions) {
                         self.record_decision(origin, (job, None), saved)?;
                     }
@@ -515,7 +504,7 @@ impl FleetCoordinator<'_, '_, '_> {
             has_news |= self.collect_spools()?;
             let ended_attempts = self.attempts.iter_mut().filter(|attempt| attempt.job == *job);
             for attempt in ended_attempts.filter(|attempt| attempt.end.is_none()) {
-                attempt.end = Some(AttemptOutcome::Failed(reason.clone()));
+                attempt.end = Some(Err(reason.clone()));
                 has_news = true;
             }
         }
@@ -562,7 +551,7 @@ impl FleetCoordinator<'_, '_, '_> {
     /// Marks the shards of unfinished attempts as waiting. A resumed session then retries them.
     fn release_shards(&mut self) -> anyhow::Result<()> {
         for attempt in std::mem::take(&mut self.attempts) {
-            let is_complete = matches!(attempt.end, Some(AttemptOutcome::Complete));
+            let is_complete = attempt.end == Some(Ok(()));
             if !is_complete {
                 self.notify_replaced(attempt.origin);
             }

@@ -2,7 +2,7 @@
 //! or given up. Start at [`FleetCoordinator::settle_attempts`].
 
 use super::attempt::{StaleAttempt, replaced_marker};
-use super::coordinator::{AttemptOutcome, FleetCoordinator, ShardAttempt, is_settled, to_shard};
+use super::coordinator::{FleetCoordinator, ShardAttempt, is_settled, to_shard};
 use crate::machines::JobId;
 use anyhow::ensure;
 use speedwell_adapters::plan::PlanSlot;
@@ -30,14 +30,14 @@ impl FleetCoordinator<'_, '_, '_> {
             let shard = attempt.origin.shard;
             let was_useless = attempt.blocks == 0
                 && !attempt.is_resumed
-                && matches!(attempt.end, Some(AttemptOutcome::Failed(_)))
+                && matches!(attempt.end, Some(Err(_)))
                 && counted.insert(attempt.job.clone());
             if was_useless {
                 self.machines[attempt.origin.machine as usize].failures += 1;
             }
             match attempt.end {
-                Some(AttemptOutcome::Complete) => self.set_state(shard, ShardState::Done)?,
-                Some(AttemptOutcome::Failed(reason)) => {
+                Some(Ok(())) => self.set_state(shard, ShardState::Done)?,
+                Some(Err(reason)) => {
                     self.notify_replaced(attempt.origin);
                     if let (Some(file), false) = (attempt.file, attempt.has_ended) {
                         let (origin, reader) = (attempt.origin, attempt.reader);

@@ -277,17 +277,14 @@ impl Drop for SshEngine {
 /// Explains why a machine does not answer, and what the user can do.
 fn unavailable_reason(machine: &str, stderr: &[u8]) -> String {
     let stderr = String::from_utf8_lossy(stderr);
-    let stderr = last_line(&stderr);
-    if stderr.contains("Host key verification failed") {
-        return format!("its host key is unknown: verify it once with 'ssh {machine}'");
-    }
-    if stderr.contains("Permission denied") {
-        return format!(
+    match last_line(&stderr) {
+        line if line.contains("Host key verification failed") => {
+            format!("its host key is unknown: verify it once with 'ssh {machine}'")
+        }
+        line if line.contains("Permission denied") => format!(
             "no key allows a login without a prompt: try 'ssh -o BatchMode=yes {machine} true'"
-        );
+        ),
+        "" => "it does not respond".to_owned(),
+        line => line.to_owned(),
     }
-    if stderr.is_empty() {
-        return "it does not respond".to_owned();
-    }
-    stderr.to_owned()
 }

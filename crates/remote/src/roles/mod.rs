@@ -314,16 +314,12 @@ pub fn reacquire_machines(
 
 /// Returns components that request the machines of an earlier allocation.
 fn same_machines(earlier: &MachineAllocation) -> Vec<LeaseComponent> {
-    let mut components: Vec<LeaseComponent> = Vec::new();
-    for (name, component) in &earlier.components {
-        let index = *component as usize;
-        if components.len() <= index {
-            let empty =
-                LeaseComponent { machines: 0, named_nodes: Vec::new(), excluded_nodes: Vec::new() };
-            components.resize(index + 1, empty);
-        }
-        components[index].machines += 1;
-        components[index].named_nodes.push(name.clone());
-    }
-    components
+    let last = earlier.components.iter().map(|(_, component)| *component).max();
+    let component = |index: u32| {
+        let machines = earlier.components.iter().filter(|(_, component)| *component == index);
+        let named_nodes: Vec<String> = machines.map(|(name, _)| name.clone()).collect();
+        let machines = named_nodes.len() as u32;
+        LeaseComponent { machines, named_nodes, excluded_nodes: Vec::new() }
+    };
+    last.into_iter().flat_map(|last| 0..=last).map(component).collect()
 }

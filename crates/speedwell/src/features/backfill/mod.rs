@@ -105,25 +105,23 @@ pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
     revisions.iter().filter_map(|(_, reason)| reason.as_deref()).for_each(status::print_warning);
     let lines: Vec<BackfillLine> = revisions.into_iter().map(|(line, _)| line).collect();
     args.measuring.output.print_document(&report::report_backfill(&lines, line))?;
-    Ok(match early {
-        None => CommandStatus::DONE,
-        Some(EarlyStop::Interrupted) => {
-            status::print_note(
-                "interrupted: completed runs are stored; run the same command to continue",
-            );
-            CommandStatus::INTERRUPTED
-        }
-        Some(EarlyStop::Budget) => {
-            status::print_note("the time budget is used up; run the same command to continue");
-            CommandStatus::NEGATIVE
-        }
-        Some(EarlyStop::NoMoreRevisions) => {
-            status::print_note(&format!(
-                "the history has data for {points} of the {line} revisions"
-            ));
-            if points == line { CommandStatus::DONE } else { CommandStatus::NEGATIVE }
-        }
-    })
+    let (note, status) = match early {
+        None => return Ok(CommandStatus::DONE),
+        Some(EarlyStop::Interrupted) => (
+            "interrupted: completed runs are stored; run the same command to continue".to_owned(),
+            CommandStatus::INTERRUPTED,
+        ),
+        Some(EarlyStop::Budget) => (
+            "the time budget is used up; run the same command to continue".to_owned(),
+            CommandStatus::NEGATIVE,
+        ),
+        Some(EarlyStop::NoMoreRevisions) => (
+            format!("the history has data for {points} of the {line} revisions"),
+            if points == line { CommandStatus::DONE } else { CommandStatus::NEGATIVE },
+        ),
+    };
+    status::print_note(&note);
+    Ok(status)
 }
 
 impl BackfillArgs {

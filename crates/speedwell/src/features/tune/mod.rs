@@ -339,7 +339,7 @@ fn reset_settings(args: &ActionArgs) -> anyhow::Result<CommandStatus> {
 }
 
 fn not_restored(restored: &[RestoredSetting]) -> Vec<SettingLine> {
-    let unrestored = restored.iter().filter_map(|setting| {
+    let line = |setting: &RestoredSetting| {
         let (state, after) = match &setting.outcome {
             RestoreOutcome::Done => return None,
             RestoreOutcome::LeftAlone(value) => ("left alone".to_owned(), value.clone()),
@@ -347,8 +347,8 @@ fn not_restored(restored: &[RestoredSetting]) -> Vec<SettingLine> {
             RestoreOutcome::Refused(reason) => (reason.clone(), String::new()),
         };
         Some(SettingLine { path: setting.path.clone(), state, before: setting.old.clone(), after })
-    });
-    unrestored.collect()
+    };
+    restored.iter().filter_map(line).collect()
 }
 
 fn show_status(args: &ActionArgs) -> anyhow::Result<CommandStatus> {

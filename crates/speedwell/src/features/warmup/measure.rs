@@ -91,11 +91,12 @@ fn default_division(length: SeriesLength) -> SampleDivision {
         SeriesLength::Iterations(count) => (count.clamp(1, MAX_POINTS), count.div_ceil(MAX_POINTS)),
         _ => (DEFAULT_POINTS, 1),
     };
-    SampleDivision {
-        count: count as u32,
-        length: SampleLength::Iterations(iterations.max(1)),
-        warmup_ns: 0,
-    }
+    divide_evenly(count, iterations.max(1))
+}
+
+fn divide_evenly(count: u64, iterations: u64) -> SampleDivision {
+    let length = SampleLength::Iterations(iterations);
+    SampleDivision { count: count as u32, length, warmup_ns: 0 }
 }
 
 fn check_records_series(job: &BenchmarkJob) -> anyhow::Result<()> {
@@ -191,11 +192,7 @@ fn divide_series(length: SeriesLength, time_ns: f64) -> anyhow::Result<SampleDiv
          points of {iterations} iterations each\nhint: --iterations {} or more, or a longer --time",
         MIN_POINTS * iterations
     );
-    Ok(SampleDivision {
-        count: count as u32,
-        length: SampleLength::Iterations(iterations),
-        warmup_ns: 0,
-    })
+    Ok(divide_evenly(count, iterations))
 }
 
 #[cfg(test)]
