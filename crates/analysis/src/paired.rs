@@ -80,8 +80,8 @@ struct CompleteBlock {
     /// Slot and block number of the run that completed the block. This is the run with the largest
     /// slot.
     completed: (u32, u32),
-    baseline: Vec<f64>,
-    candidate: Vec<f64>,
+    /// Values of the baseline and of the candidate.
+    sides: [Vec<f64>; 2],
 }
 
 /// Data compared in one analysis.
@@ -164,12 +164,12 @@ impl ComparedData {
     fn from_blocks(blocks: &[CompleteBlock]) -> ComparedData {
         let mut data = ComparedData::default();
         for (block, number) in blocks.iter().zip(0..) {
-            data.baseline.extend(&block.baseline);
-            data.candidate.extend(&block.candidate);
-            let baseline =
-                block.baseline.iter().map(|&value| BlockObservation::baseline(value, number));
+            let [baseline, candidate] = &block.sides;
+            data.baseline.extend(baseline);
+            data.candidate.extend(candidate);
+            let baseline = baseline.iter().map(|&value| BlockObservation::baseline(value, number));
             let candidate =
-                block.candidate.iter().map(|&value| BlockObservation::candidate(value, number));
+                candidate.iter().map(|&value| BlockObservation::candidate(value, number));
             data.observations.extend(baseline.chain(candidate));
         }
         data
@@ -225,17 +225,18 @@ impl PairedRuns {
     /// Keeps the blocks in which both sides have all planned runs.
     fn match_blocks(&mut self, planned: impl Fn(u32) -> usize) {
         let mut blocks: BTreeMap<u32, CompleteBlock> = BTreeMap::new();
-        let group = |run: &RunValue| self.matching.group_of_run(run.slot, run.block);
-        for run in &self.baseline {
-            blocks.entry(group(run)).or_default().push_run(run, |block| &mut block.baseline);
-        }
-        for run in &self.candidate {
-            blocks.entry(group(run)).or_default().push_run(run, |block| &mut block.candidate);
+        for (side, runs) in [&self.baseline, &self.candidate].into_iter().enumerate() {
+            for run in runs {
+                let group = self.matching.group_of_run(run.slot, run.block);
+                let block = blocks.entry(group).or_default();
+                block.completed = block.completed.max((run.slot, run.block));
+                block.sides[side].push(run.value);
+            }
         }
         let block_count = blocks.len();
         let is_complete = |(number, block): &(u32, CompleteBlock)| {
             let expected = planned(*number);
-            block.baseline.len() == expected && block.candidate.len() == expected
+            block.sides.iter().all(|side| side.len() == expected)
         };
         let complete = blocks.into_iter().filter(is_complete);
         self.blocks = complete.map(|(_, block)| block).collect();
@@ -254,7 +255,7 @@ impl PairedRuns {
     /// Comparable runs per side.
     pub fn comparable_runs(&self) -> usize {
         match self.matching.runs_together() {
-            Some(_) => self.blocks.iter().map(|block| block.baseline.len()).sum(),
+            Some(_) => self.blocks.iter().map(|block| block.sides[0].len()).sum(),
             None => self.baseline.len().min(self.candidate.len()),
         }
     }
@@ -319,13 +320,6 @@ impl PairedRuns {
 
     fn first_blocks(&self, count: usize) -> ComparedData {
         ComparedData::from_blocks(&self.blocks[..count.min(self.blocks.len())])
-    }
-}
-
-impl CompleteBlock {
-    fn push_run(&mut self, run: &RunValue, side: impl Fn(&mut CompleteBlock) -> &mut Vec<f64>) {
-        self.completed = self.completed.max((run.slot, run.block));
-        side(self).push(run.value);
     }
 }
 

@@ -172,11 +172,8 @@ const RANKING_REMEDY: &str = "Compare throughput, or measure the latencies again
 const REFUSED: &str = "The sides had different numbers of requests in flight, so these latencies are not \
     ranked.";
 
-/// A variant or run, with its name in findings and its number of requests in flight.
-struct LatencyEntry {
-    name: String,
-    in_flight: RoundedFigure,
-}
+/// Name of a variant or run in findings, and its number of requests in flight.
+type LatencyEntry = (String, RoundedFigure);
 
 /// One finding per case that was measured under different loads. Compares the loads of the case's
 /// variants. If there is only one variant, compares the loads of its runs instead.
@@ -191,12 +188,12 @@ fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Va
     if pairs.is_empty() {
         return None;
     }
-    entries.sort_by(|a, b| b.in_flight.value.total_cmp(&a.in_flight.value));
+    entries.sort_by(|(_, a), (_, b)| b.value.total_cmp(&a.value));
     let groups: Vec<String> = entries
-        .chunk_by(|a, b| !loads_differ(&a.in_flight, &b.in_flight))
+        .chunk_by(|(_, a), (_, b)| !loads_differ(a, b))
         .map(|group| {
-            let values: Vec<f64> = group.iter().map(|entry| entry.in_flight.value).collect();
-            let names: Vec<String> = group.iter().map(|entry| entry.name.clone()).collect();
+            let values: Vec<f64> = group.iter().map(|(_, load)| load.value).collect();
+            let names: Vec<String> = group.iter().map(|(name, _)| name.clone()).collect();
             format!("{} for {}", format_span(&values), join_names(&names))
         })
         .collect();
@@ -225,24 +222,18 @@ fn latency_entries(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<Late
     let is_by_run =
         name.is_empty() && loads.iter().any(|(_, a)| loads.iter().any(|(_, b)| loads_differ(a, b)));
     if is_by_run {
-        let entry = |(number, in_flight)| LatencyEntry { name: format!("run {number}"), in_flight };
-        return loads.into_iter().map(entry).collect();
+        return loads.into_iter().map(|(number, load)| (format!("run {number}"), load)).collect();
     }
     loads.sort_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
     let median = loads.get(loads.len() / 2);
-    let entry =
-        |(_, in_flight): &(usize, RoundedFigure)| LatencyEntry { name, in_flight: *in_flight };
-    median.map(entry).into_iter().collect()
+    median.map(|(_, load)| (name, *load)).into_iter().collect()
 }
 
 fn differing_pairs(entries: &[LatencyEntry]) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
-    for (index, first) in entries.iter().enumerate() {
-        for second in &entries[index + 1..] {
-            if loads_differ(&first.in_flight, &second.in_flight) {
-                pairs.push((first.name.clone(), second.name.clone()));
-            }
-        }
+    for (index, (first, load)) in entries.iter().enumerate() {
+        let others = entries[index + 1..].iter().filter(|(_, other)| loads_differ(load, other));
+        pairs.extend(others.map(|(second, _)| (first.clone(), second.clone())));
     }
     pairs
 }
@@ -331,14 +322,6 @@ pub(super) fn limited_metrics() -> impl Iterator<Item = &'static str> {
     LIMITS.iter().map(|limit| limit.metric)
 }
 
-/// Runs of a cell that exceed a limit.
-struct LimitExcess<'a, 's> {
-    cell: &'a CheckedCell<'s>,
-    /// Run numbers, counting from 1.
-    runs: Vec<usize>,
-    max_percent: f64,
-}
-
 /// One finding per limit, for all affected cells, because other activity on the machine rarely
 /// affects only one cell.
 pub(super) fn check_machine(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
@@ -346,16 +329,20 @@ pub(super) fn check_machine(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
 }
 
 fn limit_finding(cells: &CheckedCells<'_>, limit: &PercentLimit) -> Option<ValidityFinding> {
-    let excesses = cells.cells.iter().filter_map(|cell| limit_excess(cell, limit));
-    let excesses: Vec<LimitExcess<'_, '_>> = excesses.collect();
-    let worst =
-        excesses.iter().max_by(|one, other| one.max_percent.total_cmp(&other.max_percent))?;
-    let hits: usize = excesses.iter().map(|excess| excess.runs.len()).sum();
+    // Each affected cell with the numbers of its runs that exceed the limit, and the highest value.
+    let excesses = cells.cells.iter().filter_map(|cell| {
+        let (values, runs) = cell
+            .known_figures(|run| run.value_of(limit.metric).filter(|value| *value > limit.percent));
+        Some((cell, runs, values.into_iter().reduce(f64::max)?))
+    });
+    let excesses: Vec<(&CheckedCell<'_>, Vec<usize>, f64)> = excesses.collect();
+    let (worst, _, max_percent) = excesses.iter().max_by(|one, other| one.2.total_cmp(&other.2))?;
+    let hits: usize = excesses.iter().map(|(_, runs, _)| runs.len()).sum();
     let up_to = if hits == 1 { "" } else { "up to " };
-    let percent = format!("{up_to}{:.0}", worst.max_percent);
-    let cases = distinct_items(excesses.iter().map(|excess| excess.cell.case.clone()));
+    let percent = format!("{up_to}{max_percent:.0}");
+    let cases = distinct_items(excesses.iter().map(|(cell, ..)| cell.case.clone()));
     let (runs, location) = match &excesses[..] {
-        [only] => (only.runs.clone(), format_run_numbers(&only.runs, only.cell.runs.len())),
+        [(cell, runs, _)] => (runs.clone(), format_run_numbers(runs, cell.runs.len())),
         _ => {
             let total: usize = cells.cells.iter().map(|cell| cell.runs.len()).sum();
             let numbers: Vec<usize> = (1..=hits).collect();
@@ -364,26 +351,16 @@ fn limit_finding(cells: &CheckedCells<'_>, limit: &PercentLimit) -> Option<Valid
             } else {
                 format!(" in {hits} of {total} runs")
             };
-            (Vec::new(), count + &most_with(cells, worst.cell, cases.len()))
+            (Vec::new(), count + &most_with(cells, worst, cases.len()))
         }
     };
     let message = limit.message.replacen("{}", &percent, 1);
     Some(ValidityFinding {
         cases,
-        variants: distinct_items(excesses.iter().flat_map(|excess| cells.variant_of(excess.cell))),
+        variants: distinct_items(excesses.iter().flat_map(|(cell, ..)| cells.variant_of(cell))),
         runs,
         ..ValidityFinding::amber(limit.check, message.replacen("{}", &location, 1), limit.remedy)
     })
-}
-
-fn limit_excess<'a, 's>(
-    cell: &'a CheckedCell<'s>,
-    limit: &PercentLimit,
-) -> Option<LimitExcess<'a, 's>> {
-    let (values, runs) =
-        cell.known_figures(|run| run.value_of(limit.metric).filter(|value| *value > limit.percent));
-    let max_percent = values.into_iter().reduce(f64::max)?;
-    Some(LimitExcess { cell, runs, max_percent })
 }
 
 /// Names the cell with the highest value, such as `, most with 'cyan' in 'http server=koa'`. The

@@ -53,7 +53,7 @@ impl WarmupFindings {
         let agreed: Vec<&CaseWarmup> =
             self.cases.iter().filter(|warmup| warmup.has_agreement()).collect();
         let is_agreed = |case: &Case, variant: &str| {
-            agreed.iter().any(|warmup| *warmup.case == *case && *warmup.variant == *variant)
+            self.case_warmup(case, variant).is_some_and(CaseWarmup::has_agreement)
         };
         let mut findings = self.findings.clone();
         for comparison in &mut findings.comparisons {
@@ -99,10 +99,12 @@ impl WarmupFindings {
 
     /// Results of a case under a variant.
     pub fn case_warmup(&self, case: &Case, variant: &str) -> Option<&CaseWarmup> {
-        let is_requested =
-            |warmup: &&CaseWarmup| *warmup.case == *case && *warmup.variant == *variant;
-        self.cases.iter().find(is_requested)
+        find_case(&self.cases, case, variant)
     }
+}
+
+fn find_case<'a>(cases: &'a [CaseWarmup], case: &Case, variant: &str) -> Option<&'a CaseWarmup> {
+    cases.iter().find(|warmup| *warmup.case == *case && *warmup.variant == *variant)
 }
 
 /// A case under one variant.
@@ -377,9 +379,7 @@ fn analyze_process(
 fn figures_session(session: &Session, cases: &[CaseWarmup]) -> Session {
     let [steady, start, total] = warmup_metrics();
     let reduce_run = |run: &Run| {
-        let is_of_run =
-            |warmup: &&CaseWarmup| warmup.case == run.case && warmup.variant == run.variant;
-        let case = cases.iter().find(is_of_run)?;
+        let case = find_case(cases, &run.case, &run.variant)?;
         let process = case.processes.iter().find(|process| process.slot == run.slot)?;
         let is_steady = case.is_steady();
         let values = [

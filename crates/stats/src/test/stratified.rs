@@ -566,24 +566,19 @@ fn approximate_tails(blocks: &RankedBlocks, theta: f64, doubled_step: usize) -> 
 
 impl PermutationDistribution {
     fn new(ranks: &[BlockRanks], step: usize, sizes: &[BlockSize]) -> PermutationDistribution {
-        let mut permutation =
-            PermutationDistribution { blocks: Vec::with_capacity(ranks.len()), observed: 0 };
-        for (ranks, size) in ranks.iter().zip(sizes) {
-            permutation.push(ranks, step.max(1), size.candidate);
+        let (mut blocks, mut observed, step) = (Vec::with_capacity(ranks.len()), 0, step.max(1));
+        for (BlockRanks { doubled, candidate_sum }, size) in ranks.iter().zip(sizes) {
+            let smallest = doubled[0];
+            let offsets: Vec<usize> = doubled.iter().map(|r| (r - smallest) / step).collect();
+            let mut sums = sums_of_choices(&offsets, size.candidate);
+            let smallest_sum = sums[0].0;
+            for sum in &mut sums {
+                sum.0 -= smallest_sum;
+            }
+            observed += (candidate_sum - size.candidate * smallest) / step - smallest_sum;
+            blocks.push(sums);
         }
-        permutation
-    }
-
-    fn push(&mut self, ranks: &BlockRanks, step: usize, candidates: usize) {
-        let smallest = ranks.doubled[0];
-        let offsets: Vec<usize> = ranks.doubled.iter().map(|r| (r - smallest) / step).collect();
-        let mut sums = sums_of_choices(&offsets, candidates);
-        let smallest_sum = sums[0].0;
-        for sum in &mut sums {
-            sum.0 -= smallest_sum;
-        }
-        self.observed += (ranks.candidate_sum - candidates * smallest) / step - smallest_sum;
-        self.blocks.push(sums);
+        PermutationDistribution { blocks, observed }
     }
 
     /// The probability of every rank sum, from the smallest on.
