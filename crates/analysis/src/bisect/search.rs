@@ -19,7 +19,7 @@ use speedwell_stats::posterior::{PosteriorBins, RevisionPosterior};
 use speedwell_stats::sequential::DEFAULT_DELTA;
 use speedwell_stats::test::mann_whitney::{PValueMethod, mann_whitney};
 use speedwell_stats::test::stratified::stratified_rank;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of blocks that compare the ends (the first and the last revision) before the search.
 /// Together, they contain 16 runs of each end.
@@ -135,15 +135,13 @@ impl BisectReplay<'_> {
         if self.progress.ends.is_none() {
             self.progress.ends = Some(ends);
         }
-        match ends {
-            EndsComparison::Alike(_)
-            | EndsComparison::Unclear(_)
-            | EndsComparison::Unmeasurable(_) => Ok((ends, Vec::new())),
+        let parts = match ends {
             EndsComparison::Differ(_) | EndsComparison::Hangs => {
-                let parts = self.find_changes((low, high), &ends, pair)?;
-                Ok((ends, parts))
+                self.find_changes((low, high), &ends, pair)?
             }
-        }
+            _ => Vec::new(),
+        };
+        Ok((ends, parts))
     }
 
     /// Tests whether two revisions differ.
@@ -386,16 +384,10 @@ impl BisectObservations {
     /// Collects what a session has recorded about the revisions of its search. `built` stays empty;
     /// the caller adds the revisions whose builds are ready.
     pub fn from_session(session: &Session, bisection: &BisectionRange) -> BisectObservations {
-        let indices: HashMap<&str, usize> = bisection
-            .line
-            .iter()
-            .enumerate()
-            .map(|(index, revision)| (&*revision.id, index))
-            .collect();
         let index_of_variant = |name: &str| {
             let variant = session.variants.iter().find(|variant| variant.name == name)?;
-            let revision = &variant.worktree.as_ref()?.revision;
-            indices.get(revision.as_str()).copied()
+            let worktree = variant.worktree.as_ref()?;
+            bisection.line.iter().position(|revision| revision.id == worktree.revision)
         };
         let metric = followed_metric(session, bisection);
         let mut slots: BTreeMap<u32, (usize, BisectOutcome)> = BTreeMap::new();

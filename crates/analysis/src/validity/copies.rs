@@ -240,28 +240,19 @@ impl RecordGroups {
         for cell in &cells.cells {
             for (run, number) in cell.runs.iter().zip(1..) {
                 if record_digest(run).is_some_and(|digest| repeated.contains(&digest)) {
-                    self.add_record(cells, cell, (run, number));
+                    let record = record_figures(run).into_iter();
+                    let owned = record.map(|(metric, bits)| (metric.to_owned(), bits));
+                    self.groups.entry(owned.collect()).or_default().push(GroupMember {
+                        cell: self.cells,
+                        case: cell.case.clone(),
+                        variant: cells.variant_of(cell),
+                        number,
+                        figures: run.samples.len(),
+                    });
                 }
             }
             self.cells += 1;
         }
-    }
-
-    fn add_record(
-        &mut self,
-        cells: &CheckedCells<'_>,
-        cell: &CheckedCell<'_>,
-        (run, number): (&Run, usize),
-    ) {
-        let record = record_figures(run).into_iter();
-        let owned = record.map(|(metric, bits)| (metric.to_owned(), bits));
-        self.groups.entry(owned.collect()).or_default().push(GroupMember {
-            cell: self.cells,
-            case: cell.case.clone(),
-            variant: cells.variant_of(cell),
-            number,
-            figures: run.samples.len(),
-        });
     }
 
     /// One finding per set of runs whose figures all agree to the last digit; `name` returns the
@@ -287,9 +278,8 @@ fn same_finding(group: &[GroupMember], name: &dyn Fn(&str) -> String) -> Validit
         finding.runs = group.iter().map(|member| member.number).collect();
         finding.runs.iter().map(|number| format!("run {number}")).collect()
     } else {
-        let mut cases: Vec<String> = group.iter().map(|member| member.case.clone()).collect();
-        cases.dedup();
-        finding.cases = cases;
+        finding.cases = group.iter().map(|member| member.case.clone()).collect();
+        finding.cases.dedup();
         let name = |member: &GroupMember| {
             let (number, variant) = (member.number, member.variant.concat());
             format!("run {number} of '{}' {variant}", name(&member.case)).trim_end().to_owned()

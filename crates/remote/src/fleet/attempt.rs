@@ -151,7 +151,8 @@ pub(super) struct SpoolStream {
     lines: Receiver<Vec<u8>>,
     /// Shard and attempt of the spool being received.
     current: Option<(u32, u32)>,
-    has_ended: bool,
+    /// Whether the worker has closed its output.
+    pub has_ended: bool,
 }
 
 #[derive(Deserialize)]
@@ -183,10 +184,6 @@ impl SpoolStream {
             }
         });
         SpoolStream { lines, current: None, has_ended: false }
-    }
-
-    pub fn has_ended(&self) -> bool {
-        self.has_ended
     }
 
     /// Returns the lines received since the last call, each with its shard and attempt.

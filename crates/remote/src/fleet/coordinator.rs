@@ -240,7 +240,7 @@ impl FleetCoordinator<'_, '_, '_> {
     /// # Errors
     /// Fails if the store cannot be written or the engine does not answer.
     pub fn collect_status(&mut self) -> anyhow::Result<(SessionEnd, Vec<(u32, String)>)> {
-        while self.collect_spools()? || !self.streams.iter().all(SpoolStream::has_ended) {
+        while self.collect_spools()? || !self.streams.iter().all(|stream| stream.has_ended) {
             thread::sleep(SPOOL_POLL_INTERVAL);
         }
         let mut statuses = Vec::new();
@@ -541,7 +541,7 @@ impl FleetCoordinator<'_, '_, '_> {
         let begin = Instant::now();
         while self.collect_spools()?
             || (begin.elapsed() < Duration::from_secs(2)
-                && !self.streams.iter().all(SpoolStream::has_ended))
+                && !self.streams.iter().all(|stream| stream.has_ended))
         {
             thread::sleep(SPOOL_POLL_INTERVAL);
         }

@@ -267,11 +267,7 @@ pub(crate) fn select_machines(
     let is_usable = |machine: &&&FleetMachine| !matches!(machine.state, MachineState::Unfit(_));
     let mut usable: Vec<FleetMachine> =
         selected.iter().filter(is_usable).map(|&machine| machine.clone()).collect();
-    usable.sort_by(|left, right| {
-        let key =
-            |machine: &FleetMachine| (machine.state != MachineState::Free, machine.name.clone());
-        key(left).cmp(&key(right))
-    });
+    usable.sort_by_key(|machine| (machine.state != MachineState::Free, machine.name.clone()));
     let wanted = fleet.machines.map_or(usable.len().max(1), |wanted| wanted as usize);
     if usable.len() < wanted {
         let reasons = selected.iter().filter_map(|machine| match &machine.state {

@@ -170,12 +170,9 @@ fn plan_folders(plan: &SessionPlan) -> PlanFolders {
 
 /// Drops each folder that lies inside another folder of the set.
 fn outermost_folders(folders: BTreeSet<PathBuf>) -> Vec<PathBuf> {
-    let mut outermost: Vec<PathBuf> = Vec::new();
-    for folder in folders {
-        if !outermost.iter().any(|outer| folder.starts_with(outer)) {
-            outermost.push(folder);
-        }
-    }
+    // A folder is followed by everything below it.
+    let mut outermost: Vec<PathBuf> = folders.into_iter().collect();
+    outermost.dedup_by(|folder, outer| folder.starts_with(outer));
     outermost
 }
 

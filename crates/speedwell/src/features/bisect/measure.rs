@@ -6,7 +6,7 @@
 //! resumed. Start at [`start_bisection`].
 
 use crate::stored_session;
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::fingerprint_benchmarks;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::bisect;
@@ -389,11 +389,10 @@ impl BisectRun<'_, '_> {
     fn measure_block(&mut self, block: &BisectBlock) -> Result<SessionEnd> {
         let variant = |index: &usize| {
             let ready = self.ready.iter().find(|(ready_index, _)| ready_index == index);
-            ready.map(|(_, variant)| variant.clone())
+            let variant = ready.map(|(_, variant)| variant.clone());
+            variant.context("a revision is measured before it is built")
         };
-        let variants: Option<Vec<Variant>> = block.revisions.iter().map(variant).collect();
-        let variants =
-            variants.ok_or_else(|| anyhow!("a revision is measured before it is built"))?;
+        let variants = block.revisions.iter().map(variant).collect::<Result<Vec<Variant>>>()?;
         let plan = SessionPlan {
             design: SessionDesign {
                 baseline: variants[0].name.clone(),
