@@ -16,6 +16,7 @@ use crate::grid::{distinct_items, finite_values, select_counted_runs};
 use crate::paired::{ComparedData, PairedRuns, RunMatching};
 use crate::policy::{JudgingPolicy, SequentialLooks, SignificanceLimit};
 use crate::{AnalysisSettings, TestingCorrection, summary};
+use indexmap::IndexMap;
 use speedwell_model::{IntervalEstimate, Metric, Run, SessionDesign};
 use speedwell_stats::sequential::{ComparisonFamily, adjust_holm, benjamini_hochberg};
 use std::collections::HashMap;
@@ -628,20 +629,14 @@ fn are_exact(runs: &[Run]) -> bool {
 
 /// Runs that the analysis uses ([`select_counted_runs`]), by variant, in execution order.
 fn by_variant<'r>(runs: &'r [Run], design: &SessionDesign) -> Vec<(&'r str, Vec<&'r Run>)> {
-    let mut sides: Vec<(&str, Vec<&Run>)> = Vec::new();
+    let mut sides: IndexMap<&str, Vec<&Run>> = IndexMap::new();
     for run in runs {
-        match sides.iter_mut().find(|(name, _)| *name == &*run.variant) {
-            Some((_, side)) => side.push(run),
-            None => sides.push((&run.variant, vec![run])),
-        }
-    }
-    for (_, side) in &mut sides {
-        side.sort_by_key(|run| run.slot);
-    }
-    if design.reject.is_empty() {
-        return sides;
+        sides.entry(&*run.variant).or_default().push(run);
     }
     let (names, mut counted): (Vec<&str>, Vec<Vec<&Run>>) = sides.into_iter().unzip();
-    select_counted_runs(design, &mut counted);
+    counted.iter_mut().for_each(|side| side.sort_by_key(|run| run.slot));
+    if !design.reject.is_empty() {
+        select_counted_runs(design, &mut counted);
+    }
     names.into_iter().zip(counted).collect()
 }

@@ -6,6 +6,7 @@
 //! `speedwell_stats::trend`. Start at [`search_trend`].
 
 use crate::summary::estimate_with_interval;
+use indexmap::IndexMap;
 use speedwell_model::{
     ChangeState, ChangeTriage, HistoryPoint, IntervalEstimate, MetricDirection, RecordedChange,
     Revision, Verdict,
@@ -160,17 +161,14 @@ pub fn resume_trend(
 /// Groups the indexes of the searched points by work (version of the benchmark). The work that was
 /// measured last comes last. There is one group if no point has a known work, or with `same_work`.
 fn group_by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
-    let mut groups: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
+    let mut groups: IndexMap<Option<&str>, Vec<usize>> = IndexMap::new();
     let works = known_works(points);
     for (index, _) in points.iter().enumerate().filter(|(_, point)| point.is_searched()) {
-        let work = works[index].filter(|_| !same_work);
-        match groups.iter_mut().find(|(group_work, _)| *group_work == work) {
-            Some((_, members)) => members.push(index),
-            None => groups.push((work, vec![index])),
-        }
+        groups.entry(works[index].filter(|_| !same_work)).or_default().push(index);
     }
-    groups.sort_by_key(|(_, members)| members.last().copied());
-    groups.into_iter().map(|(_, members)| members).collect()
+    let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
+    groups.sort_by_key(|members| members.last().copied());
+    groups
 }
 
 /// Work of each point. A point without a recorded work gets the next recorded work or, if there is

@@ -100,25 +100,13 @@ pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
     );
     let mut store = args.measuring.store.open_store()?;
     let mut progress = ProgressDisplay::with_notes(&args.measuring.output);
-    let BackfillResult { revisions, points, line, early } =
+    let BackfillResult { revisions, line, early } =
         backfill_line(&args, &mut store, &mut progress)?;
     revisions.iter().filter_map(|(_, reason)| reason.as_deref()).for_each(status::print_warning);
     let lines: Vec<BackfillLine> = revisions.into_iter().map(|(line, _)| line).collect();
     args.measuring.output.print_document(&report::report_backfill(&lines, line))?;
-    let (note, status) = match early {
-        None => return Ok(CommandStatus::DONE),
-        Some(EarlyStop::Interrupted) => (
-            "interrupted: completed runs are stored; run the same command to continue".to_owned(),
-            CommandStatus::INTERRUPTED,
-        ),
-        Some(EarlyStop::Budget) => (
-            "the time budget is used up; run the same command to continue".to_owned(),
-            CommandStatus::NEGATIVE,
-        ),
-        Some(EarlyStop::NoMoreRevisions) => (
-            format!("the history has data for {points} of the {line} revisions"),
-            if points == line { CommandStatus::DONE } else { CommandStatus::NEGATIVE },
-        ),
+    let Some((note, status)) = early else {
+        return Ok(CommandStatus::DONE);
     };
     status::print_note(&note);
     Ok(status)
@@ -158,23 +146,11 @@ type RevisionOutcome = (BackfillLine, Option<String>);
 struct BackfillResult {
     /// The revisions considered, oldest first.
     revisions: Vec<RevisionOutcome>,
-    /// Number of these revisions with points.
-    points: usize,
     /// Number of revisions in the range.
     line: usize,
-    /// Reason why there are fewer points than requested; `None` if there are enough.
-    early: Option<EarlyStop>,
-}
-
-/// Reason why a backfill ended with fewer points than requested.
-#[derive(Clone, Copy)]
-enum EarlyStop {
-    /// The user interrupted.
-    Interrupted,
-    /// The time limit was reached.
-    Budget,
-    /// The range has no more revisions.
-    NoMoreRevisions,
+    /// Note on why there are fewer points than requested, and the exit status; `None` if there are
+    /// enough.
+    early: Option<(String, CommandStatus)>,
 }
 
 /// Measures revisions of the range until enough of them have points.
@@ -206,17 +182,19 @@ fn backfill_line(
         listener,
     };
     let mut outcomes: Vec<(usize, RevisionOutcome)> = Vec::new();
-    let mut stop_reason = Some(EarlyStop::NoMoreRevisions);
+    let mut stopped = None;
     let mut points = 0;
     for index in coarse_to_fine(line.len()) {
         let is_late = args.budget.is_some_and(|budget| begin.elapsed() > budget);
         if points == args.points || is_late {
-            stop_reason = is_late.then_some(EarlyStop::Budget).filter(|_| points < args.points);
+            let note = "the time budget is used up; run the same command to continue";
+            stopped = Some((note.to_owned(), CommandStatus::NEGATIVE));
             break;
         }
         run.report_progress(&line[index], points)?;
         let Some(outcome) = run.measure_revision(&line[index])? else {
-            stop_reason = Some(EarlyStop::Interrupted);
+            let note = "interrupted: completed runs are stored; run the same command to continue";
+            stopped = Some((note.to_owned(), CommandStatus::INTERRUPTED));
             break;
         };
         let has_point = [BackfillOutcome::Measured, BackfillOutcome::Known];
@@ -225,10 +203,14 @@ fn backfill_line(
     }
     clear_interrupt();
     outcomes.sort_by_key(|(index, _)| *index);
+    let no_more = || {
+        let is_whole = points == line.len();
+        let status = if is_whole { CommandStatus::DONE } else { CommandStatus::NEGATIVE };
+        (format!("the history has data for {points} of the {} revisions", line.len()), status)
+    };
     Ok(BackfillResult {
         line: line.len(),
-        early: stop_reason.filter(|_| points < args.points),
-        points,
+        early: (points < args.points).then(|| stopped.unwrap_or_else(no_more)),
         revisions: outcomes.into_iter().map(|(_, outcome)| outcome).collect(),
     })
 }

@@ -183,11 +183,10 @@ fn measure_and_record(
     task: &MeasureTask,
 ) -> anyhow::Result<CommandStatus> {
     let (session, ended) = measuring::measure_session(plans, store, task)?;
-    let metric_names: BTreeSet<&String> =
-        suspects.iter().map(|suspect| &suspect.series.metric.name).collect();
     let mut settings = task.settings.clone();
     if settings.metrics.is_empty() {
-        settings.metrics = metric_names.into_iter().cloned().collect();
+        let names = suspects.iter().map(|suspect| suspect.series.metric.name.clone());
+        settings.metrics = names.collect::<BTreeSet<String>>().into_iter().collect();
     }
     let findings = analysis::analyze_session(&session, &settings);
     let is_increase = |case: &str, metric: &str| {
@@ -201,12 +200,8 @@ fn measure_and_record(
     }
     document.append_document(report::report_measurement_details(&[(None, &session)], &findings));
     task.output.print_document(&document)?;
-    let mut status_of_changes = CommandStatus::DONE;
     let confirmations = read_confirmations(&findings, &is_increase);
     for (comparison, row, outcome) in &confirmations {
-        if !matches!(outcome, Some(ConfirmationResult::Confirmed(_))) {
-            status_of_changes = CommandStatus::NEGATIVE;
-        }
         let (case, metric) = (row.case.id(), &comparison.metric.name);
         if outcome.is_some()
             && let Some(suspect) = suspects.iter().find(|suspect| suspect.is_of(&case, metric))
@@ -214,9 +209,10 @@ fn measure_and_record(
             record_outcome(suspect, session.number, *outcome, store)?;
         }
     }
-    if confirmations.is_empty() {
-        status_of_changes = CommandStatus::NEGATIVE;
-    }
+    let mut outcomes = confirmations.iter().map(|(.., outcome)| outcome);
+    let is_done = !confirmations.is_empty()
+        && outcomes.all(|outcome| matches!(outcome, Some(ConfirmationResult::Confirmed(_))));
+    let status_of_changes = if is_done { CommandStatus::DONE } else { CommandStatus::NEGATIVE };
     Ok(ended.worse_of(status_of_changes).worse_of(status::status_of_failures(&findings.failures)))
 }
 
@@ -307,10 +303,7 @@ pub fn keep_cases(suspects: &[SuspectChange], plans: &mut PreparedPlan) -> Resul
 }
 
 fn measures_series(job: &BenchmarkJob, series: &SeriesKey) -> bool {
-    match &job.case {
-        Some(case) => case.id() == series.case,
-        None => job.label == series.case,
-    }
+    job.case.as_ref().map_or(job.label == series.case, |case| case.id() == series.case)
 }
 
 /// Changes between the same two revisions of one target, and the request that measures them in one
@@ -437,9 +430,7 @@ pub fn revision_variant(
 fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Variant)> {
     let key = &series.key;
     for point in store.load_points(series.number)?.iter().rev() {
-        let Some(text) = store.session_plan(point.session)? else {
-            continue;
-        };
+        let text = store.session_plan(point.session)?.unwrap_or_default();
         let Ok(plan) = serde_json::from_str::<SessionPlan>(&text) else {
             continue;
         };

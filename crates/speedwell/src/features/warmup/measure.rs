@@ -80,18 +80,14 @@ pub fn plan_series(
         }
     }
     plans.plan.design.steady = Some(rule);
-    plans.plan.sampling.samples = default_division(length);
-    Ok(plans)
-}
-
-/// Returns the division for cases whose discarded run failed. The failure is reported when the
-/// measured run fails, too.
-fn default_division(length: SeriesLength) -> SampleDivision {
     let (count, iterations) = match length {
-        SeriesLength::Iterations(count) => (count.clamp(1, MAX_POINTS), count.div_ceil(MAX_POINTS)),
+        SeriesLength::Iterations(count) => {
+            (count.clamp(1, MAX_POINTS), count.div_ceil(MAX_POINTS).max(1))
+        }
         _ => (DEFAULT_POINTS, 1),
     };
-    divide_evenly(count, iterations.max(1))
+    plans.plan.sampling.samples = divide_evenly(count, iterations);
+    Ok(plans)
 }
 
 fn divide_evenly(count: u64, iterations: u64) -> SampleDivision {
