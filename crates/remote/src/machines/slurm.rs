@@ -84,12 +84,8 @@ impl SlurmEngine {
             }
             let configured = self.configured_machines.iter().find(|entry| entry.name == name);
             let mut labels = configured.map(|entry| entry.labels.clone()).unwrap_or_default();
-            labels.extend(
-                features
-                    .split(',')
-                    .filter(|feature| !feature.is_empty() && *feature != "(null)")
-                    .map(str::to_owned),
-            );
+            let features = features.split(',').filter(|feature| !["", "(null)"].contains(feature));
+            labels.extend(features.map(str::to_owned));
             let folder = configured.and_then(|entry| entry.folder.clone());
             machines.push(FleetMachine {
                 name: name.to_owned(),
@@ -107,8 +103,7 @@ impl SlurmEngine {
         let mut jobs: Vec<String> = Vec::new();
         let numbers: Vec<u32> = batch.tasks.iter().map(|task| task.number).collect();
         for (first, indexes) in group_into_arrays(&numbers, limit) {
-            let submitted = self.submit_array(batch, first, &indexes);
-            match submitted {
+            match self.submit_array(batch, first, &indexes) {
                 Ok(id) => jobs.push(id),
                 Err(error) => {
                     // Leave no part of the work running if the submission as a whole fails.
@@ -117,8 +112,7 @@ impl SlurmEngine {
                 }
             }
         }
-        let job = JobId(jobs.join(","));
-        Ok(SubmittedJob { job, lines: None })
+        Ok(SubmittedJob { job: JobId(jobs.join(",")), lines: None })
     }
 
     /// Submits one array and returns its job number.
@@ -290,11 +284,9 @@ fn job_state_in_queue(job: &JobId, rows: &str) -> JobState {
             }
             "COMPLETED" => {}
             _ => {
-                let is_uninformative = ["None", "(null)", ""].contains(&reason);
-                failed = Some(if is_uninformative {
-                    state.to_owned()
-                } else {
-                    format!("{state} ({reason})")
+                failed = Some(match reason {
+                    "None" | "(null)" | "" => state.to_owned(),
+                    reason => format!("{state} ({reason})"),
                 });
             }
         }
