@@ -112,13 +112,12 @@ pub fn next_level(levels: &[ConcurrencyLevel], rules: &SaturationRules) -> NextL
         return NextLevel::Visit(higher);
     }
     let standings = level_states(levels);
-    let Some(best) = standings.iter().position(|standing| standing.status == LevelStatus::Best)
-    else {
-        return NextLevel::Stop;
-    };
-    let next = level_beside_best(&standings, best, rules)
-        .or_else(|| unclear_level(&standings, best, rules))
-        .or_else(|| level_below_knee(&standings, rules));
+    let best = standings.iter().position(|standing| standing.status == LevelStatus::Best);
+    let beside = best.and_then(|best| {
+        level_beside_best(&standings, best, rules)
+            .or_else(|| unclear_level(&standings, best, rules))
+    });
+    let next = beside.or_else(|| level_below_knee(&standings, rules));
     next.map_or(NextLevel::Stop, NextLevel::Visit)
 }
 
@@ -370,13 +369,7 @@ impl VisitNoise {
             squares += level.throughputs.iter().map(square).sum::<f64>();
             df += level.throughputs.len() - 1;
         }
-        VisitNoise {
-            spread: match df {
-                0 => 0.0,
-                df => (squares / df as f64).sqrt(),
-            },
-            df,
-        }
+        VisitNoise { spread: if df == 0 { 0.0 } else { (squares / df as f64).sqrt() }, df }
     }
 
     /// Interval of a level's mean throughput; `None` if nothing is known about the spread.

@@ -302,16 +302,12 @@ impl FleetCoordinator<'_, '_, '_> {
         let machine = &self.machines[stored.machine as usize];
         let plan_shard = to_shard(stored);
         let part = self.plan.extract_shard(&plan_shard)?;
-        let shard_slots: BTreeSet<u32> = part.slots().iter().map(|slot| slot.index).collect();
-        let store = self.merger.store();
-        let finished: BTreeSet<u32> = store
-            .finished_slots(self.merger.number())?
-            .intersection(&shard_slots)
-            .copied()
-            .collect();
+        let (store, number) = (self.merger.store(), self.merger.number());
+        let stored_slots = store.finished_slots(number)?;
+        let slots = part.slots().into_iter().map(|slot| slot.index);
+        let finished: BTreeSet<u32> = slots.filter(|slot| stored_slots.contains(slot)).collect();
         let (mut runs, mut failed) = (Vec::new(), BTreeSet::new());
         if !finished.is_empty() {
-            let number = self.merger.number();
             runs = store.load_slot_runs(number, &finished)?;
             let session = store.load_session_without_runs(number)?;
             let failed_slots = session.failures.iter().filter_map(|failure| failure.slot);

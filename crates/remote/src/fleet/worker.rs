@@ -293,10 +293,7 @@ pub fn stream_spools(folder: &Path, arguments: &[String], follows: bool) -> anyh
             if file.is_none() {
                 file = File::open(path(spool)).ok();
             }
-            let copied = match &mut file {
-                Some(file) => io::copy(file, &mut output)?,
-                None => 0,
-            };
+            let copied = file.as_mut().map_or(Ok(0), |file| io::copy(file, &mut output))?;
             output.flush()?;
             if is_last_pass || process::is_interrupt_requested() {
                 break;

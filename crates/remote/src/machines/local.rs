@@ -52,10 +52,7 @@ impl LocalEngine {
 
     pub(super) fn job_state(&mut self, job: &JobId) -> JobState {
         let Some(child) = self.jobs.get_mut(job) else {
-            if has_ended(job) {
-                return JobState::Ended(None);
-            }
-            return JobState::Running;
+            return if has_ended(job) { JobState::Ended(None) } else { JobState::Running };
         };
         match child.try_wait() {
             Ok(None) => JobState::Running,

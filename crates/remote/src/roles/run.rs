@@ -237,13 +237,9 @@ impl PlacedRun<'_> {
 
     /// Attributes a failure to the machines that send the load, or to the target.
     fn attribute_failure(&self, target: &RoleConnection, failure: StageFailure) -> StageFailure {
-        let is_load_failure =
-            |load_failure: &String| failure.reason.contains(load_failure.as_str());
         match (&self.load_failure, failure.stage) {
-            (Some(load_failure), RunStage::Warmup | RunStage::Load)
-                if is_load_failure(load_failure) =>
-            {
-                StageFailure { reason: load_failure.clone(), ..failure }
+            (Some(lost), RunStage::Warmup | RunStage::Load) if failure.reason.contains(&**lost) => {
+                StageFailure { reason: lost.clone(), ..failure }
             }
             (_, RunStage::Served) => StageFailure {
                 reason: format!("load from {}: {}", self.names_of_load(), failure.reason),
