@@ -74,15 +74,9 @@ pub(super) struct PairedRuns {
     pub repeats_process: bool,
 }
 
-/// A complete block.
-#[derive(Default)]
-struct CompleteBlock {
-    /// Slot and block number of the run that completed the block. This is the run with the largest
-    /// slot.
-    completed: (u32, u32),
-    /// Values of the baseline and of the candidate.
-    sides: [Vec<f64>; 2],
-}
+/// A complete block: slot and block number of the run that completed it, which is the run with the
+/// largest slot, and the values of the baseline and of the candidate.
+type CompleteBlock = ((u32, u32), [Vec<f64>; 2]);
 
 /// Data compared in one analysis.
 #[derive(Debug, Clone, Default)]
@@ -163,8 +157,7 @@ impl ComparedData {
 
     fn from_blocks(blocks: &[CompleteBlock]) -> ComparedData {
         let mut data = ComparedData::default();
-        for (block, number) in blocks.iter().zip(0..) {
-            let [baseline, candidate] = &block.sides;
+        for ((_, [baseline, candidate]), number) in blocks.iter().zip(0..) {
             data.baseline.extend(baseline);
             data.candidate.extend(candidate);
             let baseline = baseline.iter().map(|&value| BlockObservation::baseline(value, number));
@@ -228,19 +221,19 @@ impl PairedRuns {
         for (side, runs) in [&self.baseline, &self.candidate].into_iter().enumerate() {
             for run in runs {
                 let group = self.matching.group_of_run(run.slot, run.block);
-                let block = blocks.entry(group).or_default();
-                block.completed = block.completed.max((run.slot, run.block));
-                block.sides[side].push(run.value);
+                let (completed, sides) = blocks.entry(group).or_default();
+                *completed = (*completed).max((run.slot, run.block));
+                sides[side].push(run.value);
             }
         }
         let block_count = blocks.len();
-        let is_complete = |(number, block): &(u32, CompleteBlock)| {
+        let is_complete = |(number, (_, sides)): &(u32, CompleteBlock)| {
             let expected = planned(*number);
-            block.sides.iter().all(|side| side.len() == expected)
+            sides.iter().all(|side| side.len() == expected)
         };
         let complete = blocks.into_iter().filter(is_complete);
         self.blocks = complete.map(|(_, block)| block).collect();
-        self.blocks.sort_by_key(|block| block.completed);
+        self.blocks.sort_by_key(|(completed, _)| *completed);
         self.incomplete = block_count - self.blocks.len();
     }
 
@@ -255,7 +248,7 @@ impl PairedRuns {
     /// Comparable runs per side.
     pub fn comparable_runs(&self) -> usize {
         match self.matching.runs_together() {
-            Some(_) => self.blocks.iter().map(|block| block.sides[0].len()).sum(),
+            Some(_) => self.blocks.iter().map(|(_, [old, _])| old.len()).sum(),
             None => self.baseline.len().min(self.candidate.len()),
         }
     }
@@ -271,7 +264,7 @@ impl PairedRuns {
         let last = match self.matching.runs_together() {
             Some(per_block) => {
                 let blocks = self.blocks.iter().take(runs / per_block.max(1));
-                blocks.map(|block| block.completed.1).max()
+                blocks.map(|((_, number), _)| *number).max()
             }
             None => {
                 let sides = [&self.baseline, &self.candidate];

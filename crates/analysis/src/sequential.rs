@@ -478,17 +478,12 @@ impl StopRule {
     /// interim analysis is due. Results of other cases are remembered, because all cases of a
     /// session are corrected together.
     pub fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool> {
-        let metrics: Vec<Vec<String>> = cases
-            .iter()
-            .map(|runs| {
-                if self.metrics.is_empty() {
-                    metrics_of(runs).into_iter().take(1).collect()
-                } else {
-                    self.metrics.clone()
-                }
-            })
-            .collect();
-        let cases: Vec<(&[Run], Vec<String>)> = cases.iter().copied().zip(metrics).collect();
+        let metrics = |runs: &[Run]| match self.metrics.as_slice() {
+            [] => metrics_of(runs).into_iter().take(1).collect(),
+            metrics => metrics.to_vec(),
+        };
+        let cases: Vec<(&[Run], Vec<String>)> =
+            cases.iter().map(|runs| (*runs, metrics(runs))).collect();
         match &mut self.question {
             StopQuestion::Precision(precision) => {
                 cases.iter().map(|(runs, metrics)| are_precise(runs, metrics, precision)).collect()
@@ -506,11 +501,8 @@ impl ChangeQuestion {
         }
         let mut pending = Vec::new();
         for (runs, metrics) in cases {
-            if all_metrics {
-                self.prepare_case(runs, &metrics_of(runs), &mut pending)
-            } else {
-                self.prepare_case(runs, metrics, &mut pending)
-            }
+            let all = all_metrics.then(|| metrics_of(runs));
+            self.prepare_case(runs, all.as_ref().unwrap_or(metrics), &mut pending);
         }
         let policy = &self.policy;
         let members: Vec<ReplayMember<'_>> = (pending.iter())

@@ -21,7 +21,7 @@ use speedwell_analysis::AnalysisSettings;
 use speedwell_formats::spool::{ShardSlots, SpoolBlock, SpoolItem, SpoolReader};
 use speedwell_model::Run;
 use speedwell_store::BlockOrigin;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -156,11 +156,6 @@ pub(super) struct SpoolStream {
 }
 
 #[derive(Deserialize)]
-struct FirstLine {
-    spool: SpoolId,
-}
-
-#[derive(Deserialize)]
 struct SpoolId {
     shard: u32,
     attempt: u32,
@@ -198,9 +193,9 @@ impl SpoolStream {
                 }
             };
             if line.starts_with(b"{\"spool\":")
-                && let Ok(first_line) = serde_json::from_slice::<FirstLine>(&line)
+                && let Ok(first_line) = serde_json::from_slice::<BTreeMap<String, SpoolId>>(&line)
             {
-                self.current = Some((first_line.spool.shard, first_line.spool.attempt));
+                self.current = first_line.get("spool").map(|id| (id.shard, id.attempt));
             }
             if let Some(spool_id) = self.current {
                 received.push((spool_id, line));
@@ -240,16 +235,10 @@ pub(super) fn earlier_blocks(
     blocks
 }
 
-/// A replaced attempt that may still be running.
-pub(super) struct StaleAttempt {
-    pub origin: BlockOrigin,
-    pub reader: SpoolReader,
-    pub file: SpoolFile,
-}
-
 #[derive(Default)]
 pub(super) struct StaleAttempts {
-    pub running: Vec<StaleAttempt>,
+    /// Replaced attempts that may still be running.
+    pub running: Vec<(BlockOrigin, SpoolReader, SpoolFile)>,
     /// Blocks of stale attempts that no other attempt has delivered yet.
     undelivered: Vec<(BlockOrigin, SpoolBlock)>,
 }
@@ -267,13 +256,13 @@ impl StaleAttempts {
         stored_runs: impl Fn(&BTreeSet<u32>) -> anyhow::Result<Vec<Run>>,
     ) -> anyhow::Result<Vec<(BlockOrigin, SpoolBlock)>> {
         let undelivered = &mut self.undelivered;
-        self.running.retain_mut(|stale| {
+        self.running.retain_mut(|(origin, reader, file)| {
             // An unreadable spool yields nothing.
-            let bytes = stale.file.read().unwrap_or_default();
+            let bytes = file.read().unwrap_or_default();
             let mut is_running = true;
-            for item in stale.reader.decode(&bytes) {
+            for item in reader.decode(&bytes) {
                 match item {
-                    SpoolItem::Block(block) => undelivered.push((stale.origin, block)),
+                    SpoolItem::Block(block) => undelivered.push((*origin, block)),
                     SpoolItem::Ended(..) => is_running = false,
                     _ => {}
                 }

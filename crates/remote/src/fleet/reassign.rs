@@ -1,7 +1,7 @@
 //! Settles attempts whose worker has ended. Each shard is done, retried, moved to another machine
 //! or given up. Start at [`FleetCoordinator::settle_attempts`].
 
-use super::attempt::{StaleAttempt, replaced_marker};
+use super::attempt::replaced_marker;
 use super::coordinator::{FleetCoordinator, ShardAttempt, is_settled, to_shard};
 use crate::machines::JobId;
 use anyhow::ensure;
@@ -40,8 +40,7 @@ impl FleetCoordinator<'_, '_, '_> {
                 Some(Err(reason)) => {
                     self.notify_replaced(attempt.origin);
                     if let (Some(file), false) = (attempt.file, attempt.has_ended) {
-                        let (origin, reader) = (attempt.origin, attempt.reader);
-                        self.stale.running.push(StaleAttempt { origin, reader, file });
+                        self.stale.running.push((attempt.origin, attempt.reader, file));
                     }
                     self.retry_shard(shard, &reason)?;
                 }

@@ -435,33 +435,27 @@ impl RankedBlocks {
     /// block's ranks (Cochran, Sampling Techniques, section 2.6). The factor is m^2 / (4 (m - 1))
     /// for c = m/2.
     fn excess_and_variance(&self, theta: f64) -> (f64, f64) {
-        let mut sums = vec![RankSums::default(); self.sizes.len()];
+        // Sums of the ranks, of their squares, and of the candidate's ranks.
+        let mut sums = vec![[0.0_f64; 3]; self.sizes.len()];
         self.visit_ranks(theta, |block, side, doubled| {
             let rank = 0.5 * doubled as f64;
-            let sums = &mut sums[block];
-            sums.ranks += rank;
-            sums.squares += rank * rank;
+            let [ranks, squares, candidate] = &mut sums[block];
+            *ranks += rank;
+            *squares += rank * rank;
             if side == BlockSide::Candidate {
-                sums.candidate += rank;
+                *candidate += rank;
             }
         });
         let (mut excess, mut variance) = (0.0, 0.0);
-        for (size, sums) in self.sizes.iter().zip(&sums) {
+        for (size, [ranks, squares, candidate]) in self.sizes.iter().zip(sums) {
             let (a, c) = (size.baseline as f64, size.candidate as f64);
             let m = a + c;
-            let mean = sums.ranks / m;
-            excess += sums.candidate - c * mean;
-            variance += c * a / (m - 1.0) * (sums.squares / m - mean * mean).max(0.0);
+            let mean = ranks / m;
+            excess += candidate - c * mean;
+            variance += c * a / (m - 1.0) * (squares / m - mean * mean).max(0.0);
         }
         (excess, variance)
     }
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct RankSums {
-    ranks: f64,
-    squares: f64,
-    candidate: f64,
 }
 
 // Computes the null distribution of the stratified rank test, by permuting the labels within every
@@ -501,12 +495,8 @@ impl TailProbabilities {
     }
 }
 
-/// Ranks of one block, doubled so that mid-ranks are integers.
-#[derive(Default, Clone)]
-struct BlockRanks {
-    doubled: Vec<usize>,
-    candidate_sum: usize,
-}
+/// Ranks of one block, doubled so that mid-ranks are integers, and the sum of the candidate's.
+type BlockRanks = (Vec<usize>, usize);
 
 /// Tails with `theta` subtracted from the candidate's logarithms.
 fn tail_probabilities(blocks: &RankedBlocks, theta: f64) -> TailProbabilities {
@@ -524,15 +514,15 @@ fn tail_probabilities(blocks: &RankedBlocks, theta: f64) -> TailProbabilities {
 fn ranks_on_lattice(blocks: &RankedBlocks, theta: f64) -> (Vec<BlockRanks>, usize) {
     let mut ranks = vec![BlockRanks::default(); blocks.sizes.len()];
     blocks.visit_ranks(theta, |block, side, doubled| {
-        ranks[block].doubled.push(doubled);
+        ranks[block].0.push(doubled);
         if side == BlockSide::Candidate {
-            ranks[block].candidate_sum += doubled;
+            ranks[block].1 += doubled;
         }
     });
     // Values are visited in ascending order of rank, so the first is the smallest, and the order
     // does not depend on the labels.
     let differences =
-        ranks.iter().flat_map(|ranks| ranks.doubled.iter().map(|rank| rank - ranks.doubled[0]));
+        ranks.iter().flat_map(|(doubled, _)| doubled.iter().map(|rank| rank - doubled[0]));
     let step = differences.fold(0, greatest_common_divisor);
     (ranks, step)
 }
@@ -567,7 +557,7 @@ fn approximate_tails(blocks: &RankedBlocks, theta: f64, doubled_step: usize) -> 
 impl PermutationDistribution {
     fn new(ranks: &[BlockRanks], step: usize, sizes: &[BlockSize]) -> PermutationDistribution {
         let (mut blocks, mut observed, step) = (Vec::with_capacity(ranks.len()), 0, step.max(1));
-        for (BlockRanks { doubled, candidate_sum }, size) in ranks.iter().zip(sizes) {
+        for ((doubled, candidate_sum), size) in ranks.iter().zip(sizes) {
             let smallest = doubled[0];
             let offsets: Vec<usize> = doubled.iter().map(|r| (r - smallest) / step).collect();
             let mut sums = sums_of_choices(&offsets, size.candidate);
