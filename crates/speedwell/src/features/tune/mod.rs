@@ -181,6 +181,7 @@ fn lock_untuned(machine: &TunableMachine) -> anyhow::Result<TuneLock<'_>> {
 
 /// Tunes this machine for other work of this process, such as a calibration.
 pub struct MachineTuner {
+    /// The machine, whose settings [`restore_after_command`] restores.
     pub machine: TunableMachine,
     request: TuneRequest,
     guard: ProcessIdentity,
