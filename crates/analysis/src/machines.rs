@@ -13,7 +13,7 @@ use crate::paired::{ComparedData, PairedRuns};
 use crate::policy::JudgingPolicy;
 use speedwell_model::{IntervalEstimate, Run, Session, Verdict};
 use speedwell_stats::describe::{mean, median};
-use speedwell_stats::interval::{mean_t, values_to_halve};
+use speedwell_stats::interval::{Interval, mean_t, values_to_halve};
 use speedwell_stats::test::{WelchError, welch_anova};
 use std::collections::{BTreeMap, HashMap};
 
@@ -252,15 +252,11 @@ fn class_population(class: &str, values: &[f64], confidence: f64) -> Option<Mach
     if values.len() < MIN_MACHINES {
         return None;
     }
-    let interval = mean_t(values, confidence)?;
+    let Interval { low, high } = mean_t(values, confidence)?.map(f64::exp_m1);
     Some(MachinePopulation {
         class: class.to_owned(),
         machines: values.len(),
-        change: IntervalEstimate {
-            value: mean(values).exp_m1(),
-            low: interval.low.exp_m1(),
-            high: interval.high.exp_m1(),
-        },
+        change: IntervalEstimate { value: mean(values).exp_m1(), low, high },
         to_halve: values_to_halve(values.len(), confidence) - values.len(),
     })
 }

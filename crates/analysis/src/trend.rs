@@ -354,11 +354,8 @@ impl SearchedTrend {
             let value = measured.first()?.log.exp();
             return Some(estimate_with_interval(value, None));
         };
-        Some(IntervalEstimate {
-            value: level.estimate.exp(),
-            low: level.interval.low.exp(),
-            high: level.interval.high.exp(),
-        })
+        let Interval { low, high } = level.interval.map(f64::exp);
+        Some(IntervalEstimate { value: level.estimate.exp(), low, high })
     }
 
     fn levels_by_machine(
@@ -398,20 +395,8 @@ fn suspected_change(
     after: &Revision,
     ratio: IntervalEstimate,
 ) -> RecordedChange {
-    RecordedChange {
-        number: 0,
-        before: before.id.clone(),
-        after: after.id.clone(),
-        is_drift: false,
-        evidence: 0.0,
-        ratio,
-        state: ChangeState::Suspected,
-        confirmed_by: None,
-        triage: ChangeTriage::Open,
-        note: None,
-        triaged_by: None,
-        triaged_unix_ms: None,
-    }
+    let (before, after) = (before.id.clone(), after.id.clone());
+    RecordedChange { before, after, ratio, ..RecordedChange::default() }
 }
 
 /// Merges the changes found now with the recorded changes of earlier searches. A recorded change

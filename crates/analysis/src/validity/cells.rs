@@ -232,8 +232,7 @@ impl<'s> CheckedCells<'s> {
             return None;
         }
         let rate = self.response_rate(run)?;
-        let mean =
-            RoundedFigure::from_step(run.value_of(MEAN_LATENCY)?, self.rounding_step(MEAN_LATENCY));
+        let mean = self.rounded_figure(run, MEAN_LATENCY)?;
         let edge_share = edge_share(run);
         let is_too_short = edge_share > MAX_EDGE_SHARE;
         let in_flight = rate.multiply(mean, 1e-9);
@@ -243,9 +242,11 @@ impl<'s> CheckedCells<'s> {
 
     /// Responses per second.
     pub fn response_rate(&self, run: &Run) -> Option<RoundedFigure> {
-        let rate_of = |name: &&'static str| Some((*name, run.value_of(name)?));
-        let (name, value) = RATES.iter().find_map(rate_of)?;
-        Some(RoundedFigure::from_step(value, self.rounding_step(name)))
+        RATES.iter().find_map(|name| self.rounded_figure(run, name))
+    }
+
+    fn rounded_figure(&self, run: &Run, metric: &str) -> Option<RoundedFigure> {
+        Some(RoundedFigure::from_step(run.value_of(metric)?, self.rounding_step(metric)))
     }
 
     /// Median of the responses per second over the runs of a cell.
@@ -259,9 +260,7 @@ impl<'s> CheckedCells<'s> {
             return Some(RoundedFigure::from_step(bytes, 0.0));
         }
         let rate = self.response_rate(run).filter(|rate| rate.low > 0.0)?;
-        let bandwidth =
-            RoundedFigure::from_step(run.value_of(BANDWIDTH)?, self.rounding_step(BANDWIDTH));
-        Some(bandwidth.divide(rate))
+        Some(self.rounded_figure(run, BANDWIDTH)?.divide(rate))
     }
 
     /// Rounding step of a metric's printed figures.
@@ -310,11 +309,7 @@ fn edge_share(run: &Run) -> f64 {
 
 /// Number of failed requests; 0 if all failures are only differences in body length.
 pub(super) fn failed_requests(run: &Run) -> f64 {
-    let errors = run.value_of("http_errors").unwrap_or(0.0);
-    match failed_by_length(run) {
-        Some(_) => 0.0,
-        None => errors,
-    }
+    if failed_by_length(run).is_some() { 0.0 } else { run.value_of("http_errors").unwrap_or(0.0) }
 }
 
 /// Number of failures, if all of them are only differences in body length. ab counts a response as

@@ -215,10 +215,7 @@ fn latency_entries(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<Late
     let numbered = cell.runs.iter().zip(1..);
     let mut loads: Vec<(usize, RoundedFigure)> =
         numbered.filter_map(|(run, number)| Some((number, cells.in_flight(run)?))).collect();
-    let name = match cells.variants.len() {
-        0 | 1 => String::new(),
-        _ => cell.variant.to_string(),
-    };
+    let name = cells.variant_of(cell).concat();
     let is_by_run =
         name.is_empty() && loads.iter().any(|(_, a)| loads.iter().any(|(_, b)| loads_differ(a, b)));
     if is_by_run {
