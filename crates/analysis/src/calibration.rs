@@ -11,9 +11,9 @@ use crate::paired::{ComparedData, PairedRuns, exceeds_chance, noise_autocorrelat
 use crate::policy::{AchievedPrecision, JudgingPolicy};
 use crate::session::SessionTally;
 use crate::session::{requested_metrics, unknown_metric_message};
-use crate::summary::finite_or_none;
+use crate::summary::{estimate_with_interval, finite_or_none};
 use crate::{AnalysisSettings, StatisticalMethod};
-use speedwell_model::{IntervalEstimate, Metric, NoiseCalibration, Session, median};
+use speedwell_model::{Metric, NoiseCalibration, Session, median};
 use speedwell_stats::bootstrap;
 use speedwell_stats::describe::coefficient_of_variation;
 use speedwell_stats::distribution::binomial;
@@ -141,10 +141,8 @@ fn count_alarms(alarms: &[CalibrationTrial], session: &Session, alpha: f64) -> C
         counts,
         alpha,
         level,
-        rate: (comparisons > 0).then(|| IntervalEstimate {
-            value: f64::from(false_alarms) / f64::from(comparisons),
-            low: share.low,
-            high: share.high,
+        rate: (comparisons > 0).then(|| {
+            estimate_with_interval(f64::from(false_alarms) / f64::from(comparisons), Some(share))
         }),
         needed: needed_comparisons(level, tail),
         ..CalibrationFindings::default()

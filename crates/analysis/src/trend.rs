@@ -12,7 +12,7 @@ use speedwell_model::{
     Revision, Verdict,
 };
 use speedwell_stats::describe::median;
-use speedwell_stats::interval::{Interval, median_binomial};
+use speedwell_stats::interval::median_binomial;
 use speedwell_stats::trend::{
     self as search, ChangeDetector, ChangeEvidence, ChangeShape, FIRST_SUSPICION, LogMeasurement,
     TooManyUnusableValues, TrendSeries,
@@ -237,7 +237,7 @@ impl SearchedTrend {
         if self.changes.iter().any(is_known) {
             return None;
         }
-        let ratio = IntervalEstimate { value: ratio, low: ratio, high: ratio };
+        let ratio = estimate_with_interval(ratio, None);
         Some(suspected_change(&before.revision, &newest.revision, ratio))
     }
 
@@ -290,8 +290,7 @@ impl SearchedTrend {
 
     fn describe_change(&self, group: &[usize], change: &search::DetectedChange) -> RecordedChange {
         let revision = |index: usize| &self.points[group[index]].revision;
-        let Interval { low, high } = change.size.interval;
-        let ratio = IntervalEstimate { value: change.size.ratio, low, high };
+        let ratio = estimate_with_interval(change.size.ratio, Some(change.size.interval));
         RecordedChange {
             is_drift: change.shape == ChangeShape::Drift,
             evidence: change.z,
@@ -354,8 +353,7 @@ impl SearchedTrend {
             let value = measured.first()?.log.exp();
             return Some(estimate_with_interval(value, None));
         };
-        let Interval { low, high } = level.interval.map(f64::exp);
-        Some(IntervalEstimate { value: level.estimate.exp(), low, high })
+        Some(estimate_with_interval(level.estimate.exp(), Some(level.interval.map(f64::exp))))
     }
 
     fn levels_by_machine(
