@@ -7,12 +7,12 @@
 //! over. Start at [`ChangeDetector::process_series`].
 
 use super::scan::{
-    BestBorder, ChangeShape, ChangeSize, MAX_DISTANCE, MIN_SIDE, RankScan, classify_shape,
-    estimate_size,
+    BestBorder, ChangeShape, MAX_DISTANCE, MIN_SIDE, RankScan, classify_shape, estimate_size,
 };
 use super::series::TrendSeries;
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};
 use crate::distribution::normal;
+use crate::effect::RatioEstimate;
 use crate::interval::Interval;
 use std::ops::{Range, RangeInclusive};
 
@@ -76,8 +76,10 @@ pub struct DetectedChange {
     pub z: f64,
     /// Whether the series changes in a step or along a slope.
     pub shape: ChangeShape,
-    /// Approximate size; biased upwards, because the border was searched for.
-    pub size: ChangeSize,
+    /// The new level divided by the old one, with a 95 % interval from 0 to infinity where there are
+    /// too few points. Biased upwards, because the border was searched for. The ratio is NaN if no
+    /// machine has points on both sides.
+    pub size: RatioEstimate,
 }
 
 /// State of a border. `at` is the index of the first point after the border; `seen` and `found` are
@@ -306,7 +308,7 @@ struct WalkCache {
     /// Place to which a border in a stretch is moved.
     places: StretchCache<usize>,
     /// Shape and size of the change at a border.
-    looks: StretchCache<(ChangeShape, ChangeSize)>,
+    looks: StretchCache<(ChangeShape, RatioEstimate)>,
 }
 
 /// Results, each for a stretch of points and a border in that stretch.
@@ -409,7 +411,7 @@ impl ChangeDetector {
             let [start, end, at] = [start, end, at].map(|n| n as usize);
             let shape = if is_drift == 1 { ChangeShape::Drift } else { ChangeShape::Step };
             let [ratio, low, high] = [ratio, low, high].map(f64::from_bits);
-            let size = ChangeSize { ratio, interval: Interval { low, high } };
+            let size = RatioEstimate { ratio, interval: Interval { low, high } };
             walk.known.looks.now.push((start..end, at, (shape, size)));
         }
         Some(walk)
