@@ -8,7 +8,7 @@
 use crate::CandidateComparison;
 use crate::grid::{RunGrid, distinct_items};
 use crate::validity::finding::{ValidityCheck, ValidityFinding, format_run_numbers};
-use speedwell_model::{Case, ParameterValue, Run, Session, SessionState, median};
+use speedwell_model::{Case, IntervalEstimate, ParameterValue, Run, Session, SessionState, median};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -235,9 +235,11 @@ impl<'s> CheckedCells<'s> {
         let mean = self.rounded_figure(run, MEAN_LATENCY)?;
         let edge_share = edge_share(run);
         let is_too_short = edge_share > MAX_EDGE_SHARE;
-        let in_flight = rate.multiply(mean, 1e-9);
-        (rate.low > 0.0 && mean.high > 0.0 && !is_too_short)
-            .then(|| RoundedFigure { high: in_flight.high / (1.0 - edge_share), ..in_flight })
+        (rate.low > 0.0 && mean.high > 0.0 && !is_too_short).then(|| RoundedFigure {
+            low: rate.low * mean.low * 1e-9,
+            value: rate.value * mean.value * 1e-9,
+            high: rate.high * mean.high * 1e-9 / (1.0 - edge_share),
+        })
     }
 
     /// Responses per second.
@@ -246,7 +248,8 @@ impl<'s> CheckedCells<'s> {
     }
 
     fn rounded_figure(&self, run: &Run, metric: &str) -> Option<RoundedFigure> {
-        Some(RoundedFigure::from_step(run.value_of(metric)?, self.rounding_step(metric)))
+        let (value, half_step) = (run.value_of(metric)?, self.rounding_step(metric) / 2.0);
+        Some(RoundedFigure { low: value - half_step, value, high: value + half_step })
     }
 
     /// Median of the responses per second over the runs of a cell.
@@ -256,11 +259,17 @@ impl<'s> CheckedCells<'s> {
 
     /// Bytes per response, including headers.
     pub fn bytes_per_response(&self, run: &Run) -> Option<RoundedFigure> {
-        if let Some(bytes) = run.value_of(RESPONSE_BYTES) {
-            return Some(RoundedFigure::from_step(bytes, 0.0));
+        // Reported sizes are not rounded.
+        if let Some(bytes) = self.rounded_figure(run, RESPONSE_BYTES) {
+            return Some(bytes);
         }
         let rate = self.response_rate(run).filter(|rate| rate.low > 0.0)?;
-        Some(self.rounded_figure(run, BANDWIDTH)?.divide(rate))
+        let bandwidth = self.rounded_figure(run, BANDWIDTH)?;
+        Some(RoundedFigure {
+            low: bandwidth.low / rate.high,
+            value: bandwidth.value / rate.value,
+            high: bandwidth.high / rate.low,
+        })
     }
 
     /// Rounding step of a metric's printed figures.
@@ -424,35 +433,7 @@ fn other_statuses(run: &Run) -> f64 {
 }
 
 /// A figure that may have been rounded, with the interval in which the exact value lies.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct RoundedFigure {
-    pub low: f64,
-    pub value: f64,
-    pub high: f64,
-}
-
-impl RoundedFigure {
-    /// Creates a figure that was rounded to multiples of `step`.
-    pub fn from_step(value: f64, step: f64) -> RoundedFigure {
-        RoundedFigure { low: value - step / 2.0, value, high: value + step / 2.0 }
-    }
-
-    pub fn multiply(self, other: RoundedFigure, factor: f64) -> RoundedFigure {
-        RoundedFigure {
-            low: self.low * other.low * factor,
-            value: self.value * other.value * factor,
-            high: self.high * other.high * factor,
-        }
-    }
-
-    pub fn divide(self, other: RoundedFigure) -> RoundedFigure {
-        RoundedFigure {
-            low: self.low / other.high,
-            value: self.value / other.value,
-            high: self.high / other.low,
-        }
-    }
-}
+pub(super) type RoundedFigure = IntervalEstimate;
 
 /// Number of decimal digits that a 64-bit floating-point number always preserves (IEEE 754).
 const SURE_DIGITS: usize = 15;
