@@ -5,6 +5,7 @@
 //! at [`ExactCounts`].
 
 use crate::CandidateComparison;
+use crate::grid::value_range;
 use speedwell_model::{IntervalEstimate, Metric, MetricDirection, RunValue, Verdict};
 use std::collections::HashMap;
 
@@ -141,12 +142,7 @@ pub(super) fn is_exact(values: &[RunValue]) -> bool {
 
 /// Largest value divided by the smallest, minus one.
 fn relative_range(values: &[RunValue]) -> f64 {
-    let (min, max) = values
-        .iter()
-        .map(|run| run.value)
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), value| {
-            (min.min(value), max.max(value))
-        });
+    let (min, max) = value_range(values.iter().map(|run| run.value));
     if max > min { max / min - 1.0 } else { 0.0 }
 }
 

@@ -103,6 +103,13 @@ pub(crate) fn distinct_items<T: PartialEq>(items: impl IntoIterator<Item = T>) -
     distinct
 }
 
+/// The smallest and the largest of some values.
+pub(super) fn value_range(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+        (low.min(value), high.max(value))
+    })
+}
+
 /// Finite values, one per run, in the given order.
 pub(super) fn finite_values(runs: &[&Run], metric: &str) -> Vec<RunValue> {
     runs.iter()

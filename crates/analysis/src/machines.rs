@@ -8,7 +8,7 @@
 
 use crate::CandidateComparison;
 use crate::evidence;
-use crate::grid::{CaseRuns, RunGrid, distinct_items};
+use crate::grid::{CaseRuns, RunGrid, distinct_items, value_range};
 use crate::paired::{ComparedData, PairedRuns};
 use crate::policy::JudgingPolicy;
 use speedwell_model::{IntervalEstimate, Run, Session, Verdict};
@@ -222,10 +222,8 @@ fn p_equal(machines: &[&MachineEffect]) -> Option<f64> {
         // Counts and exact values do not scatter, so the machines' values are equal or not.
         Err(WelchError::Constant) => {
             let spread = |values: &[f64]| {
-                let range = values.iter().fold((f64::MAX, f64::MIN), |(low, high), &value| {
-                    (low.min(value), high.max(value))
-                });
-                range.1 - range.0
+                let (low, high) = value_range(values.iter().copied());
+                high - low
             };
             if groups.iter().any(|group| spread(group) > ROUNDING) {
                 return None;
