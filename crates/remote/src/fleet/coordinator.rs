@@ -13,7 +13,6 @@ use super::attempt::{
     ShardRequest, SpoolFile, SpoolStream, StaleAttempts, attempt_spool_path, expected_slots,
     request_path, stop_marker,
 };
-use super::detached::DetachedAction;
 use crate::machines::{FleetEngine, FleetMachine, JobId, JobState, ShardTask, TaskBatch};
 use speedwell_adapters::plan::{PlanShard, SessionPlan};
 use speedwell_analysis::AnalysisSettings;
@@ -59,6 +58,17 @@ pub(super) struct FleetCoordinator<'a, 's, 'l> {
     pub failed_attempts: Vec<u32>,
     /// How the workers are attached to this process.
     pub attachment: Attachment,
+}
+
+/// What to do with a session that other machines measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DetachedAction {
+    /// Collect results; the workers continue.
+    Report,
+    /// Collect results until everything is measured, and retry when a worker is lost.
+    Wait,
+    /// Stop the workers and collect their results.
+    Cancel,
 }
 
 /// How workers are attached to their coordinator.

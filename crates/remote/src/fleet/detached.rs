@@ -2,7 +2,7 @@
 //! cancels it. The shards recorded in the store identify the workers. Start at
 //! [`reattach_session`].
 
-use super::coordinator::{Attachment, WorkerMachine, is_settled, is_submitted};
+use super::coordinator::{Attachment, DetachedAction, WorkerMachine, is_settled, is_submitted};
 use super::{coordinate, current_machines, upload};
 use crate::machines::clean::{self, CleanSummary};
 use crate::machines::{FleetEngine, FleetMachine, content_store};
@@ -17,17 +17,6 @@ use speedwell_machine::process;
 use speedwell_model::Session;
 use speedwell_store::{Store, StoredShard};
 use std::collections::BTreeSet;
-
-/// What to do with a session that other machines measure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DetachedAction {
-    /// Collect results; the workers continue.
-    Report,
-    /// Collect results until everything is measured, and retry when a worker is lost.
-    Wait,
-    /// Stop the workers and collect their results.
-    Cancel,
-}
 
 /// Progress of a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]

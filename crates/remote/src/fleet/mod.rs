@@ -18,7 +18,8 @@ mod reassign;
 pub(crate) mod upload;
 pub mod worker;
 
-pub use detached::{DetachedAction, ShardStatus, clean_up, reattach_session};
+pub use coordinator::DetachedAction;
+pub use detached::{ShardStatus, clean_up, reattach_session};
 pub use upload::receive_bundle;
 
 use crate::machines::bundle::FileBundle;
