@@ -62,10 +62,9 @@ pub fn compare_sources(
         selected.iter().map(|side| (side.label, side.session, side.variant())).collect();
     findings.validity = validity::check_sides(&sides);
     for candidate in candidates {
-        let is_same = same_results(baseline, candidate);
-        let message =
-            format!("'{}' and '{}' contain the same results", baseline.label, candidate.label);
-        if is_same {
+        if same_results(baseline, candidate) {
+            let message =
+                format!("'{}' and '{}' contain the same results", baseline.label, candidate.label);
             findings.warnings.push(format!("{message}."));
             findings.gate_obstacles.push(message);
         }
@@ -126,9 +125,7 @@ fn select_source<'a>(
     let selected_name = &grid.variants[index.unwrap_or(0)];
     if variant.is_none() {
         let others = grid.variants.iter().filter(|name| *name != selected_name);
-        let others: Vec<String> =
-            others.map(|other| format!("'{other}' of '{label}' left out")).collect();
-        findings.excluded.extend(others);
+        findings.excluded.extend(others.map(|other| format!("'{other}' of '{label}' left out")));
     }
     Some(SelectedSource { label, session, grid, variant: index.unwrap_or(0) })
 }
@@ -137,8 +134,8 @@ fn select_source<'a>(
 /// if all values of a side are equal: both sides may have this value by chance.
 fn same_results(one: &SelectedSource<'_>, other: &SelectedSource<'_>) -> bool {
     let runs = |source: &SelectedSource<'_>| -> Vec<(u32, Vec<Sample>)> {
-        let variant = source.variant().to_owned();
-        let variant_runs = (source.session.runs.iter()).filter(|run| *run.variant == *variant);
+        let runs = source.session.runs.iter();
+        let variant_runs = runs.filter(|run| *run.variant == *source.variant());
         variant_runs.map(|run| (run.slot, run.samples.clone())).collect()
     };
     let varies = |runs_of_side: &[(u32, Vec<Sample>)]| {
@@ -199,7 +196,9 @@ fn source_policy(
         SourceRelation::Turns => {
             let sides = (baseline.label, candidate.label);
             warnings::add_distinct(warnings, warnings::warn_turns(sides, design.order));
-            JudgingPolicy::for_turns(design, settings)
+            // Cases that took turns ran close in time, but always in the same order, and looks were
+            // planned for each of them separately.
+            JudgingPolicy { indicative: true, looks: None, ..JudgingPolicy::new(design, settings) }
         }
     };
     warnings::add_distinct(warnings, warnings::warn_method(settings, &policy));
@@ -255,12 +254,12 @@ fn environment_warnings(sources: &[SelectedSource<'_>]) -> Vec<String> {
 }
 
 fn environment_differences(a: &Environment, b: &Environment) -> Vec<String> {
+    let difference = |FactDifference { name, before, after }: FactDifference| {
+        format!("{name} '{before}' and '{after}'")
+    };
     fact_differences(&environment_facts(a), &environment_facts(b))
         .into_iter()
-        .map(|difference| {
-            let FactDifference { name, before, after } = difference;
-            format!("{name} '{before}' and '{after}'")
-        })
+        .map(difference)
         .collect()
 }
 

@@ -11,9 +11,9 @@ use crate::paired::{ComparedData, PairedRuns, exceeds_chance, noise_autocorrelat
 use crate::policy::{AchievedPrecision, JudgingPolicy};
 use crate::session::SessionTally;
 use crate::session::{requested_metrics, unknown_metric_message};
-use crate::summary::finite_or_none;
+use crate::summary::{estimate_with_interval, finite_or_none};
 use crate::{AnalysisSettings, StatisticalMethod};
-use speedwell_model::{IntervalEstimate, Metric, NoiseCalibration, Session, median};
+use speedwell_model::{Metric, NoiseCalibration, Session, median};
 use speedwell_stats::bootstrap;
 use speedwell_stats::describe::coefficient_of_variation;
 use speedwell_stats::distribution::binomial;
@@ -24,14 +24,9 @@ use std::collections::BTreeMap;
 /// "Calibration").
 const EXPECTED_RANGE: f64 = 0.95;
 
-/// Result of one comparison of a program with itself.
-struct CalibrationTrial {
-    /// Whether a difference was found.
-    is_false: bool,
-    /// Probability that the test finds a difference by chance, given the ranks of the compared
-    /// values.
-    level: f64,
-}
+/// Result of one comparison of a program with itself: whether a difference was found, and the
+/// probability that the test finds a difference by chance, given the ranks of the compared values.
+type CalibrationTrial = (bool, f64);
 
 /// Counts the comparisons of a program with itself that show a difference. The first two variants
 /// are the same program. Their runs are split into comparisons of `runs` runs per side, rounded up
@@ -55,7 +50,8 @@ pub fn calibrate_session(
     let mut cases = Vec::new();
     if let (Some(metric), true) = (metric, grid.variants.len() > 1) {
         for case in &grid.cases {
-            let pair = paired_runs(case, metric, &policy);
+            let side = |variant: usize| finite_values(&case.by_variant[variant], &metric.name);
+            let pair = PairedRuns::new(side(0), side(1), policy.matching);
             let trials = compare_parts(&pair, blocks, &policy);
             cases.push(describe_case(case, &pair, &trials, &policy));
             alarms.extend(trials);
@@ -72,11 +68,6 @@ pub fn calibrate_session(
     }
 }
 
-fn paired_runs(case: &CaseRuns<'_>, metric: &Metric, policy: &JudgingPolicy) -> PairedRuns {
-    let side = |variant: usize| finite_values(&case.by_variant[variant], &metric.name);
-    PairedRuns::new(side(0), side(1), policy.matching)
-}
-
 /// Runs one test for every `blocks` consecutive blocks.
 fn compare_parts(
     pair: &PairedRuns,
@@ -85,10 +76,7 @@ fn compare_parts(
 ) -> Vec<CalibrationTrial> {
     let compare = |data: ComparedData| {
         let test = evidence::block_test(&data)?;
-        Some(CalibrationTrial {
-            is_false: test.p <= policy.alpha,
-            level: test.attained_level(policy.alpha),
-        })
+        Some((test.p <= policy.alpha, test.attained_level(policy.alpha)))
     };
     pair.split_blocks(blocks).into_iter().filter_map(compare).collect()
 }
@@ -105,7 +93,7 @@ fn describe_case(
     CalibratedCase {
         case: case.case.clone(),
         comparisons: alarms.len() as u32,
-        false_alarms: alarms.iter().filter(|alarm| alarm.is_false).count() as u32,
+        false_alarms: alarms.iter().filter(|(is_false, _)| *is_false).count() as u32,
         variation: finite_or_none(coefficient_of_variation(&values)),
         autocorrelation,
         is_dependent: autocorrelation
@@ -134,11 +122,9 @@ fn detectable_change(pair: &PairedRuns, policy: &JudgingPolicy) -> Option<f64> {
 /// The upper end follows from the error rate that the test promises.
 fn count_alarms(alarms: &[CalibrationTrial], session: &Session, alpha: f64) -> CalibrationFindings {
     let comparisons = alarms.len() as u32;
-    let false_alarms = alarms.iter().filter(|alarm| alarm.is_false).count() as u32;
-    let level = match comparisons {
-        0 => 0.0,
-        count => alarms.iter().map(|alarm| alarm.level).sum::<f64>() / f64::from(count),
-    };
+    let false_alarms = alarms.iter().filter(|(is_false, _)| *is_false).count() as u32;
+    let levels: f64 = alarms.iter().map(|(_, level)| level).sum();
+    let level = if comparisons == 0 { 0.0 } else { levels / f64::from(comparisons) };
     let tail = 0.5 * (1.0 - EXPECTED_RANGE);
     let bound = |p: f64, share: f64| binomial::quantile(p, comparisons.into(), share) as u32;
     let share = share_exact(false_alarms.into(), comparisons.into(), EXPECTED_RANGE);
@@ -155,10 +141,8 @@ fn count_alarms(alarms: &[CalibrationTrial], session: &Session, alpha: f64) -> C
         counts,
         alpha,
         level,
-        rate: (comparisons > 0).then(|| IntervalEstimate {
-            value: f64::from(false_alarms) / f64::from(comparisons),
-            low: share.low,
-            high: share.high,
+        rate: (comparisons > 0).then(|| {
+            estimate_with_interval(f64::from(false_alarms) / f64::from(comparisons), Some(share))
         }),
         needed: needed_comparisons(level, tail),
         ..CalibrationFindings::default()

@@ -6,6 +6,7 @@
 
 use crate::evidence::FROM_ZERO_RATIO;
 use crate::findings::{AnalysisFindings, CandidateComparison, CaseComparison};
+use crate::summary::estimate_with_interval;
 use speedwell_model::{IntervalEstimate, Verdict};
 use speedwell_stats::sequential::{LookDecision, SequentialDesign, decide_at_look};
 use speedwell_stats::test::stratified::{StratifiedError, StratifiedRank, stratified_rank};
@@ -69,11 +70,8 @@ pub fn evaluate_confirmation(
     let change = tested_change(&stratified_rank(runs)?, look.p_limit);
     let is_there =
         matches!(decision, LookDecision::Rejected { .. }) && (change.value > 0.0) == is_more;
-    Ok(Some(if is_there {
-        ConfirmationResult::Confirmed(change)
-    } else {
-        ConfirmationResult::Refuted(change)
-    }))
+    let result = if is_there { ConfirmationResult::Confirmed } else { ConfirmationResult::Refuted };
+    Ok(Some(result(change)))
 }
 
 /// The tested relative change, with the interval of changes that the test does not reject at
@@ -82,8 +80,7 @@ pub(crate) fn tested_change(test: &StratifiedRank, p_limit: f64) -> IntervalEsti
     let share = |ratio: f64| {
         if ratio > FROM_ZERO_RATIO { f64::INFINITY } else { ratio - 1.0 }
     };
-    let interval = test.interval_at(p_limit).map(share);
-    IntervalEstimate { value: share(test.ratio()), low: interval.low, high: interval.high }
+    estimate_with_interval(share(test.ratio()), Some(test.interval_at(p_limit).map(share)))
 }
 
 /// Takes a case id and a metric name. Tells whether the candidate's values were larger when the
@@ -106,8 +103,9 @@ pub fn read_confirmations<'a>(
                 let is_sure = matches!(row.verdict, Verdict::Better | Verdict::Worse);
                 let is_there =
                     is_sure && was_more.is_none_or(|was_more| (change.value > 0.0) == was_more);
-                let is_open = row.verdict == Verdict::Unclear
-                    && runs_per_side(row) < CONFIRMATION_LOOKS[CONFIRMATION_LOOKS.len() - 1];
+                let runs = row.baseline.runs.len().min(row.candidate.runs.len());
+                let last_look = CONFIRMATION_LOOKS[CONFIRMATION_LOOKS.len() - 1] as usize;
+                let is_open = row.verdict == Verdict::Unclear && runs < last_look;
                 match (is_there, is_open) {
                     (true, _) => Some(ConfirmationResult::Confirmed(change)),
                     (false, true) => None,
@@ -115,21 +113,12 @@ pub fn read_confirmations<'a>(
                 }
             };
             // A change from zero counts as an infinite change.
-            let from_zero = row.is_from_zero().then_some(IntervalEstimate {
-                value: f64::INFINITY,
-                low: f64::INFINITY,
-                high: f64::INFINITY,
-            });
+            let from_zero = row.is_from_zero().then(|| estimate_with_interval(f64::INFINITY, None));
             let change = (row.change.or(from_zero)).filter(|_| row.withheld.is_none());
             confirmations.push((comparison, row, change.and_then(judge_change)));
         }
     }
     confirmations
-}
-
-fn runs_per_side(row: &CaseComparison) -> u32 {
-    let sides = [&row.baseline, &row.candidate].map(|side| side.runs.len());
-    u32::try_from(sides[0].min(sides[1])).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! Decides when counts are exact, what the change then means, and what to report otherwise. Start
 //! at [`ExactCounts`].
 
-use crate::{CandidateComparison, CaseComparison};
+use crate::CandidateComparison;
+use crate::grid::value_range;
 use speedwell_model::{IntervalEstimate, Metric, MetricDirection, RunValue, Verdict};
 use std::collections::HashMap;
 
@@ -97,28 +98,24 @@ impl ExactCounts {
 pub(super) fn note_time_disagreement(comparisons: &mut [CandidateComparison]) {
     let is_time =
         |comparison: &&CandidateComparison| Metric::TIMES.contains(&&*comparison.metric.name);
+    // By baseline, candidate and case.
     let mut times: HashMap<[String; 3], Verdict> = HashMap::new();
     for comparison in comparisons.iter().filter(is_time) {
         for row in &comparison.rows {
-            times.insert(comparison_key(comparison, row), row.verdict);
+            let key = [comparison.baseline.clone(), comparison.candidate.clone(), row.case.id()];
+            times.insert(key, row.verdict);
         }
     }
     for comparison in comparisons {
         if comparison.metric.name != Metric::INSTRUCTIONS {
             continue;
         }
-        let mut rows = std::mem::take(&mut comparison.rows);
-        for row in &mut rows {
-            let time = times.get(&comparison_key(comparison, row)).copied();
+        for row in &mut comparison.rows {
+            let key = [comparison.baseline.clone(), comparison.candidate.clone(), row.case.id()];
+            let time = times.get(&key).copied();
             row.notes.extend(time.and_then(|time| disagreement_note(row.verdict, time)));
         }
-        comparison.rows = rows;
     }
-}
-
-/// Key of a comparison: baseline, candidate and case.
-fn comparison_key(comparison: &CandidateComparison, row: &CaseComparison) -> [String; 3] {
-    [comparison.baseline.clone(), comparison.candidate.clone(), row.case.id()]
 }
 
 /// Note for readers who equate instructions with time.
@@ -145,12 +142,7 @@ pub(super) fn is_exact(values: &[RunValue]) -> bool {
 
 /// Largest value divided by the smallest, minus one.
 fn relative_range(values: &[RunValue]) -> f64 {
-    let (min, max) = values
-        .iter()
-        .map(|run| run.value)
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), value| {
-            (min.min(value), max.max(value))
-        });
+    let (min, max) = value_range(values.iter().map(|run| run.value));
     if max > min { max / min - 1.0 } else { 0.0 }
 }
 

@@ -158,7 +158,7 @@ impl CandidateComparison {
 }
 
 /// Why a case has no verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NoVerdict {
     /// The test cannot decide with so few runs, whatever their values.
     TooFewRuns,

@@ -156,9 +156,7 @@ struct GateCounts {
     judged: BTreeSet<String>,
     worse: BTreeSet<String>,
     unclear: BTreeSet<String>,
-    too_few: BTreeSet<String>,
-    undefined: BTreeSet<String>,
-    refused: BTreeSet<String>,
+    without_verdict: BTreeMap<NoVerdict, BTreeSet<String>>,
     /// Cases whose answer is withheld, by reason.
     withheld: BTreeMap<String, BTreeSet<String>>,
     only_baseline: BTreeSet<String>,
@@ -187,9 +185,7 @@ impl GateCounts {
             return;
         }
         let cases = match row.no_verdict {
-            Some(NoVerdict::TooFewRuns) => &mut self.too_few,
-            Some(NoVerdict::NoTest) => &mut self.undefined,
-            Some(NoVerdict::NotComparable) => &mut self.refused,
+            Some(reason) => self.without_verdict.entry(reason).or_default(),
             None => {
                 if row.gate_verdicts().any(|verdict| verdict == Verdict::Worse) {
                     self.worse.insert(id.clone());
@@ -267,15 +263,13 @@ fn comparison_obstacles(gated: &[&CandidateComparison], counts: &GateCounts) -> 
     if gated.iter().all(|comparison| comparison.rows.is_empty()) {
         obstacles.push(NOTHING_TO_COMPARE.to_owned());
     }
-    let groups = [
-        (&counts.too_few, "too few runs in"),
-        (&counts.undefined, "the test is undefined in"),
-        (&counts.refused, "figures that must not be compared in"),
-    ];
-    for (cases, problem) in groups {
-        if !cases.is_empty() {
-            obstacles.push(format!("{problem} {}", count_cases(cases.len())));
-        }
+    for (reason, cases) in &counts.without_verdict {
+        let problem = match reason {
+            NoVerdict::TooFewRuns => "too few runs",
+            NoVerdict::NoTest => "the test is undefined",
+            NoVerdict::NotComparable => "figures that must not be compared",
+        };
+        obstacles.push(format!("{problem} in {}", count_cases(cases.len())));
     }
     if counts.judged.is_empty() {
         let withheld = counts.withheld.iter();

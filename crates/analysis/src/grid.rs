@@ -103,6 +103,13 @@ pub(crate) fn distinct_items<T: PartialEq>(items: impl IntoIterator<Item = T>) -
     distinct
 }
 
+/// The smallest and the largest of some values.
+pub(super) fn value_range(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+        (low.min(value), high.max(value))
+    })
+}
+
 /// Finite values, one per run, in the given order.
 pub(super) fn finite_values(runs: &[&Run], metric: &str) -> Vec<RunValue> {
     runs.iter()
@@ -211,17 +218,25 @@ impl DisturbanceExposure {
 ///
 /// If rules are applied, this keeps the undisturbed run of each slot and drops slots without one.
 /// Otherwise, it keeps the first run of each slot.
-pub(super) fn select_counted_runs(
+pub(super) fn select_counted_runs<'r>(
     design: &SessionDesign,
-    sides: &mut [Vec<&Run>],
+    sides: &mut [Vec<&'r Run>],
 ) -> Vec<DisturbanceExposure> {
-    let firsts: Vec<Vec<&Run>> = sides.iter().map(|side| first_runs_of_slots(side)).collect();
+    let first_runs = |side: &Vec<&'r Run>| -> Vec<&'r Run> {
+        let mut slots: HashSet<u32> = HashSet::new();
+        side.iter().copied().filter(|run| slots.insert(run.slot)).collect()
+    };
+    let firsts: Vec<Vec<&Run>> = sides.iter().map(first_runs).collect();
     let exposures: Vec<DisturbanceExposure> =
         firsts.iter().map(|runs| DisturbanceExposure::count_runs(design, runs)).collect();
     if design.reject.is_empty() {
         return exposures;
     }
-    if are_rules_applied(&exposures) {
+    // The rules are applied only if all sides were disturbed equally often.
+    let differs = |(index, side): (usize, &DisturbanceExposure)| {
+        exposures[..index].iter().any(|other| side.differs_from(other))
+    };
+    if !exposures.iter().enumerate().any(differs) {
         for side in sides {
             side.retain(|run| run.rejected_by.is_none());
         }
@@ -231,22 +246,6 @@ pub(super) fn select_counted_runs(
         }
     }
     exposures
-}
-
-/// Whether the rules are applied to a case. They are applied only if all its sides were disturbed
-/// equally often.
-fn are_rules_applied(sides: &[DisturbanceExposure]) -> bool {
-    let differs = |(index, side): (usize, &DisturbanceExposure)| {
-        sides[..index].iter().any(|other| side.differs_from(other))
-    };
-    !sides.iter().enumerate().any(differs)
-}
-
-/// First run of each slot.
-fn first_runs_of_slots<'r>(side: &[&'r Run]) -> Vec<&'r Run> {
-    let mut slots: HashSet<u32> = HashSet::new();
-    let is_new = |run: &&&Run| slots.insert(run.slot);
-    side.iter().filter(is_new).copied().collect()
 }
 
 /// Rules worth trying, each with the fraction of a session's runs that it would reject. Empty if

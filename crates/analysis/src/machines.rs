@@ -8,12 +8,12 @@
 
 use crate::CandidateComparison;
 use crate::evidence;
-use crate::grid::{CaseRuns, RunGrid, distinct_items};
+use crate::grid::{CaseRuns, RunGrid, distinct_items, value_range};
 use crate::paired::{ComparedData, PairedRuns};
 use crate::policy::JudgingPolicy;
-use speedwell_model::{IntervalEstimate, Run, Session, SessionMachine, Verdict};
+use speedwell_model::{IntervalEstimate, Run, Session, Verdict};
 use speedwell_stats::describe::{mean, median};
-use speedwell_stats::interval::{mean_t, values_to_halve};
+use speedwell_stats::interval::{Interval, mean_t, values_to_halve};
 use speedwell_stats::test::{WelchError, welch_anova};
 use std::collections::{BTreeMap, HashMap};
 
@@ -151,27 +151,18 @@ fn machine_effects(
     let effects = by_machine.into_iter().filter_map(|(index, runs)| {
         let machine = session.machines.get(index as usize)?;
         let [old, new] = policy.unit.paired_values([&runs[0], &runs[1]], metric);
-        Some(machine_effect(machine, &PairedRuns::new(old, new, policy.matching), case, policy))
+        let data = PairedRuns::new(old, new, policy.matching).all_runs();
+        let effects = block_effects(&data);
+        let (limit, seed) = (policy.single_limit(), policy.seed_for(&case.id));
+        Some(MachineEffect {
+            name: machine.name.clone(),
+            class: machine.class.clone(),
+            blocks: effects.len(),
+            change: evidence::estimate_change(policy.method, &data, limit, seed),
+            effects,
+        })
     });
     effects.collect()
-}
-
-fn machine_effect(
-    machine: &SessionMachine,
-    pair: &PairedRuns,
-    case: &CaseRuns<'_>,
-    policy: &JudgingPolicy,
-) -> MachineEffect {
-    let data = pair.all_runs();
-    let effects = block_effects(&data);
-    let seed = policy.seed_for(&case.id);
-    MachineEffect {
-        name: machine.name.clone(),
-        class: machine.class.clone(),
-        blocks: effects.len(),
-        change: evidence::estimate_change(policy.method, &data, policy.single_limit(), seed),
-        effects,
-    }
 }
 
 /// Difference of the mean logs of candidate and baseline, per block; empty if there are no blocks,
@@ -231,10 +222,8 @@ fn p_equal(machines: &[&MachineEffect]) -> Option<f64> {
         // Counts and exact values do not scatter, so the machines' values are equal or not.
         Err(WelchError::Constant) => {
             let spread = |values: &[f64]| {
-                let range = values.iter().fold((f64::MAX, f64::MIN), |(low, high), &value| {
-                    (low.min(value), high.max(value))
-                });
-                range.1 - range.0
+                let (low, high) = value_range(values.iter().copied());
+                high - low
             };
             if groups.iter().any(|group| spread(group) > ROUNDING) {
                 return None;
@@ -261,15 +250,11 @@ fn class_population(class: &str, values: &[f64], confidence: f64) -> Option<Mach
     if values.len() < MIN_MACHINES {
         return None;
     }
-    let interval = mean_t(values, confidence)?;
+    let Interval { low, high } = mean_t(values, confidence)?.map(f64::exp_m1);
     Some(MachinePopulation {
         class: class.to_owned(),
         machines: values.len(),
-        change: IntervalEstimate {
-            value: mean(values).exp_m1(),
-            low: interval.low.exp_m1(),
-            high: interval.high.exp_m1(),
-        },
+        change: IntervalEstimate { value: mean(values).exp_m1(), low, high },
         to_halve: values_to_halve(values.len(), confidence) - values.len(),
     })
 }

@@ -74,15 +74,9 @@ pub(super) struct PairedRuns {
     pub repeats_process: bool,
 }
 
-/// A complete block.
-#[derive(Default)]
-struct CompleteBlock {
-    /// Slot and block number of the run that completed the block. This is the run with the largest
-    /// slot.
-    completed: (u32, u32),
-    baseline: Vec<f64>,
-    candidate: Vec<f64>,
-}
+/// A complete block: slot and block number of the run that completed it, which is the run with the
+/// largest slot, and the values of the baseline and of the candidate.
+type CompleteBlock = ((u32, u32), [Vec<f64>; 2]);
 
 /// Data compared in one analysis.
 #[derive(Debug, Clone, Default)]
@@ -163,13 +157,12 @@ impl ComparedData {
 
     fn from_blocks(blocks: &[CompleteBlock]) -> ComparedData {
         let mut data = ComparedData::default();
-        for (block, number) in blocks.iter().zip(0..) {
-            data.baseline.extend(&block.baseline);
-            data.candidate.extend(&block.candidate);
-            let baseline =
-                block.baseline.iter().map(|&value| BlockObservation::baseline(value, number));
+        for ((_, [baseline, candidate]), number) in blocks.iter().zip(0..) {
+            data.baseline.extend(baseline);
+            data.candidate.extend(candidate);
+            let baseline = baseline.iter().map(|&value| BlockObservation::baseline(value, number));
             let candidate =
-                block.candidate.iter().map(|&value| BlockObservation::candidate(value, number));
+                candidate.iter().map(|&value| BlockObservation::candidate(value, number));
             data.observations.extend(baseline.chain(candidate));
         }
         data
@@ -225,21 +218,22 @@ impl PairedRuns {
     /// Keeps the blocks in which both sides have all planned runs.
     fn match_blocks(&mut self, planned: impl Fn(u32) -> usize) {
         let mut blocks: BTreeMap<u32, CompleteBlock> = BTreeMap::new();
-        let group = |run: &RunValue| self.matching.group_of_run(run.slot, run.block);
-        for run in &self.baseline {
-            blocks.entry(group(run)).or_default().push_run(run, |block| &mut block.baseline);
-        }
-        for run in &self.candidate {
-            blocks.entry(group(run)).or_default().push_run(run, |block| &mut block.candidate);
+        for (side, runs) in [&self.baseline, &self.candidate].into_iter().enumerate() {
+            for run in runs {
+                let group = self.matching.group_of_run(run.slot, run.block);
+                let (completed, sides) = blocks.entry(group).or_default();
+                *completed = (*completed).max((run.slot, run.block));
+                sides[side].push(run.value);
+            }
         }
         let block_count = blocks.len();
-        let is_complete = |(number, block): &(u32, CompleteBlock)| {
+        let is_complete = |(number, (_, sides)): &(u32, CompleteBlock)| {
             let expected = planned(*number);
-            block.baseline.len() == expected && block.candidate.len() == expected
+            sides.iter().all(|side| side.len() == expected)
         };
         let complete = blocks.into_iter().filter(is_complete);
         self.blocks = complete.map(|(_, block)| block).collect();
-        self.blocks.sort_by_key(|block| block.completed);
+        self.blocks.sort_by_key(|(completed, _)| *completed);
         self.incomplete = block_count - self.blocks.len();
     }
 
@@ -254,7 +248,7 @@ impl PairedRuns {
     /// Comparable runs per side.
     pub fn comparable_runs(&self) -> usize {
         match self.matching.runs_together() {
-            Some(_) => self.blocks.iter().map(|block| block.baseline.len()).sum(),
+            Some(_) => self.blocks.iter().map(|(_, [old, _])| old.len()).sum(),
             None => self.baseline.len().min(self.candidate.len()),
         }
     }
@@ -270,7 +264,7 @@ impl PairedRuns {
         let last = match self.matching.runs_together() {
             Some(per_block) => {
                 let blocks = self.blocks.iter().take(runs / per_block.max(1));
-                blocks.map(|block| block.completed.1).max()
+                blocks.map(|((_, number), _)| *number).max()
             }
             None => {
                 let sides = [&self.baseline, &self.candidate];
@@ -319,13 +313,6 @@ impl PairedRuns {
 
     fn first_blocks(&self, count: usize) -> ComparedData {
         ComparedData::from_blocks(&self.blocks[..count.min(self.blocks.len())])
-    }
-}
-
-impl CompleteBlock {
-    fn push_run(&mut self, run: &RunValue, side: impl Fn(&mut CompleteBlock) -> &mut Vec<f64>) {
-        self.completed = self.completed.max((run.slot, run.block));
-        side(self).push(run.value);
     }
 }
 

@@ -162,13 +162,6 @@ impl JudgingPolicy {
         }
     }
 
-    /// Creates the policy for different cases of one session. Such cases took turns in its blocks:
-    /// they ran close in time, but always in the same order. The policy has no looks, because looks
-    /// were planned for each case separately.
-    pub fn for_turns(design: &SessionDesign, settings: &AnalysisSettings) -> JudgingPolicy {
-        JudgingPolicy { indicative: true, looks: None, ..JudgingPolicy::new(design, settings) }
-    }
-
     /// Confidence level of the intervals, such as 0.95.
     pub fn confidence(&self) -> f64 {
         1.0 - self.alpha

@@ -23,11 +23,19 @@ pub struct CostExplanation {
 /// Compares a candidate's cost with the cost of a baseline that did the same work. Both profiles
 /// must use the same unit of weight.
 pub fn explain_difference(baseline: &StackProfile, candidate: &StackProfile) -> CostExplanation {
-    let renamed = find_renamed_thread(baseline, candidate);
-    CostExplanation {
-        extra: extra_cost(baseline, candidate, renamed.as_ref()),
-        tree: call_tree(baseline, candidate, renamed.as_ref()),
+    let mut candidate_stacks: Vec<_> = candidate.stacks().collect();
+    if let Some((from, to)) = find_renamed_thread(baseline, candidate) {
+        for (frames, _) in &mut candidate_stacks {
+            if let Some(first) = frames.first_mut().filter(|first| **first == from) {
+                *first = to;
+            }
+        }
     }
+    let profiles = ComparedProfiles {
+        stacks: [baseline.stacks().collect(), candidate_stacks],
+        totals: [baseline.total(), candidate.total()],
+    };
+    CostExplanation { extra: profiles.extra_cost(), tree: profiles.call_tree() }
 }
 
 /// Comparison of two variants' profiles in one case.
@@ -162,45 +170,30 @@ pub struct CostRow {
     pub depth: usize,
 }
 
-/// Computes the table for two profiles.
-fn extra_cost(
-    baseline: &StackProfile,
-    candidate: &StackProfile,
-    renamed: Option<&RenamedThread>,
-) -> ExtraCost {
-    let sides = SideWeights { baseline: baseline.total(), candidate: candidate.total() };
-    let mut extra = ExtraCost {
-        baseline: sides.baseline,
-        candidate: sides.candidate,
-        direction: sides.cost_direction(),
-        rows: Vec::new(),
-        entry: None,
-    };
-    if extra.direction == CostDirection::Alike {
-        return extra;
+/// The baseline's and the candidate's profile.
+struct ComparedProfiles<'a> {
+    /// Frames of each stack, outermost first, under the baseline's names, with the weight.
+    stacks: [Vec<(Vec<&'a str>, u64)>; 2],
+    totals: [u64; 2],
+}
+
+impl<'a> ComparedProfiles<'a> {
+    /// Computes the table.
+    fn extra_cost(&self) -> ExtraCost {
+        let [baseline, candidate] = self.totals;
+        let direction = self.cost_direction();
+        let mut rows = match direction {
+            CostDirection::Alike => Vec::new(),
+            CostDirection::Costlier | CostDirection::Cheaper => self.cost_rows(|frames| frames),
+        };
+        let entry = self.find_entry(&rows);
+        rows.retain(|row| row.share >= SMALLEST_SHARE);
+        ExtraCost { baseline, candidate, direction, rows, entry }
     }
-    let all_frames = |frames| frames;
-    let rows = sides.cost_rows(
-        &function_costs(baseline, None, all_frames),
-        &function_costs(candidate, renamed, all_frames),
-    );
-    extra.entry = find_entry(&rows, &sides, (baseline, candidate), renamed);
-    extra.rows = rows;
-    extra.rows.retain(|row| row.share >= SMALLEST_SHARE);
-    extra
-}
 
-/// Weights of both sides.
-struct SideWeights {
-    baseline: u64,
-    candidate: u64,
-}
-
-impl SideWeights {
-    pub fn cost_direction(&self) -> CostDirection {
-        let extra = self.extra_weight();
-        let larger = self.baseline.max(self.candidate) as f64;
-        match extra {
+    fn cost_direction(&self) -> CostDirection {
+        let larger = self.totals[0].max(self.totals[1]) as f64;
+        match self.extra_weight() {
             extra if extra.abs() <= ALIKE_BELOW * larger => CostDirection::Alike,
             extra if extra > 0.0 => CostDirection::Costlier,
             _ => CostDirection::Cheaper,
@@ -208,20 +201,19 @@ impl SideWeights {
     }
 
     fn extra_weight(&self) -> f64 {
-        self.candidate as f64 - self.baseline as f64
+        self.totals[1] as f64 - self.totals[0] as f64
     }
 
-    /// Functions that contribute to the difference, largest share first.
-    pub fn cost_rows(
+    /// Functions that contribute to the difference, largest share first. `select_frames` receives
+    /// the frames of a stack and returns those to include.
+    fn cost_rows(
         &self,
-        old: &HashMap<&str, FunctionCost>,
-        new: &HashMap<&str, FunctionCost>,
+        select_frames: impl for<'s> Fn(&'s [&'a str]) -> &'s [&'a str],
     ) -> Vec<CostRow> {
+        let [old, new] =
+            (self.stacks.each_ref()).map(|stacks| function_costs(stacks, &select_frames));
         let names: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
-        let row = |name: &str| {
-            let cost = |costs: &HashMap<&str, FunctionCost>| costs.get(name).copied();
-            self.cost_row(name, cost(old), cost(new))
-        };
+        let row = |name: &str| self.cost_row(name, old.get(name).copied(), new.get(name).copied());
         let mut rows: Vec<CostRow> = names.into_iter().map(row).collect();
         rows.retain(|row| row.share > 0.0);
         // The names were already sorted, so functions of equal share and depth stay sorted by name.
@@ -237,18 +229,46 @@ impl SideWeights {
     ) -> CostRow {
         let weight = |cost: Option<FunctionCost>| cost.unwrap_or_default().inclusive as f64;
         let (before, after) = (weight(old), weight(new));
+        let [baseline, candidate] = self.totals;
         let (cheaper, total, costlier) = match self.cost_direction() {
-            CostDirection::Cheaper => (after, self.candidate, old),
-            _ => (before, self.baseline, new),
+            CostDirection::Cheaper => (after, candidate, old),
+            _ => (before, baseline, new),
         };
         CostRow {
             frame: name.to_owned(),
             share: (after - before) / self.extra_weight(),
-            baseline: before / self.baseline.max(1) as f64,
-            candidate: after / self.candidate.max(1) as f64,
+            baseline: before / baseline.max(1) as f64,
+            candidate: after / candidate.max(1) as f64,
             is_new: cheaper < NEW_BELOW * total as f64,
             depth: costlier.or(old).or(new).unwrap_or_default().depth,
         }
+    }
+
+    /// Finds the entry. Of the new functions with nearly the largest part of the difference, the
+    /// one nearest to the root is the entry. If no new function has a relevant part, the entry is
+    /// the innermost function with at least half of the difference.
+    fn find_entry(&self, rows: &[CostRow]) -> Option<CostEntry> {
+        let row = find_new_entry(rows).or_else(|| find_innermost_entry(rows))?.clone();
+        // The cost of callees includes only calls below this function.
+        let mut below = self.cost_rows(|frames| {
+            let index = frames.iter().position(|name| *name == row.frame);
+            index.map_or(&[][..], |index| &frames[index + 1..])
+        });
+        below.retain(|callee| callee.frame != row.frame);
+        below.truncate(MAX_CALLEES);
+        Some(CostEntry { row, below })
+    }
+
+    fn call_tree(&self) -> CallNode {
+        let mut root = CallTreeBuilder::default();
+        let [baseline, candidate] = &self.stacks;
+        for (frames, weight) in baseline {
+            root.add_stack(frames, |node| node.baseline = node.baseline.saturating_add(*weight));
+        }
+        for (frames, weight) in candidate {
+            root.add_stack(frames, |node| node.candidate = node.candidate.saturating_add(*weight));
+        }
+        root.into_node("")
     }
 }
 
@@ -273,20 +293,6 @@ pub struct CostEntry {
     pub below: Vec<CostRow>,
 }
 
-/// Finds the entry. Of the new functions with nearly the largest part of the difference, the one
-/// nearest to the root is the entry. If no new function has a relevant part, the entry is the
-/// innermost function with at least half of the difference.
-fn find_entry(
-    rows: &[CostRow],
-    sides: &SideWeights,
-    profiles: (&StackProfile, &StackProfile),
-    renamed: Option<&RenamedThread>,
-) -> Option<CostEntry> {
-    let row = find_new_entry(rows).or_else(|| find_innermost_entry(rows))?.clone();
-    let below = callees_of(&row.frame, sides, profiles, renamed);
-    Some(CostEntry { row, below })
-}
-
 fn find_new_entry(rows: &[CostRow]) -> Option<&CostRow> {
     let is_function = |row: &&CostRow| row.is_new && !row.frame.starts_with('[');
     let largest = rows.iter().find(is_function)?;
@@ -303,55 +309,30 @@ fn find_innermost_entry(rows: &[CostRow]) -> Option<&CostRow> {
         .max_by_key(|row| row.depth)
 }
 
-/// Direct and indirect callees of a function. Their cost includes only calls below this function.
-fn callees_of(
-    frame: &str,
-    sides: &SideWeights,
-    (baseline, candidate): (&StackProfile, &StackProfile),
-    renamed: Option<&RenamedThread>,
-) -> Vec<CostRow> {
-    let old = function_costs(baseline, None, |frames| frames_below(frame, frames));
-    let new = function_costs(candidate, renamed, |frames| frames_below(frame, frames));
-    let mut rows = sides.cost_rows(&old, &new);
-    rows.retain(|row| row.frame != frame);
-    rows.truncate(MAX_CALLEES);
-    rows
-}
-
-/// Frames of a stack below `frame`.
-fn frames_below<'a>(frame: &str, mut frames: Vec<&'a str>) -> Vec<&'a str> {
-    match frames.iter().position(|name| *name == frame) {
-        Some(index) => frames.split_off(index + 1),
-        None => Vec::new(),
-    }
-}
-
 /// Cost of a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FunctionCost {
+struct FunctionCost {
     /// Weight of the stacks that contain the function. If a function occurs in a stack several
     /// times, the weight of the stack is added only once.
-    pub inclusive: u64,
+    inclusive: u64,
     /// Smallest number of frames above the function in a stack.
-    pub depth: usize,
+    depth: usize,
 }
 
-/// Cost of each function in the profile's stacks. `select_frames` receives the frames of a stack,
-/// outermost first, and returns the frames to include.
-pub fn function_costs<'a>(
-    profile: &'a StackProfile,
-    renamed: Option<&'a RenamedThread>,
-    select_frames: impl Fn(Vec<&'a str>) -> Vec<&'a str>,
+/// Cost of each function in the selected frames of these stacks.
+fn function_costs<'a>(
+    stacks: &[(Vec<&'a str>, u64)],
+    select_frames: impl for<'s> Fn(&'s [&'a str]) -> &'s [&'a str],
 ) -> HashMap<&'a str, FunctionCost> {
     let mut costs: HashMap<&str, FunctionCost> = HashMap::new();
     let mut counted = HashSet::new();
-    for (frames, weight) in profile.stacks() {
+    for (frames, weight) in stacks {
         counted.clear();
-        for (depth, frame) in select_frames(align_frames(frames, renamed)).into_iter().enumerate() {
+        for (depth, &frame) in select_frames(frames).iter().enumerate() {
             let cost = costs.entry(frame).or_insert(FunctionCost { inclusive: 0, depth });
             cost.depth = cost.depth.min(depth);
             if counted.insert(frame) {
-                cost.inclusive = cost.inclusive.saturating_add(weight);
+                cost.inclusive = cost.inclusive.saturating_add(*weight);
             }
         }
     }
@@ -382,23 +363,6 @@ struct CallTreeBuilder<'a> {
     baseline: u64,
     candidate: u64,
     children: BTreeMap<&'a str, CallTreeBuilder<'a>>,
-}
-
-/// Builds the call tree of two profiles.
-fn call_tree(
-    baseline: &StackProfile,
-    candidate: &StackProfile,
-    renamed: Option<&RenamedThread>,
-) -> CallNode {
-    let mut root = CallTreeBuilder::default();
-    for (frames, weight) in baseline.stacks() {
-        root.add_stack(&frames, |node| node.baseline = node.baseline.saturating_add(weight));
-    }
-    for (frames, weight) in candidate.stacks() {
-        let frames = align_frames(frames, renamed);
-        root.add_stack(&frames, |node| node.candidate = node.candidate.saturating_add(weight));
-    }
-    root.into_node("")
 }
 
 impl<'a> CallTreeBuilder<'a> {
@@ -433,38 +397,18 @@ impl CallNode {
 /// cost.
 const MAIN_THREAD: f64 = 0.5;
 
-/// An outermost frame of the candidate, with the matching frame of the baseline.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RenamedThread {
-    from: String,
-    to: String,
-}
-
-/// Finds the candidate's main thread if its name differs from the baseline's, as in programs with
-/// different names. Without this mapping, no frame would have a counterpart.
-pub fn find_renamed_thread(
-    baseline: &StackProfile,
-    candidate: &StackProfile,
-) -> Option<RenamedThread> {
+/// Finds the outermost frame of the candidate's main thread, with the matching frame of the
+/// baseline, if the two differ, as in programs with different names. Without this mapping, no frame
+/// would have a counterpart.
+fn find_renamed_thread<'a>(
+    baseline: &'a StackProfile,
+    candidate: &'a StackProfile,
+) -> Option<(&'a str, &'a str)> {
     let (old, new) = (outermost_frames(baseline), outermost_frames(candidate));
     let from = main_thread(&new, candidate.total())?;
     let to = main_thread(&old, baseline.total())?;
     let unknown_to_each_other = !old.contains_key(from) && !new.contains_key(to);
-    (from != to && unknown_to_each_other)
-        .then(|| RenamedThread { from: from.to_owned(), to: to.to_owned() })
-}
-
-/// Frames of a candidate's stack, outermost first, under the baseline's names.
-pub fn align_frames<'a>(
-    mut frames: Vec<&'a str>,
-    renamed: Option<&'a RenamedThread>,
-) -> Vec<&'a str> {
-    if let (Some(first), Some(renamed)) = (frames.first_mut(), renamed)
-        && *first == renamed.from
-    {
-        *first = &renamed.to;
-    }
-    frames
+    (from != to && unknown_to_each_other).then_some((from, to))
 }
 
 fn outermost_frames(profile: &StackProfile) -> BTreeMap<&str, u64> {
@@ -566,7 +510,7 @@ mod tests {
                 profile
             };
             let (old, new) = (random(), random());
-            let tree = call_tree(&old, &new, None);
+            let tree = explain_difference(&old, &new).tree;
             assert_eq!((tree.baseline, tree.candidate), (old.total(), new.total()));
             check(&tree);
         }

@@ -16,6 +16,7 @@ use crate::grid::{distinct_items, finite_values, select_counted_runs};
 use crate::paired::{ComparedData, PairedRuns, RunMatching};
 use crate::policy::{JudgingPolicy, SequentialLooks, SignificanceLimit};
 use crate::{AnalysisSettings, TestingCorrection, summary};
+use indexmap::IndexMap;
 use speedwell_model::{IntervalEstimate, Metric, Run, SessionDesign};
 use speedwell_stats::sequential::{ComparisonFamily, adjust_holm, benjamini_hochberg};
 use std::collections::HashMap;
@@ -23,18 +24,19 @@ use std::num::NonZero;
 use std::thread;
 
 /// Why there are no more data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum DataEnd {
     /// The test decided, or had its last look.
     Final,
     /// Measuring ended before the next look.
     Early,
     /// There are too few runs for any verdict.
+    #[default]
     TooFew,
 }
 
 /// Result of one comparison, with the evidence for it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct SequentialOutcome {
     /// Data used.
     pub data: ComparedData,
@@ -120,11 +122,6 @@ impl SequentialDecision {
     pub fn has_ended(&self, index: usize) -> bool {
         let member = self.progress[index].member;
         member.is_some_and(|member| self.family.has_ended(member))
-    }
-
-    /// Number of looks that a comparison has taken.
-    pub fn looks_taken(&self, index: usize) -> usize {
-        self.progress[index].looks
     }
 
     /// Takes all looks that the runs have reached, block by block. Events within a block count as
@@ -238,7 +235,8 @@ impl SequentialDecision {
             direction: strongest.result.direction,
             is_same,
             end: if self.has_ended(member.index) { DataEnd::Final } else { DataEnd::Early },
-            decided_at: (policy.looks.is_some() && is_decided).then_some(latest.runs as u32),
+            decided_at: (policy.looks.as_ref().filter(|_| is_decided))
+                .map(|looks| looks.design.limits()[latest.index].n as u32),
             p: strongest.p,
             is_contradictory,
             ..evidence
@@ -287,46 +285,42 @@ impl MemberProgress {
 /// A look that was taken.
 #[derive(Debug, Clone, Copy)]
 struct TakenLook {
-    runs: usize,
+    index: usize,
     result: LookResult,
     /// p value that is valid over all looks.
     p: Option<f64>,
     is_last: bool,
 }
 
-/// Data and change of one look alone.
-fn evidence_of_look(taken_look: &TakenLook, member: &ReplayMember<'_>) -> SequentialOutcome {
-    let single = member.policy.single_limit();
-    match &member.policy.looks {
-        None => evidence_at(member.pair.all_runs(), member, single),
-        Some(looks) => {
-            let look = looks.design.look_at(taken_look.runs);
-            let limit = look.map_or(single, |look| SignificanceLimit::from(&look));
-            evidence_at(member.pair.first_runs(taken_look.runs), member, limit)
+impl ReplayMember<'_> {
+    /// Data and rule of a look. Without a sequential design, the only look uses all runs.
+    fn look_data(&self, index: usize) -> (ComparedData, LookRule) {
+        match &self.policy.looks {
+            Some(looks) => {
+                let look = looks.design.limits()[index];
+                let rule = LookRule { limit: (&look).into(), is_last: look.is_last };
+                (self.pair.first_runs(look.n), rule)
+            }
+            None => {
+                let rule = LookRule { limit: self.policy.single_limit(), is_last: true };
+                (self.pair.all_runs(), rule)
+            }
         }
     }
 }
 
 fn take_look(member: &ReplayMember<'_>, index: usize) -> TakenLook {
-    let ReplayMember { pair, policy, seed, .. } = member;
-    match policy.looks.as_ref() {
-        Some(looks) => {
-            let look = looks.design.limits()[index];
-            let rule = LookRule { limit: (&look).into(), is_last: look.is_last };
-            let result = evaluate_look(&pair.first_runs(look.n), policy, rule, *seed);
-            TakenLook {
-                runs: look.n,
-                result,
-                p: result.p.map(|p| looks.repeated.at(index, p)),
-                is_last: look.is_last,
-            }
-        }
-        None => {
-            let rule = LookRule { limit: policy.single_limit(), is_last: true };
-            let result = evaluate_look(&pair.all_runs(), policy, rule, *seed);
-            TakenLook { runs: pair.comparable_runs(), result, p: result.p, is_last: true }
-        }
-    }
+    let (data, rule) = member.look_data(index);
+    let result = evaluate_look(&data, member.policy, rule, member.seed);
+    let looks = member.policy.looks.as_ref();
+    let repeated = |p: f64| looks.map_or(p, |looks| looks.repeated.at(index, p));
+    TakenLook { index, result, p: result.p.map(repeated), is_last: rule.is_last }
+}
+
+/// Data and change of one look alone.
+fn evidence_of_look(taken_look: &TakenLook, member: &ReplayMember<'_>) -> SequentialOutcome {
+    let (data, rule) = member.look_data(taken_look.index);
+    evidence_at(data, member, rule.limit)
 }
 
 /// Outcome with the change in `data`, but without a decision.
@@ -337,17 +331,7 @@ fn evidence_at(
 ) -> SequentialOutcome {
     let change = evidence::estimate_change(member.policy.method, &data, limit, member.seed);
     let error = change.as_ref().and_then(|change| standard_error(change, limit));
-    SequentialOutcome {
-        data,
-        direction: None,
-        is_same: false,
-        end: DataEnd::TooFew,
-        decided_at: None,
-        change,
-        error,
-        p: None,
-        is_contradictory: false,
-    }
+    SequentialOutcome { data, change, error, ..SequentialOutcome::default() }
 }
 
 /// Function that adjusts p values.
@@ -428,13 +412,10 @@ struct ChangeQuestion {
     comparison_indices: HashMap<[String; 3], usize>,
 }
 
-/// A comparison that the next step of the decision handles: it is due for an interim analysis, or
-/// it is new, and the correction for multiple testing must count it.
-struct PendingComparison {
-    index: usize,
-    pair: PairedRuns,
-    seed: u64,
-}
+/// A comparison that the next step of the decision handles, with its index, its runs and the seed of
+/// bootstraps: it is due for an interim analysis, or it is new, and the correction for multiple
+/// testing must count it.
+type PendingComparison = (usize, PairedRuns, u64);
 
 /// Metrics that decide when to stop; an empty list means the primary metric. If all metrics are
 /// wanted, only the primary metric decides, because any other metric that never settles would
@@ -497,17 +478,12 @@ impl StopRule {
     /// interim analysis is due. Results of other cases are remembered, because all cases of a
     /// session are corrected together.
     pub fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool> {
-        let metrics: Vec<Vec<String>> = cases
-            .iter()
-            .map(|runs| {
-                if self.metrics.is_empty() {
-                    metrics_of(runs).into_iter().take(1).collect()
-                } else {
-                    self.metrics.clone()
-                }
-            })
-            .collect();
-        let cases: Vec<(&[Run], Vec<String>)> = cases.iter().copied().zip(metrics).collect();
+        let metrics = |runs: &[Run]| match self.metrics.as_slice() {
+            [] => metrics_of(runs).into_iter().take(1).collect(),
+            metrics => metrics.to_vec(),
+        };
+        let cases: Vec<(&[Run], Vec<String>)> =
+            cases.iter().map(|runs| (*runs, metrics(runs))).collect();
         match &mut self.question {
             StopQuestion::Precision(precision) => {
                 cases.iter().map(|(runs, metrics)| are_precise(runs, metrics, precision)).collect()
@@ -523,22 +499,14 @@ impl ChangeQuestion {
         if self.policy.looks.is_none() {
             return vec![false; cases.len()];
         }
-        let mut next = Vec::new();
+        let mut pending = Vec::new();
         for (runs, metrics) in cases {
-            if all_metrics {
-                self.prepare_case(runs, &metrics_of(runs), &mut next)
-            } else {
-                self.prepare_case(runs, metrics, &mut next)
-            }
+            let all = all_metrics.then(|| metrics_of(runs));
+            self.prepare_case(runs, all.as_ref().unwrap_or(metrics), &mut pending);
         }
-        let members: Vec<ReplayMember<'_>> = next
-            .iter()
-            .map(|next| ReplayMember {
-                index: next.index,
-                pair: &next.pair,
-                policy: &self.policy,
-                seed: next.seed,
-            })
+        let policy = &self.policy;
+        let members: Vec<ReplayMember<'_>> = (pending.iter())
+            .map(|&(index, ref pair, seed)| ReplayMember { index, pair, policy, seed })
             .collect();
         self.decision.take_reached_looks(&members);
         cases.iter().map(|(runs, metrics)| self.has_ended(runs, metrics)).collect()
@@ -578,8 +546,7 @@ impl ChangeQuestion {
                 }
                 let index = index.unwrap_or_else(|| self.decision.add_comparison());
                 self.comparison_indices.insert(key, index);
-                let seed = self.policy.seed_for(&id);
-                pending.push(PendingComparison { index, pair, seed });
+                pending.push((index, pair, self.policy.seed_for(&id)));
             }
         }
     }
@@ -588,7 +555,7 @@ impl ChangeQuestion {
     fn is_due(&self, index: usize, runs: usize) -> bool {
         let looks =
             self.policy.looks.as_ref().map(|looks| looks.design.limits()).unwrap_or_default();
-        let next = looks.get(self.decision.looks_taken(index));
+        let next = looks.get(self.decision.progress[index].looks);
         !self.decision.has_ended(index) && next.is_some_and(|look| look.n <= runs)
     }
 
@@ -654,20 +621,14 @@ fn are_exact(runs: &[Run]) -> bool {
 
 /// Runs that the analysis uses ([`select_counted_runs`]), by variant, in execution order.
 fn by_variant<'r>(runs: &'r [Run], design: &SessionDesign) -> Vec<(&'r str, Vec<&'r Run>)> {
-    let mut sides: Vec<(&str, Vec<&Run>)> = Vec::new();
+    let mut sides: IndexMap<&str, Vec<&Run>> = IndexMap::new();
     for run in runs {
-        match sides.iter_mut().find(|(name, _)| *name == &*run.variant) {
-            Some((_, side)) => side.push(run),
-            None => sides.push((&run.variant, vec![run])),
-        }
-    }
-    for (_, side) in &mut sides {
-        side.sort_by_key(|run| run.slot);
-    }
-    if design.reject.is_empty() {
-        return sides;
+        sides.entry(&*run.variant).or_default().push(run);
     }
     let (names, mut counted): (Vec<&str>, Vec<Vec<&Run>>) = sides.into_iter().unzip();
-    select_counted_runs(design, &mut counted);
+    counted.iter_mut().for_each(|side| side.sort_by_key(|run| run.slot));
+    if !design.reject.is_empty() {
+        select_counted_runs(design, &mut counted);
+    }
     names.into_iter().zip(counted).collect()
 }

@@ -245,10 +245,8 @@ fn warn_contradiction(session: &Session, settings: &AnalysisSettings) -> Option<
 }
 
 fn figures_of(label: &str, case: &Case, runs: &[&Run], confidence: f64) -> SnippetFigures {
-    let values = |metric: &str| -> Vec<f64> {
-        let values = runs.iter().filter_map(|run| run.value_of(metric));
-        values.collect()
-    };
+    let values =
+        |metric: &str| -> Vec<f64> { runs.iter().filter_map(|run| run.value_of(metric)).collect() };
     let median_of = |metric: &str| median(&mut values(metric));
     let medians = values(Metric::TIME_MEDIAN);
     let time_median_ns = median(&mut medians.clone())

@@ -61,13 +61,15 @@ pub fn study_parameter(
     let summaries: Vec<_> =
         points.iter().map(|point| summarize_point(point, confidence, settings.seed)).collect();
     let aggregated = aggregated_parameters(&grid, &axes, &points, &mut warnings);
-    warnings.extend(warn_reachable_p(&points));
+    // Warn if the steps with the fewest runs cannot reach a small p value.
+    let run_counts = neighbors(&summaries).map(|[from, to]| (from.runs.len(), to.runs.len()));
+    warnings.extend(warn_smallest_p(run_counts));
     Ok(ParameterStudy {
         metric: metric.clone(),
         x_axis: x_axis.to_owned(),
         by: axes.by.as_ref().map(StudyKey::name),
         aggregated,
-        steps: line_steps(&points, &summaries),
+        steps: neighbors(&summaries).map(|[from, to]| line_step(from, to)).collect(),
         exponents: scaling_exponents(&summaries),
         points: summaries,
         warnings,
@@ -221,13 +223,6 @@ struct PointCells<'a> {
     pub cells: Vec<&'a StudyCell>,
 }
 
-impl PointCells<'_> {
-    /// Values of all runs in all cells.
-    pub fn pooled_values(&self) -> Vec<f64> {
-        self.cells.iter().flat_map(|cell| cell.values.iter().copied()).collect()
-    }
-}
-
 /// Cells with an x value and at least one value of the metric.
 fn study_cells(
     grid: &RunGrid<'_>,
@@ -306,7 +301,8 @@ const MAX_SKEWNESS: f64 = 1.0;
 /// resampling the runs of each case. If no case has two runs, there is no interval, and `low` and
 /// `high` equal the mean.
 fn summarize_point(point: &PointCells<'_>, confidence: f64, seed: u64) -> StudyPoint {
-    let pooled = point.pooled_values();
+    let pooled: Vec<f64> =
+        point.cells.iter().flat_map(|cell| cell.values.iter().copied()).collect();
     let mean = mean_interval(point, confidence, seed);
     let middle = median(&pooled);
     StudyPoint {
@@ -358,37 +354,28 @@ const POINTLESS_P: f64 = 0.05;
 /// steps.
 const TIGHT_P: f64 = 0.005;
 
-/// Steps between neighboring points of each line.
-fn line_steps(points: &[PointCells<'_>], summaries: &[StudyPoint]) -> Vec<StudyStep> {
-    let neighbours = points.windows(2).zip(summaries.windows(2));
-    let same_line = |(pair, _): &(&[PointCells<'_>], &[StudyPoint])| pair[0].line == pair[1].line;
-    neighbours.filter(same_line).map(|(pair, summaries)| line_step(pair, summaries)).collect()
+/// Neighboring points of each line.
+fn neighbors(points: &[StudyPoint]) -> impl Iterator<Item = [&StudyPoint; 2]> {
+    let pairs = points.windows(2).map(|pair| [&pair[0], &pair[1]]);
+    pairs.filter(|[from, to]| from.line == to.line)
 }
 
-fn line_step(points: &[PointCells<'_>], summaries: &[StudyPoint]) -> StudyStep {
-    let (from, to) = (&points[0], &points[1]);
-    let (before, after) = (from.pooled_values(), to.pooled_values());
-    let ratio = summaries[1].mean.value / summaries[0].mean.value;
+fn line_step(from: &StudyPoint, to: &StudyPoint) -> StudyStep {
+    let ratio = to.mean.value / from.mean.value;
     let growth = from.x.as_number().zip(to.x.as_number()).map(|(a, b)| (b / a).ln());
     StudyStep {
         line: from.line.clone(),
         from: from.x.clone(),
         to: to.x.clone(),
         ratio,
-        p: finite_or_none(mann_whitney_p(&before, &after)),
-        cliffs_delta: finite_or_none(cliffs_delta(&before, &after)),
+        p: finite_or_none(mann_whitney_p(&from.runs, &to.runs)),
+        cliffs_delta: finite_or_none(cliffs_delta(&from.runs, &to.runs)),
         exponent: growth.map(|growth| ratio.ln() / growth).and_then(finite_or_none),
     }
 }
 
-/// Warns if the steps with the fewest runs cannot reach a small p value.
-fn warn_reachable_p(points: &[PointCells<'_>]) -> Option<String> {
-    let runs = |point: &PointCells<'_>| point.pooled_values().len();
-    let steps = points.windows(2).filter(|pair| pair[0].line == pair[1].line);
-    warn_smallest_p(steps.map(|pair| (runs(&pair[0]), runs(&pair[1]))))
-}
-
-/// Like [`warn_reachable_p`], for steps given by their numbers of runs.
+/// Warns if the step with the fewest runs cannot reach a small p value. A step is given by the
+/// numbers of runs of its two points.
 pub fn warn_smallest_p(steps: impl Iterator<Item = (usize, usize)>) -> Option<String> {
     let (smallest, a, b) = steps
         .map(|(a, b)| (smallest_p(a, b), a, b))

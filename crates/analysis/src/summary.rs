@@ -4,10 +4,10 @@
 
 use crate::CaseSummary;
 use crate::builds::independent_values;
-use crate::grid::{DisturbanceExposure, RunGrid, finite_values};
+use crate::grid::{CaseRuns, RunGrid, finite_values};
 use crate::paired::{exceeds_chance, series_autocorrelation};
 use crate::warnings::{add_distinct, format_count};
-use speedwell_model::{Case, IntervalEstimate, Metric, Run, RunOrder};
+use speedwell_model::{IntervalEstimate, Metric, Run, RunOrder};
 use speedwell_stats::Interval;
 use speedwell_stats::describe::{coefficient_of_variation, mean, median, outliers};
 use speedwell_stats::interval::{mean_t, median_binomial};
@@ -22,14 +22,12 @@ pub(super) fn summarize_grid(
 ) -> Vec<CaseSummary> {
     let mut summaries = Vec::new();
     for case in &grid.cases {
-        for (index, (variant, runs)) in grid.variants.iter().zip(&case.by_variant).enumerate() {
-            let of_metric = |metric: &&Metric| {
-                let mut summary =
-                    summarize_series(&case.case, variant, runs, metric, confidence, order)?;
-                summary.exposure = case.exposures[index].clone();
-                Some(summary)
-            };
-            summaries.extend(metrics.iter().filter_map(of_metric));
+        for variant in grid.variants.iter().enumerate() {
+            summaries.extend(
+                metrics.iter().filter_map(|metric| {
+                    summarize_series(case, variant, metric, confidence, order)
+                }),
+            );
         }
     }
     summaries
@@ -37,13 +35,13 @@ pub(super) fn summarize_grid(
 
 /// Summarizes one series; `None` if no run has a value.
 fn summarize_series(
-    case: &Arc<Case>,
-    variant: &Arc<str>,
-    series_runs: &[&Run],
+    case: &CaseRuns<'_>,
+    (index, variant): (usize, &Arc<str>),
     metric: &Metric,
     confidence: f64,
     order: RunOrder,
 ) -> Option<CaseSummary> {
+    let series_runs = &case.by_variant[index];
     let runs = finite_values(series_runs, &metric.name);
     let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
     if values.is_empty() {
@@ -52,7 +50,7 @@ fn summarize_series(
     let independent: Vec<f64> =
         (independent_values(series_runs, &metric.name).iter()).map(|run| run.value).collect();
     let mut summary = CaseSummary {
-        case: case.clone(),
+        case: case.case.clone(),
         variant: variant.clone(),
         metric: metric.clone(),
         // With too few runs, even the smallest and the largest value do not bound the median at
@@ -64,7 +62,7 @@ fn summarize_series(
         mean: mean(&values),
         variation: finite_or_none(coefficient_of_variation(&values)),
         autocorrelation: series_autocorrelation(&values),
-        exposure: DisturbanceExposure::default(),
+        exposure: case.exposures[index].clone(),
         outliers: outliers(&values),
         notes: Vec::new(),
         runs: runs.into(),

@@ -6,17 +6,18 @@
 //! `speedwell_stats::trend`. Start at [`search_trend`].
 
 use crate::summary::estimate_with_interval;
+use indexmap::IndexMap;
 use speedwell_model::{
     ChangeState, ChangeTriage, HistoryPoint, IntervalEstimate, MetricDirection, RecordedChange,
     Revision, Verdict,
 };
 use speedwell_stats::describe::median;
-use speedwell_stats::interval::{Interval, median_binomial};
+use speedwell_stats::interval::median_binomial;
 use speedwell_stats::trend::{
     self as search, ChangeDetector, ChangeEvidence, ChangeShape, FIRST_SUSPICION, LogMeasurement,
     TooManyUnusableValues, TrendSeries,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::f64::consts::FRAC_PI_2;
 use std::sync::Arc;
 
@@ -160,17 +161,14 @@ pub fn resume_trend(
 /// Groups the indexes of the searched points by work (version of the benchmark). The work that was
 /// measured last comes last. There is one group if no point has a known work, or with `same_work`.
 fn group_by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
-    let mut groups: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
+    let mut groups: IndexMap<Option<&str>, Vec<usize>> = IndexMap::new();
     let works = known_works(points);
     for (index, _) in points.iter().enumerate().filter(|(_, point)| point.is_searched()) {
-        let work = works[index].filter(|_| !same_work);
-        match groups.iter_mut().find(|(group_work, _)| *group_work == work) {
-            Some((_, members)) => members.push(index),
-            None => groups.push((work, vec![index])),
-        }
+        groups.entry(works[index].filter(|_| !same_work)).or_default().push(index);
     }
-    groups.sort_by_key(|(_, members)| members.last().copied());
-    groups.into_iter().map(|(_, members)| members).collect()
+    let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
+    groups.sort_by_key(|members| members.last().copied());
+    groups
 }
 
 /// Work of each point. A point without a recorded work gets the next recorded work or, if there is
@@ -239,7 +237,7 @@ impl SearchedTrend {
         if self.changes.iter().any(is_known) {
             return None;
         }
-        let ratio = IntervalEstimate { value: ratio, low: ratio, high: ratio };
+        let ratio = estimate_with_interval(ratio, None);
         Some(RecordedChange::suspected(&before.revision.id, &newest.revision.id, ratio))
     }
 
@@ -292,8 +290,7 @@ impl SearchedTrend {
 
     fn describe_change(&self, group: &[usize], change: &search::DetectedChange) -> RecordedChange {
         let revision = |index: usize| &self.points[group[index]].revision.id;
-        let Interval { low, high } = change.size.interval;
-        let ratio = IntervalEstimate { value: change.size.ratio, low, high };
+        let ratio = estimate_with_interval(change.size.ratio, Some(change.size.interval));
         RecordedChange {
             is_drift: change.shape == ChangeShape::Drift,
             evidence: change.z,
@@ -311,7 +308,11 @@ impl SearchedTrend {
         let starts = [0].into_iter().chain(borders.iter().copied());
         let stretches: Vec<&[usize]> =
             starts.zip(ends).map(|(from, to)| &group[from..to]).collect();
-        let session_variance = search::between_sessions(&self.by_machine(&stretches));
+        let groups = stretches.iter().flat_map(|stretch| self.by_machine(stretch).into_values());
+        let measured = |group: Vec<usize>| -> Vec<LogMeasurement> {
+            group.iter().filter_map(|&index| self.measured_point(index)).collect()
+        };
+        let session_variance = search::between_sessions(&groups.map(measured).collect::<Vec<_>>());
         self.between_sessions = session_variance.map(f64::sqrt);
         for stretch in stretches {
             let (Some(&first), Some(&last)) = (stretch.first(), stretch.last()) else {
@@ -352,11 +353,7 @@ impl SearchedTrend {
             let value = measured.first()?.log.exp();
             return Some(estimate_with_interval(value, None));
         };
-        Some(IntervalEstimate {
-            value: level.estimate.exp(),
-            low: level.interval.low.exp(),
-            high: level.interval.high.exp(),
-        })
+        Some(estimate_with_interval(level.estimate.exp(), Some(level.interval.map(f64::exp))))
     }
 
     fn levels_by_machine(
@@ -364,18 +361,14 @@ impl SearchedTrend {
         stretch: &[usize],
         session_variance: Option<f64>,
     ) -> Vec<(u32, IntervalEstimate)> {
-        let mut points_by_machine: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        for &index in stretch {
-            let machine = self.points[index].machine;
-            points_by_machine.entry(machine).or_default().push(index);
-        }
-        if points_by_machine.len() < 2 {
+        let by_machine = self.by_machine(stretch);
+        if by_machine.len() < 2 {
             return Vec::new();
         }
-        let level = |(machine, points): (&u32, &Vec<usize>)| {
-            Some((*machine, self.level_estimate(points, session_variance)?))
+        let level = |(machine, points): (u32, Vec<usize>)| {
+            Some((machine, self.level_estimate(&points, session_variance)?))
         };
-        points_by_machine.iter().filter_map(level).collect()
+        by_machine.into_iter().filter_map(level).collect()
     }
 
     fn measured_point(&self, index: usize) -> Option<LogMeasurement> {
@@ -384,17 +377,11 @@ impl SearchedTrend {
         Some(LogMeasurement { log, variance: log_variance(point) })
     }
 
-    /// One group of points for each stretch and machine.
-    fn by_machine(&self, stretches: &[&[usize]]) -> Vec<Vec<LogMeasurement>> {
-        let mut groups: Vec<Vec<LogMeasurement>> = Vec::new();
-        for stretch in stretches {
-            let mut points: HashMap<u32, Vec<LogMeasurement>> = HashMap::new();
-            for &index in *stretch {
-                if let Some(measured) = self.measured_point(index) {
-                    points.entry(self.points[index].machine).or_default().push(measured);
-                }
-            }
-            groups.extend(points.into_values());
+    /// The indexes of a stretch, grouped by machine.
+    fn by_machine(&self, stretch: &[usize]) -> BTreeMap<u32, Vec<usize>> {
+        let mut groups: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for &index in stretch {
+            groups.entry(self.points[index].machine).or_default().push(index);
         }
         groups
     }
@@ -442,16 +429,14 @@ fn merge_known_changes(
 fn merge_known(current: RecordedChange, earlier: &RecordedChange) -> RecordedChange {
     let is_settled = matches!(earlier.state, ChangeState::Confirmed | ChangeState::Refuted);
     RecordedChange {
-        number: earlier.number,
+        before: current.before,
+        after: current.after,
+        is_drift: current.is_drift,
+        evidence: current.evidence,
         state: if is_settled { earlier.state } else { current.state },
         // A confirmed or refuted change keeps the size that measuring it again gave.
         ratio: if is_settled { earlier.ratio } else { current.ratio },
-        confirmed_by: earlier.confirmed_by,
-        triage: earlier.triage,
-        note: earlier.note.clone(),
-        triaged_by: earlier.triaged_by.clone(),
-        triaged_unix_ms: earlier.triaged_unix_ms,
-        ..current
+        ..earlier.clone()
     }
 }
 

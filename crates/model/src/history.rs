@@ -135,10 +135,11 @@ pub struct SessionPoint {
 // A change can be confirmed by measuring again, and a user can triage (assess) it.
 
 /// How well a change is established.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeState {
     /// There is enough evidence to measure again, but not enough to alert anyone.
+    #[default]
     Suspected,
     /// There is enough evidence, even after correction for testing the series repeatedly.
     Found,
@@ -166,7 +167,7 @@ pub enum ChangeTriage {
 }
 
 /// A change, as stored.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecordedChange {
     /// Number of the change, never reused; 0 before the change is stored.
     pub number: i64,

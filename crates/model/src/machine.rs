@@ -180,7 +180,7 @@ impl NoiseCalibration {
 
 /// Which machines play which roles in an experiment on several machines. The roles are the same for
 /// all runs of the experiment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachinePlacement {
     /// The fleet file.
     pub fleet: PathBuf,

@@ -91,7 +91,7 @@ impl Metric {
 }
 
 /// A point estimate with its confidence interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct IntervalEstimate {
     /// The point estimate.
     pub value: f64,

@@ -177,6 +177,13 @@ pub struct Sample {
     pub iterations: Option<f64>,
 }
 
+impl Sample {
+    /// A value without a duration or a number of iterations.
+    pub fn plain(metric: &str, value: f64) -> Sample {
+        Sample { metric: metric.into(), value, elapsed_ns: None, iterations: None }
+    }
+}
+
 /// A run's contribution to a series: the median of the run's samples of the metric.
 ///
 /// A run is one replicate, however many values it has. Values from one process are not independent,

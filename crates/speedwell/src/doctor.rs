@@ -4,16 +4,15 @@
 //! This module decides how many runs a calibration takes; the analysis decides what counts as a
 //! false alarm.
 
-use crate::features::tune::{MachineTuner, TunePlace};
+use crate::features::tune::{MachineTuner, TunePlace, restore_after_command};
 use crate::options::{
     ComparisonArgs, MeasureTask, OutputArgs, SelectionArgs, StoreArgs, VariantArgs, parse,
     plan_request,
 };
 use crate::stored_session::load_interrupted_plan;
 use crate::{CommandStatus, run, status};
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use clap::{ArgGroup, Args};
-use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::{self as analysis, CalibrationOutcome};
 use speedwell_engine::{ExecutionArgs, MeasureRequest, PreparedPlan, SamplingRequest};
 use speedwell_machine::environment::{self, CheckResult, CheckState, tune};
@@ -122,15 +121,15 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<CommandStatus> {
 
 /// Measures the targets against themselves and reports how well the machine is calibrated.
 fn calibrate_machine(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
-    if args.targets.is_empty() && args.execution.resume.is_none() {
-        bail!(
-            "no target given for the calibration\nhint: name what you compare most, for example speedwell \
-             doctor --calibrate benchmarks/buffers/copy.js"
-        );
-    }
-    if args.execution.order != RunOrder::Blocks {
-        bail!("a calibration uses randomised blocks: --order cannot be changed");
-    }
+    ensure!(
+        !args.targets.is_empty() || args.execution.resume.is_some(),
+        "no target given for the calibration\nhint: name what you compare most, for example speedwell \
+         doctor --calibrate benchmarks/buffers/copy.js"
+    );
+    ensure!(
+        args.execution.order == RunOrder::Blocks,
+        "a calibration uses randomised blocks: --order cannot be changed"
+    );
     let runs = args.sampling.runs.unwrap_or(DEFAULT_RUNS);
     ensure!(
         runs >= MIN_RUNS,
@@ -164,9 +163,7 @@ fn calibrate_machine(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
     args.output.print_document(&document)?;
     let result_status = match calibration_result.outcome {
         CalibrationOutcome::Yes | CalibrationOutcome::Unknown => CommandStatus::DONE,
-        CalibrationOutcome::TooManyAlarms | CalibrationOutcome::TooFewAlarms => {
-            CommandStatus::NEGATIVE
-        }
+        _ => CommandStatus::NEGATIVE,
     };
     Ok(ended
         .worse_of(result_status)
@@ -196,7 +193,7 @@ fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<CommandStatus
     }
     let knobs = tuner.tune_machine()?;
     let measured_again = measure();
-    tuner.restore_settings()?;
+    restore_after_command(&tuner.machine)?;
     let (after, ended, after_result) = measured_again?;
     if before_result.outcome != CalibrationOutcome::Unknown {
         store.store_calibration(&before.environment, &before_result.counts)?;
@@ -304,21 +301,18 @@ fn plan_calibration(
 ) -> anyhow::Result<PreparedPlan> {
     let mut request = args.measure_request()?;
     request.variants.given = ["a", "b"].map(Variant::plain).to_vec();
-    // `spread_comparisons` sets the number of runs, once the number of cases is known.
+    // The number of runs is set below, once the number of cases is known.
     request.plan.sampling.runs = None;
     let mut plans = PreparedPlan::read(&request, &mut task.progress_display())?;
-    spread_comparisons(&mut plans.plan, runs, args.comparisons);
-    Ok(plans)
-}
-
-/// Distributes the comparisons evenly over the cases. Each comparison consists of whole blocks.
-fn spread_comparisons(plan: &mut SessionPlan, runs: u32, comparisons: u32) {
+    // Distribute the comparisons evenly over the cases. Each comparison consists of whole blocks.
+    let plan = &mut plans.plan;
     let block = plan.design.runs_per_block.max(1);
     let runs_per_comparison = runs.div_ceil(block).saturating_mul(block);
     let cases = plan.jobs.len().max(1) as u32;
-    let runs = comparisons.div_ceil(cases).saturating_mul(runs_per_comparison);
+    let runs = args.comparisons.div_ceil(cases).saturating_mul(runs_per_comparison);
     plan.sampling.runs = RunCount::Fixed(runs);
     plan.design.stopping = StoppingDesign::Fixed { runs };
+    Ok(plans)
 }
 
 fn differ_only_in_name(variants: &[Variant]) -> bool {

@@ -143,47 +143,39 @@ impl PairwiseDifferences {
         while low < high {
             // Between adjacent numbers the middle may round up to `high`, which would loop forever.
             let middle = low + 0.5 * (high - low);
-            let split = self.split_at(if middle < high { middle } else { low });
-            if split.at_most >= k {
-                high = split.largest_at_most;
+            let (at_most, largest_at_most, smallest_above) =
+                self.split_at(if middle < high { middle } else { low });
+            if at_most >= k {
+                high = largest_at_most;
             } else {
-                low = split.smallest_above;
+                low = smallest_above;
             }
         }
         low
     }
 
-    /// Splits the differences at `limit`, in one pass over both groups. One pass is enough, because
+    /// Splits the differences at `limit`, in one pass over both groups. Returns how many are at
+    /// most `limit`, the largest of them, and the smallest of the others. One pass is enough, because
     /// the number of candidate values that exceed a baseline value by at most `limit` can only grow
     /// with the baseline value. Rounding does not change this: the rounding of a difference is
     /// monotone in both operands.
-    fn split_at(&self, limit: f64) -> DifferenceSplit {
-        let mut split = DifferenceSplit {
-            at_most: 0,
-            largest_at_most: f64::NEG_INFINITY,
-            smallest_above: f64::INFINITY,
-        };
-        let mut below = 0;
+    fn split_at(&self, limit: f64) -> (usize, f64, f64) {
+        let (mut at_most, mut below) = (0, 0);
+        let (mut largest_at_most, mut smallest_above) = (f64::NEG_INFINITY, f64::INFINITY);
         for &base in &self.baseline {
             while below < self.candidate.len() && self.candidate[below] - base <= limit {
                 below += 1;
             }
-            split.at_most += below;
+            at_most += below;
             if below > 0 {
-                split.largest_at_most = split.largest_at_most.max(self.candidate[below - 1] - base);
+                largest_at_most = largest_at_most.max(self.candidate[below - 1] - base);
             }
             if let Some(next) = self.candidate.get(below) {
-                split.smallest_above = split.smallest_above.min(next - base);
+                smallest_above = smallest_above.min(next - base);
             }
         }
-        split
+        (at_most, largest_at_most, smallest_above)
     }
-}
-
-struct DifferenceSplit {
-    at_most: usize,
-    largest_at_most: f64,
-    smallest_above: f64,
 }
 
 // Computes Fieller's interval of a ratio of means. The ratio is mean(candidate) / mean(baseline)

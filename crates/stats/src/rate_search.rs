@@ -92,9 +92,7 @@ pub fn search_answer(trials: &[RateTrial]) -> RateSearchAnswer {
     let rates = rate_verdicts(trials);
     let missed = rates.iter().position(|(_, verdict)| *verdict == ProbeVerdict::Missed);
     let below = &rates[..missed.unwrap_or(rates.len())];
-    let is_kept =
-        |verdict: ProbeVerdict| matches!(verdict, ProbeVerdict::Kept | ProbeVerdict::Provisional);
-    let kept = below.iter().rev().find(|(_, verdict)| is_kept(*verdict));
+    let kept = below.iter().rfind(|(_, verdict)| *verdict != ProbeVerdict::Unclear);
     RateSearchAnswer {
         kept: kept.map(|(rate, _)| *rate),
         missed: missed.map(|index| rates[index].0),

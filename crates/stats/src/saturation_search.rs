@@ -112,13 +112,12 @@ pub fn next_level(levels: &[ConcurrencyLevel], rules: &SaturationRules) -> NextL
         return NextLevel::Visit(higher);
     }
     let standings = level_states(levels);
-    let Some(best) = standings.iter().position(|standing| standing.status == LevelStatus::Best)
-    else {
-        return NextLevel::Stop;
-    };
-    let next = level_beside_best(&standings, best, rules)
-        .or_else(|| unclear_level(&standings, best, rules))
-        .or_else(|| level_below_knee(&standings, rules));
+    let best = standings.iter().position(|standing| standing.status == LevelStatus::Best);
+    let beside = best.and_then(|best| {
+        level_beside_best(&standings, best, rules)
+            .or_else(|| unclear_level(&standings, best, rules))
+    });
+    let next = beside.or_else(|| level_below_knee(&standings, rules));
     next.map_or(NextLevel::Stop, NextLevel::Visit)
 }
 
@@ -294,19 +293,13 @@ fn level_states(levels: &[ConcurrencyLevel]) -> Vec<LevelState> {
             concurrency: level.concurrency,
             visits: level.throughputs.len(),
             throughput: mean_throughput(level),
-            interval: throughput_interval(level, &noise),
+            interval: noise.mean_interval(level, REPORTED_CONFIDENCE),
             change: best_before
                 .map(|best_before| noise.change_at(best_before, level, REPORTED_CONFIDENCE)),
             status: level_status(level, best, &noise),
         }
     };
     sorted.iter().enumerate().map(standing).collect()
-}
-
-fn throughput_interval(level: &ConcurrencyLevel, noise: &VisitNoise) -> Option<Interval> {
-    let half_width = noise.half_width(level.throughputs.len(), REPORTED_CONFIDENCE)?;
-    let mean = mean_throughput(level);
-    Some(Interval { low: mean * (1.0 - half_width), high: mean * (1.0 + half_width) })
 }
 
 fn level_status(
@@ -319,8 +312,8 @@ fn level_status(
         () if level.concurrency == best.concurrency => LevelStatus::Best,
         // No level had any throughput: all are alike.
         () if mean_throughput(best) <= 0.0 => LevelStatus::AsGood,
-        () if change.is_decline() => LevelStatus::Lower,
-        () if change.is_as_good() => LevelStatus::AsGood,
+        () if change.interval().high < 1.0 - MARGIN => LevelStatus::Lower,
+        () if change.interval().low > 1.0 - TOLERANCE => LevelStatus::AsGood,
         () => LevelStatus::Unclear,
     }
 }
@@ -376,19 +369,15 @@ impl VisitNoise {
             squares += level.throughputs.iter().map(square).sum::<f64>();
             df += level.throughputs.len() - 1;
         }
-        VisitNoise {
-            spread: match df {
-                0 => 0.0,
-                df => (squares / df as f64).sqrt(),
-            },
-            df,
-        }
+        VisitNoise { spread: if df == 0 { 0.0 } else { (squares / df as f64).sqrt() }, df }
     }
 
-    /// Half width of the interval of a mean over `visits` visits, as a fraction of the mean; `None`
-    /// if nothing is known about the spread.
-    pub fn half_width(&self, visits: usize, confidence: f64) -> Option<f64> {
-        self.interval_half_width(1.0 / visits as f64, confidence)
+    /// Interval of a level's mean throughput; `None` if nothing is known about the spread.
+    fn mean_interval(&self, level: &ConcurrencyLevel, confidence: f64) -> Option<Interval> {
+        let visits = level.throughputs.len() as f64;
+        let half_width = self.interval_half_width(1.0 / visits, confidence)?;
+        let mean = mean_throughput(level);
+        Some(Interval { low: mean * (1.0 - half_width), high: mean * (1.0 + half_width) })
     }
 
     fn interval_half_width(&self, variance_factor: f64, confidence: f64) -> Option<f64> {
@@ -431,15 +420,5 @@ impl LevelChange {
     /// throughput is growth.
     fn is_growth(&self) -> bool {
         self.ratio > 1.0 + MARGIN && self.interval().low > 1.0
-    }
-
-    /// Whether throughput is shown to be lower by more than the margin.
-    fn is_decline(&self) -> bool {
-        self.interval().high < 1.0 - MARGIN
-    }
-
-    /// Whether throughput is shown not to be lower by more than the tolerance.
-    fn is_as_good(&self) -> bool {
-        self.interval().low > 1.0 - TOLERANCE
     }
 }

@@ -19,7 +19,7 @@ use speedwell_stats::posterior::{PosteriorBins, RevisionPosterior};
 use speedwell_stats::sequential::DEFAULT_DELTA;
 use speedwell_stats::test::mann_whitney::{PValueMethod, mann_whitney};
 use speedwell_stats::test::stratified::stratified_rank;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of blocks that compare the ends (the first and the last revision) before the search.
 /// Together, they contain 16 runs of each end.
@@ -121,12 +121,8 @@ impl RevisionPair {
     }
 }
 
-/// Result of measuring two revisions again.
-enum RemeasuredPair {
-    Answered(ChangeConfirmation, RevisionPair),
-    /// This revision does not run.
-    Lost(usize),
-}
+/// Result of measuring two revisions again. The error is a revision that does not run.
+type RemeasuredPair = Result<(ChangeConfirmation, RevisionPair), usize>;
 
 impl BisectReplay<'_> {
     /// Compares the revisions `low` and `high`, and finds the changes between them.
@@ -139,15 +135,13 @@ impl BisectReplay<'_> {
         if self.progress.ends.is_none() {
             self.progress.ends = Some(ends);
         }
-        match ends {
-            EndsComparison::Alike(_)
-            | EndsComparison::Unclear(_)
-            | EndsComparison::Unmeasurable(_) => Ok((ends, Vec::new())),
+        let parts = match ends {
             EndsComparison::Differ(_) | EndsComparison::Hangs => {
-                let parts = self.find_changes((low, high), &ends, pair)?;
-                Ok((ends, parts))
+                self.find_changes((low, high), &ends, pair)?
             }
-        }
+            _ => Vec::new(),
+        };
+        Ok((ends, parts))
     }
 
     /// Tests whether two revisions differ.
@@ -261,12 +255,12 @@ impl BisectReplay<'_> {
             _ => median(&mut bad.to_vec()) > median(&mut good.to_vec()),
         };
         let (confirmed, pair) = match self.remeasure_pair((before, after), hangs, is_more)? {
-            RemeasuredPair::Answered(confirmed, pair) => (confirmed, pair),
-            RemeasuredPair::Lost(lost) if lost != low && lost != high => {
+            Ok(remeasured) => remeasured,
+            Err(lost) if lost != low && lost != high => {
                 self.unusable.insert(lost);
                 return Ok(None);
             }
-            RemeasuredPair::Lost(_) => return Ok(Some(vec![part(ChangeConfirmation::NotFound)])),
+            Err(_) => return Ok(Some(vec![part(ChangeConfirmation::NotFound)])),
         };
         let is_there =
             !matches!(confirmed, ChangeConfirmation::Measured(ConfirmationResult::Refuted(_)));
@@ -303,21 +297,18 @@ impl BisectReplay<'_> {
             let outcomes = self.block_outcomes(BisectPhase::Confirm, &[before, after])?;
             let lost_revision = pair.add_block((before, after), &outcomes);
             if hangs && pair.blocks >= HANG_BLOCKS && pair.second_hangs() {
-                return Ok(RemeasuredPair::Answered(ChangeConfirmation::Hangs, pair));
+                return Ok(Ok((ChangeConfirmation::Hangs, pair)));
             }
             if let Some(lost_revision) = lost_revision {
                 if hangs && pair.second_hangs() {
                     continue;
                 }
-                return Ok(RemeasuredPair::Lost(lost_revision));
+                return Ok(Err(lost_revision));
             }
             match confirm::evaluate_confirmation(&pair.runs, self.state.delta, is_more) {
-                Ok(Some(confirmation)) => {
-                    let confirmed = ChangeConfirmation::Measured(confirmation);
-                    return Ok(RemeasuredPair::Answered(confirmed, pair));
-                }
+                Ok(Some(result)) => return Ok(Ok((ChangeConfirmation::Measured(result), pair))),
                 Ok(None) => {}
-                Err(_) => return Ok(RemeasuredPair::Lost(after)),
+                Err(_) => return Ok(Err(after)),
             }
         }
     }
@@ -393,16 +384,10 @@ impl BisectObservations {
     /// Collects what a session has recorded about the revisions of its search. `built` stays empty;
     /// the caller adds the revisions whose builds are ready.
     pub fn from_session(session: &Session, bisection: &BisectionRange) -> BisectObservations {
-        let indices: HashMap<&str, usize> = bisection
-            .line
-            .iter()
-            .enumerate()
-            .map(|(index, revision)| (&*revision.id, index))
-            .collect();
         let index_of_variant = |name: &str| {
             let variant = session.variants.iter().find(|variant| variant.name == name)?;
-            let revision = &variant.worktree.as_ref()?.revision;
-            indices.get(revision.as_str()).copied()
+            let worktree = variant.worktree.as_ref()?;
+            bisection.line.iter().position(|revision| revision.id == worktree.revision)
         };
         let metric = followed_metric(session, bisection);
         let mut slots: BTreeMap<u32, (usize, BisectOutcome)> = BTreeMap::new();

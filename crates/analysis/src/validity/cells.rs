@@ -8,7 +8,7 @@
 use crate::CandidateComparison;
 use crate::grid::{RunGrid, distinct_items};
 use crate::validity::finding::{ValidityCheck, ValidityFinding, format_run_numbers};
-use speedwell_model::{Case, ParameterValue, Run, Session, SessionState, median};
+use speedwell_model::{Case, IntervalEstimate, ParameterValue, Run, Session, SessionState, median};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -60,6 +60,15 @@ pub(super) struct CheckedCell<'s> {
     pub generator: Option<String>,
     /// Runs in execution order.
     pub runs: Vec<&'s Run>,
+}
+
+impl CheckedCell<'_> {
+    /// The known values of a figure, and the numbers of the runs that they come from, counting from
+    /// 1.
+    pub fn known_figures<T>(&self, figure: impl Fn(&Run) -> Option<T>) -> (Vec<T>, Vec<usize>) {
+        let numbered = self.runs.iter().zip(1..);
+        numbered.filter_map(|(run, number)| Some((figure(run)?, number))).unzip()
+    }
 }
 
 /// All cells, case by case.
@@ -223,31 +232,44 @@ impl<'s> CheckedCells<'s> {
             return None;
         }
         let rate = self.response_rate(run)?;
-        let mean =
-            RoundedFigure::from_step(run.value_of(MEAN_LATENCY)?, self.rounding_step(MEAN_LATENCY));
+        let mean = self.rounded_figure(run, MEAN_LATENCY)?;
         let edge_share = edge_share(run);
         let is_too_short = edge_share > MAX_EDGE_SHARE;
-        let in_flight = rate.multiply(mean, 1e-9);
-        (rate.low > 0.0 && mean.high > 0.0 && !is_too_short)
-            .then(|| RoundedFigure { high: in_flight.high / (1.0 - edge_share), ..in_flight })
+        (rate.low > 0.0 && mean.high > 0.0 && !is_too_short).then(|| RoundedFigure {
+            low: rate.low * mean.low * 1e-9,
+            value: rate.value * mean.value * 1e-9,
+            high: rate.high * mean.high * 1e-9 / (1.0 - edge_share),
+        })
     }
 
     /// Responses per second.
     pub fn response_rate(&self, run: &Run) -> Option<RoundedFigure> {
-        let rate_of = |name: &&'static str| Some((*name, run.value_of(name)?));
-        let (name, value) = RATES.iter().find_map(rate_of)?;
-        Some(RoundedFigure::from_step(value, self.rounding_step(name)))
+        RATES.iter().find_map(|name| self.rounded_figure(run, name))
+    }
+
+    fn rounded_figure(&self, run: &Run, metric: &str) -> Option<RoundedFigure> {
+        let (value, half_step) = (run.value_of(metric)?, self.rounding_step(metric) / 2.0);
+        Some(RoundedFigure { low: value - half_step, value, high: value + half_step })
+    }
+
+    /// Median of the responses per second over the runs of a cell.
+    pub fn median_rate(&self, cell: &CheckedCell<'_>) -> Option<f64> {
+        median_over_runs(&cell.runs, |run| Some(self.response_rate(run)?.value))
     }
 
     /// Bytes per response, including headers.
     pub fn bytes_per_response(&self, run: &Run) -> Option<RoundedFigure> {
-        if let Some(bytes) = run.value_of(RESPONSE_BYTES) {
-            return Some(RoundedFigure::from_step(bytes, 0.0));
+        // Reported sizes are not rounded.
+        if let Some(bytes) = self.rounded_figure(run, RESPONSE_BYTES) {
+            return Some(bytes);
         }
         let rate = self.response_rate(run).filter(|rate| rate.low > 0.0)?;
-        let bandwidth =
-            RoundedFigure::from_step(run.value_of(BANDWIDTH)?, self.rounding_step(BANDWIDTH));
-        Some(bandwidth.divide(rate))
+        let bandwidth = self.rounded_figure(run, BANDWIDTH)?;
+        Some(RoundedFigure {
+            low: bandwidth.low / rate.high,
+            value: bandwidth.value / rate.value,
+            high: bandwidth.high / rate.low,
+        })
     }
 
     /// Rounding step of a metric's printed figures.
@@ -296,11 +318,7 @@ fn edge_share(run: &Run) -> f64 {
 
 /// Number of failed requests; 0 if all failures are only differences in body length.
 pub(super) fn failed_requests(run: &Run) -> f64 {
-    let errors = run.value_of("http_errors").unwrap_or(0.0);
-    match failed_by_length(run) {
-        Some(_) => 0.0,
-        None => errors,
-    }
+    if failed_by_length(run).is_some() { 0.0 } else { run.value_of("http_errors").unwrap_or(0.0) }
 }
 
 /// Number of failures, if all of them are only differences in body length. ab counts a response as
@@ -356,26 +374,23 @@ pub(super) fn check_single_runs(cells: &CheckedCells<'_>) -> Option<ValidityFind
 pub(super) fn check_failed_requests(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     let remedy = "Check the responses and fix the server before measuring: the rate does not \
                   represent a working server.";
-    let finding_of_cell = |cell| {
+    let finding_of_cell = |cell: &CheckedCell<'_>| {
         let failed_count = |run: &Run| failed_requests(run) + other_statuses(run);
-        let runs = AffectedRuns::find_runs(cell, |run| failed_count(run) > 0.0)?;
-        let counts = [
-            (runs.sum_over_runs(failed_requests), "errors"),
-            (runs.sum_over_runs(other_statuses), "responses other than 2xx"),
-        ];
+        let (count, runs) = count_affected(cell, failed_count)?;
+        let sum = |count: fn(&Run) -> f64| -> f64 {
+            runs.iter().map(|number| count(cell.runs[number - 1])).sum()
+        };
+        let counts =
+            [(sum(failed_requests), "errors"), (sum(other_statuses), "responses other than 2xx")];
         let counts: Vec<String> = counts
             .iter()
             .filter(|(count, _)| *count > 0.0)
             .map(|(count, kind)| format!("{count} {kind}"))
             .collect();
-        let (count, total_clause, runs_clause) =
-            (runs.sum_over_runs(failed_count), runs.describe_total(), runs.describe_runs());
-        let message =
-            format!("{count}{total_clause} requests failed ({}){runs_clause}.", counts.join(", "));
-        Some(runs.to_finding(
-            cells,
-            ValidityFinding::red(ValidityCheck::FailedRequests, message, remedy),
-        ))
+        let runs_clause = format_run_numbers(&runs, cell.runs.len());
+        let message = format!("{count} requests failed ({}){runs_clause}.", counts.join(", "));
+        let finding = ValidityFinding::red(ValidityCheck::FailedRequests, message, remedy);
+        Some(finding.in_cell(cells, cell, runs))
     };
     cells.cells.iter().filter_map(finding_of_cell).collect()
 }
@@ -384,100 +399,41 @@ pub(super) fn check_failed_requests(cells: &CheckedCells<'_>) -> Vec<ValidityFin
 pub(super) fn check_length_failures(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     let remedy = "Measure with 'ab -l', which accepts bodies of different lengths, and check the \
         content of the responses.";
-    let finding_of_cell = |cell| {
-        let count = |run: &Run| failed_by_length(run).unwrap_or(0.0);
-        let runs = AffectedRuns::find_runs(cell, |run| count(run) > 0.0)?;
+    let finding_of_cell = |cell: &CheckedCell<'_>| {
+        let (count, runs) = count_affected(cell, |run| failed_by_length(run).unwrap_or(0.0))?;
         let message = format!(
-            "{}{} requests failed only because of their body length{}: these are probably not real \
+            "{count} requests failed only because of their body length{}: these are probably not real \
              failures, as ab compares each length with the length of the first response.",
-            runs.sum_over_runs(count),
-            runs.describe_total(),
-            runs.describe_runs()
+            format_run_numbers(&runs, cell.runs.len())
         );
-        Some(runs.to_finding(
-            cells,
-            ValidityFinding::amber(ValidityCheck::LengthFailures, message, remedy),
-        ))
+        let finding = ValidityFinding::amber(ValidityCheck::LengthFailures, message, remedy);
+        Some(finding.in_cell(cells, cell, runs))
     };
     cells.cells.iter().filter_map(finding_of_cell).collect()
+}
+
+/// Counts events in the runs of a cell. Returns the count as in `3 of 8000`, or `3` if the number of
+/// requests of an affected run is unknown, with the numbers of the affected runs. `None` without
+/// events.
+fn count_affected(
+    cell: &CheckedCell<'_>,
+    count: impl Fn(&Run) -> f64,
+) -> Option<(String, Vec<usize>)> {
+    let (counts, numbers) = cell.known_figures(|run| {
+        Some((count(run), requests_of(run))).filter(|(count, _)| *count > 0.0)
+    });
+    let events: f64 = counts.iter().map(|(count, _)| count).sum();
+    let requests: Option<f64> = counts.iter().map(|(_, requests)| *requests).sum();
+    let text = requests.map_or(events.to_string(), |requests| format!("{events} of {requests}"));
+    (!numbers.is_empty()).then_some((text, numbers))
 }
 
 fn other_statuses(run: &Run) -> f64 {
     run.value_of("http_non2xx").unwrap_or(0.0)
 }
 
-/// The runs of a cell that have some property, each with its number, counting from 1; never empty.
-struct AffectedRuns<'a, 's> {
-    cell: &'a CheckedCell<'s>,
-    runs: Vec<(usize, &'s Run)>,
-}
-
-impl<'a, 's> AffectedRuns<'a, 's> {
-    fn find_runs(
-        cell: &'a CheckedCell<'s>,
-        holds: impl Fn(&Run) -> bool,
-    ) -> Option<AffectedRuns<'a, 's>> {
-        let numbered = cell.runs.iter().zip(1..);
-        let runs: Vec<(usize, &Run)> =
-            numbered.filter(|(run, _)| holds(run)).map(|(run, number)| (number, *run)).collect();
-        (!runs.is_empty()).then_some(AffectedRuns { cell, runs })
-    }
-
-    fn run_numbers(&self) -> Vec<usize> {
-        self.runs.iter().map(|(number, _)| *number).collect()
-    }
-
-    fn sum_over_runs(&self, count: impl Fn(&Run) -> f64) -> f64 {
-        self.runs.iter().map(|(_, run)| count(run)).sum()
-    }
-
-    /// Returns a text such as ` of 8000` if the number of requests is known for all runs; otherwise
-    /// an empty text.
-    fn describe_total(&self) -> String {
-        let counts = self.runs.iter().map(|(_, run)| requests_of(run));
-        let total: Option<f64> = counts.sum();
-        total.map_or(String::new(), |total| format!(" of {total}"))
-    }
-
-    fn describe_runs(&self) -> String {
-        format_run_numbers(&self.run_numbers(), self.cell.runs.len())
-    }
-
-    fn to_finding(&self, cells: &CheckedCells<'_>, finding: ValidityFinding) -> ValidityFinding {
-        finding.in_cell(cells, self.cell, self.run_numbers())
-    }
-}
-
 /// A figure that may have been rounded, with the interval in which the exact value lies.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct RoundedFigure {
-    pub low: f64,
-    pub value: f64,
-    pub high: f64,
-}
-
-impl RoundedFigure {
-    /// Creates a figure that was rounded to multiples of `step`.
-    pub fn from_step(value: f64, step: f64) -> RoundedFigure {
-        RoundedFigure { low: value - step / 2.0, value, high: value + step / 2.0 }
-    }
-
-    pub fn multiply(self, other: RoundedFigure, factor: f64) -> RoundedFigure {
-        RoundedFigure {
-            low: self.low * other.low * factor,
-            value: self.value * other.value * factor,
-            high: self.high * other.high * factor,
-        }
-    }
-
-    pub fn divide(self, other: RoundedFigure) -> RoundedFigure {
-        RoundedFigure {
-            low: self.low / other.high,
-            value: self.value / other.value,
-            high: self.high / other.low,
-        }
-    }
-}
+pub(super) type RoundedFigure = IntervalEstimate;
 
 /// Number of decimal digits that a 64-bit floating-point number always preserves (IEEE 754).
 const SURE_DIGITS: usize = 15;

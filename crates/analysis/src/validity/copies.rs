@@ -17,8 +17,9 @@ use crate::validity::finding::{
     ValidityCheck, ValidityFinding, format_span, join_names, quote_names,
 };
 use crate::validity::loads::MIN_CONCURRENCY_SHARE;
+use indexmap::IndexMap;
 use speedwell_model::Run;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Checks for unnamed runs of the same URL in one file, as in ab reports.
@@ -70,7 +71,7 @@ pub(super) fn check_latency_restates_rate(cells: &CheckedCells<'_>) -> Option<Va
     let mut cell_figures: Vec<(&CheckedCell<'_>, RoundedFigure, f64)> = Vec::new();
     for cell in &cells.cells {
         let value = median_over_runs(&cell.runs, |run| Some(cells.in_flight(run)?.value));
-        let rate = median_over_runs(&cell.runs, |run| Some(cells.response_rate(run)?.value));
+        let rate = cells.median_rate(cell);
         let rounded = cell.runs.iter().find_map(|run| cells.in_flight(run));
         if let Some(((value, rate), rounded)) = value.zip(rate).zip(rounded) {
             cell_figures.push((cell, RoundedFigure { value, ..rounded }, rate));
@@ -215,8 +216,7 @@ impl RecordDigests {
 /// Runs grouped by their figures.
 #[derive(Debug, Default)]
 pub(super) struct RecordGroups {
-    group_indices: HashMap<Vec<(String, u64)>, usize>,
-    groups: Vec<Vec<GroupMember>>,
+    groups: IndexMap<Vec<(String, u64)>, Vec<GroupMember>>,
     cells: usize,
 }
 
@@ -240,38 +240,25 @@ impl RecordGroups {
         for cell in &cells.cells {
             for (run, number) in cell.runs.iter().zip(1..) {
                 if record_digest(run).is_some_and(|digest| repeated.contains(&digest)) {
-                    self.add_record(cells, cell, (run, number));
+                    let record = record_figures(run).into_iter();
+                    let owned = record.map(|(metric, bits)| (metric.to_owned(), bits));
+                    self.groups.entry(owned.collect()).or_default().push(GroupMember {
+                        cell: self.cells,
+                        case: cell.case.clone(),
+                        variant: cells.variant_of(cell),
+                        number,
+                        figures: run.samples.len(),
+                    });
                 }
             }
             self.cells += 1;
         }
     }
 
-    fn add_record(
-        &mut self,
-        cells: &CheckedCells<'_>,
-        cell: &CheckedCell<'_>,
-        (run, number): (&Run, usize),
-    ) {
-        let record = record_figures(run).into_iter();
-        let owned = record.map(|(metric, bits)| (metric.to_owned(), bits));
-        let group = *self.group_indices.entry(owned.collect()).or_insert_with(|| {
-            self.groups.push(Vec::new());
-            self.groups.len() - 1
-        });
-        self.groups[group].push(GroupMember {
-            cell: self.cells,
-            case: cell.case.clone(),
-            variant: cells.variant_of(cell),
-            number,
-            figures: run.samples.len(),
-        });
-    }
-
     /// One finding per set of runs whose figures all agree to the last digit; `name` returns the
     /// distinguishing name of a case.
     pub fn group_findings(&self, name: &dyn Fn(&str) -> String) -> Vec<ValidityFinding> {
-        let repeated = self.groups.iter().filter(|group| group.len() > 1);
+        let repeated = self.groups.values().filter(|group| group.len() > 1);
         repeated.map(|group| same_finding(group, name)).collect()
     }
 }
@@ -291,9 +278,8 @@ fn same_finding(group: &[GroupMember], name: &dyn Fn(&str) -> String) -> Validit
         finding.runs = group.iter().map(|member| member.number).collect();
         finding.runs.iter().map(|number| format!("run {number}")).collect()
     } else {
-        let mut cases: Vec<String> = group.iter().map(|member| member.case.clone()).collect();
-        cases.dedup();
-        finding.cases = cases;
+        finding.cases = group.iter().map(|member| member.case.clone()).collect();
+        finding.cases.dedup();
         let name = |member: &GroupMember| {
             let (number, variant) = (member.number, member.variant.concat());
             format!("run {number} of '{}' {variant}", name(&member.case)).trim_end().to_owned()

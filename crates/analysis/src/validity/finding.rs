@@ -1,6 +1,8 @@
 //! Defines the findings of the checks: which check made a finding, how severe it is, which cases
 //! and variants it concerns, and what to do.
 
+use crate::grid::value_range;
+
 /// The available checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ValidityCheck {
@@ -168,8 +170,7 @@ pub(super) fn format_run_numbers(numbers: &[usize], total: usize) -> String {
 
 /// Formats values as `186.1`, or as `95.6 to 98.6` if smallest and largest differ when printed.
 pub(super) fn format_span(values: &[f64]) -> String {
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let (low, high) = value_range(values.iter().copied());
     let (low, high) = (format!("{low:.1}"), format!("{high:.1}"));
     if low == high { low } else { format!("{low} to {high}") }
 }

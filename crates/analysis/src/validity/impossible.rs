@@ -10,7 +10,7 @@
 //! Also decides when two sizes belong to different responses, and when a candidate has the
 //! baseline's sizes in another order. Start at [`check_sizes`].
 
-use crate::validity::cells::{CheckedCell, CheckedCells, RoundedFigure, median_over_runs};
+use crate::validity::cells::{CheckedCell, CheckedCells, RoundedFigure};
 use crate::validity::finding::{ValidityCheck, ValidityFinding, format_run_numbers, join_names};
 use speedwell_model::Run;
 use std::collections::BTreeMap;
@@ -105,17 +105,12 @@ fn check_order(cells: &CheckedCells<'_>, run: &Run) -> Option<String> {
         .iter()
         .enumerate()
         .flat_map(|(index, low)| times[index + 1..].iter().map(move |high| (low, high)));
-    pairs
-        .find(|((low_share, low, low_ns), (high_share, high, high_ns))| {
+    let ((_, low, low_ns), (_, high, high_ns)) =
+        pairs.find(|((low_share, low, low_ns), (high_share, high, high_ns))| {
             low_share < high_share && clearly_exceeds(cells, (low, *low_ns), (high, *high_ns))
-        })
-        .map(|((_, low, low_ns), (_, high, high_ns))| {
-            format!(
-                "'{high}' is {}, less than '{low}' of {}",
-                format_ms(*high_ns),
-                format_ms(*low_ns)
-            )
-        })
+        })?;
+    let (high_ms, low_ms) = (format_ms(*high_ns), format_ms(*low_ns));
+    Some(format!("'{high}' is {high_ms}, less than '{low}' of {low_ms}"))
 }
 
 fn check_mean(cells: &CheckedCells<'_>, run: &Run) -> Option<String> {
@@ -167,14 +162,7 @@ const SIZES_REMEDY: &str = "Verify status and body of a response under every var
     that the figures were joined by name.";
 
 /// Known response sizes of a case under two variants.
-struct ResponseSizes<'a> {
-    /// Case id.
-    pub case: &'a str,
-    /// Size under the baseline.
-    pub baseline: RoundedFigure,
-    /// Size under the candidate.
-    pub candidate: RoundedFigure,
-}
+type ResponseSizes<'a> = (&'a str, [RoundedFigure; 2]);
 
 /// Checks for cases whose responses differ between variants, and for columns whose rows seem to be
 /// mixed up.
@@ -195,11 +183,8 @@ pub(super) fn check_sizes(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
                     let mut cells = case.iter().filter(|cell| cell.has_fixed_size);
                     cells.find(|cell| *cell.variant == *name)
                 };
-                Some(ResponseSizes {
-                    case: &case[0].case,
-                    baseline: response_size(cells, cell_of(baseline)?)?,
-                    candidate: response_size(cells, cell_of(candidate)?)?,
-                })
+                let size_of = |name: &str| response_size(cells, cell_of(name)?);
+                Some((&*case[0].case, [size_of(baseline)?, size_of(candidate)?]))
             })
             .collect();
         findings.extend(check_alignment(cells, &sizes, baseline, candidate));
@@ -212,8 +197,7 @@ fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Va
     let sizes: Vec<(&CheckedCell<'_>, RoundedFigure)> =
         fixed.filter_map(|cell| Some((cell, response_size(cells, cell)?))).collect();
     let (_, first) = sizes.first()?;
-    let others = sizes.iter().filter(|(_, size)| sizes_differ(first, size));
-    let different: Vec<&(&CheckedCell<'_>, RoundedFigure)> = others.collect();
+    let different: Vec<_> = sizes.iter().filter(|(_, size)| sizes_differ(first, size)).collect();
     if different.is_empty() {
         return None;
     }
@@ -278,12 +262,12 @@ fn check_alignment(
     candidate: &str,
 ) -> Option<ValidityFinding> {
     let moved: Vec<&ResponseSizes<'_>> =
-        sizes.iter().filter(|row| sizes_differ(&row.baseline, &row.candidate)).collect();
+        sizes.iter().filter(|(_, [old, new])| sizes_differ(old, new)).collect();
     let order = only_matching(&moved)?;
     let pairs: Vec<(String, String)> = moved
         .iter()
         .zip(&order)
-        .map(|(row, &similar)| (row.case.to_owned(), moved[similar].case.to_owned()))
+        .map(|(row, &similar)| (row.0.to_owned(), moved[similar].0.to_owned()))
         .collect();
     let descriptions: Vec<String> = pairs
         .iter()
@@ -310,9 +294,7 @@ fn check_alignment(
 /// belong to another row. Each step matches a row for which only one unassigned size fits. If
 /// exactly one complete matching exists, every step finds such a row. Otherwise returns `None`.
 fn only_matching(rows: &[&ResponseSizes<'_>]) -> Option<Vec<usize>> {
-    let fits = |row: &usize, similar: &usize| {
-        !sizes_differ(&rows[*row].candidate, &rows[*similar].baseline)
-    };
+    let fits = |row: &usize, similar: &usize| !sizes_differ(&rows[*row].1[1], &rows[*similar].1[0]);
     let mut unassigned: Vec<usize> = (0..rows.len()).collect();
     let mut pending = unassigned.clone();
     let mut order = vec![0; rows.len()];
@@ -349,21 +331,18 @@ fn describe_rejoined(
 
 fn cell_rate(cells: &CheckedCells<'_>, case: &str, variant: &str) -> Option<f64> {
     let is_requested = |cell: &&CheckedCell<'_>| cell.case == case && *cell.variant == *variant;
-    let cell = cells.cells.iter().find(is_requested)?;
-    median_over_runs(&cell.runs, |run| Some(cells.response_rate(run)?.value))
+    cells.median_rate(cells.cells.iter().find(is_requested)?)
 }
 
 /// A sentence if both columns are sorted by their rates, as if each had been sorted separately;
 /// otherwise empty.
-fn describe_sorted(cells: &CheckedCells<'_>, baseline: &str, candidate: &str) -> String {
+fn describe_sorted(cells: &CheckedCells<'_>, baseline: &str, candidate: &str) -> &'static str {
     let is_sorted = |variant: &str| {
         let column: Vec<f64> = cells
             .cells
             .iter()
             .filter(|cell| *cell.variant == *variant)
-            .filter_map(|cell| {
-                median_over_runs(&cell.runs, |run| Some(cells.response_rate(run)?.value))
-            })
+            .filter_map(|cell| cells.median_rate(cell))
             .collect();
         let is_falling = column.is_sorted_by(|a, b| a > b);
         let is_rising = column.is_sorted_by(|a, b| a < b);
@@ -371,9 +350,8 @@ fn describe_sorted(cells: &CheckedCells<'_>, baseline: &str, candidate: &str) ->
     };
     if is_sorted(baseline) && is_sorted(candidate) {
         " Each column is in the order of its own rates, as if it had been sorted separately."
-            .to_owned()
     } else {
-        String::new()
+        ""
     }
 }
 

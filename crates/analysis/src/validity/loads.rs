@@ -172,11 +172,8 @@ const RANKING_REMEDY: &str = "Compare throughput, or measure the latencies again
 const REFUSED: &str = "The sides had different numbers of requests in flight, so these latencies are not \
     ranked.";
 
-/// A variant or run, with its name in findings and its number of requests in flight.
-struct LatencyEntry {
-    name: String,
-    in_flight: RoundedFigure,
-}
+/// Name of a variant or run in findings, and its number of requests in flight.
+type LatencyEntry = (String, RoundedFigure);
 
 /// One finding per case that was measured under different loads. Compares the loads of the case's
 /// variants. If there is only one variant, compares the loads of its runs instead.
@@ -191,12 +188,12 @@ fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Va
     if pairs.is_empty() {
         return None;
     }
-    entries.sort_by(|a, b| b.in_flight.value.total_cmp(&a.in_flight.value));
+    entries.sort_by(|(_, a), (_, b)| b.value.total_cmp(&a.value));
     let groups: Vec<String> = entries
-        .chunk_by(|a, b| !loads_differ(&a.in_flight, &b.in_flight))
+        .chunk_by(|(_, a), (_, b)| !loads_differ(a, b))
         .map(|group| {
-            let values: Vec<f64> = group.iter().map(|entry| entry.in_flight.value).collect();
-            let names: Vec<String> = group.iter().map(|entry| entry.name.clone()).collect();
+            let values: Vec<f64> = group.iter().map(|(_, load)| load.value).collect();
+            let names: Vec<String> = group.iter().map(|(name, _)| name.clone()).collect();
             format!("{} for {}", format_span(&values), join_names(&names))
         })
         .collect();
@@ -218,31 +215,22 @@ fn latency_entries(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<Late
     let numbered = cell.runs.iter().zip(1..);
     let mut loads: Vec<(usize, RoundedFigure)> =
         numbered.filter_map(|(run, number)| Some((number, cells.in_flight(run)?))).collect();
-    let name = match cells.variants.len() {
-        0 | 1 => String::new(),
-        _ => cell.variant.to_string(),
-    };
+    let name = cells.variant_of(cell).concat();
     let is_by_run =
         name.is_empty() && loads.iter().any(|(_, a)| loads.iter().any(|(_, b)| loads_differ(a, b)));
     if is_by_run {
-        let entry = |(number, in_flight)| LatencyEntry { name: format!("run {number}"), in_flight };
-        return loads.into_iter().map(entry).collect();
+        return loads.into_iter().map(|(number, load)| (format!("run {number}"), load)).collect();
     }
     loads.sort_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
     let median = loads.get(loads.len() / 2);
-    let entry =
-        |(_, in_flight): &(usize, RoundedFigure)| LatencyEntry { name, in_flight: *in_flight };
-    median.map(entry).into_iter().collect()
+    median.map(|(_, load)| (name, *load)).into_iter().collect()
 }
 
 fn differing_pairs(entries: &[LatencyEntry]) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
-    for (index, first) in entries.iter().enumerate() {
-        for second in &entries[index + 1..] {
-            if loads_differ(&first.in_flight, &second.in_flight) {
-                pairs.push((first.name.clone(), second.name.clone()));
-            }
-        }
+    for (index, (first, load)) in entries.iter().enumerate() {
+        let others = entries[index + 1..].iter().filter(|(_, other)| loads_differ(load, other));
+        pairs.extend(others.map(|(second, _)| (first.clone(), second.clone())));
     }
     pairs
 }
@@ -331,14 +319,6 @@ pub(super) fn limited_metrics() -> impl Iterator<Item = &'static str> {
     LIMITS.iter().map(|limit| limit.metric)
 }
 
-/// Runs of a cell that exceed a limit.
-struct LimitExcess<'a, 's> {
-    cell: &'a CheckedCell<'s>,
-    /// Run numbers, counting from 1.
-    runs: Vec<usize>,
-    max_percent: f64,
-}
-
 /// One finding per limit, for all affected cells, because other activity on the machine rarely
 /// affects only one cell.
 pub(super) fn check_machine(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
@@ -346,16 +326,20 @@ pub(super) fn check_machine(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
 }
 
 fn limit_finding(cells: &CheckedCells<'_>, limit: &PercentLimit) -> Option<ValidityFinding> {
-    let excesses = cells.cells.iter().filter_map(|cell| limit_excess(cell, limit));
-    let excesses: Vec<LimitExcess<'_, '_>> = excesses.collect();
-    let worst =
-        excesses.iter().max_by(|one, other| one.max_percent.total_cmp(&other.max_percent))?;
-    let hits: usize = excesses.iter().map(|excess| excess.runs.len()).sum();
+    // Each affected cell with the numbers of its runs that exceed the limit, and the highest value.
+    let excesses = cells.cells.iter().filter_map(|cell| {
+        let (values, runs) = cell
+            .known_figures(|run| run.value_of(limit.metric).filter(|value| *value > limit.percent));
+        Some((cell, runs, values.into_iter().reduce(f64::max)?))
+    });
+    let excesses: Vec<(&CheckedCell<'_>, Vec<usize>, f64)> = excesses.collect();
+    let (worst, _, max_percent) = excesses.iter().max_by(|one, other| one.2.total_cmp(&other.2))?;
+    let hits: usize = excesses.iter().map(|(_, runs, _)| runs.len()).sum();
     let up_to = if hits == 1 { "" } else { "up to " };
-    let percent = format!("{up_to}{:.0}", worst.max_percent);
-    let cases = distinct_items(excesses.iter().map(|excess| excess.cell.case.clone()));
+    let percent = format!("{up_to}{max_percent:.0}");
+    let cases = distinct_items(excesses.iter().map(|(cell, ..)| cell.case.clone()));
     let (runs, location) = match &excesses[..] {
-        [only] => (only.runs.clone(), format_run_numbers(&only.runs, only.cell.runs.len())),
+        [(cell, runs, _)] => (runs.clone(), format_run_numbers(runs, cell.runs.len())),
         _ => {
             let total: usize = cells.cells.iter().map(|cell| cell.runs.len()).sum();
             let numbers: Vec<usize> = (1..=hits).collect();
@@ -364,29 +348,16 @@ fn limit_finding(cells: &CheckedCells<'_>, limit: &PercentLimit) -> Option<Valid
             } else {
                 format!(" in {hits} of {total} runs")
             };
-            (Vec::new(), count + &most_with(cells, worst.cell, cases.len()))
+            (Vec::new(), count + &most_with(cells, worst, cases.len()))
         }
     };
     let message = limit.message.replacen("{}", &percent, 1);
     Some(ValidityFinding {
         cases,
-        variants: distinct_items(excesses.iter().flat_map(|excess| cells.variant_of(excess.cell))),
+        variants: distinct_items(excesses.iter().flat_map(|(cell, ..)| cells.variant_of(cell))),
         runs,
         ..ValidityFinding::amber(limit.check, message.replacen("{}", &location, 1), limit.remedy)
     })
-}
-
-fn limit_excess<'a, 's>(
-    cell: &'a CheckedCell<'s>,
-    limit: &PercentLimit,
-) -> Option<LimitExcess<'a, 's>> {
-    let values = cell.runs.iter().zip(1..).filter_map(|(run, number)| {
-        let value = run.value_of(limit.metric)?;
-        (value > limit.percent).then_some((number, value))
-    });
-    let (runs, values): (Vec<usize>, Vec<f64>) = values.unzip();
-    let max_percent = values.into_iter().reduce(f64::max)?;
-    Some(LimitExcess { cell, runs, max_percent })
 }
 
 /// Names the cell with the highest value, such as `, most with 'cyan' in 'http server=koa'`. The
@@ -418,88 +389,56 @@ const TOO_FEW: &str = "Send many times more requests than there are connections.
 
 /// Findings about cells with runs that did not carry the requested load.
 pub(super) fn check_in_flight(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
-    cells
-        .cells
-        .iter()
-        .flat_map(|cell| {
-            [
-                too_few(cells, cell),
-                check_deviation(cells, cell, LoadDeviation::Lighter),
-                check_deviation(cells, cell, LoadDeviation::Heavier),
-            ]
-        })
-        .flatten()
-        .collect()
+    cells.cells.iter().flat_map(|cell| load_findings(cells, cell)).collect()
 }
 
-/// How a load deviates from the requested load.
-#[derive(Debug, Clone, Copy)]
-enum LoadDeviation {
-    Lighter,
-    Heavier,
-}
-
-/// Checks for runs whose load deviates from the requested load in the direction `side`.
-fn check_deviation(
-    cells: &CheckedCells<'_>,
-    cell: &CheckedCell<'_>,
-    side: LoadDeviation,
-) -> Option<ValidityFinding> {
-    let requested = cell.requested?;
-    let deviating = |(run, number): (&&Run, usize)| {
-        let figure = cells.in_flight(run)?;
-        let is_deviating = match side {
-            LoadDeviation::Lighter => {
-                figure.high < requested * MIN_CONCURRENCY_SHARE && !is_too_short(run, requested)
-            }
-            LoadDeviation::Heavier => figure.low > requested * MAX_CONCURRENCY_SHARE,
-        };
-        is_deviating.then_some((figure.value, number))
+fn load_findings(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<ValidityFinding> {
+    let Some(requested) = cell.requested else {
+        return Vec::new();
     };
-    let numbered = cell.runs.iter().zip(1..);
-    let (values, runs): (Vec<f64>, Vec<usize>) = numbered.filter_map(deviating).unzip();
-    if runs.is_empty() {
-        return None;
-    }
-    let (figures, runs_clause) = (format_span(&values), format_run_numbers(&runs, cell.runs.len()));
     let check = ValidityCheck::InFlight;
-    let finding = match side {
-        LoadDeviation::Lighter => {
-            let message = format!(
-                "Only {figures} of {requested} requests were in flight{runs_clause} (rate times mean latency)."
-            );
-            ValidityFinding::amber(check, message, REMEDY)
-        }
-        LoadDeviation::Heavier => {
-            let message = format!(
-                "Rate times mean latency gives {figures} requests in flight{runs_clause}, more than the {requested} that were configured."
-            );
-            ValidityFinding::red(check, message, CONTRADICTION)
-        }
+    let in_runs = |runs: &[usize]| format_run_numbers(runs, cell.runs.len());
+    let is_too_short = |run: &Run| {
+        run.value_of("latency_mean").is_some()
+            && requests_of(run).is_some_and(|requests| requests < requested)
     };
-    Some(finding.in_cell(cells, cell, runs))
-}
-
-fn too_few(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Option<ValidityFinding> {
-    let requested = cell.requested?;
-    let numbered = cell.runs.iter().zip(1..);
-    let short: Vec<(f64, usize)> = numbered
-        .filter(|(run, _)| is_too_short(run, requested))
-        .filter_map(|(run, number)| Some((requests_of(run)?, number)))
-        .collect();
-    let (requests, _) = short.first()?;
-    let runs: Vec<usize> = short.iter().map(|(_, number)| *number).collect();
-    let runs_clause = format_run_numbers(&runs, cell.runs.len());
-    let message = format!("{requests} requests cannot keep {requested} in flight{runs_clause}.");
-    Some(
-        ValidityFinding::amber(ValidityCheck::InFlight, message, TOO_FEW)
-            .in_cell(cells, cell, runs),
-    )
-}
-
-fn is_too_short(run: &Run, requested: f64) -> bool {
-    run.value_of("latency_mean").is_some()
-        && requests_of(run).is_some_and(|requests| requests < requested)
+    let mut findings = Vec::new();
+    let too_few = |run: &Run| requests_of(run).filter(|_| is_too_short(run));
+    let (requests, runs) = cell.known_figures(too_few);
+    if let Some(requests) = requests.first() {
+        let message =
+            format!("{requests} requests cannot keep {requested} in flight{}.", in_runs(&runs));
+        let finding = ValidityFinding::amber(check, message, TOO_FEW);
+        findings.push(finding.in_cell(cells, cell, runs));
+    }
+    let in_flight_if = |deviates: &dyn Fn(RoundedFigure) -> bool, run: &Run| {
+        let figure = cells.in_flight(run)?;
+        deviates(figure).then_some(figure.value)
+    };
+    let is_lighter = |figure: RoundedFigure| figure.high < requested * MIN_CONCURRENCY_SHARE;
+    let (values, runs) =
+        cell.known_figures(|run| in_flight_if(&is_lighter, run).filter(|_| !is_too_short(run)));
+    if !runs.is_empty() {
+        let message = format!(
+            "Only {} of {requested} requests were in flight{} (rate times mean latency).",
+            format_span(&values),
+            in_runs(&runs)
+        );
+        let finding = ValidityFinding::amber(check, message, REMEDY);
+        findings.push(finding.in_cell(cells, cell, runs));
+    }
+    let is_heavier = |figure: RoundedFigure| figure.low > requested * MAX_CONCURRENCY_SHARE;
+    let (values, runs) = cell.known_figures(|run| in_flight_if(&is_heavier, run));
+    if !runs.is_empty() {
+        let message = format!(
+            "Rate times mean latency gives {} requests in flight{}, more than the {requested} that were configured.",
+            format_span(&values),
+            in_runs(&runs)
+        );
+        let finding = ValidityFinding::red(check, message, CONTRADICTION);
+        findings.push(finding.in_cell(cells, cell, runs));
+    }
+    findings
 }
 
 #[cfg(test)]

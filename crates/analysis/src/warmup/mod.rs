@@ -53,7 +53,7 @@ impl WarmupFindings {
         let agreed: Vec<&CaseWarmup> =
             self.cases.iter().filter(|warmup| warmup.has_agreement()).collect();
         let is_agreed = |case: &Case, variant: &str| {
-            agreed.iter().any(|warmup| *warmup.case == *case && *warmup.variant == *variant)
+            self.case_warmup(case, variant).is_some_and(CaseWarmup::has_agreement)
         };
         let mut findings = self.findings.clone();
         for comparison in &mut findings.comparisons {
@@ -99,10 +99,12 @@ impl WarmupFindings {
 
     /// Results of a case under a variant.
     pub fn case_warmup(&self, case: &Case, variant: &str) -> Option<&CaseWarmup> {
-        let is_requested =
-            |warmup: &&CaseWarmup| *warmup.case == *case && *warmup.variant == *variant;
-        self.cases.iter().find(is_requested)
+        find_case(&self.cases, case, variant)
     }
+}
+
+fn find_case<'a>(cases: &'a [CaseWarmup], case: &Case, variant: &str) -> Option<&'a CaseWarmup> {
+    cases.iter().find(|warmup| *warmup.case == *case && *warmup.variant == *variant)
 }
 
 /// A case under one variant.
@@ -244,10 +246,9 @@ pub fn analyze_warmup(
     rule: &SteadyRule,
     settings: &AnalysisSettings,
 ) -> WarmupFindings {
-    let clock = match rule.clock {
-        Some(ComparedClock::Wall) => ComparedClock::Wall,
-        _ => clock_of(session),
-    };
+    let has_cpu = |run: &Run| times_of(&run.samples, ComparedClock::Cpu).is_some();
+    let is_cpu = rule.clock != Some(ComparedClock::Wall) && session.runs.iter().all(has_cpu);
+    let clock = if is_cpu { ComparedClock::Cpu } else { ComparedClock::Wall };
     let mut cases: Vec<CaseWarmup> = Vec::new();
     for run in &session.runs {
         let Some((process, iterations)) = analyze_process(run.slot, &run.samples, clock, rule)
@@ -270,7 +271,13 @@ pub fn analyze_warmup(
         metrics: warmup_metrics().map(|metric| metric.name).to_vec(),
         ..settings.clone()
     };
-    sort_variants(&mut cases, session);
+    let ids: Vec<String> = cases.iter().map(|warmup| warmup.case.id()).collect();
+    cases.sort_by_key(|warmup| {
+        let id = warmup.case.id();
+        let mut variants = session.variants.iter();
+        let variant = variants.position(|variant| variant.name == *warmup.variant);
+        (ids.iter().position(|case_id| *case_id == id), variant)
+    });
     let mut findings = crate::analyze_session(&figures_session(session, &cases), &settings);
     if rule.clock == Some(ComparedClock::Cpu) && clock == ComparedClock::Wall {
         let sentence = "Processor time is not available for every point, so wall-clock time is \
@@ -278,24 +285,6 @@ pub fn analyze_warmup(
         findings.warnings.push(sentence.into());
     }
     WarmupFindings { rule: *rule, clock, findings, cases }
-}
-
-/// Orders the variants of each case as in the session.
-fn sort_variants(cases: &mut [CaseWarmup], session: &Session) {
-    let ids: Vec<String> = cases.iter().map(|warmup| warmup.case.id()).collect();
-    let sort_key = |warmup: &CaseWarmup| {
-        let id = warmup.case.id();
-        let mut variants = session.variants.iter();
-        let variant = variants.position(|variant| variant.name == *warmup.variant);
-        (ids.iter().position(|case_id| *case_id == id), variant)
-    };
-    cases.sort_by_key(sort_key);
-}
-
-/// Processor time if it is known for every point, else wall time.
-fn clock_of(session: &Session) -> ComparedClock {
-    let has = |run: &Run| times_of(&run.samples, ComparedClock::Cpu).is_some();
-    if session.runs.iter().all(has) { ComparedClock::Cpu } else { ComparedClock::Wall }
 }
 
 /// Time per iteration in the steady part of a run that was recorded as a series.
@@ -309,12 +298,7 @@ pub fn steady_time(samples: &[Sample], rule: &SteadyRule) -> Result<Sample, Warm
     };
     let analyzed = clocks.into_iter().find_map(|clock| analyze_process(0, samples, clock, rule));
     let (process, _) = analyzed.ok_or(WarmupClass::Unclear)?;
-    Ok(Sample {
-        metric: STEADY_TIME.into(),
-        value: process.steady_ns.ok_or(process.search.class)?,
-        elapsed_ns: None,
-        iterations: None,
-    })
+    Ok(Sample::plain(STEADY_TIME, process.steady_ns.ok_or(process.search.class)?))
 }
 
 /// The three figures as metrics.
@@ -377,9 +361,7 @@ fn analyze_process(
 fn figures_session(session: &Session, cases: &[CaseWarmup]) -> Session {
     let [steady, start, total] = warmup_metrics();
     let reduce_run = |run: &Run| {
-        let is_of_run =
-            |warmup: &&CaseWarmup| warmup.case == run.case && warmup.variant == run.variant;
-        let case = cases.iter().find(is_of_run)?;
+        let case = find_case(cases, &run.case, &run.variant)?;
         let process = case.processes.iter().find(|process| process.slot == run.slot)?;
         let is_steady = case.is_steady();
         let values = [
@@ -387,14 +369,8 @@ fn figures_session(session: &Session, cases: &[CaseWarmup]) -> Session {
             (&start, process.to_steady_ns.filter(|_| is_steady)),
             (&total, Some(process.total_ns)),
         ];
-        let sample = |(metric, value): (&Metric, Option<f64>)| {
-            Some(Sample {
-                metric: metric.name.as_str().into(),
-                value: value?,
-                elapsed_ns: None,
-                iterations: None,
-            })
-        };
+        let sample =
+            |(metric, value): (&Metric, Option<f64>)| Some(Sample::plain(&metric.name, value?));
         Some(Run { samples: values.into_iter().filter_map(sample).collect(), ..run.clone() })
     };
     Session {

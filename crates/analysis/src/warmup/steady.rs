@@ -277,31 +277,33 @@ impl SmoothedSeries {
         let middle = median(&self.logs);
         let centered: Vec<f64> = self.logs.iter().map(|log| log - middle).collect();
         let penalty = PENALTY * (centered.len() as f64).ln();
+        let segments = find_segments(&centered, penalty, MIN_LEVEL_POINTS);
+        self.join_levels(segments, |last, next| (last.1 - next.1).abs() <= delta.ln_1p())
+    }
+
+    /// Joins each level that begins at one of the points in `joints` with the level before it.
+    fn without_joints(&self, levels: &[LogLevel], joints: &[usize]) -> Vec<LogLevel> {
+        let segments = levels.iter().map(|(points, _)| points.clone());
+        self.join_levels(segments, |_, next| joints.contains(&next.0.start))
+    }
+
+    /// The levels of these segments. A level is joined with the one before it if `belongs` says so.
+    fn join_levels(
+        &self,
+        segments: impl IntoIterator<Item = Range<usize>>,
+        belongs: impl Fn(&LogLevel, &LogLevel) -> bool,
+    ) -> Vec<LogLevel> {
         let mut levels: Vec<LogLevel> = Vec::new();
-        for points in find_segments(&centered, penalty, MIN_LEVEL_POINTS) {
-            let level = self.log_level(points.clone());
+        for points in segments {
+            let level = self.log_level(points);
             match levels.last_mut() {
-                Some(last) if (last.1 - level.1).abs() <= delta.ln_1p() => {
-                    *last = self.log_level(last.0.start..points.end);
+                Some(last) if belongs(last, &level) => {
+                    *last = self.log_level(last.0.start..level.0.end);
                 }
                 _ => levels.push(level),
             }
         }
         levels
-    }
-
-    /// Joins each level that begins at one of the points in `joints` with the level before it.
-    fn without_joints(&self, levels: &[LogLevel], joints: &[usize]) -> Vec<LogLevel> {
-        let mut joined: Vec<LogLevel> = Vec::new();
-        for (points, log) in levels {
-            match joined.last_mut() {
-                Some(last) if joints.contains(&points.start) => {
-                    *last = self.log_level(last.0.start..points.end);
-                }
-                _ => joined.push((points.clone(), *log)),
-            }
-        }
-        joined
     }
 }
 

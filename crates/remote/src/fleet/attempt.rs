@@ -14,13 +14,14 @@
 //! delivers nothing more.
 
 use anyhow::Context;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use speedwell_adapters::plan::{PlanShard, RelocationMap, SessionPlan};
 use speedwell_analysis::AnalysisSettings;
 use speedwell_formats::spool::{ShardSlots, SpoolBlock, SpoolItem, SpoolReader};
 use speedwell_model::Run;
 use speedwell_store::BlockOrigin;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -69,16 +70,21 @@ impl ShardRequest {
     /// # Errors
     /// Fails if the bundle has no plan, or if this part is not in the plan.
     pub fn load_plan(&self) -> anyhow::Result<SessionPlan> {
-        let file = self.bundle.join(PLAN_PATH);
-        let read = || -> anyhow::Result<SessionPlan> {
-            Ok(serde_json::from_str(&fs::read_to_string(&file)?)?)
-        };
-        let plan = read().with_context(|| format!("cannot read '{}'", file.display()))?;
+        let plan: SessionPlan = read_json(&self.bundle.join(PLAN_PATH))?;
         // Benchmarks get the real path of the bundle instead of the symlink.
         let bundle = fs::canonicalize(&self.bundle)?;
         let relocation = RelocationMap::new([(PathBuf::from(BUNDLE_PLACEHOLDER), bundle)]);
         plan.relocated(&relocation).extract_shard(&self.shard)
     }
+}
+
+/// Reads a file of JSON.
+///
+/// # Errors
+/// Fails if the file cannot be read or has other content.
+pub(super) fn read_json<T: DeserializeOwned>(file: &Path) -> anyhow::Result<T> {
+    let read = || -> anyhow::Result<T> { Ok(serde_json::from_str(&fs::read_to_string(file)?)?) };
+    read().with_context(|| format!("cannot read '{}'", file.display()))
 }
 
 /// Path of an attempt's spool, inside a session's folder.
@@ -114,36 +120,28 @@ pub(super) fn expected_slots(part: &SessionPlan) -> ShardSlots {
 /// Maximum number of bytes read at once. Longer lines arrive in several pieces.
 const MAX_PIECE_BYTES: u64 = 1 << 20;
 
-pub(super) enum SpoolSource {
-    /// A file, and the offset up to which it has been read.
-    File { path: PathBuf, read: u64 },
-    /// A [`SpoolStream`], which several attempts share.
-    Stream,
+/// A spool in a directly accessible folder.
+pub(super) struct SpoolFile {
+    pub path: PathBuf,
+    /// Offset up to which the file has been read.
+    pub read: u64,
 }
 
-impl SpoolSource {
-    /// Reads a spool file from its beginning.
-    pub fn from_file(path: PathBuf) -> SpoolSource {
-        SpoolSource::File { path, read: 0 }
-    }
-
-    /// Reads the bytes appended to the file since the last read. Returns nothing for a stream.
+impl SpoolFile {
+    /// Reads the bytes appended to the file since the last read.
     ///
     /// # Errors
     /// Fails if the file exists but cannot be read.
     pub fn read(&mut self) -> anyhow::Result<Vec<u8>> {
-        let SpoolSource::File { path, read } = self else {
-            return Ok(Vec::new());
-        };
         // The file appears when its attempt starts.
-        let Ok(mut file) = File::open(&*path) else {
+        let Ok(mut file) = File::open(&self.path) else {
             return Ok(Vec::new());
         };
         let mut bytes = Vec::new();
-        file.seek(SeekFrom::Start(*read))
+        file.seek(SeekFrom::Start(self.read))
             .and_then(|_| file.read_to_end(&mut bytes))
-            .with_context(|| format!("cannot read the spool '{}'", path.display()))?;
-        *read += bytes.len() as u64;
+            .with_context(|| format!("cannot read the spool '{}'", self.path.display()))?;
+        self.read += bytes.len() as u64;
         Ok(bytes)
     }
 }
@@ -153,12 +151,8 @@ pub(super) struct SpoolStream {
     lines: Receiver<Vec<u8>>,
     /// Shard and attempt of the spool being received.
     current: Option<(u32, u32)>,
-    has_ended: bool,
-}
-
-#[derive(Deserialize)]
-struct FirstLine {
-    spool: SpoolId,
+    /// Whether the worker has closed its output.
+    pub has_ended: bool,
 }
 
 #[derive(Deserialize)]
@@ -187,10 +181,6 @@ impl SpoolStream {
         SpoolStream { lines, current: None, has_ended: false }
     }
 
-    pub fn has_ended(&self) -> bool {
-        self.has_ended
-    }
-
     /// Returns the lines received since the last call, each with its shard and attempt.
     pub fn lines(&mut self) -> Vec<((u32, u32), Vec<u8>)> {
         let mut received = Vec::new();
@@ -203,9 +193,9 @@ impl SpoolStream {
                 }
             };
             if line.starts_with(b"{\"spool\":")
-                && let Ok(first_line) = serde_json::from_slice::<FirstLine>(&line)
+                && let Ok(first_line) = serde_json::from_slice::<BTreeMap<String, SpoolId>>(&line)
             {
-                self.current = Some((first_line.spool.shard, first_line.spool.attempt));
+                self.current = first_line.get("spool").map(|id| (id.shard, id.attempt));
             }
             if let Some(spool_id) = self.current {
                 received.push((spool_id, line));
@@ -245,35 +235,10 @@ pub(super) fn earlier_blocks(
     blocks
 }
 
-/// A replaced attempt that may still be running.
-pub(super) struct StaleAttempt {
-    pub origin: BlockOrigin,
-    pub reader: SpoolReader,
-    pub source: SpoolSource,
-}
-
-impl StaleAttempt {
-    /// Returns the blocks completed since the last call, and whether the attempt has ended. An
-    /// unreadable spool yields nothing.
-    fn read_blocks(&mut self) -> (Vec<SpoolBlock>, bool) {
-        let bytes = self.source.read().unwrap_or_default();
-        let mut has_ended = false;
-        let items = self.reader.decode(&bytes).into_iter();
-        let blocks = items.filter_map(|item| match item {
-            SpoolItem::Block(block) => Some(block),
-            SpoolItem::Ended(..) => {
-                has_ended = true;
-                None
-            }
-            _ => None,
-        });
-        (blocks.collect(), has_ended)
-    }
-}
-
 #[derive(Default)]
 pub(super) struct StaleAttempts {
-    pub running: Vec<StaleAttempt>,
+    /// Replaced attempts that may still be running.
+    pub running: Vec<(BlockOrigin, SpoolReader, SpoolFile)>,
     /// Blocks of stale attempts that no other attempt has delivered yet.
     undelivered: Vec<(BlockOrigin, SpoolBlock)>,
 }
@@ -291,10 +256,18 @@ impl StaleAttempts {
         stored_runs: impl Fn(&BTreeSet<u32>) -> anyhow::Result<Vec<Run>>,
     ) -> anyhow::Result<Vec<(BlockOrigin, SpoolBlock)>> {
         let undelivered = &mut self.undelivered;
-        self.running.retain_mut(|stale| {
-            let (blocks, has_ended) = stale.read_blocks();
-            undelivered.extend(blocks.into_iter().map(|block| (stale.origin, block)));
-            !has_ended
+        self.running.retain_mut(|(origin, reader, file)| {
+            // An unreadable spool yields nothing.
+            let bytes = file.read().unwrap_or_default();
+            let mut is_running = true;
+            for item in reader.decode(&bytes) {
+                match item {
+                    SpoolItem::Block(block) => undelivered.push((*origin, block)),
+                    SpoolItem::Ended(..) => is_running = false,
+                    _ => {}
+                }
+            }
+            is_running
         });
         let mut rejected = Vec::new();
         for (origin, block) in std::mem::take(&mut self.undelivered) {
@@ -311,8 +284,7 @@ impl StaleAttempts {
 
 fn are_same_runs(stored: &[Run], runs: &[Run]) -> bool {
     let starts = |runs: &[Run]| -> BTreeSet<(u32, i64)> {
-        let starts = runs.iter().map(|run| (run.slot, run.started_unix_ms));
-        starts.collect()
+        runs.iter().map(|run| (run.slot, run.started_unix_ms)).collect()
     };
     starts(stored) == starts(runs)
 }

@@ -10,7 +10,7 @@
 //! the longer nothing happens, because polling takes time from a measurement on the same machine.
 
 use super::attempt::{
-    ShardRequest, SpoolSource, SpoolStream, StaleAttempts, attempt_spool_path, expected_slots,
+    ShardRequest, SpoolFile, SpoolStream, StaleAttempts, attempt_spool_path, expected_slots,
     request_path, stop_marker,
 };
 use crate::machines::{FleetEngine, FleetMachine, JobId, JobState, ShardTask, TaskBatch};
@@ -23,7 +23,7 @@ use speedwell_machine::process::is_interrupt_requested;
 use speedwell_model::SessionEvent;
 use speedwell_store::{BlockOrigin, MergeOutcome, SessionMerger, ShardState, StoredShard};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -36,8 +36,8 @@ const BLOCK_GRACE: Duration = Duration::from_secs(10);
 
 /// A session that other machines measure.
 pub(super) struct FleetCoordinator<'a, 's, 'l> {
-    pub engine: &'a mut FleetEngine,
-    pub merger: &'a mut SessionMerger<'s>,
+    pub engine: FleetEngine,
+    pub merger: SessionMerger<'s>,
     pub listener: &'a mut EventListener<'l>,
     pub plan: &'a SessionPlan,
     pub settings: &'a AnalysisSettings,
@@ -60,6 +60,17 @@ pub(super) struct FleetCoordinator<'a, 's, 'l> {
     pub attachment: Attachment,
 }
 
+/// What to do with a session that other machines measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DetachedAction {
+    /// Collect results; the workers continue.
+    Report,
+    /// Collect results until everything is measured, and retry when a worker is lost.
+    Wait,
+    /// Stop the workers and collect their results.
+    Cancel,
+}
+
 /// How workers are attached to their coordinator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attachment {
@@ -67,8 +78,8 @@ pub(super) enum Attachment {
     Attached,
     /// The workers are independent of the coordinator, which exits after handing out the work.
     Detached,
-    /// The workers are independent of the coordinator, which follows their progress.
-    Watching,
+    /// The workers are independent of the coordinator, which collects their results.
+    Watching(DetachedAction),
 }
 
 /// A machine of the session. Its index in [`FleetCoordinator::machines`] is also its index in the
@@ -88,11 +99,11 @@ pub(super) struct WorkerMachine {
 /// An attempt to measure a shard. An attempt stays in [`FleetCoordinator::attempts`] until it is
 /// settled.
 pub(super) struct ShardAttempt {
-    pub shard: u32,
     pub origin: BlockOrigin,
     pub job: JobId,
     pub reader: SpoolReader,
-    pub source: SpoolSource,
+    /// Where the spool is read; `None` for a [`SpoolStream`], which several attempts share.
+    pub file: Option<SpoolFile>,
     pub has_begun: bool,
     /// Whether an earlier coordinator started this attempt. The end of such an attempt says nothing
     /// about the machine.
@@ -101,15 +112,10 @@ pub(super) struct ShardAttempt {
     /// Early-stopping decisions based on blocks that another attempt delivered. These decisions are
     /// recorded only if this attempt completes its shard.
     pub decisions: Vec<(u32, usize)>,
-    /// How the attempt ended; `None` before its end.
-    pub end: Option<AttemptOutcome>,
+    /// Whether the attempt completed its shard, or why it failed; `None` before its end.
+    pub end: Option<Result<(), String>>,
     /// Whether the spool of the attempt contains the end record.
     pub has_ended: bool,
-}
-
-pub(super) enum AttemptOutcome {
-    Complete,
-    Failed(String),
 }
 
 impl FleetCoordinator<'_, '_, '_> {
@@ -173,14 +179,10 @@ impl FleetCoordinator<'_, '_, '_> {
     pub fn submit(&mut self) -> anyhow::Result<bool> {
         let mut has_submitted = false;
         for machine in 0..self.machines.len() {
-            let is_waiting = |stored: &StoredShard| {
+            let waiting = (0..).zip(&self.shards).filter(|(_, stored)| {
                 stored.state == ShardState::Waiting && stored.machine as usize == machine
-            };
-            let shards: Vec<u32> = (0..)
-                .zip(&self.shards)
-                .filter(|(_, stored)| is_waiting(stored))
-                .map(|(shard, _)| shard)
-                .collect();
+            });
+            let shards: Vec<u32> = waiting.map(|(shard, _)| shard).collect();
             if !shards.is_empty() {
                 self.submit_to(machine, &shards)?;
                 has_submitted = true;
@@ -211,7 +213,7 @@ impl FleetCoordinator<'_, '_, '_> {
         }
         let submitted = self.engine.submit(&batch)?;
         let mut output = submitted.lines;
-        if self.attachment == Attachment::Watching {
+        if matches!(self.attachment, Attachment::Watching(_)) {
             let spools: Vec<String> = shards.iter().map(|&shard| self.spool_name(shard)).collect();
             let name = &self.machines[machine].fleet_machine.name;
             let job_spools = (&submitted.job, spools.as_slice());
@@ -222,19 +224,19 @@ impl FleetCoordinator<'_, '_, '_> {
         let is_streamed = stream.is_some();
         self.streams.extend(stream);
         for &shard in shards {
-            let stored = &mut self.shards[shard as usize];
-            stored.state = ShardState::Sent;
-            stored.engine_id = Some(submitted.job.0.clone());
-            self.merger.set_shard(shard, stored)?;
-            let stored = self.shards[shard as usize].clone();
-            let source = if is_streamed {
-                SpoolSource::Stream
-            } else {
-                SpoolSource::from_file(attempt_spool_path(&batch.folder, shard, stored.attempt))
-            };
-            self.follow_spool(shard, submitted.job.clone(), source, false)?;
+            self.shards[shard as usize].engine_id = Some(submitted.job.0.clone());
+            self.set_state(shard, ShardState::Sent)?;
+            let folder = (!is_streamed).then_some(&*batch.folder);
+            self.follow_spool(shard, submitted.job.clone(), folder, false)?;
         }
         Ok(())
+    }
+
+    /// Sets the state of a shard, here and in the store.
+    pub fn set_state(&mut self, shard: u32, state: ShardState) -> anyhow::Result<()> {
+        let stored = &mut self.shards[shard as usize];
+        stored.state = state;
+        self.merger.set_shard(shard, stored)
     }
 
     /// Name of the spool of a shard's latest attempt, for use over a connection.
@@ -248,7 +250,7 @@ impl FleetCoordinator<'_, '_, '_> {
     /// # Errors
     /// Fails if the store cannot be written or the engine does not answer.
     pub fn collect_status(&mut self) -> anyhow::Result<(SessionEnd, Vec<(u32, String)>)> {
-        while self.collect_spools()? || !self.streams.iter().all(SpoolStream::has_ended) {
+        while self.collect_spools()? || !self.streams.iter().all(|stream| stream.has_ended) {
             thread::sleep(SPOOL_POLL_INTERVAL);
         }
         let mut statuses = Vec::new();
@@ -256,20 +258,18 @@ impl FleetCoordinator<'_, '_, '_> {
         let states = if jobs.is_empty() { Vec::new() } else { self.engine.job_states(&jobs)? };
         for (attempt, state) in std::mem::take(&mut self.attempts).into_iter().zip(states) {
             let text = match (attempt.end, state) {
-                (Some(AttemptOutcome::Complete), _) => {
-                    self.shards[attempt.shard as usize].state = ShardState::Done;
-                    let stored = &self.shards[attempt.shard as usize];
-                    self.merger.set_shard(attempt.shard, stored)?;
+                (Some(Ok(())), _) => {
+                    self.set_state(attempt.origin.shard, ShardState::Done)?;
                     continue;
                 }
-                (Some(AttemptOutcome::Failed(reason)), _) => format!("ended early: {reason}"),
+                (Some(Err(reason)), _) => format!("ended early: {reason}"),
                 (None, JobState::Running) => "measuring".to_owned(),
                 (None, JobState::Waiting(reason)) => format!("waiting: {reason}"),
                 (None, JobState::Ended(reason)) => {
                     format!("ended early: {}", reason.as_deref().unwrap_or("no reason given"))
                 }
             };
-            statuses.push((attempt.shard, text));
+            statuses.push((attempt.origin.shard, text));
         }
         let is_settled_completely = self.shards.iter().all(|stored| is_settled(stored.state));
         let ended =
@@ -277,23 +277,24 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok((ended, statuses))
     }
 
-    /// Starts reading the spool of a shard's latest attempt.
+    /// Starts reading the spool of a shard's latest attempt, from a file in a session's `folder` or,
+    /// without a folder, from a stream.
     pub fn follow_spool(
         &mut self,
         shard: u32,
         job: JobId,
-        source: SpoolSource,
+        folder: Option<&Path>,
         is_resumed: bool,
     ) -> anyhow::Result<()> {
         let stored = &self.shards[shard as usize];
         let reader = SpoolReader::new(expected_slots(&self.plan.extract_shard(&to_shard(stored))?));
+        let path = folder.map(|folder| attempt_spool_path(folder, shard, stored.attempt));
         self.jobs.insert(job.clone());
         self.attempts.push(ShardAttempt {
-            shard,
             origin: BlockOrigin { machine: stored.machine, shard, attempt: stored.attempt },
             job,
             reader,
-            source,
+            file: path.map(|path| SpoolFile { path, read: 0 }),
             has_begun: false,
             is_resumed,
             blocks: 0,
@@ -311,20 +312,16 @@ impl FleetCoordinator<'_, '_, '_> {
         let machine = &self.machines[stored.machine as usize];
         let plan_shard = to_shard(stored);
         let part = self.plan.extract_shard(&plan_shard)?;
-        let shard_slots: BTreeSet<u32> = part.slots().iter().map(|slot| slot.index).collect();
-        let store = self.merger.store();
-        let finished: BTreeSet<u32> = store
-            .finished_slots(self.merger.number())?
-            .intersection(&shard_slots)
-            .copied()
-            .collect();
-        let mut earlier = (Vec::new(), BTreeSet::new());
+        let (store, number) = (self.merger.store(), self.merger.number());
+        let stored_slots = store.finished_slots(number)?;
+        let slots = part.slots().into_iter().map(|slot| slot.index);
+        let finished: BTreeSet<u32> = slots.filter(|slot| stored_slots.contains(slot)).collect();
+        let (mut runs, mut failed) = (Vec::new(), BTreeSet::new());
         if !finished.is_empty() {
-            let number = self.merger.number();
-            earlier.0 = store.load_slot_runs(number, &finished)?;
+            runs = store.load_slot_runs(number, &finished)?;
             let session = store.load_session_without_runs(number)?;
-            let failed = session.failures.iter().filter_map(|failure| failure.slot);
-            earlier.1 = failed.filter(|slot| finished.contains(slot)).collect();
+            let failed_slots = session.failures.iter().filter_map(|failure| failure.slot);
+            failed = failed_slots.filter(|slot| finished.contains(slot)).collect();
         }
         Ok(ShardRequest {
             session: self.session.clone(),
@@ -335,8 +332,8 @@ impl FleetCoordinator<'_, '_, '_> {
             labels: machine.fleet_machine.labels.clone(),
             shard: plan_shard,
             done: finished,
-            failed: earlier.1,
-            earlier: spool::serialize_runs(&earlier.0)?,
+            failed,
+            earlier: spool::serialize_runs(&runs)?,
             settings: self.settings.clone(),
         })
     }
@@ -356,7 +353,8 @@ impl FleetCoordinator<'_, '_, '_> {
             }
         }
         for attempt in 0..self.attempts.len() {
-            let bytes = self.attempts[attempt].source.read()?;
+            let file = self.attempts[attempt].file.as_mut();
+            let bytes = file.map(SpoolFile::read).transpose()?.unwrap_or_default();
             if !bytes.is_empty() {
                 self.feed_spool(attempt, &bytes)?;
                 has_news = true;
@@ -402,9 +400,7 @@ impl FleetCoordinator<'_, '_, '_> {
                 self.attempts[attempt].has_begun = true;
                 let is_only_machine = self.machines.len() == 1;
                 self.merger.set_machine(origin.machine, &header.machine, is_only_machine)?;
-                let stored = &mut self.shards[origin.shard as usize];
-                stored.state = ShardState::Running;
-                self.merger.set_shard(origin.shard, stored)?;
+                self.set_state(origin.shard, ShardState::Running)?;
             }
             SpoolItem::Block(block) => {
                 let merged = self.merger.merge_block(origin, &block)?;
@@ -429,13 +425,11 @@ impl FleetCoordinator<'_, '_, '_> {
             SpoolItem::LeftOut(reason) => self.warn(&format!("{name}: {reason}"))?,
             SpoolItem::Ended(ending, is_whole) => {
                 let outcome = match ending.reason {
-                    None if is_whole => AttemptOutcome::Complete,
-                    None => AttemptOutcome::Failed(
-                        "a block or decision in its spool is damaged".to_owned(),
-                    ),
-                    Some(reason) => AttemptOutcome::Failed(reason),
+                    None if is_whole => Ok(()),
+                    None => Err("a block or decision in its spool is damaged".to_owned()),
+                    Some(reason) => Err(reason),
                 };
-                if matches!(outcome, AttemptOutcome::Complete) {
+                if outcome.is_ok() {
                     for (job, saved) in std::mem::take(&mut self.attempts[attempt].decisions) {
                         self.record_decision(origin, (job, None), saved)?;
                     }
@@ -516,7 +510,7 @@ impl FleetCoordinator<'_, '_, '_> {
             has_news |= self.collect_spools()?;
             let ended_attempts = self.attempts.iter_mut().filter(|attempt| attempt.job == *job);
             for attempt in ended_attempts.filter(|attempt| attempt.end.is_none()) {
-                attempt.end = Some(AttemptOutcome::Failed(reason.clone()));
+                attempt.end = Some(Err(reason.clone()));
                 has_news = true;
             }
         }
@@ -553,7 +547,7 @@ impl FleetCoordinator<'_, '_, '_> {
         let begin = Instant::now();
         while self.collect_spools()?
             || (begin.elapsed() < Duration::from_secs(2)
-                && !self.streams.iter().all(SpoolStream::has_ended))
+                && !self.streams.iter().all(|stream| stream.has_ended))
         {
             thread::sleep(SPOOL_POLL_INTERVAL);
         }
@@ -563,18 +557,13 @@ impl FleetCoordinator<'_, '_, '_> {
     /// Marks the shards of unfinished attempts as waiting. A resumed session then retries them.
     fn release_shards(&mut self) -> anyhow::Result<()> {
         for attempt in std::mem::take(&mut self.attempts) {
-            let is_complete = matches!(attempt.end, Some(AttemptOutcome::Complete));
+            let is_complete = attempt.end == Some(Ok(()));
             if !is_complete {
                 self.notify_replaced(attempt.origin);
             }
-            let stored = &mut self.shards[attempt.shard as usize];
-            if is_complete {
-                stored.state = ShardState::Done;
-            } else {
-                stored.state = ShardState::Waiting;
-                stored.attempt += 1;
-            }
-            self.merger.set_shard(attempt.shard, stored)?;
+            let state = if is_complete { ShardState::Done } else { ShardState::Waiting };
+            self.shards[attempt.origin.shard as usize].attempt += u32::from(!is_complete);
+            self.set_state(attempt.origin.shard, state)?;
         }
         Ok(())
     }
@@ -593,6 +582,10 @@ impl FleetCoordinator<'_, '_, '_> {
 
 pub(super) fn is_settled(state: ShardState) -> bool {
     matches!(state, ShardState::Done | ShardState::Lost)
+}
+
+pub(super) fn is_submitted(state: ShardState) -> bool {
+    matches!(state, ShardState::Sent | ShardState::Running)
 }
 
 /// The part of the plan that a shard covers.

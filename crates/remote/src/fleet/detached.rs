@@ -2,10 +2,9 @@
 //! cancels it. The shards recorded in the store identify the workers. Start at
 //! [`reattach_session`].
 
-use super::attempt::StaleAttempts;
-use super::coordinator::{Attachment, FleetCoordinator, WorkerMachine, is_settled};
-use super::{current_machines, next_task, resume_attempts, upload};
-use crate::machines::clean::{self, CleanSummary, CleanTarget};
+use super::coordinator::{Attachment, DetachedAction, WorkerMachine, is_settled, is_submitted};
+use super::{coordinate, current_machines, upload};
+use crate::machines::clean::{self, CleanSummary};
 use crate::machines::{FleetEngine, FleetMachine, content_store};
 use crate::messages::{ROLE_SUBCOMMAND, WorkerRequest};
 use anyhow::{Context, ensure};
@@ -14,23 +13,10 @@ use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::AnalysisSettings;
 use speedwell_config::fleet::FleetFile;
 use speedwell_engine::EventListener;
-use speedwell_engine::execution::SessionEnd;
 use speedwell_machine::process;
 use speedwell_model::Session;
-use speedwell_store::{ShardState, Store, StoredShard};
+use speedwell_store::{Store, StoredShard};
 use std::collections::BTreeSet;
-use std::time::Duration;
-
-/// What to do with a session that other machines measure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DetachedAction {
-    /// Collect results; the workers continue.
-    Report,
-    /// Collect results until everything is measured, and retry when a worker is lost.
-    Wait,
-    /// Stop the workers and collect their results.
-    Cancel,
-}
 
 /// Progress of a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,52 +43,24 @@ pub fn reattach_session(
     file: &FleetFile,
     (settings, action): (&AnalysisSettings, DetachedAction),
     listener: &mut EventListener<'_>,
-) -> anyhow::Result<(SessionEnd, Vec<ShardStatus>)> {
+) -> anyhow::Result<Vec<ShardStatus>> {
     process::install_handlers()?;
     let shards = session_shards(store, number)?;
     if shards.iter().all(|stored| is_settled(stored.state)) {
         ensure!(action != DetachedAction::Cancel, "session @{number} has ended: nothing to cancel");
-        return Ok((SessionEnd::Complete, shard_statuses(store, number, Vec::new())?));
+        return shard_statuses(store, number, Vec::new());
     }
     let text = store.session_plan(number)?.context("the session has no plan")?;
     let plan: SessionPlan = serde_json::from_str(&text)?;
     let session = store.load_session_without_runs(number)?;
     let mut engine = FleetEngine::from_file(file);
     let machines = session_machines(&session, &engine.list_machines()?, file)?;
-    let mut merger = store.resume_merging(number)?;
-    super::emit_start(&plan, &merger, listener)?;
-    let mut coordinator = FleetCoordinator {
-        engine: &mut engine,
-        merger: &mut merger,
-        listener: &mut *listener,
-        plan: &plan,
-        settings,
-        session: session.id,
-        next_task: next_task(&machines),
-        failed_attempts: vec![0; shards.len()],
-        machines,
-        shards,
-        attempts: Vec::new(),
-        stale: StaleAttempts::default(),
-        streams: Vec::new(),
-        jobs: BTreeSet::new(),
-        attachment: Attachment::Watching,
-    };
-    let result =
-        resume_attempts(&mut coordinator, action != DetachedAction::Report).and_then(|()| {
-            match action {
-                DetachedAction::Wait => Ok((coordinator.run()?, Vec::new())),
-                DetachedAction::Report => coordinator.collect_status(),
-                DetachedAction::Cancel => {
-                    coordinator.stop_workers(Duration::ZERO)?;
-                    Ok((SessionEnd::Interrupted, Vec::new()))
-                }
-            }
-        });
-    let is_complete = matches!(result, Ok((SessionEnd::Complete, _)));
-    super::finish_merging(merger, listener, is_complete)?;
-    let (ended, statuses) = result?;
-    Ok((ended, shard_statuses(store, number, statuses)?))
+    let merger = store.resume_merging(number)?;
+    let (inputs, attachment) = ((&plan, settings), Attachment::Watching(action));
+    let work = (machines, shards);
+    let (_, statuses) =
+        coordinate(engine, merger, inputs, session.id, work, attachment, listener)??;
+    shard_statuses(store, number, statuses)
 }
 
 /// The session's machines, each with the session's folder.
@@ -173,10 +131,8 @@ pub fn clean_up(
     let mut id = None;
     if let Some((store, number)) = session {
         let shards = session_shards(store, number)?;
-        let is_submitted =
-            |stored: &StoredShard| matches!(stored.state, ShardState::Sent | ShardState::Running);
         ensure!(
-            !shards.iter().any(is_submitted),
+            !shards.iter().any(|stored| is_submitted(stored.state)),
             "session @{number} is still being measured\nhint: 'speedwell fleet collect @{number}' waits for its end, \
              'speedwell fleet cancel @{number}' ends it"
         );
@@ -194,14 +150,13 @@ pub(crate) fn clean_machines(
     session: Option<&str>,
     file: &FleetFile,
 ) -> anyhow::Result<Vec<(String, CleanSummary)>> {
-    let target = CleanTarget::of_session(session);
     let mut cleaned_folders = BTreeSet::new();
     let mut summaries = Vec::new();
     for machine in machines {
         let summary = if !upload::is_shared(file) {
             clean_there(engine, &machine, session)
         } else if cleaned_folders.insert(machine.folder.clone()) {
-            clean::clean_folder(&machine.folder, target)
+            clean::clean_folder(&machine.folder, session)
         } else {
             continue;
         };

@@ -18,18 +18,19 @@ mod reassign;
 pub(crate) mod upload;
 pub mod worker;
 
-pub use detached::{DetachedAction, ShardStatus, clean_up, reattach_session};
+pub use coordinator::DetachedAction;
+pub use detached::{ShardStatus, clean_up, reattach_session};
 pub use upload::receive_bundle;
 
 use crate::machines::bundle::FileBundle;
 use crate::machines::{FleetEngine, FleetMachine, JobId, MachineState};
 use anyhow::{Context, bail, ensure};
-use attempt::{
-    SpoolSource, SpoolStream, StaleAttempts, attempt_spool_path, request_path, stop_marker,
-};
-use coordinator::{Attachment, FleetCoordinator, WorkerMachine};
+use attempt::{SpoolStream, StaleAttempts, request_path, stop_marker};
+use coordinator::{Attachment, FleetCoordinator, WorkerMachine, is_submitted};
 use ring::digest::{SHA256, digest};
+use speedwell_adapters::BenchmarkJob;
 use speedwell_adapters::plan::SessionPlan;
+use speedwell_analysis::AnalysisSettings;
 use speedwell_config::fleet::{FleetFile, MachineSelector};
 use speedwell_engine::execution::SessionEnd;
 use speedwell_engine::{
@@ -86,8 +87,18 @@ pub fn measure_on_fleet(
     let fleet_machines = engine.list_machines()?;
     let number = resumed.map(|earlier| earlier.number);
     let (machines, shards) = match number {
-        Some(number) => load_resumed(store, number, &fleet_machines)?,
-        None => assign_machines(&mut plan, fleet, &fleet_machines)?,
+        Some(number) => {
+            let machines = store.load_session_without_runs(number)?.machines;
+            (current_machines(&machines, &fleet_machines)?, store.list_shards(number)?)
+        }
+        None => {
+            let machines = select_machines(&fleet_machines, fleet)?;
+            if fleet.on_each_machine {
+                repeat_on_each(&mut plan, machines.len() as u32);
+            }
+            let shards = cut_plan(&plan, &machines, fleet.on_each_machine);
+            (machines, shards)
+        }
     };
     let bundle = upload::gather_bundle(&plan)?;
     upload::warn_of_left_out(&bundle, listener)?;
@@ -96,9 +107,14 @@ pub fn measure_on_fleet(
         header.id = store.load_session_without_runs(number)?.id;
     }
     let machines = send_to_machines(&mut engine, fleet, machines, &bundle, &header.id, listener)?;
-    let record_of = |machine: &WorkerMachine| initial_record(&machine.fleet_machine);
-    header.machines = machines.iter().map(record_of).collect();
-    let id = header.id.clone();
+    // Nothing has been reported about a machine yet.
+    let initial_record = |machine: &WorkerMachine| SessionMachine {
+        id: machine.fleet_machine.name.clone(),
+        name: machine.fleet_machine.name.clone(),
+        labels: machine.fleet_machine.labels.clone(),
+        ..SessionMachine::default()
+    };
+    header.machines = machines.iter().map(initial_record).collect();
     let mut merger = match number {
         Some(number) => store.resume_merging(number)?,
         None => store.begin_merging(&header, &serde_json::to_string(&plan)?, &shards)?,
@@ -107,14 +123,44 @@ pub fn measure_on_fleet(
     if let Some(url) = &request.push {
         merger.queue_upload(url, process::unix_time_ms())?;
     }
-    emit_start(&plan, &merger, listener)?;
+    let attachment = if fleet.detach { Attachment::Detached } else { Attachment::Attached };
+    let inputs = (&plan, &request.settings);
+    let work = (machines, shards);
+    let ended = coordinate(engine, merger, inputs, header.id, work, attachment, listener)?;
+    let stored = store.load_measured(number)?;
+    Ok(MeasuredSession::new(stored, ended.map(|(ended, _)| ended), plan.slots().len()))
+}
+
+/// How measuring ended and, if only a report is wanted, the states of the unfinished shards.
+type CoordinatorEnd = anyhow::Result<(SessionEnd, Vec<(u32, String)>)>;
+
+/// Measures a session as its attachment says, then closes the session, or leaves it open to be
+/// resumed.
+///
+/// # Errors
+/// Fails if the session cannot be closed. An error while measuring is part of the result.
+fn coordinate(
+    engine: FleetEngine,
+    merger: SessionMerger<'_>,
+    (plan, settings): (&SessionPlan, &AnalysisSettings),
+    session: String,
+    (machines, shards): (Vec<WorkerMachine>, Vec<StoredShard>),
+    attachment: Attachment,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<CoordinatorEnd> {
+    listener.observe(&SessionEvent::Started {
+        runs: plan.slots().len(),
+        is_upper_bound: plan.may_need_fewer_runs(),
+        cases: plan.jobs.len(),
+        done: merger.store().finished_slots(merger.number())?.len(),
+    })?;
     let mut coordinator = FleetCoordinator {
-        engine: &mut engine,
-        merger: &mut merger,
-        listener: &mut *listener,
-        plan: &plan,
-        settings: &request.settings,
-        session: id,
+        engine,
+        merger,
+        listener,
+        plan,
+        settings,
+        session,
         next_task: next_task(&machines),
         failed_attempts: vec![0; shards.len()],
         machines,
@@ -123,69 +169,25 @@ pub fn measure_on_fleet(
         stale: StaleAttempts::default(),
         streams: Vec::new(),
         jobs: BTreeSet::new(),
-        attachment: if fleet.detach { Attachment::Detached } else { Attachment::Attached },
+        attachment,
     };
-    let ended = resume_attempts(&mut coordinator, true).and_then(|()| {
-        if fleet.detach {
-            return coordinator.submit().map(|_| SessionEnd::Interrupted);
+    let follows = attachment != Attachment::Watching(DetachedAction::Report);
+    let ended = resume_attempts(&mut coordinator, follows).and_then(|()| match attachment {
+        Attachment::Attached | Attachment::Watching(DetachedAction::Wait) => {
+            Ok((coordinator.run()?, Vec::new()))
         }
-        coordinator.run()
+        Attachment::Detached => coordinator.submit().map(|_| (SessionEnd::Interrupted, Vec::new())),
+        Attachment::Watching(DetachedAction::Report) => coordinator.collect_status(),
+        Attachment::Watching(DetachedAction::Cancel) => {
+            coordinator.stop_workers(Duration::ZERO)?;
+            Ok((SessionEnd::Interrupted, Vec::new()))
+        }
     });
-    let is_complete = matches!(ended, Ok(SessionEnd::Complete));
-    finish_merging(merger, listener, is_complete)?;
-    let stored = store.load_measured(number)?;
-    Ok(MeasuredSession::new(stored, ended, plan.slots().len()))
-}
-
-/// Reports to the listener how much work there is and how much of it is done.
-fn emit_start(
-    plan: &SessionPlan,
-    merger: &SessionMerger<'_>,
-    listener: &mut EventListener<'_>,
-) -> anyhow::Result<()> {
-    listener.observe(&SessionEvent::Started {
-        runs: plan.slots().len(),
-        is_upper_bound: plan.may_need_fewer_runs(),
-        cases: plan.jobs.len(),
-        done: merger.store().finished_slots(merger.number())?.len(),
-    })
-}
-
-/// Closes the session, or leaves it open to be resumed.
-fn finish_merging(
-    mut merger: SessionMerger<'_>,
-    listener: &mut EventListener<'_>,
-    is_complete: bool,
-) -> anyhow::Result<()> {
-    merger.finish_session(!is_complete)?;
-    listener.observe(&SessionEvent::Finished { interrupted: !is_complete })?;
-    drop(merger);
+    let is_complete = matches!(ended, Ok((SessionEnd::Complete, _)));
+    coordinator.merger.finish_session(!is_complete)?;
+    coordinator.listener.observe(&SessionEvent::Finished { interrupted: !is_complete })?;
     process::clear_interrupt();
-    Ok(())
-}
-
-fn load_resumed(
-    store: &Store,
-    number: i64,
-    fleet_machines: &[FleetMachine],
-) -> anyhow::Result<(Vec<FleetMachine>, Vec<StoredShard>)> {
-    let machines =
-        current_machines(&store.load_session_without_runs(number)?.machines, fleet_machines)?;
-    Ok((machines, store.list_shards(number)?))
-}
-
-/// Selects machines for a new session and assigns the cases to them.
-fn assign_machines(
-    plan: &mut SessionPlan,
-    fleet: &FleetRequest,
-    fleet_machines: &[FleetMachine],
-) -> anyhow::Result<(Vec<FleetMachine>, Vec<StoredShard>)> {
-    let machines = select_machines(fleet_machines, fleet)?;
-    if fleet.on_each_machine {
-        repeat_on_each(plan, machines.len() as u32);
-    }
-    let shards = cut_plan(plan, &machines, fleet.on_each_machine);
-    Ok((machines, shards))
+    Ok(ended)
 }
 
 /// Reads the spools of the attempts that an earlier coordinator started, each from its beginning.
@@ -206,36 +208,34 @@ fn resume_attempts(
     let mut connected: BTreeSet<(u32, JobId)> = BTreeSet::new();
     for shard in 0..coordinator.shards.len() as u32 {
         let stored = coordinator.shards[shard as usize].clone();
-        let is_submitted = matches!(stored.state, ShardState::Sent | ShardState::Running);
-        let machine = &coordinator.machines[stored.machine as usize];
-        let Some(job) = stored.engine_id.map(JobId).filter(|_| is_submitted) else {
+        let Some(id) = stored.engine_id.as_ref().filter(|_| is_submitted(stored.state)) else {
             continue;
         };
-        if connected.contains(&(stored.machine, job.clone())) {
-            coordinator.follow_spool(shard, job, SpoolSource::Stream, true)?;
-            continue;
-        }
-        let (name, folder) = (machine.fleet_machine.name.clone(), machine.folder.clone());
-        let shards_of_job = (0..).zip(&coordinator.shards).filter(|(_, other)| {
-            let is_submitted = matches!(other.state, ShardState::Sent | ShardState::Running);
-            is_submitted
-                && other.machine == stored.machine
-                && other.engine_id.as_ref() == Some(&job.0)
-        });
-        let spools: Vec<String> =
-            shards_of_job.map(|(shard, _)| coordinator.spool_name(shard)).collect();
-        let connection =
-            (coordinator.engine).reconnect_job(&name, &folder, (&job, &spools), follows)?;
-        if let Some(connection) = connection {
-            coordinator.streams.push(SpoolStream::new(connection));
-            connected.insert((stored.machine, job.clone()));
-            coordinator.follow_spool(shard, job, SpoolSource::Stream, true)?;
-            continue;
+        let connection_key = (stored.machine, JobId(id.clone()));
+        let (job, machine) = (&connection_key.1, &coordinator.machines[stored.machine as usize]);
+        let folder = machine.folder.clone();
+        if !connected.contains(&connection_key) {
+            let is_of_job = |other: &StoredShard| {
+                is_submitted(other.state)
+                    && other.machine == stored.machine
+                    && other.engine_id == stored.engine_id
+            };
+            let shards = (0..).zip(&coordinator.shards).filter(|(_, other)| is_of_job(other));
+            let spools: Vec<String> =
+                shards.map(|(shard, _)| coordinator.spool_name(shard)).collect();
+            let name = &machine.fleet_machine.name;
+            let connection =
+                (coordinator.engine).reconnect_job(name, &folder, (job, &spools), follows)?;
+            if let Some(connection) = connection {
+                coordinator.streams.push(SpoolStream::new(connection));
+                connected.insert(connection_key.clone());
+            }
         }
         // Without a connection, the spool is read from a file. If the attempt needed a connection,
         // and the connection broke, the attempt delivers nothing more and ends immediately.
-        let file = attempt_spool_path(&folder, shard, stored.attempt);
-        coordinator.follow_spool(shard, job, SpoolSource::from_file(file), true)?;
+        let is_connected = connected.contains(&connection_key);
+        let folder = (!is_connected).then_some(&*folder);
+        coordinator.follow_spool(shard, connection_key.1, folder, true)?;
     }
     Ok(())
 }
@@ -260,29 +260,14 @@ pub(crate) fn select_machines(
         .labels
         .as_ref()
         .context("no machines selected\nhint: select machines with --machines LABELS")?;
-    let mut names: Vec<String> = Vec::new();
-    for machine in fleet_machines {
-        names.push(machine.name.clone());
-        names.extend(machine.labels.iter().cloned());
-    }
-    names.sort();
-    names.dedup();
-    selector.ensure_known(&names)?;
-    let is_selected = |machine: &&FleetMachine| {
-        selector.matches_machine(&|name| {
-            machine.name == name || machine.labels.iter().any(|label| label == name)
-        })
-    };
-    let selected: Vec<&FleetMachine> = fleet_machines.iter().filter(is_selected).collect();
+    FleetMachine::ensure_known(selector, fleet_machines)?;
+    let selected: Vec<&FleetMachine> =
+        fleet_machines.iter().filter(|machine| machine.is_in(selector)).collect();
     ensure!(!selected.is_empty(), "no machine matches these labels");
     let is_usable = |machine: &&&FleetMachine| !matches!(machine.state, MachineState::Unfit(_));
     let mut usable: Vec<FleetMachine> =
         selected.iter().filter(is_usable).map(|&machine| machine.clone()).collect();
-    usable.sort_by(|left, right| {
-        let key =
-            |machine: &FleetMachine| (machine.state != MachineState::Free, machine.name.clone());
-        key(left).cmp(&key(right))
-    });
+    usable.sort_by_key(|machine| (machine.state != MachineState::Free, machine.name.clone()));
     let wanted = fleet.machines.map_or(usable.len().max(1), |wanted| wanted as usize);
     if usable.len() < wanted {
         let reasons = selected.iter().filter_map(|machine| match &machine.state {
@@ -314,16 +299,6 @@ fn current_machines(
     session.iter().map(find).collect()
 }
 
-/// The record of a machine that has reported nothing about itself yet.
-fn initial_record(machine: &FleetMachine) -> SessionMachine {
-    SessionMachine {
-        id: machine.name.clone(),
-        name: machine.name.clone(),
-        labels: machine.labels.clone(),
-        ..SessionMachine::default()
-    }
-}
-
 /// Makes every machine measure all cases with a fixed number of runs. A sequential stopping rule
 /// would need the results of all machines.
 fn repeat_on_each(plan: &mut SessionPlan, machines: u32) {
@@ -341,9 +316,9 @@ fn cut_plan(
     machines: &[FleetMachine],
     on_each_machine: bool,
 ) -> Vec<StoredShard> {
-    let duration = |job: &speedwell_adapters::BenchmarkJob| expected_duration_s(plan, job);
-    let cases: Vec<(&str, f64)> =
-        (plan.jobs.iter()).map(|job| (job.label.as_str(), duration(job))).collect();
+    let cases: Vec<(&str, f64)> = (plan.jobs.iter())
+        .map(|job| (job.label.as_str(), expected_duration_s(plan, job)))
+        .collect();
     let names: Vec<&str> = machines.iter().map(|machine| machine.name.as_str()).collect();
     let assignment = assign_cases(&cases, &names);
     let mut shards = Vec::new();
@@ -365,7 +340,7 @@ fn cut_plan(
     shards
 }
 
-fn expected_duration_s(plan: &SessionPlan, job: &speedwell_adapters::BenchmarkJob) -> f64 {
+fn expected_duration_s(plan: &SessionPlan, job: &BenchmarkJob) -> f64 {
     let samples = job.samples.unwrap_or(plan.sampling.samples);
     let warmup = Duration::from_nanos(samples.warmup_ns);
     let run_s = samples.planned_time().unwrap_or(warmup).as_secs_f64() + PROCESS_OVERHEAD_S;

@@ -1,8 +1,8 @@
 //! Settles attempts whose worker has ended. Each shard is done, retried, moved to another machine
 //! or given up. Start at [`FleetCoordinator::settle_attempts`].
 
-use super::attempt::{SpoolSource, StaleAttempt, replaced_marker};
-use super::coordinator::{AttemptOutcome, FleetCoordinator, ShardAttempt, is_settled, to_shard};
+use super::attempt::replaced_marker;
+use super::coordinator::{FleetCoordinator, ShardAttempt, is_settled, to_shard};
 use crate::machines::JobId;
 use anyhow::ensure;
 use speedwell_adapters::plan::PlanSlot;
@@ -27,28 +27,20 @@ impl FleetCoordinator<'_, '_, '_> {
         // All attempts of one worker end together and are counted as one failure.
         let mut counted: BTreeSet<JobId> = BTreeSet::new();
         for attempt in ended {
-            let shard = attempt.shard;
+            let shard = attempt.origin.shard;
             let was_useless = attempt.blocks == 0
                 && !attempt.is_resumed
-                && matches!(attempt.end, Some(AttemptOutcome::Failed(_)))
+                && matches!(attempt.end, Some(Err(_)))
                 && counted.insert(attempt.job.clone());
             if was_useless {
                 self.machines[attempt.origin.machine as usize].failures += 1;
             }
             match attempt.end {
-                Some(AttemptOutcome::Complete) => {
-                    self.shards[shard as usize].state = ShardState::Done;
-                    let stored = &self.shards[shard as usize];
-                    self.merger.set_shard(shard, stored)?;
-                }
-                Some(AttemptOutcome::Failed(reason)) => {
+                Some(Ok(())) => self.set_state(shard, ShardState::Done)?,
+                Some(Err(reason)) => {
                     self.notify_replaced(attempt.origin);
-                    if !attempt.has_ended && matches!(attempt.source, SpoolSource::File { .. }) {
-                        self.stale.running.push(StaleAttempt {
-                            origin: attempt.origin,
-                            reader: attempt.reader,
-                            source: attempt.source,
-                        });
+                    if let (Some(file), false) = (attempt.file, attempt.has_ended) {
+                        self.stale.running.push((attempt.origin, attempt.reader, file));
                     }
                     self.retry_shard(shard, &reason)?;
                 }
@@ -162,11 +154,9 @@ impl FleetCoordinator<'_, '_, '_> {
 
     /// Gives up a shard. Each of its cases becomes a failure, unless it was decided early.
     fn give_up_shard(&mut self, shard: u32, reason: &str) -> anyhow::Result<()> {
-        self.shards[shard as usize].state = ShardState::Lost;
-        let stored = self.shards[shard as usize].clone();
-        self.merger.set_shard(shard, &stored)?;
+        self.set_state(shard, ShardState::Lost)?;
         let decided = self.merger.store().decided_cases(self.merger.number())?;
-        for &job in &stored.jobs {
+        for &job in &self.shards[shard as usize].jobs {
             let job = &self.plan.jobs[job as usize];
             if decided.contains_key(&job.label) {
                 continue;

@@ -170,12 +170,9 @@ fn plan_folders(plan: &SessionPlan) -> PlanFolders {
 
 /// Drops each folder that lies inside another folder of the set.
 fn outermost_folders(folders: BTreeSet<PathBuf>) -> Vec<PathBuf> {
-    let mut outermost: Vec<PathBuf> = Vec::new();
-    for folder in folders {
-        if !outermost.iter().any(|outer| folder.starts_with(outer)) {
-            outermost.push(folder);
-        }
-    }
+    // A folder is followed by everything below it.
+    let mut outermost: Vec<PathBuf> = folders.into_iter().collect();
+    outermost.dedup_by(|folder, outer| folder.starts_with(outer));
     outermost
 }
 
@@ -231,7 +228,7 @@ pub(crate) fn warn_of_left_out(
     bundle: &FileBundle,
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<()> {
-    let skipped = bundle.skipped_files();
+    let skipped = &bundle.skipped_files;
     for reason in skipped.iter().take(MAX_NAMED_FILES) {
         listener.observe(&SessionEvent::Warning(&format!("not sent: {reason}")))?;
     }
@@ -251,8 +248,7 @@ pub(crate) fn note_sending(
     machine: &str,
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<()> {
-    let folders = bundle.folder_size();
-    let sentence = format!("sending to {machine}: {folders}, and the programs");
+    let sentence = format!("sending to {machine}: {}, and the programs", bundle.folder_size);
     listener.observe(&SessionEvent::Note(&sentence))
 }
 

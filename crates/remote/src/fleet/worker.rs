@@ -9,10 +9,11 @@
 //! ends the worker.
 
 use super::attempt::{
-    ShardRequest, attempt_spool_path, earlier_blocks, replaced_marker, request_path, stop_marker,
+    ShardRequest, attempt_spool_path, earlier_blocks, read_json, replaced_marker, request_path,
+    stop_marker,
 };
 use crate::machines::{JobId, LockTicket, MachineIdentity, MachineLock, clean, local};
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_engine::execution::{self as runner, ExecuteOptions, SessionEnd};
 use speedwell_engine::{AnalysisStoppingRule, attach_definitions, build_packages};
@@ -53,12 +54,7 @@ pub fn perform_tasks(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
     remove_old_sessions(folder);
     for task in tasks {
         let number: u32 = task.parse().with_context(|| format!("invalid task number '{task}'"))?;
-        let file = request_path(folder, number);
-        let read = || -> anyhow::Result<ShardRequest> {
-            Ok(serde_json::from_str(&fs::read_to_string(&file)?)?)
-        };
-        let request = read().with_context(|| format!("cannot read '{}'", file.display()))?;
-        run_attempt(folder, &request, None)?;
+        run_attempt(folder, &read_json(&request_path(folder, number))?, None)?;
         if process::is_interrupt_requested() {
             break;
         }
@@ -73,7 +69,7 @@ fn remove_old_sessions(session: &Path) {
         fleet.filter(|_| session.parent().is_some_and(|parent| parent.ends_with("sessions")))
     {
         // If the removal fails, the next worker tries again.
-        let _ = clean::clean_folder(fleet, clean::CleanTarget::Older(clean::SESSION_MAX_AGE));
+        let _ = clean::clean_folder(fleet, None);
     }
 }
 
@@ -145,7 +141,15 @@ fn begin_attempt(
 ) -> anyhow::Result<(SessionPlan, SpoolWriter)> {
     let mut plan = request.load_plan()?;
     attach_definitions(&mut plan)?;
-    let (machine, warning) = describe_machine(request);
+    let (identity, environment) = MachineIdentity::of_this_machine();
+    let machine = SessionMachine {
+        id: identity.id,
+        name: request.machine.clone(),
+        labels: request.labels.clone(),
+        class: identity.class,
+        environment,
+        ..SessionMachine::default()
+    };
     let header = SpoolHeader {
         version: VERSION,
         session: request.session.clone(),
@@ -159,24 +163,10 @@ fn begin_attempt(
     let jobs = labels.map(|(index, job)| (plan.index_in_whole(index), job.label.clone()));
     let path = attempt_spool_path(folder, request.number, request.attempt);
     let mut spool = SpoolWriter::create(&path, header, jobs.collect(), copy)?;
-    if let Some(warning) = warning {
+    if let Some(warning) = identity.warning {
         spool.write_warning(&warning)?;
     }
     Ok((plan, spool))
-}
-
-/// Describes this machine. Adds a warning if its identity is uncertain.
-fn describe_machine(request: &ShardRequest) -> (SessionMachine, Option<String>) {
-    let (identity, environment) = MachineIdentity::of_this_machine();
-    let machine = SessionMachine {
-        id: identity.id,
-        name: request.machine.clone(),
-        labels: request.labels.clone(),
-        class: identity.class,
-        environment,
-        ..SessionMachine::default()
-    };
-    (machine, identity.warning)
 }
 
 /// Waits for exclusive use of this machine. Passes the current holder to `report` if the wait is
@@ -212,27 +202,21 @@ struct BlockGuard<'a> {
 }
 
 impl BlockGuard<'_> {
-    /// Returns the reason not to start another block, if any.
-    fn stop_reason(&mut self) -> Option<String> {
-        let mut offsets = 1..4;
-        let ShardRequest { number, attempt, .. } = *self.request;
-        if let Some(successor) = offsets
-            .find(|offset| attempt_spool_path(self.folder, number, attempt + offset).exists())
-            .map(|offset| attempt + offset)
-        {
-            self.reason = Some(format!("attempt {successor} has taken over"));
-        } else if replaced_marker(self.folder, number, attempt).exists() {
-            self.reason = Some("another attempt is taking over".to_owned());
-        } else if stop_marker(self.folder).exists() {
-            self.reason = Some("a stop was requested".to_owned());
-        }
-        self.reason.clone()
-    }
-
+    /// Fails if no other block may be started, and remembers the reason.
     fn ensure_open(&mut self) -> anyhow::Result<()> {
-        let reason = self.stop_reason();
-        ensure!(reason.is_none(), "{}", reason.unwrap_or_default());
-        Ok(())
+        let ShardRequest { number, attempt, .. } = *self.request;
+        let successor = (attempt + 1..attempt + 4)
+            .find(|successor| attempt_spool_path(self.folder, number, *successor).exists());
+        let reason = match successor {
+            Some(successor) => format!("attempt {successor} has taken over"),
+            None if replaced_marker(self.folder, number, attempt).exists() => {
+                "another attempt is taking over".to_owned()
+            }
+            None if stop_marker(self.folder).exists() => "a stop was requested".to_owned(),
+            None => return Ok(()),
+        };
+        self.reason = Some(reason.clone());
+        bail!(reason)
     }
 }
 
@@ -309,10 +293,7 @@ pub fn stream_spools(folder: &Path, arguments: &[String], follows: bool) -> anyh
             if file.is_none() {
                 file = File::open(path(spool)).ok();
             }
-            let copied = match &mut file {
-                Some(file) => io::copy(file, &mut output)?,
-                None => 0,
-            };
+            let copied = file.as_mut().map_or(Ok(0), |file| io::copy(file, &mut output))?;
             output.flush()?;
             if is_last_pass || process::is_interrupt_requested() {
                 break;

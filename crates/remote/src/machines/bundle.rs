@@ -69,11 +69,13 @@ pub enum BundleSource {
 /// A list of files, with the local source of each file's content.
 #[derive(Debug, Clone, Default)]
 pub struct FileBundle {
-    entries: Vec<BundleEntry>,
+    /// The files, sorted by path.
+    pub entries: Vec<BundleEntry>,
     contents: BTreeMap<String, ContentSource>,
     /// One sentence for each file that is in a folder but cannot be sent, with the reason.
-    skipped_files: Vec<String>,
-    folder_size: BundleSize,
+    pub skipped_files: Vec<String>,
+    /// Number and size of the files from the user's folders, without programs.
+    pub folder_size: BundleSize,
 }
 
 /// Number and size of the files from the user's folders.
@@ -192,26 +194,6 @@ impl FileBundle {
     fn add_entry(&mut self, entry: BundleEntry, content: ContentSource) {
         self.contents.insert(entry.sha256.clone(), content);
         self.entries.push(entry);
-    }
-
-    /// Returns one sentence for each skipped file, with the reason why it cannot be sent.
-    pub fn skipped_files(&self) -> &[String] {
-        &self.skipped_files
-    }
-
-    /// Number and size of the files from the user's folders, without programs.
-    pub fn folder_size(&self) -> BundleSize {
-        self.folder_size
-    }
-
-    /// The files, sorted by path.
-    pub fn entries(&self) -> &[BundleEntry] {
-        &self.entries
-    }
-
-    /// ID of the bundle; see [`bundle_id`].
-    pub fn id(&self) -> String {
-        bundle_id(&self.entries)
     }
 
     /// Opens the content with this digest.
@@ -381,7 +363,7 @@ pub(crate) fn encode_hex(bytes: &[u8]) -> String {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-    use super::{BundleEntry, BundleSource, FileBundle, validate_entries};
+    use super::{BundleEntry, BundleSource, FileBundle, bundle_id, validate_entries};
     use std::ffi::OsStr;
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
@@ -409,20 +391,24 @@ mod tests {
     #[test]
     fn the_id_depends_on_names_contents_and_executable_bits_alone() {
         let one = create_folder(&FILES);
-        let id = gather_folder(one.path()).unwrap().id();
+        let id = bundle_id(&gather_folder(one.path()).unwrap().entries);
         let mut files = FILES;
         files.reverse();
         let other = create_folder(&files);
         let old = SystemTime::now() - Duration::from_secs(100_000);
         let file = fs::File::open(other.path().join("b.js")).unwrap();
         file.set_modified(old).unwrap();
-        assert_eq!(gather_folder(other.path()).unwrap().id(), id);
+        assert_eq!(bundle_id(&gather_folder(other.path()).unwrap().entries), id);
         fs::set_permissions(other.path().join("b.js"), fs::Permissions::from_mode(0o755)).unwrap();
-        assert_ne!(gather_folder(other.path()).unwrap().id(), id, "the executable bit counts");
+        assert_ne!(
+            bundle_id(&gather_folder(other.path()).unwrap().entries),
+            id,
+            "the executable bit counts"
+        );
         let changed = create_folder(&[("b.js", "c"), ("a/x.js", "x"), ("a/y.js", "x")]);
-        assert_ne!(gather_folder(changed.path()).unwrap().id(), id);
+        assert_ne!(bundle_id(&gather_folder(changed.path()).unwrap().entries), id);
         let renamed = create_folder(&[("c.js", "b"), ("a/x.js", "x"), ("a/y.js", "x")]);
-        assert_ne!(gather_folder(renamed.path()).unwrap().id(), id);
+        assert_ne!(bundle_id(&gather_folder(renamed.path()).unwrap().entries), id);
     }
 
     #[test]
@@ -434,7 +420,7 @@ mod tests {
         };
         assert!(git(&["init", "-q"]).status.success());
         let bundle = gather_folder(folder.path()).unwrap();
-        let paths: Vec<&str> = bundle.entries().iter().map(|e| e.path.as_str()).collect();
+        let paths: Vec<&str> = bundle.entries.iter().map(|e| e.path.as_str()).collect();
         assert_eq!(paths, ["files/0/.gitignore", "files/0/a.js"]);
     }
 
@@ -443,7 +429,7 @@ mod tests {
         let folder = create_folder(&FILES);
         symlink("b.js", folder.path().join("inner.js")).unwrap();
         let bundle = gather_folder(folder.path()).unwrap();
-        let inner = bundle.entries().iter().find(|e| e.path == "files/0/inner.js");
+        let inner = bundle.entries.iter().find(|e| e.path == "files/0/inner.js");
         assert_eq!(inner.unwrap().bytes, 1);
     }
 
@@ -451,8 +437,8 @@ mod tests {
     fn files_that_cannot_be_sent_are_skipped_and_named() {
         let folder = create_folder(&FILES);
         let all = gather_folder(folder.path()).unwrap();
-        assert!(all.skipped_files().is_empty());
-        assert_eq!(all.folder_size().to_string(), "3 files, 3 bytes");
+        assert!(all.skipped_files.is_empty());
+        assert_eq!(all.folder_size.to_string(), "3 files, 3 bytes");
         let inside = |name: &str| folder.path().join(name);
         symlink("/etc/passwd", inside("outer.js")).unwrap();
         symlink("nothing", inside("dangling.js")).unwrap();
@@ -460,7 +446,7 @@ mod tests {
         let odd_name = folder.path().join(OsStr::from_bytes(b"\xff.js"));
         fs::write(odd_name, "odd").unwrap();
         let bundle = gather_folder(folder.path()).unwrap();
-        let told = bundle.skipped_files().join("\n");
+        let told = bundle.skipped_files.join("\n");
         for part in [
             "outer.js' is a link to '/etc/passwd', which is outside the folder that is sent",
             "cannot send '",
@@ -470,8 +456,8 @@ mod tests {
         ] {
             assert!(told.contains(part), "{part}: {told}");
         }
-        assert_eq!(bundle.skipped_files().len(), 4);
-        assert_eq!(bundle.id(), all.id());
+        assert_eq!(bundle.skipped_files.len(), 4);
+        assert_eq!(bundle_id(&bundle.entries), bundle_id(&all.entries));
     }
 
     #[test]

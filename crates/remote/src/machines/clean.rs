@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// A session is removed automatically if it has not been written to for this long.
-pub const SESSION_MAX_AGE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+const SESSION_MAX_AGE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 /// A bundle younger than this may belong to a session that is still being sent.
 const BUNDLE_MIN_AGE: Duration = Duration::from_secs(60 * 60);
 /// Everything that we create in the fleet folder.
@@ -28,22 +28,6 @@ const OWNED_ENTRIES: [&str; 8] = [
     crate::machines::lock::TICKET_FILE_NAME,
 ];
 
-/// Selects the sessions to remove.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CleanTarget<'a> {
-    /// The session with this ID.
-    Named(&'a str),
-    /// Sessions without a write for longer than this.
-    Older(Duration),
-}
-
-impl<'a> CleanTarget<'a> {
-    /// Selects a session or, without one, all old sessions.
-    pub fn of_session(session: Option<&'a str>) -> CleanTarget<'a> {
-        session.map_or(CleanTarget::Older(SESSION_MAX_AGE), CleanTarget::Named)
-    }
-}
-
 /// Number of removed sessions, and disk space freed with them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CleanSummary {
@@ -53,11 +37,12 @@ pub struct CleanSummary {
     pub bytes: u64,
 }
 
-/// Removes sessions from a fleet folder. A missing session is not an error.
+/// Removes the session with this ID from a fleet folder or, without an ID, all old sessions. A
+/// missing session is not an error.
 ///
 /// # Errors
 /// Fails if the folder belongs to another user or a file cannot be removed.
-pub fn clean_folder(folder: &Path, target: CleanTarget<'_>) -> Result<CleanSummary> {
+pub fn clean_folder(folder: &Path, session_id: Option<&str>) -> Result<CleanSummary> {
     let Ok(metadata) = fs::symlink_metadata(folder) else {
         return Ok(CleanSummary::default());
     };
@@ -70,11 +55,9 @@ pub fn clean_folder(folder: &Path, target: CleanTarget<'_>) -> Result<CleanSumma
     let mut freed_bundles: BTreeSet<OsString> = BTreeSet::new();
     let sessions = list_entries(&folder.join("sessions"));
     let (removed, remaining): (Vec<PathBuf>, Vec<PathBuf>) =
-        sessions.into_iter().partition(|session| match target {
-            CleanTarget::Named(name) => {
-                session.file_name().is_some_and(|file_name| file_name == name)
-            }
-            CleanTarget::Older(age) => is_older(session, age),
+        sessions.into_iter().partition(|session| match session_id {
+            Some(id) => session.file_name().is_some_and(|file_name| file_name == id),
+            None => is_older(session, SESSION_MAX_AGE),
         });
     for session in &removed {
         freed_bundles.extend(session_bundle(session));
@@ -166,10 +149,6 @@ mod tests {
         lay_out_locally(&bundle, session, folder).unwrap()
     }
 
-    fn session_target(name: &str) -> CleanTarget<'_> {
-        CleanTarget::Named(name)
-    }
-
     #[test]
     fn a_bundle_is_removed_with_the_last_session_that_uses_it() {
         let outer = tempfile::tempdir().unwrap();
@@ -178,14 +157,14 @@ mod tests {
         let (other, _) = lay_out(&folder, "0-b", "text");
         let (_, own) = lay_out(&folder, "0-c", "longer text");
         assert!(one.join(BUNDLE_LINK).join("a").is_file(), "the link leads to the bundle");
-        let cleaned = clean_folder(&folder, session_target("0-a")).unwrap();
+        let cleaned = clean_folder(&folder, Some("0-a")).unwrap();
         assert_eq!(cleaned.sessions, 1);
         assert!(!one.exists() && shared.exists() && own.exists());
-        clean_folder(&folder, session_target("0-b")).unwrap();
+        clean_folder(&folder, Some("0-b")).unwrap();
         assert!(!other.exists() && !shared.exists() && own.exists());
-        assert_eq!(clean_folder(&folder, session_target("0-b")).unwrap(), CleanSummary::default());
+        assert_eq!(clean_folder(&folder, Some("0-b")).unwrap(), CleanSummary::default());
         fs::write(folder.join("of-somebody"), "").unwrap();
-        let last = clean_folder(&folder, session_target("0-c")).unwrap();
+        let last = clean_folder(&folder, Some("0-c")).unwrap();
         assert!(last.bytes > 11, "{last:?}");
         let left: Vec<PathBuf> = list_entries(&folder);
         assert_eq!(left, [folder.join("of-somebody")]);
@@ -203,11 +182,11 @@ mod tests {
             let _ = fs::remove_file(old.join(path));
         }
         fs::File::open(&old).unwrap().set_modified(long_ago).unwrap();
-        let cleaned = clean_folder(&folder, CleanTarget::Older(SESSION_MAX_AGE)).unwrap();
+        let cleaned = clean_folder(&folder, None).unwrap();
         assert_eq!(cleaned.sessions, 1);
         assert!(!old.exists() && young.join(BUNDLE_LINK).join("a").exists());
         assert_eq!(
-            clean_folder(&folder.join("none"), session_target("0-a")).unwrap(),
+            clean_folder(&folder.join("none"), Some("0-a")).unwrap(),
             CleanSummary::default()
         );
     }

@@ -159,9 +159,8 @@ impl ContentStore {
             bail!("its object is damaged: the digest is {actual_digest}");
         }
         let path = folder.join(&entry.path);
-        let mut builder = DirBuilder::new();
         let parent = path.parent().unwrap_or(folder);
-        builder.recursive(true).mode(0o700).create(parent)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
         let set_mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode));
         // Hard-link programs: they are large, and nothing writes to them.
         if entry.is_program && fs::hard_link(&object, &path).is_ok() {
@@ -172,15 +171,17 @@ impl ContentStore {
         Ok(set_mode(if entry.is_program { 0o700 } else { 0o600 })?)
     }
 
-    /// Links a session's folder to the session's bundle.
-    fn link_bundle(&self, session: &Path, bundle: &Path) -> Result<()> {
+    /// Lays out the bundle and links the folder of its session to it. Returns both folders.
+    fn link_bundle(&self, session: PathBuf, entries: &[BundleEntry]) -> Result<(PathBuf, PathBuf)> {
+        let bundle = self.lay_out_bundle(entries)?;
         let (link, temporary) = (session.join(BUNDLE_LINK), session.join("bundle.part"));
         let name = bundle.file_name().unwrap_or_default();
         let target = Path::new("../../bundles").join(name);
         let _ = fs::remove_file(&temporary);
         std::os::unix::fs::symlink(target, &temporary)
             .and_then(|()| fs::rename(&temporary, &link))
-            .with_context(|| format!("cannot make '{}'", link.display()))
+            .with_context(|| format!("cannot make '{}'", link.display()))?;
+        Ok((session, bundle))
     }
 }
 
@@ -188,8 +189,8 @@ impl ContentStore {
 /// another user.
 fn create_private_folder(folder: &Path) -> Result<()> {
     let error_context = || format!("cannot use the folder '{}'", folder.display());
-    let mut builder = DirBuilder::new();
-    (builder.recursive(true).mode(0o700).create(folder)).with_context(error_context)?;
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.with_context(error_context)?;
     let metadata = fs::symlink_metadata(folder).with_context(error_context)?;
     let user_id = rustix::process::geteuid().as_raw();
     ensure!(
@@ -232,7 +233,7 @@ pub fn send_bundle(
     writer: &mut dyn Write,
     reader: &mut dyn BufRead,
 ) -> Result<(PathBuf, PathBuf)> {
-    let offer = BundleOffer { session: session.to_owned(), entries: bundle.entries().to_vec() };
+    let offer = BundleOffer { session: session.to_owned(), entries: bundle.entries.clone() };
     write_message(writer, &offer)?;
     loop {
         match read_message::<ReceiverReply>(reader)? {
@@ -265,11 +266,9 @@ pub fn receive_bundle(
         before_reply(&session, &bundle)?;
         Ok((session, bundle))
     });
-    let reply = match received {
-        Ok((session, bundle)) => ReceiverReply::Ready(session, bundle),
-        Err(error) => ReceiverReply::Refused(format!("{error:#}")),
-    };
-    write_message(writer, &reply)
+    let refused = |error: anyhow::Error| ReceiverReply::Refused(format!("{error:#}"));
+    let ready = |(session, bundle)| ReceiverReply::Ready(session, bundle);
+    write_message(writer, &received.map_or_else(refused, ready))
 }
 
 fn receive_objects(
@@ -288,9 +287,7 @@ fn receive_objects(
     for entry in missing {
         store.put_object(&entry.sha256, entry.bytes, reader)?;
     }
-    let bundle = store.lay_out_bundle(&offer.entries)?;
-    store.link_bundle(&session, &bundle)?;
-    Ok((session, bundle))
+    store.link_bundle(session, &offer.entries)
 }
 
 /// Lays out a bundle in a directly accessible folder, such as a shared folder. Returns the folders
@@ -305,12 +302,10 @@ pub fn lay_out_locally(
 ) -> Result<(PathBuf, PathBuf)> {
     let store = ContentStore::open(folder)?;
     let session = store.session_folder(session)?;
-    for BundleEntry { sha256, bytes, .. } in store.missing_objects(bundle.entries()) {
+    for BundleEntry { sha256, bytes, .. } in store.missing_objects(&bundle.entries) {
         store.put_object(sha256, *bytes, &mut *bundle.open_content(sha256)?)?;
     }
-    let bundle = store.lay_out_bundle(bundle.entries())?;
-    store.link_bundle(&session, &bundle)?;
-    Ok((session, bundle))
+    store.link_bundle(session, &bundle.entries)
 }
 
 /// Creates the fleet folder `$2` if it is missing, and fails if the folder belongs to another user.
@@ -402,7 +397,7 @@ mod tests {
     use super::{
         BundleOffer, ContentStore, ReceiverReply, lay_out_locally, receive_bundle, send_bundle,
     };
-    use crate::machines::bundle::{BundleEntry, BundleSource, FileBundle};
+    use crate::machines::bundle::{BundleEntry, BundleSource, FileBundle, bundle_id};
     use std::fs;
     use std::io::{BufReader, Read, Write};
     use std::os::unix::fs::PermissionsExt;
@@ -455,7 +450,7 @@ mod tests {
         let (place, bytes) = send_over_socket(&first, folder.path());
         let place = place.unwrap();
         assert_eq!(fs::read_to_string(place.join("b/c")).unwrap(), "small");
-        assert_eq!(place.file_name().unwrap().to_str().unwrap(), first.id());
+        assert_eq!(place.file_name().unwrap().to_str().unwrap(), bundle_id(&first.entries));
         assert!(bytes > 100_000);
         let second = text_bundle(&[("a", &large), ("b/c", "other"), ("d", &large)]);
         let (other, bytes) = send_over_socket(&second, folder.path());
@@ -483,7 +478,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let first = text_bundle(&[("a", "text")]);
         lay_out_locally(&first, "0", folder.path()).unwrap();
-        let sha256 = first.entries()[0].sha256.clone();
+        let sha256 = first.entries[0].sha256.clone();
         let object = folder.path().join("objects").join(&sha256[..2]).join(&sha256[2..]);
         fs::write(&object, "tixt").unwrap();
         let second = text_bundle(&[("a", "text"), ("b", "")]);

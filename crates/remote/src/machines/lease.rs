@@ -7,7 +7,7 @@
 //! at [`SlurmEngine::acquire_lease`].
 
 use super::SlurmEngine;
-use super::slurm::{failure_reason, run_program};
+use super::slurm::{failure_reason, run_program, split_row};
 use anyhow::{Result, bail};
 use speedwell_machine::process::CompanionProcess;
 use speedwell_machine::worker::StderrTail;
@@ -131,8 +131,11 @@ impl SlurmEngine {
             let node_names = names.split_whitespace();
             (allocation.components).extend(node_names.map(|name| (name.to_owned(), component)));
         }
-        let addresses = self.node_addresses(&allocation)?;
-        Ok(AllocationLease { allocation, addresses, _guard: guard })
+        let nodes: Vec<&str> =
+            allocation.components.iter().map(|(name, _)| name.as_str()).collect();
+        let mut scontrol = self.slurm_command("scontrol");
+        let output = run_program(scontrol.args(["--oneliner", "show", "node", &nodes.join(",")]))?;
+        Ok(AllocationLease { addresses: parse_addresses(&output), allocation, _guard: guard })
     }
 
     fn start_salloc(&self, name: &str, components: &[LeaseComponent]) -> Result<SallocGuard> {
@@ -178,14 +181,6 @@ impl SlurmEngine {
         run_program(squeue.arg(format!("--name={name}")))
     }
 
-    fn node_addresses(&self, allocation: &MachineAllocation) -> Result<BTreeMap<String, IpAddr>> {
-        let names: Vec<&str> =
-            allocation.components.iter().map(|(name, _)| name.as_str()).collect();
-        let mut scontrol = self.slurm_command("scontrol");
-        let output = run_program(scontrol.args(["--oneliner", "show", "node", &names.join(",")]))?;
-        Ok(parse_addresses(&output))
-    }
-
     /// Returns the options of srun for a step on a machine of the allocation. Returns `None` for
     /// other machines.
     pub(super) fn step_options(&self, machine: &str) -> Option<Vec<String>> {
@@ -228,8 +223,7 @@ impl SlurmEngine {
 fn granted_components(queue: &str, expected: usize) -> Option<Vec<(String, String)>> {
     let mut components: BTreeMap<usize, (String, String)> = BTreeMap::new();
     for row in queue.lines() {
-        let columns: Vec<&str> = row.splitn(4, '|').map(str::trim).collect();
-        let [id, "RUNNING", nodes, _] = columns[..] else {
+        let [id, "RUNNING", nodes, _] = split_row(row) else {
             continue;
         };
         let (job, component) = id.split_once('+').unwrap_or((id, "0"));
@@ -249,10 +243,7 @@ fn is_active(queue: &str) -> bool {
 /// Returns the job's number and state, and why the job has not started. Returns `None` if the queue
 /// has no rows for the job.
 fn describe_queue_state(queue: &str) -> Option<String> {
-    let first_row: Vec<&str> = queue.lines().next()?.splitn(4, '|').map(str::trim).collect();
-    let [id, state, ..] = first_row[..] else {
-        return None;
-    };
+    let [id, state, ..]: [&str; 4] = split_row(queue.lines().next()?);
     let job = id.split_once('+').map_or(id, |(job, _)| job);
     let reason_clause = match pending_reason(queue) {
         "" => String::new(),
@@ -263,7 +254,7 @@ fn describe_queue_state(queue: &str) -> Option<String> {
 
 /// Returns Slurm's reason why a job has not started. It is empty while the reason is unknown.
 fn pending_reason(queue: &str) -> &str {
-    let mut reasons = queue.lines().filter_map(|row| row.splitn(4, '|').nth(3)).map(str::trim);
+    let mut reasons = queue.lines().map(|row| split_row::<4>(row)[3]);
     let is_informative = |reason: &&str| !["", "None", "(null)"].contains(reason);
     reasons.find(is_informative).unwrap_or_default()
 }

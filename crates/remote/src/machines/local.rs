@@ -5,8 +5,8 @@
 //! A detached worker outlives the process that started it. It is identified by its process ID and
 //! start time and by the boot ID of the machine. Start at [`LocalEngine`] and [`start_worker`].
 
-use super::{FleetMachine, JobState, SubmittedJob, TaskBatch};
-use anyhow::{Context, Result, ensure};
+use super::{FleetMachine, JobState, SubmittedJob, TaskBatch, ensure_in_fleet};
+use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use speedwell_machine::process::{ProcessIdentity, spawn_detached};
@@ -36,23 +36,15 @@ impl LocalEngine {
     }
 
     pub(super) fn submit(&mut self, batch: &TaskBatch) -> Result<SubmittedJob> {
-        self.ensure_known(&batch.machine)?;
+        ensure_in_fleet(&self.machines, &batch.machine)?;
+        let tasks: Vec<u32> = batch.tasks.iter().map(|task| task.number).collect();
         if batch.is_detached {
-            let tasks: Vec<u32> = batch.tasks.iter().map(|task| task.number).collect();
             let job = start_worker(&batch.folder, &tasks)?;
             return Ok(SubmittedJob { job, lines: None });
         }
-        let program = batch.folder.join("bin/speedwell");
-        let tasks = batch.tasks.iter().map(|task| task.number.to_string());
-        let child = Command::new(&program)
-            .args([WORKER_COMMAND, SHARD_SUBCOMMAND])
-            .arg(&batch.folder)
-            .args(tasks)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .with_context(|| format!("cannot start '{}'", program.display()))?;
+        let mut command = worker_command(&batch.folder, &tasks);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let child = child.with_context(|| start_failure(&command))?;
         let job = JobId::next_held();
         self.jobs.insert(job.clone(), child);
         Ok(SubmittedJob { job, lines: None })
@@ -60,10 +52,7 @@ impl LocalEngine {
 
     pub(super) fn job_state(&mut self, job: &JobId) -> JobState {
         let Some(child) = self.jobs.get_mut(job) else {
-            if has_ended(job) {
-                return JobState::Ended(None);
-            }
-            return JobState::Running;
+            return if has_ended(job) { JobState::Ended(None) } else { JobState::Running };
         };
         match child.try_wait() {
             Ok(None) => JobState::Running,
@@ -88,16 +77,10 @@ impl LocalEngine {
     }
 
     pub(super) fn start_command(&self, machine: &str, arguments: &[&str]) -> Result<Child> {
-        self.ensure_known(machine)?;
+        ensure_in_fleet(&self.machines, machine)?;
         let (program, arguments) = arguments.split_first().context("nothing to start")?;
         let child = spawn_connected(Command::new(program).args(arguments));
         child.with_context(|| format!("cannot start '{program}'"))
-    }
-
-    fn ensure_known(&self, machine: &str) -> Result<()> {
-        let is_known = self.machines.iter().any(|candidate| candidate.name == machine);
-        ensure!(is_known, "unknown machine '{machine}'");
-        Ok(())
     }
 }
 
@@ -140,15 +123,22 @@ impl JobId {
 /// # Errors
 /// Fails if the worker cannot be started or ends before it sends its greeting.
 pub fn start_worker(folder: &Path, tasks: &[u32]) -> Result<JobId> {
-    let program = folder.join("bin/speedwell");
-    let mut command = Command::new(&program);
-    command.args([WORKER_COMMAND, SHARD_SUBCOMMAND]).arg(folder);
-    command.args(tasks.iter().map(u32::to_string));
-    command.stdin(Stdio::null());
-    let error_context = || format!("cannot start '{}'", program.display());
-    let output = spawn_detached(&mut command).with_context(error_context)?;
+    let mut command = worker_command(folder, tasks);
+    let output = spawn_detached(&mut command).with_context(|| start_failure(&command))?;
     let greeting = WorkerGreeting::read(&mut BufReader::new(output));
     Ok(JobId(greeting.context("the worker exited without a message")?.process))
+}
+
+/// Builds the command of a worker in a session's `folder`.
+fn worker_command(folder: &Path, tasks: &[u32]) -> Command {
+    let mut command = Command::new(folder.join("bin/speedwell"));
+    command.args([WORKER_COMMAND, SHARD_SUBCOMMAND]).arg(folder);
+    command.args(tasks.iter().map(u32::to_string)).stdin(Stdio::null());
+    command
+}
+
+fn start_failure(command: &Command) -> String {
+    format!("cannot start '{}'", command.get_program().display())
 }
 
 /// Whether the ID names a detached worker.

@@ -26,7 +26,7 @@ pub use slurm::SlurmEngine;
 pub use ssh::{STILL_RUNNING, SshEngine};
 
 use serde::{Deserialize, Serialize};
-use speedwell_config::fleet::{EngineKind, FleetFile, MachineEntry};
+use speedwell_config::fleet::{EngineKind, FleetFile, MachineEntry, MachineSelector};
 use speedwell_machine::worker::{WORKER_COMMAND, WorkerConnection};
 use speedwell_model::MachineAllocation;
 use std::path::{Path, PathBuf};
@@ -61,6 +61,32 @@ pub struct FleetMachine {
     /// Program to use on the machine instead of the one that we would send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binary: Option<PathBuf>,
+}
+
+impl FleetMachine {
+    /// Whether the selector contains the machine, by its name or its labels.
+    pub fn is_in(&self, selector: &MachineSelector) -> bool {
+        selector.matches_machine(&|name| {
+            self.name == name || self.labels.iter().any(|label| label == name)
+        })
+    }
+
+    /// Checks that the machines have all names and labels in the selector.
+    ///
+    /// # Errors
+    /// Fails with a hint if no machine has one of them.
+    pub fn ensure_known(
+        selector: &MachineSelector,
+        machines: &[FleetMachine],
+    ) -> anyhow::Result<()> {
+        let mut names: Vec<String> = (machines.iter())
+            .flat_map(|machine| [&machine.name].into_iter().chain(&machine.labels))
+            .cloned()
+            .collect();
+        names.sort();
+        names.dedup();
+        selector.ensure_known(&names)
+    }
 }
 
 /// Availability of a machine.
@@ -298,6 +324,13 @@ impl FleetEngine {
             FleetEngine::Slurm(slurm) => slurm.start_command(machine, arguments),
         }
     }
+}
+
+/// Checks that a machine is part of the fleet.
+fn ensure_in_fleet(machines: &[FleetMachine], name: &str) -> anyhow::Result<()> {
+    let is_known = machines.iter().any(|machine| machine.name == name);
+    anyhow::ensure!(is_known, "unknown machine '{name}'");
+    Ok(())
 }
 
 /// Returns the machines listed in the file; `folder` is the default fleet folder.

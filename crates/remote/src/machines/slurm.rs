@@ -77,29 +77,22 @@ impl SlurmEngine {
         sinfo.args(self.options.partition.iter().flat_map(|name| ["-p", name]));
         let mut machines: Vec<FleetMachine> = Vec::new();
         for line in run_program(&mut sinfo)?.lines() {
-            let mut columns = line.splitn(4, '|');
-            let mut next_column = || columns.next().unwrap_or_default().trim().to_owned();
-            let (name, state, features, reason) =
-                (next_column(), next_column(), next_column(), next_column());
+            let [name, state, features, reason] = split_row(line);
             // sinfo lists a node once per partition.
             if machines.iter().any(|machine| machine.name == name) {
                 continue;
             }
             let configured = self.configured_machines.iter().find(|entry| entry.name == name);
             let mut labels = configured.map(|entry| entry.labels.clone()).unwrap_or_default();
-            labels.extend(
-                features
-                    .split(',')
-                    .filter(|feature| !feature.is_empty() && *feature != "(null)")
-                    .map(str::to_owned),
-            );
+            let features = features.split(',').filter(|feature| !["", "(null)"].contains(feature));
+            labels.extend(features.map(str::to_owned));
             let folder = configured.and_then(|entry| entry.folder.clone());
             machines.push(FleetMachine {
-                state: machine_state(&state, &reason),
+                name: name.to_owned(),
+                state: machine_state(state, reason),
                 labels,
                 folder: folder.unwrap_or_else(|| self.folder.clone()),
                 binary: configured.and_then(|entry| entry.binary.clone()),
-                name,
             });
         }
         Ok(machines)
@@ -110,8 +103,7 @@ impl SlurmEngine {
         let mut jobs: Vec<String> = Vec::new();
         let numbers: Vec<u32> = batch.tasks.iter().map(|task| task.number).collect();
         for (first, indexes) in group_into_arrays(&numbers, limit) {
-            let submitted = self.submit_array(batch, first, &indexes);
-            match submitted {
+            match self.submit_array(batch, first, &indexes) {
                 Ok(id) => jobs.push(id),
                 Err(error) => {
                     // Leave no part of the work running if the submission as a whole fails.
@@ -120,8 +112,7 @@ impl SlurmEngine {
                 }
             }
         }
-        let job = JobId(jobs.join(","));
-        Ok(SubmittedJob { job, lines: None })
+        Ok(SubmittedJob { job: JobId(jobs.join(",")), lines: None })
     }
 
     /// Submits one array and returns its job number.
@@ -259,6 +250,13 @@ fn group_into_arrays(numbers: &[u32], limit: u32) -> Vec<(u32, Vec<u32>)> {
     arrays
 }
 
+/// Returns the columns of a row that a Slurm program printed, trimmed. Missing columns are empty;
+/// the last one may contain the separator.
+pub(super) fn split_row<const COLUMNS: usize>(row: &str) -> [&str; COLUMNS] {
+    let mut columns = row.splitn(COLUMNS, '|').map(str::trim);
+    std::array::from_fn(|_| columns.next().unwrap_or_default())
+}
+
 fn array_ids(job: &JobId) -> impl Iterator<Item = &str> {
     job.0.split(',').filter(|id| !id.is_empty())
 }
@@ -269,9 +267,7 @@ fn job_state_in_queue(job: &JobId, rows: &str) -> JobState {
     let mut waiting = None;
     let mut failed = None;
     for row in rows.lines() {
-        let mut columns = row.splitn(3, '|').map(str::trim);
-        let mut next_column = || columns.next().unwrap_or_default();
-        let (id, state, reason) = (next_column(), next_column(), next_column());
+        let [id, state, reason] = split_row(row);
         if !array_ids(job).any(|array_id| array_id == id) {
             continue;
         }
@@ -288,11 +284,9 @@ fn job_state_in_queue(job: &JobId, rows: &str) -> JobState {
             }
             "COMPLETED" => {}
             _ => {
-                let is_uninformative = ["None", "(null)", ""].contains(&reason);
-                failed = Some(if is_uninformative {
-                    state.to_owned()
-                } else {
-                    format!("{state} ({reason})")
+                failed = Some(match reason {
+                    "None" | "(null)" | "" => state.to_owned(),
+                    reason => format!("{state} ({reason})"),
                 });
             }
         }

@@ -9,9 +9,10 @@
 use super::local::is_detached_worker;
 use super::{
     FleetMachine, JobId, JobState, MachineState, SHARD_SUBCOMMAND, SubmittedJob, TaskBatch,
+    ensure_in_fleet,
 };
 use crate::messages::{ROLE_SUBCOMMAND, WorkerRequest};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
 use speedwell_machine::worker::{
     StderrTail, WORKER_COMMAND, WorkerConnection, last_line, spawn_connected,
@@ -113,9 +114,7 @@ impl SshEngine {
     }
 
     pub(super) fn submit(&mut self, batch: &TaskBatch) -> Result<SubmittedJob> {
-        self.ensure_known(&batch.machine)?;
         let folder = batch.folder.to_string_lossy();
-        let program = format!("{folder}/bin/speedwell");
         let requests = batch.tasks.iter().map(|task| task.request.clone());
         if batch.is_detached {
             let (folder, requests) = (batch.folder.clone(), requests.collect());
@@ -124,19 +123,29 @@ impl SshEngine {
             return Ok(SubmittedJob { job, lines: None });
         }
         let requests: String = requests.map(|request| request + "\n").collect();
-        let arguments = [program.as_str(), WORKER_COMMAND, SHARD_SUBCOMMAND, &folder, "-"];
-        let mut child = self.start_command(&batch.machine, &arguments)?;
-        let stderr_tail = StderrTail::collect(&mut child);
-        let (lines, mut lease) = (child.stdout.take(), child.stdin.take());
-        if let Some(lease) = &mut lease {
+        let arguments = [SHARD_SUBCOMMAND, &folder, "-"];
+        let connection = self.start_program(&batch.machine, &batch.folder, &arguments)?;
+        let job = JobId::next_held();
+        let lines = self.keep_connection(job.clone(), connection, None);
+        if let Some(lease) = self.jobs.get_mut(&job).and_then(|job| job.lease.as_mut()) {
             // If the connection has failed, the exit of ssh gives the reason.
             let _ = lease.write_all(requests.as_bytes());
             let _ = lease.flush();
         }
-        let job = JobId::next_held();
-        let entry = SshJob { connection: child, lease, followed_worker: None, stderr_tail };
-        self.jobs.insert(job.clone(), entry);
         Ok(SubmittedJob { job, lines })
+    }
+
+    /// Keeps the connection to a worker, and returns the worker's output.
+    fn keep_connection(
+        &mut self,
+        job: JobId,
+        mut connection: Child,
+        followed_worker: Option<(String, PathBuf)>,
+    ) -> Option<ChildStdout> {
+        let stderr_tail = StderrTail::collect(&mut connection);
+        let (lease, lines) = (connection.stdin.take(), connection.stdout.take());
+        self.jobs.insert(job, SshJob { connection, lease, followed_worker, stderr_tail });
+        lines
     }
 
     /// Connects to a detached worker to read its spools. Returns `None` for other workers.
@@ -151,22 +160,13 @@ impl SshEngine {
             return Ok(None);
         }
         let folder_text = folder.to_string_lossy();
-        let program = format!("{folder_text}/bin/speedwell");
         let mode = if follows { "--follow" } else { "--read" };
-        let mut arguments =
-            vec![program.as_str(), WORKER_COMMAND, SHARD_SUBCOMMAND, mode, &folder_text, &job.0];
+        let mut arguments = vec![SHARD_SUBCOMMAND, mode, &folder_text, &job.0];
         arguments.extend(spools.iter().map(String::as_str));
-        let mut child = self.start_command(machine, &arguments)?;
-        let stderr_tail = StderrTail::collect(&mut child);
-        let lines = child.stdout.take().context("the connection has no stdout")?;
-        let entry = SshJob {
-            lease: child.stdin.take(),
-            connection: child,
-            followed_worker: Some((machine.to_owned(), folder.to_owned())),
-            stderr_tail,
-        };
-        self.jobs.insert(job.clone(), entry);
-        Ok(Some(lines))
+        let connection = self.start_program(machine, folder, &arguments)?;
+        let followed_worker = Some((machine.to_owned(), folder.to_owned()));
+        let lines = self.keep_connection(job.clone(), connection, followed_worker);
+        lines.context("the connection has no stdout").map(Some)
     }
 
     /// Makes the program in a session's folder perform a request.
@@ -176,9 +176,14 @@ impl SshEngine {
         folder: &Path,
         request: &WorkerRequest,
     ) -> Result<T> {
+        let connection = self.start_program(machine, folder, &[ROLE_SUBCOMMAND])?;
+        WorkerConnection::new(connection)?.request(request)
+    }
+
+    /// Starts the program in a session's folder as a worker.
+    fn start_program(&self, machine: &str, folder: &Path, arguments: &[&str]) -> Result<Child> {
         let program = format!("{}/bin/speedwell", folder.to_string_lossy());
-        let arguments = [program.as_str(), WORKER_COMMAND, ROLE_SUBCOMMAND];
-        WorkerConnection::new(self.start_command(machine, &arguments)?)?.request(request)
+        self.start_command(machine, &[&[program.as_str(), WORKER_COMMAND], arguments].concat())
     }
 
     pub(super) fn job_state(&mut self, id: &JobId) -> JobState {
@@ -240,7 +245,7 @@ impl SshEngine {
     }
 
     pub(super) fn start_command(&self, machine: &str, arguments: &[&str]) -> Result<Child> {
-        self.ensure_known(machine)?;
+        ensure_in_fleet(&self.machines, machine)?;
         let child = spawn_connected(&mut self.ssh_command(machine, arguments));
         child.context("cannot start 'ssh'")
     }
@@ -257,13 +262,6 @@ impl SshEngine {
         ssh.env("LC_ALL", "C");
         ssh
     }
-
-    fn ensure_known(&self, machine: &str) -> Result<()> {
-        if !self.machines.iter().any(|candidate| candidate.name == machine) {
-            bail!("unknown machine '{machine}'");
-        }
-        Ok(())
-    }
 }
 
 impl Drop for SshEngine {
@@ -279,17 +277,14 @@ impl Drop for SshEngine {
 /// Explains why a machine does not answer, and what the user can do.
 fn unavailable_reason(machine: &str, stderr: &[u8]) -> String {
     let stderr = String::from_utf8_lossy(stderr);
-    let stderr = last_line(&stderr);
-    if stderr.contains("Host key verification failed") {
-        return format!("its host key is unknown: verify it once with 'ssh {machine}'");
-    }
-    if stderr.contains("Permission denied") {
-        return format!(
+    match last_line(&stderr) {
+        line if line.contains("Host key verification failed") => {
+            format!("its host key is unknown: verify it once with 'ssh {machine}'")
+        }
+        line if line.contains("Permission denied") => format!(
             "no key allows a login without a prompt: try 'ssh -o BatchMode=yes {machine} true'"
-        );
+        ),
+        "" => "it does not respond".to_owned(),
+        line => line.to_owned(),
     }
-    if stderr.is_empty() {
-        return "it does not respond".to_owned();
-    }
-    stderr.to_owned()
 }

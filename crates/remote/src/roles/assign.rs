@@ -14,15 +14,9 @@ pub(super) fn assign_machines(
     roles: &[PlacedRole],
     machines: &[FleetMachine],
 ) -> Result<Vec<Vec<usize>>> {
-    let mut names: Vec<String> = (machines.iter())
-        .flat_map(|machine| [&machine.name].into_iter().chain(&machine.labels))
-        .cloned()
-        .collect();
-    names.sort();
-    names.dedup();
     for role in roles {
         let error_context = || format!("in [place], for '{}'", role.name);
-        role.on.ensure_known(&names).with_context(error_context)?;
+        FleetMachine::ensure_known(&role.on, machines).with_context(error_context)?;
         ensure!(
             role.machines as usize <= MAX_MACHINES,
             "a load can be sent from at most {MAX_MACHINES} machines, but [place] requests {}",
@@ -97,9 +91,7 @@ pub(super) fn lease_components(
 
 /// Whether a machine has the labels of a role and is available.
 fn is_suitable(role: &PlacedRole, machine: &FleetMachine) -> bool {
-    let has_name =
-        |name: &str| machine.name == name || machine.labels.iter().any(|label| label == name);
-    role.on.matches_machine(&has_name) && !matches!(machine.state, MachineState::Unfit(_))
+    machine.is_in(&role.on) && !matches!(machine.state, MachineState::Unfit(_))
 }
 
 /// Finds a machine for a seat, moving other seats if necessary (augmenting path).

@@ -6,6 +6,7 @@ use crate::messages::{LoadReply, ROLE_SUBCOMMAND, WorkerEvent, WorkerRequest};
 use speedwell_engine::execution::experiment::{StageResult, stage_failure};
 use speedwell_machine::process;
 use speedwell_machine::worker::WorkerConnection;
+use speedwell_model::PlacedMachine;
 use speedwell_model::stage_report::{RunStage, StageFailure};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,29 +30,29 @@ pub(super) struct RoleConnection {
 }
 
 impl RoleConnection {
-    /// Starts this program on the machine called `machine`, where its executable has the path
-    /// `program`, and sends `request` to it. `name` is the name of the role in messages.
+    /// Starts this program on a machine, and sends `request` to it. `name` is the name of the role
+    /// in messages.
     ///
     /// # Errors
     /// Fails if the machine cannot be reached.
     pub fn open(
         engine: &mut FleetEngine,
-        (machine, program): (&str, &str),
+        machine: &PlacedMachine,
         name: &str,
         request: &WorkerRequest,
     ) -> StageResult<RoleConnection> {
         let connect_failure = |error: anyhow::Error| {
-            let reason = format!("{name} on '{machine}': cannot connect: {error:#}");
+            let reason = format!("{name} on '{}': cannot connect: {error:#}", machine.name);
             stage_failure(RunStage::Start, reason)
         };
-        let connection = engine.start_worker(machine, program, &[ROLE_SUBCOMMAND]);
+        let connection = engine.start_worker(&machine.name, &machine.program, &[ROLE_SUBCOMMAND]);
         let connection = Arc::new(connection.map_err(connect_failure)?);
         // If the connection has failed, the next message gives the reason.
         let _ = connection.send(request);
         let alarm = Arc::new(AtomicBool::new(false));
         Ok(RoleConnection {
             name: name.to_owned(),
-            machine: machine.to_owned(),
+            machine: machine.name.clone(),
             events: receive_events(Arc::clone(&connection), Arc::clone(&alarm)),
             connection,
             alarm,
@@ -129,6 +130,17 @@ impl RoleConnection {
 
     fn end_failure(&self, reason: &str) -> StageFailure {
         self.with_role_name(stage_failure(RunStage::Alive, reason))
+    }
+
+    /// Returns why a role did not start: the failure that it reports, or that it sent something
+    /// unexpected.
+    pub fn start_failure(&self, event: WorkerEvent) -> StageFailure {
+        let reported = match event {
+            WorkerEvent::Done(outcome) => outcome.performed.failure,
+            _ => None,
+        };
+        let unexpected = || stage_failure(RunStage::Start, "it sent an unexpected message");
+        self.with_role_name(reported.unwrap_or_else(unexpected))
     }
 
     /// Prefixes the reason with the role and its machine.

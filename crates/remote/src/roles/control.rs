@@ -165,12 +165,10 @@ impl PlacedSession {
                 thread::sleep(POLL_INTERVAL);
             }
         }
-        let was_allocated = match &self.placement.allocation {
-            Some(allocation) => {
-                FleetEngine::from_file(&self.file).release_allocation(allocation)?
-            }
-            None => false,
-        };
+        let mut engine = FleetEngine::from_file(&self.file);
+        let allocation = self.placement.allocation.as_ref();
+        let released = allocation.map(|allocation| engine.release_allocation(allocation));
+        let was_allocated = released.transpose()?.unwrap_or(false);
         let number = self.number;
         ensure!(
             was_allocated || measuring != MeasuringProcess::Elsewhere,

@@ -24,7 +24,6 @@ use crate::machines::{AllocationLease, FleetEngine, FleetMachine, LeaseComponent
 use crate::messages::{ProbeReport, ROLE_SUBCOMMAND, WorkerEvent, WorkerRequest};
 use anyhow::{Context, Result, anyhow, ensure};
 use connection::RoleConnection;
-use run::{outcome_failure, unexpected_message};
 use speedwell_adapters::own_program;
 use speedwell_config::experiment::RolePlacement;
 use speedwell_config::fleet::{EngineKind, FleetFile};
@@ -57,7 +56,8 @@ pub fn prepare_machines(
     upload::warn_of_left_out(&bundle, listener)?;
     let session = uuid::Uuid::now_v7().to_string();
     let components = assign::lease_components(&role_placement.roles, &fleet_machines, &assignment);
-    let lease = acquire_allocation(&mut engine, &job_name(&session), &components, listener)?;
+    let job_name = format!("speedwell-{session}");
+    let lease = acquire_allocation(&mut engine, &job_name, &components, listener)?;
     if let Some(lease) = &lease {
         let index_of = |name: &str| fleet_machines.iter().position(|machine| machine.name == name);
         for (component, role_machines) in (0..).zip(&mut assignment) {
@@ -132,15 +132,7 @@ fn build_placement(
     machines: Vec<PlacedMachine>,
 ) -> MachinePlacement {
     let mut indices = 0..machines.len();
-    let mut placement = MachinePlacement {
-        fleet: PathBuf::new(),
-        root: PathBuf::new(),
-        machines,
-        target: 0,
-        services: Vec::new(),
-        load: Vec::new(),
-        allocation: None,
-    };
+    let mut placement = MachinePlacement { machines, ..MachinePlacement::default() };
     for (role, role_machines) in role_placement.roles.iter().zip(assignment) {
         let role_machines: Vec<usize> = indices.by_ref().take(role_machines.len()).collect();
         match (role.name.as_str(), role_machines.as_slice()) {
@@ -244,8 +236,7 @@ impl MachineLease {
         let mut connections = Vec::new();
         for machine in machines {
             let request = WorkerRequest::Lock(machine.folder.clone());
-            let remote_program = (machine.name.as_str(), machine.program.as_str());
-            let connection = RoleConnection::open(engine, remote_program, "lock", &request);
+            let connection = RoleConnection::open(engine, machine, "lock", &request);
             let locked =
                 connection.and_then(|connection| await_lock(connection, &machine.name, listener));
             connections.push(locked.map_err(|failure| anyhow!(failure.reason))?);
@@ -268,17 +259,9 @@ fn await_lock(
                 let observed = listener.observe(&SessionEvent::Waiting(&sentence));
                 observed.map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;
             }
-            WorkerEvent::Done(outcome) => {
-                return Err(connection.with_role_name(outcome_failure(*outcome)));
-            }
-            _ => return Err(connection.with_role_name(unexpected_message())),
+            other => return Err(connection.start_failure(other)),
         }
     }
-}
-
-/// Returns the name of the scheduler's job that holds an experiment's machines.
-fn job_name(session: &str) -> String {
-    format!("speedwell-{session}")
 }
 
 /// Waits until a scheduler allocates machines for all `components` at once, in a job called `name`.
@@ -331,16 +314,12 @@ pub fn reacquire_machines(
 
 /// Returns components that request the machines of an earlier allocation.
 fn same_machines(earlier: &MachineAllocation) -> Vec<LeaseComponent> {
-    let mut components: Vec<LeaseComponent> = Vec::new();
-    for (name, component) in &earlier.components {
-        let index = *component as usize;
-        if components.len() <= index {
-            let empty =
-                LeaseComponent { machines: 0, named_nodes: Vec::new(), excluded_nodes: Vec::new() };
-            components.resize(index + 1, empty);
-        }
-        components[index].machines += 1;
-        components[index].named_nodes.push(name.clone());
-    }
-    components
+    let last = earlier.components.iter().map(|(_, component)| *component).max();
+    let component = |index: u32| {
+        let machines = earlier.components.iter().filter(|(_, component)| *component == index);
+        let named_nodes: Vec<String> = machines.map(|(name, _)| name.clone()).collect();
+        let machines = named_nodes.len() as u32;
+        LeaseComponent { machines, named_nodes, excluded_nodes: Vec::new() }
+    };
+    last.into_iter().flat_map(|last| 0..=last).map(component).collect()
 }

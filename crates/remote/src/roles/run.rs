@@ -58,32 +58,15 @@ fn run_placed(
         let reason = "profiles are recorded on a single machine, but [place] uses other machines";
         return Err(stage_failure(RunStage::Profile, reason));
     }
-    let file = FleetFile::read(&placement.fleet)
-        .map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;
-    let mut run = PlacedRun {
-        assignment,
-        placement,
-        seed,
-        engine: FleetEngine::from_file(&file).within_allocation(placement.allocation.as_ref()),
-        file,
-        placeholders: initial_placeholders(placement, &assignment.place.kept),
-        load_failure: None,
-    };
-    let mut services: Vec<RoleConnection> = Vec::new();
-    let services_and_ports = (&assignment.services[..], assignment.place.ports);
-    let result = start_services(
-        &mut run.engine,
-        placement,
-        services_and_ports,
-        &mut run.placeholders,
-        &mut services,
-    )
-    .and_then(|()| run.run_target(&services, report));
+    let services = PlacedServices::new(placement, &assignment.place.kept)?;
+    let mut run = PlacedRun { assignment, seed, services, load_failure: None };
+    let started = run.services.start(&assignment.services, assignment.place.ports);
+    let result = started.and_then(|()| run.run_target(report));
     let lost_service = match &result {
-        Err(_) if !process::is_interrupt_requested() => find_lost_service(&services),
+        Err(_) if !process::is_interrupt_requested() => run.services.find_lost_service(),
         _ => None,
     };
-    let end_result = end_all(services, report);
+    let end_result = run.services.end_all(report);
     match lost_service {
         Some(failure) => Err(failure),
         None => result.and(end_result),
@@ -112,120 +95,112 @@ fn keep_placed_services(
     ready: &mut dyn FnMut(&[PlaceholderValue]),
     report: &mut RunReport,
 ) -> StageResult<()> {
-    let file = FleetFile::read(&placement.fleet)
-        .map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;
-    let mut engine = FleetEngine::from_file(&file).within_allocation(placement.allocation.as_ref());
-    let mut placeholders = initial_placeholders(placement, &keeping.place.kept);
-    let known_count = placeholders.len();
-    let mut services: Vec<RoleConnection> = Vec::new();
-    let services_and_ports = (&keeping.services[..], keeping.place.ports);
-    let result = start_services(
-        &mut engine,
-        placement,
-        services_and_ports,
-        &mut placeholders,
-        &mut services,
-    )
-    .and_then(|()| {
-        ready(&placeholders[known_count..]);
-        wait_for_loss(|| services.iter().find_map(RoleConnection::find_failure))
+    let mut services = PlacedServices::new(placement, &keeping.place.kept)?;
+    let known_count = services.placeholders.len();
+    let result = services.start(&keeping.services, keeping.place.ports).and_then(|()| {
+        ready(&services.placeholders[known_count..]);
+        wait_for_loss(|| services.find_failure())
     });
-    let end_result = end_all(services, report);
+    let end_result = services.end_all(report);
     result.and(end_result)
 }
 
-/// Returns the placeholders known before anything starts: the target's host, and the addresses of
-/// services that outlive the target.
-fn initial_placeholders(
-    placement: &MachinePlacement,
-    kept: &[PlaceholderValue],
-) -> Vec<PlaceholderValue> {
-    let host = placement.of_target().address.to_string();
-    let mut placeholders = vec![("target.host".to_owned(), host)];
-    placeholders.extend_from_slice(kept);
-    placeholders
+/// Services on the machines where they are placed.
+struct PlacedServices<'a> {
+    placement: &'a MachinePlacement,
+    file: FleetFile,
+    engine: FleetEngine,
+    /// Placeholders known so far.
+    placeholders: Vec<PlaceholderValue>,
+    started: Vec<RoleConnection>,
 }
 
-/// Starts each service on its machine and adds its address to `placeholders`. A service may need
-/// the services before it, so they start one after the other.
-fn start_services(
-    engine: &mut FleetEngine,
-    placement: &MachinePlacement,
-    (services, ports): (&[BackingService], Option<(u16, u16)>),
-    placeholders: &mut Vec<PlaceholderValue>,
-    started: &mut Vec<RoleConnection>,
-) -> StageResult<()> {
-    for service in services {
-        let machine = placement.of_service(&service.name);
-        let mapping = FolderMapping { from: &placement.root, to: &machine.root };
-        let request = WorkerRequest::RunService(Box::new(ServiceRequest {
-            service: mapping.map_service(service.clone()).fill_placeholders(placeholders),
-            address: machine.address,
-            ports,
-            folder: machine.folder.clone(),
-        }));
-        let name = format!("service '{}'", service.name);
-        let remote_program = (machine.name.as_str(), machine.program.as_str());
-        let role = RoleConnection::open(engine, remote_program, &name, &request)?;
-        let port = match role.next_event()? {
-            WorkerEvent::Ready(port) => port,
-            WorkerEvent::Done(outcome) => {
-                return Err(role.with_role_name(outcome_failure(*outcome)));
-            }
-            _ => return Err(role.with_role_name(unexpected_message())),
-        };
-        let placeholder = |key: &str, text: String| (format!("{}.{key}", service.name), text);
-        placeholders.push(placeholder("host", machine.address.to_string()));
-        placeholders.push(placeholder("port", port.to_string()));
-        started.push(role);
+impl<'a> PlacedServices<'a> {
+    /// Starts nothing yet. The target's host is known already, and so are the addresses in `kept`,
+    /// which belong to services that outlive the target.
+    fn new(
+        placement: &'a MachinePlacement,
+        kept: &[PlaceholderValue],
+    ) -> StageResult<PlacedServices<'a>> {
+        let file = FleetFile::read(&placement.fleet)
+            .map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;
+        let host = ("target.host".to_owned(), placement.of_target().address.to_string());
+        Ok(PlacedServices {
+            placement,
+            engine: FleetEngine::from_file(&file).within_allocation(placement.allocation.as_ref()),
+            file,
+            placeholders: [&[host], kept].concat(),
+            started: Vec::new(),
+        })
     }
-    Ok(())
-}
 
-fn end_all(services: Vec<RoleConnection>, report: &mut RunReport) -> StageResult<()> {
-    let mut result = Ok(());
-    for service in services.into_iter().rev() {
-        let service_result = service.end_service(&mut report.performed.notes);
-        result = result.and(service_result);
-    }
-    result
-}
-
-/// Returns the failure of a service whose loss made the target fail, if any. The end of the service
-/// may be noticed a little later than the failure of the target.
-fn find_lost_service(services: &[RoleConnection]) -> Option<StageFailure> {
-    let begin = Instant::now();
-    loop {
-        let lost = services.iter().find_map(RoleConnection::find_failure);
-        if lost.is_some() || services.is_empty() || begin.elapsed() > SERVICE_END_DELAY {
-            return lost;
+    /// Starts each service on its machine and adds its address to the placeholders. A service may
+    /// need the services before it, so they start one after the other.
+    fn start(&mut self, services: &[BackingService], ports: Option<(u16, u16)>) -> StageResult<()> {
+        for service in services {
+            let machine = self.placement.of_service(&service.name);
+            let mapping = FolderMapping { from: &self.placement.root, to: &machine.root };
+            let request = WorkerRequest::RunService(Box::new(ServiceRequest {
+                service: mapping.map_service(service.clone()).fill_placeholders(&self.placeholders),
+                address: machine.address,
+                ports,
+                folder: machine.folder.clone(),
+            }));
+            let name = format!("service '{}'", service.name);
+            let role = RoleConnection::open(&mut self.engine, machine, &name, &request)?;
+            let port = match role.next_event()? {
+                WorkerEvent::Ready(port) => port,
+                other => return Err(role.start_failure(other)),
+            };
+            let placeholder = |key: &str, text: String| (format!("{}.{key}", service.name), text);
+            self.placeholders.push(placeholder("host", machine.address.to_string()));
+            self.placeholders.push(placeholder("port", port.to_string()));
+            self.started.push(role);
         }
-        thread::sleep(POLL_INTERVAL);
+        Ok(())
+    }
+
+    fn find_failure(&self) -> Option<StageFailure> {
+        self.started.iter().find_map(RoleConnection::find_failure)
+    }
+
+    /// Returns the failure of a service whose loss made the target fail, if any. The end of the
+    /// service may be noticed a little later than the failure of the target.
+    fn find_lost_service(&self) -> Option<StageFailure> {
+        let begin = Instant::now();
+        loop {
+            let lost = self.find_failure();
+            if lost.is_some() || self.started.is_empty() || begin.elapsed() > SERVICE_END_DELAY {
+                return lost;
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    fn end_all(self, report: &mut RunReport) -> StageResult<()> {
+        let mut result = Ok(());
+        for service in self.started.into_iter().rev() {
+            result = result.and(service.end_service(&mut report.performed.notes));
+        }
+        result
     }
 }
 
 struct PlacedRun<'a> {
     assignment: &'a RunAssignment,
-    placement: &'a MachinePlacement,
     seed: u64,
-    file: FleetFile,
-    engine: FleetEngine,
-    /// Placeholders known so far.
-    placeholders: Vec<PlaceholderValue>,
+    services: PlacedServices<'a>,
     /// Why the load could not be sent.
     load_failure: Option<String>,
 }
 
 impl PlacedRun<'_> {
     /// Runs the target and sends the loads that it requests.
-    fn run_target(
-        &mut self,
-        services: &[RoleConnection],
-        report: &mut RunReport,
-    ) -> StageResult<()> {
-        let machine = self.placement.of_target();
-        let mapping = FolderMapping { from: &self.placement.root, to: &machine.root };
-        let mut placeholders = self.placeholders.clone();
+    fn run_target(&mut self, report: &mut RunReport) -> StageResult<()> {
+        let placement = self.services.placement;
+        let machine = placement.of_target();
+        let mapping = FolderMapping { from: &placement.root, to: &machine.root };
+        let mut placeholders = self.services.placeholders.clone();
         placeholders.push(("host".to_owned(), machine.address.to_string()));
         let filled = self.assignment.clone().fill_placeholders(&placeholders);
         let mut assignment = mapping.map_assignment(filled);
@@ -237,12 +212,11 @@ impl PlacedRun<'_> {
             address: machine.address,
             folder: machine.folder.clone(),
         }));
-        let remote_program = (machine.name.as_str(), machine.program.as_str());
-        let target = RoleConnection::open(&mut self.engine, remote_program, "target", &request)?;
+        let target = RoleConnection::open(&mut self.services.engine, machine, "target", &request)?;
         loop {
             match target.next_event()? {
                 WorkerEvent::Load(load_request) => {
-                    let result = self.send_load(&load_request, &target, services);
+                    let result = self.send_load(&load_request, &target);
                     self.load_failure = result.as_ref().err().map(|error| format!("{error:#}"));
                     target.send_outcome(&match result {
                         Ok(run) => LoadReply::Sent(Box::new(run)),
@@ -257,20 +231,16 @@ impl PlacedRun<'_> {
                     return failure
                         .map_or(Ok(()), |failure| Err(self.attribute_failure(&target, failure)));
                 }
-                _ => return Err(target.with_role_name(unexpected_message())),
+                other => return Err(target.start_failure(other)),
             }
         }
     }
 
     /// Attributes a failure to the machines that send the load, or to the target.
     fn attribute_failure(&self, target: &RoleConnection, failure: StageFailure) -> StageFailure {
-        let is_load_failure =
-            |load_failure: &String| failure.reason.contains(load_failure.as_str());
         match (&self.load_failure, failure.stage) {
-            (Some(load_failure), RunStage::Warmup | RunStage::Load)
-                if is_load_failure(load_failure) =>
-            {
-                StageFailure { reason: load_failure.clone(), ..failure }
+            (Some(lost), RunStage::Warmup | RunStage::Load) if failure.reason.contains(&**lost) => {
+                StageFailure { reason: lost.clone(), ..failure }
             }
             (_, RunStage::Served) => StageFailure {
                 reason: format!("load from {}: {}", self.names_of_load(), failure.reason),
@@ -281,27 +251,22 @@ impl PlacedRun<'_> {
     }
 
     fn names_of_load(&self) -> String {
-        let name = |index: &usize| format!("'{}'", self.placement.machines[*index].name);
-        let names: Vec<String> = self.placement.load.iter().map(name).collect();
-        names.join(", ")
+        let MachinePlacement { machines, load, .. } = self.services.placement;
+        let names = load.iter().map(|index| format!("'{}'", machines[*index].name));
+        names.collect::<Vec<String>>().join(", ")
     }
 
     /// Sends a load from the machines that have the role `load`. The load ends early if the target
     /// or a service is lost.
-    fn send_load(
-        &self,
-        load_request: &RequestedLoad,
-        target: &RoleConnection,
-        services: &[RoleConnection],
-    ) -> Result<LoadRun> {
+    fn send_load(&self, load_request: &RequestedLoad, target: &RoleConnection) -> Result<LoadRun> {
+        let PlacedServices { placement, file, started, .. } = &self.services;
         // Every machine needs at least one of the load's connections, or it has nothing to send.
         let max_machines = load_request.spec.concurrency.unwrap_or(u32::MAX).max(1) as usize;
-        let machines = (self.placement.load.iter().take(max_machines)).map(|index| {
-            let machine = &self.placement.machines[*index];
+        let machines = (placement.load.iter().take(max_machines)).map(|index| {
+            let machine = &placement.machines[*index];
             (machine.name.clone(), machine.program.clone())
         });
-        let engine = FleetEngine::from_file(&self.file)
-            .within_allocation(self.placement.allocation.as_ref());
+        let engine = FleetEngine::from_file(file).within_allocation(placement.allocation.as_ref());
         let mut generators = LoadGenerators::on_machines(engine, machines);
         let job = build_job(
             &generators.combined_spec(&load_request.spec),
@@ -309,7 +274,7 @@ impl PlacedRun<'_> {
             LoadShare::ONLY,
         )?;
         let alarms: Vec<&AtomicBool> =
-            (services.iter().chain([target])).map(RoleConnection::alarm).collect();
+            (started.iter().chain([target])).map(RoleConnection::alarm).collect();
         let result = process::with_stop_flag(
             || alarms.iter().any(|alarm| alarm.load(Ordering::Relaxed)),
             |stop| generators.send_load(&job, stop, &mut |_| ()),
@@ -330,14 +295,6 @@ impl PlacedRun<'_> {
         run.parts = result.parts;
         Ok(run)
     }
-}
-
-pub(super) fn outcome_failure(outcome: RoleOutcome) -> StageFailure {
-    outcome.performed.failure.unwrap_or_else(unexpected_message)
-}
-
-pub(super) fn unexpected_message() -> StageFailure {
-    stage_failure(RunStage::Start, "it sent an unexpected message")
 }
 
 /// A local folder and its counterpart on the machine.

@@ -6,7 +6,7 @@
 
 use crate::fleet::worker::{end_worker, launch_worker};
 use crate::machines::check::report_machine;
-use crate::machines::clean::{CleanTarget, clean_folder};
+use crate::machines::clean::clean_folder;
 use crate::machines::{LockTicket, MachineIdentity, MachineLock};
 use crate::messages::{
     LoadReply, ProbeReport, RequestedLoad, RoleOutcome, ServiceRequest, TargetRequest, WorkerEvent,
@@ -52,8 +52,7 @@ pub fn perform_role() -> Result<()> {
         }
         WorkerRequest::EndWorker { folder, job } => return link.send(&end_worker(&folder, &job)?),
         WorkerRequest::Clean { folder, session } => {
-            let target = CleanTarget::of_session(session.as_deref());
-            return link.send(&clean_folder(&folder, target)?);
+            return link.send(&clean_folder(&folder, session.as_deref())?);
         }
         WorkerRequest::Lock(folder) => hold_lock(&folder, &link),
         WorkerRequest::RunService(request) => run_service(&request, &link, &mut report),

@@ -124,19 +124,8 @@ fn select_machines(
 ) -> Result<Vec<FleetMachine>> {
     let mut machines = engine.list_machines()?;
     if let Some(labels) = labels {
-        let mut known_names: Vec<String> = Vec::new();
-        for machine in &machines {
-            known_names.push(machine.name.clone());
-            known_names.extend(machine.labels.iter().cloned());
-        }
-        known_names.sort();
-        known_names.dedup();
-        labels.ensure_known(&known_names)?;
-        machines.retain(|machine| {
-            labels.matches_machine(&|name| {
-                machine.name == name || machine.labels.iter().any(|label| label == name)
-            })
-        });
+        FleetMachine::ensure_known(labels, &machines)?;
+        machines.retain(|machine| machine.is_in(labels));
         anyhow::ensure!(!machines.is_empty(), "no machine matches '{labels}'");
     }
     Ok(machines)

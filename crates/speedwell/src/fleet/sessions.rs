@@ -8,7 +8,7 @@ use crate::{CommandStatus, status, stored_session};
 use anyhow::Result;
 use clap::Args;
 use speedwell_remote::fleet::{DetachedAction, ShardStatus, clean_up, reattach_session};
-use speedwell_remote::roles::{MeasuringProcess, PlacedSession};
+use speedwell_remote::roles::{MeasuringProcess, PlacedSession, RoleStatus};
 use speedwell_report::{self as report, RoleRow, ShardRow};
 use speedwell_store::{ShardState, Store};
 
@@ -51,17 +51,6 @@ pub struct CollectArgs {
     places: SessionPlaces,
 }
 
-impl CollectArgs {
-    /// Returns the task that reports the collected session.
-    fn collect_task(&self) -> MeasureTask {
-        MeasureTask {
-            settings: self.comparison.analysis_settings(&[], None),
-            fail_on: self.comparison.fail_on,
-            ..self.places.task()
-        }
-    }
-}
-
 /// Session to cancel.
 #[derive(Debug, Args)]
 pub struct CancelArgs {
@@ -87,13 +76,7 @@ pub struct CleanArgs {
 /// # Errors
 /// Fails if there is no such session, or its machines do not respond.
 pub fn show_status(args: &StatusArgs) -> Result<CommandStatus> {
-    if let Some((store, number, placed)) = placed_session(&args.session, &args.places.store)? {
-        return show_roles(&store, number, &placed, &args.places.output);
-    }
-    let task = args.places.task();
-    let (_, _, shards) = attend_session(&args.session, DetachedAction::Report, &task)?;
-    args.places.output.print_document(&report::list_fleet_shards(&shard_rows(&shards)))?;
-    Ok(CommandStatus::DONE)
+    attend_session(&args.session, &args.places.task(), DetachedAction::Report)
 }
 
 /// Waits for the end of a session, and reports it.
@@ -101,21 +84,12 @@ pub fn show_status(args: &StatusArgs) -> Result<CommandStatus> {
 /// # Errors
 /// Fails if there is no such session, or its machines do not respond.
 pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
-    if let Some((store, number, placed)) = placed_session(&args.session, &args.places.store)? {
-        return collect_placed(&store, number, &placed, &args.collect_task());
-    }
-    let task = args.collect_task();
-    let (store, number, shards) = attend_session(&args.session, DetachedAction::Wait, &task)?;
-    let is_unfinished = |state| !matches!(state, ShardState::Done | ShardState::Lost);
-    let status = if shards.iter().any(|status| is_unfinished(status.shard.state)) {
-        status::print_note(&format!(
-            "the workers of @{number} continue; wait for them with: speedwell fleet collect @{number}"
-        ));
-        CommandStatus::INTERRUPTED
-    } else {
-        CommandStatus::DONE
+    let task = MeasureTask {
+        settings: args.comparison.analysis_settings(&[], None),
+        fail_on: args.comparison.fail_on,
+        ..args.places.task()
     };
-    Ok(status.combine_with_gate(report_stored((&store, number), &task)?))
+    attend_session(&args.session, &task, DetachedAction::Wait)
 }
 
 /// Cancels a session.
@@ -123,15 +97,50 @@ pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
 /// # Errors
 /// Fails if there is no such session, it has ended, or its machines do not respond.
 pub fn cancel_session(args: &CancelArgs) -> Result<CommandStatus> {
-    if let Some((store, number, placed)) = placed_session(&args.session, &args.places.store)? {
-        return cancel_placed(&store, number, &placed, &args.places.output);
+    attend_session(&args.session, &args.places.task(), DetachedAction::Cancel)
+}
+
+/// Performs `action` on a session: shows its progress, waits for its end and reports it, or cancels
+/// it.
+fn attend_session(
+    session: &str,
+    task: &MeasureTask,
+    action: DetachedAction,
+) -> Result<CommandStatus> {
+    let store = task.store.open_to_read()?;
+    let number = stored_session::find_session(&store, session)?.number;
+    if let Some(placed) = PlacedSession::find(&store, number)? {
+        return attend_placed((&store, number), &placed, task, action);
     }
-    let task = args.places.task();
-    let (_, number, shards) = attend_session(&args.session, DetachedAction::Cancel, &task)?;
-    args.places.output.print_document(&report::list_fleet_shards(&shard_rows(&shards)))?;
-    status::print_note(&format!(
-        "completed runs are stored; resume with: speedwell run --resume @{number}"
-    ));
+    drop(store);
+    let (mut store, file) = (task.store.open_store()?, fleet_file()?);
+    let shards = reattach_session(
+        &mut store,
+        number,
+        &file,
+        (&task.settings, action),
+        &mut task.progress_display(),
+    )?;
+    if action == DetachedAction::Wait {
+        let is_unfinished = |status: &ShardStatus| {
+            !matches!(status.shard.state, ShardState::Done | ShardState::Lost)
+        };
+        let status = if shards.iter().any(is_unfinished) {
+            status::print_note(&format!(
+                "the workers of @{number} continue; wait for them with: speedwell fleet collect @{number}"
+            ));
+            CommandStatus::INTERRUPTED
+        } else {
+            CommandStatus::DONE
+        };
+        return Ok(status.combine_with_gate(report_stored((&store, number), task)?));
+    }
+    task.output.print_document(&report::list_fleet_shards(&shard_rows(&shards)))?;
+    if action == DetachedAction::Cancel {
+        status::print_note(&format!(
+            "completed runs are stored; resume with: speedwell run --resume @{number}"
+        ));
+    }
     Ok(CommandStatus::DONE)
 }
 
@@ -159,29 +168,6 @@ pub fn clean_machines(args: &CleanArgs) -> Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-/// Returns the session if its roles (target, services and load) run on several machines.
-fn placed_session(session: &str, store: &StoreArgs) -> Result<Option<(Store, i64, PlacedSession)>> {
-    let store = store.open_to_read()?;
-    let number = stored_session::find_session(&store, session)?.number;
-    let placed = PlacedSession::find(&store, number)?;
-    Ok(placed.map(|placed| (store, number, placed)))
-}
-
-/// Performs `action`: reports the state of a session, waits for its end, or cancels it.
-fn attend_session(
-    session: &str,
-    action: DetachedAction,
-    task: &MeasureTask,
-) -> Result<(Store, i64, Vec<ShardStatus>)> {
-    let mut store = task.store.open_store()?;
-    let number = stored_session::find_session(&store, session)?.number;
-    let file = fleet_file()?;
-    let progress = &mut task.progress_display();
-    let (_, shards) =
-        reattach_session(&mut store, number, &file, (&task.settings, action), progress)?;
-    Ok((store, number, shards))
-}
-
 fn shard_rows(shards: &[ShardStatus]) -> Vec<ShardRow> {
     let row = |(place, status): (u32, &ShardStatus)| ShardRow {
         place,
@@ -195,36 +181,64 @@ fn shard_rows(shards: &[ShardStatus]) -> Vec<ShardRow> {
     (0..).zip(shards).map(row).collect()
 }
 
-/// Shows the machine of each role, and which process measures the session.
-fn show_roles(
-    store: &Store,
-    number: i64,
+/// Does the same as [`attend_session`] for a session whose roles run on several machines.
+fn attend_placed(
+    (store, number): (&Store, i64),
     placed_session: &PlacedSession,
-    output: &OutputArgs,
+    task: &MeasureTask,
+    action: DetachedAction,
 ) -> Result<CommandStatus> {
-    let process = placed_session.measuring_process(store)?;
+    match action {
+        DetachedAction::Report => {
+            let process = placed_session.measuring_process(store)?;
+            task.output
+                .print_document(&report::list_fleet_roles(&role_rows(placed_session, process)?))?;
+            let finished_runs = store.finished_slots(number)?.len();
+            status::print_note(&format!(
+                "session @{number}: {finished_runs} of {} runs are done; {}",
+                placed_session.planned,
+                next_step(number, process)
+            ));
+            Ok(CommandStatus::DONE)
+        }
+        DetachedAction::Wait => {
+            let process = placed_session.wait(store)?;
+            let status = if process == MeasuringProcess::Complete {
+                CommandStatus::DONE
+            } else {
+                status::print_note(&next_step(number, process));
+                CommandStatus::INTERRUPTED
+            };
+            Ok(status.worse_of(report_stored((store, number), task)?))
+        }
+        DetachedAction::Cancel => {
+            placed_session.cancel(store)?;
+            if !task.output.quiet {
+                status::print_note(&format!(
+                    "the machines of session @{number} are free again; {}",
+                    next_step(number, placed_session.measuring_process(store)?)
+                ));
+            }
+            Ok(CommandStatus::DONE)
+        }
+    }
+}
+
+/// Returns the machine of each role, with the state of the session.
+fn role_rows(placed_session: &PlacedSession, process: MeasuringProcess) -> Result<Vec<RoleRow>> {
     let state = match process {
         MeasuringProcess::Here(_) | MeasuringProcess::Elsewhere => "running",
         MeasuringProcess::Interrupted => "interrupted",
         MeasuringProcess::Complete => "done",
     };
-    let rows: Vec<RoleRow> = (placed_session.role_statuses()?.into_iter())
-        .map(|part| RoleRow {
-            role: part.role,
-            machine: part.machine,
-            address: part.address,
-            state: state.to_owned(),
-            said: part.engine_status.unwrap_or_default(),
-        })
-        .collect();
-    output.print_document(&report::list_fleet_roles(&rows))?;
-    let finished_runs = store.finished_slots(number)?.len();
-    status::print_note(&format!(
-        "session @{number}: {finished_runs} of {} runs are done; {}",
-        placed_session.planned,
-        next_step(number, process)
-    ));
-    Ok(CommandStatus::DONE)
+    let row = |part: RoleStatus| RoleRow {
+        role: part.role,
+        machine: part.machine,
+        address: part.address,
+        state: state.to_owned(),
+        said: part.engine_status.unwrap_or_default(),
+    };
+    Ok(placed_session.role_statuses()?.into_iter().map(row).collect())
 }
 
 /// Describes what the user can do next with a session.
@@ -241,38 +255,4 @@ fn next_step(number: i64, process: MeasuringProcess) -> String {
         }
         MeasuringProcess::Complete => format!("'speedwell report @{number}' shows it"),
     }
-}
-
-/// Waits for the process that measures a session, and reports the session.
-fn collect_placed(
-    store: &Store,
-    number: i64,
-    placed_session: &PlacedSession,
-    task: &MeasureTask,
-) -> Result<CommandStatus> {
-    let process = placed_session.wait(store)?;
-    let status = if process == MeasuringProcess::Complete {
-        CommandStatus::DONE
-    } else {
-        status::print_note(&next_step(number, process));
-        CommandStatus::INTERRUPTED
-    };
-    Ok(status.worse_of(report_stored((store, number), task)?))
-}
-
-/// Cancels a session whose roles run on several machines, and prints the next step.
-fn cancel_placed(
-    store: &Store,
-    number: i64,
-    placed_session: &PlacedSession,
-    output: &OutputArgs,
-) -> Result<CommandStatus> {
-    placed_session.cancel(store)?;
-    if !output.quiet {
-        status::print_note(&format!(
-            "the machines of session @{number} are free again; {}",
-            next_step(number, placed_session.measuring_process(store)?)
-        ));
-    }
-    Ok(CommandStatus::DONE)
 }

@@ -44,7 +44,7 @@ pub fn stratified_rank(
 ) -> Result<StratifiedRank, StratifiedError> {
     let blocks = RankedBlocks::new(observations)?;
     Ok(StratifiedRank {
-        n_per_side: blocks.n_per_side(),
+        n_per_side: blocks.baseline.len().min(blocks.candidate.len()),
         p: tail_probabilities(&blocks, 0.0).two_sided_p(),
         is_exact: is_affordable(&blocks),
         blocks,
@@ -81,7 +81,11 @@ impl StratifiedRank {
     ///
     /// Returns `alpha` itself if the normal approximation is used.
     pub fn attained_level(&self, alpha: f64) -> f64 {
-        attained_level(&self.blocks, alpha)
+        if !self.is_exact {
+            return alpha;
+        }
+        let (ranks, step) = ranks_on_lattice(&self.blocks, 0.0);
+        PermutationDistribution::new(&ranks, step, &self.blocks.sizes).exact_level(alpha)
     }
 
     /// Standard normal deviate by the test's normal approximation; positive when the candidate's
@@ -364,10 +368,6 @@ impl RankedBlocks {
         self.sizes.push(size);
     }
 
-    pub(crate) fn n_per_side(&self) -> usize {
-        self.baseline.len().min(self.candidate.len())
-    }
-
     pub(crate) fn count(&self) -> usize {
         self.sizes.len()
     }
@@ -391,10 +391,6 @@ impl RankedBlocks {
             candidate: copies(&self.candidate),
             sizes: picks.iter().map(|&pick| self.sizes[pick]).collect(),
         }
-    }
-
-    fn sizes(&self) -> &[BlockSize] {
-        &self.sizes
     }
 
     /// All differences between a logarithm of the candidate and a logarithm of the baseline.
@@ -439,33 +435,27 @@ impl RankedBlocks {
     /// block's ranks (Cochran, Sampling Techniques, section 2.6). The factor is m^2 / (4 (m - 1))
     /// for c = m/2.
     fn excess_and_variance(&self, theta: f64) -> (f64, f64) {
-        let mut sums = vec![RankSums::default(); self.sizes.len()];
+        // Sums of the ranks, of their squares, and of the candidate's ranks.
+        let mut sums = vec![[0.0_f64; 3]; self.sizes.len()];
         self.visit_ranks(theta, |block, side, doubled| {
             let rank = 0.5 * doubled as f64;
-            let sums = &mut sums[block];
-            sums.ranks += rank;
-            sums.squares += rank * rank;
+            let [ranks, squares, candidate] = &mut sums[block];
+            *ranks += rank;
+            *squares += rank * rank;
             if side == BlockSide::Candidate {
-                sums.candidate += rank;
+                *candidate += rank;
             }
         });
         let (mut excess, mut variance) = (0.0, 0.0);
-        for (size, sums) in self.sizes.iter().zip(&sums) {
+        for (size, [ranks, squares, candidate]) in self.sizes.iter().zip(sums) {
             let (a, c) = (size.baseline as f64, size.candidate as f64);
             let m = a + c;
-            let mean = sums.ranks / m;
-            excess += sums.candidate - c * mean;
-            variance += c * a / (m - 1.0) * (sums.squares / m - mean * mean).max(0.0);
+            let mean = ranks / m;
+            excess += candidate - c * mean;
+            variance += c * a / (m - 1.0) * (squares / m - mean * mean).max(0.0);
         }
         (excess, variance)
     }
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct RankSums {
-    ranks: f64,
-    squares: f64,
-    candidate: f64,
 }
 
 // Computes the null distribution of the stratified rank test, by permuting the labels within every
@@ -505,48 +495,34 @@ impl TailProbabilities {
     }
 }
 
-/// Ranks of one block, doubled so that mid-ranks are integers.
-#[derive(Default, Clone)]
-struct BlockRanks {
-    doubled: Vec<usize>,
-    candidate_sum: usize,
-}
+/// Ranks of one block, doubled so that mid-ranks are integers, and the sum of the candidate's.
+type BlockRanks = (Vec<usize>, usize);
 
 /// Tails with `theta` subtracted from the candidate's logarithms.
 fn tail_probabilities(blocks: &RankedBlocks, theta: f64) -> TailProbabilities {
     let (ranks, step) = ranks_on_lattice(blocks, theta);
     if is_affordable(blocks) {
-        PermutationDistribution::new(&ranks, step, blocks.sizes()).exact_tails()
+        PermutationDistribution::new(&ranks, step, &blocks.sizes).exact_tails()
     } else {
         approximate_tails(blocks, theta, step)
     }
-}
-
-/// The actual size of the two-sided test at the nominal level `alpha`; `alpha` itself if the normal
-/// approximation is used.
-fn attained_level(blocks: &RankedBlocks, alpha: f64) -> f64 {
-    if !is_affordable(blocks) {
-        return alpha;
-    }
-    let (ranks, step) = ranks_on_lattice(blocks, 0.0);
-    PermutationDistribution::new(&ranks, step, blocks.sizes()).exact_level(alpha)
 }
 
 /// Doubled ranks by block, and the step of the lattice on which they lie: the greatest common
 /// divisor of all differences between doubled ranks of the same block. The step is 0 if the ranks
 /// within every block are equal.
 fn ranks_on_lattice(blocks: &RankedBlocks, theta: f64) -> (Vec<BlockRanks>, usize) {
-    let mut ranks = vec![BlockRanks::default(); blocks.sizes().len()];
+    let mut ranks = vec![BlockRanks::default(); blocks.sizes.len()];
     blocks.visit_ranks(theta, |block, side, doubled| {
-        ranks[block].doubled.push(doubled);
+        ranks[block].0.push(doubled);
         if side == BlockSide::Candidate {
-            ranks[block].candidate_sum += doubled;
+            ranks[block].1 += doubled;
         }
     });
     // Values are visited in ascending order of rank, so the first is the smallest, and the order
     // does not depend on the labels.
     let differences =
-        ranks.iter().flat_map(|ranks| ranks.doubled.iter().map(|rank| rank - ranks.doubled[0]));
+        ranks.iter().flat_map(|(doubled, _)| doubled.iter().map(|rank| rank - doubled[0]));
     let step = differences.fold(0, greatest_common_divisor);
     (ranks, step)
 }
@@ -554,9 +530,9 @@ fn ranks_on_lattice(blocks: &RankedBlocks, theta: f64) -> (Vec<BlockRanks>, usiz
 /// Returns whether the exact distribution is worth its cost. Depends only on block sizes, so that
 /// all shifts of the same data use the same distribution.
 fn is_affordable(blocks: &RankedBlocks) -> bool {
-    let values: usize = blocks.sizes().iter().map(|size| size.total()).sum();
+    let values: usize = blocks.sizes.iter().map(|size| size.total()).sum();
     let (mut width, mut work) = (0.0, 0.0);
-    for size in blocks.sizes() {
+    for size in &blocks.sizes {
         let fewer = size.candidate.min(size.baseline);
         let widest = (2 * fewer * values) as f64;
         let terms = combinations(size.total(), fewer).min(widest);
@@ -580,24 +556,19 @@ fn approximate_tails(blocks: &RankedBlocks, theta: f64, doubled_step: usize) -> 
 
 impl PermutationDistribution {
     fn new(ranks: &[BlockRanks], step: usize, sizes: &[BlockSize]) -> PermutationDistribution {
-        let mut permutation =
-            PermutationDistribution { blocks: Vec::with_capacity(ranks.len()), observed: 0 };
-        for (ranks, size) in ranks.iter().zip(sizes) {
-            permutation.push(ranks, step.max(1), size.candidate);
+        let (mut blocks, mut observed, step) = (Vec::with_capacity(ranks.len()), 0, step.max(1));
+        for ((doubled, candidate_sum), size) in ranks.iter().zip(sizes) {
+            let smallest = doubled[0];
+            let offsets: Vec<usize> = doubled.iter().map(|r| (r - smallest) / step).collect();
+            let mut sums = sums_of_choices(&offsets, size.candidate);
+            let smallest_sum = sums[0].0;
+            for sum in &mut sums {
+                sum.0 -= smallest_sum;
+            }
+            observed += (candidate_sum - size.candidate * smallest) / step - smallest_sum;
+            blocks.push(sums);
         }
-        permutation
-    }
-
-    fn push(&mut self, ranks: &BlockRanks, step: usize, candidates: usize) {
-        let smallest = ranks.doubled[0];
-        let offsets: Vec<usize> = ranks.doubled.iter().map(|r| (r - smallest) / step).collect();
-        let mut sums = sums_of_choices(&offsets, candidates);
-        let smallest_sum = sums[0].0;
-        for sum in &mut sums {
-            sum.0 -= smallest_sum;
-        }
-        self.observed += (ranks.candidate_sum - candidates * smallest) / step - smallest_sum;
-        self.blocks.push(sums);
+        PermutationDistribution { blocks, observed }
     }
 
     /// The probability of every rank sum, from the smallest on.

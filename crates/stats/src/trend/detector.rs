@@ -7,12 +7,12 @@
 //! over. Start at [`ChangeDetector::process_series`].
 
 use super::scan::{
-    BestBorder, ChangeShape, ChangeSize, MAX_DISTANCE, MIN_SIDE, RankScan, classify_shape,
-    estimate_size,
+    BestBorder, ChangeShape, MAX_DISTANCE, MIN_SIDE, RankScan, classify_shape, estimate_size,
 };
 use super::series::TrendSeries;
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};
 use crate::distribution::normal;
+use crate::effect::RatioEstimate;
 use crate::interval::Interval;
 use std::ops::{Range, RangeInclusive};
 
@@ -76,8 +76,10 @@ pub struct DetectedChange {
     pub z: f64,
     /// Whether the series changes in a step or along a slope.
     pub shape: ChangeShape,
-    /// Approximate size; biased upwards, because the border was searched for.
-    pub size: ChangeSize,
+    /// The new level divided by the old one, with a 95 % interval from 0 to infinity where there are
+    /// too few points. Biased upwards, because the border was searched for. The ratio is NaN if no
+    /// machine has points on both sides.
+    pub size: RatioEstimate,
 }
 
 /// State of a border. `at` is the index of the first point after the border; `seen` and `found` are
@@ -306,7 +308,7 @@ struct WalkCache {
     /// Place to which a border in a stretch is moved.
     places: StretchCache<usize>,
     /// Shape and size of the change at a border.
-    looks: StretchCache<(ChangeShape, ChangeSize)>,
+    looks: StretchCache<(ChangeShape, RatioEstimate)>,
 }
 
 /// Results, each for a stretch of points and a border in that stretch.
@@ -339,16 +341,6 @@ impl<T: Copy> StretchCache<T> {
         self.now.push((stretch, at, found));
         found
     }
-
-    /// The entries of the last pass.
-    fn iter(&self) -> impl Iterator<Item = &(Range<usize>, usize, T)> {
-        self.now.iter()
-    }
-
-    /// Adds an entry from an earlier process.
-    fn add_entry(&mut self, stretch: Range<usize>, at: usize, found: T) {
-        self.now.push((stretch, at, found));
-    }
 }
 
 // Serializes a walk (a detection along a series), so that another process can continue it. The
@@ -367,23 +359,21 @@ impl ChangeDetector {
     pub fn to_bytes(&self, series: &TrendSeries) -> Vec<u8> {
         let seen = series.len();
         let mut words = vec![VERSION, seen as u64, series.digest(seen)];
-        words.extend([self.next, self.front, self.raised, self.borders.len()].map(|n| n as u64));
-        for LevelBorder { at, seen, found, z } in &self.borders {
+        words.extend([self.next, self.front, self.raised].map(|n| n as u64));
+        push_list(&mut words, &self.borders, |LevelBorder { at, seen, found, z }| {
             // `found` is a number of points and therefore never 0, so that 0 can mean "not found".
-            words.extend([*at, *seen, found.unwrap_or(0)].map(|n| n as u64));
-            words.push(z.to_bits());
-        }
-        let WalkCache { places, looks } = &self.known;
-        words.push(places.iter().count() as u64);
-        for (stretch, at, place) in places.iter() {
-            words.extend([stretch.start, stretch.end, *at, *place].map(|n| n as u64));
-        }
-        words.push(looks.iter().count() as u64);
-        for (stretch, at, (shape, ChangeSize { ratio, interval })) in looks.iter() {
-            words.extend([stretch.start, stretch.end, *at].map(|n| n as u64));
-            words.push(u64::from(*shape == ChangeShape::Drift));
-            words.extend([*ratio, interval.low, interval.high].map(f64::to_bits));
-        }
+            [*at as u64, *seen as u64, found.unwrap_or(0) as u64, z.to_bits()]
+        });
+        push_list(&mut words, &self.known.places.now, |(stretch, at, place)| {
+            [stretch.start, stretch.end, *at, *place].map(|n| n as u64)
+        });
+        push_list(&mut words, &self.known.looks.now, |(stretch, at, (shape, size))| {
+            let [start, end, at] = [stretch.start, stretch.end, *at].map(|n| n as u64);
+            let is_drift = u64::from(*shape == ChangeShape::Drift);
+            let Interval { low, high } = size.interval;
+            let [ratio, low, high] = [size.ratio, low, high].map(f64::to_bits);
+            [start, end, at, is_drift, ratio, low, high]
+        });
         words.into_iter().flat_map(u64::to_le_bytes).collect()
     }
 
@@ -393,56 +383,64 @@ impl ChangeDetector {
         let (words, []) = bytes.as_chunks() else {
             return None;
         };
-        let mut words = WordReader(words.iter());
-        let (version, seen, digest) = (words.next()?, words.next_count()?, words.next()?);
+        let mut words = WordReader(words);
+        let [version, seen, digest] = words.take()?;
+        let [next, front, raised] = words.take()?.map(|n| n as usize);
+        let seen = seen as usize;
         if version != VERSION || seen > series.len() || digest != series.digest(seen) {
             return None;
         }
+        let borders = words.take_list::<4>()?.into_iter().map(|[at, seen, found, z]| LevelBorder {
+            at: at as usize,
+            seen: seen as usize,
+            found: Some(found as usize).filter(|seen| *seen > 0),
+            z: f64::from_bits(z),
+        });
         let mut walk = ChangeDetector {
-            next: words.next_count()?,
-            front: words.next_count()?,
-            raised: words.next_count()?,
-            borders: Vec::new(),
+            next,
+            front,
+            raised,
+            borders: borders.collect(),
             known: WalkCache::default(),
         };
-        for _ in 0..words.next_count()? {
-            walk.borders.push(LevelBorder {
-                at: words.next_count()?,
-                seen: words.next_count()?,
-                found: Some(words.next_count()?).filter(|seen| *seen > 0),
-                z: words.next_number()?,
-            });
+        for record in words.take_list::<4>()? {
+            let [start, end, at, place] = record.map(|n| n as usize);
+            walk.known.places.now.push((start..end, at, place));
         }
-        for _ in 0..words.next_count()? {
-            let stretch = words.next_count()?..words.next_count()?;
-            walk.known.places.add_entry(stretch, words.next_count()?, words.next_count()?);
-        }
-        for _ in 0..words.next_count()? {
-            let (stretch, at) = (words.next_count()?..words.next_count()?, words.next_count()?);
-            let is_drift = words.next()? == 1;
-            let shape = if is_drift { ChangeShape::Drift } else { ChangeShape::Step };
-            let ratio = words.next_number()?;
-            let interval = Interval { low: words.next_number()?, high: words.next_number()? };
-            walk.known.looks.add_entry(stretch, at, (shape, ChangeSize { ratio, interval }));
+        for [start, end, at, is_drift, ratio, low, high] in words.take_list::<7>()? {
+            let [start, end, at] = [start, end, at].map(|n| n as usize);
+            let shape = if is_drift == 1 { ChangeShape::Drift } else { ChangeShape::Step };
+            let [ratio, low, high] = [ratio, low, high].map(f64::from_bits);
+            let size = RatioEstimate { ratio, interval: Interval { low, high } };
+            walk.known.looks.now.push((start..end, at, (shape, size)));
         }
         Some(walk)
     }
 }
 
-/// Reads words one after another.
-struct WordReader<'a>(std::slice::Iter<'a, [u8; 8]>);
+/// Appends a list: its length, then a record of words for each item.
+fn push_list<T, const N: usize>(
+    words: &mut Vec<u64>,
+    items: &[T],
+    record: impl Fn(&T) -> [u64; N],
+) {
+    words.push(items.len() as u64);
+    words.extend(items.iter().flat_map(record));
+}
+
+/// Reads words one record after another.
+struct WordReader<'a>(&'a [[u8; 8]]);
 
 impl WordReader<'_> {
-    fn next(&mut self) -> Option<u64> {
-        self.0.next().map(|word| u64::from_le_bytes(*word))
+    fn take<const N: usize>(&mut self) -> Option<[u64; N]> {
+        let (record, remaining) = self.0.split_first_chunk::<N>()?;
+        self.0 = remaining;
+        Some(record.map(u64::from_le_bytes))
     }
 
-    fn next_count(&mut self) -> Option<usize> {
-        self.next().and_then(|word| usize::try_from(word).ok())
-    }
-
-    fn next_number(&mut self) -> Option<f64> {
-        self.next().map(f64::from_bits)
+    fn take_list<const N: usize>(&mut self) -> Option<Vec<[u64; N]>> {
+        let [count] = self.take()?;
+        (0..count).map(|_| self.take()).collect()
     }
 }
 

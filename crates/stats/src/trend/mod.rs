@@ -32,7 +32,7 @@ mod series;
 pub use detector::{
     ChangeDetector, ChangeEvidence, DetectedChange, FIRST_FINDING, FIRST_SUSPICION,
 };
-pub use scan::{ChangeShape, ChangeSize, exact_deviate, machine_swap};
+pub use scan::{ChangeShape, exact_deviate, machine_swap};
 pub use series::{
     LogMeasurement, MeasuredPoint, TooManyUnusableValues, TrendSeries, between_sessions,
     first_beyond, weighted_level,

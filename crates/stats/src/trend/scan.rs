@@ -7,7 +7,7 @@
 use super::series::TrendSeries;
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};
 use crate::distribution::normal;
-use crate::effect::{ShiftEstimate, hodges_lehmann};
+use crate::effect::{RatioEstimate, ShiftEstimate, hodges_lehmann};
 use crate::interval::Interval;
 use crate::test::mann_whitney::lower_tails;
 use std::ops::{Range, RangeInclusive};
@@ -258,15 +258,6 @@ fn without_offsets(values: &[f64], machines: &[u32]) -> Vec<f64> {
     paired.map(|(value, &machine)| value - means[machine as usize]).collect()
 }
 
-/// The new level divided by the old one.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ChangeSize {
-    /// 1.05 for a new level 5 % above the old one. NaN if no machine has points on both sides.
-    pub ratio: f64,
-    /// 95 % interval of the ratio; from 0 to infinity where there are too few points.
-    pub interval: Interval,
-}
-
 /// Sizes are estimated from at most this many points on each side, those nearest to the change.
 const SIZED_POINTS: usize = 64;
 const CONFIDENCE: f64 = 0.95;
@@ -275,7 +266,11 @@ const CONFIDENCE: f64 = 0.95;
 /// sides. The weight of a machine is the inverse squared width of its interval, so machines without
 /// a bounded interval have no weight. If no machine has a bounded interval, all have the same
 /// weight.
-pub(super) fn estimate_size(series: &TrendSeries, levels: Range<usize>, at: usize) -> ChangeSize {
+pub(super) fn estimate_size(
+    series: &TrendSeries,
+    levels: Range<usize>,
+    at: usize,
+) -> RatioEstimate {
     let left = series.each_machine(levels.start.max(at.saturating_sub(SIZED_POINTS))..at);
     let right = series.each_machine(at..levels.end.min(at + SIZED_POINTS));
     let shifts: Vec<ShiftEstimate> =
@@ -285,7 +280,7 @@ pub(super) fn estimate_size(series: &TrendSeries, levels: Range<usize>, at: usiz
     if bounded.is_empty() {
         let estimates: Vec<f64> = shifts.iter().map(|shift| shift.estimate).collect();
         let interval = Interval { low: 0.0, high: f64::INFINITY };
-        return ChangeSize { ratio: mean(&estimates).exp(), interval };
+        return RatioEstimate { ratio: mean(&estimates).exp(), interval };
     }
     // Constant values give an interval of width zero; this minimum, below the precision of the
     // logarithms, avoids a division by zero.
@@ -304,7 +299,7 @@ pub(super) fn estimate_size(series: &TrendSeries, levels: Range<usize>, at: usiz
         low: estimate - distance(|interval| interval.low),
         high: estimate + distance(|interval| interval.high),
     };
-    ChangeSize { ratio: estimate.exp(), interval: interval.map(f64::exp) }
+    RatioEstimate { ratio: estimate.exp(), interval: interval.map(f64::exp) }
 }
 
 /// Returns where the machine changed together with the code, so that the two effects cannot be

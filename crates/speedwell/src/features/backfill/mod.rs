@@ -5,6 +5,7 @@
 //! result is stored immediately. The module `revisions` builds a revision. Start at [`run`].
 
 use crate::features::bisect::measure::{LIST_TIMEOUT, build_failure, parse_range};
+use crate::features::confirm::revision_variant;
 use crate::history::project;
 use crate::options::{MachineArgs, OriginArgs, RevisionMeasuringArgs, RevisionProgramArgs, parse};
 use crate::progress::ProgressDisplay;
@@ -17,8 +18,8 @@ use speedwell_analysis as analysis;
 use speedwell_engine::execution::worktree;
 use speedwell_engine::execution::worktree::Checkout;
 use speedwell_engine::{
-    EventListener, MeasureRequest, PlanRequest, PreparedPlan, RevisionRequest, SessionRequest,
-    revisions, session_header,
+    EventListener, MeasureRequest, PlanRequest, PreparedPlan, SessionRequest, revisions,
+    session_header,
 };
 use speedwell_machine::environment::GitRepository;
 use speedwell_machine::process::{
@@ -99,30 +100,16 @@ pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
     );
     let mut store = args.measuring.store.open_store()?;
     let mut progress = ProgressDisplay::with_notes(&args.measuring.output);
-    let BackfillResult { revisions, points, line, early } =
+    let BackfillResult { revisions, line, early } =
         backfill_line(&args, &mut store, &mut progress)?;
     revisions.iter().filter_map(|(_, reason)| reason.as_deref()).for_each(status::print_warning);
     let lines: Vec<BackfillLine> = revisions.into_iter().map(|(line, _)| line).collect();
     args.measuring.output.print_document(&report::report_backfill(&lines, line))?;
-    Ok(match early {
-        None => CommandStatus::DONE,
-        Some(EarlyStop::Interrupted) => {
-            status::print_note(
-                "interrupted: completed runs are stored; run the same command to continue",
-            );
-            CommandStatus::INTERRUPTED
-        }
-        Some(EarlyStop::Budget) => {
-            status::print_note("the time budget is used up; run the same command to continue");
-            CommandStatus::NEGATIVE
-        }
-        Some(EarlyStop::NoMoreRevisions) => {
-            status::print_note(&format!(
-                "the history has data for {points} of the {line} revisions"
-            ));
-            if points == line { CommandStatus::DONE } else { CommandStatus::NEGATIVE }
-        }
-    })
+    let Some((note, status)) = early else {
+        return Ok(CommandStatus::DONE);
+    };
+    status::print_note(&note);
+    Ok(status)
 }
 
 impl BackfillArgs {
@@ -159,23 +146,11 @@ type RevisionOutcome = (BackfillLine, Option<String>);
 struct BackfillResult {
     /// The revisions considered, oldest first.
     revisions: Vec<RevisionOutcome>,
-    /// Number of these revisions with points.
-    points: usize,
     /// Number of revisions in the range.
     line: usize,
-    /// Reason why there are fewer points than requested; `None` if there are enough.
-    early: Option<EarlyStop>,
-}
-
-/// Reason why a backfill ended with fewer points than requested.
-#[derive(Clone, Copy)]
-enum EarlyStop {
-    /// The user interrupted.
-    Interrupted,
-    /// The time limit was reached.
-    Budget,
-    /// The range has no more revisions.
-    NoMoreRevisions,
+    /// Note on why there are fewer points than requested, and the exit status; `None` if there are
+    /// enough.
+    early: Option<(String, CommandStatus)>,
 }
 
 /// Measures revisions of the range until enough of them have points.
@@ -207,17 +182,19 @@ fn backfill_line(
         listener,
     };
     let mut outcomes: Vec<(usize, RevisionOutcome)> = Vec::new();
-    let mut stop_reason = Some(EarlyStop::NoMoreRevisions);
+    let mut stopped = None;
     let mut points = 0;
     for index in coarse_to_fine(line.len()) {
         let is_late = args.budget.is_some_and(|budget| begin.elapsed() > budget);
         if points == args.points || is_late {
-            stop_reason = is_late.then_some(EarlyStop::Budget).filter(|_| points < args.points);
+            let note = "the time budget is used up; run the same command to continue";
+            stopped = Some((note.to_owned(), CommandStatus::NEGATIVE));
             break;
         }
         run.report_progress(&line[index], points)?;
         let Some(outcome) = run.measure_revision(&line[index])? else {
-            stop_reason = Some(EarlyStop::Interrupted);
+            let note = "interrupted: completed runs are stored; run the same command to continue";
+            stopped = Some((note.to_owned(), CommandStatus::INTERRUPTED));
             break;
         };
         let has_point = [BackfillOutcome::Measured, BackfillOutcome::Known];
@@ -226,10 +203,14 @@ fn backfill_line(
     }
     clear_interrupt();
     outcomes.sort_by_key(|(index, _)| *index);
+    let no_more = || {
+        let is_whole = points == line.len();
+        let status = if is_whole { CommandStatus::DONE } else { CommandStatus::NEGATIVE };
+        (format!("the history has data for {points} of the {} revisions", line.len()), status)
+    };
     Ok(BackfillResult {
         line: line.len(),
-        early: stop_reason.filter(|_| points < args.points),
-        points,
+        early: (points < args.points).then(|| stopped.unwrap_or_else(no_more)),
         revisions: outcomes.into_iter().map(|(_, outcome)| outcome).collect(),
     })
 }
@@ -294,12 +275,7 @@ fn plan_revision(
 ) -> Result<PreparedPlan> {
     let mut measuring = measuring.clone();
     measuring.variants.given = vec![Variant::plain("default")];
-    measuring.variants.revisions = vec![RevisionRequest {
-        variant: 0,
-        revision: revision.to_owned(),
-        program: args.built.program.clone(),
-        names_variant: true,
-    }];
+    measuring.variants.revisions = vec![revision_variant(0, revision, args.built.program.as_ref())];
     let mut plans = PreparedPlan::read(&measuring, listener)?;
     ensure!(!plans.plan.jobs.is_empty(), "there is nothing to measure");
     plans.plan.design.purpose = SessionPurpose::Backfill;

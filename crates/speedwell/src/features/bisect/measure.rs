@@ -3,11 +3,10 @@
 //!
 //! This module decides which revisions belong to a range, how a revision becomes a variant, and
 //! when to stop. The stored session holds the state of the search, so a killed search can be
-//! resumed. Start at [`plan_bisection`], then [`start_bisection`].
+//! resumed. Start at [`start_bisection`].
 
-use crate::features::confirm::{SuspectChange, keep_cases};
 use crate::stored_session;
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::fingerprint_benchmarks;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::bisect;
@@ -19,8 +18,8 @@ use speedwell_engine::execution::{
     self as runner, ExecuteOptions, NeverSettled, SessionEnd, worktree,
 };
 use speedwell_engine::{
-    EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest, check_processors,
-    emit_warning, prepare_counting, revisions, session_header, warn_if_busy,
+    EventListener, PreparedPlan, SessionRequest, check_processors, emit_warning, prepare_counting,
+    revisions, session_header, warn_if_busy,
 };
 use speedwell_machine::environment::{GitRepository, revision_line};
 use speedwell_machine::process::{
@@ -28,11 +27,10 @@ use speedwell_machine::process::{
 };
 use speedwell_model::{
     BisectionRange, FailureCause, LineRevision, Run, RunCount, SamplingOptions, Session,
-    SessionDesign, SessionEvent, SessionObserver, SessionPurpose, SessionStep as FailedStep,
-    StepFailure, StoppingDesign, Variant, VariantWorktree, as_milliseconds, quote, seed_of_step,
+    SessionDesign, SessionEvent, SessionObserver, SessionStep as FailedStep, StepFailure,
+    StoppingDesign, Variant, VariantWorktree, as_milliseconds, quote, seed_of_step,
 };
 use speedwell_store::{SessionRecorder, Store};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Timeout for git to list the revisions of a range.
@@ -41,90 +39,6 @@ pub const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 /// Maximum number of worktrees. Once it is reached, all worktrees but those of the two ends are
 /// released.
 const MAX_READY: usize = 5;
-
-/// Options for a bisection.
-#[derive(Debug, Clone, Default)]
-pub struct BisectRequest {
-    /// `GOOD..BAD`. The default of `BAD` is `HEAD`.
-    pub range: String,
-    /// Whether the search follows all parents of a commit, not only the first.
-    pub along_all_parents: bool,
-    /// Program to build from each revision, relative to the current folder.
-    pub program: Option<PathBuf>,
-    /// The metric to follow. The default is the first reported metric.
-    pub metric: Option<String>,
-    /// Whether a result is used even if its revision changed the benchmark itself.
-    pub with_own_benchmarks: bool,
-    /// What to measure. The bisection sets the variants itself.
-    pub measuring: MeasureRequest,
-    /// The stored change to locate, if any. It determines the case to measure.
-    pub suspect: Option<SuspectChange>,
-}
-
-/// Plans a search: lists the revisions, builds both ends, and selects the case to measure.
-///
-/// # Errors
-/// Fails if the range is invalid, an end cannot be built, or the targets do not select exactly one
-/// case.
-pub fn plan_bisection(
-    request: &BisectRequest,
-    listener: &mut EventListener<'_>,
-) -> Result<PreparedPlan> {
-    adopt_orphans();
-    install_handlers()?;
-    let (ends, line) = read_line(request)?;
-    let mut measuring = request.measuring.clone();
-    measuring.plan.purpose = SessionPurpose::Bisect;
-    measuring.variants.given = vec![Variant::plain("good"), Variant::plain("bad")];
-    measuring.variants.revisions = (ends.into_iter().enumerate())
-        .map(|(variant, typed)| RevisionRequest {
-            variant,
-            revision: typed,
-            program: request.program.clone(),
-            names_variant: true,
-        })
-        .collect();
-    let mut plans = PreparedPlan::read(&measuring, listener)?;
-    if let Some(suspect) = &request.suspect {
-        keep_cases(std::slice::from_ref(suspect), &mut plans)?;
-    }
-    let plan = &mut plans.plan;
-    check_case(plan)?;
-    plan.design.bisection = Some(BisectionRange {
-        range: request.range.clone(),
-        line,
-        metric: request.metric.clone(),
-        with_own_benchmarks: request.with_own_benchmarks,
-    });
-    plan.is_search = true;
-    Ok(plans)
-}
-
-/// Loads the plan of a search that was interrupted or killed.
-///
-/// # Errors
-/// Fails if there is no such session, or the session is not a bisection.
-pub fn load_interrupted(
-    store: &Store,
-    session: &str,
-    budget: Option<Duration>,
-) -> Result<(i64, SessionPlan)> {
-    adopt_orphans();
-    install_handlers()?;
-    let number = stored_session::find_session(store, session)?.number;
-    let text = store.session_plan(number)?.unwrap_or_default();
-    let mut plan = serde_json::from_str::<SessionPlan>(&text)
-        .ok()
-        .filter(|plan| plan.design.bisection.is_some())
-        .with_context(|| {
-            format!(
-                "session @{number} is not a bisection\nhint: 'speedwell run --resume @{number}' \
-                 resumes other sessions"
-            )
-        })?;
-    plan.sampling.budget_ms = budget.map(as_milliseconds).or(plan.sampling.budget_ms);
-    Ok((number, plan))
-}
 
 /// Splits a range of revisions into its ends. An empty second end stands for HEAD.
 ///
@@ -144,8 +58,10 @@ pub fn parse_range<'a>(range: &'a str, form: &str, example: &str) -> Result<(&'a
 }
 
 /// Parses the range. Returns its ends as typed, and all revisions from the good end to the bad end.
-fn read_line(request: &BisectRequest) -> Result<([String; 2], Vec<LineRevision>)> {
-    let range = &request.range;
+///
+/// # Errors
+/// Fails if the range is invalid.
+pub fn read_line(range: &str, along_all_parents: bool) -> Result<([String; 2], Vec<LineRevision>)> {
     let (good, bad) = parse_range(range, "GOOD..BAD", "main~20..main")?;
     let error_context = || format!("in the range '{range}'");
     let directory = std::env::current_dir()?;
@@ -156,7 +72,7 @@ fn read_line(request: &BisectRequest) -> Result<([String; 2], Vec<LineRevision>)
     let (good_id, bad_id) = (good_id?, bad_id?);
     ensure!(good_id != bad_id, "'{good}' and '{bad}' are the same revision: nothing to bisect");
     let git = GitRepository::for_folder(&directory, LIST_TIMEOUT);
-    if let Some(line) = revision_line(&git, &good_id, &bad_id, request.along_all_parents)? {
+    if let Some(line) = revision_line(&git, &good_id, &bad_id, along_all_parents)? {
         return Ok(([good.to_owned(), bad.to_owned()], line));
     }
     match git.merge_base(&good_id, &bad_id) {
@@ -181,7 +97,10 @@ fn read_line(request: &BisectRequest) -> Result<([String; 2], Vec<LineRevision>)
 }
 
 /// Checks that the plan has exactly one case.
-fn check_case(plan: &SessionPlan) -> Result<()> {
+///
+/// # Errors
+/// Fails with the names of the cases.
+pub fn check_case(plan: &SessionPlan) -> Result<()> {
     const SHOWN: usize = 5;
     if plan.jobs.len() == 1 {
         return Ok(());
@@ -225,16 +144,31 @@ pub fn start_bisection(
     Ok((store.load_session(number)?, ended))
 }
 
-/// Resumes a search.
+/// Resumes a search that was interrupted or killed. `budget` replaces the search's own time limit.
 ///
 /// # Errors
-/// Fails if the session is complete, another process is measuring it, or the store cannot be
-/// written.
+/// Fails if there is no such session, or the session is not a bisection or complete, if another
+/// process is measuring it, or if the store cannot be written.
 pub fn resume_bisection(
-    (number, plan): (i64, SessionPlan),
     store: &mut Store,
+    session: &str,
+    budget: Option<Duration>,
     listener: &mut EventListener<'_>,
 ) -> Result<(Session, SessionEnd)> {
+    adopt_orphans();
+    install_handlers()?;
+    let number = stored_session::find_session(store, session)?.number;
+    let text = store.session_plan(number)?.unwrap_or_default();
+    let mut plan = serde_json::from_str::<SessionPlan>(&text)
+        .ok()
+        .filter(|plan| plan.design.bisection.is_some())
+        .with_context(|| {
+            format!(
+                "session @{number} is not a bisection\nhint: 'speedwell run --resume @{number}' \
+                 resumes other sessions"
+            )
+        })?;
+    plan.sampling.budget_ms = budget.map(as_milliseconds).or(plan.sampling.budget_ms);
     let mut session = store.load_session(number)?;
     let finished = store.finished_slots(number)?;
     session.runs.retain(|run| finished.contains(&run.slot));
@@ -446,11 +380,10 @@ impl BisectRun<'_, '_> {
     fn measure_block(&mut self, block: &BisectBlock) -> Result<SessionEnd> {
         let variant = |index: &usize| {
             let ready = self.ready.iter().find(|(ready_index, _)| ready_index == index);
-            ready.map(|(_, variant)| variant.clone())
+            let variant = ready.map(|(_, variant)| variant.clone());
+            variant.context("a revision is measured before it is built")
         };
-        let variants: Option<Vec<Variant>> = block.revisions.iter().map(variant).collect();
-        let variants =
-            variants.ok_or_else(|| anyhow!("a revision is measured before it is built"))?;
+        let variants = block.revisions.iter().map(variant).collect::<Result<Vec<Variant>>>()?;
         let plan = SessionPlan {
             design: SessionDesign {
                 baseline: variants[0].name.clone(),

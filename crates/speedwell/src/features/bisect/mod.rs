@@ -5,17 +5,20 @@
 
 pub mod measure;
 
-use crate::features::confirm;
+use crate::features::confirm::{self, revision_variant};
 use crate::options::{MachineArgs, RevisionMeasuringArgs, RevisionProgramArgs, StoreArgs, parse};
 use crate::progress::ProgressDisplay;
 use crate::{CommandStatus, status};
 use anyhow::{Context, ensure};
 use clap::Args;
-use measure::BisectRequest;
 use speedwell_analysis::bisect::{self as analysis, BisectFindings, EndsComparison};
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
-use speedwell_engine::{ExecutionArgs, PlanRequest, SamplingRequest, SessionRequest};
-use speedwell_model::Session;
+use speedwell_engine::{
+    EventListener, ExecutionArgs, MeasureRequest, PlanRequest, PreparedPlan, SamplingRequest,
+    SessionRequest,
+};
+use speedwell_machine::process;
+use speedwell_model::{BisectionRange, Session, SessionPurpose, Variant};
 use speedwell_report::{self as report, ReportSubject};
 use speedwell_store::Store;
 use std::time::Duration;
@@ -101,11 +104,10 @@ pub fn run(args: BisectArgs) -> anyhow::Result<CommandStatus> {
     let mut progress = ProgressDisplay::with_notes(&args.measuring.output);
     let (session, ended) = match &args.resume {
         Some(session) => {
-            let earlier = measure::load_interrupted(&store, session, args.budget)?;
-            measure::resume_bisection(earlier, &mut store, &mut progress)?
+            measure::resume_bisection(&mut store, session, args.budget, &mut progress)?
         }
         None => {
-            let plans = measure::plan_bisection(&args.bisect_request(&store)?, &mut progress)?;
+            let plans = args.plan_bisection(&store, &mut progress)?;
             measure::start_bisection(plans, &args.session_request(), &mut store, &mut progress)?
         }
     };
@@ -146,7 +148,47 @@ fn resume_note(session: &Session, store: &StoreArgs) -> String {
 }
 
 impl BisectArgs {
-    fn bisect_request(&self, store: &Store) -> anyhow::Result<BisectRequest> {
+    /// Plans a search: lists the revisions, builds both ends, and selects the case to measure.
+    fn plan_bisection(
+        &self,
+        store: &Store,
+        listener: &mut EventListener<'_>,
+    ) -> anyhow::Result<PreparedPlan> {
+        let mut measuring = self.measure_request()?;
+        let mut bisection = BisectionRange {
+            range: self.range.clone().unwrap_or_default(),
+            line: Vec::new(),
+            metric: self.measuring.selection.metric.names.first().cloned(),
+            with_own_benchmarks: self.with_own_benchmarks,
+        };
+        let mut suspect = None;
+        if let Some(number) = self.change {
+            let (change, request) = confirm::prepare_change(store, number, &measuring)?;
+            let metric = change.series.metric.name.clone();
+            bisection.metric = bisection.metric.or(Some(metric));
+            bisection.range = format!("{}..{}", change.change.before, change.change.after);
+            (measuring, suspect) = (request, Some(change));
+        }
+        process::adopt_orphans();
+        process::install_handlers()?;
+        let ([good, bad], line) = measure::read_line(&bisection.range, self.all_parents)?;
+        bisection.line = line;
+        measuring.plan.purpose = SessionPurpose::Bisect;
+        measuring.variants.build = self.built.build.clone();
+        measuring.variants.given = vec![Variant::plain("good"), Variant::plain("bad")];
+        let program = self.built.program.as_ref();
+        measuring.variants.revisions =
+            vec![revision_variant(0, &good, program), revision_variant(1, &bad, program)];
+        let mut plans = PreparedPlan::read(&measuring, listener)?;
+        confirm::keep_cases(suspect.as_slice(), &mut plans)?;
+        measure::check_case(&plans.plan)?;
+        plans.plan.design.bisection = Some(bisection);
+        plans.plan.is_search = true;
+        Ok(plans)
+    }
+
+    /// Returns what to measure, without the variants.
+    fn measure_request(&self) -> anyhow::Result<MeasureRequest> {
         let SamplingRequest { runs, precision, steady, .. } = self.measuring.sampling;
         ensure!(
             runs.is_none() && precision.is_none() && !steady,
@@ -165,26 +207,7 @@ impl BisectArgs {
             threshold: Some(self.threshold),
             ..PlanRequest::default()
         };
-        let mut measuring = self.measuring.measure_request(&self.targets, &self.arguments, plan)?;
-        let mut request = BisectRequest {
-            range: self.range.clone().unwrap_or_default(),
-            along_all_parents: self.all_parents,
-            program: self.built.program.clone(),
-            metric: self.measuring.selection.metric.names.first().cloned(),
-            with_own_benchmarks: self.with_own_benchmarks,
-            ..BisectRequest::default()
-        };
-        if let Some(number) = self.change {
-            let (suspect, change_request) = confirm::prepare_change(store, number, &measuring)?;
-            let metric = suspect.series.metric.name.clone();
-            request.metric = request.metric.or(Some(metric));
-            request.range = format!("{}..{}", suspect.change.before, suspect.change.after);
-            request.suspect = Some(suspect);
-            measuring = change_request;
-        }
-        measuring.variants.build = self.built.build.clone();
-        request.measuring = measuring;
-        Ok(request)
+        self.measuring.measure_request(&self.targets, &self.arguments, plan)
     }
 
     fn session_request(&self) -> SessionRequest {

@@ -22,6 +22,7 @@ use speedwell_model::{
 use speedwell_report::{self as report, Document, ReportBlock, ReportSubject};
 use speedwell_store::{Store, StoredSeries};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 /// Measure both sides of a suspected change again, to confirm or refute it
 ///
@@ -91,7 +92,7 @@ pub fn confirm_changes(
     task: &MeasureTask,
 ) -> anyhow::Result<CommandStatus> {
     let mut status = CommandStatus::DONE;
-    for SuspectGroup { suspects, request } in group_changes(store, numbers, request)? {
+    for (suspects, request) in group_changes(store, numbers, request)? {
         status = status.worse_of(measure_suspects(&request, &suspects, store, task)?);
     }
     Ok(status)
@@ -155,9 +156,7 @@ fn measure_suspects(
     task: &MeasureTask,
 ) -> anyhow::Result<CommandStatus> {
     let mut plans = PreparedPlan::read(request, &mut task.progress_display())?;
-    if !suspects.is_empty() {
-        keep_cases(suspects, &mut plans)?;
-    }
+    keep_cases(suspects, &mut plans)?;
     ensure!(
         plans.plan.variants.len() == 2,
         "a confirmation compares exactly two sides\nhint: name them with --old and --new"
@@ -184,11 +183,10 @@ fn measure_and_record(
     task: &MeasureTask,
 ) -> anyhow::Result<CommandStatus> {
     let (session, ended) = measuring::measure_session(plans, store, task)?;
-    let metric_names: BTreeSet<&String> =
-        suspects.iter().map(|suspect| &suspect.series.metric.name).collect();
     let mut settings = task.settings.clone();
     if settings.metrics.is_empty() {
-        settings.metrics = metric_names.into_iter().cloned().collect();
+        let names = suspects.iter().map(|suspect| suspect.series.metric.name.clone());
+        settings.metrics = names.collect::<BTreeSet<String>>().into_iter().collect();
     }
     let findings = analysis::analyze_session(&session, &settings);
     let is_increase = |case: &str, metric: &str| {
@@ -202,12 +200,8 @@ fn measure_and_record(
     }
     document.append_document(report::report_measurement_details(&[(None, &session)], &findings));
     task.output.print_document(&document)?;
-    let mut status_of_changes = CommandStatus::DONE;
     let confirmations = read_confirmations(&findings, &is_increase);
     for (comparison, row, outcome) in &confirmations {
-        if !matches!(outcome, Some(ConfirmationResult::Confirmed(_))) {
-            status_of_changes = CommandStatus::NEGATIVE;
-        }
         let (case, metric) = (row.case.id(), &comparison.metric.name);
         if outcome.is_some()
             && let Some(suspect) = suspects.iter().find(|suspect| suspect.is_of(&case, metric))
@@ -215,9 +209,10 @@ fn measure_and_record(
             record_outcome(suspect, session.number, *outcome, store)?;
         }
     }
-    if confirmations.is_empty() {
-        status_of_changes = CommandStatus::NEGATIVE;
-    }
+    let mut outcomes = confirmations.iter().map(|(.., outcome)| outcome);
+    let is_done = !confirmations.is_empty()
+        && outcomes.all(|outcome| matches!(outcome, Some(ConfirmationResult::Confirmed(_))));
+    let status_of_changes = if is_done { CommandStatus::DONE } else { CommandStatus::NEGATIVE };
     Ok(ended.worse_of(status_of_changes).worse_of(status::status_of_failures(&findings.failures)))
 }
 
@@ -286,43 +281,14 @@ impl SuspectChange {
     }
 }
 
-/// Changes between the same two revisions of one target. One session measures all these changes.
-#[derive(Debug, Clone)]
-struct SuspectGroup {
-    /// The changes.
-    pub suspects: Vec<SuspectChange>,
-    /// The request that measures these changes.
-    pub request: MeasureRequest,
-}
-
-impl SuspectGroup {
-    /// Whether another change can be measured in the same session.
-    fn accepts_change(&self, suspect: &SuspectChange, request: &MeasureRequest) -> bool {
-        let has_same_revisions = |other: &SuspectChange| {
-            other.change.before == suspect.change.before
-                && other.change.after == suspect.change.after
-        };
-        self.suspects.iter().all(has_same_revisions)
-            && self.request.targets == request.targets
-            && self.request.variants.given == request.variants.given
-    }
-
-    /// Adds another change with its cases.
-    fn add_change(&mut self, suspect: SuspectChange, request: MeasureRequest) {
-        let selection = &mut self.request.selection;
-        selection.filters.extend(request.selection.filters);
-        selection.sets.extend(request.selection.sets);
-        selection.sets.sort();
-        selection.sets.dedup();
-        self.suspects.push(suspect);
-    }
-}
-
-/// Keeps only the cases of these changes in the plans.
+/// Keeps only the cases of these changes in the plans; all cases if there are no changes.
 ///
 /// # Errors
 /// Fails if a case is missing.
 pub fn keep_cases(suspects: &[SuspectChange], plans: &mut PreparedPlan) -> Result<()> {
+    if suspects.is_empty() {
+        return Ok(());
+    }
     for SuspectChange { change, series, .. } in suspects {
         ensure!(
             plans.plan.jobs.iter().any(|job| measures_series(job, series)),
@@ -337,11 +303,12 @@ pub fn keep_cases(suspects: &[SuspectChange], plans: &mut PreparedPlan) -> Resul
 }
 
 fn measures_series(job: &BenchmarkJob, series: &SeriesKey) -> bool {
-    match &job.case {
-        Some(case) => case.id() == series.case,
-        None => job.label == series.case,
-    }
+    job.case.as_ref().map_or(job.label == series.case, |case| case.id() == series.case)
 }
+
+/// Changes between the same two revisions of one target, and the request that measures them in one
+/// session.
+type SuspectGroup = (Vec<SuspectChange>, MeasureRequest);
 
 /// Groups the changes with these numbers. One session can confirm a group. `request` supplies the
 /// options.
@@ -356,9 +323,23 @@ fn group_changes(
     let mut groups: Vec<SuspectGroup> = Vec::new();
     for number in numbers {
         let (suspect, request) = prepare_change(store, *number, request)?;
-        match groups.iter_mut().find(|group| group.accepts_change(&suspect, &request)) {
-            Some(group) => group.add_change(suspect, request),
-            None => groups.push(SuspectGroup { suspects: vec![suspect], request }),
+        let revisions =
+            |suspect: &SuspectChange| (suspect.change.before.clone(), suspect.change.after.clone());
+        let is_of_group = |(suspects, group_request): &&mut SuspectGroup| {
+            suspects.iter().all(|other| revisions(other) == revisions(&suspect))
+                && group_request.targets == request.targets
+                && group_request.variants.given == request.variants.given
+        };
+        match groups.iter_mut().find(is_of_group) {
+            Some((suspects, group_request)) => {
+                let selection = &mut group_request.selection;
+                selection.filters.extend(request.selection.filters);
+                selection.sets.extend(request.selection.sets);
+                selection.sets.sort();
+                selection.sets.dedup();
+                suspects.push(suspect);
+            }
+            None => groups.push((vec![suspect], request)),
         }
     }
     Ok(groups)
@@ -420,14 +401,6 @@ pub fn prepare_change(
     }
     let name = case.map_or(&job.source.name, |case| &case.benchmark);
     request.selection.filters = vec![Regex::new(&format!("^{}$", regex::escape(name)))?];
-    let before_request = RevisionRequest {
-        variant: 0,
-        revision: change.before.clone(),
-        program: None,
-        names_variant: true,
-    };
-    let after_request =
-        RevisionRequest { variant: 1, revision: change.after.clone(), ..before_request.clone() };
     let named_variant = |name: &str| Variant {
         name: name.to_owned(),
         program: None,
@@ -435,9 +408,21 @@ pub fn prepare_change(
         ..variant.clone()
     };
     request.variants.given = vec![named_variant("before"), named_variant("after")];
-    request.variants.revisions = vec![before_request, after_request];
+    request.variants.revisions =
+        vec![revision_variant(0, &change.before, None), revision_variant(1, &change.after, None)];
     request.plan.purpose = SessionPurpose::Confirm;
     Ok((SuspectChange::new(store, change, series)?, request))
+}
+
+/// Requests that a variant has the code of a revision, and is named after it. `program` is built from
+/// the revision; without it, the target itself comes from the revision.
+pub fn revision_variant(
+    variant: usize,
+    revision: &str,
+    program: Option<&PathBuf>,
+) -> RevisionRequest {
+    let (revision, program) = (revision.to_owned(), program.cloned());
+    RevisionRequest { variant, revision, program, names_variant: true }
 }
 
 /// Finds a case's job in the newest session that planned the case. Also returns the series' variant
@@ -445,9 +430,7 @@ pub fn prepare_change(
 fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Variant)> {
     let key = &series.key;
     for point in store.load_points(series.number)?.iter().rev() {
-        let Some(text) = store.session_plan(point.session)? else {
-            continue;
-        };
+        let text = store.session_plan(point.session)?.unwrap_or_default();
         let Ok(plan) = serde_json::from_str::<SessionPlan>(&text) else {
             continue;
         };

@@ -119,7 +119,12 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<CommandStatus> {
     let (files, ended, failures) = {
         // The status line ends before the report is printed.
         let mut progress = ProgressDisplay::with_notes(output);
-        let mut search = args.search_rounds(&mut progress)?;
+        let mut search = SearchRounds {
+            args: &args,
+            measuring: args.measure_request()?,
+            failures: Vec::new(),
+            listener: &mut progress,
+        };
         let mut files = search.find_files()?;
         let ended = search.run_rounds(&mut files)?;
         (files, ended, search.failures)
@@ -147,11 +152,7 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<CommandStatus> {
 }
 
 impl IterationsArgs {
-    /// Builds the search, which has measured nothing yet.
-    fn search_rounds<'a, 'l>(
-        &'a self,
-        listener: &'a mut EventListener<'l>,
-    ) -> anyhow::Result<SearchRounds<'a, 'l>> {
+    fn measure_request(&self) -> anyhow::Result<MeasureRequest> {
         let plan = PlanRequest {
             sampling: SamplingRequest {
                 runs: Some(self.runs),
@@ -161,6 +162,11 @@ impl IterationsArgs {
             execution: ExecutionArgs { pin: self.pin.clone(), ..ExecutionArgs::default() },
             ..PlanRequest::default()
         };
+        self.selection.measure_request(&self.targets, &self.arguments, &self.variants, plan)
+    }
+
+    /// Returns the search for a file, at its start.
+    fn iteration_search(&self) -> IterationSearch {
         let required = RequiredSteadiness { mean: self.cv, single: 2.0 * self.cv };
         let steps = IterationSteps {
             start: self.start.into(),
@@ -169,19 +175,7 @@ impl IterationsArgs {
             most: self.most.into(),
         };
         let min_ns = u64::try_from(self.time.as_nanos()).unwrap_or(u64::MAX);
-        Ok(SearchRounds {
-            measuring: self.selection.measure_request(
-                &self.targets,
-                &self.arguments,
-                &self.variants,
-                plan,
-            )?,
-            runs: self.runs,
-            parameter: &self.parameter,
-            search: IterationSearch::new(required, min_ns, steps),
-            failures: Vec::new(),
-            listener,
-        })
+        IterationSearch::new(required, min_ns, steps)
     }
 }
 
@@ -264,15 +258,9 @@ struct FileSearch {
 /// Measures files with increasing numbers of iterations until every search has ended. Stores
 /// nothing.
 struct SearchRounds<'a, 'l> {
+    args: &'a IterationsArgs,
     /// The files and how to measure them.
     measuring: MeasureRequest,
-    /// Number of runs per case, variant and number of iterations. The variation is computed from
-    /// these runs.
-    runs: u32,
-    /// Name of the parameter with the number of iterations.
-    parameter: &'a str,
-    /// Initial state of each file's search.
-    search: IterationSearch,
     failures: Vec<StepFailure>,
     listener: &'a mut EventListener<'l>,
 }
@@ -292,14 +280,15 @@ impl SearchRounds<'_, '_> {
             let case = job.case.clone().or_else(|| job.label_as_case());
             files.entry(job.source.name.clone()).or_default().extend(case);
         }
+        let parameter = self.args.parameter.as_str();
         let has_parameter = |cases: &[Case]| {
             // A file without a list of its cases may have the parameter.
-            cases.is_empty() || cases.iter().any(|case| case.value(self.parameter).is_some())
+            cases.is_empty() || cases.iter().any(|case| case.value(parameter).is_some())
         };
         let messages: Vec<String> = files
             .iter()
             .filter(|(_, cases)| !has_parameter(cases))
-            .map(|(name, cases)| self.missing_parameter_message(name, cases))
+            .map(|(name, cases)| missing_parameter_message(parameter, name, cases))
             .collect();
         files.retain(|_, cases| has_parameter(cases));
         if files.is_empty() && !messages.is_empty() {
@@ -317,22 +306,10 @@ impl SearchRounds<'_, '_> {
         }
         warn_if_busy(self.listener)?;
         self.failures = plans.suite.failures;
+        let search = self.args.iteration_search();
         let file =
-            |name| FileSearch { name, search: self.search.clone(), is_long: false, failed: false };
+            |name| FileSearch { name, search: search.clone(), is_long: false, failed: false };
         Ok(files.into_keys().map(file).collect())
-    }
-
-    fn missing_parameter_message(&self, file: &str, cases: &[Case]) -> String {
-        let mut names: Vec<&str> =
-            cases.iter().flat_map(|case| &case.values).map(|(name, _)| name.as_str()).collect();
-        names.sort_unstable();
-        names.dedup();
-        let reason = if names.is_empty() {
-            "has no parameters".to_owned()
-        } else {
-            format!("has no parameter '{}', only {}", self.parameter, names.join(", "))
-        };
-        format!("'{file}' {reason}")
     }
 
     /// Measures round after round until every search has ended.
@@ -349,12 +326,12 @@ impl SearchRounds<'_, '_> {
             if unfinished.is_empty() {
                 return Ok(SessionEnd::Complete);
             }
-            let runs = if has_short_samples { 1 } else { self.runs };
+            let runs = if has_short_samples { 1 } else { self.args.runs };
             let (plan, session, session_end) = self.measure_round(&unfinished, runs)?;
             if session_end != SessionEnd::Complete {
                 return Ok(session_end);
             }
-            let mut levels = group_by_file(&plan, &session, &unfinished, self.parameter);
+            let mut levels = group_by_file(&plan, &session, &unfinished, &self.args.parameter);
             for file in unfinished {
                 match levels.swap_remove(&file.name) {
                     None => file.failed = true,
@@ -378,16 +355,15 @@ impl SearchRounds<'_, '_> {
         unfinished: &[&mut FileSearch],
         runs: u32,
     ) -> anyhow::Result<(SessionPlan, Session, SessionEnd)> {
-        let parameter = self.parameter;
         let values_of_file = |file: &&mut FileSearch| {
             let n = file.search.next_number().unwrap_or_default();
-            (file.name.clone(), (parameter.to_owned(), n.to_string()))
+            (file.name.clone(), (self.args.parameter.clone(), n.to_string()))
         };
         let values_of_file: Vec<_> = unfinished.iter().map(values_of_file).collect();
         if runs > 1 {
-            let settings = |(name, (parameter, n)): &(_, (_, _))| format!("{name} {parameter}={n}");
-            let settings: Vec<String> = values_of_file.iter().map(settings).collect();
-            let note = format!("measuring {}", settings.join(", "));
+            let settings = values_of_file.iter();
+            let settings = settings.map(|(name, (parameter, n))| format!("{name} {parameter}={n}"));
+            let note = format!("measuring {}", settings.collect::<Vec<String>>().join(", "));
             self.listener.observe(&SessionEvent::Note(&note))?;
         }
         let mut request = self.measuring.clone();
@@ -404,6 +380,18 @@ impl SearchRounds<'_, '_> {
         let session = measured.session;
         self.failures.extend(session.failures.iter().cloned());
         Ok((plan, session, measured.ended?))
+    }
+}
+
+fn missing_parameter_message(parameter: &str, file: &str, cases: &[Case]) -> String {
+    let mut names: Vec<&str> =
+        cases.iter().flat_map(|case| &case.values).map(|(name, _)| name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() {
+        format!("'{file}' has no parameters")
+    } else {
+        format!("'{file}' has no parameter '{parameter}', only {}", names.join(", "))
     }
 }
 

@@ -181,7 +181,8 @@ fn lock_untuned(machine: &TunableMachine) -> anyhow::Result<TuneLock<'_>> {
 
 /// Tunes this machine for other work of this process, such as a calibration.
 pub struct MachineTuner {
-    machine: TunableMachine,
+    /// The machine, whose settings [`restore_after_command`] restores.
+    pub machine: TunableMachine,
     request: TuneRequest,
     guard: ProcessIdentity,
 }
@@ -220,14 +221,6 @@ impl MachineTuner {
         let knobs = plan.knobs.iter().filter(|knob| knob.outcome == KnobOutcome::Set);
         let names: Vec<&str> = knobs.map(|knob| knob.knob.name).collect();
         Ok(names.join(", "))
-    }
-
-    /// Restores the settings.
-    ///
-    /// # Errors
-    /// Fails if the journal cannot be read or removed.
-    pub fn restore_settings(&self) -> anyhow::Result<()> {
-        restore_after_command(&self.machine)
     }
 }
 
@@ -307,7 +300,10 @@ fn execute_command(
 }
 
 /// Restores the settings, and reports failures.
-fn restore_after_command(machine: &TunableMachine) -> anyhow::Result<()> {
+///
+/// # Errors
+/// Fails if the journal cannot be read or the machine cannot be locked.
+pub fn restore_after_command(machine: &TunableMachine) -> anyhow::Result<()> {
     let lock = TuneLock::acquire(machine)?;
     match lock.current_journal()?.filter(TuneJournal::is_own) {
         None => status::print_warning("The settings were restored before the command ended."),
@@ -339,7 +335,7 @@ fn reset_settings(args: &ActionArgs) -> anyhow::Result<CommandStatus> {
 }
 
 fn not_restored(restored: &[RestoredSetting]) -> Vec<SettingLine> {
-    let unrestored = restored.iter().filter_map(|setting| {
+    let line = |setting: &RestoredSetting| {
         let (state, after) = match &setting.outcome {
             RestoreOutcome::Done => return None,
             RestoreOutcome::LeftAlone(value) => ("left alone".to_owned(), value.clone()),
@@ -347,8 +343,8 @@ fn not_restored(restored: &[RestoredSetting]) -> Vec<SettingLine> {
             RestoreOutcome::Refused(reason) => (reason.clone(), String::new()),
         };
         Some(SettingLine { path: setting.path.clone(), state, before: setting.old.clone(), after })
-    });
-    unrestored.collect()
+    };
+    restored.iter().filter_map(line).collect()
 }
 
 fn show_status(args: &ActionArgs) -> anyhow::Result<CommandStatus> {

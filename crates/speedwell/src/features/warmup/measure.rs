@@ -80,22 +80,19 @@ pub fn plan_series(
         }
     }
     plans.plan.design.steady = Some(rule);
-    plans.plan.sampling.samples = default_division(length);
+    let (count, iterations) = match length {
+        SeriesLength::Iterations(count) => {
+            (count.clamp(1, MAX_POINTS), count.div_ceil(MAX_POINTS).max(1))
+        }
+        _ => (DEFAULT_POINTS, 1),
+    };
+    plans.plan.sampling.samples = divide_evenly(count, iterations);
     Ok(plans)
 }
 
-/// Returns the division for cases whose discarded run failed. The failure is reported when the
-/// measured run fails, too.
-fn default_division(length: SeriesLength) -> SampleDivision {
-    let (count, iterations) = match length {
-        SeriesLength::Iterations(count) => (count.clamp(1, MAX_POINTS), count.div_ceil(MAX_POINTS)),
-        _ => (DEFAULT_POINTS, 1),
-    };
-    SampleDivision {
-        count: count as u32,
-        length: SampleLength::Iterations(iterations.max(1)),
-        warmup_ns: 0,
-    }
+fn divide_evenly(count: u64, iterations: u64) -> SampleDivision {
+    let length = SampleLength::Iterations(iterations);
+    SampleDivision { count: count as u32, length, warmup_ns: 0 }
 }
 
 fn check_records_series(job: &BenchmarkJob) -> anyhow::Result<()> {
@@ -191,11 +188,7 @@ fn divide_series(length: SeriesLength, time_ns: f64) -> anyhow::Result<SampleDiv
          points of {iterations} iterations each\nhint: --iterations {} or more, or a longer --time",
         MIN_POINTS * iterations
     );
-    Ok(SampleDivision {
-        count: count as u32,
-        length: SampleLength::Iterations(iterations),
-        warmup_ns: 0,
-    })
+    Ok(divide_evenly(count, iterations))
 }
 
 #[cfg(test)]
