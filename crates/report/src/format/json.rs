@@ -76,17 +76,17 @@ fn members_of(document: &Document) -> Vec<(&str, JsonMember<'_>)> {
     let report = json!({"report": document.report, "schema": SCHEMA_VERSION});
     let head = JsonMember::Other(Cow::Owned(report));
     let mut members: Vec<(&str, JsonMember<'_>)> = vec![("speedwell", head)];
-    let kinds: [(&str, fn(&ReportBlock) -> bool); 3] = [
-        ("headlines", |block| matches!(block, ReportBlock::Headline(_))),
-        ("warnings", |block| matches!(block, ReportBlock::Warning(_))),
-        ("notes", |block| matches!(block, ReportBlock::Note(_))),
-    ];
-    for (name, is_of_kind) in kinds {
+    let sentences_of = |is_of_kind: fn(&ReportBlock) -> bool| {
         let blocks = document.all_blocks().into_iter().filter(|block| is_of_kind(block));
         let sentences = blocks.filter_map(|block| block.sentence());
         let items = sentences.map(|text| ListItem::Value(Cow::Owned(text.into())));
-        members.push((name, JsonMember::List(items.collect())));
-    }
+        JsonMember::List(items.collect())
+    };
+    members.extend([
+        ("headlines", sentences_of(|block| matches!(block, ReportBlock::Headline(_)))),
+        ("warnings", sentences_of(|block| matches!(block, ReportBlock::Warning(_)))),
+        ("notes", sentences_of(|block| matches!(block, ReportBlock::Note(_)))),
+    ]);
     for table in document.tables() {
         let rows = table.cell_rows().map(|cells| ListItem::Row(table, cells));
         // Tables of the same name form one list.
