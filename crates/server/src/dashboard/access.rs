@@ -1,4 +1,4 @@
-//! Defines callers of the site and what they may do.
+//! Defines the callers of a site and their permissions.
 //!
 //! Reading may be open to everyone who can reach the server, and each project may be public.
 //! Everything else requires a permission ([`CallerIdentity::ensure_permitted`]). Callers without

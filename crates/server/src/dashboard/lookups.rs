@@ -1,5 +1,5 @@
-//! Defines the callbacks into the command-line program ([`CommandLookups`]), and what they return.
-//! Pages need them for work that needs a repository or command-line options, or that writes a file.
+//! Defines the callbacks into the command-line program ([`CommandLookups`]), and their results.
+//! Pages use them for work that needs a repository or command-line options, or that writes a file.
 
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings};

@@ -5,7 +5,7 @@ use crate::document::{Document, ReportBlock};
 use crate::format::html::page_layout::{self, PageFrame};
 use crate::format::html::writer::escape_html;
 
-/// What the top of a page says.
+/// The text at the top of a page.
 #[derive(Default)]
 pub struct TopOfPage {
     /// The title of the page.
@@ -23,6 +23,7 @@ pub struct TopOfPage {
 }
 
 impl TopOfPage {
+    /// Chooses the texts of a document.
     pub fn of_document(document: &Document) -> TopOfPage {
         let headlines = headlines_by_part(document);
         if let Some(question) = leading_question(document) {
