@@ -3,18 +3,22 @@
 //!
 //! Work that blocks runs on the thread pools of the site. GET requests do not change results. Start at
 //! [`router`].
+//!
+//! The router of axum does not fit. A name may contain dots and slashes, so that a path such as
+//! `/PROJECT/benchmarks/parse.json` has two readings, and the store decides which one is right.
+//! Also, callers must not learn which pages exist in a project that they may not read.
 
+use crate::dashboard::access::{CallerIdentity, RequiredPermission};
+use crate::dashboard::address::{
+    PageAddress, PageFormat, PageQuery, decode_segment, nearest_names,
+};
 use crate::dashboard::api::sessions;
-use crate::dashboard::login;
+use crate::dashboard::login::{self, identify_caller};
 use crate::dashboard::page::{
     ChartPart, PageContent, PageContext, PageLayout, error_page, page_response, redirect_to_page,
 };
-use crate::dashboard::project::HostedProject;
-use crate::dashboard::request::{
-    PageAddress, PageFormat, PageQuery, RequestContext, identify_caller,
-};
-use crate::dashboard::routes::{self, FoundPage, Route, RouteHandler, SESSION_TYPE};
-use crate::dashboard::site::{CallerIdentity, HEAVY_TIMEOUTS, RequiredPermission, SiteState};
+use crate::dashboard::routes::{ROUTES, ResponseHandler, Route, RouteHandler, SESSION_TYPE};
+use crate::dashboard::site::{HEAVY_TIMEOUTS, HostedProject, RequestContext, SiteState};
 use crate::http::assets::with_etag;
 use crate::http::blocking::BlockingPool;
 use crate::http::{ClientInfo, HttpError};
@@ -25,6 +29,7 @@ use axum::http::{HeaderMap, Method, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use speedwell_report::ReportFormat;
 use speedwell_store::Store;
+use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -48,7 +53,7 @@ async fn handle(
 ) -> Response<Body> {
     let (head, body) = request.into_parts();
     let request_headers = head.headers.clone();
-    let is_api = routes::is_api_path(head.uri.path());
+    let is_api = is_api_path(head.uri.path());
     let is_read = matches!(head.method, Method::GET | Method::HEAD);
     let is_form = head.method == Method::POST;
     let context = RequestContext::new(site.clone(), client, head);
@@ -86,7 +91,7 @@ fn anonymous_error_page(context: &RequestContext, error: &HttpError) -> Response
 }
 
 async fn answer_api(mut context: RequestContext, body: Body) -> Result<Response<Body>, HttpError> {
-    let (route, names) = routes::find_endpoint(&context.method, context.uri.path())?;
+    let (route, names) = find_endpoint(&context.method, context.uri.path())?;
     let mut names = names.into_iter();
     context.project = names.next();
     context.name = names.next().unwrap_or_default();
@@ -139,7 +144,7 @@ async fn get_page(mut context: RequestContext) -> Result<Response<Body>, HttpErr
     let address = PageAddress::parse(context.uri.path());
     context.project = address.as_ref().ok().and_then(PageAddress::project).map(str::to_owned);
     let project = context.project.as_ref().unwrap_or(&context.site.first.name);
-    let pages = address.and_then(|address| routes::find_pages(&address, project));
+    let pages = address.and_then(|address| find_pages(&address, project));
     let is_heavy = pages.as_ref().is_ok_and(|pages| pages.iter().any(|page| page.route.is_heavy));
     let pool = context.site.pages.clone();
     let context = authorize_caller(context, &pool, RequiredPermission::Nothing).await?;
@@ -233,7 +238,7 @@ fn route_page(
     pages: Result<Vec<FoundPage>, HttpError>,
     last_format: &mut PageFormat,
 ) -> Result<Response<Body>, HttpError> {
-    if let Some(handler) = routes::find_fixed("GET", context.uri.path()) {
+    if let Some(handler) = find_fixed("GET", context.uri.path()) {
         return handler(context);
     }
     let query = context.parse_query()?;
@@ -333,16 +338,259 @@ fn session_lines(store: &Store, page: &PageContent) -> Result<Vec<u8>, HttpError
 fn apply_form(context: &mut RequestContext) -> Result<Response<Body>, HttpError> {
     // A form that cannot be read is rejected first, whichever page it was sent to.
     context.parse_form()?;
-    if let Some(handler) = routes::find_fixed("POST", context.uri.path()) {
+    if let Some(handler) = find_fixed("POST", context.uri.path()) {
         return handler(context);
     }
     context.caller = identify_caller(context)?;
     let address = PageAddress::parse(context.uri.path())?;
     let project = address.project().unwrap_or_default();
-    let pages = routes::find_pages(&address, project)?;
+    let pages = find_pages(&address, project)?;
     context.project = Some(project.to_owned());
     match pages.first().and_then(FoundPage::form_handler) {
         Some(handler) => handler(context),
         None => Err(method_error("this page does not accept forms")),
+    }
+}
+
+/// Whether a path belongs to the API.
+fn is_api_path(path: &str) -> bool {
+    path.strip_prefix("/api/").is_some_and(|rest| !rest.is_empty())
+}
+
+/// Finds the endpoint of a request to the API, and the names in its path.
+///
+/// # Errors
+/// Returns 404, or 405 with the allowed methods.
+fn find_endpoint(method: &Method, path: &str) -> Result<(&'static Route, Vec<String>), HttpError> {
+    if !path.starts_with("/api/v1/") {
+        return Err(HttpError::not_found("unknown API version").with_hint("use /api/v1/"));
+    }
+    let parts = path[1..].split('/').map(decode_segment);
+    let Some(parts) = parts.collect::<Option<Vec<String>>>() else {
+        return Err(HttpError::not_found(
+            "cannot decode the address: expected percent-encoded UTF-8",
+        ));
+    };
+    let mut methods = Vec::new();
+    for route in ROUTES.iter().filter(|route| route.is_api()) {
+        if let Some(names) = match_path(route.path, &parts) {
+            if route.method == method.as_str() {
+                return Ok((route, names));
+            }
+            methods.push(route.method);
+        }
+    }
+    if methods.is_empty() {
+        let hint = "GET /api/v1/openapi.json lists all endpoints";
+        return Err(HttpError::not_found("API endpoint not found").with_hint(hint));
+    }
+    let message = format!("method {method} not allowed: expected {}", methods.join(", "));
+    Err(HttpError::new(StatusCode::METHOD_NOT_ALLOWED, message))
+}
+
+/// Finds the handler of a path without names, such as `/login`.
+fn find_fixed(method: &str, path: &str) -> Option<ResponseHandler> {
+    ROUTES.iter().find_map(|route| match route.handler {
+        RouteHandler::Response(handler) if route.method == method && route.path == path => {
+            (!path.contains('{')).then_some(handler)
+        }
+        _ => None,
+    })
+}
+
+/// A page that an address may mean.
+#[derive(Debug)]
+struct FoundPage {
+    route: &'static Route,
+    /// The name in the path after the project; empty if there is none.
+    name: String,
+    format: PageFormat,
+}
+
+impl FoundPage {
+    /// Returns the handler of the page's form, if the page itself has one.
+    fn form_handler(&self) -> Option<ResponseHandler> {
+        let is_form = |route: &&Route| route.method == "POST" && route.path == self.route.path;
+        match ROUTES.iter().find(is_form)?.handler {
+            RouteHandler::Response(handler) if self.format == PageFormat::Page => Some(handler),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the pages that an address may mean, most likely first. `project` is the only project
+/// that the address may name.
+///
+/// # Errors
+/// Fails if there is no such page.
+fn find_pages(address: &PageAddress, project: &str) -> Result<Vec<FoundPage>, HttpError> {
+    let (mut pages, mut first_error) = (Vec::new(), None);
+    for (parts, format) in address.readings() {
+        match find_page(&parts, project) {
+            Ok((route, name)) => pages.push(FoundPage { route, name, format }),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    match first_error {
+        Some(error) if pages.is_empty() => Err(error),
+        _ => Ok(pages),
+    }
+}
+
+fn find_page(parts: &[String], project: &str) -> Result<(&'static Route, String), HttpError> {
+    let found = page_routes().find_map(|route| Some((route, match_path(route.path, parts)?)));
+    if let Some((route, names)) = found {
+        let mut names = names.into_iter();
+        if names.next().is_none_or(|name| name == project) {
+            return Ok((route, names.next().unwrap_or_default()));
+        }
+    }
+    let (first, segments) =
+        parts.split_first().map_or(("", parts), |(first, rest)| (first.as_str(), rest));
+    if first != project {
+        return Err(HttpError::not_found(format!("project '{first}' not found"))
+            .with_nearest(vec![(format!("/{project}/"), project.to_owned())]));
+    }
+    match segments.first() {
+        Some(unknown) if segments.iter().all(|part| !part.is_empty()) => {
+            Err(unknown_page(unknown, project))
+        }
+        _ => Err(HttpError::not_found("page not found")),
+    }
+}
+
+/// Returns the error for a page that a project does not have, with pages of similar names.
+fn unknown_page(unknown: &str, project: &str) -> HttpError {
+    let known: BTreeSet<&str> = page_routes().filter_map(Route::page_name).collect();
+    let has_page =
+        |name: &&str| page_routes().any(|route| route.path == format!("/{{project}}/{name}"));
+    let similar_pages = nearest_names(unknown, known)
+        .into_iter()
+        .filter(has_page)
+        .map(|page| (format!("/{project}/{page}"), page.to_owned()));
+    HttpError::not_found(format!("page '{unknown}' not found"))
+        .with_nearest(similar_pages.collect())
+}
+
+fn page_routes() -> impl Iterator<Item = &'static Route> {
+    let is_page =
+        |route: &&Route| !route.is_api() && !matches!(route.handler, RouteHandler::Response(_));
+    ROUTES.iter().filter(is_page)
+}
+
+/// Matches the decoded parts of a requested path with the path of a route. Returns the text in place
+/// of each `{name}`, in order, or `None` if they do not match.
+fn match_path(pattern: &str, parts: &[String]) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    let mut rest = parts;
+    for expected in pattern.trim_start_matches('/').split('/') {
+        let (part, after) = rest.split_first()?;
+        let name = expected.strip_prefix('{').and_then(|name| name.strip_suffix('}'));
+        match name {
+            None if expected == part => rest = after,
+            None => return None,
+            Some(_) if part.is_empty() => return None,
+            Some(name) if name.starts_with('@') && !part.starts_with('@') => return None,
+            Some(name) if name.ends_with("...") => {
+                if after.iter().any(String::is_empty) {
+                    return None;
+                }
+                names.push(rest.join("/"));
+                rest = &[];
+            }
+            Some(_) => {
+                names.push(part.clone());
+                rest = after;
+            }
+        }
+    }
+    rest.is_empty().then_some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the path of each route that an address may mean, with the name and the format.
+    fn read(path: &str) -> Vec<(&'static str, String, PageFormat)> {
+        let pages = PageAddress::parse(path)
+            .and_then(|address| find_pages(&address, "demo"))
+            .unwrap_or_default();
+        pages.into_iter().map(|page| (page.route.path, page.name, page.format)).collect()
+    }
+
+    const JSON: PageFormat = PageFormat::Document(ReportFormat::Json);
+
+    #[test]
+    fn paths_resolve_to_a_route_a_name_and_a_format() {
+        for (path, route, name, format) in [
+            ("/", "/", "", PageFormat::Page),
+            ("/index.json", "/", "", JSON),
+            ("/settings", "/settings", "", PageFormat::Page),
+            ("/demo/", "/{project}", "", PageFormat::Page),
+            ("/demo.json", "/{project}", "", JSON),
+            ("/demo/index.json", "/{project}", "", JSON),
+            ("/demo/trend.json", "/{project}/trend", "", JSON),
+            (
+                "/demo/branches/fix/a%2Fb",
+                "/{project}/branches/{name...}",
+                "fix/a/b",
+                PageFormat::Page,
+            ),
+            ("/demo/@branch:a/b", "/{project}/{@reference...}", "@branch:a/b", PageFormat::Page),
+            ("/demo/sessions/x/live", "/{project}/sessions/{id}/live", "x", PageFormat::Page),
+            ("/demo/sessions/x.jsonl", "/{project}/sessions/{id}", "x", PageFormat::JsonLines),
+        ] {
+            let found = read(path);
+            assert_eq!(found.last(), Some(&(route, name.to_owned(), format)), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_ends_like_a_format_is_a_name_first() {
+        let route = "/{project}/benchmarks/{name...}";
+        assert_eq!(
+            read("/demo/benchmarks/g/parse.json"),
+            [
+                (route, "g/parse.json".to_owned(), PageFormat::Page),
+                (route, "g/parse".to_owned(), JSON)
+            ]
+        );
+        let with_ending = &read("/demo/benchmarks/g/parse.json.json")[1];
+        assert_eq!(*with_ending, (route, "g/parse.json".to_owned(), JSON));
+    }
+
+    #[test]
+    fn an_unknown_page_suggests_the_nearest_one() {
+        let refused = |path: &str| {
+            let read = PageAddress::parse(path).and_then(|address| find_pages(&address, "demo"));
+            read.unwrap_err()
+        };
+        assert_eq!(refused("/dmo/").nearest[0].0, "/demo/");
+        assert_eq!(refused("/demo/sesions").nearest[0].0, "/demo/sessions");
+        for path in ["/demo//sessions", "/static/..%2f..%2fetc/passwd", "/demo/%00", "/demo/%ff"] {
+            assert_eq!(refused(path).status, 404, "{path}");
+        }
+    }
+
+    #[test]
+    fn forms_are_accepted_by_a_page_but_not_by_its_other_formats() {
+        let has_form = |path: &str| {
+            let address = PageAddress::parse(path).unwrap();
+            find_pages(&address, "demo").unwrap()[0].form_handler().is_some()
+        };
+        assert!(has_form("/demo/alerts"));
+        for path in ["/demo/alerts.json", "/demo/trend", "/demo/"] {
+            assert!(!has_form(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_matched_as_a_whole() {
+        let path = "/{project}/alerts";
+        assert!(ROUTES.iter().any(|route| route.path == path));
+        assert!(find_fixed("POST", path).is_none(), "the braces stand for a name");
+        assert!(find_fixed("POST", "/login").is_some());
+        assert!(find_fixed("GET", "/login/").is_none());
     }
 }

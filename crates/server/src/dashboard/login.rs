@@ -1,18 +1,18 @@
-//! Logs people in and out. The audit log records logins; `request.rs` identifies callers.
+//! Identifies callers, and logs people in and out.
 //!
-//! `server::http` has already checked that a form comes from a page of this server. Start at
-//! [`login_page`].
+//! A caller is identified by a token in the request, by a login, or as anonymous
+//! ([`identify_caller`]). The audit log records logins and failures. `server::http` has already
+//! checked that a form comes from a page of this server.
 
+use crate::dashboard::access::{CallerIdentity, PublicAccess};
+use crate::dashboard::address::{PageFormat, PageQuery, encode_segment};
 use crate::dashboard::page::{PageContent, PageLayout, page_response, redirect_to};
-use crate::dashboard::request::{
-    PageFormat, PageQuery, RequestContext, caller_by_token, encode_segment, failed_login_error,
-    identify_caller,
-};
-use crate::dashboard::site::CallerIdentity;
+use crate::dashboard::site::{RequestContext, unix_ms};
 use crate::http::HttpError;
-use crate::http::token::{AccessToken, PresentedToken, bearer_token};
+use crate::http::token::{AccessToken, PresentedToken, SecretDigest, bearer_token};
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, Uri, header};
+use speedwell_model::stored::StoredToken;
 use speedwell_report::html::{FormField, PageForm};
 use speedwell_report::{Document, ReportBlock};
 use std::time::Instant;
@@ -156,6 +156,143 @@ fn is_site_path(path: &str) -> bool {
     path.starts_with('/')
         && !path.starts_with("//")
         && path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+}
+
+/// Identifies the caller of a request. Queries the database.
+///
+/// # Errors
+/// Returns 401 for an invalid token, 429 after too many invalid tokens, and a status such as 503 if
+/// the store cannot be read.
+pub fn identify_caller(context: &RequestContext) -> Result<CallerIdentity, HttpError> {
+    let identified = match bearer_token(&context.headers) {
+        PresentedToken::None => caller_by_login(context)?,
+        PresentedToken::Malformed => return Err(failed_login_error(context, None)),
+        PresentedToken::Token(token) => Some(caller_by_token(context, &token)?),
+    };
+    if identified.is_some() {
+        context.client.record_login();
+    }
+    let caller = identified.unwrap_or_default();
+    Ok(CallerIdentity {
+        address: context.client.address,
+        public: public_access(context)?,
+        ..caller
+    })
+}
+
+/// Returns the projects that everyone may read, even without a login.
+fn public_access(context: &RequestContext) -> Result<PublicAccess, HttpError> {
+    if context.site.access.rules.allows_anonymous_reads {
+        return Ok(PublicAccess::Everything);
+    }
+    let projects = context.site.list_projects().map_err(without_hints)?;
+    let public = projects.into_iter().filter(|(_, is_public)| *is_public);
+    Ok(PublicAccess::Projects(public.map(|(project, _)| project.name.clone()).collect()))
+}
+
+/// Identifies the caller by its login. Returns `None` if there is no login, or if the token used to
+/// log in has since expired or been revoked.
+fn caller_by_login(context: &RequestContext) -> Result<Option<CallerIdentity>, HttpError> {
+    let logins = &context.site.access.logins;
+    let login = logins.find_login(&context.headers, context.client.secure, Instant::now());
+    let Some(id) = login.as_ref().and_then(|caller| caller.token.clone()) else {
+        return Ok(login);
+    };
+    let stored = context.site.first.with_reader(|store| Ok(store.find_token(&id)?));
+    match stored.map_err(without_hints)?.filter(|token| token.is_valid(unix_ms())) {
+        Some(token) => Ok(Some(CallerIdentity::with_token(token))),
+        None => {
+            logins.end_matching(|login| login.token.as_ref() == Some(&id));
+            Ok(None)
+        }
+    }
+}
+
+/// Identifies the caller by its token. Wrong and unknown tokens take the same code path.
+///
+/// # Errors
+/// Fails under the same conditions as [`identify_caller`].
+fn caller_by_token(
+    context: &RequestContext,
+    token: &AccessToken,
+) -> Result<CallerIdentity, HttpError> {
+    let site = &context.site;
+    site.access.failures.check_address(context.client.address, Instant::now())?;
+    let presented = token.digest();
+    let found = site
+        .first
+        .with_reader(|store| Ok(store.find_token_with_digest(token.id(), presented.as_bytes())?));
+    let stored = match found.map_err(without_hints)? {
+        // The token was found by the digest of the presented token, so the caller has the secret.
+        Some(token) if !token.is_valid(unix_ms()) => {
+            return Err(expired_token_error(context, &token));
+        }
+        stored => stored,
+    };
+    let digest = stored.as_ref().and_then(|stored| {
+        let bytes = stored.digest.as_slice().try_into().ok()?;
+        Some(SecretDigest::from_bytes(bytes))
+    });
+    match (token.matches_digest(digest.as_ref()), stored) {
+        (true, Some(stored)) => {
+            record_use(context, &stored);
+            Ok(CallerIdentity::with_token(stored))
+        }
+        _ => Err(failed_login_error(context, Some(token))),
+    }
+}
+
+/// Rejects a token that was revoked or has expired. A caller that knows the secret is not guessing,
+/// so the attempt is not counted as a failed login: a forgotten job must not lock out everyone else
+/// at its address.
+fn expired_token_error(context: &RequestContext, token: &StoredToken) -> HttpError {
+    let (expired_tokens, now) = (&context.site.access.expired_tokens, Instant::now());
+    // Limit the audit entries: otherwise, each attempt would add one.
+    if expired_tokens.check_address(context.client.address, now).is_ok() {
+        expired_tokens.record_failure(context.client.address, now);
+        record_failed_login(context, &token.id);
+    }
+    invalid_token_error()
+}
+
+fn record_use(context: &RequestContext, token: &StoredToken) {
+    const HOUR_MS: i64 = 3_600_000;
+    let now = unix_ms();
+    if token.used_unix_ms.is_none_or(|used| now - used >= HOUR_MS) {
+        // Accept the token even if its use cannot be recorded.
+        let _ = context.site.with_writer(|store| store.record_token_use(token, now));
+    }
+}
+
+/// Counts and records a failed login. The error does not say what was wrong, except that the
+/// address has failed too often.
+fn failed_login_error(context: &RequestContext, token: Option<&AccessToken>) -> HttpError {
+    let (failures, now) = (&context.site.access.failures, Instant::now());
+    if let Err(error) = failures.check_address(context.client.address, now) {
+        return error;
+    }
+    failures.record_failure(context.client.address, now);
+    record_failed_login(context, token.map_or("", |token| token.id()));
+    invalid_token_error()
+}
+
+fn record_failed_login(context: &RequestContext, subject: &str) {
+    let caller = CallerIdentity { address: context.client.address, ..CallerIdentity::default() };
+    context.site.record_action(&caller, None, "login", subject, "refused");
+}
+
+fn invalid_token_error() -> HttpError {
+    HttpError::new(
+        StatusCode::UNAUTHORIZED,
+        "invalid token or key: unknown, expired, revoked or already used",
+    )
+    .with_hint("speedwell serve token list shows all tokens")
+}
+
+/// Drops the hints of an error of the store. They describe the store, which a caller that is not
+/// identified need not know about.
+fn without_hints(error: HttpError) -> HttpError {
+    HttpError { hints: Vec::new(), ..error }
 }
 
 #[cfg(test)]

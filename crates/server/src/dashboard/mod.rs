@@ -4,19 +4,19 @@
 //! This module decides which pages exist and where their links lead. It is independent of options
 //! and sockets. For work that needs a repository or command-line options, it calls back into the
 //! command-line program ([`CommandLookups`]). Start with the table in `routes.rs`, then
-//! [`router`]. `site` and `project` hold the state; they depend on neither requests nor pages.
+//! [`router`]. `site` holds the state.
 
+mod access;
+mod address;
 mod api;
 mod dispatch;
 mod login;
+mod lookups;
 mod page;
-mod project;
-mod request;
 mod routes;
 mod site;
 
+pub use access::{AccessRules, CallerIdentity, RequiredPermission, SiteAccess};
 pub use dispatch::router;
-pub use project::{CommandLookups, ComparisonSource, GateResult, PlanSummary, TrendQuery};
-pub use site::{
-    AccessRules, CallerIdentity, RequiredPermission, SiteAccess, SiteState, project_name,
-};
+pub use lookups::{CommandLookups, ComparisonSource, GateResult, PlanSummary, TrendQuery};
+pub use site::{SiteState, project_name};

@@ -1,29 +1,32 @@
-//! Holds the state of the whole site: its projects, access to them, and limits on concurrent
-//! computation. Defines callers and what they may do.
+//! Holds the state that handlers work with: the request, the site, and its projects, which share
+//! their databases among many readers and writers.
 //!
 //! The first project uses the store given at startup; the stores of further projects lie next to
-//! it. Start with [`SiteState::new`].
-//!
-//! Reading may be open to everyone who can reach the server, and each project may be public.
-//! Everything else requires a permission ([`CallerIdentity::ensure_permitted`]). Callers without
-//! permission for a project learn nothing about it, not even whether it exists.
+//! it. A project pools read-only connections, keeps a write connection, and caches results until
+//! the database changes. Start with [`RequestContext::find_project`] and
+//! [`HostedProject::with_reader`].
 
-use crate::dashboard::project::{CommandLookups, HostedProject};
+use crate::dashboard::access::{AccessRules, CallerIdentity, SiteAccess};
+use crate::dashboard::address::{PageQuery, nearest_names};
+use crate::dashboard::lookups::{CommandLookups, TrendQuery};
 use crate::http::assets::AssetTable;
 use crate::http::blocking::{BlockingPool, ClientLimiter, QUEUE_LENGTH, QueueTimeouts};
-use crate::http::cookie::{LoginKey, LoginStore};
-use crate::http::token::FailureLimiter;
+use crate::http::events::EventHub;
 use crate::http::{ClientInfo, HttpError, ServerStopper, lock};
 use anyhow::Context;
-use axum::http::StatusCode;
-use speedwell_model::stored::{AuditEntry, StoredToken, TokenScope};
+use axum::body::Bytes;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use speedwell_analysis::history::ProjectHistory;
+use speedwell_model::stored::AuditEntry;
 use speedwell_report::html::{AssetPaths, EARLY_SCRIPT, SERVED_SCRIPT, SERVED_STYLE};
-use speedwell_store::{Store, StoredProject, project_name_problem};
-use std::collections::HashMap;
-use std::net::IpAddr;
+use speedwell_store::{Store, StoreErrorKind, StoredProject, project_name_problem};
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Maximum number of pages computed concurrently.
@@ -43,6 +46,86 @@ pub(super) const HEAVY_TIMEOUTS: QueueTimeouts =
 const STYLE_NAME: &str = "page.css";
 const EARLY_SCRIPT_NAME: &str = "early.js";
 const SCRIPT_NAME: &str = "page.js";
+
+/// Maximum number of idle connections kept open.
+const MAX_IDLE_CONNECTIONS: usize = 6;
+/// Maximum total size of cached pages, in bytes. The cache is keyed by caller and address, and
+/// cleared when the database changes.
+const MAX_CACHED_PAGE_BYTES: usize = 128 << 20;
+/// Maximum number of cached histories.
+const MAX_CACHED_HISTORIES: usize = 4;
+
+/// A request on its way to its handler.
+#[derive(Debug)]
+pub struct RequestContext {
+    pub site: Arc<SiteState>,
+    pub client: ClientInfo,
+    pub method: Method,
+    pub uri: Uri,
+    pub headers: HeaderMap,
+    /// The whole body; empty until the handler needs it.
+    pub body: Bytes,
+    /// The start of a body that is too large for memory. `body` is then the rest.
+    pub spool: Option<File>,
+    /// The caller; anonymous until it is identified.
+    pub caller: CallerIdentity,
+    /// The project that the path names. It need not exist.
+    pub project: Option<String>,
+    /// The other name in the path, such as the id of a session; empty if there is none.
+    pub name: String,
+}
+
+impl RequestContext {
+    /// Creates the context of a request whose route and caller are not known yet.
+    pub fn new(site: Arc<SiteState>, client: ClientInfo, head: Parts) -> RequestContext {
+        RequestContext {
+            site,
+            client,
+            method: head.method,
+            uri: head.uri,
+            headers: head.headers,
+            body: Bytes::new(),
+            spool: None,
+            caller: CallerIdentity::default(),
+            project: None,
+            name: String::new(),
+        }
+    }
+
+    /// Returns the project that the path names, or the first project if it names none.
+    ///
+    /// # Errors
+    /// Fails if there is no such project, or the store cannot be read.
+    pub fn find_project(&self) -> Result<Arc<HostedProject>, HttpError> {
+        match &self.project {
+            Some(name) => self.site.find_project(name),
+            None => Ok(self.site.first.clone()),
+        }
+    }
+
+    /// Parses the query.
+    ///
+    /// # Errors
+    /// Fails if the query is invalid.
+    pub fn parse_query(&self) -> Result<PageQuery, HttpError> {
+        PageQuery::parse(self.uri.query().unwrap_or_default())
+    }
+
+    /// Parses the body as a form.
+    ///
+    /// # Errors
+    /// Fails if the form is invalid.
+    pub fn parse_form(&self) -> Result<PageQuery, HttpError> {
+        let form = std::str::from_utf8(&self.body)
+            .map_err(|_| HttpError::bad_request("the form is not valid UTF-8"))?;
+        PageQuery::parse(form)
+    }
+
+    /// Adds an entry to the audit log for an action on the project.
+    pub fn record_action(&self, action: &str, subject: &str, result: &str) {
+        self.site.record_action(&self.caller, self.project.as_deref(), action, subject, result);
+    }
+}
 
 /// State shared by all pages of a server.
 #[derive(Debug)]
@@ -289,6 +372,314 @@ impl SiteState {
     }
 }
 
+/// A project with its connections and caches.
+#[derive(Debug)]
+pub struct HostedProject {
+    /// Name in addresses.
+    pub name: String,
+    /// Callbacks into the program that embeds this site.
+    pub lookups: CommandLookups,
+    path: PathBuf,
+    readers: Mutex<Vec<(StoreId, Store)>>,
+    /// Write connection for uploads, opened by the first one. Uploads wait for each other instead
+    /// of retrying until the store is unlocked.
+    writer: Mutex<Option<Store>>,
+    cache: Mutex<ProjectCache>,
+    /// Histories that are being computed. Other requests for the same history wait for the result.
+    running_searches: Mutex<Vec<(TrendQuery, Arc<Mutex<()>>)>>,
+    /// Viewers of running sessions, keyed by stream.
+    hubs: Mutex<HashMap<String, EventHub>>,
+    pub(super) stopper: ServerStopper,
+}
+
+/// Distinguishes a store from a later one at the same path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StoreId {
+    /// Device and inode of a file.
+    File(u64, u64),
+    /// A database server. Its connections recover by themselves.
+    Server,
+}
+
+/// Cached results, valid while the store is unchanged.
+#[derive(Debug, Default)]
+struct ProjectCache {
+    /// Connection that detects changes.
+    watch: Option<(StoreId, Store)>,
+    version: i64,
+    pages: VecDeque<(String, Bytes)>,
+    bytes: usize,
+    histories: Vec<(TrendQuery, Arc<ProjectHistory>)>,
+    /// Number of sessions that had no points after the last computation of points.
+    missing_points: Option<usize>,
+}
+
+impl ProjectCache {
+    fn clear_cache(&mut self) {
+        self.pages.clear();
+        self.bytes = 0;
+        self.histories.clear();
+        self.missing_points = None;
+    }
+}
+
+impl HostedProject {
+    /// Creates a project. The store at `path` need not exist.
+    pub fn new(
+        name: &str,
+        path: &Path,
+        lookups: CommandLookups,
+        stopper: &ServerStopper,
+    ) -> HostedProject {
+        HostedProject {
+            name: name.to_owned(),
+            lookups,
+            path: path.to_owned(),
+            readers: Mutex::default(),
+            writer: Mutex::default(),
+            cache: Mutex::default(),
+            running_searches: Mutex::default(),
+            hubs: Mutex::default(),
+            stopper: stopper.clone(),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the store exists.
+    pub fn exists(&self) -> bool {
+        self.store_id().is_some()
+    }
+
+    fn store_id(&self) -> Option<StoreId> {
+        if Store::server_address(&self.path).is_some() {
+            return Some(StoreId::Server);
+        }
+        let data = std::fs::metadata(&self.path).ok()?;
+        data.is_file().then(|| StoreId::File(data.dev(), data.ino()))
+    }
+
+    fn open_store(&self, open: fn(&Path) -> anyhow::Result<Store>) -> Result<Store, HttpError> {
+        open(&self.path).map_err(|error| match Store::server_address(&self.path) {
+            // The database server was reachable at startup, so the failure is temporary.
+            Some(_) => HttpError::from_error(StatusCode::SERVICE_UNAVAILABLE, &error),
+            None => HttpError::from(error),
+        })
+    }
+
+    /// Runs `work` with a read-only connection. If no store exists, `work` gets an empty store in
+    /// memory, so that reading does not create a file.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read, or `work` fails.
+    pub fn with_reader<T>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, HttpError>,
+    ) -> Result<T, HttpError> {
+        let Some(id) = self.store_id() else {
+            return work(&Store::in_memory()?);
+        };
+        let next_idle = || lock(&self.readers).pop();
+        let mut reusable = None;
+        while let Some((store_id, store)) = next_idle() {
+            if store_id == id {
+                reusable = Some(store);
+                break;
+            }
+        }
+        let store = match reusable {
+            Some(store) => store,
+            None => self.open_store(Store::open_to_view)?,
+        };
+        let result = work(&store);
+        let mut readers = lock(&self.readers);
+        if readers.len() < MAX_IDLE_CONNECTIONS {
+            readers.push((id, store));
+        }
+        result
+    }
+
+    /// Runs `work` with the write connection, whose commits wait for the disk.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be opened, or `work` fails.
+    pub fn with_writer<T>(
+        &self,
+        work: impl FnOnce(&mut Store) -> Result<T, HttpError>,
+    ) -> Result<T, HttpError> {
+        let mut writer = lock(&self.writer);
+        // Take the connection out, so that it is not used again if `work` panics.
+        let mut store = match writer.take() {
+            Some(store) => store,
+            None => {
+                let opened = self.open_store(Store::open)?;
+                opened.wait_for_disk()?;
+                opened
+            }
+        };
+        let result = work(&mut store);
+        *writer = Some(store);
+        result
+    }
+
+    /// Returns a number that changes whenever the store changes. Clears the cache after a change.
+    fn current_version(&self, cache: &mut ProjectCache) -> Result<Option<i64>, HttpError> {
+        let Some(id) = self.store_id() else {
+            cache.clear_cache();
+            cache.watch = None;
+            return Ok(None);
+        };
+        if cache.watch.as_ref().is_none_or(|(store_id, _)| *store_id != id) {
+            cache.clear_cache();
+            cache.watch = Some((id, self.open_store(Store::open_to_watch)?));
+        }
+        let Some((_, store)) = &cache.watch else {
+            return Ok(None);
+        };
+        let version = store.data_version()?;
+        if version != cache.version {
+            cache.clear_cache();
+            cache.version = version;
+        }
+        Ok(Some(version))
+    }
+
+    /// Returns the cached page, if there is a valid one, and the current version of the store.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read.
+    pub fn cached_page(&self, address: &str) -> Result<(Option<Bytes>, Option<i64>), HttpError> {
+        let mut cache = lock(&self.cache);
+        let version = self.current_version(&mut cache)?;
+        let found = cache.pages.iter().find(|(cached_address, _)| cached_address == address);
+        Ok((found.map(|(_, page)| page.clone()), version))
+    }
+
+    /// Caches a page that was rendered from version `started_at` of the store. Does nothing if the
+    /// store has changed since then.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read.
+    pub fn cache_page(
+        &self,
+        address: &str,
+        page: &Bytes,
+        started_at: i64,
+    ) -> Result<(), HttpError> {
+        let mut cache = lock(&self.cache);
+        if self.current_version(&mut cache)? != Some(started_at) {
+            return Ok(());
+        }
+        cache.bytes += page.len();
+        cache.pages.push_back((address.to_owned(), page.clone()));
+        while cache.bytes > MAX_CACHED_PAGE_BYTES {
+            let Some((_, oldest)) = cache.pages.pop_front() else {
+                break;
+            };
+            cache.bytes -= oldest.len();
+        }
+        Ok(())
+    }
+
+    /// Computes missing points of sessions, once per version of the store. Returns how many
+    /// sessions are left.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read or written.
+    pub fn summarize(&self) -> Result<usize, HttpError> {
+        if !self.exists() {
+            return Ok(0);
+        }
+        {
+            let mut cache = lock(&self.cache);
+            self.current_version(&mut cache)?;
+            if let Some(missing) = cache.missing_points {
+                return Ok(missing);
+            }
+        }
+        let missing = (self.lookups.summarize)(&self.path)?;
+        let mut cache = lock(&self.cache);
+        // Update the version first, so that the computation's own writes do not clear the new entry.
+        self.current_version(&mut cache)?;
+        // When the background job computes the rest, the store changes, and so this cache is
+        // cleared.
+        cache.missing_points = Some(missing);
+        Ok(missing)
+    }
+
+    /// Returns results over time. Stores the points of trends, and assigns numbers to the changes
+    /// that it finds, as `speedwell history` does, so a change has the same number on pages and in
+    /// that command.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read, or there is no such branch.
+    pub fn load_history(&self, query: &TrendQuery) -> Result<Arc<ProjectHistory>, HttpError> {
+        if !self.exists() {
+            return Ok(Arc::default());
+        }
+        let computation = self.history_lock(query);
+        let _guard = lock(&computation);
+        {
+            let mut cache = lock(&self.cache);
+            self.current_version(&mut cache)?;
+            let found = cache.histories.iter().find(|(cached_query, _)| cached_query == query);
+            if let Some((_, history)) = found {
+                return Ok(history.clone());
+            }
+        }
+        let missing = self.summarize()?;
+        let result = (self.lookups.history)(&self.path, query, missing);
+        let history = result
+            .map_err(|error| HttpError::from_error(StatusCode::NOT_FOUND, &error))
+            .map(Arc::new)?;
+        let mut cache = lock(&self.cache);
+        // Update the version first, so that the computation's own writes do not clear the new entry.
+        self.current_version(&mut cache)?;
+        cache.histories.push((query.clone(), history.clone()));
+        if cache.histories.len() > MAX_CACHED_HISTORIES {
+            cache.histories.remove(0);
+        }
+        Ok(history)
+    }
+
+    pub(super) fn count_viewers(&self) -> usize {
+        self.lock_hubs().values().map(EventHub::count_viewers).sum()
+    }
+
+    pub(super) fn lock_hubs(&self) -> MutexGuard<'_, HashMap<String, EventHub>> {
+        lock(&self.hubs)
+    }
+
+    /// Returns the lock to hold while computing this history, so that concurrent requests do not
+    /// compute it twice.
+    fn history_lock(&self, query: &TrendQuery) -> Arc<Mutex<()>> {
+        let mut running_searches = lock(&self.running_searches);
+        running_searches.retain(|(_, computation)| Arc::strong_count(computation) > 1);
+        let running = running_searches.iter().find(|(running_query, _)| running_query == query);
+        if let Some((_, computation)) = running {
+            return computation.clone();
+        }
+        let computation = Arc::default();
+        running_searches.push((query.clone(), Arc::clone(&computation)));
+        computation
+    }
+}
+
+/// Converts an error of the store. The status is 503 if the store is unreachable, 507 if the disk
+/// is full, and 500 otherwise.
+impl From<anyhow::Error> for HttpError {
+    fn from(error: anyhow::Error) -> HttpError {
+        let status = match StoreErrorKind::from_error(&error) {
+            StoreErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            StoreErrorKind::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
+            StoreErrorKind::Permanent => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        HttpError::from_error(status, &error)
+    }
+}
+
 /// Returns the current time in milliseconds since the Unix epoch.
 pub(super) fn unix_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
@@ -326,235 +717,6 @@ pub fn project_name(store: &Path) -> String {
     }
 }
 
-/// Returns up to five known names that are most similar to `name`.
-pub fn nearest_names<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
-    let lowercase_name = name.to_lowercase();
-    let mut by_distance: Vec<(usize, &str)> = known
-        .into_iter()
-        .map(|known| {
-            let lower = known.to_lowercase();
-            let distance = if lower.contains(&lowercase_name) {
-                0
-            } else {
-                strsim::osa_distance(&lower, &lowercase_name)
-            };
-            (distance, known)
-        })
-        .filter(|(distance, _)| *distance <= lowercase_name.chars().count().max(3))
-        .collect();
-    by_distance.sort();
-    by_distance.truncate(5);
-    by_distance.into_iter().map(|(_, known)| known).collect()
-}
-
-/// Access rules of a server.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct AccessRules {
-    /// Whether everyone who can reach the server may read.
-    pub allows_anonymous_reads: bool,
-    /// Whether a key that grants full access is printed at startup.
-    pub has_key: bool,
-    /// Whether all connections to the server are protected by TLS.
-    pub has_tls: bool,
-}
-
-/// Permission that an action requires.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RequiredPermission {
-    /// None.
-    Nothing,
-    /// Reading the project.
-    Read,
-    /// Pushing to the project.
-    Push,
-    /// Triaging changes of the project.
-    Triage,
-    /// Full access.
-    Admin,
-}
-
-/// The access rules and startup key of a server, its current logins, and recent failed attempts.
-#[derive(Debug)]
-pub struct SiteAccess {
-    pub(super) rules: AccessRules,
-    pub(super) key: Option<LoginKey>,
-    pub(super) logins: LoginStore<CallerIdentity>,
-    pub(super) failures: FailureLimiter,
-    /// Limits audit entries for tokens that are expired or revoked.
-    pub(super) expired_tokens: FailureLimiter,
-}
-
-impl SiteAccess {
-    /// Creates an access state without logins.
-    ///
-    /// # Errors
-    /// Fails if the system has no random bytes.
-    pub fn new(rules: AccessRules) -> anyhow::Result<SiteAccess> {
-        // Browsers send a cookie to all ports of a host, so each server needs its own cookie name.
-        let name = if rules.has_tls {
-            "speedwell".to_owned()
-        } else {
-            format!("speedwell-{}", std::process::id())
-        };
-        Ok(SiteAccess {
-            rules,
-            key: rules.has_key.then(LoginKey::new).transpose()?,
-            logins: LoginStore::new(name),
-            failures: FailureLimiter::default(),
-            expired_tokens: FailureLimiter::default(),
-        })
-    }
-
-    /// Returns the key to print at startup. The key works once.
-    pub fn startup_key(&self) -> Option<&str> {
-        self.key.as_ref().map(LoginKey::expose)
-    }
-
-    /// Whether pages offer a login. They do if there is a startup key, or if anonymous callers may
-    /// not read everything.
-    pub fn offers_login(&self) -> bool {
-        self.key.is_some() || !self.rules.allows_anonymous_reads
-    }
-}
-
-/// The caller of a request.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CallerIdentity {
-    /// The name of the token, `start key` for the startup key, or empty for an anonymous caller.
-    pub name: String,
-    /// The id of the token.
-    pub token: Option<String>,
-    /// Address of the client.
-    pub address: Option<IpAddr>,
-    /// Restricts pushes to sessions of these branches.
-    pub branches: Option<Vec<String>>,
-    /// Restricts pushes to sessions of these machines.
-    pub machines: Option<Vec<String>>,
-    pub(super) scopes: Vec<TokenScope>,
-    /// Restricts the scopes to this project.
-    pub(super) project: Option<String>,
-    /// What everyone may read.
-    pub(super) public: PublicAccess,
-}
-
-/// What everyone may read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) enum PublicAccess {
-    #[default]
-    Nothing,
-    /// The projects with these names.
-    Projects(Vec<String>),
-    Everything,
-}
-
-impl CallerIdentity {
-    /// Creates a caller that used the startup key.
-    pub(super) fn with_key() -> CallerIdentity {
-        CallerIdentity {
-            name: "start key".into(),
-            scopes: vec![TokenScope::Admin],
-            ..CallerIdentity::default()
-        }
-    }
-
-    /// Creates a caller that sent a token, or logged in with one.
-    pub(super) fn with_token(token: StoredToken) -> CallerIdentity {
-        CallerIdentity {
-            name: token.name,
-            token: Some(token.id),
-            address: None,
-            branches: token.branches,
-            machines: token.machines,
-            scopes: token.scopes,
-            project: token.project,
-            public: PublicAccess::Nothing,
-        }
-    }
-
-    /// Whether the caller is authenticated.
-    pub fn is_authenticated(&self) -> bool {
-        !self.name.is_empty() || self.token.is_some()
-    }
-
-    /// Returns the key for limiting expensive requests. Callers without a token share a key if they
-    /// have the same address.
-    pub(super) fn limiter_key(&self, client: &ClientInfo) -> String {
-        match (&self.token, client.address) {
-            (Some(token), _) => format!("token {token}"),
-            (None, Some(address)) => address.to_string(),
-            (None, None) => String::new(),
-        }
-    }
-
-    /// Returns the key that separates the cached pages of different callers.
-    pub(super) fn cache_key(&self) -> String {
-        format!("{}\n{}", self.token.as_deref().unwrap_or_default(), self.name)
-    }
-
-    /// Whether the caller has this permission in a project, or on the whole server.
-    pub fn is_permitted(&self, permission: RequiredPermission, project: Option<&str>) -> bool {
-        let is_public = match (&self.public, project) {
-            (PublicAccess::Everything, _) => true,
-            (PublicAccess::Projects(names), Some(name)) => {
-                names.iter().any(|public| public == name)
-            }
-            _ => false,
-        };
-        let sufficient_scopes: &[TokenScope] = match permission {
-            RequiredPermission::Nothing => return true,
-            RequiredPermission::Read if is_public => return true,
-            RequiredPermission::Read => &[TokenScope::Read, TokenScope::Push, TokenScope::Triage],
-            RequiredPermission::Push => &[TokenScope::Push],
-            RequiredPermission::Triage => &[TokenScope::Triage],
-            RequiredPermission::Admin => &[],
-        };
-        let is_in_scope = match (&self.project, project) {
-            (None, _) => true,
-            (Some(bound_project), Some(name)) => bound_project == name,
-            (Some(_), None) => false,
-        };
-        let has =
-            |scope: &TokenScope| *scope == TokenScope::Admin || sufficient_scopes.contains(scope);
-        is_in_scope && self.scopes.iter().any(has)
-    }
-
-    /// Whether the caller may read a project.
-    pub fn can_read(&self, project: &str) -> bool {
-        self.is_permitted(RequiredPermission::Read, Some(project))
-    }
-
-    /// Returns an error unless the caller has this permission. The error does not depend on whether
-    /// the project exists.
-    ///
-    /// # Errors
-    /// Returns 401 for anonymous callers, otherwise 403.
-    pub fn ensure_permitted(
-        &self,
-        permission: RequiredPermission,
-        project: Option<&str>,
-    ) -> Result<(), HttpError> {
-        if self.is_permitted(permission, project) {
-            return Ok(());
-        }
-        let action = match (permission, project) {
-            (RequiredPermission::Push, Some(project)) => format!("push to '{project}'"),
-            (RequiredPermission::Triage, Some(project)) => format!("triage changes of '{project}'"),
-            (RequiredPermission::Admin, Some(project)) => format!("administer '{project}'"),
-            (_, Some(project)) => format!("read '{project}'"),
-            (_, None) => "do this".to_owned(),
-        };
-        Err(if self.is_authenticated() {
-            let message = format!("'{}' is not allowed to {action}", self.name);
-            HttpError::new(StatusCode::FORBIDDEN, message)
-                .with_hint("create a token with this permission: speedwell serve token add")
-        } else {
-            let message = format!("a token is required to {action}");
-            HttpError::new(StatusCode::UNAUTHORIZED, message)
-                .with_hint("send Authorization: Bearer TOKEN, or log in at /login")
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -572,63 +734,5 @@ mod tests {
         ] {
             assert_eq!(project_name(Path::new(path)), name, "{path}");
         }
-    }
-
-    fn caller(scopes: &[TokenScope], project: Option<&str>) -> CallerIdentity {
-        CallerIdentity {
-            name: "t".into(),
-            scopes: scopes.to_vec(),
-            project: project.map(str::to_owned),
-            ..CallerIdentity::default()
-        }
-    }
-
-    #[test]
-    fn a_permission_holds_only_in_its_project_and_for_its_action() {
-        use RequiredPermission::{Admin, Push, Read, Triage};
-        let all = [Read, Push, Triage, Admin];
-        for (scopes, allowed) in [
-            (&[TokenScope::Read][..], &[Read][..]),
-            (&[TokenScope::Push], &[Read, Push]),
-            (&[TokenScope::Triage], &[Read, Triage]),
-            (&[TokenScope::Admin], &all),
-            (&[], &[]),
-        ] {
-            for need in all {
-                let is_allowed = allowed.contains(&need);
-                let bound = caller(scopes, Some("core"));
-                assert_eq!(
-                    bound.is_permitted(need, Some("core")),
-                    is_allowed,
-                    "{scopes:?} {need:?}"
-                );
-                assert!(!bound.is_permitted(need, Some("other")), "{scopes:?} {need:?}");
-                assert!(!bound.is_permitted(need, None), "the whole server is more than a project");
-                let free = caller(scopes, None);
-                assert_eq!(
-                    free.is_permitted(need, Some("other")),
-                    is_allowed,
-                    "{scopes:?} {need:?}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn public_projects_can_be_read_but_not_changed_without_a_token() {
-        let nobody = CallerIdentity {
-            public: PublicAccess::Projects(vec!["open".into()]),
-            ..CallerIdentity::default()
-        };
-        assert!(nobody.can_read("open") && !nobody.can_read("core"));
-        let refused = nobody.ensure_permitted(RequiredPermission::Push, Some("open")).unwrap_err();
-        assert_eq!(refused.status, 401);
-        let known = caller(&[TokenScope::Read], Some("core"));
-        let refused = |project: &str| {
-            known.ensure_permitted(RequiredPermission::Read, Some(project)).unwrap_err()
-        };
-        assert_eq!(refused("there").status, 403);
-        let message = |project: &str| refused(project).message.replace(project, "P");
-        assert_eq!(message("there"), message("not-there"), "the error reveals nothing");
     }
 }

@@ -250,6 +250,25 @@ fn every_row_of_a_table_is_one_line() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
+/// In "Five ways through the code", `crate/{a,b}` stands for two files.
+#[test]
+fn the_ways_through_the_code_name_files_that_exist() {
+    let page = std::fs::read_to_string(repository().join("docs/why/architecture.md")).unwrap();
+    let (_, section) = page.split_once("## Five ways through the code\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let mut paths = Vec::new();
+    for name in section.split('`').skip(1).step_by(2) {
+        let (folder, files) = name.split_once('{').unwrap_or((name, ""));
+        paths.extend(files.trim_end_matches('}').split(',').map(|file| format!("{folder}{file}")));
+    }
+    assert!(paths.len() > 50, "{paths:#?}");
+    paths.retain(|path| {
+        let (crate_name, file) = path.split_once('/').unwrap();
+        !repository().join(format!("crates/{crate_name}/src/{file}.rs")).is_file()
+    });
+    assert!(paths.is_empty(), "missing: {paths:#?}");
+}
+
 #[test]
 fn every_source_file_starts_with_a_header_comment() {
     let sources = files(&repository().join("crates"), ".rs");

@@ -3,17 +3,28 @@
 //!
 //! Everything is readable without the script, which only adds conveniences such as sorting,
 //! filtering and copying. The page omits what would make it too large, and says so. Start at
-//! [`render_page`], which renders blocks with [`write_blocks`]. `gallery.rs` renders the charts of
-//! all cases, and `table.rs` tables. `page_layout.rs` has the frame that a server adds.
+//! [`render_page`], which renders blocks with [`write_blocks`], and the rows of tables. In tables,
+//! names link to the charts of their case, and drawings are placed in their column.
+//!
+//! `masthead.rs` renders the top of the page, `table.rs` the captions and headings of tables, and
+//! `gallery.rs` the charts of all cases. `page_layout.rs` has the frame that a server adds.
 
 use crate::document::{Document, Fact, ReportBlock, ReportChart, group_blocks};
 use crate::format::html::gallery::add_gallery;
-use crate::format::html::writer::{HtmlWriter, escape_html, escape_json};
+use crate::format::html::masthead::{TopOfPage, capitalize_word, leading_question, write_masthead};
+use crate::format::html::table::{
+    TableView, kind_class, sort_value, unbroken_options, write_captions, write_footnotes,
+    write_header, write_tally,
+};
+use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html, escape_json};
 use crate::format::{Json, RenderDocument};
+use crate::table::{ColumnKind, Datum, ReportCell, ReportRow, ReportTable};
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 // Code outside this folder uses only this module.
 mod gallery;
+mod masthead;
 mod page_layout;
 mod table;
 mod writer;
@@ -104,100 +115,6 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
     Ok(page)
 }
 
-#[derive(Default)]
-struct TopOfPage {
-    /// The title of the page.
-    title: String,
-    /// Text after the title in the headline, in smaller type.
-    remainder: String,
-    /// The headlines below the title, as pairs of a heading and the headline of the part with that
-    /// heading. The heading is empty if it would repeat the title.
-    answers: Vec<(String, String)>,
-    /// Whether the title is the document's only headline.
-    is_headline: bool,
-    /// The title, if it is the caption of the document's only table with a caption. The table then
-    /// does not repeat it.
-    subject: Option<String>,
-}
-
-impl TopOfPage {
-    fn of_document(document: &Document) -> TopOfPage {
-        let headlines = headlines_by_part(document);
-        if let Some(question) = leading_question(document) {
-            // The question is the title, so the answers below do not repeat it as their heading.
-            let answers = headlines.into_iter().map(|(part, text)| {
-                if part == *question { (String::new(), text) } else { (part, text) }
-            });
-            return TopOfPage {
-                title: question.clone(),
-                answers: answers.collect(),
-                ..TopOfPage::default()
-            };
-        }
-        if let [(_, only)] = &headlines[..] {
-            let (title, remainder) = split_sentence(only);
-            return TopOfPage {
-                title: capitalize_own_words(title),
-                remainder: remainder.to_owned(),
-                is_headline: true,
-                ..TopOfPage::default()
-            };
-        }
-        // Without a headline, the title is the first line above the first table with a caption. The
-        // line states what all rows of the table share.
-        let caption = document.tables().find_map(|table| table.caption.first());
-        let subject = caption.map(String::as_str).filter(|_| headlines.is_empty());
-        let captioned = document.tables().filter(|table| !table.caption.is_empty());
-        let is_of_one_table = captioned.count() == 1 && document.charts().count() <= 1;
-        TopOfPage {
-            title: capitalize_own_words(subject.unwrap_or(document.report)),
-            answers: headlines,
-            subject: subject.filter(|_| is_of_one_table).map(str::to_owned),
-            ..TopOfPage::default()
-        }
-    }
-}
-
-/// Returns the question that the document answers: a leading level-1 heading.
-fn leading_question(document: &Document) -> Option<&String> {
-    match document.blocks.first() {
-        Some(ReportBlock::Heading { level: 1, text }) => Some(text),
-        _ => None,
-    }
-}
-
-/// Returns the headlines, each with the last heading before it.
-fn headlines_by_part(document: &Document) -> Vec<(String, String)> {
-    let mut part = "";
-    let mut headlines = Vec::new();
-    for block in &document.blocks {
-        match block {
-            ReportBlock::Heading { text, .. } => part = text,
-            ReportBlock::Headline(text) => headlines.push((part.to_owned(), text.clone())),
-            _ => {}
-        }
-    }
-    headlines
-}
-
-/// Splits off the first sentence, without its full stop.
-fn split_sentence(text: &str) -> (&str, &str) {
-    match text.split_once(". ") {
-        Some((first, remainder)) => (first, remainder),
-        None => (text.strip_suffix('.').unwrap_or(text), ""),
-    }
-}
-
-fn capitalize_own_words(text: &str) -> String {
-    // Capitalize only a single word, or a text that begins with words of our own. A capital letter
-    // would change the name of a variant or a file.
-    if text.starts_with("it is ") || !text.contains(' ') {
-        table::capitalize_word(text)
-    } else {
-        text.to_owned()
-    }
-}
-
 fn file_head(title: &str) -> String {
     let title = escape_html(title);
     format!(
@@ -210,47 +127,6 @@ fn file_head(title: &str) -> String {
          <script>{EARLY_SCRIPT}</script>\n</head>\n<body>\n\
          <a class=\"skip\" href=\"#main\">Skip to the report</a>\n"
     )
-}
-
-fn write_masthead(
-    document: &Document,
-    answer: &TopOfPage,
-    contents: &[(String, String)],
-    frame: PageFrame<'_>,
-) -> String {
-    let kind = match frame {
-        PageFrame::Alone => {
-            format!("<p class=\"kind\"><b>Speedwell</b> {}</p>\n", escape_html(document.report))
-        }
-        PageFrame::Served(served) => page_layout::breadcrumbs_markup(served),
-    };
-    let title = escape_html(&answer.title);
-    let mut out = format!("<header class=\"masthead\">\n{kind}<h1>{title}</h1>\n");
-    if !answer.remainder.is_empty() {
-        out.push_str(&format!("<p class=\"lede\">{}</p>\n", escape_html(&answer.remainder)));
-    }
-    let answer_item = |(part, text): &(String, String)| {
-        let part = match part.as_str() {
-            "" => String::new(),
-            part => format!("<b>{}:</b> ", escape_html(part)),
-        };
-        format!("<li>{part}{}</li>\n", escape_html(text))
-    };
-    if !answer.answers.is_empty() {
-        let answers: String = answer.answers.iter().map(answer_item).collect();
-        out.push_str(&format!("<ul class=\"answers\">\n{answers}</ul>\n"));
-    }
-    if let PageFrame::Served(served) = frame {
-        out.push_str(&page_layout::below_title_markup(served));
-    }
-    let link = |(id, title): &(String, String)| {
-        format!("<li><a href=\"#{id}\">{}</a></li>", escape_html(title))
-    };
-    if contents.len() > 1 {
-        let links: String = contents.iter().map(link).collect();
-        out.push_str(&format!("<nav aria-label=\"Parts of this report\"><ul>{links}</ul></nav>\n"));
-    }
-    out + "</header>\n"
 }
 
 /// Adds the raw data to the page: the same JSON that `-o report.json` writes.
@@ -291,6 +167,8 @@ const MAX_CHART_BYTES: usize = 1 << 20;
 const WIDE_PX: u32 = 1180;
 /// Width of a chart next to another one.
 const NARROW_CHART_PX: u32 = 580;
+/// A table with more rows has its own scroll area and sticky header.
+const MAX_UNSCROLLED_ROWS: usize = 60;
 
 /// Renders blocks. If `top` is true, they are not nested in other blocks, and the table of contents
 /// lists their headings.
@@ -327,7 +205,7 @@ fn add_block(block: &ReportBlock, top: bool, writer: &mut HtmlWriter) {
         // `write_blocks` renders these in groups.
         ReportBlock::Note(_) | ReportBlock::Warning(_) | ReportBlock::Chart(_) => {}
         ReportBlock::List(items) => write_list(items.iter().map(String::as_str), writer),
-        ReportBlock::Table(table) => table::add_table(table, top, writer),
+        ReportBlock::Table(table) => add_table(table, top, writer),
         ReportBlock::Facts(facts) => write_facts(facts, writer),
         ReportBlock::Gallery(gallery) => add_gallery(gallery, writer),
         ReportBlock::Verbatim { label, text } => write_verbatim(label, text, writer),
@@ -346,6 +224,184 @@ fn add_block(block: &ReportBlock, top: bool, writer: &mut HtmlWriter) {
             write_details(title, "", blocks, top, writer)
         }
         ReportBlock::Shortened { .. } => {}
+    }
+}
+
+/// Renders a table with its captions and footnotes.
+fn add_table(table: &ReportTable, top: bool, writer: &mut HtmlWriter) {
+    let shown = table.for_pages();
+    if shown.is_empty() {
+        write_captions(table, "", writer);
+    } else {
+        let id = writer.new_id(table.name);
+        let view = TableView::new(table, shown, &id, writer.served.is_some());
+        write_table(&view, &id, top, writer);
+    }
+}
+
+fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWriter) {
+    let table = view.table;
+    // Only a first table without a heading gets an entry here. Other tables follow headings, and
+    // the table of contents lists the headings.
+    if top && writer.contents.is_empty() {
+        writer.contents.push((id.to_owned(), capitalize_word(&table.name.replace('_', " "))));
+    }
+    writer.push_raw(&format!("<section class=\"sheet\" id=\"{id}\">\n"));
+    let caption = format!("{id}-caption");
+    let label = if write_captions(table, &caption, writer) {
+        format!("aria-labelledby=\"{caption}\"")
+    } else {
+        let title = table.caption.first().map_or(table.name, String::as_str);
+        format!("aria-label=\"{}\"", escape_html(title))
+    };
+    write_tally(view, writer);
+    let long = if view.rows > MAX_UNSCROLLED_ROWS { " long" } else { "" };
+    // A table that has only columns of numbers is narrow. The style does not stretch it to the page
+    // width.
+    let figures = view.shown.iter().all(|&at| table.columns[at].kind == ColumnKind::Figure);
+    let class = if figures { " class=\"figures\"" } else { "" };
+    let choice = writer.choice_of(table.name).cloned();
+    if let Some(choice) = &choice {
+        writer.push_raw(&format!(
+            "<form class=\"choice\" action=\"{}\" method=\"get\">\n",
+            escape_html(&choice.action)
+        ));
+    }
+    writer.push_raw(&format!(
+        "<div class=\"scroll{long}\" role=\"region\" tabindex=\"0\" {label}>\n<table{class} {label}>\n"
+    ));
+    write_header(view, writer);
+    write_rows(view, writer);
+    writer.push_raw("</table>\n</div>\n");
+    if let Some(choice) = &choice {
+        writer.push_raw(&format!(
+            "<p class=\"choose\"><button type=\"submit\">{}</button></p>\n</form>\n",
+            escape_html(&choice.button)
+        ));
+    }
+    write_footnotes(view, writer);
+    writer.push_raw("</section>\n");
+}
+
+/// Renders the rows. Each group has its own `tbody`, which makes it a unit for screen readers.
+fn write_rows(view: &TableView<'_>, writer: &mut HtmlWriter) {
+    writer.push_raw("<tbody>\n");
+    let mut group = "";
+    let mut number = 0;
+    let mut rows = view.table.rows.iter().peekable();
+    while let Some(row) = rows.next() {
+        match row {
+            ReportRow::Group(name) => {
+                group = &name.full;
+                let class = if group.is_empty() { "" } else { " class=\"grouped\"" };
+                writer.push_raw(&format!("</tbody>\n<tbody{class}>\n"));
+                if !group.is_empty() {
+                    writer.push_raw(&format!(
+                        "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{}\">{}</th></tr>\n",
+                        view.shown.len(),
+                        escape_html(group)
+                    ));
+                }
+            }
+            ReportRow::Cells(cells) => {
+                let mut remarks = Vec::new();
+                while let Some(ReportRow::Remark(text)) =
+                    rows.next_if(|next| matches!(next, ReportRow::Remark(_)))
+                {
+                    remarks.push(text.as_str());
+                }
+                if view.shown_rows.contains(&number) {
+                    let markup = HtmlRow { view, cells, group, number, remarks }.row_markup(writer);
+                    writer.push_raw(&markup);
+                }
+                number += 1;
+            }
+            // A remark that follows no row is about the group.
+            ReportRow::Remark(text) => writer.push_raw(&format!(
+                "<tr class=\"group\"><td colspan=\"{}\">{}</td></tr>\n",
+                view.shown.len(),
+                escape_html(text)
+            )),
+        }
+    }
+    writer.push_raw("</tbody>\n");
+}
+
+/// One row with cells.
+struct HtmlRow<'l> {
+    view: &'l TableView<'l>,
+    cells: &'l [ReportCell],
+    group: &'l str,
+    number: usize,
+    remarks: Vec<&'l str>,
+}
+
+impl HtmlRow<'_> {
+    fn row_markup(&self, writer: &HtmlWriter) -> String {
+        let mut out = String::from("<tr class=\"row\">");
+        for (number, &column_index) in self.view.shown.iter().enumerate() {
+            let (column, cell) =
+                (&self.view.table.columns[column_index], &self.cells[column_index]);
+            let first = number == 0;
+            let (tag, scope) = if first { ("th", " scope=\"row\"") } else { ("td", "") };
+            let class = [kind_class(column.kind), emphasis_class(cell.emphasis)].join(" ");
+            let _ = write!(
+                out,
+                "<{tag}{scope} class=\"{}\" data-l=\"{}\"{}>{}",
+                class.trim_end(),
+                escape_html(&column.header),
+                sort_value(cell, self.view.is_served),
+                self.cell_content(column_index, first, writer)
+            );
+            if first {
+                for remark in &self.remarks {
+                    let _ = write!(out, "<small>{}</small>", escape_html(remark));
+                }
+            }
+            let _ = write!(out, "</{tag}>");
+        }
+        out + "</tr>\n"
+    }
+
+    fn cell_content(&self, at: usize, first: bool, writer: &HtmlWriter) -> String {
+        let cell = &self.cells[at];
+        match &self.view.drawn {
+            Some((drawn, strips)) if *drawn == at => {
+                return strips.rows[self.number].clone().unwrap_or_default();
+            }
+            _ => {}
+        }
+        let text = unbroken_options(&escape_html(&cell.text));
+        let link = cell.link().filter(|_| writer.served.is_some());
+        let linked = |text: &str| match link {
+            Some(href) if !text.is_empty() => {
+                format!("<a href=\"{}\">{text}</a>", escape_html(href))
+            }
+            _ => text.to_owned(),
+        };
+        if !first {
+            return linked(&text);
+        }
+        let checkbox = writer.choice_of(self.view.table.name).map_or_else(String::new, |choice| {
+            format!(
+                "<input type=\"checkbox\" name=\"{}\" value=\"{1}\" aria-label=\"Choose {1}\"> ",
+                escape_html(choice.name),
+                escape_html(&cell.text)
+            )
+        });
+        // The style shows this copy of the group's name only while sorting mixes the rows of
+        // several groups.
+        let group = match self.group {
+            "" => String::new(),
+            group => format!("<span class=\"of\">{} </span>", escape_html(group)),
+        };
+        let case = cell.value.as_ref().and_then(Datum::as_str);
+        match case.and_then(|case| writer.links.get(case)) {
+            Some(href) if link.is_none() => {
+                format!("<a href=\"{}\">{group}{text}</a>", escape_html(href))
+            }
+            _ => checkbox + &linked(&(group + &text)),
+        }
     }
 }
 
@@ -461,26 +517,4 @@ fn write_details(
     ));
     write_blocks(&blocks.iter().collect::<Vec<_>>(), false, writer);
     writer.push_raw("</details>\n");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_sentence_is_the_title() {
-        let text = "new is faster in 3.5 % of 2 cases; 1 unclear. Typical change: +6 % [+2, +10].";
-        assert_eq!(
-            split_sentence(text),
-            ("new is faster in 3.5 % of 2 cases; 1 unclear", "Typical change: +6 % [+2, +10].")
-        );
-        assert_eq!(split_sentence("all is well."), ("all is well", ""));
-    }
-
-    #[test]
-    fn variant_names_at_the_start_of_a_sentence_are_not_capitalized() {
-        assert_eq!(capitalize_own_words("new is faster"), "new is faster");
-        assert_eq!(capitalize_own_words("it is unclear"), "It is unclear");
-        assert_eq!(capitalize_own_words("sessions"), "Sessions");
-    }
 }

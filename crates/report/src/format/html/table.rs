@@ -1,10 +1,10 @@
-//! Renders tables as HTML. Names link to the charts of their case, and drawings are placed in their
-//! column. Cells have the attributes that the script needs to sort and select rows.
+//! Renders the parts of a table around its rows: captions, heading and footnotes. Prepares the
+//! drawings and the texts of its cells, with the attributes that the script needs to sort rows.
 
 use crate::document::{pick_most_severe, severity};
 use crate::figure::format_count;
 use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html};
-use crate::table::{ColumnKind, Datum, ReportCell, ReportRow, ReportTable, superscript_number};
+use crate::table::{ColumnKind, Datum, ReportCell, ReportTable, superscript_number};
 use indexmap::IndexMap;
 use speedwell_plot::{ForestChart, ForestRow, ForestStrips};
 use std::collections::HashSet;
@@ -17,40 +17,31 @@ const DRAWING_PX: u32 = 190;
 /// Maximum length of a column heading that stays in one piece. A longer heading, such as a file
 /// path, may break anywhere.
 const MAX_UNBROKEN_HEADER: usize = 24;
-/// A table with more rows has its own scroll area and sticky header.
-const MAX_UNSCROLLED_ROWS: usize = 60;
-
-/// Renders a table with its captions and footnotes.
-pub fn add_table(table: &ReportTable, top: bool, writer: &mut HtmlWriter) {
-    let shown = table.for_pages();
-    if shown.is_empty() {
-        write_captions(table, "", writer);
-    } else {
-        let id = writer.new_id(table.name);
-        let view = TableView::new(table, shown, &id, writer.served.is_some());
-        write_table(&view, &id, top, writer);
-    }
-}
-
 /// A table prepared for rendering.
-struct TableView<'t> {
-    table: &'t ReportTable,
+pub struct TableView<'t> {
+    pub table: &'t ReportTable,
     /// Whether the table is on a served page, which has an external style sheet.
-    is_served: bool,
+    pub is_served: bool,
     /// Indexes of the columns shown.
-    shown: Vec<usize>,
+    pub shown: Vec<usize>,
     /// The column whose values filter the rows.
     facet: Option<usize>,
     /// The column of drawings, and the drawings in row order.
-    drawn: Option<(usize, ForestStrips)>,
+    pub drawn: Option<(usize, ForestStrips)>,
     /// Indexes of the rows that are shown, among all rows with cells.
-    shown_rows: HashSet<usize>,
+    pub shown_rows: HashSet<usize>,
     /// The number of rows with cells.
-    rows: usize,
+    pub rows: usize,
 }
 
 impl<'t> TableView<'t> {
-    fn new(table: &'t ReportTable, shown: Vec<usize>, id: &str, is_served: bool) -> TableView<'t> {
+    /// Prepares a table of which the columns `shown` are shown.
+    pub fn new(
+        table: &'t ReportTable,
+        shown: Vec<usize>,
+        id: &str,
+        is_served: bool,
+    ) -> TableView<'t> {
         let find_column = |is_wanted: fn(&crate::table::ReportColumn) -> bool| {
             shown.iter().copied().find(|&column| is_wanted(&table.columns[column]))
         };
@@ -102,7 +93,7 @@ fn draw_strips(
 
 /// Writes the caption lines, except a first line that repeats the page title. Returns whether any
 /// line was written.
-fn write_captions(table: &ReportTable, id: &str, writer: &mut HtmlWriter) -> bool {
+pub fn write_captions(table: &ReportTable, id: &str, writer: &mut HtmlWriter) -> bool {
     let lines = &table.caption[..];
     let lines = match lines.split_first() {
         Some((first, others)) if writer.subject.as_ref() == Some(first) => others,
@@ -119,61 +110,8 @@ fn write_captions(table: &ReportTable, id: &str, writer: &mut HtmlWriter) -> boo
     true
 }
 
-fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWriter) {
-    let table = view.table;
-    // Only a first table without a heading gets an entry here. Other tables follow headings, and
-    // the table of contents lists the headings.
-    if top && writer.contents.is_empty() {
-        writer.contents.push((id.to_owned(), capitalize_word(&table.name.replace('_', " "))));
-    }
-    writer.push_raw(&format!("<section class=\"sheet\" id=\"{id}\">\n"));
-    let caption = format!("{id}-caption");
-    let label = if write_captions(table, &caption, writer) {
-        format!("aria-labelledby=\"{caption}\"")
-    } else {
-        let title = table.caption.first().map_or(table.name, String::as_str);
-        format!("aria-label=\"{}\"", escape_html(title))
-    };
-    write_tally(view, writer);
-    let long = if view.rows > MAX_UNSCROLLED_ROWS { " long" } else { "" };
-    // A table that has only columns of numbers is narrow. The style does not stretch it to the page
-    // width.
-    let figures = view.shown.iter().all(|&at| table.columns[at].kind == ColumnKind::Figure);
-    let class = if figures { " class=\"figures\"" } else { "" };
-    let choice = writer.choice_of(table.name).cloned();
-    if let Some(choice) = &choice {
-        writer.push_raw(&format!(
-            "<form class=\"choice\" action=\"{}\" method=\"get\">\n",
-            escape_html(&choice.action)
-        ));
-    }
-    writer.push_raw(&format!(
-        "<div class=\"scroll{long}\" role=\"region\" tabindex=\"0\" {label}>\n<table{class} {label}>\n"
-    ));
-    write_header(view, writer);
-    write_rows(view, writer);
-    writer.push_raw("</table>\n</div>\n");
-    if let Some(choice) = &choice {
-        writer.push_raw(&format!(
-            "<p class=\"choose\"><button type=\"submit\">{}</button></p>\n</form>\n",
-            escape_html(&choice.button)
-        ));
-    }
-    write_footnotes(view, writer);
-    writer.push_raw("</section>\n");
-}
-
-/// Begins a word with a capital letter.
-pub(super) fn capitalize_word(word: &str) -> String {
-    let mut characters = word.chars();
-    characters
-        .next()
-        .map(|first| first.to_uppercase().chain(characters).collect())
-        .unwrap_or_default()
-}
-
 /// Renders the number of rows for each value of the facet column.
-fn write_tally(view: &TableView<'_>, writer: &mut HtmlWriter) {
+pub fn write_tally(view: &TableView<'_>, writer: &mut HtmlWriter) {
     let Some(facet) = view.facet else { return };
     let mut counts: IndexMap<&str, (&ReportCell, usize)> = IndexMap::new();
     for cell in view.table.cell_rows().map(|cells| &cells[facet]) {
@@ -197,7 +135,8 @@ fn write_tally(view: &TableView<'_>, writer: &mut HtmlWriter) {
     writer.push_raw("</ul>\n");
 }
 
-fn write_header(view: &TableView<'_>, writer: &mut HtmlWriter) {
+/// Renders the headings of the columns.
+pub fn write_header(view: &TableView<'_>, writer: &mut HtmlWriter) {
     let mut out = String::from("<thead><tr>");
     for &column_index in &view.shown {
         let column = &view.table.columns[column_index];
@@ -246,7 +185,8 @@ fn explain_column(key: &str) -> &'static str {
     }
 }
 
-fn kind_class(kind: ColumnKind) -> &'static str {
+/// Returns the CSS class of a kind of column.
+pub fn kind_class(kind: ColumnKind) -> &'static str {
     match kind {
         ColumnKind::Label => "n",
         ColumnKind::Identifier => "i",
@@ -256,130 +196,8 @@ fn kind_class(kind: ColumnKind) -> &'static str {
     }
 }
 
-/// Renders the rows. Each group has its own `tbody`, which makes it a unit for screen readers.
-fn write_rows(view: &TableView<'_>, writer: &mut HtmlWriter) {
-    writer.push_raw("<tbody>\n");
-    let mut group = "";
-    let mut number = 0;
-    let mut rows = view.table.rows.iter().peekable();
-    while let Some(row) = rows.next() {
-        match row {
-            ReportRow::Group(name) => {
-                group = &name.full;
-                let class = if group.is_empty() { "" } else { " class=\"grouped\"" };
-                writer.push_raw(&format!("</tbody>\n<tbody{class}>\n"));
-                if !group.is_empty() {
-                    writer.push_raw(&format!(
-                        "<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{}\">{}</th></tr>\n",
-                        view.shown.len(),
-                        escape_html(group)
-                    ));
-                }
-            }
-            ReportRow::Cells(cells) => {
-                let mut remarks = Vec::new();
-                while let Some(ReportRow::Remark(text)) =
-                    rows.next_if(|next| matches!(next, ReportRow::Remark(_)))
-                {
-                    remarks.push(text.as_str());
-                }
-                if view.shown_rows.contains(&number) {
-                    let markup = HtmlRow { view, cells, group, number, remarks }.row_markup(writer);
-                    writer.push_raw(&markup);
-                }
-                number += 1;
-            }
-            // A remark that follows no row is about the group.
-            ReportRow::Remark(text) => writer.push_raw(&format!(
-                "<tr class=\"group\"><td colspan=\"{}\">{}</td></tr>\n",
-                view.shown.len(),
-                escape_html(text)
-            )),
-        }
-    }
-    writer.push_raw("</tbody>\n");
-}
-
-/// One row with cells.
-struct HtmlRow<'l> {
-    view: &'l TableView<'l>,
-    cells: &'l [ReportCell],
-    group: &'l str,
-    number: usize,
-    remarks: Vec<&'l str>,
-}
-
-impl HtmlRow<'_> {
-    fn row_markup(&self, writer: &HtmlWriter) -> String {
-        let mut out = String::from("<tr class=\"row\">");
-        for (number, &column_index) in self.view.shown.iter().enumerate() {
-            let (column, cell) =
-                (&self.view.table.columns[column_index], &self.cells[column_index]);
-            let first = number == 0;
-            let (tag, scope) = if first { ("th", " scope=\"row\"") } else { ("td", "") };
-            let class = [kind_class(column.kind), emphasis_class(cell.emphasis)].join(" ");
-            let _ = write!(
-                out,
-                "<{tag}{scope} class=\"{}\" data-l=\"{}\"{}>{}",
-                class.trim_end(),
-                escape_html(&column.header),
-                sort_value(cell, self.view.is_served),
-                self.cell_content(column_index, first, writer)
-            );
-            if first {
-                for remark in &self.remarks {
-                    let _ = write!(out, "<small>{}</small>", escape_html(remark));
-                }
-            }
-            let _ = write!(out, "</{tag}>");
-        }
-        out + "</tr>\n"
-    }
-
-    fn cell_content(&self, at: usize, first: bool, writer: &HtmlWriter) -> String {
-        let cell = &self.cells[at];
-        match &self.view.drawn {
-            Some((drawn, strips)) if *drawn == at => {
-                return strips.rows[self.number].clone().unwrap_or_default();
-            }
-            _ => {}
-        }
-        let text = unbroken_options(&escape_html(&cell.text));
-        let link = cell.link().filter(|_| writer.served.is_some());
-        let linked = |text: &str| match link {
-            Some(href) if !text.is_empty() => {
-                format!("<a href=\"{}\">{text}</a>", escape_html(href))
-            }
-            _ => text.to_owned(),
-        };
-        if !first {
-            return linked(&text);
-        }
-        let checkbox = writer.choice_of(self.view.table.name).map_or_else(String::new, |choice| {
-            format!(
-                "<input type=\"checkbox\" name=\"{}\" value=\"{1}\" aria-label=\"Choose {1}\"> ",
-                escape_html(choice.name),
-                escape_html(&cell.text)
-            )
-        });
-        // The style shows this copy of the group's name only while sorting mixes the rows of
-        // several groups.
-        let group = match self.group {
-            "" => String::new(),
-            group => format!("<span class=\"of\">{} </span>", escape_html(group)),
-        };
-        let case = cell.value.as_ref().and_then(Datum::as_str);
-        match case.and_then(|case| writer.links.get(case)) {
-            Some(href) if link.is_none() => {
-                format!("<a href=\"{}\">{group}{text}</a>", escape_html(href))
-            }
-            _ => checkbox + &linked(&(group + &text)),
-        }
-    }
-}
-
 /// Keeps command-line options in one piece: browsers break lines after hyphens.
-fn unbroken_options(text: &str) -> String {
+pub fn unbroken_options(text: &str) -> String {
     if !text.starts_with('-') && !text.contains(" -") {
         return text.to_owned();
     }
@@ -394,7 +212,7 @@ fn unbroken_options(text: &str) -> String {
 
 /// Returns the attribute with the sort key of a cell, or nothing if the cell is sorted by its text.
 /// On served pages, the key is rounded, because these pages link to a file with all digits.
-fn sort_value(cell: &ReportCell, is_served: bool) -> String {
+pub fn sort_value(cell: &ReportCell, is_served: bool) -> String {
     match &cell.value {
         Some(Datum::Number(number)) if is_served && number.is_f64() => {
             // Seven significant digits are enough to sort by.
@@ -410,7 +228,8 @@ fn sort_value(cell: &ReportCell, is_served: bool) -> String {
     }
 }
 
-fn write_footnotes(view: &TableView<'_>, writer: &mut HtmlWriter) {
+/// Renders the footnotes, and the number of rows that are left out.
+pub fn write_footnotes(view: &TableView<'_>, writer: &mut HtmlWriter) {
     let omitted_count = view.rows - view.shown_rows.len();
     if omitted_count > 0 {
         let text = format!(

@@ -8,8 +8,7 @@
 //! of a value run after parsing. Errors of the scan name the line, counted from 1.
 
 use crate::dashboard::page::{json_response, typed_response};
-use crate::dashboard::request::RequestContext;
-use crate::dashboard::site::unix_ms;
+use crate::dashboard::site::{RequestContext, unix_ms};
 use crate::http::HttpError;
 use crate::http::token::SecretText;
 use axum::body::Body;
@@ -20,7 +19,7 @@ use speedwell_formats::json_lines;
 use speedwell_model::{ParameterValue, ResourceUsage, Session, SessionPoints};
 use speedwell_store::{SessionDigest, Store, UploadReceipt, UploadStatus};
 use std::fs::File;
-use std::io::{BufRead as _, Read as _, Write as _};
+use std::io::{BufRead, BufReader, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 
 type SessionResult = Result<Response<Body>, HttpError>;
@@ -50,7 +49,7 @@ fn create_unnamed_file() -> anyhow::Result<File> {
 }
 
 fn announce_session(context: &RequestContext, part: &[u8]) -> Result<(), HttpError> {
-    let id = context.session_id()?;
+    let id = session_id(context)?;
     let Some(end) = part.iter().position(|byte| *byte == b'\n') else {
         // A header that is longer than the first part is checked later, with the other lines.
         return Ok(());
@@ -59,7 +58,7 @@ fn announce_session(context: &RequestContext, part: &[u8]) -> Result<(), HttpErr
     let text = std::str::from_utf8(&part[..end]).unwrap_or_default();
     let session = json_lines::read_header(text).map_err(unreadable_session)?;
     check_session(&session, id)?;
-    context.ensure_push_permitted(&session)?;
+    ensure_push_permitted(context, &session)?;
     context.find_project()?.with_writer(|store| match (store.upload_status(id)?, &session.origin) {
         (Some(UploadStatus::Deleted), _) => Err(deleted_session(id)),
         (None, Some(origin)) => {
@@ -73,7 +72,7 @@ fn announce_session(context: &RequestContext, part: &[u8]) -> Result<(), HttpErr
 
 /// Receives a session.
 pub fn put_session(context: &RequestContext) -> SessionResult {
-    let id = context.session_id()?;
+    let id = session_id(context)?;
     let query = context.parse_query()?;
     let digest = query.get("sha256").ok_or_else(|| {
         HttpError::bad_request("missing digest 'sha256'")
@@ -83,9 +82,24 @@ pub fn put_session(context: &RequestContext) -> SessionResult {
     context.find_project()?.with_writer(|store| store_upload(context, store, id, &upload))
 }
 
+/// Returns the session id.
+///
+/// # Errors
+/// Fails if the path contains no valid id.
+fn session_id(context: &RequestContext) -> Result<&str, HttpError> {
+    let id = context.name.as_str();
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    if id.is_empty() || id.len() > 64 || !id.bytes().all(is_letter) {
+        return Err(HttpError::bad_request(
+            "invalid session id: expected up to 64 letters, digits and hyphens",
+        ));
+    }
+    Ok(id)
+}
+
 /// Returns a session with all its lines.
 pub fn get_session(context: &RequestContext) -> SessionResult {
-    let id = context.session_id()?;
+    let id = session_id(context)?;
     let lines = context.find_project()?.with_writer(|store| {
         let number = store.find_by_id(id)?.ok_or_else(|| session_not_found(id))?;
         let mut lines = Vec::new();
@@ -96,7 +110,7 @@ pub fn get_session(context: &RequestContext) -> SessionResult {
 }
 
 pub fn delete_session(context: &RequestContext) -> SessionResult {
-    let id = context.session_id()?;
+    let id = session_id(context)?;
     context.find_project()?.with_writer(|store| {
         let number = store.find_by_id(id)?.ok_or_else(|| session_not_found(id))?;
         store.delete_session(number, &context.caller.name, "asked for", unix_ms())?;
@@ -107,7 +121,7 @@ pub fn delete_session(context: &RequestContext) -> SessionResult {
 
 /// Adds a tag to a session.
 pub fn add_tag(context: &RequestContext) -> SessionResult {
-    let id = context.session_id()?;
+    let id = session_id(context)?;
     let body: Value = serde_json::from_slice(&context.body).map_err(|error| {
         HttpError::bad_request(format!("cannot parse the body as JSON: {error}"))
     })?;
@@ -117,7 +131,7 @@ pub fn add_tag(context: &RequestContext) -> SessionResult {
     context.find_project()?.with_writer(|store| {
         let number = store.find_by_id(id)?.ok_or_else(|| session_not_found(id))?;
         let session = store.load_session_without_runs(number)?;
-        context.ensure_push_permitted(&session)?;
+        ensure_push_permitted(context, &session)?;
         store.tag_session(number, tag).map_err(unreadable_session)?;
         context.record_action("tag", id, "done");
         Ok(json_response(StatusCode::OK, &json!({"state": "tagged", "number": number})))
@@ -142,7 +156,7 @@ fn parse_upload<'a>(
     let sent_digest = SessionDigest::parse(digest)
         .ok_or_else(|| HttpError::bad_request("invalid sha256: expected 64 hexadecimal digits"))?;
     let received_digest =
-        SessionDigest::hash_reader(context.open_body()?).map_err(anyhow::Error::from)?;
+        SessionDigest::hash_reader(open_body(context)?).map_err(anyhow::Error::from)?;
     if sent_digest != received_digest {
         let message = "digest mismatch: the received lines differ from the sent ones";
         let mismatch =
@@ -152,12 +166,12 @@ fn parse_upload<'a>(
             .with_member("sent_digest", digest)
             .with_member("lines", 0));
     }
-    let mut sessions = json_lines::read_from(context.open_body()?).map_err(unreadable_session)?;
+    let mut sessions = json_lines::read_from(open_body(context)?).map_err(unreadable_session)?;
     let session = sessions.pop().filter(|_| sessions.is_empty());
     let session =
         session.ok_or_else(|| HttpError::bad_request("expected the lines of a single session"))?;
     check_session(&session, id)?;
-    context.ensure_push_permitted(&session)?;
+    ensure_push_permitted(context, &session)?;
     Ok(ParsedUpload {
         points: (!session.runs.is_empty()).then(|| analysis::session_points(&session)),
         session,
@@ -171,9 +185,21 @@ fn parse_upload<'a>(
     })
 }
 
+/// Reads the body from its start.
+///
+/// # Errors
+/// Fails if the file with its start cannot be read.
+fn open_body(context: &RequestContext) -> Result<Box<dyn BufRead + '_>, HttpError> {
+    let Some(mut file) = context.spool.as_ref() else {
+        return Ok(Box::new(&context.body[..]));
+    };
+    file.rewind().map_err(anyhow::Error::from)?;
+    Ok(Box::new(BufReader::new(file.chain(&context.body[..]))))
+}
+
 /// Scans all lines of the body. Returns the number of lines and of bytes.
 fn check_lines(context: &RequestContext) -> Result<(u64, u64), HttpError> {
-    let mut body = context.open_body()?;
+    let mut body = open_body(context)?;
     let (mut lines, mut bytes) = (0, 0);
     let mut line = Vec::new();
     loop {
@@ -188,6 +214,30 @@ fn check_lines(context: &RequestContext) -> Result<(u64, u64), HttpError> {
         lines += 1;
         bytes += count as u64;
     }
+}
+
+/// Rejects a session if the token may not push sessions of its branch or machine.
+///
+/// # Errors
+/// Returns 403 and records the rejection in the audit log.
+fn ensure_push_permitted(context: &RequestContext, session: &Session) -> Result<(), HttpError> {
+    let caller = &context.caller;
+    let origin = session.origin.as_ref();
+    let branch = origin.and_then(|origin| origin.branch.clone());
+    let environment = &session.environment;
+    let machine = environment.machine.clone().or(environment.host.clone());
+    let restrictions =
+        [("branch", &caller.branches, branch), ("machine", &caller.machines, machine)];
+    for (kind, allowed, name) in restrictions {
+        let name = name.unwrap_or_default();
+        if allowed.as_ref().is_some_and(|allowed| !allowed.contains(&name)) {
+            let message = format!("the token may not push sessions of the {kind} '{name}'");
+            context.record_action("push", &session.id, &message);
+            return Err(HttpError::new(StatusCode::FORBIDDEN, message)
+                .with_hint("create a token with this permission: speedwell serve token add"));
+        }
+    }
+    Ok(())
 }
 
 fn store_upload(

@@ -2,12 +2,11 @@
 //! `/PROJECT/benchmarks/GROUP/NAME`; `/PROJECT/machines`, `/PROJECT/machines/NUMBER` and
 //! `/PROJECT/calibration`, with changes of the environment; and `/PROJECT/search`.
 
+use crate::dashboard::address::{encode_path, encode_segment, nearest_names};
 use crate::dashboard::page::session::check_runs;
 use crate::dashboard::page::{
     PageContent, PageContext, PageResult, link_by, link_column, link_table,
 };
-use crate::dashboard::request::{encode_path, encode_segment};
-use crate::dashboard::site::nearest_names;
 use crate::http::HttpError;
 use speedwell_analysis as analysis;
 use speedwell_model::stored::StoredMachine;

@@ -1,12 +1,12 @@
 //! Builds `/PROJECT/compare`, the page that corresponds to `speedwell compare` for two stored
 //! sessions.
 
+use crate::dashboard::address::encode_path;
+use crate::dashboard::lookups::ComparisonSource;
 use crate::dashboard::page::session::{
     bare_reference, check_runs, count_runs, redirect_to_session,
 };
 use crate::dashboard::page::{PageContent, PageContext, PageResult, named_options};
-use crate::dashboard::project::ComparisonSource;
-use crate::dashboard::request::encode_path;
 use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_config::experiment::Experiment;

@@ -2,12 +2,13 @@
 //! `/PROJECT/alerts`, which corresponds to `speedwell history changes --open` and has a form for
 //! triaging changes. Every triage is recorded in the audit log.
 
+use crate::dashboard::access::RequiredPermission;
+use crate::dashboard::address::{PageFormat, encode_segment, nearest_names};
+use crate::dashboard::lookups::TrendQuery;
 use crate::dashboard::page::{
     PageContent, PageContext, PageResult, link_by, link_column, named_options, redirect_to,
 };
-use crate::dashboard::project::TrendQuery;
-use crate::dashboard::request::{PageFormat, RequestContext, encode_segment};
-use crate::dashboard::site::{RequiredPermission, nearest_names, unix_ms};
+use crate::dashboard::site::{RequestContext, unix_ms};
 use crate::http::HttpError;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};

@@ -5,11 +5,11 @@
 //! while there are viewers. Each update is rendered once for all viewers. Start at
 //! [`stream_updates`].
 
+use crate::dashboard::access::CallerIdentity;
+use crate::dashboard::address::{PageFormat, PageQuery, encode_segment};
 use crate::dashboard::page::session::{check_runs, find_session};
 use crate::dashboard::page::{PageContent, PageContext, PageLayout, PageResult};
-use crate::dashboard::project::HostedProject;
-use crate::dashboard::request::{PageFormat, PageQuery, RequestContext, encode_segment};
-use crate::dashboard::site::{CallerIdentity, SiteState, unix_ms};
+use crate::dashboard::site::{HostedProject, RequestContext, SiteState, unix_ms};
 use crate::http::HttpError;
 use crate::http::events::{EventHub, ServerEvent};
 use axum::body::Body;

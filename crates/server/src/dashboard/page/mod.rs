@@ -11,11 +11,9 @@
 //! from the query before the page is built, and [`ChartPart::cut_from`] cuts the part from the
 //! finished document.
 
-use crate::dashboard::project::HostedProject;
-use crate::dashboard::request::{
-    PageFormat, PageQuery, RequestContext, encode_path, encode_segment,
-};
-use crate::dashboard::site::{CallerIdentity, RequiredPermission, SiteState};
+use crate::dashboard::access::{CallerIdentity, RequiredPermission};
+use crate::dashboard::address::{PageFormat, PageQuery, encode_path, encode_segment};
+use crate::dashboard::site::{HostedProject, RequestContext, SiteState};
 use crate::http::HttpError;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, Response, StatusCode, header};

@@ -2,11 +2,12 @@
 //! sessions and open changes; and `/settings`, which shows projects, tokens, the audit log and the
 //! server version.
 
+use crate::dashboard::access::RequiredPermission;
+use crate::dashboard::address::encode_segment;
+use crate::dashboard::lookups::TrendQuery;
 use crate::dashboard::page::history::open_changes_table;
 use crate::dashboard::page::{PageContent, PageContext, PageResult, link_by, link_column};
-use crate::dashboard::project::TrendQuery;
-use crate::dashboard::request::encode_segment;
-use crate::dashboard::site::{RequiredPermission, unix_ms};
+use crate::dashboard::site::unix_ms;
 use crate::http::HttpError;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_model::stored::SessionOverview;

@@ -1,9 +1,8 @@
 //! Builds `/PROJECT/revisions/ID`, `/PROJECT/branches/NAME` and `/PROJECT/pulls/NUMBER`, which show
 //! the sessions of a revision, of a branch, and of a pull request with its comments.
 
+use crate::dashboard::address::{encode_segment, nearest_names};
 use crate::dashboard::page::{PageContent, PageContext, PageResult};
-use crate::dashboard::request::encode_segment;
-use crate::dashboard::site::nearest_names;
 use crate::http::HttpError;
 use speedwell_model::{CodeOrigin, SessionReference, short_revision};
 use speedwell_report::html::PageLink;

@@ -1,8 +1,8 @@
 //! Builds `/PROJECT/sessions`, the filtered list of sessions, and `/PROJECT/sessions/ID`, the page
 //! that corresponds to `speedwell report @NUMBER`.
 
+use crate::dashboard::lookups::CommandLookups;
 use crate::dashboard::page::{PageContent, PageContext, PageResult, named_options};
-use crate::dashboard::project::CommandLookups;
 use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_analysis::AnalysisFindings;

@@ -1,0 +1,175 @@
+//! Renders the top of a page: its title, the answers of the document, and the table of contents.
+//! Decides which text of the document is the title.
+
+use crate::document::{Document, ReportBlock};
+use crate::format::html::page_layout::{self, PageFrame};
+use crate::format::html::writer::escape_html;
+
+/// The text at the top of a page.
+#[derive(Default)]
+pub struct TopOfPage {
+    /// The title of the page.
+    pub title: String,
+    /// Text after the title in the headline, in smaller type.
+    remainder: String,
+    /// The headlines below the title, as pairs of a heading and the headline of the part with that
+    /// heading. The heading is empty if it would repeat the title.
+    answers: Vec<(String, String)>,
+    /// Whether the title is the document's only headline.
+    pub is_headline: bool,
+    /// The title, if it is the caption of the document's only table with a caption. The table then
+    /// does not repeat it.
+    pub subject: Option<String>,
+}
+
+impl TopOfPage {
+    /// Chooses the texts of a document.
+    pub fn of_document(document: &Document) -> TopOfPage {
+        let headlines = headlines_by_part(document);
+        if let Some(question) = leading_question(document) {
+            // The question is the title, so the answers below do not repeat it as their heading.
+            let answers = headlines.into_iter().map(|(part, text)| {
+                if part == *question { (String::new(), text) } else { (part, text) }
+            });
+            return TopOfPage {
+                title: question.clone(),
+                answers: answers.collect(),
+                ..TopOfPage::default()
+            };
+        }
+        if let [(_, only)] = &headlines[..] {
+            let (title, remainder) = split_sentence(only);
+            return TopOfPage {
+                title: capitalize_own_words(title),
+                remainder: remainder.to_owned(),
+                is_headline: true,
+                ..TopOfPage::default()
+            };
+        }
+        // Without a headline, the title is the first line above the first table with a caption. The
+        // line states what all rows of the table share.
+        let caption = document.tables().find_map(|table| table.caption.first());
+        let subject = caption.map(String::as_str).filter(|_| headlines.is_empty());
+        let captioned = document.tables().filter(|table| !table.caption.is_empty());
+        let is_of_one_table = captioned.count() == 1 && document.charts().count() <= 1;
+        TopOfPage {
+            title: capitalize_own_words(subject.unwrap_or(document.report)),
+            answers: headlines,
+            subject: subject.filter(|_| is_of_one_table).map(str::to_owned),
+            ..TopOfPage::default()
+        }
+    }
+}
+
+/// Returns the question that the document answers: a leading level-1 heading.
+pub fn leading_question(document: &Document) -> Option<&String> {
+    match document.blocks.first() {
+        Some(ReportBlock::Heading { level: 1, text }) => Some(text),
+        _ => None,
+    }
+}
+
+/// Returns the headlines, each with the last heading before it.
+fn headlines_by_part(document: &Document) -> Vec<(String, String)> {
+    let mut part = "";
+    let mut headlines = Vec::new();
+    for block in &document.blocks {
+        match block {
+            ReportBlock::Heading { text, .. } => part = text,
+            ReportBlock::Headline(text) => headlines.push((part.to_owned(), text.clone())),
+            _ => {}
+        }
+    }
+    headlines
+}
+
+/// Splits off the first sentence, without its full stop.
+fn split_sentence(text: &str) -> (&str, &str) {
+    match text.split_once(". ") {
+        Some((first, remainder)) => (first, remainder),
+        None => (text.strip_suffix('.').unwrap_or(text), ""),
+    }
+}
+
+fn capitalize_own_words(text: &str) -> String {
+    // Capitalize only a single word, or a text that begins with words of our own. A capital letter
+    // would change the name of a variant or a file.
+    if text.starts_with("it is ") || !text.contains(' ') {
+        capitalize_word(text)
+    } else {
+        text.to_owned()
+    }
+}
+
+/// Begins a word with a capital letter.
+pub fn capitalize_word(word: &str) -> String {
+    let mut characters = word.chars();
+    characters
+        .next()
+        .map(|first| first.to_uppercase().chain(characters).collect())
+        .unwrap_or_default()
+}
+
+/// Renders the top of the page.
+pub fn write_masthead(
+    document: &Document,
+    answer: &TopOfPage,
+    contents: &[(String, String)],
+    frame: PageFrame<'_>,
+) -> String {
+    let kind = match frame {
+        PageFrame::Alone => {
+            format!("<p class=\"kind\"><b>Speedwell</b> {}</p>\n", escape_html(document.report))
+        }
+        PageFrame::Served(served) => page_layout::breadcrumbs_markup(served),
+    };
+    let title = escape_html(&answer.title);
+    let mut out = format!("<header class=\"masthead\">\n{kind}<h1>{title}</h1>\n");
+    if !answer.remainder.is_empty() {
+        out.push_str(&format!("<p class=\"lede\">{}</p>\n", escape_html(&answer.remainder)));
+    }
+    let answer_item = |(part, text): &(String, String)| {
+        let part = match part.as_str() {
+            "" => String::new(),
+            part => format!("<b>{}:</b> ", escape_html(part)),
+        };
+        format!("<li>{part}{}</li>\n", escape_html(text))
+    };
+    if !answer.answers.is_empty() {
+        let answers: String = answer.answers.iter().map(answer_item).collect();
+        out.push_str(&format!("<ul class=\"answers\">\n{answers}</ul>\n"));
+    }
+    if let PageFrame::Served(served) = frame {
+        out.push_str(&page_layout::below_title_markup(served));
+    }
+    let link = |(id, title): &(String, String)| {
+        format!("<li><a href=\"#{id}\">{}</a></li>", escape_html(title))
+    };
+    if contents.len() > 1 {
+        let links: String = contents.iter().map(link).collect();
+        out.push_str(&format!("<nav aria-label=\"Parts of this report\"><ul>{links}</ul></nav>\n"));
+    }
+    out + "</header>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_sentence_is_the_title() {
+        let text = "new is faster in 3.5 % of 2 cases; 1 unclear. Typical change: +6 % [+2, +10].";
+        assert_eq!(
+            split_sentence(text),
+            ("new is faster in 3.5 % of 2 cases; 1 unclear", "Typical change: +6 % [+2, +10].")
+        );
+        assert_eq!(split_sentence("all is well."), ("all is well", ""));
+    }
+
+    #[test]
+    fn variant_names_at_the_start_of_a_sentence_are_not_capitalized() {
+        assert_eq!(capitalize_own_words("new is faster"), "new is faster");
+        assert_eq!(capitalize_own_words("it is unclear"), "It is unclear");
+        assert_eq!(capitalize_own_words("sessions"), "Sessions");
+    }
+}
