@@ -1,15 +1,15 @@
-//! Turns the definition file of an experiment into a plan, after checking the requirements of the
-//! experiment, and estimates how long the plan takes.
+//! Checks the requirements of an experiment, applies its variants, parameter values and settings to
+//! the plan of a session, and estimates how long the plan takes.
 //!
-//! This module decides which options of a request override the file. Start at [`plan_experiment`].
+//! This module decides which options of a request override the definition file.
+//! [`PreparedPlan::read`](crate::PreparedPlan::read) reads the file.
 
-use crate::{EventListener, MeasureRequest, PlanRequest, PreparedPlan};
-use anyhow::{Context, bail, ensure};
+use crate::{EventListener, MeasureRequest, PlanRequest};
+use anyhow::{Context, bail};
 use regex::Regex;
-use speedwell_adapters::discover::{self, BenchmarkSelection};
+use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_adapters::{BenchmarkJob, BenchmarkSource, KnownAdapters, SourceKind};
-use speedwell_config::LazyDefinition;
+use speedwell_adapters::{BenchmarkJob, SourceKind};
 use speedwell_config::experiment::{Experiment, ExperimentRequirement, RequirementKind};
 use speedwell_model::assignment::{LoadWarmup, RunAssignment, TargetWork};
 use speedwell_model::experiment::{BenchmarkGroup, repeated_variant, repetition_of};
@@ -20,76 +20,10 @@ use speedwell_model::{
 use std::cmp::Ordering;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
-/// Reads and plans an experiment.
-///
-/// # Errors
-/// Fails if the file is invalid or a requirement is not met.
-pub fn plan_experiment(
-    file: &Path,
-    request: &MeasureRequest,
-    listener: &mut EventListener<'_>,
-) -> anyhow::Result<PreparedPlan> {
-    ensure!(
-        request.variants.given.is_empty(),
-        "'{}' declares its own variants\nhint: --variant, --old and --new are for benchmark files",
-        file.display()
-    );
-    let mut selection = request.selection.clone();
-    let directory = std::env::current_dir()?;
-    let file = std::fs::canonicalize(file)
-        .with_context(|| format!("cannot resolve the path '{}'", file.display()))?;
-    let mut definition = speedwell_config::read_source(&file, &selection.sets)?;
-    let mut experiment = Experiment::parse(&definition)?;
-    let adapters = KnownAdapters::new(&[], &directory)?;
-    let mut sources = Vec::new();
-    for file in experiment.groups.iter().flat_map(|group| &group.files) {
-        sources.extend(discover::find_sources(&file.to_string_lossy(), &directory, &adapters)?);
-    }
-    let mut machine_lease = None;
-    // Nothing has to be installed to list the cases.
-    if !request.plan.execution.list {
-        check_requirements(&experiment, listener)?;
-        if let Some(roles_on_machines) = &experiment.place {
-            let place_roles = request.place_roles.context("this command cannot use a fleet")?;
-            let (placement, lease) = place_roles(roles_on_machines, &experiment.root, listener)?;
-            definition.placement = Some(Box::new(placement));
-            experiment.design.placement.clone_from(&definition.placement);
-            machine_lease = Some(lease);
-        }
-    }
-    let definition = Arc::new(LazyDefinition::from_parsed(definition, experiment));
-    sources.insert(0, definition_source(&definition));
-    let experiment = definition.experiment()?;
-    divide_values(experiment, &mut selection);
-    let variants = build_variants(experiment, request)?;
-    let mut suite = discover::discover_benchmarks(sources, &selection, &variants[0], &|_| ())?;
-    suite.warnings.extend(shared_processors_warning(experiment));
-    let mut plan = request.plan.build_plan(variants, &suite);
-    plan.design.experiment = Some(definition.source().clone());
-    // In an experiment, the processor counts instructions as one metric among others, so no
-    // separate tool counts them.
-    plan.design.counting = None;
-    apply_file_plan(experiment, &request.plan, &mut plan);
-    Ok(PreparedPlan { held: machine_lease, ..PreparedPlan::new(plan, suite) })
-}
-
-/// Returns the source of the servers and commands of a definition file. The name of the experiment
-/// is read when it is described.
-fn definition_source(definition: &Arc<LazyDefinition>) -> BenchmarkSource {
-    let file = definition.source().file.as_path();
-    let folder = file.parent().unwrap_or(Path::new("/"));
-    BenchmarkSource {
-        name: file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-        definition: Some(Arc::clone(definition)),
-        ..BenchmarkSource::new(SourceKind::Experiment, file, folder, folder)
-    }
-}
-
 /// Returns a warning if the file divides the processors but there are too few of them.
-fn shared_processors_warning(experiment: &Experiment) -> Option<String> {
+pub(crate) fn shared_processors_warning(experiment: &Experiment) -> Option<String> {
     let is_shared = experiment.plan.pins.is_some() && experiment.shares.is_none();
     is_shared.then(|| {
         format!(
@@ -101,7 +35,7 @@ fn shared_processors_warning(experiment: &Experiment) -> Option<String> {
 }
 
 /// Gives benchmark files only the parameter values of their group.
-fn divide_values(experiment: &Experiment, selection: &mut BenchmarkSelection) {
+pub(crate) fn divide_values(experiment: &Experiment, selection: &mut BenchmarkSelection) {
     for group in &experiment.groups {
         let pairs = group.parameters.iter().flat_map(|(name, values)| {
             values.iter().map(move |value| (name.clone(), value.plain()))
@@ -123,7 +57,7 @@ fn divide_values(experiment: &Experiment, selection: &mut BenchmarkSelection) {
 }
 
 /// Returns the variants, the baseline first. The control comes after the variant that it repeats.
-fn build_variants(
+pub(crate) fn build_variants(
     experiment: &Experiment,
     request: &MeasureRequest,
 ) -> anyhow::Result<Vec<Variant>> {
@@ -152,7 +86,11 @@ fn build_variants(
 }
 
 /// Applies the file's plan settings, except those that the request overrides.
-fn apply_file_plan(experiment: &Experiment, request: &PlanRequest, plan: &mut SessionPlan) {
+pub(crate) fn apply_file_plan(
+    experiment: &Experiment,
+    request: &PlanRequest,
+    plan: &mut SessionPlan,
+) {
     let file_plan = &experiment.plan;
     let sampling = &request.sampling;
     if sampling.runs.is_none()
@@ -191,7 +129,7 @@ fn apply_file_plan(experiment: &Experiment, request: &PlanRequest, plan: &mut Se
 ///
 /// # Errors
 /// Fails if something is missing, too old, or cannot be installed.
-fn check_requirements(
+pub(crate) fn check_requirements(
     experiment: &Experiment,
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<()> {

@@ -4,22 +4,27 @@
 //! `rehearsal.rs` decides what to reject and what to warn about before measuring.
 
 use crate::execution::{SessionEnd, StoppingRule};
+use crate::experiment::{
+    apply_file_plan, build_variants, check_requirements, divide_values, shared_processors_warning,
+};
 use crate::{
     EventListener, MeasureRequest, PlanRequest, PreparedPlan, SessionRequest, VariantRequest,
-    experiment, measured_code, pairs, revisions, shared_emitter,
+    measured_code, pairs, revisions, shared_emitter,
 };
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use speedwell_adapters::discover::{
     self, BenchmarkSelection, ComparisonSide, DiscoveredBenchmarks,
 };
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{
-    self as adapters, BenchmarkJob, BenchmarkSource, RunResult, SourceKind, build_cost,
+    self as adapters, BenchmarkJob, BenchmarkSource, KnownAdapters, RunResult, SourceKind,
+    build_cost,
 };
 use speedwell_analysis::{
     self as analysis, AnalysisSettings, LayoutSpread, confirm, layout_spreads,
 };
 use speedwell_config::LazyDefinition;
+use speedwell_config::experiment::Experiment;
 use speedwell_machine::{environment, process};
 use speedwell_model::{
     CodeOrigin, ComparedClock, DefinitionFile, Environment, LayoutVariation, Run, RunCount,
@@ -58,7 +63,7 @@ impl PreparedPlan {
         process::install_handlers()?;
         let directory = std::env::current_dir()?;
         if let Some(file) = discover::find_experiment(&request.targets, &directory)? {
-            return experiment::plan_experiment(&file, request, listener);
+            return plan_experiment(&file, request, listener);
         }
         if request.plan.execution.order == RunOrder::Paired {
             pairs::check_targets(&request.targets, &directory)?;
@@ -112,6 +117,71 @@ impl PreparedPlan {
         }
         suite.warnings.extend(measured_code::identical_warnings(&variants, &suite.jobs));
         Ok(PreparedPlan::new(request.build_plan(variants, &suite), suite))
+    }
+}
+
+/// Reads and plans an experiment.
+///
+/// # Errors
+/// Fails if the file is invalid or a requirement is not met.
+fn plan_experiment(
+    file: &Path,
+    request: &MeasureRequest,
+    listener: &mut EventListener<'_>,
+) -> anyhow::Result<PreparedPlan> {
+    ensure!(
+        request.variants.given.is_empty(),
+        "'{}' declares its own variants\nhint: --variant, --old and --new are for benchmark files",
+        file.display()
+    );
+    let mut selection = request.selection.clone();
+    let directory = std::env::current_dir()?;
+    let file = std::fs::canonicalize(file)
+        .with_context(|| format!("cannot resolve the path '{}'", file.display()))?;
+    let mut definition = speedwell_config::read_source(&file, &selection.sets)?;
+    let mut experiment = Experiment::parse(&definition)?;
+    let adapters = KnownAdapters::new(&[], &directory)?;
+    let mut sources = Vec::new();
+    for file in experiment.groups.iter().flat_map(|group| &group.files) {
+        sources.extend(discover::find_sources(&file.to_string_lossy(), &directory, &adapters)?);
+    }
+    let mut machine_lease = None;
+    // Nothing has to be installed to list the cases.
+    if !request.plan.execution.list {
+        check_requirements(&experiment, listener)?;
+        if let Some(roles_on_machines) = &experiment.place {
+            let place_roles = request.place_roles.context("this command cannot use a fleet")?;
+            let (placement, lease) = place_roles(roles_on_machines, &experiment.root, listener)?;
+            definition.placement = Some(Box::new(placement));
+            experiment.design.placement.clone_from(&definition.placement);
+            machine_lease = Some(lease);
+        }
+    }
+    let definition = Arc::new(LazyDefinition::from_parsed(definition, experiment));
+    sources.insert(0, definition_source(&definition));
+    let experiment = definition.experiment()?;
+    divide_values(experiment, &mut selection);
+    let variants = build_variants(experiment, request)?;
+    let mut suite = discover::discover_benchmarks(sources, &selection, &variants[0], &|_| ())?;
+    suite.warnings.extend(shared_processors_warning(experiment));
+    let mut plan = request.plan.build_plan(variants, &suite);
+    plan.design.experiment = Some(definition.source().clone());
+    // In an experiment, the processor counts instructions as one metric among others, so no
+    // separate tool counts them.
+    plan.design.counting = None;
+    apply_file_plan(experiment, &request.plan, &mut plan);
+    Ok(PreparedPlan { held: machine_lease, ..PreparedPlan::new(plan, suite) })
+}
+
+/// Returns the source of the servers and commands of a definition file. The name of the experiment
+/// is read when it is described.
+fn definition_source(definition: &Arc<LazyDefinition>) -> BenchmarkSource {
+    let file = definition.source().file.as_path();
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    BenchmarkSource {
+        name: file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        definition: Some(Arc::clone(definition)),
+        ..BenchmarkSource::new(SourceKind::Experiment, file, folder, folder)
     }
 }
 

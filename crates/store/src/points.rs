@@ -6,7 +6,7 @@
 
 use super::Store;
 use super::browse::read_machine;
-use super::database::{Database, Error, SqlParam, SqlRow, sql, sql_params};
+use super::database::{Database, Error, SqlParam, SqlRow, SqlStatement, sql, sql_params};
 use super::read::{parse_direction, parse_json};
 use super::session_writer::direction_name;
 use anyhow::Context;
@@ -460,7 +460,8 @@ fn point_rows<'p>(
 /// Returns the number of a machine, inserting the machine if needed. Tries an update first, because
 /// on PostgreSQL an upsert that conflicts uses up a number and leaves a gap.
 fn upsert_machine(file: &Database, machine: &Machine, session_start_ms: i64) -> Result<i64, Error> {
-    let number = file.query_first(
+    find_or_insert(
+        file,
         sql!(
             "UPDATE machine SET
                  first_unix_ms = CASE WHEN $1 < first_unix_ms THEN $1 ELSE first_unix_ms END,
@@ -468,12 +469,6 @@ fn upsert_machine(file: &Database, machine: &Machine, session_start_ms: i64) -> 
              WHERE id = $2 RETURNING number"
         ),
         sql_params![session_start_ms, &machine.id],
-        |row| row.get(0),
-    )?;
-    if let Some(number) = number {
-        return Ok(number);
-    }
-    file.query_value(
         sql!(
             "INSERT INTO machine (id, name, label, class, first_unix_ms, last_unix_ms)
              VALUES ($1, $2, $3, $4, $5, $5)
@@ -500,18 +495,13 @@ pub(super) fn upsert_series(
         direction_name(key.metric.better),
         metric_index as i64,
     ];
-    let number = file.query_first(
+    find_or_insert(
+        file,
         sql!(
             "SELECT number FROM series WHERE project = $1 AND case_id = $2 AND variant = $3
              AND metric = $4 AND unit = $5 AND better = $6 AND seq <= $7"
         ),
         row,
-        |row| row.get(0),
-    )?;
-    if let Some(number) = number {
-        return Ok(number);
-    }
-    file.query_value(
         sql!(
             "INSERT INTO series (project, case_id, variant, metric, unit, better, seq)
              VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -527,20 +517,15 @@ pub(super) fn upsert_series(
 /// Returns the number of a revision, inserting the revision if needed. Adds facts to a stored
 /// revision that lacks the tree or the commit time; never removes facts.
 pub(super) fn upsert_revision(file: &Database, revision: &Revision) -> anyhow::Result<i64> {
-    let number = file.query_first(
+    let parents = (!revision.parents.is_empty()).then(|| serde_json::to_string(&revision.parents));
+    Ok(find_or_insert(
+        file,
         sql!(
             "SELECT number FROM revision WHERE project = $1 AND id = $2
              AND (tree IS NOT NULL OR CAST($3 AS TEXT) IS NULL)
              AND (committed_unix_ms IS NOT NULL OR CAST($4 AS BIGINT) IS NULL)"
         ),
         sql_params![PROJECT, &revision.id, &revision.tree, revision.committed_unix_ms],
-        |row| row.get(0),
-    )?;
-    if let Some(number) = number {
-        return Ok(number);
-    }
-    let parents = (!revision.parents.is_empty()).then(|| serde_json::to_string(&revision.parents));
-    Ok(file.query_value(
         sql!(
             "INSERT INTO revision (project, id, tree, parents, committed_unix_ms, subject)
              VALUES ($1, $2, $3, $4, $5, $6)
@@ -561,6 +546,20 @@ pub(super) fn upsert_revision(file: &Database, revision: &Revision) -> anyhow::R
             &revision.subject,
         ],
     )?)
+}
+
+/// Returns the number that `find` selects, or else the number of the row that `insert` inserts.
+fn find_or_insert(
+    file: &Database,
+    find: &'static SqlStatement,
+    find_params: &[SqlParam<'_>],
+    insert: &'static SqlStatement,
+    insert_params: &[SqlParam<'_>],
+) -> Result<i64, Error> {
+    match file.query_first(find, find_params, |row| row.get(0))? {
+        Some(number) => Ok(number),
+        None => file.query_value(insert, insert_params),
+    }
 }
 
 #[cfg(test)]

@@ -1,17 +1,22 @@
-//! Builds the assignment of one run from the sections of a group, for one case and one variant.
-//! Fills all placeholders whose values are known before the run. Start at
-//! [`Experiment::assignment`] or, for loads defined as `[benchmark.NAME]`, at
-//! [`Experiment::load_assignment`].
+//! Builds the assignment of one run from the sections of a group ([`GroupSource`]), for one case and
+//! one variant. Fills all placeholders whose values are known before the run, and applies the
+//! changes of the variant to the target: its command, directory and environment
+//! ([`environment_changes`]). Start at [`Experiment::assignment`] or, for loads defined as
+//! `[benchmark.NAME]`, at [`Experiment::load_assignment`].
 
-use super::group::GroupSource;
-use super::target::{self, CommandArguments, TargetKeys, environment_changes};
+use super::place::{self, DeclaredService, ServiceKeys, ServiceReadyKeys};
+use super::target::{
+    self, CommandArguments, EnvironmentKeys, StopKeys, TargetKeys, VariableChange, VariableValue,
+};
 use super::variant::{VariantKeys, VariantSource};
-use super::{Experiment, load};
+use super::{Experiment, GroupSource, load};
 use crate::file_part::{FilePart, NodeContent, NodePath, NodeTable, TreeNode};
 use crate::placeholders::{self, PlaceholderMap};
+use crate::value::TextOrTable;
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_model::assignment::{
-    AssignedPlace, EnvVarChange, RunAssignment, ServiceScope, TargetProgram, TargetWork,
+    AssignedPlace, BackingService, EnvVarChange, RunAssignment, ServiceScope, TargetProgram,
+    TargetWork,
 };
 use speedwell_model::experiment::{BenchmarkGroup, GroupKind, repeated_variant};
 use speedwell_model::{Case, as_milliseconds};
@@ -62,14 +67,8 @@ impl Experiment {
         let filled = placeholders.fill_node(&variant.patch, &variant.place)?;
         let patch_part = FilePart::new(&variant.place, &filled);
         let patch: VariantKeys = patch_part.read_part()?;
-        let context = target::TargetContext {
-            root: &self.root,
-            limit: self.plan.timeout,
-            case,
-            variant: &variant.name,
-            has_program: has_program(&sections, variant),
-            parameters: &group.parameters,
-        };
+        let has_program = has_program(&sections, variant);
+        let context = TargetContext { group, case, variant: &variant.name, has_program };
         let unfilled = TreeNode { line: source.line, content: NodeContent::Table(sections) };
         let filled_group = placeholders.fill_node(&unfilled, &source.place)?;
         let part = FilePart::new(&source.place, &filled_group);
@@ -77,8 +76,7 @@ impl Experiment {
             return Err(part.missing_key("target", "[group.target] with command = [...]"));
         };
         let keys: TargetKeys = target_part.read_part()?;
-        let target =
-            target::resolve_target((&keys, &target_part), (&patch, &patch_part), &context)?;
+        let target = self.resolve_target((&keys, &target_part), (&patch, &patch_part), &context)?;
         let is_server = group.kind == GroupKind::Server;
         let work = if is_server {
             self.server_work(&keys, (&part, &target_part), &target.directory)?
@@ -86,10 +84,8 @@ impl Experiment {
             refuse_server_keys(&target_part, group)?;
             TargetWork::Command
         };
-        let services = (self.services.iter()).map(|service| {
-            let site = (&*self.root, self.place.is_some());
-            service.resolve(&placeholders, site, self.plan.timeout)
-        });
+        let services =
+            (self.services.iter()).map(|service| self.resolve_service(service, &placeholders));
         let proofs = load::resolve_proofs(&patch_part, &target.directory, is_server)?;
         Ok(RunAssignment {
             target,
@@ -105,6 +101,72 @@ impl Experiment {
                 ports: self.place.as_ref().and_then(|place| place.ports),
                 placement: self.placement.as_ref().map(|placement| Box::new(placement.for_a_run())),
             },
+        })
+    }
+
+    /// Resolves the target with the changes of a variant. The placeholders of both must already be
+    /// filled.
+    fn resolve_target(
+        &self,
+        (keys, part): (&TargetKeys, &FilePart),
+        (patch, patch_part): (&VariantKeys, &FilePart),
+        context: &TargetContext,
+    ) -> Result<TargetProgram> {
+        let mut environment = environment_changes(&keys.env, part)?;
+        environment.extend(environment_changes(&patch.env, patch_part)?);
+        let limit = keys.timeout.map_or(self.plan.timeout, |limit| limit.0);
+        let parameters = &context.group.parameters;
+        Ok(TargetProgram {
+            command: resolve_command(keys, part, patch, context)?,
+            directory: match patch.cwd.as_ref().or(keys.cwd.as_ref()) {
+                Some(directory) => target::normalize_path(&self.root.join(directory)),
+                None => self.root.clone(),
+            },
+            environment,
+            expected_exit: target::expected_exit(keys, part, context.case, parameters)?,
+            limit_ms: as_milliseconds(limit),
+        })
+    }
+
+    /// Returns a service for one run. Fills all placeholders whose values are known before a run.
+    fn resolve_service(
+        &self,
+        declared: &DeclaredService,
+        known: &PlaceholderMap,
+    ) -> Result<BackingService> {
+        let filled = known.fill_node(&declared.node, &declared.place)?;
+        let part = FilePart::new(&declared.place, &filled);
+        let keys: ServiceKeys = part.read_part()?;
+        let stop: StopKeys = part.read_key("stop")?.unwrap_or_default();
+        let ready_keys: Option<ServiceReadyKeys> = part.read_key("ready")?;
+        let (ready, within) = match ready_keys {
+            None => (None, None),
+            Some(TextOrTable::Text(time)) => (None, Some(time)),
+            Some(TextOrTable::Table(asked)) => {
+                (asked.command.map(|command| command.argv()), asked.within)
+            }
+        };
+        let directory = match &keys.cwd {
+            Some(folder) => target::normalize_path(&self.root.join(folder)),
+            None => self.root.clone(),
+        };
+        if self.place.is_some() {
+            let name = format!("the service '{}'", declared.name);
+            place::ensure_below(&self.root, &directory, &name)?;
+        }
+        Ok(BackingService {
+            name: declared.name.clone(),
+            program: TargetProgram {
+                command: keys.command.argv(),
+                directory,
+                environment: environment_changes(&keys.env, &part)?,
+                expected_exit: 0,
+                limit_ms: as_milliseconds(self.plan.timeout),
+            },
+            ready,
+            within_ms: target::ready_limit_ms(within),
+            stop: stop.resolve_stop(),
+            scope: declared.scope,
         })
     }
 
@@ -219,6 +281,73 @@ impl Experiment {
         }
         Ok(found)
     }
+}
+
+/// Resolves the `env` table of `part` to a list of changes, in the order of the file.
+fn environment_changes(
+    environment: &EnvironmentKeys,
+    part: &FilePart,
+) -> Result<Vec<EnvVarChange>> {
+    let resolve = |(name, variable): (&String, &VariableValue)| {
+        let env = part.part("env").unwrap_or_else(|| part.clone());
+        if name.is_empty() || name.contains(['=', '\0']) {
+            let message = format!("'{name}' is not a valid variable name");
+            return Err(env.error_at_key(name, message));
+        }
+        let name = name.clone();
+        Ok(match variable {
+            VariableValue::Value(value) | VariableValue::Change(VariableChange::Set(value)) => {
+                EnvVarChange::Set(name, value.program_text())
+            }
+            VariableValue::Change(VariableChange::Append(value)) => {
+                EnvVarChange::Append(name, value.program_text())
+            }
+            VariableValue::Change(VariableChange::Prepend(value)) => {
+                EnvVarChange::Prepend(name, value.program_text())
+            }
+            VariableValue::Change(VariableChange::Unset(true)) => EnvVarChange::Unset(name),
+            VariableValue::Change(VariableChange::Unset(false)) => {
+                return Err(env.value_error(&name, "has 'unset = false', which changes nothing"));
+            }
+        })
+    };
+    environment.iter().map(resolve).collect()
+}
+
+/// Inputs of [`Experiment::resolve_target`] besides the keys of the target and of the variant.
+struct TargetContext<'a> {
+    group: &'a BenchmarkGroup,
+    case: &'a Case,
+    /// Name of the variant.
+    variant: &'a str,
+    /// Whether the command has the placeholder `{program}`. If so, a variant's program does not
+    /// replace the first argument.
+    has_program: bool,
+}
+
+/// Returns the variant's command, or else the target's. In the target's command, the variant's
+/// program replaces the first argument, unless `{program}` marks its place. The variant's arguments
+/// come last.
+fn resolve_command(
+    keys: &TargetKeys,
+    part: &FilePart,
+    patch: &VariantKeys,
+    context: &TargetContext,
+) -> Result<Vec<String>> {
+    let Some(declared) = patch.command.as_ref().or(keys.command.as_ref()) else {
+        let variant = context.variant;
+        let hint = format!("command = [\"node\", \"app.js\"], there or in the variant '{variant}'");
+        return Err(part.missing_key("command", &hint));
+    };
+    let mut command = declared.argv();
+    if let Some(program) = &patch.program
+        && !context.has_program
+        && let Some(first) = command.first_mut()
+    {
+        first.clone_from(program);
+    }
+    command.extend(patch.args.iter().flat_map(CommandArguments::to_strings));
+    Ok(command)
 }
 
 // Loads in the short form, `[benchmark.NAME]`.

@@ -2,9 +2,9 @@
 //! of the cases.
 
 use super::load::{LoadKeys, VerifyKeys};
-use super::parameters::{self, SetValues, ValueTable, matches_case};
+use super::parameters::{self, SetValues, ValueTable};
 use super::target::{MetricKeys, TargetKeys};
-use crate::file_part::{FilePart, NodeContent, NodePath, NodeTable, TreeNode, nearest_hint};
+use crate::file_part::{FilePart, NodeTable, TreeNode, nearest_hint};
 use crate::placeholders::PlaceholderMap;
 use crate::reader::unknown_name;
 use crate::value::{DeferredValue, OneOrMany, PlainValue, WholeNumber, checked, choice_name};
@@ -15,34 +15,20 @@ use serde::Deserialize;
 use speedwell_model::experiment::{
     ALSO_METRICS, BenchmarkGroup, GroupKind, GroupParameters, SeedSource,
 };
-use speedwell_model::{Case, Metric, ParameterValue};
+use speedwell_model::{Metric, ParameterValue};
 use std::path::{Path, PathBuf};
 
-/// Sections of a group that an override may change.
-const OVERRIDABLE_SECTIONS: [&str; 4] = ["target", "load", "verify", "metric"];
-
-/// Pairs of keys that exclude each other: if an override sets one of them, the other is removed.
-const ALTERNATIVE_KEYS: [(&str, &str); 2] = [("requests", "duration"), ("url", "path")];
-
-/// The texts of a group, from which its runs are built.
-#[derive(Debug, Clone)]
-pub struct GroupSource {
-    pub(super) place: NodePath,
-    pub(super) line: Option<usize>,
-    /// Metrics that the file requests.
-    wanted: Option<Vec<String>>,
-    pub(super) sections: NodeTable,
-    overrides: Vec<GroupOverride>,
-}
+/// Sections of a group whose strings may have placeholders. An override may change them.
+pub(super) const OVERRIDABLE_SECTIONS: [&str; 4] = ["target", "load", "verify", "metric"];
 
 /// An exception for some cases.
 #[derive(Debug, Clone)]
-struct GroupOverride {
+pub struct GroupOverride {
     /// Selects the cases to which the exception applies: those in which each of these parameters
     /// has one of its listed values.
-    matches: GroupParameters,
+    pub(super) matches: GroupParameters,
     /// Changes by section.
-    patch: NodeTable,
+    pub(super) patch: NodeTable,
 }
 
 /// What a group does with its target.
@@ -172,12 +158,12 @@ pub struct FileContext<'a> {
     pub settings: &'a SetValues,
 }
 
-/// Resolves the group at `part`.
+/// Resolves the group at `part`, with its exceptions for some cases.
 pub fn resolve_group(
     keys: GroupKeys,
     part: &FilePart,
     file: &FileContext,
-) -> Result<(BenchmarkGroup, GroupSource)> {
+) -> Result<(BenchmarkGroup, Vec<GroupOverride>)> {
     let name = keys.name;
     let kind = match keys.kind {
         KindKey::Server => GroupKind::Server,
@@ -197,13 +183,8 @@ pub fn resolve_group(
     } else {
         parameters::combine_cases(&keys.exclude, part, &benchmark, &parameters, settings)?
     };
-    let source = GroupSource {
-        place: part.place.clone(),
-        line: part.get("name").and_then(|node| node.line),
-        wanted: keys.metrics.map(|names| names.0),
-        overrides: resolve_overrides(&keys.overrides, part, &parameters, settings)?,
-        sections: read_sections(part, kind)?,
-    };
+    let overrides = resolve_overrides(&keys.overrides, part, &parameters, settings)?;
+    check_sections(part, kind)?;
     let group = BenchmarkGroup {
         name,
         kind,
@@ -216,12 +197,12 @@ pub fn resolve_group(
         also: keys.also.0.into_iter().map(|name| name.0).collect(),
         seed: keys.seed.0,
     };
-    Ok((group, source))
+    Ok((group, overrides))
 }
 
-/// Returns the tables whose strings may have placeholders; rejects tables that the kind of the
-/// group does not support.
-fn read_sections(part: &FilePart, kind: GroupKind) -> Result<NodeTable> {
+/// Rejects sections that the kind of the group does not support, and a group without a section that
+/// its kind needs.
+fn check_sections(part: &FilePart, kind: GroupKind) -> Result<()> {
     let (allowed, needed): (&[&str], &[&str]) = match kind {
         GroupKind::Server => (&OVERRIDABLE_SECTIONS, &["target", "load"]),
         GroupKind::Command => (&["target", "metric"], &["target"]),
@@ -234,7 +215,6 @@ fn read_sections(part: &FilePart, kind: GroupKind) -> Result<NodeTable> {
         };
         return Err(part.missing_key(section, hint));
     }
-    let mut found = NodeTable::default();
     for section in OVERRIDABLE_SECTIONS {
         let Some(node) = part.get(section) else {
             continue;
@@ -245,9 +225,8 @@ fn read_sections(part: &FilePart, kind: GroupKind) -> Result<NodeTable> {
             return Err(part.error_at_key(section, message));
         }
         check_table(part, section, node)?;
-        found.insert(section.to_owned(), node.clone());
     }
-    Ok(found)
+    Ok(())
 }
 
 fn check_table(part: &FilePart, section: &str, node: &TreeNode) -> Result<()> {
@@ -305,65 +284,9 @@ fn resolve_overrides(
     Ok(found)
 }
 
-impl GroupSource {
-    /// Creates the texts of a group that has only sections.
-    pub(super) fn of_sections(part: &FilePart, sections: NodeTable) -> GroupSource {
-        GroupSource {
-            place: part.place.clone(),
-            line: part.node.line,
-            wanted: None,
-            sections,
-            overrides: Vec::new(),
-        }
-    }
-
-    /// Returns the sections for one case. A key of an override replaces the same key of the group,
-    /// including everything below it; a metric keeps the keys that the override does not name.
-    pub(super) fn sections_of(&self, case: &Case) -> NodeTable {
-        let mut patched = self.sections.clone();
-        let overrides = self.overrides.iter();
-        for exception in overrides.filter(|entry| matches_case(&entry.matches, &case.values)) {
-            for (section, patch) in &exception.patch {
-                match patched.get_mut(section) {
-                    Some(node) => merge_tables(node, patch, section == "metric"),
-                    None => insert_key(&mut patched, section, patch),
-                }
-            }
-        }
-        patched
-    }
-}
-
-/// Merges the keys of `patch` into `target`. A key of `patch` replaces the same key of `target`,
-/// but if `is_deep` is set and both values are tables, the keys of these tables are merged.
-fn merge_tables(target: &mut TreeNode, patch: &TreeNode, is_deep: bool) {
-    let (NodeContent::Table(table), Some(keys)) = (&mut target.content, patch.as_table()) else {
-        *target = patch.clone();
-        return;
-    };
-    for (key, node) in keys {
-        match table.get_mut(key) {
-            Some(inner) if is_deep => merge_tables(inner, node, false),
-            _ => insert_key(table, key, node),
-        }
-    }
-}
-
-fn insert_key(target: &mut NodeTable, key: &str, node: &TreeNode) {
-    for (first, second) in ALTERNATIVE_KEYS {
-        if key == first {
-            target.shift_remove(second);
-        } else if key == second {
-            target.shift_remove(first);
-        }
-    }
-    target.insert(key.to_owned(), node.clone());
-}
-
 /// Decides the metrics of a group. `target` holds the metrics that the target reports itself.
 pub fn decide_metrics(
     group: &mut BenchmarkGroup,
-    source: &GroupSource,
     target: &[Metric],
     part: &FilePart,
 ) -> Result<()> {
@@ -381,9 +304,9 @@ pub fn decide_metrics(
         };
         first.iter().map(|name| (*name).to_owned()).collect()
     };
-    let wanted = source.wanted.clone().unwrap_or_else(default_names);
+    let wanted: Option<OneOrMany<String>> = part.read_key("metrics")?;
     let mut found: Vec<Metric> = Vec::new();
-    for name in &wanted {
+    for name in &wanted.map_or_else(default_names, |names| names.0) {
         let metric = declared.iter().find(|metric| metric.name == *name).cloned();
         match metric.or_else(|| group.find_metric(name)) {
             Some(metric) => found.push(metric),

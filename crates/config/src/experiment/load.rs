@@ -5,7 +5,7 @@
 //! settings thus define the same load in all three. Start at [`LoadKeys::resolve_load`] and
 //! [`resolve_benchmark`].
 
-use super::group::{FileContext, GroupSource};
+use super::group::FileContext;
 use super::parameters::{ValueTable, combine_cases, group_parameters, reserved_name_error};
 use crate::file_part::{FilePart, NodeContent, NodeTable, TreeNode};
 use crate::value::{
@@ -344,11 +344,11 @@ struct ExpectKeys {
     length: Option<PositiveCount>,
 }
 
-/// Converts the benchmark at `part` to a group.
+/// Converts the benchmark at `part` to a group and the table of its load.
 pub fn resolve_benchmark(
     part: &FilePart,
     file: &FileContext,
-) -> Result<(BenchmarkGroup, GroupSource)> {
+) -> Result<(BenchmarkGroup, NodeTable)> {
     let keys: BenchmarkKeys = part.read_part()?;
     if keys.kind.is_none() {
         return Err(part.missing_key("kind", "kind = \"load\""));
@@ -369,7 +369,7 @@ pub fn resolve_benchmark(
         seed: SeedSource::PerRun,
         files: Vec::new(),
     };
-    Ok((group, GroupSource::of_sections(part, sections)))
+    Ok((group, sections))
 }
 
 /// Returns the parameters of the group, the declared ones first, and the table of its load. In this

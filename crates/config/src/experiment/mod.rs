@@ -23,18 +23,20 @@ mod variant;
 pub use place::{PlacedRole, RolePlacement};
 pub use plan::{ExperimentRequirement, RequirementKind};
 
-use super::file_part::{FilePart, NodeContent, TreeNode, error_at_line, parse_json, parse_toml};
+use super::file_part::{
+    FilePart, NodeContent, NodePath, NodeTable, TreeNode, error_at_line, parse_json, parse_toml,
+};
 use super::placeholders::{self, PlaceholderMap};
 use super::value::{DeferredValue, OneOrMany, PlainValue, WholeNumber, checked, schema_of};
 use crate::adapter::AdapterKeys;
 use anyhow::{Context, Result, anyhow};
 use indexmap::IndexMap;
-use parameters::SetValues;
+use parameters::{SetValues, matches_case};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use speedwell_model::assignment::{ProcessorShares, TargetWork};
 use speedwell_model::experiment::{BenchmarkGroup, ExpectedLoad, ExperimentDesign, GroupKind};
-use speedwell_model::{DefinitionFile, ParameterValue, Session};
+use speedwell_model::{Case, DefinitionFile, ParameterValue, Session};
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -60,9 +62,18 @@ pub struct Experiment {
     /// Placeholders with the same value in all cases.
     general: PlaceholderMap,
     /// Texts of the groups, in the same order.
-    group_sources: Vec<group::GroupSource>,
+    group_sources: Vec<GroupSource>,
     /// Texts of the variants, in the same order.
     variant_sources: Vec<variant::VariantSource>,
+}
+
+/// The texts of a group, from which its runs are built.
+#[derive(Debug, Clone)]
+struct GroupSource {
+    place: NodePath,
+    line: Option<usize>,
+    sections: NodeTable,
+    overrides: Vec<group::GroupOverride>,
 }
 
 impl Deref for Experiment {
@@ -329,13 +340,19 @@ fn resolve_groups(
     keys: Vec<group::GroupKeys>,
     top: &FilePart,
     file: &group::FileContext,
-) -> Result<Vec<(BenchmarkGroup, group::GroupSource)>> {
-    let mut found: Vec<(BenchmarkGroup, group::GroupSource)> = Vec::new();
+) -> Result<Vec<(BenchmarkGroup, GroupSource)>> {
+    let mut found: Vec<(BenchmarkGroup, GroupSource)> = Vec::new();
     let mut long = keys.into_iter();
     for part in group_parts(top) {
         let (group, source) = match long.next() {
-            Some(keys) => group::resolve_group(keys, &part, file)?,
-            None => load::resolve_benchmark(&part, file)?,
+            Some(keys) => {
+                let (group, overrides) = group::resolve_group(keys, &part, file)?;
+                (group, GroupSource::of_group(&part, overrides))
+            }
+            None => {
+                let (group, sections) = load::resolve_benchmark(&part, file)?;
+                (group, GroupSource::of_load(&part, sections))
+            }
         };
         if found.iter().any(|(other, _)| other.name == group.name) {
             let message = format!("two groups have the name '{}'", group.name);
@@ -345,6 +362,71 @@ fn resolve_groups(
     }
     let hint = "define what to measure in [[group]] or [benchmark.NAME]";
     if found.is_empty() { Err(top.missing_key("group", hint)) } else { Ok(found) }
+}
+
+/// Pairs of keys that exclude each other: if an override sets one of them, the other is removed.
+const ALTERNATIVE_KEYS: [(&str, &str); 2] = [("requests", "duration"), ("url", "path")];
+
+impl GroupSource {
+    /// Keeps the sections of the `[[group]]` at `part`.
+    fn of_group(part: &FilePart, overrides: Vec<group::GroupOverride>) -> GroupSource {
+        let read = |name: &str| Some((name.to_owned(), part.get(name)?.clone()));
+        let sections = group::OVERRIDABLE_SECTIONS.into_iter().filter_map(read);
+        GroupSource {
+            place: part.place.clone(),
+            line: part.get("name").and_then(|node| node.line),
+            sections: sections.collect(),
+            overrides,
+        }
+    }
+
+    /// Keeps the sections of a load in the short form, `[benchmark.NAME]`.
+    fn of_load(part: &FilePart, sections: NodeTable) -> GroupSource {
+        let (place, line) = (part.place.clone(), part.node.line);
+        GroupSource { place, line, sections, overrides: Vec::new() }
+    }
+
+    /// Returns the sections for one case. A key of an override replaces the same key of the group,
+    /// including everything below it; a metric keeps the keys that the override does not name.
+    fn sections_of(&self, case: &Case) -> NodeTable {
+        let mut patched = self.sections.clone();
+        let overrides = self.overrides.iter();
+        for exception in overrides.filter(|entry| matches_case(&entry.matches, &case.values)) {
+            for (section, patch) in &exception.patch {
+                match patched.get_mut(section) {
+                    Some(node) => merge_tables(node, patch, section == "metric"),
+                    None => insert_key(&mut patched, section, patch),
+                }
+            }
+        }
+        patched
+    }
+}
+
+/// Merges the keys of `patch` into `target`. A key of `patch` replaces the same key of `target`,
+/// but if `is_deep` is set and both values are tables, the keys of these tables are merged.
+fn merge_tables(target: &mut TreeNode, patch: &TreeNode, is_deep: bool) {
+    let (NodeContent::Table(table), Some(keys)) = (&mut target.content, patch.as_table()) else {
+        *target = patch.clone();
+        return;
+    };
+    for (key, node) in keys {
+        match table.get_mut(key) {
+            Some(inner) if is_deep => merge_tables(inner, node, false),
+            _ => insert_key(table, key, node),
+        }
+    }
+}
+
+fn insert_key(target: &mut NodeTable, key: &str, node: &TreeNode) {
+    for (first, second) in ALTERNATIVE_KEYS {
+        if key == first {
+            target.shift_remove(second);
+        } else if key == second {
+            target.shift_remove(first);
+        }
+    }
+    target.insert(key.to_owned(), node.clone());
 }
 
 /// Rejects `--set` for a name that the file does not define. Also rejects group parameters with the
@@ -403,9 +485,8 @@ fn check_runs(experiment: &mut Experiment, top: &FilePart) -> Result<()> {
             }
         }
         let group = &mut experiment.design.groups[group_index];
-        let source = &experiment.group_sources[group_index];
         group.expected_loads = expected_loads;
-        group::decide_metrics(group, source, &own_metrics.unwrap_or_default(), part)?;
+        group::decide_metrics(group, &own_metrics.unwrap_or_default(), part)?;
     }
     Ok(())
 }

@@ -5,25 +5,21 @@
 //! known only when a run begins stay placeholders: `{host}`, `{target.host}`, `{NAME.host}` and
 //! `{NAME.port}`. Start at [`resolve_placement`].
 
-use super::target::{self, CommandText, EnvironmentKeys, StopKeys, environment_changes};
-use crate::file_part::{self, FilePart, TreeNode, nearest_hint};
+use super::target::{CommandText, EnvironmentKeys, StopKeys};
+use crate::file_part::{self, FilePart, NodePath, TreeNode, nearest_hint};
 use crate::fleet::MachineSelector;
-use crate::placeholders::{self, PlaceholderMap};
+use crate::placeholders;
 use crate::value::{DeferredValue, DurationValue, PositiveCount, TextOrTable, checked};
 use anyhow::{Result, ensure};
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use speedwell_model::as_milliseconds;
-use speedwell_model::assignment::{
-    BackingService, LoadWarmup, ServerWork, ServiceScope, TargetProgram,
-};
+use speedwell_model::assignment::{BackingService, LoadWarmup, ServerWork, ServiceScope};
 use speedwell_model::experiment::{BenchmarkGroup, GroupKind};
 use speedwell_model::load::spec::LoadClient;
 use std::collections::HashMap;
 use std::path::{Component, Path};
 use std::sync::LazyLock;
-use std::time::Duration;
 
 /// Matches placeholders such as `{db.host}`: the name of a service, a dot, and a property.
 static SERVICE_PLACEHOLDER: LazyLock<Option<Regex>> =
@@ -103,12 +99,12 @@ pub struct ServiceKeys {
     on: Option<LabelsKey>,
     /// A list of arguments, or a line that is split into arguments; no shell is involved. {port} is
     /// its port, {host} its address.
-    command: CommandText,
+    pub(super) command: CommandText,
     /// Working directory, below the folder of the file. Default: that folder.
-    cwd: Option<String>,
+    pub(super) cwd: Option<String>,
     /// Environment variables.
     #[serde(default)]
-    env: EnvironmentKeys,
+    pub(super) env: EnvironmentKeys,
     /// When the service is ready: with { command = [...], within = "30s" }, when the command
     /// succeeds; with only a time limit, when the service listens on its port.
     ready: Option<DeferredValue<ServiceReadyKeys>>,
@@ -143,15 +139,15 @@ impl ScopeKey {
     }
 }
 
-type ServiceReadyKeys = TextOrTable<DurationValue, AskedKeys>;
+pub(super) type ServiceReadyKeys = TextOrTable<DurationValue, AskedKeys>;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct AskedKeys {
+pub(super) struct AskedKeys {
     /// Command that succeeds when the service is ready. Without one, listening suffices.
-    command: Option<CommandText>,
+    pub(super) command: Option<CommandText>,
     /// Time limit. Default: "30s".
-    within: Option<DurationValue>,
+    pub(super) within: Option<DurationValue>,
 }
 
 /// A service as declared in the file; its placeholders are filled for each case.
@@ -160,53 +156,8 @@ pub struct DeclaredService {
     pub(super) name: String,
     on: Option<MachineSelector>,
     pub(super) scope: ServiceScope,
-    place: file_part::NodePath,
-    node: TreeNode,
-}
-
-impl DeclaredService {
-    /// Returns the service for one run. Fills all placeholders whose values are known before a run.
-    /// `root` is the folder of the file.
-    pub(super) fn resolve(
-        &self,
-        known: &PlaceholderMap,
-        (root, is_placed): (&Path, bool),
-        limit: Duration,
-    ) -> Result<BackingService> {
-        let filled = known.fill_node(&self.node, &self.place)?;
-        let part = FilePart::new(&self.place, &filled);
-        let keys: ServiceKeys = part.read_part()?;
-        let stop: StopKeys = part.read_key("stop")?.unwrap_or_default();
-        let ready_keys: Option<ServiceReadyKeys> = part.read_key("ready")?;
-        let (ready, within) = match ready_keys {
-            None => (None, None),
-            Some(TextOrTable::Text(time)) => (None, Some(time)),
-            Some(TextOrTable::Table(asked)) => {
-                (asked.command.map(|command| command.argv()), asked.within)
-            }
-        };
-        let directory = match &keys.cwd {
-            Some(folder) => target::normalize_path(&root.join(folder)),
-            None => root.to_owned(),
-        };
-        if is_placed {
-            ensure_below(root, &directory, &format!("the service '{}'", self.name))?;
-        }
-        Ok(BackingService {
-            name: self.name.clone(),
-            program: TargetProgram {
-                command: keys.command.argv(),
-                directory,
-                environment: environment_changes(&keys.env, &part)?,
-                expected_exit: 0,
-                limit_ms: as_milliseconds(limit),
-            },
-            ready,
-            within_ms: target::ready_limit_ms(within),
-            stop: stop.resolve_stop(),
-            scope: self.scope,
-        })
-    }
+    pub(super) place: NodePath,
+    pub(super) node: TreeNode,
 }
 
 /// Reads the services of a file.
@@ -373,7 +324,7 @@ pub fn resolve_placement(
 }
 
 /// Rejects a folder outside `root`, because only `root` is sent to other machines.
-fn ensure_below(root: &Path, folder: &Path, owner: &str) -> Result<()> {
+pub(super) fn ensure_below(root: &Path, folder: &Path, owner: &str) -> Result<()> {
     let is_plain = |inside: &Path| {
         inside.components().all(|component| matches!(component, Component::Normal(_)))
     };

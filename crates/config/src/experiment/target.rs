@@ -1,9 +1,9 @@
-//! Reads `[group.target]`, which defines the program under test, and applies the changes of a
-//! variant. A server also has a port, a readiness check and a way to stop it. The metrics that a target reports
-//! itself, the types of commands, and changes to the environment are at the end.
+//! Defines the keys of `[group.target]`, the program under test. A server also has a port, a
+//! readiness check and a way to stop it. The metrics that a target reports itself, the types of
+//! commands, and the keys that change the environment are at the end. `assignment.rs` applies the
+//! changes of a variant.
 
 use super::load::{self, LoadKeys, VerifyKeys};
-use super::variant::VariantKeys;
 use crate::file_part::{FilePart, nearest_hint};
 use crate::reader::unknown_name;
 use crate::value::{
@@ -17,7 +17,7 @@ use rustix::process;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use speedwell_model::assignment::{
-    EnvVarChange, MetricSource, ReadinessCheck, ServerWork, StopSignal, TargetMetric, TargetProgram,
+    MetricSource, ReadinessCheck, ServerWork, StopSignal, TargetMetric,
 };
 use speedwell_model::experiment::GroupParameters;
 use speedwell_model::expression::QuantityUnit;
@@ -48,13 +48,13 @@ const STOP_SIGNALS: [(&str, i32); 7] = [
 pub struct TargetKeys {
     /// A list of arguments, or a line that is split into arguments; no shell is involved. A variant
     /// may set it instead.
-    command: Option<CommandText>,
+    pub command: Option<CommandText>,
     /// Working directory, below the folder of the file. Default: that folder.
-    cwd: Option<String>,
+    pub cwd: Option<String>,
     /// Environment variables.
-    env: EnvironmentKeys,
+    pub env: EnvironmentKeys,
     /// Time limit of a run. Default: the time limit in [plan].
-    timeout: Option<DurationValue>,
+    pub timeout: Option<DurationValue>,
     /// Commands only: the expected exit status, or a table with one for each value of a parameter.
     /// Default: 0.
     expect_exit: Option<ExpectedExit>,
@@ -103,91 +103,34 @@ checked! {
     }
 }
 
-/// Inputs of [`resolve_target`] besides the keys of the target and of the variant.
-pub struct TargetContext<'a> {
-    /// Folder of the file.
-    pub root: &'a Path,
-    /// Default time limit of a run.
-    pub limit: Duration,
-    /// Case of the run.
-    pub case: &'a Case,
-    /// Name of the variant.
-    pub variant: &'a str,
-    /// Whether the command has the placeholder `{program}`. If so, a variant's program does not
-    /// replace the first argument.
-    pub has_program: bool,
-    /// All parameters of the group with their values.
-    pub parameters: &'a GroupParameters,
-}
-
-/// Resolves the target with the changes of a variant. The placeholders of both must already be
-/// filled.
-pub fn resolve_target(
-    (keys, part): (&TargetKeys, &FilePart),
-    (patch, patch_part): (&VariantKeys, &FilePart),
-    context: &TargetContext,
-) -> Result<TargetProgram> {
-    let mut environment = environment_changes(&keys.env, part)?;
-    environment.extend(environment_changes(&patch.env, patch_part)?);
-    let limit = keys.timeout.map_or(context.limit, |limit| limit.0);
-    Ok(TargetProgram {
-        command: resolve_command(keys, part, patch, context)?,
-        directory: match patch.cwd.as_ref().or(keys.cwd.as_ref()) {
-            Some(directory) => normalize_path(&context.root.join(directory)),
-            None => context.root.to_owned(),
-        },
-        environment,
-        expected_exit: expected_exit(keys, part, context)?,
-        limit_ms: as_milliseconds(limit),
-    })
-}
-
 /// Removes `.` components.
 pub fn normalize_path(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
-/// Returns the variant's command, or else the target's. In the target's command, the variant's
-/// program replaces the first argument, unless `{program}` marks its place. The variant's arguments
-/// come last.
-fn resolve_command(
+/// Returns the exit status that means success in a case. `parameters` are all parameters of the
+/// group with their values.
+pub fn expected_exit(
     keys: &TargetKeys,
     part: &FilePart,
-    patch: &VariantKeys,
-    context: &TargetContext,
-) -> Result<Vec<String>> {
-    let Some(declared) = patch.command.as_ref().or(keys.command.as_ref()) else {
-        let variant = context.variant;
-        let hint = format!("command = [\"node\", \"app.js\"], there or in the variant '{variant}'");
-        return Err(part.missing_key("command", &hint));
-    };
-    let mut command = declared.argv();
-    if let Some(program) = &patch.program
-        && !context.has_program
-        && let Some(first) = command.first_mut()
-    {
-        first.clone_from(program);
-    }
-    command.extend(patch.args.iter().flat_map(CommandArguments::to_strings));
-    Ok(command)
-}
-
-fn expected_exit(keys: &TargetKeys, part: &FilePart, context: &TargetContext) -> Result<i32> {
+    case: &Case,
+    parameters: &GroupParameters,
+) -> Result<i32> {
     let statuses = match &keys.expect_exit {
         None => return Ok(0),
         Some(ExpectedExit::Always(status)) => return Ok(status.0.into()),
         Some(ExpectedExit::ByValue(statuses)) => statuses,
     };
-    let values = context.parameters.iter().flat_map(|(_, values)| values);
+    let values = parameters.iter().flat_map(|(_, values)| values);
     let value_strings: Vec<String> = values.map(ParameterValue::plain).collect();
     if let Some(unknown) = statuses.keys().find(|name| !value_strings.contains(name)) {
         let hint = nearest_hint(unknown, &value_strings);
         let message = format!("has the value '{unknown}', which no parameter of the group has");
         return Err(part.value_error("expect_exit", format!("{message}\nhint: {hint}")));
     }
-    let mut case_values = context.case.values.iter();
+    let mut case_values = case.values.iter();
     let status = case_values.find_map(|(_, value)| statuses.get(&value.plain()));
-    let id = context.case.id();
+    let id = case.id();
     status
         .map(|status| status.0.into())
         .ok_or_else(|| part.value_error("expect_exit", format!("has no entry for the case '{id}'")))
@@ -429,8 +372,8 @@ fn figure_origin(keys: MetricKeys, part: &FilePart) -> Result<MetricSource> {
     }
 }
 
-// Reads how a program is started: its command line, and changes to its environment. Both are keys
-// of targets, variants and services.
+// How a program is started: its command line, and changes to its environment. Both are keys of
+// targets, variants and services; `assignment.rs` resolves the changes.
 
 /// Arguments, or a line that is split into arguments as in a shell.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -510,35 +453,4 @@ pub enum VariableChange {
     Prepend(PlainValue),
     /// Removes the variable.
     Unset(bool),
-}
-
-/// Resolves the `env` table of `part` to a list of changes, in the order of the file.
-pub fn environment_changes(
-    environment: &EnvironmentKeys,
-    part: &FilePart,
-) -> Result<Vec<EnvVarChange>> {
-    let resolve = |(name, variable): (&String, &VariableValue)| {
-        let env = part.part("env").unwrap_or_else(|| part.clone());
-        if name.is_empty() || name.contains(['=', '\0']) {
-            let message = format!("'{name}' is not a valid variable name");
-            return Err(env.error_at_key(name, message));
-        }
-        let name = name.clone();
-        Ok(match variable {
-            VariableValue::Value(value) | VariableValue::Change(VariableChange::Set(value)) => {
-                EnvVarChange::Set(name, value.program_text())
-            }
-            VariableValue::Change(VariableChange::Append(value)) => {
-                EnvVarChange::Append(name, value.program_text())
-            }
-            VariableValue::Change(VariableChange::Prepend(value)) => {
-                EnvVarChange::Prepend(name, value.program_text())
-            }
-            VariableValue::Change(VariableChange::Unset(true)) => EnvVarChange::Unset(name),
-            VariableValue::Change(VariableChange::Unset(false)) => {
-                return Err(env.value_error(&name, "has 'unset = false', which changes nothing"));
-            }
-        })
-    };
-    environment.iter().map(resolve).collect()
 }

@@ -1,10 +1,11 @@
-//! Performs one run of an experiment: starts a fresh process tree, checks that the intended variant
-//! is running, measures it, and stops all processes.
+//! Performs one run of an experiment in a process of its own: receives the assignment, starts a fresh
+//! process tree, checks that the intended variant is running, measures it, stops all processes, and
+//! sends the report.
 //!
 //! Decides the order of stages and which failure belongs to which stage. This module knows nothing
 //! about definition files and plans: a [`RunAssignment`] is the whole input, and a [`RunReport`] is
 //! the result. A run needs a process of its own, because it may enter another network namespace.
-//! Start at [`perform_run`]; `lifecycle.rs` has the stages of a server. [`target_spec`] builds the
+//! Start at [`serve_request`]; `lifecycle.rs` has the stages of a server. [`target_spec`] builds the
 //! command of a target with its environment.
 
 mod assertions;
@@ -19,13 +20,85 @@ pub use metrics::{RunReport, StageResult, stage_failure};
 pub use services::{RunningService, run_shared_services, wait_for_loss};
 pub use site::RunSite;
 
-use speedwell_machine::process::ProcessSpec;
-use speedwell_model::assignment::{RunAssignment, TargetProgram, TargetWork};
+use anyhow::Context;
+use speedwell_adapters::ProtocolMessage;
+use speedwell_machine::process::{self, ProcessSpec};
+use speedwell_model::MachinePlacement;
+use speedwell_model::assignment::{
+    PlaceholderValue, RunAssignment, ScopedServices, TargetProgram, TargetWork,
+};
+use speedwell_model::stage_report::StageReport;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::thread;
 use std::time::Duration;
+
+/// Waits for a request on the private channel (docs/reference/protocol.md, "Transport"), performs
+/// it, and sends the result. A request is a run, or services that several runs share.
+///
+/// `perform_placed_run` performs a run whose roles are placed on machines. `keep_services` passes
+/// the addresses of services to its callback, and keeps the services running until this process is
+/// interrupted.
+///
+/// # Errors
+/// Fails if this process was started without a private channel, or if the channel is closed.
+pub fn serve_request(
+    perform_placed_run: impl FnOnce(&RunAssignment, &MachinePlacement, u64) -> RunReport,
+    keep_services: impl FnOnce(&ScopedServices, &mut dyn FnMut(&[PlaceholderValue])) -> StageReport,
+) -> anyhow::Result<()> {
+    let (commands, mut events) =
+        open_private_channel().context("this command is internal to Speedwell")?;
+    let mut messages = BufReader::new(commands)
+        .split(b'\n')
+        .map_while(Result::ok)
+        .filter_map(|line| ProtocolMessage::parse(&line));
+    let request = messages
+        .find(|message| matches!(message.verb.as_str(), "run" | "keep"))
+        .context("received no request")?;
+    process::adopt_orphans();
+    process::install_handlers()?;
+    if request.verb == "keep" {
+        thread::spawn(move || {
+            // Further input is ignored; the services end when the channel is closed.
+            messages.for_each(drop);
+            process::request_interrupt();
+        });
+        return services::keep_requested(&request, &mut events, keep_services);
+    }
+    let text = request.get("assignment").context("the request has no assignment")?;
+    let assignment: RunAssignment = serde_json::from_str(&text)?;
+    let seed = request.parse_number("seed").unwrap_or(0);
+    let result = match &assignment.place.placement {
+        None => perform_run(&assignment, seed),
+        Some(placement) => perform_placed_run(&assignment, placement, seed),
+    };
+    let mut response =
+        ProtocolMessage::new("performed").with("json", serde_json::to_string(&result.performed)?);
+    if let Some(load) = &result.load {
+        response = response.with("load", serde_json::to_string(load)?);
+    }
+    if let Some(profile) = &result.profile {
+        response = response.with("profile", serde_json::to_string(profile)?);
+    }
+    events.write_all(response.to_string().as_bytes())?;
+    events.write_all(ProtocolMessage::new("end").to_string().as_bytes())?;
+    Ok(())
+}
+
+/// Opens the two pipes that connect this process with its parent. `SPEEDWELL_FDS` names their file
+/// descriptors. The function opens the pipes again by their paths in /proc, because this needs no
+/// unsafe code.
+fn open_private_channel() -> anyhow::Result<(File, File)> {
+    let names = std::env::var("SPEEDWELL_FDS").context("SPEEDWELL_FDS is not set")?;
+    let (input, output) =
+        names.split_once(',').context("SPEEDWELL_FDS does not name two descriptors")?;
+    let path = |number: &str| format!("/proc/self/fd/{number}");
+    Ok((File::open(path(input))?, OpenOptions::new().write(true).open(path(output))?))
+}
 
 /// Performs a run on this machine, drawing random choices from `seed`. A failure is part of the
 /// report.
-pub fn perform_run(assignment: &RunAssignment, seed: u64) -> RunReport {
+fn perform_run(assignment: &RunAssignment, seed: u64) -> RunReport {
     let site = RunSite::default();
     let mut report = RunReport::default();
     let result = enter_private_network(assignment, &mut report)

@@ -9,9 +9,13 @@ use super::{RunReport, RunSite, StageResult, site, stage_failure, target_spec};
 use crate::execution::server::{
     ReadinessFailure, StartFailure, TAIL_LINES, UNLIMITED, wait_until_ready,
 };
+use anyhow::Context;
+use speedwell_adapters::ProtocolMessage;
 use speedwell_machine::process::{self, ProcessEnd, ProcessSpec, ServiceProcess};
 use speedwell_model::assignment::{BackingService, PlaceholderValue, ScopedServices, fill_text};
-use speedwell_model::stage_report::{RunStage, StageFailure};
+use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
+use std::fs::File;
+use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -166,6 +170,30 @@ pub fn run_shared_services(
     let result = wait_for_loss(|| find_lost_service(&services));
     let stop_result = stop_all(services, report);
     result.and(stop_result)
+}
+
+/// Keeps the requested services running with `keep_services`. Reports their addresses, and how they
+/// ended.
+pub(super) fn keep_requested(
+    request: &ProtocolMessage,
+    events: &mut File,
+    keep_services: impl FnOnce(&ScopedServices, &mut dyn FnMut(&[PlaceholderValue])) -> StageReport,
+) -> anyhow::Result<()> {
+    let services = request.get("services").context("the request has no services")?;
+    let keeping: ScopedServices = serde_json::from_str(&services)?;
+    let mut send_result = Ok(());
+    let performed = keep_services(&keeping, &mut |addresses: &[PlaceholderValue]| {
+        send_result = send_addresses(addresses, events);
+    });
+    send_result?;
+    let ended = ProtocolMessage::new("ended").with("json", serde_json::to_string(&performed)?);
+    events.write_all(ended.to_string().as_bytes())?;
+    Ok(())
+}
+
+fn send_addresses(addresses: &[PlaceholderValue], events: &mut File) -> anyhow::Result<()> {
+    let ready = ProtocolMessage::new("ready").with("places", serde_json::to_string(addresses)?);
+    Ok(events.write_all(ready.to_string().as_bytes())?)
 }
 
 /// Waits until the process is interrupted or `find_loss` finds a failure.
