@@ -26,10 +26,8 @@ use channel::{TlsParameters, WorkerCore};
 use clock::{LoadClock, NEVER, TICK_NS};
 use recorder::{HandedTotals, RequestRecorder, TotalsMailbox};
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
-use speedwell_model::load::latency::{ServiceTime, TimeDistribution};
-use speedwell_model::load::measurement::{
-    LoadMeasurement, LoadTimeline, RequestTotals, TimelineTick,
-};
+use speedwell_model::load::latency::{RequestTotals, ServiceTime, TimeDistribution};
+use speedwell_model::load::measurement::{LoadMeasurement, LoadTimeline, TimelineTick};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
