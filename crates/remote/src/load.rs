@@ -405,8 +405,10 @@ fn most_used(
 mod tests {
     use super::*;
     use speedwell_engine::execution::load::{GeneratorReady, GeneratorReport};
-    use speedwell_model::load::latency::{IntendedStart, RequestOutcome, RequestTimes};
-    use speedwell_model::load::measurement::{LoadTimeline, RequestTotals, TimelineTick};
+    use speedwell_model::load::latency::{
+        IntendedStart, RequestOutcome, RequestTimes, RequestTotals,
+    };
+    use speedwell_model::load::measurement::{LoadTimeline, TimelineTick};
 
     /// Returns the measurement of a generator whose successful responses took these times, in
     /// nanoseconds.

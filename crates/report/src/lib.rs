@@ -3,11 +3,12 @@
 //! A report is a function from findings to a [`Document`], and a format renders any document
 //! (`format/`). Reports and formats are therefore independent. Most numbers in reports are
 //! formatted here: `unit.rs` has the units, `figure.rs` the number of digits, `table.rs` the tables,
-//! and `columns.rs` the declaration of columns. Start with [`report_findings`], then `comparison/`
-//! and `format/text/`.
+//! `cell.rs` their cells, and `columns.rs` the declaration of columns. Start with
+//! [`report_findings`], then `comparison/` and `format/text/`.
 
 mod browse;
 mod case_labels;
+mod cell;
 mod changes;
 mod charts;
 mod columns;

@@ -13,11 +13,10 @@ use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::failures::{report_failures, report_validity};
 use crate::figure::{format_about, format_count, format_duration, format_number};
+use crate::load::report_load_session;
 use crate::output::{OutputOptions, Verbosity};
 use crate::table::{ReportCell, TextEmphasis};
 use anyhow::{bail, ensure};
-use speedwell_analysis::load::LoadFindings;
-use speedwell_analysis::load::gate::LoadCondition;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, bisect, snippet};
 use speedwell_model::experiment::ExperimentDesign;
 use speedwell_model::stored::SessionOverview;
@@ -60,7 +59,9 @@ pub fn report_session(
     let shows_loads = session.design.experiment.is_none() && !loads.is_empty() && !asks_for_runs;
     let mut document = if shows_loads {
         let loads: Vec<_> = loads.iter().map(analysis::load::analyze_load).collect();
-        report_load_session(session, &loads, settings, output)?
+        report_load_session(session, &loads, output, || {
+            report_findings(&analysis::analyze_session(session, settings), output)
+        })?
     } else {
         report_requested((session, experiment), &findings, study, settings, output)?
     };
@@ -240,55 +241,6 @@ fn report_snippet_session(
         document.push_charts(crate::charts::draw_findings(findings, output.chart, output.unit)?);
     }
     Ok(document)
-}
-
-/// Reports a session whose runs were HTTP loads, `loads`. A search for a level or a rate gets the
-/// report of a search. Loads that were sent once get their own report, because a table of medians
-/// of single values would say less. Repeated loads are reported like any other runs, followed by
-/// their details.
-///
-/// # Errors
-/// Fails if a unit or chart does not fit.
-pub fn report_load_session(
-    session: &Session,
-    loads: &[LoadFindings<'_>],
-    settings: &AnalysisSettings,
-    output: &OutputOptions,
-) -> anyhow::Result<Document> {
-    let conditions = session_conditions(session);
-    let levels = analysis::load::group_by_level(loads);
-    let rates = analysis::load::group_by_rate(loads, &conditions);
-    if !levels.is_empty() || !rates.is_empty() {
-        return Ok(crate::load::report_search(loads, &levels, &rates, output));
-    }
-    let details = crate::load::report_loads(loads, output);
-    let is_repeated = loads.iter().any(|load| load.run.round > 0);
-    if !is_repeated || session.runs.is_empty() {
-        return Ok(details);
-    }
-    let mut document = report_findings(&analysis::analyze_session(session, settings), output)?;
-    document.append_document(details);
-    Ok(document)
-}
-
-/// Returns the session's limits from `--fail-on`. A search for the highest rate depends on them.
-fn session_conditions(session: &Session) -> Vec<LoadCondition> {
-    let parsed = |text: &String| text.parse().ok();
-    if !session.design.conditions.is_empty() {
-        return session.design.conditions.iter().filter_map(parsed).collect();
-    }
-    // Older sessions have the limits only in the command line.
-    let mut arguments = session.command.iter();
-    let mut conditions = Vec::new();
-    while let Some(argument) = arguments.next() {
-        let text = match argument.strip_prefix("--fail-on") {
-            Some("") => arguments.next().map(String::as_str),
-            Some(value) => value.strip_prefix('='),
-            None => None,
-        };
-        conditions.extend(text.and_then(|text| text.parse().ok()));
-    }
-    conditions
 }
 
 // Lists the stored sessions, a page at a time.
@@ -515,20 +467,6 @@ fn trial_columns(failed: usize, skipped: usize) -> ColumnSet<TrialOutcome> {
 mod tests {
     use super::*;
     use crate::output::print_document;
-
-    #[test]
-    fn limits_come_from_the_design_or_from_the_options_of_older_sessions() {
-        let words = ["speedwell", "load", "--fail-on", "p99>20ms", "--fail-on=errors>1%"];
-        let rows = "\"filename\",\"configuration\",\"rate\",\"time\"\n\"a/b.js\",\"n=1\",10,1\n";
-        let mut session = speedwell_formats::read("x", rows.as_bytes()).unwrap().remove(0);
-        session.command = words.map(str::to_owned).to_vec();
-        let texts = |session: &Session| -> Vec<String> {
-            session_conditions(session).into_iter().map(|limit| limit.text).collect()
-        };
-        assert_eq!(texts(&session), ["p99>20ms", "errors>1%"]);
-        session.design.conditions = vec!["p50>1ms".to_owned()];
-        assert_eq!(texts(&session), ["p50>1ms"]);
-    }
 
     fn session(number: i64, state: SessionState, failures: usize) -> SessionOverview {
         SessionOverview {

@@ -1,15 +1,13 @@
 //! Defines tables of numbers and words, for both people and programs.
 //!
-//! A cell has text, rounded to what the data support, and a value with every digit. A column has an
-//! audience: people see `+8.2 % [+6.9, +9.6]` in two columns where programs get `change`,
-//! `change_low` and `change_high`. Only the formats in `format/` know the width of the page.
+//! A column has an audience: people see `+8.2 % [+6.9, +9.6]` in two columns where programs get
+//! `change`, `change_low` and `change_high`. Only the formats in `format/` know the width of the
+//! page.
+
+pub use crate::cell::{Datum, ReportCell, RowName, RunList, TextEmphasis, json_number};
 
 use indexmap::IndexSet;
-use serde_json::{Number, Value};
-use speedwell_model::RunValue;
-use speedwell_plot::ForestRow;
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 /// A table.
 #[derive(Debug, Clone, Default)]
@@ -84,192 +82,6 @@ pub enum ReportRow {
     Cells(Vec<ReportCell>),
     /// A sentence about the row above.
     Remark(String),
-}
-
-/// A full name, and a short form for pages too narrow for the full names of all rows.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RowName {
-    /// The full name. An empty heading is not shown.
-    pub full: String,
-    /// The short form.
-    pub short: String,
-}
-
-impl RowName {
-    /// Creates a name without a shorter form.
-    pub fn plain(name: impl Into<String>) -> RowName {
-        let full = name.into();
-        RowName { short: full.clone(), full }
-    }
-}
-
-/// The emphasis of text. The text must be understandable without it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum TextEmphasis {
-    /// Ordinary text.
-    #[default]
-    None,
-    /// Important.
-    Strong,
-    /// Good news.
-    Good,
-    /// Bad news.
-    Bad,
-    /// Not known yet, or to be treated with care.
-    Caution,
-    /// Less important.
-    Muted,
-}
-
-/// A cell of a table.
-#[derive(Debug, Clone, Default)]
-pub struct ReportCell {
-    /// The text for people. A number is rounded, and its unit follows it unless a caption or
-    /// another column states the unit.
-    pub text: String,
-    /// The value for programs. A number has every digit. `None` means "not known".
-    pub value: Option<Datum>,
-    /// The emphasis of the text.
-    pub emphasis: TextEmphasis,
-    /// Properties that few cells have. They are boxed, because large tables have a million cells.
-    pub rare: Option<Box<RareCellData>>,
-}
-
-/// Properties that few cells have.
-#[derive(Debug, Clone, Default)]
-pub struct RareCellData {
-    /// The text for a narrow page, or `None` if there is no shorter text.
-    pub short: Option<String>,
-    /// One number per run, for programs, instead of a value. There may be millions of runs.
-    pub runs: Option<RunList>,
-    /// The drawing of the cell.
-    pub drawn: Option<ForestRow>,
-    /// The address that the cell links to on a served page. Other pages have no such addresses.
-    pub link: Option<String>,
-}
-
-/// One number per run, in execution order. The numbers are converted to a list only when written.
-#[derive(Debug, Clone)]
-pub enum RunList {
-    /// The value of each run.
-    Values(Arc<[RunValue]>),
-    /// The position of each run in the execution order of its session.
-    Slots(Arc<[RunValue]>),
-}
-
-impl RunList {
-    /// Converts to a list.
-    pub fn to_json(&self) -> Value {
-        match self {
-            RunList::Values(runs) => {
-                runs.iter().map(|run| json_number(run.value).unwrap_or(Value::Null)).collect()
-            }
-            RunList::Slots(runs) => runs.iter().map(|run| Value::from(run.slot)).collect(),
-        }
-    }
-}
-
-impl ReportCell {
-    /// Creates a cell with the same words for people and programs.
-    pub fn words(text: impl Into<String>) -> ReportCell {
-        let text = text.into();
-        ReportCell { value: Some(Datum::Text(text.as_str().into())), text, ..ReportCell::default() }
-    }
-
-    /// Creates a cell for people only.
-    pub fn text(text: impl Into<String>) -> ReportCell {
-        ReportCell { text: text.into(), ..ReportCell::default() }
-    }
-
-    /// Creates a cell for programs only.
-    pub fn value(value: impl Into<Value>) -> ReportCell {
-        ReportCell { value: Some(value.into().into()), ..ReportCell::default() }
-    }
-
-    /// Creates a cell with a number for programs, if there is one. Infinities and NaN, which JSON
-    /// cannot represent, become "not known".
-    pub fn figure(figure: Option<f64>) -> ReportCell {
-        ReportCell { value: figure.and_then(json_number).map(Datum::from), ..ReportCell::default() }
-    }
-
-    /// Creates a cell with a figure, if there is one. Programs get the figure. People get the text
-    /// that `format` makes of it.
-    pub fn shown_figure(
-        figure: impl Into<Option<f64>>,
-        format: impl FnOnce(f64) -> String,
-    ) -> ReportCell {
-        let figure = figure.into();
-        ReportCell::figure(figure).with_text(figure.map(format).unwrap_or_default())
-    }
-
-    /// Creates a cell with a drawing, if there is one.
-    pub fn drawing(drawn: Option<ForestRow>) -> ReportCell {
-        let mut cell = ReportCell::default();
-        if drawn.is_some() {
-            cell.rare_mut().drawn = drawn;
-        }
-        cell
-    }
-
-    /// Replaces the text for people.
-    pub fn with_text(mut self, text: impl Into<String>) -> ReportCell {
-        self.text = text.into();
-        self
-    }
-
-    /// Uses a name as the text for people.
-    pub fn with_name(mut self, name: &RowName) -> ReportCell {
-        self.text.clone_from(&name.full);
-        self.rare_mut().short = Some(name.short.clone());
-        self
-    }
-
-    /// Links the cell to an address of the server.
-    pub fn with_link(mut self, href: impl Into<String>) -> ReportCell {
-        self.rare_mut().link = Some(href.into());
-        self
-    }
-
-    /// Returns the rare properties, creating them if needed.
-    pub fn rare_mut(&mut self) -> &mut RareCellData {
-        self.rare.get_or_insert_default()
-    }
-
-    /// Returns the text for a narrow page, if there is a shorter text.
-    pub fn short(&self) -> Option<&str> {
-        self.rare.as_ref()?.short.as_deref()
-    }
-
-    /// Returns the list with one number per run, which programs get instead of a value.
-    pub fn runs(&self) -> Option<&RunList> {
-        self.rare.as_ref()?.runs.as_ref()
-    }
-
-    /// Returns the drawing of the cell.
-    pub fn drawn(&self) -> Option<&ForestRow> {
-        self.rare.as_ref()?.drawn.as_ref()
-    }
-
-    /// Returns the address that the cell links to on a served page.
-    pub fn link(&self) -> Option<&str> {
-        self.rare.as_ref()?.link.as_deref()
-    }
-
-    /// Sets the emphasis.
-    pub fn with_emphasis(mut self, emphasis: TextEmphasis) -> ReportCell {
-        self.emphasis = emphasis;
-        self
-    }
-}
-
-/// Converts a figure to JSON. Whole numbers get no fraction. Infinities and NaN become `None`.
-pub fn json_number(figure: f64) -> Option<Value> {
-    // This is 2^53. Below it, an `f64` represents every whole number exactly.
-    const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
-    if figure.fract() == 0.0 && figure.abs() < MAX_EXACT_INTEGER {
-        return Some(Value::from(figure as i64));
-    }
-    serde_json::Number::from_f64(figure).map(Value::Number)
 }
 
 impl ReportColumn {
@@ -477,68 +289,9 @@ pub fn take_common_text<T>(
     Some(first)
 }
 
-// Defines the machine-readable value of a table cell, with every digit.
-//
-// A [`Datum`] is equivalent to a JSON value but needs less memory. A table of ten thousand rows
-// has hundreds of thousands of cells.
-
-/// A scalar or JSON value.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Datum {
-    /// A number.
-    Number(Number),
-    /// A string.
-    Text(Box<str>),
-    /// Any other JSON value.
-    Other(Box<Value>),
-}
-
-impl Datum {
-    /// Converts to JSON.
-    pub fn to_json(&self) -> Value {
-        match self {
-            Datum::Number(number) => Value::Number(number.clone()),
-            Datum::Text(text) => Value::String(text.to_string()),
-            Datum::Other(value) => Value::clone(value),
-        }
-    }
-
-    /// Returns the number, if this is a number.
-    pub fn as_f64(&self) -> Option<f64> {
-        match self {
-            Datum::Number(number) => number.as_f64(),
-            _ => None,
-        }
-    }
-
-    /// Returns the string, if this is a string.
-    pub fn as_str(&self) -> Option<&str> {
-        match self {
-            Datum::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// Whether the value is an array or an object.
-    pub fn is_nested(&self) -> bool {
-        matches!(self, Datum::Other(value) if value.is_array() || value.is_object())
-    }
-}
-
-impl From<Value> for Datum {
-    fn from(value: Value) -> Datum {
-        match value {
-            Value::Number(number) => Datum::Number(number),
-            Value::String(text) => Datum::Text(text.into()),
-            other => Datum::Other(Box::new(other)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn row(name: &str, figure: Option<f64>) -> ReportRow {
         ReportRow::Cells(vec![ReportCell::words(name), ReportCell::figure(figure)])
@@ -587,14 +340,6 @@ mod tests {
     }
 
     #[test]
-    fn json_numbers_omit_zero_fractions_and_infinities_are_unknown() {
-        assert_eq!(json_number(12.0).map(|v| v.to_string()).as_deref(), Some("12"));
-        assert_eq!(json_number(0.1).map(|v| v.to_string()).as_deref(), Some("0.1"));
-        assert_eq!(json_number(f64::INFINITY), None);
-        assert_eq!(json_number(f64::NAN), None);
-    }
-
-    #[test]
     fn equal_footnotes_share_a_number() {
         let mut footnotes = TableFootnotes::default();
         let marks = ["a", "b", "a"].map(|text| footnotes.footnote_mark(text));
@@ -617,22 +362,5 @@ mod tests {
         let mut lines = before.clone();
         assert_eq!(take_common_text(&mut lines, |line| &mut line.0), None);
         assert_eq!(lines, before);
-    }
-
-    #[test]
-    fn a_datum_keeps_its_json_value() {
-        for value in [json!(1), json!(0.25), json!("a"), json!(true), json!(null), json!([1, "b"])]
-        {
-            let datum = Datum::from(value.clone());
-            assert_eq!(datum.to_json(), value);
-            assert_eq!(datum.as_f64(), value.as_f64());
-            assert_eq!(datum.as_str(), value.as_str());
-            assert_eq!(datum.is_nested(), value.is_array());
-        }
-    }
-
-    #[test]
-    fn a_report_cell_takes_at_most_64_bytes() {
-        assert!(size_of::<ReportCell>() <= 64, "{}", size_of::<ReportCell>());
     }
 }

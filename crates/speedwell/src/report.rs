@@ -17,7 +17,8 @@ use speedwell_analysis::{self as analysis, AnalysisFindings};
 use speedwell_config::experiment::Experiment;
 use speedwell_formats::node_csv::CsvLayout;
 use speedwell_model::Session;
-use speedwell_report::{Document, session};
+use speedwell_report::load::report_load_session;
+use speedwell_report::{Document, report_findings, session};
 use speedwell_store::SessionByCases;
 use std::io::Write;
 
@@ -219,7 +220,9 @@ fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<
     )?;
     let settings = args.comparison.analysis_settings(&args.selection.metric.names, None);
     let output = args.output.report_settings();
-    let document = session::report_load_session(&merged_session, &findings, &settings, &output)?;
+    let document = report_load_session(&merged_session, &findings, &output, || {
+        report_findings(&analysis::analyze_session(&merged_session, &settings), &output)
+    })?;
     args.output.print_document(&document)?;
     Ok(CommandStatus::DONE)
 }

@@ -16,9 +16,8 @@ use speedwell_load::generator::{self, ProbeError, ProbeResponse};
 use speedwell_load::http1;
 use speedwell_load::load::LoadConfig;
 use speedwell_machine::process;
-use speedwell_model::load::measurement::{
-    LoadMeasurement, LoadTimeline, RequestRecord, RequestTotals,
-};
+use speedwell_model::load::latency::RequestTotals;
+use speedwell_model::load::measurement::{LoadMeasurement, LoadTimeline, RequestRecord};
 use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
 use speedwell_report::{escape_controls, escape_line};
 use std::io::{self, Write};

@@ -1,10 +1,8 @@
 //! Fabricated loads for the tests of neighboring modules, and tests of the output of `-e` and `-g`.
 
 use super::*;
-use speedwell_model::load::latency::RequestOutcome;
-use speedwell_model::load::measurement::{
-    LoadMeasurement, LoadTimeline, RequestRecord, RequestTotals,
-};
+use speedwell_model::load::latency::{RequestOutcome, RequestTotals};
+use speedwell_model::load::measurement::{LoadMeasurement, LoadTimeline, RequestRecord};
 use speedwell_model::load::outcomes::ErrorClass;
 
 /// Returns an answered request that took `total_ns` on a reused connection.

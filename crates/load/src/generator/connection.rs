@@ -1,23 +1,33 @@
 //! Handles one connection and its requests, from connecting to the end of the connection. The same
 //! object then handles the next connection.
 //!
-//! This module decides what an event means for the requests of the connection. It knows nothing
-//! about pacing: the event loop asks whether the connection has room and gives it requests. Start
-//! at [`LoadConnection::handle_event`].
+//! This module decides what an event means for the requests of the connection, and sends and
+//! receives their bytes. It knows nothing about pacing: the event loop asks whether the connection
+//! has room and gives it requests. Start at [`LoadConnection::send_request`] and
+//! [`LoadConnection::handle_event`].
 
-use super::channel::{self, ByteChannel, ReadResult, TransportTraffic, WorkerCore};
+mod encryption;
+mod opening;
+#[cfg(feature = "http3")]
+mod quic_events;
+
 use super::clock::{NEVER, SocketEvent};
 use super::multiplex::Http2Requests;
 #[cfg(feature = "http3")]
-use super::quic::{self, QuicRequests};
+use super::quic::QuicRequests;
 use super::recorder::{
     ConnectionLoss, Http1Requests, InputOutcome, RequestRecorder, StartedRequest,
 };
+use super::worker_core::{TransportTraffic, WorkerCore};
 use crate::http1::{ResponsePhase, ResponseSummary, ResponseWatch};
 use crate::load::{HttpVersion, LoadConfig};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustls::ClientConnection;
 use speedwell_model::load::latency::{ConnectionLag, LoadLatency};
 use speedwell_model::load::outcomes::ErrorClass;
+use std::io::Write;
 
 /// Maximum number of reads from a connection before other connections and the clock get their turn.
 const MAX_READS_PER_TURN: u32 = 16;
@@ -583,195 +593,124 @@ impl ProtocolState {
     }
 }
 
-// The functions below handle everything from the connection attempt to the first request:
-// connecting, the TLS handshake, and failures of either.
+// The bytes of a connection, with or without TLS. Data that the socket does not accept at once is
+// buffered.
 
-/// Pause before retrying after the first failed connection attempt. The pause doubles with each
-/// further failure.
-const MIN_RETRY_PAUSE_NS: u64 = 1_000_000;
+/// A socket that is connected or connecting.
+pub(super) struct ByteChannel {
+    socket: OwnedFd,
+    tls: Option<Box<ClientConnection>>,
+    /// Whether the server has sent close_notify.
+    has_received_close: bool,
+    /// Bytes to write, starting at `out_at`. The buffer is reused for later connections.
+    out: Vec<u8>,
+    out_at: usize,
+}
 
-/// Upper limit of the pause after failed connection attempts.
-const MAX_RETRY_PAUSE_NS: u64 = 100_000_000;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReadResult {
+    /// Data was read and more may follow.
+    More,
+    /// No data is left for now.
+    Drained,
+    /// The peer has finished sending.
+    End,
+    /// The connection was closed without close_notify.
+    Truncated,
+    /// The connection was reset.
+    Reset,
+    /// TLS failed.
+    Broken(ErrorClass),
+}
 
-impl LoadConnection {
-    /// Completes connecting the socket and starts the TLS handshake, if any. Returns false if
-    /// connecting failed or the handshake could not be started.
-    fn finish_connecting(&mut self, may_have_failed: bool, core: &mut WorkerCore) -> bool {
-        let Some(channel) = &mut self.channel else {
-            return false;
+impl ByteChannel {
+    /// Sends application data, or buffers it until the socket is writable.
+    pub fn send(&mut self, bytes: &[u8], traffic: &mut TransportTraffic) -> Result<(), Errno> {
+        if let Some(tls) = &mut self.tls {
+            // The writer accepts everything: its buffer is unlimited.
+            tls.writer().write_all(bytes).map_err(|_| Errno::PIPE)?;
+            self.encrypt_pending();
+            return self.flush_output(traffic);
+        }
+        if self.out.len() > self.out_at {
+            self.out.extend_from_slice(bytes);
+            return Ok(());
+        }
+        traffic.calls += 1;
+        let written = transmit_bytes(&self.socket, bytes)?;
+        traffic.sent += written as u64;
+        if written < bytes.len() {
+            self.out.extend_from_slice(&bytes[written..]);
+        }
+        Ok(())
+    }
+
+    /// Whether buffered bytes wait for the socket.
+    pub fn is_waiting(&self) -> bool {
+        self.out.len() > self.out_at
+    }
+
+    /// Writes buffered bytes as far as the socket accepts them.
+    pub fn flush_output(&mut self, traffic: &mut TransportTraffic) -> Result<(), Errno> {
+        while self.is_waiting() {
+            traffic.calls += 1;
+            let written = transmit_bytes(&self.socket, &self.out[self.out_at..])?;
+            if written == 0 {
+                return Ok(());
+            }
+            traffic.sent += written as u64;
+            self.out_at += written;
+        }
+        self.out.clear();
+        self.out_at = 0;
+        Ok(())
+    }
+
+    /// Reads once into `buffer` and passes any application data to `on_data`.
+    pub fn read(
+        &mut self,
+        buffer: &mut [u8],
+        traffic: &mut TransportTraffic,
+        mut on_data: impl FnMut(&[u8]) -> bool,
+    ) -> ReadResult {
+        traffic.calls += 1;
+        let read = match recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
+            Ok((0, _)) if self.tls.is_some() && !self.has_received_close => {
+                return ReadResult::Truncated;
+            }
+            Ok((0, _)) => return ReadResult::End,
+            Ok((read, _)) => read,
+            Err(Errno::AGAIN | Errno::INTR) => return ReadResult::Drained,
+            Err(_) => return ReadResult::Reset,
         };
-        // Only query the error of the socket if there may be one. A socket without an error is
-        // connected.
-        if may_have_failed {
-            core.traffic.calls += 1;
-            if let Err(error) = channel.finish_connecting() {
-                self.fail_to_open(channel::connect_error_class(error), core);
-                return false;
-            }
+        traffic.received += read as u64;
+        // A read that does not fill the buffer has drained the socket. Another read would find
+        // nothing.
+        let state = if read < buffer.len() { ReadResult::Drained } else { ReadResult::More };
+        if self.tls.is_none() {
+            on_data(&buffer[..read]);
+            return state;
         }
-        if channel.is_established() {
-            self.mark_open(core);
-            return true;
-        }
-        self.state = ConnectionState::Greeting;
-        if channel.start_handshake(&mut core.traffic).is_err() {
-            self.fail_to_open(ErrorClass::TlsHandshake, core);
-            return false;
-        }
-        true
-    }
-
-    /// Reads the server's part of the handshake, and any data that follows it immediately.
-    fn continue_handshake(&mut self, core: &mut WorkerCore) {
-        loop {
-            let Some(channel) = &mut self.channel else {
-                return;
-            };
-            let mut early = Vec::new();
-            let read = channel.read(&mut core.buffer, &mut core.traffic, |bytes| {
-                early.extend_from_slice(bytes);
-                true
-            });
-            if let ReadResult::Broken(class) = read {
-                return self.fail_to_open(class, core);
-            }
-            if channel.is_established() {
-                if !core.is_expected_protocol(channel.tls()) {
-                    return self.fail_to_open(ErrorClass::TlsAlpn, core);
-                }
-                self.mark_open(core);
-                if !early.is_empty() {
-                    let now_ns = core.clock.now_ns();
-                    let outcome = self.protocol.process_input(&early, now_ns, &mut core.recorder);
-                    self.apply_outcome(outcome, core);
-                    self.flush_output(core);
-                }
-                if self.state == ConnectionState::Open {
-                    self.read_turn(read == ReadResult::End, core);
-                }
-                return;
-            }
-            match read {
-                ReadResult::More => {}
-                ReadResult::Drained => return,
-                _ => return self.fail_to_open(ErrorClass::TlsHandshake, core),
-            }
+        match self.decrypt(&buffer[..read], traffic, on_data) {
+            Ok(false) => state,
+            // The server has sent close_notify (RFC 8446, section 6.1). It may wait for our
+            // close_notify before it closes the socket, so do not wait for the end of the stream.
+            Ok(true) => ReadResult::End,
+            Err(class) => ReadResult::Broken(class),
         }
     }
 
-    fn mark_open(&mut self, core: &mut WorkerCore) {
-        let now_ns = core.clock.now_ns();
-        self.state = ConnectionState::Open;
-        self.opened_ns = now_ns;
-        self.failures = 0;
-        self.freed = ConnectionLag { since_ns: now_ns, own_lag_ns: 0 };
-        let totals = core.recorder.totals_mut(self.is_warmup);
-        totals.outcomes.connections.count_opened();
-        totals.latency.record_connect(now_ns - self.begun_ns);
-        core.opening -= 1;
-        core.open += 1;
-        core.max_open = core.max_open.max(core.open);
-        if let (Some(facts), Some(channel)) = (&mut core.facts, &self.channel) {
-            facts.record_connect(channel.tls(), now_ns - self.begun_ns);
-        }
-        self.protocol.reset_connection();
-        self.flush_output(core);
-    }
-
-    fn fail_to_open(&mut self, class: ErrorClass, core: &mut WorkerCore) {
-        let now_ns = core.clock.now_ns();
-        core.recorder.outcomes(self.is_warmup).connections.count_failed();
-        core.opening -= 1;
-        self.drop_channel();
-        match self.pending.take() {
-            Some(sent) => {
-                core.recorder.record_failure(&sent, class, now_ns, &ResponseSummary::default())
-            }
-            None => core.failed_to_open.push(class),
-        }
-        let pause_ns = (MIN_RETRY_PAUSE_NS << self.failures.min(7)).min(MAX_RETRY_PAUSE_NS);
-        self.failures = self.failures.saturating_add(1);
-        self.state = ConnectionState::Closed { from_ns: now_ns + pause_ns };
-    }
-
-    /// Writes pending handshake data.
-    fn flush_handshake(&mut self, core: &mut WorkerCore) {
-        if let (ConnectionState::Greeting, Some(channel)) = (self.state, &mut self.channel)
-            && channel.flush_output(&mut core.traffic).is_err()
-        {
-            self.fail_to_open(ErrorClass::TlsHandshake, core);
-        }
+    /// Closes the connection and returns the buffer for reuse.
+    pub fn into_buffer(mut self) -> Vec<u8> {
+        self.out.clear();
+        std::mem::take(&mut self.out)
     }
 }
 
-// The functions below handle events of QUIC connections, as [`LoadConnection::handle_event`] does
-// for sockets.
-
-#[cfg(feature = "http3")]
-impl LoadConnection {
-    fn open_quic(&mut self, token: u64, core: &mut WorkerCore) {
-        let local = core.load.target.local;
-        let address = core.next_address().clone();
-        let (ProtocolState::Three(streams), Some(engine)) = (&mut self.protocol, &mut core.quic)
-        else {
-            return;
-        };
-        match address {
-            crate::load::ServerAddress::Internet(to) => streams.connect(to, local, token, engine),
-            // HTTP/3 loads with a Unix socket are rejected before they start.
-            crate::load::ServerAddress::Unix(_) => {
-                self.fail_to_open(ErrorClass::ConnectUnreachable, core)
-            }
-        }
-    }
-
-    /// Handles an event of the connection.
-    pub fn handle_quic_event(&mut self, event: crate::http3::H3Event, core: &mut WorkerCore) {
-        use crate::http3::EventKind;
-        let at_ns = core.clock.to_load_ns(event.at);
-        let ProtocolState::Three(streams) = &mut self.protocol else {
-            return;
-        };
-        match (event.kind, self.state) {
-            (EventKind::Established(established), ConnectionState::Connecting) => {
-                if let Some(facts) = &mut core.facts {
-                    facts.record_quic_connect(&established, at_ns - self.begun_ns);
-                }
-                streams.set_established(*established);
-                self.mark_open(core);
-            }
-            (EventKind::NotEstablished(class), ConnectionState::Connecting) => {
-                self.fail_to_open(class, core);
-            }
-            (EventKind::Ended(ended), ConnectionState::Open) => {
-                self.end_connection(quic::connection_loss(ended), core)
-            }
-            (EventKind::Closing, ConnectionState::Open) => {
-                streams.is_draining = true;
-                self.close_if_done(core);
-            }
-            (EventKind::Stream(key, event), ConnectionState::Open) => {
-                let before = streams.in_flight();
-                let had_room = streams.available_streams() > self.thinking && !self.is_last;
-                streams.handle_event(key, event, at_ns, &mut core.recorder);
-                let ended = before - streams.in_flight();
-                core.ended += ended as u32;
-                let has_room = streams.available_streams() > self.thinking;
-                if has_room && !had_room {
-                    self.freed.since_ns = at_ns;
-                }
-                self.close_if_done(core);
-            }
-            _ => {}
-        }
-    }
-
-    /// Closes the connection if it accepts no further request and has none in flight.
-    fn close_if_done(&mut self, core: &mut WorkerCore) {
-        self.is_last |= self.protocol.is_last();
-        let is_awaited = self.pending.is_some() || self.protocol.in_flight() > 0;
-        if self.is_last && !is_awaited {
-            self.end_connection(ConnectionLoss::ClosedByUs, core);
-        }
+/// Writes as much as the socket accepts, possibly 0 bytes.
+fn transmit_bytes(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
+    match send(socket, bytes, SendFlags::NOSIGNAL) {
+        Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+        other => other,
     }
 }

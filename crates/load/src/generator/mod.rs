@@ -5,7 +5,6 @@
 //! through mailboxes. Start at [`run`], which encodes the requests, starts the threads, monitors them
 //! and adds up their results. Continue with `worker`, the event loop of a thread, and `connection`.
 
-mod channel;
 mod clock;
 mod connection;
 mod multiplex;
@@ -14,28 +13,27 @@ mod probe;
 mod quic;
 mod recorder;
 mod worker;
+mod worker_core;
 
-pub use channel::TlsFacts;
 pub use probe::{ProbeError, ProbeResponse, send_probe};
+pub use worker_core::TlsFacts;
 
 use crate::http2::UrlScheme;
 use crate::load::{
     HttpVersion, KindsError, LoadConfig, LoadShare, RequestSource, ServerAddress, TlsError,
 };
-use channel::{TlsParameters, WorkerCore};
 use clock::{LoadClock, NEVER, TICK_NS};
 use recorder::{HandedTotals, RequestRecorder, TotalsMailbox};
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
-use speedwell_model::load::latency::{ServiceTime, TimeDistribution};
-use speedwell_model::load::measurement::{
-    LoadMeasurement, LoadTimeline, RequestTotals, TimelineTick,
-};
+use speedwell_model::load::latency::{RequestTotals, ServiceTime, TimeDistribution};
+use speedwell_model::load::measurement::{LoadMeasurement, LoadTimeline, TimelineTick};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use worker::{LoadWorker, ThreadResult};
+use worker_core::{TlsParameters, WorkerCore};
 
 /// Why a load has no result. Failures of connections and requests are not listed here: they are
 /// part of a result.

@@ -1,10 +1,10 @@
 //! Sends one request before the load and returns the complete response.
 
 use super::LoadStartError;
-use super::channel::{ConnectionFacts, TlsFacts, WorkerCore};
 use super::clock::{LoadClock, NEVER};
 use super::recorder::{RequestRecorder, TotalsMailbox};
 use super::worker::LoadWorker;
+use super::worker_core::{ConnectionFacts, TlsFacts, WorkerCore};
 use crate::generator;
 use crate::load::{CertificateRefusal, LoadConfig, LoadShare, ServerAddress};
 use crate::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime};

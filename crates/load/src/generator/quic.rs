@@ -5,9 +5,9 @@
 //! about sockets, or about when the next request is due. HTTP/3 shares pacing, counts and the event
 //! loop with the other protocols. Start at [`QuicRequests::handle_event`].
 
-use super::channel::TimedQuicEngine;
 use super::clock::NEVER;
 use super::recorder::{ConnectionLoss, RequestRecorder, StartedRequest};
+use super::worker_core::TimedQuicEngine;
 use crate::http1::{ResponsePhase, ResponseSummary, ResponseWatch};
 use crate::http3::{
     ConnectionEnd, H3Connection, H3Request, H3Response, RequestFailure, RequestHandle, StreamEvent,

@@ -12,8 +12,10 @@ use crate::http1::{
 };
 use crate::load::{BodyRule, LoadConfig};
 use crate::pace::DueRequest;
-use speedwell_model::load::latency::{IntendedStart, LoadLatency, RequestOutcome, RequestTimes};
-use speedwell_model::load::measurement::{RequestRecord, RequestTotals};
+use speedwell_model::load::latency::{
+    IntendedStart, LoadLatency, RequestOutcome, RequestTimes, RequestTotals,
+};
+use speedwell_model::load::measurement::RequestRecord;
 use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
 use std::collections::VecDeque;
 use std::sync::Mutex;

@@ -5,13 +5,13 @@
 //! real clients. Usually, each request also takes only one call to send and one to receive. Start
 //! at [`LoadWorker::run`].
 
-use super::channel::{WorkerCore, first_connections};
 use super::clock::{MAX_EVENTS, NEVER, ReadBatcher, SocketEvent, TICK_NS, ThreadMonitor};
 use super::connection::{ConnectionState, LoadConnection};
 use super::recorder::{RequestRecorder, StartedRequest, TotalsMailbox};
+use super::worker_core::{WorkerCore, first_connections};
 use crate::http1::ResponseSummary;
 use crate::load::HttpVersion;
-use crate::pace::RequestPacing;
+use crate::pace::{DueRequest, RequestPacing};
 use speedwell_model::load::measurement::ThreadReport;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -359,6 +359,15 @@ impl<'a> LoadWorker<'a> {
             connection.is_listed = true;
             self.listed.push_back(id);
         }
+    }
+}
+
+impl WorkerCore<'_> {
+    /// Counts a request that starts now, and assigns its kind.
+    pub fn start_request(&mut self, due: DueRequest, now_ns: u64) -> StartedRequest {
+        let (kind, is_warmup) = (self.source.kinds.kind_at(due.index), self.is_warmup(due.at_ns));
+        self.recorder.record_start(is_warmup);
+        StartedRequest::new(due, kind, now_ns, is_warmup)
     }
 }
 

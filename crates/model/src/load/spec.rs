@@ -560,26 +560,6 @@ fn parse_number(text: &str) -> Option<f64> {
     }
 }
 
-/// Parses a positive rate per second: `500`, `10k`, `0.5`, `500/s`, `90/m`.
-///
-/// # Errors
-/// Returns an error with an example for anything else.
-pub fn parse_rate(text: &str) -> Result<f64, String> {
-    let (figure, seconds) = match text.rsplit_once('/') {
-        None => (text, 1.0),
-        Some((figure, "s")) => (figure, 1.0),
-        Some((figure, "m" | "min")) => (figure, 60.0),
-        Some((figure, "h")) => (figure, 3600.0),
-        Some(_) => ("", 1.0),
-    };
-    match parse_number(figure) {
-        Some(rate) if rate > 0.0 => Ok(rate / seconds),
-        _ => Err(format!(
-            "cannot parse rate '{text}': expected e.g. 500, 10k or 500/s (requests per second)"
-        )),
-    }
-}
-
 /// Parses a status or a range of statuses: `304`, `200-299`, `2xx`.
 ///
 /// # Errors
@@ -728,15 +708,6 @@ mod tests {
             Vec::<String>::new(),
             "what is not given is not written"
         );
-    }
-
-    #[test]
-    fn rates_are_per_second_unless_they_say_otherwise() {
-        assert_eq!((parse_rate("500"), parse_rate("10k/s")), (Ok(500.0), Ok(10_000.0)));
-        assert_eq!((parse_rate("90/m"), parse_rate("0.5")), (Ok(1.5), Ok(0.5)));
-        for invalid in ["0", "-5", "fast", "5/d", "", "/s"] {
-            assert!(parse_rate(invalid).is_err(), "{invalid}");
-        }
     }
 
     #[test]

@@ -1,29 +1,34 @@
 //! Builds the report of HTTP load tests: the answer, a row per load, percentiles, the outcomes of
 //! the requests, charts, and every measured figure in machine-readable form.
 //!
-//! This module chooses wording and order; `analysis::load` decides which figures are reported.
-//! Start at [`report_loads`]. Sentences are in `text.rs`, tables in `tables.rs`, and [`add_gate`]
-//! reports whether loads met their limits.
+//! This module chooses wording and order, and has the table with a row per load; `analysis::load`
+//! decides which figures are reported. Start at [`report_load_session`]. Sentences are in
+//! `text.rs`, the tables of a load's details in `tables.rs`, and [`add_gate`] reports whether loads
+//! met their limits.
 
 mod charts;
+mod gate;
 mod search;
 mod tables;
 mod text;
 
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
-use crate::figure::{format_count, format_number, format_rate, format_share};
-use crate::load::tables::{format_ns, format_ns_range, load_name, refusal_reason};
+use crate::figure::{Uncertainty, format_count, format_quantity, format_rate, format_share};
 use crate::output::OutputOptions;
-use crate::table::{ReportCell, ReportTable, TableFootnotes, TextEmphasis};
+use crate::table::{ReportCell, ReportTable};
 use serde_json::{Value, json};
-use speedwell_analysis::load::gate::{ConditionAnswer, JudgedCondition, LoadFigure, UnknownReason};
 use speedwell_analysis::load::{
-    DriftMetric, LoadFindings, LoadRemark, RemarkSeverity, TimedQuantity,
+    DriftMetric, LoadFindings, LoadRemark, RemarkSeverity, ReportedTime, TimedQuantity,
+    group_by_level, group_by_rate,
 };
+use speedwell_model::Session;
+use speedwell_model::load::measurement::PaceFacts;
+use speedwell_model::load::outcomes::OutcomeCounts;
+use tables::{format_in_flight, load_name};
 
+pub use gate::add_gate;
 pub use search::{level_sort_keys, rate_sort_keys, report_search};
-pub use tables::sort_keys;
 
 /// Maximum number of loads whose details are shown open. With more loads, the details are
 /// collapsed: the table of loads suffices to compare them.
@@ -41,12 +46,41 @@ const OPEN_NOTE: &str = "response: from the time a request was due to the last b
     marked ≥. service: from when a request was sent. lag: from when it was due until it was sent, whatever the cause. The upper end of a range (14.1-15.9 ms) counts from when requests were due; the \
     lower end excludes the lateness of the generator itself.";
 
+/// Reports a session whose runs were HTTP loads, `loads`. A search for a level or a rate gets the
+/// report of a search. Loads that were sent once get their own report, because a table of medians
+/// of single values would say less. Repeated loads are reported like any other runs, by
+/// `report_runs`, followed by their details.
+///
+/// # Errors
+/// Fails if `report_runs` fails.
+pub fn report_load_session(
+    session: &Session,
+    loads: &[LoadFindings<'_>],
+    output: &OutputOptions,
+    report_runs: impl FnOnce() -> anyhow::Result<Document>,
+) -> anyhow::Result<Document> {
+    let conditions = gate::session_conditions(session);
+    let levels = group_by_level(loads);
+    let rates = group_by_rate(loads, &conditions);
+    if !levels.is_empty() || !rates.is_empty() {
+        return Ok(report_search(loads, &levels, &rates, output));
+    }
+    let details = report_loads(loads, output);
+    let is_repeated = loads.iter().any(|load| load.run.round > 0);
+    if !is_repeated || session.runs.is_empty() {
+        return Ok(details);
+    }
+    let mut document = report_runs()?;
+    document.append_document(details);
+    Ok(document)
+}
+
 /// Builds the report of loads.
 pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Document {
     let mut document = Document::new("load");
     document.extend(load_warnings(loads).into_iter().map(ReportBlock::Warning));
     document.push_headline(text::loads_headline(loads));
-    document.push_table(tables::summary_table(loads));
+    document.push_table(summary_table(loads));
     // The charts precede the details: a timeline shows at a glance whether the load was steady
     // enough for meaningful results.
     document.push_charts(charts::draw_charts(loads));
@@ -60,6 +94,137 @@ pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Docum
     document.attach_data("loads", loads.iter().map(run_data).collect());
     document
 }
+
+// The table with a row per load.
+
+type LoadRef<'a> = &'a LoadFindings<'a>;
+
+/// Builds the table with a row per load.
+fn summary_table(loads: &[LoadFindings<'_>]) -> ReportTable {
+    let rows: Vec<LoadRef<'_>> = loads.iter().collect();
+    ReportTable {
+        caption: quantity_caption(loads).into_iter().collect(),
+        ..summary_columns(loads).build_table("load_summaries", &rows)
+    }
+}
+
+/// The sort keys of the table of loads.
+pub fn sort_keys() -> Vec<&'static str> {
+    summary_columns(&[]).sort_keys()
+}
+
+/// Returns the caption, which names the quantity of the percentiles. Returns `None` if loads have
+/// different quantities.
+fn quantity_caption(loads: &[LoadFindings<'_>]) -> Option<String> {
+    let quantity = loads.first()?.principal_quantity().0;
+    let is_same = loads.iter().all(|load| load.principal_quantity().0 == quantity);
+    is_same.then(|| format!("{}:", quantity_meaning(quantity)))
+}
+
+fn quantity_meaning(quantity: TimedQuantity) -> &'static str {
+    match quantity {
+        TimedQuantity::Response => "response time of all requests, from when each was due",
+        _ => "service time of successful requests",
+    }
+}
+
+fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> ColumnSet<LoadRef<'a>> {
+    let is_mixed = quantity_caption(loads).is_none();
+    column_set! { load: LoadRef<'a>;
+        label("load", "load") => load_name(load),
+        figure("throughput", "throughput") =>
+            ReportCell::shown_figure(load.throughput_per_s, format_rate),
+        words("quantity", "time") =>
+            ReportCell::words(load.principal_quantity().0.name()).shown_if(is_mixed),
+        figure("p50_ns", "p50") => time_cell(load.principal_quantile(500_000)),
+        figure("p90_ns", "p90") => time_cell(load.principal_quantile(900_000)),
+        figure("p99_ns", "p99") => time_cell(load.principal_quantile(990_000)),
+        figure("max_ns", "max") => time_cell(load.principal_quantile(1_000_000)),
+        figure("errors", "failed") => errors_cell(outcome_counts(load)),
+        figure("effective_concurrency", "in flight") => concurrency_cell(load),
+        machine("url") => load.run.url.as_str(),
+        machine("round") => load.run.round,
+        machine("protocol") => load.run.requested.protocol.as_str(),
+        machine("model") => match load.run.requested.pace {
+            PaceFacts::Closed { .. } => "closed",
+            _ => "open",
+        },
+        machine("concurrency") => load.run.requested.concurrency(),
+        machine("elapsed_ns") => load.run.measured.elapsed_ns,
+        machine("attempted") => outcome_counts(load).attempts(),
+        machine("ok") => outcome_counts(load).succeeded(),
+        machine("mean_ns") => principal_mean_ns(load),
+        machine("p50_low_ns") => load.principal_quantile(500_000).and_then(ReportedTime::low_ns),
+        machine("p99_low_ns") => load.principal_quantile(990_000).and_then(ReportedTime::low_ns),
+        machine("achieved_share") => load.open.map(|open| open.achieved),
+        machine("lateness_p99_ns") => load.open.map(|open| open.own_lag_p99_ns),
+        machine("received_per_s") => load.bytes_per_s.map(|(received, _)| received),
+        machine("sent_per_s") => load.bytes_per_s.map(|(_, sent)| sent),
+        machine("connections_opened") => outcome_counts(load).connections.opened,
+        machine("generator_busy") => load.generator.busiest,
+        machine("cpu_ns_per_request") => load.generator.cpu_ns_per_request,
+        machine("is_balanced") => load.balance.is_ok(),
+    }
+}
+
+fn errors_cell(counts: &OutcomeCounts) -> ReportCell {
+    let errors = counts.all_errors();
+    let share = errors as f64 / counts.attempts().max(1) as f64;
+    ReportCell::value(errors).with_text(match errors {
+        0 => "0".to_owned(),
+        _ => format!("{errors} ({})", format_share(share)),
+    })
+}
+
+fn concurrency_cell(load: &LoadFindings<'_>) -> ReportCell {
+    let text = format_in_flight(&load.concurrency);
+    ReportCell::figure(load.concurrency.effective).with_text(text.unwrap_or_default())
+}
+
+/// Returns the mean of the load's principal times, unless this mean is withheld.
+fn principal_mean_ns(load: &LoadFindings<'_>) -> Option<f64> {
+    let (quantity, group) = load.principal_quantity();
+    let times = load.times_of(quantity, group)?;
+    times.refusal.is_none().then_some(times.mean_ns)
+}
+
+/// Builds the cell of a time. For a range, programs get the upper bound: the time since the
+/// requests were due. For a withheld time, they get nothing.
+fn time_cell(time: Option<ReportedTime>) -> ReportCell {
+    let longest_ns = time.and_then(ReportedTime::longest_ns);
+    ReportCell::figure(longest_ns.map(|ns| ns as f64))
+        .with_text(time.map(format_reported_time).unwrap_or_default())
+}
+
+fn outcome_counts<'a>(load: &'a LoadFindings<'_>) -> &'a OutcomeCounts {
+    &load.run.measured.totals.outcomes
+}
+
+/// Formats a time as `1.23 ms`, or as `≥ 1.23 ms` if the true time may be longer.
+fn format_ns(ns: f64, is_lower_bound: bool) -> String {
+    let mark = if is_lower_bound { "≥ " } else { "" };
+    format!("{mark}{}", format_quantity(ns, "ns", Uncertainty::Unknown))
+}
+
+/// Formats the bounds of a time as `14.1-15.9 ms`, or as `950 µs-1.20 ms` if their units differ.
+fn format_ns_range(low_ns: f64, high_ns: f64) -> String {
+    let (low, high) = (format_ns(low_ns, false), format_ns(high_ns, false));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((low, unit)), Some((high, same))) if unit == same => format!("{low}-{high} {unit}"),
+        _ => format!("{low}-{high}"),
+    }
+}
+
+/// Formats a time or a range of times. A withheld time becomes `refused`.
+fn format_reported_time(reported: ReportedTime) -> String {
+    match reported {
+        ReportedTime::Time(time) => format_ns(time.ns as f64, time.is_lower_bound),
+        ReportedTime::Range { low, high } => format_ns_range(low.ns as f64, high.ns as f64),
+        ReportedTime::Refused(_) => "refused".to_owned(),
+    }
+}
+
+// Warnings, details and data of the loads.
 
 /// Returns warnings about threats to the validity of the results, and about problems outside the
 /// measurement. A warning that applies to several loads is given once, with the name of the first
@@ -164,135 +329,5 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
         })),
         "is_balanced": load.balance.is_ok(),
         "notes": remarks,
-    })
-}
-
-// Reports whether loads met the conditions of a gate, which decide the exit status.
-
-/// Adds the result of a gate to a report. A sentence precedes the headline, and a table with a row
-/// per condition follows it.
-pub fn add_gate(judged: &[JudgedCondition<'_>], document: &mut Document) {
-    if judged.is_empty() {
-        return;
-    }
-    let answer = gate_answer(judged);
-    let table = ReportBlock::Table(conditions_table(judged));
-    let is_headline = |block: &ReportBlock| matches!(block, ReportBlock::Headline(_));
-    let index = document.blocks.iter().position(is_headline);
-    match index.map(|index| (index, &mut document.blocks[index])) {
-        Some((index, ReportBlock::Headline(text))) => {
-            *text = format!("{answer} {text}");
-            document.blocks.insert(index + 1, table);
-        }
-        _ => document.extend([ReportBlock::Headline(answer), table]),
-    }
-}
-
-fn gate_answer(judged: &[JudgedCondition<'_>]) -> String {
-    let conditions = format_count(judged.len(), "condition", "conditions");
-    let count = |has_answer: fn(&ConditionAnswer) -> bool| {
-        judged.iter().filter(|row| has_answer(&row.answer)).count()
-    };
-    let failed = count(|answer| *answer == ConditionAnswer::Failed);
-    let unknown = count(|answer| matches!(answer, ConditionAnswer::Unknown(_)));
-    match (failed, unknown) {
-        (0, 0) if judged.len() == 1 => {
-            "gate passed: its condition for failure is not met.".to_owned()
-        }
-        (0, 0) => format!("gate passed: none of its {conditions} for failure is met."),
-        (0, unknown) => format!("gate cannot judge {unknown} of {conditions}."),
-        (failed, 0) => format!("gate failed: the loads met {failed} of {conditions} for failure."),
-        (failed, unknown) => {
-            format!(
-                "gate failed: the loads met {failed} of {conditions} for failure; {unknown} cannot \
-                 be judged."
-            )
-        }
-    }
-}
-
-fn conditions_table(judged: &[JudgedCondition<'_>]) -> ReportTable {
-    let mut footnotes = TableFootnotes::default();
-    let rows: Vec<ConditionLine<'_>> = judged
-        .iter()
-        .map(|judged| ConditionLine {
-            judged,
-            mark: unknown_reason(judged)
-                .map_or(String::new(), |reason| footnotes.footnote_mark(reason)),
-        })
-        .collect();
-    ReportTable {
-        footnotes: footnotes.into_texts(),
-        ..condition_columns().build_table("conditions", &rows)
-    }
-}
-
-/// A condition with the mark of its footnote.
-struct ConditionLine<'a> {
-    judged: &'a JudgedCondition<'a>,
-    mark: String,
-}
-
-fn condition_columns<'a>() -> ColumnSet<ConditionLine<'a>> {
-    column_set! { row: ConditionLine<'a>;
-        identifier("fails_if", "fails if") => &row.judged.condition.text,
-        label("load", "load") => row.judged.load,
-        machine("quantity") => row.judged.quantity.map(|quantity| quantity.name()),
-        figure("value", "found") =>
-            ReportCell::shown_figure(row.judged.value, |value| found_text(row.judged, value)),
-        machine("low") => row.judged.low,
-        machine("limit") => row.judged.condition.limit,
-        machine("is_lower_bound") => row.judged.is_lower_bound,
-        words("answer", "answer").facet() => answer_cell(row),
-    }
-}
-
-fn answer_cell(row: &ConditionLine<'_>) -> ReportCell {
-    let (name, words, emphasis) = match row.judged.answer {
-        ConditionAnswer::Passed => ("passed", "✓ passed", TextEmphasis::Good),
-        ConditionAnswer::Failed => ("failed", "✗ failed", TextEmphasis::Bad),
-        ConditionAnswer::Unknown(_) => ("unknown", "✗ cannot be judged", TextEmphasis::Caution),
-    };
-    ReportCell::words(name).with_text(format!("{words}{}", row.mark)).with_emphasis(emphasis)
-}
-
-fn found_text(row: &JudgedCondition<'_>, value: f64) -> String {
-    match row.condition.figure {
-        LoadFigure::Time(..) => {
-            let time = match row.low {
-                Some(low) => format_ns_range(low, value),
-                None => format_ns(value, row.is_lower_bound),
-            };
-            match row.quantity {
-                Some(quantity @ (TimedQuantity::Response | TimedQuantity::Service)) => {
-                    format!("{} {time}", quantity.name())
-                }
-                _ => time,
-            }
-        }
-        LoadFigure::Throughput => format_rate(value),
-        LoadFigure::ErrorShare | LoadFigure::OkShare => format_share(value),
-        LoadFigure::ErrorCount | LoadFigure::OkCount => format_number(value, 0),
-    }
-}
-
-/// Says why a condition could not be evaluated.
-fn unknown_reason(row: &JudgedCondition<'_>) -> Option<&'static str> {
-    let ConditionAnswer::Unknown(why) = row.answer else {
-        return None;
-    };
-    Some(match why {
-        UnknownReason::Refused(refusal) => refusal_reason(refusal),
-        UnknownReason::ClosedLoad => "this time is measured only for loads with --rate",
-        UnknownReason::NoRequests => "no request counts towards this figure",
-        UnknownReason::TooFewRequests => "too few requests: none lies beyond this percentile",
-        UnknownReason::MachineLost => {
-            "a machine that sent a part of the load was lost, so the load was smaller than requested"
-        }
-        UnknownReason::Range => {
-            "the limit lies within the range of possible values, which is due to the lateness of the \
-             generator itself"
-        }
-        UnknownReason::LowerBound => "unfinished requests may have taken longer",
     })
 }

@@ -9,7 +9,7 @@ use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{format_rate, format_share};
 use crate::load::tables::format_failed;
-use crate::load::{findings_data, run_data, tables};
+use crate::load::{findings_data, run_data, summary_table};
 use crate::output::OutputOptions;
 use crate::snippet::{
     change_cell, format_throughput_error, law_sentence, noise_warning, scaling_data,
@@ -44,10 +44,8 @@ pub fn report_search(
     for series in tried {
         add_rates(series, &mut document);
     }
-    document.push(ReportBlock::appendix(
-        "Every load",
-        vec![ReportBlock::Table(tables::summary_table(loads))],
-    ));
+    document
+        .push(ReportBlock::appendix("Every load", vec![ReportBlock::Table(summary_table(loads))]));
     let charts = levels.iter().flat_map(levels_charts);
     document.push_charts(charts);
     document.attach_data("scaling", levels.iter().map(levels_data).collect());

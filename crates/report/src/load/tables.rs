@@ -1,8 +1,8 @@
-//! Builds the tables of a report of loads: a row per load, outcomes and statuses, percentiles,
-//! times. Also lists facts about a load, and formats its times.
+//! Builds the tables of a load's details: outcomes and statuses, percentiles, times. Also lists
+//! facts about a load.
 //!
-//! Each table has its own entry point: [`summary_table`], [`outcome_blocks`], [`percentiles_table`]
-//! and [`times_table`].
+//! Each table has its own entry point: [`outcome_blocks`], [`percentiles_table`] and
+//! [`times_table`].
 
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Fact, ReportBlock, new_fact};
@@ -10,6 +10,7 @@ use crate::figure::{
     Uncertainty, decimal_place, format_count, format_duration, format_number, format_quantity,
     format_rate, format_share,
 };
+use crate::load::{format_ns, format_ns_range, time_cell};
 use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, TableFootnotes};
 use serde_json::Value;
 use speedwell_analysis::load::{
@@ -21,133 +22,6 @@ use speedwell_model::load::measurement::{
     LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeFacts, StageFacts,
 };
 use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
-
-type LoadRef<'a> = &'a LoadFindings<'a>;
-
-/// Builds the table with a row per load.
-pub fn summary_table(loads: &[LoadFindings<'_>]) -> ReportTable {
-    let rows: Vec<LoadRef<'_>> = loads.iter().collect();
-    ReportTable {
-        caption: quantity_caption(loads).into_iter().collect(),
-        ..summary_columns(loads).build_table("load_summaries", &rows)
-    }
-}
-
-/// The sort keys of the table of loads.
-pub fn sort_keys() -> Vec<&'static str> {
-    summary_columns(&[]).sort_keys()
-}
-
-/// Returns the caption, which names the quantity of the percentiles. Returns `None` if loads have
-/// different quantities.
-fn quantity_caption(loads: &[LoadFindings<'_>]) -> Option<String> {
-    let quantity = loads.first()?.principal_quantity().0;
-    let is_same = loads.iter().all(|load| load.principal_quantity().0 == quantity);
-    is_same.then(|| format!("{}:", quantity_meaning(quantity)))
-}
-
-fn quantity_meaning(quantity: TimedQuantity) -> &'static str {
-    match quantity {
-        TimedQuantity::Response => "response time of all requests, from when each was due",
-        _ => "service time of successful requests",
-    }
-}
-
-fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> ColumnSet<LoadRef<'a>> {
-    let is_mixed = quantity_caption(loads).is_none();
-    column_set! { load: LoadRef<'a>;
-        label("load", "load") => load_name(load),
-        figure("throughput", "throughput") =>
-            ReportCell::shown_figure(load.throughput_per_s, format_rate),
-        words("quantity", "time") =>
-            ReportCell::words(load.principal_quantity().0.name()).shown_if(is_mixed),
-        figure("p50_ns", "p50") => time_cell(load.principal_quantile(500_000)),
-        figure("p90_ns", "p90") => time_cell(load.principal_quantile(900_000)),
-        figure("p99_ns", "p99") => time_cell(load.principal_quantile(990_000)),
-        figure("max_ns", "max") => time_cell(load.principal_quantile(1_000_000)),
-        figure("errors", "failed") => errors_cell(outcome_counts(load)),
-        figure("effective_concurrency", "in flight") => concurrency_cell(load),
-        machine("url") => load.run.url.as_str(),
-        machine("round") => load.run.round,
-        machine("protocol") => load.run.requested.protocol.as_str(),
-        machine("model") => match load.run.requested.pace {
-            PaceFacts::Closed { .. } => "closed",
-            _ => "open",
-        },
-        machine("concurrency") => load.run.requested.concurrency(),
-        machine("elapsed_ns") => load.run.measured.elapsed_ns,
-        machine("attempted") => outcome_counts(load).attempts(),
-        machine("ok") => outcome_counts(load).succeeded(),
-        machine("mean_ns") => principal_mean_ns(load),
-        machine("p50_low_ns") => load.principal_quantile(500_000).and_then(ReportedTime::low_ns),
-        machine("p99_low_ns") => load.principal_quantile(990_000).and_then(ReportedTime::low_ns),
-        machine("achieved_share") => load.open.map(|open| open.achieved),
-        machine("lateness_p99_ns") => load.open.map(|open| open.own_lag_p99_ns),
-        machine("received_per_s") => load.bytes_per_s.map(|(received, _)| received),
-        machine("sent_per_s") => load.bytes_per_s.map(|(_, sent)| sent),
-        machine("connections_opened") => outcome_counts(load).connections.opened,
-        machine("generator_busy") => load.generator.busiest,
-        machine("cpu_ns_per_request") => load.generator.cpu_ns_per_request,
-        machine("is_balanced") => load.balance.is_ok(),
-    }
-}
-
-fn errors_cell(counts: &OutcomeCounts) -> ReportCell {
-    let errors = counts.all_errors();
-    let share = errors as f64 / counts.attempts().max(1) as f64;
-    ReportCell::value(errors).with_text(match errors {
-        0 => "0".to_owned(),
-        _ => format!("{errors} ({})", format_share(share)),
-    })
-}
-
-fn concurrency_cell(load: &LoadFindings<'_>) -> ReportCell {
-    let text = format_in_flight(&load.concurrency);
-    ReportCell::figure(load.concurrency.effective).with_text(text.unwrap_or_default())
-}
-
-/// Returns the mean of the load's principal times, unless this mean is withheld.
-fn principal_mean_ns(load: &LoadFindings<'_>) -> Option<f64> {
-    let (quantity, group) = load.principal_quantity();
-    let times = load.times_of(quantity, group)?;
-    times.refusal.is_none().then_some(times.mean_ns)
-}
-
-/// Builds the cell of a time. For a range, programs get the upper bound: the time since the
-/// requests were due. For a withheld time, they get nothing.
-fn time_cell(time: Option<ReportedTime>) -> ReportCell {
-    let longest_ns = time.and_then(ReportedTime::longest_ns);
-    ReportCell::figure(longest_ns.map(|ns| ns as f64))
-        .with_text(time.map(format_reported_time).unwrap_or_default())
-}
-
-fn outcome_counts<'a>(load: &'a LoadFindings<'_>) -> &'a OutcomeCounts {
-    &load.run.measured.totals.outcomes
-}
-
-/// Formats a time as `1.23 ms`, or as `≥ 1.23 ms` if the true time may be longer.
-pub fn format_ns(ns: f64, is_lower_bound: bool) -> String {
-    let mark = if is_lower_bound { "≥ " } else { "" };
-    format!("{mark}{}", format_quantity(ns, "ns", Uncertainty::Unknown))
-}
-
-/// Formats the bounds of a time as `14.1-15.9 ms`, or as `950 µs-1.20 ms` if their units differ.
-pub fn format_ns_range(low_ns: f64, high_ns: f64) -> String {
-    let (low, high) = (format_ns(low_ns, false), format_ns(high_ns, false));
-    match (low.split_once(' '), high.split_once(' ')) {
-        (Some((low, unit)), Some((high, same))) if unit == same => format!("{low}-{high} {unit}"),
-        _ => format!("{low}-{high}"),
-    }
-}
-
-/// Formats a time or a range of times. A withheld time becomes `refused`.
-pub fn format_reported_time(reported: ReportedTime) -> String {
-    match reported {
-        ReportedTime::Time(time) => format_ns(time.ns as f64, time.is_lower_bound),
-        ReportedTime::Range { low, high } => format_ns_range(low.ns as f64, high.ns as f64),
-        ReportedTime::Refused(_) => "refused".to_owned(),
-    }
-}
 
 /// Says why a time is withheld.
 pub fn refusal_reason(refusal: TimeRefusal) -> &'static str {

@@ -31,7 +31,8 @@ use speedwell_model::{
     RunOrder, Session, SessionDesign, SessionState, StoppingDesign, parse_duration,
 };
 use speedwell_remote::load::LoadGenerators;
-use speedwell_report::session::{StudyChoice, report_load_session, report_requested};
+use speedwell_report::load::{add_gate, report_load_session};
+use speedwell_report::session::{StudyChoice, report_requested};
 use speedwell_report::{self as report, ReportSubject};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -190,7 +191,9 @@ fn report_loads(
     let findings: Vec<_> = runs.iter().map(analyze_load).collect();
     let settings = ComparisonArgs::default().analysis_settings(&compared_metrics(&session), None);
     let output = args.output.report_settings();
-    let mut document = report_load_session(&session, &findings, &settings, &output)?;
+    let mut document = report_load_session(&session, &findings, &output, || {
+        report::report_findings(&analyze_session(&session, &settings), &output)
+    })?;
     document.append_document(report::report_measurement_details(
         &[(None, &session)],
         &AnalysisFindings::default(),
@@ -199,7 +202,7 @@ fn report_loads(
         findings.iter().filter(|load| search::limits_apply(&request.mode, &findings, load));
     let decisive: Vec<_> = decisive.cloned().collect();
     let conditions = gate::judge_conditions(&args.fail_on, &decisive);
-    report::load::add_gate(&conditions, &mut document);
+    add_gate(&conditions, &mut document);
     let gate = CommandGate::from_outcome(gate::gate_outcome(&conditions), CommandStatus::DONE);
     args.output.print_document(&document)?;
     runs.iter().for_each(print_server_output);

@@ -8,7 +8,8 @@ use speedwell_analysis::load::gate::LoadCondition;
 use speedwell_analysis::scaling::SaturationRules;
 use speedwell_engine::SearchRequest;
 use speedwell_machine::process::CpuSet;
-use speedwell_model::load::spec::{LoadSpec, parse_rate};
+use speedwell_model::load::spec::LoadSpec;
+use speedwell_model::{ParameterValue, ValueKind};
 use speedwell_remote::fleet::FleetRequest;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -297,10 +298,23 @@ pub enum RateChoice {
 impl FromStr for RateChoice {
     type Err = String;
 
+    /// Parses `max`, or a positive rate: `500`, `10k`, `0.5`, `500/s`, `90/m`.
     fn from_str(text: &str) -> Result<RateChoice, String> {
-        match text {
-            "max" => Ok(RateChoice::Max),
-            text => parse_rate(text).map(RateChoice::PerSecond),
+        let (figure, seconds) = match text.rsplit_once('/') {
+            None if text == "max" => return Ok(RateChoice::Max),
+            None => (text, 1.0),
+            Some((figure, "s")) => (figure, 1.0),
+            Some((figure, "m" | "min")) => (figure, 60.0),
+            Some((figure, "h")) => (figure, 3600.0),
+            Some(_) => ("", 1.0),
+        };
+        match ParameterValue::parse(figure.trim(), ValueKind::Number) {
+            Some(ParameterValue::Number(rate)) if rate > 0.0 && rate.is_finite() => {
+                Ok(RateChoice::PerSecond(rate / seconds))
+            }
+            _ => Err(format!(
+                "cannot parse rate '{text}': expected e.g. 500, 10k or 500/s (requests per second)"
+            )),
         }
     }
 }
@@ -334,6 +348,17 @@ mod tests {
 
     fn load(arguments: &str) -> LoadConfig {
         part(arguments, LoadShare::ONLY)
+    }
+
+    #[test]
+    fn rates_are_per_second_unless_they_say_otherwise() {
+        let rate = |text: &str| text.parse::<RateChoice>();
+        let per_second = |rate| Ok(RateChoice::PerSecond(rate));
+        assert_eq!((rate("500"), rate("10k/s")), (per_second(500.0), per_second(10_000.0)));
+        assert_eq!((rate("90/m"), rate("0.5")), (per_second(1.5), per_second(0.5)));
+        for invalid in ["0", "-5", "fast", "5/d", "", "/s"] {
+            assert!(rate(invalid).is_err(), "{invalid}");
+        }
     }
 
     #[test]

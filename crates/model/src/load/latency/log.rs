@@ -1,7 +1,7 @@
 //! Writes and reads recorded times as an HdrHistogram interval log (format 1.3: V2 payload, deflate,
-//! base64), which other programs can also read and write. Also stores outcomes through serde.
+//! base64), which other programs can also read and write.
 
-use super::{ByOutcome, OutcomeSet, RequestOutcome, TimeDistribution, TimeQuantity};
+use super::{TimeDistribution, TimeQuantity};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
@@ -9,10 +9,7 @@ use hdrhistogram::serialization::interval_log::{
     IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag,
 };
 use hdrhistogram::serialization::{Deserializer as Payload, V2DeflateSerializer};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Divisor of the maximum in each line of a log. It converts nanoseconds to milliseconds.
@@ -168,38 +165,4 @@ pub fn read_log(text: &str) -> Result<Vec<LoggedHistogram>, HistogramLogError> {
 fn decode_histogram(payload: &str) -> Result<Histogram<u64>, String> {
     let bytes = STANDARD.decode(payload).map_err(|error| error.to_string())?;
     Payload::new().deserialize(&mut bytes.as_slice()).map_err(|error| error.to_string())
-}
-
-// The code below stores outcomes through serde.
-
-impl Serialize for RequestOutcome {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-impl<'de> Deserialize<'de> for RequestOutcome {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        RequestOutcome::from_name(&name)
-            .ok_or_else(|| D::Error::custom(format!("unknown outcome '{name}'")))
-    }
-}
-
-impl<T: OutcomeSet + Serialize> Serialize for ByOutcome<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.iter().map(|(outcome, set)| (outcome.name(), set)))
-    }
-}
-
-impl<'de, T: OutcomeSet + Deserialize<'de>> Deserialize<'de> for ByOutcome<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut sets = ByOutcome::default();
-        for (name, set) in BTreeMap::<String, T>::deserialize(deserializer)? {
-            let outcome = RequestOutcome::from_name(&name)
-                .ok_or_else(|| D::Error::custom(format!("unknown outcome '{name}'")))?;
-            *sets.get_or_create(outcome) = set;
-        }
-        Ok(sets)
-    }
 }

@@ -1,143 +1,165 @@
-//! Records the latency of requests, and judges how far the latency can be trusted.
+//! Records the outcomes and the latency of requests, merges them, and computes quantiles.
 //!
 //! Each quantity has its own type, so that the time since a request was sent and the time since it
 //! was due cannot be mixed in one histogram. A closed load has no response time at all. Start at
-//! [`TimeDistribution`]. [`LoadLatency`] records latency, and [`OpenVerdict`] judges it.
+//! [`RequestTotals`], and follow a time through [`LoadLatency::record`] to [`TimeDistribution`],
+//! which holds [`TimeValues`]. `verdict.rs` judges how far the latency can be trusted.
 
-mod distribution;
+mod by_outcome;
 mod log;
+mod statistics;
+mod stored;
+mod verdict;
 
-pub use distribution::{
-    AB_PERCENTS, ConnectTime, FirstByteTime, GeneratorLag, HistogramBin, MAX_RECORDABLE_NS,
-    PercentRow, PunctualTime, ResponseTime, SendLag, ServiceTime, TimeDistribution, TimeQuantile,
-    TimeQuantity, TimeValues, percent_rows, percent_rows_of,
-};
+pub use by_outcome::{ByOutcome, OutcomeSet, RequestOutcome};
 pub use log::{HistogramLogError, HistogramLogRow, LoggedHistogram, read_log, write_log};
+pub use statistics::{AB_PERCENTS, HistogramBin, PercentRow, percent_rows, percent_rows_of};
+pub use verdict::{
+    AchievedCounts, MIN_ACHIEVED_SHARE, MIN_CONCURRENCY_SHARE, OpenVerdict, TimeRefusal,
+    bounds_agree, effective_concurrency, is_concurrency_short, is_range_too_wide,
+};
 
-use crate::load::outcomes::ErrorClass;
+use crate::load::outcomes::{OutcomeCounts, ResponseStats};
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::OnceLock;
 
-// Latency by outcome of the request.
-
-/// Outcome of a request whose times are recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RequestOutcome {
-    /// Successful response.
-    Ok,
-    /// Failed.
-    Failed(ErrorClass),
-    /// Still in flight when the load ended; its times are lower bounds.
-    InFlight,
-    /// Cancelled by the client; its times are lower bounds.
-    Cancelled,
-    /// Due but never sent; its response time is a lower bound.
-    Unsent,
+/// Counts and times of a set of requests.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestTotals {
+    /// Outcomes of all requests.
+    #[serde(alias = "books")]
+    pub outcomes: OutcomeCounts,
+    /// How long requests took.
+    pub latency: LoadLatency,
+    /// Properties of the responses.
+    #[serde(alias = "replies")]
+    pub responses: ResponseStats,
 }
 
-const OUTCOME_COUNT: usize = ErrorClass::COUNT + 4;
-
-impl RequestOutcome {
-    /// Stable name in files, the same as in [`crate::load::outcomes::OutcomeCounts::rows`].
-    pub fn name(self) -> &'static str {
-        match self {
-            RequestOutcome::Ok => "ok",
-            RequestOutcome::Failed(class) => class.name(),
-            RequestOutcome::InFlight => "in-flight",
-            RequestOutcome::Cancelled => "cancelled",
-            RequestOutcome::Unsent => "unsent",
+impl RequestTotals {
+    /// Creates empty totals for a closed or an open load.
+    pub fn new(is_closed: bool) -> RequestTotals {
+        RequestTotals {
+            outcomes: OutcomeCounts::new(),
+            latency: LoadLatency::new(is_closed),
+            responses: ResponseStats::default(),
         }
     }
 
-    /// Finds an outcome by name.
-    pub fn from_name(name: &str) -> Option<RequestOutcome> {
-        RequestOutcome::all_outcomes().find(|outcome| outcome.name() == name)
+    /// Adds the totals of another thread, period or generator of the same load.
+    pub fn merge(&mut self, other: &RequestTotals) {
+        self.outcomes.merge(&other.outcomes);
+        self.latency.merge(&other.latency);
+        self.responses.merge(&other.responses);
     }
 
-    /// Whether the request has ended, so that its times are complete.
-    pub fn has_ended(self) -> bool {
-        matches!(self, RequestOutcome::Ok | RequestOutcome::Failed(_))
-    }
-
-    fn outcome_index(self) -> usize {
-        match self {
-            RequestOutcome::Ok => 0,
-            RequestOutcome::Failed(class) => 1 + class.index(),
-            RequestOutcome::InFlight => OUTCOME_COUNT - 3,
-            RequestOutcome::Cancelled => OUTCOME_COUNT - 2,
-            RequestOutcome::Unsent => OUTCOME_COUNT - 1,
-        }
-    }
-
-    fn all_outcomes() -> impl Iterator<Item = RequestOutcome> {
-        let last = [RequestOutcome::InFlight, RequestOutcome::Cancelled, RequestOutcome::Unsent];
-        std::iter::once(RequestOutcome::Ok)
-            .chain(ErrorClass::all_classes().map(RequestOutcome::Failed))
-            .chain(last)
-    }
-}
-
-/// A set of distributions kept per outcome.
-pub trait OutcomeSet: Default {
-    /// Adds another set.
-    fn merge(&mut self, other: &Self);
-
-    /// Clears the set but keeps the allocated memory.
-    fn clear(&mut self);
-}
-
-/// One set per outcome. The set of successful responses always exists. Every other set is allocated
-/// when its outcome first occurs, so at most once per load.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ByOutcome<T> {
-    sets: [Option<Box<T>>; OUTCOME_COUNT],
-}
-
-impl<T: OutcomeSet> Default for ByOutcome<T> {
-    fn default() -> ByOutcome<T> {
-        let mut sets = [const { None }; OUTCOME_COUNT];
-        sets[RequestOutcome::Ok.outcome_index()] = Some(Box::default());
-        ByOutcome { sets }
-    }
-}
-
-impl<T: OutcomeSet> ByOutcome<T> {
-    /// Returns the set of an outcome, if it occurred.
-    pub fn get(&self, outcome: RequestOutcome) -> Option<&T> {
-        self.sets[outcome.outcome_index()].as_deref()
-    }
-
-    /// The set of successful responses.
-    pub fn ok(&self) -> &T {
-        self.get(RequestOutcome::Ok)
-            .unwrap_or_else(|| unreachable!("the set of successful responses always exists"))
-    }
-
-    /// Iterates over `Ok` and the other outcomes that occurred, each with its set. The order is
-    /// fixed.
-    pub fn iter(&self) -> impl Iterator<Item = (RequestOutcome, &T)> {
-        RequestOutcome::all_outcomes().filter_map(|outcome| Some((outcome, self.get(outcome)?)))
-    }
-
-    /// Merges all outcomes into one set.
-    pub fn merge_all(&self) -> T {
-        let mut merged = T::default();
-        self.iter().for_each(|(_, set)| merged.merge(set));
-        merged
-    }
-
-    fn get_or_create(&mut self, outcome: RequestOutcome) -> &mut T {
-        self.sets[outcome.outcome_index()].get_or_insert_default()
-    }
-
-    /// Clears every set but keeps the allocated memory.
+    /// Clears all totals but keeps the allocated memory.
     pub fn clear(&mut self) {
-        self.sets.iter_mut().flatten().for_each(|set| set.clear());
+        self.outcomes = OutcomeCounts::new();
+        self.latency.clear();
+        self.responses = ResponseStats::default();
+    }
+}
+
+// The times of a load of either model.
+
+/// Times of a load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadLatency {
+    /// Clients wait for each response: service times only.
+    Closed(Box<ClosedLatency>),
+    /// Requests follow a schedule: service times, response times since the intended start, and lag.
+    Open(Box<OpenLatency>),
+}
+
+impl LoadLatency {
+    /// Creates an empty set of times.
+    pub fn new(is_closed: bool) -> LoadLatency {
+        if is_closed {
+            LoadLatency::Closed(Box::default())
+        } else {
+            LoadLatency::Open(Box::default())
+        }
     }
 
-    /// Adds the sets of another thread.
-    pub fn merge(&mut self, other: &ByOutcome<T>) {
-        for (outcome, set) in other.iter() {
-            self.get_or_create(outcome).merge(set);
+    /// Adds the times of a load with the same model.
+    ///
+    /// # Panics
+    /// Panics if one load is closed and the other open, because their times differ in meaning.
+    pub fn merge(&mut self, other: &LoadLatency) {
+        match (self, other) {
+            (LoadLatency::Closed(mine), LoadLatency::Closed(theirs)) => mine.merge(theirs),
+            (LoadLatency::Open(mine), LoadLatency::Open(theirs)) => mine.merge(theirs),
+            _ => panic!("cannot merge the times of a closed and an open load"),
+        }
+    }
+
+    /// Clears the times but keeps the allocated memory.
+    pub fn clear(&mut self) {
+        match self {
+            LoadLatency::Closed(times) => times.clear(),
+            LoadLatency::Open(times) => times.clear(),
+        }
+    }
+
+    /// Records a request that was sent. A closed load ignores the intended start.
+    pub fn record(
+        &mut self,
+        outcome: RequestOutcome,
+        intended: IntendedStart,
+        times: RequestTimes,
+    ) {
+        match self {
+            LoadLatency::Closed(latency) => latency.record(outcome, times),
+            LoadLatency::Open(latency) => latency.record(outcome, intended, times),
+        }
+    }
+
+    /// Records an established connection.
+    pub fn record_connect(&mut self, ns: u64) {
+        match self {
+            LoadLatency::Closed(latency) => latency.connect.record(ns),
+            LoadLatency::Open(latency) => latency.connect.record(ns),
+        }
+    }
+
+    /// Connect times.
+    pub fn connect_times(&self) -> &TimeDistribution<ConnectTime> {
+        match self {
+            LoadLatency::Closed(latency) => &latency.connect,
+            LoadLatency::Open(latency) => &latency.connect,
+        }
+    }
+
+    /// Times since sending, for each outcome that occurred.
+    pub fn by_outcome(&self) -> Vec<(RequestOutcome, &ServiceTimes)> {
+        match self {
+            LoadLatency::Closed(latency) => latency.requests.iter().collect(),
+            LoadLatency::Open(latency) => {
+                let seen = latency.requests.iter();
+                seen.map(|(outcome, times)| (outcome, &times.sent)).collect()
+            }
+        }
+    }
+
+    /// Times since sending, over all outcomes.
+    pub fn all_sent(&self) -> ServiceTimes {
+        match self {
+            LoadLatency::Closed(latency) => latency.requests.merge_all(),
+            LoadLatency::Open(latency) => latency.requests.merge_all().sent,
+        }
+    }
+
+    /// Service times of successful responses.
+    pub fn service_times(&self) -> &TimeDistribution<ServiceTime> {
+        match self {
+            LoadLatency::Closed(latency) => &latency.requests.ok().service,
+            LoadLatency::Open(latency) => &latency.requests.ok().sent.service,
         }
     }
 }
@@ -341,299 +363,361 @@ impl OpenLatency {
     }
 }
 
-// The times of a load of either model.
+// Times of one quantity.
 
-/// Times of a load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LoadLatency {
-    /// Clients wait for each response: service times only.
-    Closed(Box<ClosedLatency>),
-    /// Requests follow a schedule: service times, response times since the intended start, and lag.
-    Open(Box<OpenLatency>),
+/// Recorded times of one kind. All kinds can be read as [`TimeValues`], but only times of the same
+/// kind can be merged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimeDistribution<K> {
+    values: TimeValues,
+    kind: PhantomData<K>,
 }
 
-impl LoadLatency {
-    /// Creates an empty set of times.
-    pub fn new(is_closed: bool) -> LoadLatency {
-        if is_closed {
-            LoadLatency::Closed(Box::default())
-        } else {
-            LoadLatency::Open(Box::default())
-        }
+impl<K> Default for TimeDistribution<K> {
+    fn default() -> TimeDistribution<K> {
+        TimeDistribution { values: TimeValues::default(), kind: PhantomData }
+    }
+}
+
+impl<K> Deref for TimeDistribution<K> {
+    type Target = TimeValues;
+
+    fn deref(&self) -> &TimeValues {
+        &self.values
+    }
+}
+
+impl<K: TimeQuantity> TimeDistribution<K> {
+    /// Creates an empty distribution.
+    pub fn new() -> TimeDistribution<K> {
+        TimeDistribution::default()
     }
 
-    /// Adds the times of a load with the same model.
-    ///
-    /// # Panics
-    /// Panics if one load is closed and the other open, because their times differ in meaning.
-    pub fn merge(&mut self, other: &LoadLatency) {
-        match (self, other) {
-            (LoadLatency::Closed(mine), LoadLatency::Closed(theirs)) => mine.merge(theirs),
-            (LoadLatency::Open(mine), LoadLatency::Open(theirs)) => mine.merge(theirs),
-            _ => panic!("cannot merge the times of a closed and an open load"),
-        }
+    /// Adds a time.
+    pub fn record(&mut self, ns: u64) {
+        self.values.record_n(ns, 1);
     }
 
-    /// Clears the times but keeps the allocated memory.
+    /// Adds the time of an unfinished request: a lower bound of the true time.
+    pub fn record_lower_bound(&mut self, ns: u64) {
+        self.values.record_lower_bound(ns);
+    }
+
+    /// Adds `count` equal times.
+    fn record_n(&mut self, ns: u64, count: u64) {
+        self.values.record_n(ns, count);
+    }
+
+    /// Merges the values of another thread or process. Order and grouping do not matter.
+    pub fn merge(&mut self, other: &TimeDistribution<K>) {
+        self.values.merge(&other.values);
+    }
+
+    /// Clears the values but keeps the allocated memory for the next snapshot.
     pub fn clear(&mut self) {
-        match self {
-            LoadLatency::Closed(times) => times.clear(),
-            LoadLatency::Open(times) => times.clear(),
-        }
-    }
-
-    /// Records a request that was sent. A closed load ignores the intended start.
-    pub fn record(
-        &mut self,
-        outcome: RequestOutcome,
-        intended: IntendedStart,
-        times: RequestTimes,
-    ) {
-        match self {
-            LoadLatency::Closed(latency) => latency.record(outcome, times),
-            LoadLatency::Open(latency) => latency.record(outcome, intended, times),
-        }
-    }
-
-    /// Records an established connection.
-    pub fn record_connect(&mut self, ns: u64) {
-        match self {
-            LoadLatency::Closed(latency) => latency.connect.record(ns),
-            LoadLatency::Open(latency) => latency.connect.record(ns),
-        }
-    }
-
-    /// Connect times.
-    pub fn connect_times(&self) -> &TimeDistribution<ConnectTime> {
-        match self {
-            LoadLatency::Closed(latency) => &latency.connect,
-            LoadLatency::Open(latency) => &latency.connect,
-        }
-    }
-
-    /// Times since sending, for each outcome that occurred.
-    pub fn by_outcome(&self) -> Vec<(RequestOutcome, &ServiceTimes)> {
-        match self {
-            LoadLatency::Closed(latency) => latency.requests.iter().collect(),
-            LoadLatency::Open(latency) => {
-                let seen = latency.requests.iter();
-                seen.map(|(outcome, times)| (outcome, &times.sent)).collect()
-            }
-        }
-    }
-
-    /// Times since sending, over all outcomes.
-    pub fn all_sent(&self) -> ServiceTimes {
-        match self {
-            LoadLatency::Closed(latency) => latency.requests.merge_all(),
-            LoadLatency::Open(latency) => latency.requests.merge_all().sent,
-        }
-    }
-
-    /// Service times of successful responses.
-    pub fn service_times(&self) -> &TimeDistribution<ServiceTime> {
-        match self {
-            LoadLatency::Closed(latency) => &latency.requests.ok().service,
-            LoadLatency::Open(latency) => &latency.requests.ok().sent.service,
-        }
+        self.values.clear();
     }
 }
 
-// The true response time lies between two bounds: the time since the intended start, and the same
-// time minus the generator's own lag.
-
-/// Bounds that differ by at most this factor are reported as one number.
-const AGREEMENT_FACTOR: f64 = 1.05;
-
-/// A range whose bounds differ by more than this factor is not reported, unless the range is
-/// narrower than [`MIN_WIDE_RANGE_NS`].
-const MAX_RANGE_FACTOR: f64 = 2.0;
-
-/// A range narrower than this is always reported. A timer resolution of one millisecond or one
-/// missed time slice can cause such a range.
-const MIN_WIDE_RANGE_NS: f64 = 1e6;
-
-/// Whether two bounds in nanoseconds can be reported as a single number.
-pub fn bounds_agree(low_ns: f64, high_ns: f64) -> bool {
-    high_ns <= low_ns * AGREEMENT_FACTOR
+/// A quantity in nanoseconds.
+pub trait TimeQuantity {
+    /// Stable name in files.
+    const NAME: &'static str;
 }
 
-/// Whether two bounds in nanoseconds are too far apart to report either.
-pub fn is_range_too_wide(low_ns: f64, high_ns: f64) -> bool {
-    high_ns > low_ns * MAX_RANGE_FACTOR && high_ns - low_ns > MIN_WIDE_RANGE_NS
+macro_rules! kinds {
+    ($($(#[$text:meta])* $kind:ident = $name:literal;)*) => {$(
+        $(#[$text])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $kind {}
+
+        impl TimeQuantity for $kind {
+            const NAME: &'static str = $name;
+        }
+    )*};
 }
 
-/// Why a time of an open load is not reported.
+kinds! {
+    /// From sending a request to the last byte of its response: the time of server and network.
+    ServiceTime = "service";
+    /// From sending a request to the first byte of its response.
+    FirstByteTime = "first-byte";
+    /// From the intended start of a request to the last byte of its response: the longest delay
+    /// that a user could have experienced. Open model only.
+    ResponseTime = "response";
+    /// [`ResponseTime`] minus the generator's own lag: the shortest delay that a user could have
+    /// experienced.
+    PunctualTime = "punctual";
+    /// From the intended start to sending.
+    SendLag = "lag";
+    /// The part of the lag that the generator itself caused, because it was late.
+    GeneratorLag = "own-lag";
+    /// From the start of a connection attempt to a usable connection, including TLS if requested.
+    ConnectTime = "connect";
+}
+
+// The code below stores recorded times, with their exact count, sum, minimum and maximum.
+
+/// Upper limit of the histogram: one hour.
+pub const MAX_RECORDABLE_NS: u64 = 3_600_000_000_000;
+
+/// Significant digits of a recorded value: a quantile is off by at most 0.1 %.
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// Maximum number of recorded times that are kept individually. If there are more, a histogram is
+/// used. A histogram takes 270 kB. Creating, merging, reading or clearing it costs the same for a
+/// handful of values as for millions.
+const MAX_INDIVIDUAL: usize = 2048;
+
+/// A quantile is marked as a lower bound if unfinished requests could shift it by more than this
+/// factor.
+const LOWER_BOUND_TOLERANCE: f64 = 1.01;
+
+/// Recorded times in nanoseconds, regardless of the quantity. A small number of values takes up to
+/// 16 kB, and more values take 270 kB.
+#[derive(Debug, Clone)]
+pub struct TimeValues {
+    /// The individual values within range, until there are too many. Then all move to the
+    /// histogram, which is empty before that.
+    early: Vec<u64>,
+    /// Created on demand, then kept.
+    histogram: Option<Histogram<u64>>,
+    moments: ExactSums,
+    beyond: u64,
+    lower_bounds: u64,
+    min_lower_bound_ns: u64,
+}
+
+/// Sums of integers, which do not depend on the order of addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimeRefusal {
-    /// The generator itself was late, which distorts the times.
-    GeneratorLimited,
-    /// Too few of the due requests were sent to determine the tail.
-    RateMissed,
+struct ExactSums {
+    min_ns: u64,
+    max_ns: u64,
+    sum: u128,
+    sum_of_squares: u128,
 }
 
-impl OpenTimes {
-    /// The lower bounds of the response times; `None` if lag was not recorded for every request.
-    pub fn lower_bounds(&self) -> Option<&TimeDistribution<PunctualTime>> {
-        let is_kept = self.punctual.count() == self.response.count();
-        is_kept.then_some(&self.punctual)
+impl ExactSums {
+    const EMPTY: ExactSums = ExactSums { min_ns: u64::MAX, max_ns: 0, sum: 0, sum_of_squares: 0 };
+}
+
+impl Default for TimeValues {
+    fn default() -> TimeValues {
+        TimeValues {
+            early: Vec::new(),
+            histogram: None,
+            moments: ExactSums::EMPTY,
+            beyond: 0,
+            lower_bounds: 0,
+            min_lower_bound_ns: u64::MAX,
+        }
+    }
+}
+
+/// Creates an empty histogram.
+fn new_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, MAX_RECORDABLE_NS, SIGNIFICANT_DIGITS)
+        .unwrap_or_else(|_| unreachable!("1 ns to 1 h with 3 digits is a legal histogram"))
+}
+
+/// A histogram that is always empty, used to look up bin boundaries.
+fn bin_reference() -> &'static Histogram<u64> {
+    static RULER: OnceLock<Histogram<u64>> = OnceLock::new();
+    RULER.get_or_init(new_histogram)
+}
+
+impl TimeValues {
+    /// Adds the time of an unfinished request: a lower bound of the true time.
+    fn record_lower_bound(&mut self, ns: u64) {
+        self.lower_bounds += 1;
+        self.min_lower_bound_ns = self.min_lower_bound_ns.min(ns);
+        self.record_n(ns, 1);
     }
 
-    /// Returns, for each quantile, why it is not reported; `None` if it is reported. `ppm` contains
-    /// the ascending quantiles in parts per million. Without recorded lag, `verdict` alone decides.
-    pub fn quantile_refusals(
-        &self,
-        verdict: &OpenVerdict,
-        ppm: &[u32],
-    ) -> Vec<Option<TimeRefusal>> {
-        let too_wide = self
-            .are_too_wide(ppm)
-            .unwrap_or_else(|| vec![verdict.is_generator_limited(); ppm.len()]);
-        let refusal = |(ppm, is_wide): (&u32, bool)| {
-            if is_wide {
-                Some(TimeRefusal::GeneratorLimited)
-            } else {
-                (verdict.is_rate_missed() && *ppm >= TAIL_PPM).then_some(TimeRefusal::RateMissed)
-            }
+    /// Adds `count` equal times.
+    fn record_n(&mut self, ns: u64, count: u64) {
+        let moments = &mut self.moments;
+        moments.min_ns = moments.min_ns.min(ns);
+        moments.max_ns = moments.max_ns.max(ns);
+        let sum = u128::from(ns) * u128::from(count);
+        moments.sum = moments.sum.saturating_add(sum);
+        let squares = sum.saturating_mul(u128::from(ns));
+        moments.sum_of_squares = moments.sum_of_squares.saturating_add(squares);
+        if ns <= MAX_RECORDABLE_NS { self.store_times(ns, count) } else { self.beyond += count }
+    }
+
+    fn store_times(&mut self, ns: u64, count: u64) {
+        if count == 1 && self.early.len() < MAX_INDIVIDUAL && self.recorded_in_histogram() == 0 {
+            self.early.push(ns);
+            return;
+        }
+        self.move_to_histogram()
+            .record_n(ns, count)
+            .unwrap_or_else(|_| unreachable!("the histogram covers all values up to 1 h"));
+    }
+
+    fn recorded_in_histogram(&self) -> u64 {
+        self.histogram.as_ref().map_or(0, Histogram::len)
+    }
+
+    fn move_to_histogram(&mut self) -> &mut Histogram<u64> {
+        let histogram = self.histogram.get_or_insert_with(new_histogram);
+        for ns in self.early.drain(..) {
+            histogram
+                .record(ns)
+                .unwrap_or_else(|_| unreachable!("the histogram covers all values up to 1 h"));
+        }
+        histogram
+    }
+
+    /// Returns all values within range as one histogram.
+    fn to_histogram(&self) -> Cow<'_, Histogram<u64>> {
+        if self.early.is_empty() {
+            Cow::Borrowed(self.histogram.as_ref().unwrap_or(bin_reference()))
+        } else {
+            let mut all = self.clone();
+            all.move_to_histogram();
+            Cow::Owned(all.histogram.unwrap_or_else(new_histogram))
+        }
+    }
+
+    /// Iterates over the non-empty histogram bins in ascending order. Yields the largest value of
+    /// each bin and the number of values in it.
+    fn recorded_bins(&self) -> Box<dyn Iterator<Item = (u64, u64)> + '_> {
+        if let Some(histogram) = self.histogram.as_ref().filter(|all| !all.is_empty()) {
+            let bins = histogram.iter_recorded();
+            return Box::new(bins.map(|bin| (bin.value_iterated_to(), bin.count_at_value())));
+        }
+        let greatest = |ns: &u64| bin_reference().highest_equivalent(*ns);
+        let mut early: Vec<u64> = self.early.iter().map(greatest).collect();
+        early.sort_unstable();
+        let bins = early.chunk_by(|a, b| a == b);
+        let bins: Vec<(u64, u64)> = bins.map(|bin| (bin[0], bin.len() as u64)).collect();
+        Box::new(bins.into_iter())
+    }
+
+    /// Merges the values of another thread or process. Order and grouping do not matter.
+    fn merge(&mut self, other: &TimeValues) {
+        if other.count() == 0 {
+            return;
+        }
+        match other.histogram.as_ref().filter(|all| !all.is_empty()) {
+            None => other.early.iter().for_each(|ns| self.store_times(*ns, 1)),
+            Some(histogram) => self
+                .move_to_histogram()
+                .add(histogram)
+                .unwrap_or_else(|_| unreachable!("all histograms have the same bounds")),
+        }
+        let (mine, theirs) = (&mut self.moments, &other.moments);
+        mine.min_ns = mine.min_ns.min(theirs.min_ns);
+        mine.max_ns = mine.max_ns.max(theirs.max_ns);
+        mine.sum = mine.sum.saturating_add(theirs.sum);
+        mine.sum_of_squares = mine.sum_of_squares.saturating_add(theirs.sum_of_squares);
+        self.beyond += other.beyond;
+        self.lower_bounds += other.lower_bounds;
+        self.min_lower_bound_ns = self.min_lower_bound_ns.min(other.min_lower_bound_ns);
+    }
+
+    /// Clears the values but keeps the allocated memory for the next snapshot.
+    fn clear(&mut self) {
+        if self.count() == 0 {
+            return;
+        }
+        self.early.clear();
+        if let Some(histogram) = self.histogram.as_mut().filter(|all| !all.is_empty()) {
+            histogram.reset();
+        }
+        self.moments = ExactSums::EMPTY;
+        self.beyond = 0;
+        self.lower_bounds = 0;
+        self.min_lower_bound_ns = u64::MAX;
+    }
+
+    /// Number of values, including values beyond the range.
+    pub fn count(&self) -> u64 {
+        self.recorded_in_histogram() + self.early.len() as u64 + self.beyond
+    }
+
+    /// The quantile at `ppm` parts per million: 990 000 is the 99th percentile. The quantile is the
+    /// value of rank ceil(ppm / 1 000 000 * count). It is at most 0.1 % too large.
+    pub fn quantile(&self, ppm: u32) -> Option<TimeQuantile> {
+        self.quantiles(&[ppm]).into_iter().next().flatten()
+    }
+
+    /// Computes several quantiles in one pass; `ppm` must be ascending.
+    pub fn quantiles(&self, ppm: &[u32]) -> Vec<Option<TimeQuantile>> {
+        let ranks: Vec<Option<u64>> = ppm.iter().map(|share| self.rank_of_share(*share)).collect();
+        let values = self.values_at(ranks.iter().flatten().copied());
+        // In the worst case, all unfinished requests would have taken longer than all finished
+        // requests. The quantile is then higher by as many ranks as there are unfinished requests.
+        let moved = |rank: &u64| (rank + self.lower_bounds).min(self.count());
+        let moved = match self.lower_bounds {
+            0 => values.clone(),
+            _ => self.values_at(ranks.iter().flatten().map(moved)),
         };
-        ppm.iter().zip(too_wide).map(refusal).collect()
+        let mut known = values.into_iter().zip(moved);
+        ranks
+            .into_iter()
+            .map(|rank| {
+                let (rank, (value_ns, moved_ns)) = rank.zip(known.next())?;
+                Some(self.quantile_at(rank, value_ns, moved_ns))
+            })
+            .collect()
     }
 
-    /// Same as [`OpenTimes::quantile_refusals`] for the mean.
-    pub fn mean_refusal(&self, verdict: &OpenVerdict) -> Option<TimeRefusal> {
-        let is_too_wide = |low: &TimeDistribution<PunctualTime>| {
-            let high_ns = self.response.mean_ns().unwrap_or(0.0);
-            is_range_too_wide(low.mean_ns().unwrap_or(0.0), high_ns)
+    /// Returns the values at `ranks`, which must be ascending; `None` for values beyond the range.
+    fn values_at(&self, ranks: impl Iterator<Item = u64>) -> Vec<Option<u64>> {
+        let mut bins = self.recorded_bins();
+        let (mut passed, mut value_ns) = (0, 0);
+        ranks
+            .map(|rank| {
+                while passed < rank {
+                    let Some((max_ns, count)) = bins.next() else {
+                        break;
+                    };
+                    passed += count;
+                    value_ns = max_ns;
+                }
+                (passed >= rank).then_some(value_ns)
+            })
+            .collect()
+    }
+
+    /// Converts a fraction, in parts per million, to a rank between 1 and the number of values.
+    fn rank_of_share(&self, ppm: u32) -> Option<u64> {
+        let product = u128::from(self.count()) * u128::from(ppm.min(1_000_000));
+        let rank = product.div_ceil(1_000_000) as u64;
+        (self.count() > 0).then(|| rank.max(1))
+    }
+
+    fn quantile_at(&self, rank: u64, value_ns: Option<u64>, moved_ns: Option<u64>) -> TimeQuantile {
+        let ExactSums { min_ns, max_ns, .. } = self.moments;
+        let is_last = rank == self.count();
+        let ns = match value_ns {
+            _ if is_last => max_ns,
+            // The end of the bin may lie outside the recorded range.
+            Some(ns) => ns.clamp(min_ns, max_ns),
+            None => MAX_RECORDABLE_NS,
         };
-        let is_refused =
-            self.lower_bounds().map_or_else(|| verdict.is_generator_limited(), is_too_wide);
-        is_refused.then_some(TimeRefusal::GeneratorLimited)
-    }
-
-    /// Whether the bounds of each quantile are too far apart to report either. `None` if lag was
-    /// not recorded.
-    fn are_too_wide(&self, ppm: &[u32]) -> Option<Vec<bool>> {
-        let lows = self.lower_bounds()?.quantiles(ppm);
-        let both = lows.into_iter().zip(self.response.quantiles(ppm));
-        let is_wide = |(low, high)| {
-            let ns = |known: Option<TimeQuantile>| known.map_or(0.0, |known| known.ns as f64);
-            is_range_too_wide(ns(low), ns(high))
-        };
-        Some(both.map(is_wide).collect())
+        let has_no_place = value_ns.is_none() && !is_last;
+        // Unfinished requests with times above this quantile do not change it. A few unfinished
+        // requests with times below it hardly change it if many values are similar.
+        let is_beyond = rank + self.lower_bounds > self.count();
+        let moves = is_beyond
+            || moved_ns.is_none_or(|moved| moved as f64 > ns as f64 * LOWER_BOUND_TOLERANCE);
+        TimeQuantile {
+            ns,
+            is_lower_bound: has_no_place || (ns >= self.min_lower_bound_ns && moves),
+        }
     }
 }
 
-// The code below checks whether the load was delivered as requested, and whether the generator kept
-// up.
-
-/// There is a warning if a closed load reaches less than this fraction of the requested
-/// concurrency.
-pub const MIN_CONCURRENCY_SHARE: f64 = 0.95;
-
-/// The tail of the response time is not reported if less than this fraction of the due requests was
-/// sent.
-pub const MIN_ACHIEVED_SHARE: f64 = 0.98;
-
-/// The generator's own lag up to this value is always tolerated. A timer resolution of one
-/// millisecond or one missed time slice can cause such a lag.
-const TOLERATED_LAG_NS: u64 = 1_000_000;
-
-/// Above [`TOLERATED_LAG_NS`], the generator's own lag may be at most this fraction of the response
-/// time.
-const MAX_LAG_SHARE: f64 = 0.1;
-
-/// The percentile, in parts per million, at which the tail begins, and at which lag and response
-/// time are compared. A load that missed its rate cannot determine the tail.
-const TAIL_PPM: u32 = 990_000;
-
-/// Mean number of requests in flight: the sum of the service times divided by the duration
-/// (Little's law, 1961). `None` if the duration is zero.
-pub fn effective_concurrency(
-    service: &TimeDistribution<ServiceTime>,
-    elapsed_ns: u64,
-) -> Option<f64> {
-    (elapsed_ns > 0).then(|| service.sum_ns() as f64 / elapsed_ns as f64)
-}
-
-/// Whether too few requests were in flight, compared with the requested concurrency.
-pub fn is_concurrency_short(effective: f64, requested: u32) -> bool {
-    effective < MIN_CONCURRENCY_SHARE * f64::from(requested)
-}
-
-/// How many requests were due, and how many were sent, by the end of the schedule.
+/// A time that a given fraction of the values does not exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AchievedCounts {
-    /// Due according to the schedule.
-    pub due: u64,
-    /// Sent before the end, on time or late.
-    pub sent: u64,
-}
-
-impl AchievedCounts {
-    /// The fraction of the due requests that was sent; 1 if none was due.
-    pub fn sent_share(self) -> f64 {
-        match self.due {
-            0 => 1.0,
-            due => self.sent as f64 / due as f64,
-        }
-    }
-}
-
-/// Assessment of an open load.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct OpenVerdict {
-    /// Fraction of the due requests that was sent.
-    pub achieved: f64,
-    /// 99th percentile of the generator's own lag, in nanoseconds.
-    pub own_lag_p99_ns: u64,
-    /// Upper limit for [`OpenVerdict::own_lag_p99_ns`].
-    pub own_lag_limit_ns: u64,
-}
-
-impl OpenVerdict {
-    /// Assesses a load.
-    pub fn assess(latency: &OpenLatency, achieved: AchievedCounts) -> OpenVerdict {
-        let response = latency.requests.merge_all().response;
-        let p99_ns = response.quantile(TAIL_PPM).map_or(0, |value| value.ns);
-        let own = latency.own_lag.quantile(TAIL_PPM).map_or(0, |value| value.ns);
-        let allowed_ns = (p99_ns as f64 * MAX_LAG_SHARE) as u64;
-        OpenVerdict {
-            achieved: achieved.sent_share(),
-            own_lag_p99_ns: own,
-            own_lag_limit_ns: allowed_ns.max(TOLERATED_LAG_NS),
-        }
-    }
-
-    /// Whether the generator was too slow, so that the tail of the response time is not reliable.
-    pub fn is_generator_limited(&self) -> bool {
-        self.own_lag_p99_ns > self.own_lag_limit_ns
-    }
-
-    /// Whether too few of the due requests were sent. The latency of the others is unknown.
-    pub fn is_rate_missed(&self) -> bool {
-        self.achieved < MIN_ACHIEVED_SHARE
-    }
-
-    /// Whether the tail of the response time can be reported.
-    pub fn allows_tail(&self) -> bool {
-        !self.is_generator_limited() && !self.is_rate_missed()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bounds_agree_within_five_percent_and_are_too_wide_beyond_double() {
-        let ms = 1e6;
-        assert!(bounds_agree(100.0 * ms, 105.0 * ms) && !bounds_agree(100.0 * ms, 106.0 * ms));
-        assert!(bounds_agree(0.0, 0.0));
-        assert!(
-            is_range_too_wide(10.0 * ms, 20.1 * ms) && !is_range_too_wide(10.0 * ms, 20.0 * ms)
-        );
-        // A fast server: most of the response time is lag, but less than a millisecond.
-        assert!(!is_range_too_wide(0.1 * ms, 1.0 * ms) && is_range_too_wide(0.1 * ms, 1.2 * ms));
-    }
+pub struct TimeQuantile {
+    /// The time in nanoseconds.
+    pub ns: u64,
+    /// Whether the true value may be higher because of unfinished requests or values beyond the
+    /// range.
+    pub is_lower_bound: bool,
 }

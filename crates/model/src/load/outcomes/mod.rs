@@ -6,8 +6,10 @@
 //! the failures.
 
 mod error_class;
+mod responses;
 
 pub use error_class::ErrorClass;
+pub use responses::ResponseStats;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

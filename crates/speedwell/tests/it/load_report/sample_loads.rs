@@ -1,11 +1,11 @@
 //! Hand-made loads with figures that can be computed on paper.
 
 use speedwell_model::load::latency::{
-    ConnectionLag, IntendedStart, LoadLatency, RequestOutcome, RequestTimes,
+    ConnectionLag, IntendedStart, LoadLatency, RequestOutcome, RequestTimes, RequestTotals,
 };
 use speedwell_model::load::measurement::{
     KindFacts, LoadFacts, LoadMeasurement, LoadRun, LoadTimeline, PaceFacts, ProbeFacts,
-    RequestTimeouts, RequestTotals, RuleFacts, StageFacts, ThreadReport, TimelineTick,
+    RequestTimeouts, RuleFacts, StageFacts, ThreadReport, TimelineTick,
 };
 use speedwell_model::load::outcomes::ErrorClass;
 
