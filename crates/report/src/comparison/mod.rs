@@ -67,22 +67,22 @@ pub fn report_requested(
             output.chart != Some(ChartKind::Flame) || !found.profiles.is_empty(),
             "flame graphs need profiles, but none were recorded\nhint: measure with --profile"
         );
-        return Ok(crate::report_experiment(&found, experiment, output));
+        return Ok(crate::experiment::report_experiment(&found, experiment, output));
     }
     if let Some(rule) = session.design.steady.filter(|rule| is_unrestricted && !rule.is_metric) {
         let found = analysis::warmup::analyze_warmup(session, &rule, settings);
-        return Ok(crate::report_warmup(&found, &session.environment, output));
+        return Ok(crate::warmup::report_warmup(&found, &session.environment, output));
     }
     if let Some(found) = bisect::analyze_bisection(session).filter(|_| is_unrestricted) {
-        return Ok(crate::report_bisection(&found, &session.failures, output));
+        return Ok(crate::revisions::report_bisection(&found, &session.failures, output));
     }
     if session.design.purpose == SessionPurpose::Confirm && is_unrestricted {
-        return Ok(crate::report_confirmation(findings, &|_, _| None, output));
+        return Ok(crate::revisions::report_confirmation(findings, &|_, _| None, output));
     }
     match &study.x_axis {
         Some(x_axis) => {
             let found = analysis::study_parameter(session, x_axis, study.by.as_deref(), settings)?;
-            crate::report_study(&found, study.log, output)
+            crate::study::report_study(&found, study.log, output)
         }
         None if settings.metrics.is_empty() && snippet::has_only_snippets(session) => {
             crate::session::report_snippet_session(session, findings, settings, output)
