@@ -37,7 +37,7 @@ use speedwell_config::adapter::{GoodDirection, ResultFormat, SuiteAdapter, Versi
 use speedwell_formats::foreign::suites::{
     ReportedResult, catch2, configured, jmh, pytest_benchmark, rust, vitest,
 };
-use speedwell_formats::foreign::{diagnosis, go_bench as go_lines, google_benchmark, require_utf8};
+use speedwell_formats::foreign::{diagnosis, google_benchmark, require_utf8};
 use speedwell_formats::{go_bench, pyperf};
 use speedwell_machine::process::{
     ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder, run_child, shell_line,
@@ -452,7 +452,7 @@ impl CaseListing<'_> {
         let Some(package) = package.ok().flatten() else {
             return listed;
         };
-        let named = go_lines::case_from_name(Some(&package), &listed.name, None);
+        let named = go_bench::case_from_name(Some(&package), &listed.name, None);
         if listed.case.benchmark == named.benchmark {
             return listed;
         }
