@@ -1,7 +1,7 @@
 //! Reads the output of `go test -bench`, with or without `-json`. This output is also the input of
 //! benchstat.
 //!
-//! Decides what each line is ([`GoBenchLine::parse`]), which lines form a result, what the units of
+//! Decides what each line is (`GoBenchLine::parse`), which lines form a result, what the units of
 //! a line measure, and how the user is warned about other lines. The lines of one benchmark
 //! (`-count`) come from one process. In an imported file, each of them becomes a run with a note
 //! that says so; in the output of a measured process, they are samples. Start at [`read`] or
