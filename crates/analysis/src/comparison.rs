@@ -1,23 +1,25 @@
-//! Compares whole sources: matches their cases ([`match_cases`]), describes them one by one
-//! ([`describe_case`]), and decides the verdicts of all together ([`correct_family`]).
+//! Analyzes a session: matches the cases of the baseline with those of every candidate
+//! ([`match_cases`]), describes them one by one ([`describe_case`]), and decides the verdicts of all
+//! together ([`correct_family`]). Start at [`analyze_session`].
 //!
-//! Decides which cases are compared, in which order, and which figures belong to the estimated
-//! change. A change is reported only if its p value survives a correction for all comparisons in the
-//! report, across metrics, candidates and cases. Does not know where the runs come from, and does
-//! not compute p values. `case_row.rs` explains the verdicts.
-//!
-//! The change is estimated within blocks. A median over all runs of a side ignores blocks, so two
-//! medians can contradict the reported change. The figures of a row are therefore derived from the
-//! estimate (docs/why/statistics.md, "The figures of a row"): see [`fill_locations`].
+//! Decides which pairs of variants and which cases are compared, in which order, which figures
+//! belong to the estimated change, and which steps need all cases together. A session is read in
+//! parts, to keep few runs in memory. Each part holds all runs of its cases. A session in memory is a
+//! single part. A change is reported only if its p value survives a correction for all comparisons
+//! in the report, across metrics, candidates and cases. Does not compute p values. `case_row.rs`
+//! explains the verdicts, `locations.rs` decides the figures of a row, and `session.rs` warns about
+//! problems of the whole session.
 
-use crate::builds::{IndependentUnit, independent_values};
+use crate::builds::{IndependentUnit, LayoutSpread, independent_values, spreads_of_grid};
 use crate::case_row::{
     CaseRow, MatchedCase, additional_runs, are_alike, case_notes, count_unbounded,
     explain_no_verdict, explain_open_verdict, has_shape_changed, note_dependence, overall_change,
 };
 use crate::evidence::ShiftDirection;
 use crate::exact::ExactCounts;
-use crate::grid::{CaseRuns, DisturbanceExposure, finite_values};
+use crate::grid::{CaseRuns, DisturbanceExposure, RunGrid, finite_values};
+use crate::locations::fill_locations;
+use crate::machines::{self, MachineEffect};
 use crate::paired::{
     ComparedData, PairedRuns, RunMatching, is_noise_autocorrelated, is_one_after_the_other,
 };
@@ -25,19 +27,246 @@ use crate::policy::{AchievedPrecision, JudgingPolicy};
 use crate::sequential::{
     ReplayMember, SequentialDecision, SequentialOutcome, adjust_function, in_parallel,
 };
-use crate::summary::finite_or_none;
+use crate::session::{
+    SessionTally, baseline_index, folded_sides, layout_sentences, note_folded,
+    report_unknown_metrics, requested_metrics, warn_other_baseline,
+};
+use crate::summary::{finite_or_none, summarize_grid};
+use crate::validity::{self, PartChecker};
 use crate::warnings::{self, format_count};
 use crate::withheld::{MeasuredVariant, WithheldReason};
 use crate::{
-    AnalysisFindings, AnalysisSettings, CandidateComparison, CaseComparison, SideSummary,
-    StatisticalMethod, TestingCorrection, evidence, exact, validity,
+    AnalysisFindings, AnalysisSettings, CandidateComparison, CaseComparison, CaseSummary,
+    SideSummary, TestingCorrection, evidence, exact,
 };
-use speedwell_model::{Metric, MetricDirection, Run, RunValue, Verdict};
+use speedwell_model::{
+    Case, Metric, MetricDirection, Run, RunValue, Session, SessionState, Verdict,
+};
 use speedwell_stats::describe::{coefficient_of_variation, mean, median};
 use speedwell_stats::effect::cliffs_delta;
 use speedwell_stats::sequential::survives_correction;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
+use std::convert::Infallible;
+use std::sync::Arc;
+
+/// Analyzes one session.
+///
+/// Verdicts follow the design that was fixed before measuring, so the analysis of a stored session
+/// gives the same answers as the measurement.
+pub fn analyze_session(session: &Session, settings: &AnalysisSettings) -> AnalysisFindings {
+    let single_part = |add_part: &mut dyn FnMut(&Session)| {
+        add_part(session);
+        Ok::<(), Infallible>(())
+    };
+    let Ok(findings) = analyze_in_parts(session, settings, single_part);
+    findings
+}
+
+/// Like [`analyze_session`], for a session whose runs need not fit in memory. `header` is the
+/// session, with or without runs. `parts` calls its argument with one part after the other. A part
+/// is the session with all runs of some of its cases. The parts must follow the order in which the
+/// cases first appear in the runs of the whole session. `parts` is called once, and a second time
+/// if runs seem to be copies of other runs. See [`crate::can_be_divided`].
+///
+/// # Errors
+/// Passes on errors of `parts`.
+pub fn analyze_in_parts<E>(
+    header: &Session,
+    settings: &AnalysisSettings,
+    parts: impl Fn(&mut dyn FnMut(&Session)) -> Result<(), E>,
+) -> Result<AnalysisFindings, E> {
+    let policy = JudgingPolicy::new(&header.design, settings);
+    let mut collector = SessionCollector::new(header, settings, &policy);
+    parts(&mut |part| collector.add_part(part))?;
+    let repeated = collector.checked.repeated_digests();
+    if !repeated.is_empty() {
+        parts(&mut |part| collector.checked.add_records(part, &repeated))?;
+    }
+    Ok(collector.into_findings())
+}
+
+/// Data kept from the parts of a session.
+struct SessionCollector<'a> {
+    session: &'a Session,
+    settings: &'a AnalysisSettings,
+    policy: &'a JudgingPolicy,
+    metrics: Vec<&'a Metric>,
+    /// Requested metrics that do not exist.
+    unknown_metrics: Vec<String>,
+    variants: Vec<Arc<str>>,
+    tally: SessionTally,
+    checked: PartChecker,
+    summaries: Vec<CaseSummary>,
+    spreads: Vec<LayoutSpread>,
+    /// Cases and variants whose code the compiler has probably optimized away.
+    folded: Vec<(Arc<Case>, Arc<str>)>,
+    /// One entry per metric and candidate.
+    matched: Vec<MatchedCases<'a>>,
+    /// For each entry in `matched` and each of its cases: the change on each machine.
+    effects: Vec<Vec<Vec<MachineEffect>>>,
+}
+
+impl<'a> SessionCollector<'a> {
+    fn new(
+        session: &'a Session,
+        settings: &'a AnalysisSettings,
+        policy: &'a JudgingPolicy,
+    ) -> SessionCollector<'a> {
+        let (metrics, unknown_metrics) = requested_metrics(session, settings);
+        SessionCollector {
+            session,
+            settings,
+            policy,
+            metrics,
+            unknown_metrics,
+            variants: Vec::new(),
+            tally: SessionTally::default(),
+            checked: PartChecker::default(),
+            summaries: Vec::new(),
+            spreads: Vec::new(),
+            folded: Vec::new(),
+            matched: Vec::new(),
+            effects: Vec::new(),
+        }
+    }
+
+    /// Adds a part.
+    fn add_part(&mut self, part: &Session) {
+        let grid = RunGrid::new(part);
+        let order = self.session.design.order;
+        self.tally.add_part(part);
+        self.checked.add_part(part);
+        let summaries = summarize_grid(&grid, &self.metrics, self.policy.confidence(), order);
+        self.spreads.extend(spreads_of_grid(&grid, &self.metrics));
+        self.folded.extend(folded_sides(part));
+        if let Some(baseline) = baseline_index(self.session, &grid.variants, self.settings) {
+            let mut matched = self.match_part(&grid, baseline);
+            describe_single_looks(&mut matched, self.settings);
+            share_runs(&summaries, &mut matched);
+            if self.matched.is_empty() {
+                self.matched = matched;
+            } else {
+                let pairs = self.matched.iter_mut().zip(matched);
+                pairs.for_each(|(cases, part)| cases.append_part(part));
+            }
+        }
+        self.summaries.extend(summaries);
+        self.variants = grid.variants;
+    }
+
+    /// Matches the cases of a part for each metric and candidate, and computes the changes on
+    /// single machines.
+    fn match_part(&mut self, grid: &RunGrid<'_>, baseline: usize) -> Vec<MatchedCases<'a>> {
+        let source = |variant: usize| SourceSide {
+            name: &grid.variants[variant],
+            cases: &grid.cases,
+            variant,
+            measured: MeasuredVariant { session: self.session, variant: &grid.variants[variant] },
+        };
+        let mut matched = Vec::new();
+        for metric in &self.metrics {
+            for candidate in (0..grid.variants.len()).filter(|&variant| variant != baseline) {
+                let sides = [baseline, candidate];
+                let [old, new] = sides.map(source);
+                let cases = match_cases(&old, &new, metric, self.policy, false, self.settings);
+                if !self.session.machines.is_empty() {
+                    let name = &metric.name;
+                    let ids = cases.cases.iter().map(|case| case.id.as_str());
+                    let effects = machines::effects_of_cases(
+                        self.session,
+                        grid,
+                        sides,
+                        name,
+                        self.policy,
+                        ids,
+                    );
+                    if self.effects.len() <= matched.len() {
+                        self.effects.push(Vec::new());
+                    }
+                    self.effects[matched.len()].extend(effects);
+                }
+                matched.push(cases);
+            }
+        }
+        matched
+    }
+
+    /// Computes the findings.
+    fn into_findings(self) -> AnalysisFindings {
+        let (session, settings) = (self.session, self.settings);
+        let mut findings = AnalysisFindings {
+            failures: session.failures.clone(),
+            warnings: self.tally.warnings(session, None),
+            ended_after: matches!(session.state, SessionState::Interrupted | SessionState::Running)
+                .then_some(self.tally.runs),
+            is_too_busy: self.tally.warn_too_busy(session).is_some(),
+            validity: self.checked.into_findings(),
+            summaries: self.summaries,
+            gate_obstacles: self.tally.gate_obstacle(session, None).into_iter().collect(),
+            ..AnalysisFindings::default()
+        };
+        report_unknown_metrics(session, &self.unknown_metrics, &mut findings);
+        for summary in &mut findings.summaries {
+            (summary.notes).retain(|note| !self.tally.shared_by_all(session).contains(note));
+        }
+        let sentences = layout_sentences(&self.spreads);
+        let layout_sentence = |case: &Case, metric: &Metric| {
+            let id = case.id();
+            sentences.get(&(&*id, &*metric.name)).cloned()
+        };
+        if self.variants.len() == 1 {
+            for summary in &mut findings.summaries {
+                let sentence = layout_sentence(&summary.case, &summary.metric);
+                summary.notes.extend(sentence);
+            }
+        }
+        let warnings = &mut findings.warnings;
+        warnings.extend(warn_other_baseline(session, &self.variants, settings));
+        if self.variants.len() > 1 {
+            warnings::add_distinct(warnings, warnings::warn_order(session.design.order));
+            warnings::add_distinct(warnings, warnings::warn_method(settings, self.policy));
+            warnings::add_distinct(warnings, warnings::warn_plan(&session.design, settings));
+        }
+        let mut compared = compare_matched(self.matched, settings);
+        for judged in &mut compared {
+            note_folded(&self.folded, &mut judged.comparison);
+            let CandidateComparison { metric, rows, .. } = &mut judged.comparison;
+            for row in rows {
+                row.notes.extend(layout_sentence(&row.case, metric));
+            }
+        }
+        add_to_findings(compared, &mut findings);
+        machines::add_machine_results(self.effects, self.policy, &mut findings.comparisons);
+        findings.layout = self.spreads;
+        findings
+    }
+}
+
+/// A case, a variant and a metric.
+type SeriesName = (String, String, String);
+
+/// Makes rows and summaries share their runs in memory.
+fn share_runs(summaries: &[CaseSummary], matched: &mut [MatchedCases<'_>]) {
+    let named = summaries.iter().map(|summary| {
+        let name = (summary.case.id(), summary.variant.to_string(), summary.metric.name.clone());
+        (name, summary.runs.clone())
+    });
+    let runs_by_name: HashMap<SeriesName, Arc<[RunValue]>> = named.collect();
+    for matched in matched {
+        let names = [matched.baseline.clone(), matched.candidate.clone()];
+        let metric = matched.metric.name.clone();
+        for row in matched.rows.iter_mut().map(|row| &mut row.comparison) {
+            let sides = [&mut row.baseline, &mut row.candidate];
+            for (side, name) in sides.into_iter().zip(&names) {
+                let name = (row.case.id(), name.clone(), metric.clone());
+                if let Some(runs) = runs_by_name.get(&name).filter(|runs| **runs == side.runs) {
+                    side.runs = runs.clone();
+                }
+            }
+        }
+    }
+}
 
 /// One side of a comparison: a variant's runs by case.
 pub(super) struct SourceSide<'a, 's> {
@@ -111,39 +340,17 @@ pub(super) struct MatchedCases<'r> {
 
 impl MatchedCases<'_> {
     /// Adds the cases of another part of the same sources.
-    pub fn append_part(&mut self, part: Self) {
+    fn append_part(&mut self, part: Self) {
         self.cases.extend(part.cases);
         self.rows.extend(part.rows);
         self.only_baseline.extend(part.only_baseline);
         self.only_candidate.extend(part.only_candidate);
     }
-
-    /// Ids of the cases not described yet, in order.
-    pub fn pending_ids(&self) -> impl Iterator<Item = &str> {
-        self.cases.iter().map(|case| case.id.as_str())
-    }
-
-    /// Names of baseline and candidate.
-    pub fn side_names(&self) -> [&str; 2] {
-        [&self.baseline, &self.candidate]
-    }
-
-    pub fn metric_name(&self) -> &str {
-        &self.metric.name
-    }
-
-    /// Findings of the described cases.
-    pub fn described_rows(&mut self) -> impl Iterator<Item = &mut CaseComparison> {
-        self.rows.iter_mut().map(|row| &mut row.comparison)
-    }
 }
 
 /// Describes all cases early, which frees most of their data. Does nothing if any comparison uses a
 /// sequential test, because the evidence of one case then depends on the others.
-pub(super) fn describe_single_looks(
-    comparisons: &mut [MatchedCases<'_>],
-    settings: &AnalysisSettings,
-) {
+fn describe_single_looks(comparisons: &mut [MatchedCases<'_>], settings: &AnalysisSettings) {
     if comparisons.iter().all(|matched| matched.policy.looks.is_none()) {
         describe_all(comparisons, settings);
     }
@@ -491,181 +698,5 @@ fn verdict_of_direction(direction: ShiftDirection, better: MetricDirection) -> V
         | (ShiftDirection::Smaller, MetricDirection::Lower) => Verdict::Better,
         (ShiftDirection::Larger, MetricDirection::Lower)
         | (ShiftDirection::Smaller, MetricDirection::Higher) => Verdict::Worse,
-    }
-}
-
-/// Metric, baseline and case. Rows with the same key have the same baseline runs. They form a
-/// group, called a level, in which the baseline has the same location in all rows.
-type RowLevelKey = (String, String, String);
-
-/// Fills in the location (the mean or median) of each side, level by level ([`RowLevelKey`]). The
-/// baseline gets the same location in all rows of a level. If no side of a level varies, every side
-/// keeps its exact value: computing it from a ratio would turn 9304 bytes into 9303.999999999998.
-fn fill_locations(comparisons: &mut [CandidateComparison]) {
-    let mut levels: HashMap<RowLevelKey, Vec<[usize; 2]>> = HashMap::new();
-    for (comparison_index, comparison) in comparisons.iter().enumerate() {
-        for (row_index, row) in comparison.rows.iter().enumerate() {
-            let level = levels.entry(row_level_key(comparison, row)).or_default();
-            level.push([comparison_index, row_index]);
-        }
-    }
-    for row_indices in levels.into_values() {
-        let is_constant = row_indices.iter().all(|&[comparison, row]| {
-            let row = &comparisons[comparison].rows[row];
-            never_varies(&row.baseline) && never_varies(&row.candidate)
-        });
-        // Runs are pooled one level at a time, because pooling all levels at once would copy every
-        // run of the session.
-        let pooled = if is_constant { Vec::new() } else { pooled_runs(comparisons, &row_indices) };
-        for [comparison, row] in row_indices {
-            let centre = centre(comparisons[comparison].method);
-            let row = &mut comparisons[comparison].rows[row];
-            let side_centre = |side: &SideSummary| centre(&side_values(side).collect::<Vec<f64>>());
-            row.baseline.location =
-                if pooled.is_empty() { side_centre(&row.baseline) } else { centre(&pooled) };
-            row.candidate.location = match estimated_ratio(row) {
-                Some(ratio) if !is_constant => row.baseline.location * ratio,
-                _ => side_centre(&row.candidate),
-            };
-        }
-    }
-}
-
-/// Whether all runs of a side have the same value.
-fn never_varies(side: &SideSummary) -> bool {
-    side_values(side).all(|value| value == side.runs[0].value)
-}
-
-/// Values of all runs of a level: the baseline's values, and each candidate's values divided by the
-/// candidate's ratio. Empty if no candidate has a ratio.
-fn pooled_runs(comparisons: &[CandidateComparison], row_indices: &[[usize; 2]]) -> Vec<f64> {
-    let mut pooled = Vec::new();
-    for &[comparison, row] in row_indices {
-        let row = &comparisons[comparison].rows[row];
-        let Some(ratio) = estimated_ratio(row) else {
-            continue;
-        };
-        if pooled.is_empty() {
-            pooled.extend(side_values(&row.baseline));
-        }
-        pooled.extend(side_values(&row.candidate).map(|value| value / ratio));
-    }
-    pooled
-}
-
-/// Returns the average that suits a method: the mean if the method estimates a ratio of means, else
-/// the median.
-fn centre(method: StatisticalMethod) -> fn(&[f64]) -> f64 {
-    match method {
-        StatisticalMethod::Rank
-        | StatisticalMethod::SignedRank
-        | StatisticalMethod::MannWhitney => median,
-        StatisticalMethod::Welch | StatisticalMethod::Bootstrap => mean,
-    }
-}
-
-fn row_level_key(comparison: &CandidateComparison, row: &CaseComparison) -> RowLevelKey {
-    (comparison.metric.name.clone(), comparison.baseline.clone(), row.case.id())
-}
-
-/// Estimated ratio of candidate to baseline; `None` if the candidate's runs cannot be divided by
-/// this ratio.
-fn estimated_ratio(row: &CaseComparison) -> Option<f64> {
-    let ratio = 1.0 + row.change?.value;
-    (ratio.is_finite() && ratio != 0.0).then_some(ratio)
-}
-
-fn side_values(side: &SideSummary) -> impl Iterator<Item = f64> + '_ {
-    side.runs.iter().map(|run| run.value)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::AnalysisSettings;
-    use speedwell_fixtures::FakeSession;
-
-    /// A machine that becomes twice as fast halfway, and a candidate that is 12 % slower in every
-    /// block.
-    fn drifting(variants: &[&str]) -> speedwell_model::Session {
-        let mut runs = 0;
-        let value = move |variant: &str, number: u32| {
-            runs += 1;
-            let level = if number < 5 { 400.0 } else { 800.0 };
-            let factor = match variant {
-                "new" => 0.88,
-                "newest" => 1.25,
-                _ => 1.0,
-            };
-            level * factor * (1.0 + 1e-4 * f64::from(runs * 7919 % 101))
-        };
-        FakeSession::with_fixed_blocks(variants, 5).add_case("g/a", value).build()
-    }
-
-    #[test]
-    fn the_figures_of_a_row_have_the_estimated_ratio() {
-        for method in
-            [StatisticalMethod::Rank, StatisticalMethod::Welch, StatisticalMethod::Bootstrap]
-        {
-            let settings = AnalysisSettings { method: Some(method), ..AnalysisSettings::default() };
-            let found = crate::analyze_session(&drifting(&["old", "new"]), &settings);
-            let row = &found.comparisons[0].rows[0];
-            let shown_change = row.candidate.location / row.baseline.location - 1.0;
-            assert!((shown_change - row.change.unwrap().value).abs() < 1e-12);
-            assert!((shown_change + 0.12).abs() < 0.02, "{method:?}: {shown_change}");
-        }
-    }
-
-    #[test]
-    fn exchanging_the_sides_exchanges_the_figures() {
-        let session = drifting(&["old", "new"]);
-        let of_baseline = |name: &str| {
-            let settings =
-                AnalysisSettings { baseline: Some(name.into()), ..AnalysisSettings::default() };
-            let row = crate::analyze_session(&session, &settings).comparisons[0].rows[0].clone();
-            (row.baseline.location, row.candidate.location)
-        };
-        let (old, new) = of_baseline("old");
-        let (new_too, old_too) = of_baseline("new");
-        assert!((old / old_too - 1.0).abs() < 1e-9 && (new / new_too - 1.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_baseline_has_the_same_figure_beside_every_candidate() {
-        let found = crate::analyze_session(
-            &drifting(&["old", "new", "newest"]),
-            &AnalysisSettings::default(),
-        );
-        let [one, two] = &found.comparisons[..] else { panic!("{found:?}") };
-        assert_eq!(one.rows[0].baseline.location, two.rows[0].baseline.location);
-    }
-
-    #[test]
-    fn sides_that_never_vary_keep_their_exact_figures() {
-        let bytes = |variant: &str, _| if variant == "old" { 9304.0 } else { 9312.0 };
-        for blocks in [6, 7, 11] {
-            let session = FakeSession::with_fixed_blocks(&["old", "new"], blocks);
-            let session = session.add_case("g/a", bytes).build();
-            let found = crate::analyze_session(&session, &AnalysisSettings::default());
-            let row = &found.comparisons[0].rows[0];
-            let figures = (row.baseline.location, row.candidate.location);
-            assert_eq!(figures, (9304.0, 9312.0), "{blocks} blocks");
-        }
-    }
-
-    #[test]
-    fn sides_without_a_ratio_keep_their_own_figures() {
-        let story = FakeSession::with_fixed_blocks(&["old", "new"], 4);
-        let value = |variant: &str, number: u32| match variant {
-            "old" => f64::from(number) - 3.5,
-            _ => f64::from(number),
-        };
-        let found = crate::analyze_session(
-            &story.add_case("g/a", value).build(),
-            &AnalysisSettings::default(),
-        );
-        let row = &found.comparisons[0].rows[0];
-        assert_eq!(row.change, None);
-        assert_eq!((row.baseline.location, row.candidate.location), (0.0, 3.5));
     }
 }

@@ -22,8 +22,10 @@ mod grid;
 pub mod history;
 pub mod iterations;
 pub mod load;
+mod locations;
 mod machines;
 mod paired;
+mod pairs_hint;
 mod points;
 mod policy;
 pub mod profile;
@@ -45,17 +47,19 @@ mod tests;
 pub use between_sessions::compare_sources;
 pub use builds::{KnownSpread, LayoutSpread, layout_spreads, note_layout_effects};
 pub use calibration::{calibrate_session, compare_spreads};
+pub use comparison::{analyze_in_parts, analyze_session};
 pub use evidence::mann_whitney_p;
 pub use findings::*;
 pub use grid::DisturbanceExposure;
 pub use machines::{AcrossMachines, MachineEffect, MachinePopulation};
+pub use pairs_hint::pairs_hint;
 pub use points::{
     EnvironmentFacts, FactDifference, PointCollector, activity_shifts, fact_differences,
     identify_machine, session_points,
 };
 pub use policy::{AnalysisSettings, explain_out_of_reach};
 pub use sequential::StopRule;
-pub use session::{analyze_in_parts, analyze_session, can_be_divided, check_metrics, pairs_hint};
+pub use session::{can_be_divided, check_metrics};
 pub use study::{MAX_AGGREGATED_SHARE, is_skewed, study_parameter, warn_smallest_p};
 pub use summary::finite_or_none;
 pub use warnings::warn_uncalibrated;

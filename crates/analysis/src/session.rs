@@ -1,72 +1,18 @@
-//! Computes the findings of one session: the summaries by case and variant, and the comparison of
-//! the baseline with every candidate. Also counts the runs of a session, and warns about problems
-//! of the whole session.
-//!
-//! Decides which metrics and pairs of variants are analyzed, and which steps need all cases
-//! together. A session is read in parts, to keep few runs in memory. Each part holds all runs of
-//! its cases. A session in memory is a single part. Judges nothing. Start at [`analyze_session`]
-//! and [`SessionCollector::add_part`].
-//!
-//! For cases that a busy machine left unclear, [`pairs_hint`] suggests paired runs on one
-//! processor. It estimates the number of pairs from the processor time of the runs measured so far,
-//! because paired runs compare only processor time.
+//! Decides which metrics and which baseline of a session are analyzed, and whether its cases can be
+//! analyzed one by one ([`can_be_divided`]). Counts the runs of a session, and warns about problems
+//! of the whole session ([`SessionTally`]). Judges nothing.
 
-use crate::builds::{LayoutSpread, spreads_of_grid};
-use crate::comparison::{
-    MatchedCases, SourceSide, add_to_findings, compare_matched, describe_single_looks, match_cases,
-};
-use crate::grid::{RunGrid, is_folded, is_snippet, snippet_groups, variant_index};
-use crate::machines::{self, MachineEffect};
-use crate::policy::JudgingPolicy;
-use crate::summary::summarize_grid;
-use crate::validity::{self, PartChecker};
+use crate::builds::LayoutSpread;
+use crate::grid::{is_folded, is_snippet, snippet_groups, variant_index};
 use crate::warnings::{format_count, quote_list};
-use crate::withheld::MeasuredVariant;
-use crate::{AnalysisFindings, AnalysisSettings, CandidateComparison, CaseSummary, warnings};
+use crate::{AnalysisFindings, AnalysisSettings, CandidateComparison, validity};
 use anyhow::bail;
 use speedwell_model::{
-    Case, Environment, Metric, Run, RunOrder, RunValue, Session, SessionPurpose, SessionState,
-    SessionStep, Snippet, StepFailure, Verdict, nearest_name,
+    Case, Environment, Metric, Run, Session, SessionPurpose, SessionState, SessionStep, Snippet,
+    StepFailure, nearest_name,
 };
-use std::collections::{BTreeSet, HashMap};
-use std::convert::Infallible;
+use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Analyzes one session.
-///
-/// Verdicts follow the design that was fixed before measuring, so the analysis of a stored session
-/// gives the same answers as the measurement.
-pub fn analyze_session(session: &Session, settings: &AnalysisSettings) -> AnalysisFindings {
-    let single_part = |add_part: &mut dyn FnMut(&Session)| {
-        add_part(session);
-        Ok::<(), Infallible>(())
-    };
-    let Ok(findings) = analyze_in_parts(session, settings, single_part);
-    findings
-}
-
-/// Like [`analyze_session`], for a session whose runs need not fit in memory. `header` is the
-/// session, with or without runs. `parts` calls its argument with one part after the other. A part
-/// is the session with all runs of some of its cases. The parts must follow the order in which the
-/// cases first appear in the runs of the whole session. `parts` is called once, and a second time
-/// if runs seem to be copies of other runs. See [`can_be_divided`].
-///
-/// # Errors
-/// Passes on errors of `parts`.
-pub fn analyze_in_parts<E>(
-    header: &Session,
-    settings: &AnalysisSettings,
-    parts: impl Fn(&mut dyn FnMut(&Session)) -> Result<(), E>,
-) -> Result<AnalysisFindings, E> {
-    let policy = JudgingPolicy::new(&header.design, settings);
-    let mut collector = SessionCollector::new(header, settings, &policy);
-    parts(&mut |part| collector.add_part(part))?;
-    let repeated = collector.checked.repeated_digests();
-    if !repeated.is_empty() {
-        parts(&mut |part| collector.checked.add_records(part, &repeated))?;
-    }
-    Ok(collector.into_findings())
-}
 
 /// Whether the findings on a session can be computed case by case, keeping only a few figures for
 /// each case. Experiments, loads, snippets, bisections, confirmations, imported files and runs that
@@ -82,189 +28,8 @@ pub fn can_be_divided<'c>(header: &Session, cases: impl IntoIterator<Item = &'c 
         && !cases.into_iter().all(is_snippet)
 }
 
-/// Data kept from the parts of a session.
-struct SessionCollector<'a> {
-    session: &'a Session,
-    settings: &'a AnalysisSettings,
-    policy: &'a JudgingPolicy,
-    metrics: Vec<&'a Metric>,
-    /// Requested metrics that do not exist.
-    unknown_metrics: Vec<String>,
-    variants: Vec<Arc<str>>,
-    tally: SessionTally,
-    checked: PartChecker,
-    summaries: Vec<CaseSummary>,
-    spreads: Vec<LayoutSpread>,
-    /// Cases and variants whose code the compiler has probably optimized away.
-    folded: Vec<(Arc<Case>, Arc<str>)>,
-    /// One entry per metric and candidate.
-    matched: Vec<MatchedCases<'a>>,
-    /// For each entry in `matched` and each of its cases: the change on each machine.
-    effects: Vec<Vec<Vec<MachineEffect>>>,
-}
-
-impl<'a> SessionCollector<'a> {
-    fn new(
-        session: &'a Session,
-        settings: &'a AnalysisSettings,
-        policy: &'a JudgingPolicy,
-    ) -> SessionCollector<'a> {
-        let (metrics, unknown_metrics) = requested_metrics(session, settings);
-        SessionCollector {
-            session,
-            settings,
-            policy,
-            metrics,
-            unknown_metrics,
-            variants: Vec::new(),
-            tally: SessionTally::default(),
-            checked: PartChecker::default(),
-            summaries: Vec::new(),
-            spreads: Vec::new(),
-            folded: Vec::new(),
-            matched: Vec::new(),
-            effects: Vec::new(),
-        }
-    }
-
-    /// Adds a part.
-    fn add_part(&mut self, part: &Session) {
-        let grid = RunGrid::new(part);
-        let order = self.session.design.order;
-        self.tally.add_part(part);
-        self.checked.add_part(part);
-        let summaries = summarize_grid(&grid, &self.metrics, self.policy.confidence(), order);
-        self.spreads.extend(spreads_of_grid(&grid, &self.metrics));
-        self.folded.extend(folded_sides(part));
-        if let Some(baseline) = baseline_index(self.session, &grid.variants, self.settings) {
-            let mut matched = self.match_part(&grid, baseline);
-            describe_single_looks(&mut matched, self.settings);
-            share_runs(&summaries, &mut matched);
-            if self.matched.is_empty() {
-                self.matched = matched;
-            } else {
-                let pairs = self.matched.iter_mut().zip(matched);
-                pairs.for_each(|(cases, part)| cases.append_part(part));
-            }
-        }
-        self.summaries.extend(summaries);
-        self.variants = grid.variants;
-    }
-
-    /// Matches the cases of a part for each metric and candidate, and computes the changes on
-    /// single machines.
-    fn match_part(&mut self, grid: &RunGrid<'_>, baseline: usize) -> Vec<MatchedCases<'a>> {
-        let source = |variant: usize| SourceSide {
-            name: &grid.variants[variant],
-            cases: &grid.cases,
-            variant,
-            measured: MeasuredVariant { session: self.session, variant: &grid.variants[variant] },
-        };
-        let mut matched = Vec::new();
-        for metric in &self.metrics {
-            for candidate in (0..grid.variants.len()).filter(|&variant| variant != baseline) {
-                let sides = [baseline, candidate];
-                let [old, new] = sides.map(source);
-                let cases = match_cases(&old, &new, metric, self.policy, false, self.settings);
-                if !self.session.machines.is_empty() {
-                    let (name, ids) = (&metric.name, cases.pending_ids());
-                    let effects = machines::effects_of_cases(
-                        self.session,
-                        grid,
-                        sides,
-                        name,
-                        self.policy,
-                        ids,
-                    );
-                    if self.effects.len() <= matched.len() {
-                        self.effects.push(Vec::new());
-                    }
-                    self.effects[matched.len()].extend(effects);
-                }
-                matched.push(cases);
-            }
-        }
-        matched
-    }
-
-    /// Computes the findings.
-    fn into_findings(self) -> AnalysisFindings {
-        let (session, settings) = (self.session, self.settings);
-        let mut findings = AnalysisFindings {
-            failures: session.failures.clone(),
-            warnings: self.tally.warnings(session, None),
-            ended_after: matches!(session.state, SessionState::Interrupted | SessionState::Running)
-                .then_some(self.tally.runs),
-            is_too_busy: self.tally.warn_too_busy(session).is_some(),
-            validity: self.checked.into_findings(),
-            summaries: self.summaries,
-            gate_obstacles: self.tally.gate_obstacle(session, None).into_iter().collect(),
-            ..AnalysisFindings::default()
-        };
-        report_unknown_metrics(session, &self.unknown_metrics, &mut findings);
-        for summary in &mut findings.summaries {
-            (summary.notes).retain(|note| !self.tally.shared_by_all(session).contains(note));
-        }
-        let sentences = layout_sentences(&self.spreads);
-        let layout_sentence = |case: &Case, metric: &Metric| {
-            let id = case.id();
-            sentences.get(&(&*id, &*metric.name)).cloned()
-        };
-        if self.variants.len() == 1 {
-            for summary in &mut findings.summaries {
-                let sentence = layout_sentence(&summary.case, &summary.metric);
-                summary.notes.extend(sentence);
-            }
-        }
-        let warnings = &mut findings.warnings;
-        warnings.extend(warn_other_baseline(session, &self.variants, settings));
-        if self.variants.len() > 1 {
-            warnings::add_distinct(warnings, warnings::warn_order(session.design.order));
-            warnings::add_distinct(warnings, warnings::warn_method(settings, self.policy));
-            warnings::add_distinct(warnings, warnings::warn_plan(&session.design, settings));
-        }
-        let mut compared = compare_matched(self.matched, settings);
-        for judged in &mut compared {
-            note_folded(&self.folded, &mut judged.comparison);
-            let CandidateComparison { metric, rows, .. } = &mut judged.comparison;
-            for row in rows {
-                row.notes.extend(layout_sentence(&row.case, metric));
-            }
-        }
-        add_to_findings(compared, &mut findings);
-        machines::add_machine_results(self.effects, self.policy, &mut findings.comparisons);
-        findings.layout = self.spreads;
-        findings
-    }
-}
-
-/// A case, a variant and a metric.
-type SeriesName = (String, String, String);
-
-/// Makes rows and summaries share their runs in memory.
-fn share_runs(summaries: &[CaseSummary], matched: &mut [MatchedCases<'_>]) {
-    let named = summaries.iter().map(|summary| {
-        let name = (summary.case.id(), summary.variant.to_string(), summary.metric.name.clone());
-        (name, summary.runs.clone())
-    });
-    let runs_by_name: HashMap<SeriesName, Arc<[RunValue]>> = named.collect();
-    for matched in matched {
-        let names = matched.side_names().map(str::to_owned);
-        let metric = matched.metric_name().to_owned();
-        for row in matched.described_rows() {
-            let sides = [&mut row.baseline, &mut row.candidate];
-            for (side, name) in sides.into_iter().zip(&names) {
-                let name = (row.case.id(), name.clone(), metric.clone());
-                if let Some(runs) = runs_by_name.get(&name).filter(|runs| **runs == side.runs) {
-                    side.runs = runs.clone();
-                }
-            }
-        }
-    }
-}
-
 /// Sentences about layout effects, by case id and metric.
-fn layout_sentences(spreads: &[LayoutSpread]) -> HashMap<(&str, &str), String> {
+pub(super) fn layout_sentences(spreads: &[LayoutSpread]) -> HashMap<(&str, &str), String> {
     let mut sentences = HashMap::new();
     for spread in spreads {
         let name = (spread.case.as_str(), spread.metric.as_str());
@@ -351,7 +116,7 @@ fn requested_baseline<'s>(session: &'s Session, settings: &'s AnalysisSettings) 
 }
 
 /// Index of the baseline; `None` without variants.
-fn baseline_index(
+pub(super) fn baseline_index(
     session: &Session,
     variants: &[Arc<str>],
     settings: &AnalysisSettings,
@@ -362,7 +127,7 @@ fn baseline_index(
 }
 
 /// Warns if the requested baseline does not exist and another variant is used instead.
-fn warn_other_baseline(
+pub(super) fn warn_other_baseline(
     session: &Session,
     variants: &[Arc<str>],
     settings: &AnalysisSettings,
@@ -425,7 +190,7 @@ impl SessionTally {
 
     /// Notes that all runs share, which are reported once. Empty if there are fewer than two runs.
     /// Also empty for an imported session, because importers report such notes themselves.
-    fn shared_by_all(&self, session: &Session) -> &[String] {
+    pub fn shared_by_all(&self, session: &Session) -> &[String] {
         if session.state == SessionState::Imported || self.runs < 2 {
             return &[];
         }
@@ -562,7 +327,7 @@ fn warn_folded(groups: &[FoldedGroup]) -> Option<String> {
 }
 
 /// Cases and variants of a part whose code was probably optimized away.
-fn folded_sides(part: &Session) -> Vec<(Arc<Case>, Arc<str>)> {
+pub(super) fn folded_sides(part: &Session) -> Vec<(Arc<Case>, Arc<str>)> {
     let is_marked = |run: &&Run| run.notes.iter().any(|note| note == Snippet::FOLDED);
     let mut found: Vec<(Arc<Case>, Arc<str>)> = Vec::new();
     for run in part.runs.iter().filter(is_marked) {
@@ -577,7 +342,7 @@ fn folded_sides(part: &Session) -> Vec<(Arc<Case>, Arc<str>)> {
 }
 
 /// Adds a note to the rows of a comparison in which one side was probably optimized away.
-fn note_folded(folded: &[(Arc<Case>, Arc<str>)], comparison: &mut CandidateComparison) {
+pub(super) fn note_folded(folded: &[(Arc<Case>, Arc<str>)], comparison: &mut CandidateComparison) {
     if folded.is_empty() {
         return;
     }
@@ -595,101 +360,5 @@ fn note_folded(folded: &[(Arc<Case>, Arc<str>)], comparison: &mut CandidateCompa
                 quote_list(folded.into_iter())
             ));
         }
-    }
-}
-
-/// Suggests `--order paired` with the number of pairs that the unclear cases would need. `None` if
-/// the machine was quiet, if every case with one worker has a verdict, or if the session lacks
-/// blocks or processor times.
-pub fn pairs_hint(
-    session: &Session,
-    findings: &AnalysisFindings,
-    settings: &AnalysisSettings,
-) -> Option<String> {
-    let unclear: BTreeSet<String> = findings
-        .comparisons
-        .iter()
-        .flat_map(|comparison| &comparison.rows)
-        .filter(|row| row.withheld.is_none())
-        .filter(|row| row.verdict == Verdict::Unclear && row.case.workers().unwrap_or(1) == 1)
-        .map(|row| row.case.id())
-        .collect();
-    let measured_apart = session.design.order == RunOrder::Blocks && session.environment.was_busy();
-    session.metric(Metric::CPU_TIME)?;
-    if unclear.is_empty() || !measured_apart {
-        return None;
-    }
-    let by_processor_time =
-        AnalysisSettings { metrics: vec![Metric::CPU_TIME.to_owned()], ..settings.clone() };
-    let as_they_are = runs_for_verdicts(findings, &unclear).unwrap_or(usize::MAX);
-    // The estimate is an upper limit, because pairs also cancel the noise that both sides share.
-    let estimate = runs_for_verdicts(&analyze_session(session, &by_processor_time), &unclear)
-        .filter(|pairs| *pairs < as_they_are)
-        .map_or_else(String::new, |pairs| {
-            format!(
-                "; judging by the processor time of these runs, {pairs} pairs or fewer would suffice"
-            )
-        });
-    Some(format!(
-        "--order paired compares processor time while both sides share a processor{estimate}"
-    ))
-}
-
-/// Number of runs per side that would give all these cases a verdict, if known.
-fn runs_for_verdicts(findings: &AnalysisFindings, cases: &BTreeSet<String>) -> Option<usize> {
-    let rows = findings.comparisons.iter().flat_map(|comparison| &comparison.rows);
-    let run_counts = rows.filter(|row| cases.contains(&row.case.id())).map(|row| {
-        let runs = row.baseline.runs.len().min(row.candidate.runs.len());
-        match row.verdict {
-            Verdict::Unclear => Some(runs + row.more_runs? as usize),
-            _ => Some(runs),
-        }
-    });
-    let run_counts: Option<Vec<usize>> = run_counts.collect();
-    run_counts?.into_iter().max()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use speedwell_fixtures::FakeSession;
-    use speedwell_model::Sample;
-    use std::sync::Arc;
-
-    /// A session whose wall time is too noisy to decide, and whose processor time differs by 5 %.
-    fn noisy(pressure: &str) -> Session {
-        let mut session =
-            FakeSession::sequential(&["old", "new"], 16).add_noisy_case("b", 0.4, |_| 1.0).build();
-        session.metrics.push(Metric::cpu_time());
-        let fact = ("now_cpu_pressure_percent".to_owned(), pressure.to_owned());
-        session.environment.facts = [fact].into();
-        for (number, run) in session.runs.iter_mut().enumerate() {
-            let factor = if &*run.variant == "new" { 1.05 } else { 1.0 };
-            run.samples.push(Sample {
-                metric: Arc::from(Metric::CPU_TIME),
-                value: factor * (1000.0 + (number * 7919 % 11) as f64),
-                elapsed_ns: None,
-                iterations: None,
-            });
-        }
-        session
-    }
-
-    fn hint_for(session: &Session) -> Option<String> {
-        let settings = AnalysisSettings::default();
-        pairs_hint(session, &analyze_session(session, &settings), &settings)
-    }
-
-    #[test]
-    fn unclear_results_of_a_busy_machine_get_a_hint_to_measure_pairs() {
-        let hint = hint_for(&noisy("80")).unwrap();
-        assert!(hint.ends_with("32 pairs or fewer would suffice"), "{hint}");
-        assert_eq!(hint_for(&noisy("3")), None, "the machine was quiet");
-        let mut session = noisy("80");
-        session.metrics.pop();
-        assert_eq!(hint_for(&session), None, "no processor time");
-        let mut session = noisy("80");
-        session.runs.retain(|run| run.case.id() != "b");
-        assert_eq!(hint_for(&session), None, "nothing is unclear");
     }
 }

@@ -1,22 +1,35 @@
 //! Reads the output of `go test -bench`, with or without `-json`. This output is also the input of
 //! benchstat.
 //!
-//! Decides which lines form a result, and how the user is warned about other lines. The lines of
-//! one benchmark (`-count`) come from one process. In an imported file, each of them becomes a run
-//! with a note that says so; in the output of a measured process, they are samples. Start at
-//! [`read`] or [`read_reported`].
+//! Decides what each line is (`GoBenchLine::parse`), which lines form a result, what the units of
+//! a line measure, and how the user is warned about other lines. The lines of one benchmark
+//! (`-count`) come from one process. In an imported file, each of them becomes a run with a note
+//! that says so; in the output of a measured process, they are samples. Start at [`read`] or
+//! [`read_reported`]; `names.rs` decides what a name means.
+//!
+//! The format is Go's "Benchmark Data Format" (golang.org/design/14313-benchmark-format); cmd/go and
+//! the `testing` package also print lines that this format does not define. With `-json` the lines
+//! are wrapped in events (`go doc test2json`), and packages that are tested concurrently are
+//! interleaved.
+
+mod names;
+
+pub use names::case_from_name;
 
 use crate::SkippedLines;
-use crate::foreign::file_beginning;
-use crate::foreign::go_bench::{self as line, GoBenchLine, GoFigures, ProcessorSuffixes};
 use crate::foreign::json::JsonContent;
 use crate::foreign::suites::ReportedResult;
+use crate::foreign::unit::MetricConversion;
+use crate::foreign::{file_beginning, require_utf8};
 use crate::session_builder::{
     ImportedProcess, InputFile, NOTE_ON_REPETITIONS, REPETITIONS_WARNING, SessionBuilder,
     value_sample,
 };
-use anyhow::Result;
-use speedwell_model::{Case, Environment, FailureCause, Sample, Session};
+use anyhow::{Context, Result};
+use indexmap::IndexMap;
+use names::{ProcessorSuffixes, replay_command, split_announced_name};
+use serde::Deserialize;
+use speedwell_model::{Case, Environment, FailureCause, Metric, MetricDirection, Sample, Session};
 use std::collections::HashMap;
 
 /// Returns whether the data are output of `go test`: their beginning contains a result, or one of
@@ -24,7 +37,7 @@ use std::collections::HashMap;
 pub fn recognizes(file: &JsonContent<'_>) -> bool {
     let text = String::from_utf8_lossy(file_beginning(file.bytes));
     let mut lines = text.lines();
-    line::is_events(file.bytes)
+    is_events(file.bytes)
         || lines.any(|line| {
             matches!(
                 GoBenchLine::parse(line),
@@ -41,8 +54,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// Fails if the text has no results, or if the output consists of events and one of them is
 /// invalid.
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
-    let output = if line::is_events(file.bytes) {
-        line::output_of_events(file.bytes)?.into()
+    let output = if is_events(file.bytes) {
+        output_of_events(file.bytes)?.into()
     } else {
         String::from_utf8_lossy(file.bytes)
     };
@@ -185,7 +198,7 @@ impl<'a> GoOutputParser<'a> {
     fn push_stopped(&mut self, name: &'a str, cause: FailureCause, logged: Option<&str>) {
         self.begun = self.begun.filter(|begun| *begun != name);
         self.push_entry(name, GoBenchOutcome::Stopped(cause));
-        let is_of = |announced| line::split_announced_name(announced, name).is_some();
+        let is_of = |announced| split_announced_name(announced, name).is_some();
         match logged.filter(|_| self.announced.is_some_and(is_of)) {
             Some(message) => self.set_reason(message),
             None => self.explains_entry = true,
@@ -255,7 +268,7 @@ impl<'a> GoOutputParser<'a> {
             let index = reported.iter().position(is_known).unwrap_or_else(|| {
                 let count = outcome.is_ok().then_some(count);
                 reported.push(ReportedResult {
-                    case: Some(line::case_from_name(entry.package, name, count)),
+                    case: Some(case_from_name(entry.package, name, count)),
                     ..ReportedResult::new(Some(name.to_owned()))
                 });
                 reported.len() - 1
@@ -275,7 +288,7 @@ fn add_figures(
     directions: &HashMap<&str, bool>,
 ) {
     for (value, unit) in &figures.values {
-        let measure = line::measure_for_unit(unit, directions.get(unit).copied());
+        let measure = measure_for_unit(unit, directions.get(unit).copied());
         // A figure that the benchmark itself reports (`b.ReportMetric`) may be infinite or NaN. The
         // other figures of the benchmark stay valid.
         if let Err(error) = reported.add_value(&measure, *value, Some(figures.iterations)) {
@@ -287,20 +300,20 @@ fn add_figures(
 
 /// A result or a failure.
 #[derive(Debug)]
-pub struct GoBenchEntry<'a> {
+struct GoBenchEntry<'a> {
     /// Package, if known.
-    pub package: Option<&'a str>,
+    package: Option<&'a str>,
     /// Name as printed.
-    pub name: &'a str,
+    name: &'a str,
     /// Name that `-v` printed last before this entry.
-    pub announced: Option<&'a str>,
+    announced: Option<&'a str>,
     /// Result of the benchmark.
-    pub outcome: GoBenchOutcome<'a>,
+    outcome: GoBenchOutcome<'a>,
 }
 
 /// Result of a benchmark.
 #[derive(Debug)]
-pub enum GoBenchOutcome<'a> {
+enum GoBenchOutcome<'a> {
     /// Figures.
     Measured(GoFigures<'a>),
     /// The reason why there are no figures.
@@ -314,7 +327,7 @@ impl<'a> GoBenchEntry<'a> {
     fn split_announced(&self) -> Option<(&'a str, u32)> {
         let is_measured = matches!(self.outcome, GoBenchOutcome::Measured(_));
         let announced = self.announced.filter(|_| is_measured)?;
-        line::split_announced_name(announced, self.name)
+        split_announced_name(announced, self.name)
     }
 
     /// Splits the name into benchmark and GOMAXPROCS.
@@ -358,9 +371,7 @@ fn add_entries(
     imported: &mut SessionBuilder,
 ) -> Vec<String> {
     let cases: Vec<(&str, Case)> = (entries.iter().zip(split_names(&entries)))
-        .map(|(entry, (name, count))| {
-            (name, line::case_from_name(entry.package, name, Some(count)))
-        })
+        .map(|(entry, (name, count))| (name, case_from_name(entry.package, name, Some(count))))
         .collect();
     let mut counts: HashMap<String, u32> = HashMap::new();
     for (entry, (_, case)) in entries.iter().zip(&cases) {
@@ -385,7 +396,7 @@ fn add_entries(
                 "has no result: it did not finish, or its own output hides the result",
             ),
         };
-        imported.add_failure(&case, cause, line::replay_command(entry.package, name));
+        imported.add_failure(&case, cause, replay_command(entry.package, name));
     }
     let mut remarks = Vec::new();
     if counts.values().any(|count| *count > 1) {
@@ -407,7 +418,7 @@ fn build_process(
 ) -> ImportedProcess {
     let mut process = ImportedProcess::default();
     for (value, unit) in figures.values.iter().filter(|(value, _)| value.is_finite()) {
-        let measure = line::measure_for_unit(unit, directions.get(unit).copied());
+        let measure = measure_for_unit(unit, directions.get(unit).copied());
         let is_time = measure.metric.name == "time";
         let scaled = value * measure.factor;
         let total_ns = scaled * figures.iterations;
@@ -422,6 +433,206 @@ fn build_process(
         });
     }
     process
+}
+
+/// Keys of the configuration lines that `go test` itself writes.
+const CONFIGURATION_KEYS: [&str; 4] = ["goos", "goarch", "pkg", "cpu"];
+
+/// Kind of a line.
+#[derive(Debug, Clone, PartialEq)]
+enum GoBenchLine<'a> {
+    /// A result with its name.
+    Result(&'a str, GoFigures<'a>),
+    /// A name whose result follows later, because the benchmark itself printed something.
+    Begin(&'a str),
+    /// A result whose name is in an earlier `Begin` line.
+    Rest(GoFigures<'a>),
+    /// `goos: linux`.
+    Configuration(&'a str, &'a str),
+    /// `Unit NAME better=higher`.
+    Direction {
+        /// Unit.
+        unit: &'a str,
+        /// Whether higher is better.
+        is_higher: bool,
+    },
+    /// `--- FAIL: NAME`.
+    Fail(&'a str),
+    /// `--- SKIP: NAME`.
+    Skip(&'a str),
+    /// Last line of a package. It contains the path of the package, if stated, and whether all
+    /// tests passed.
+    End(Option<&'a str>, bool),
+    /// `panic: WHY`.
+    Panic(&'a str),
+    /// An indented line: a log message, or the reason for a failure or skip. The reason follows the
+    /// line that reports the failure or skip; with `-v`, it precedes that line.
+    Log(&'a str),
+    /// A name alone, without GOMAXPROCS, as `-v` prints it before the results of the benchmark.
+    Announced(&'a str),
+    /// A line of the Go tools that contains nothing of interest.
+    Quiet,
+    /// Anything else.
+    Other,
+}
+
+/// Figures of a result.
+#[derive(Debug, Clone, PartialEq)]
+struct GoFigures<'a> {
+    /// Number of iterations.
+    iterations: f64,
+    /// Values with their units, as in the line.
+    values: Vec<(f64, &'a str)>,
+}
+
+impl<'a> GoBenchLine<'a> {
+    /// Parses `line`, which has no line end.
+    fn parse(line: &'a str) -> GoBenchLine<'a> {
+        if let Some(line_content) = parse_result(line).or_else(|| parse_tool_line(line)) {
+            return line_content;
+        }
+        if line.starts_with("    ") {
+            return GoBenchLine::Log(line.trim());
+        }
+        let is_quiet = line.trim().is_empty()
+            || ["=== ", "--- BENCH: ", "exit status ", "coverage: ", "?   "]
+                .iter()
+                .any(|start| line.starts_with(start));
+        match line.trim_end() {
+            name if is_benchmark_name(name) && !name.contains(char::is_whitespace) => {
+                GoBenchLine::Announced(name)
+            }
+            _ if is_quiet => GoBenchLine::Quiet,
+            _ => GoBenchLine::Other,
+        }
+    }
+}
+
+/// Parses a result, or the name of a result that follows on a later line.
+fn parse_result(line: &str) -> Option<GoBenchLine<'_>> {
+    let (first, figures_text) = line.split_once(char::is_whitespace)?;
+    if is_benchmark_name(first) {
+        if let Some(figures) = parse_figures(figures_text) {
+            return Some(GoBenchLine::Result(first, figures));
+        }
+        return figures_text
+            .trim_start_matches(' ')
+            .starts_with('\t')
+            .then_some(GoBenchLine::Begin(first));
+    }
+    parse_figures(line).map(GoBenchLine::Rest)
+}
+
+/// Parses lines that the Go tools print.
+fn parse_tool_line(line: &str) -> Option<GoBenchLine<'_>> {
+    let mut words = line.split_whitespace();
+    if line.starts_with("PASS") || line.starts_with("ok  \t") || line.starts_with("FAIL") {
+        let is_good = !line.starts_with("FAIL");
+        return match words.next()? {
+            "PASS" => Some(GoBenchLine::Quiet),
+            // Go prints FAIL alone on a line before the line that names a failed package, and once
+            // more after the last package.
+            "FAIL" if words.clone().next().is_none() => Some(GoBenchLine::Quiet),
+            "ok" | "FAIL" => Some(GoBenchLine::End(words.next(), is_good)),
+            _ => None,
+        };
+    }
+    if let Some(message) = line.strip_prefix("panic: ") {
+        return Some(GoBenchLine::Panic(message));
+    }
+    let benchmark = |start: &str| {
+        let tail = line.trim_start().strip_prefix(start)?;
+        tail.split_whitespace().next().filter(|name| is_benchmark_name(name))
+    };
+    let stopped = benchmark("--- FAIL: ")
+        .map(GoBenchLine::Fail)
+        .or_else(|| benchmark("--- SKIP: ").map(GoBenchLine::Skip));
+    if stopped.is_some() {
+        return stopped;
+    }
+    if line.starts_with("Unit ") {
+        let unit = words.nth(1)?;
+        return words.find_map(|word| {
+            let is_higher = word.strip_prefix("better=")? == "higher";
+            Some(GoBenchLine::Direction { unit, is_higher })
+        });
+    }
+    let (key, value) = line.split_once(':')?;
+    CONFIGURATION_KEYS.contains(&key).then(|| GoBenchLine::Configuration(key, value.trim()))
+}
+
+/// Applies Go's rule for benchmark function names: `Benchmark`, then anything but a lowercase
+/// letter.
+fn is_benchmark_name(word: &str) -> bool {
+    word.strip_prefix("Benchmark").is_some_and(|rest| !rest.starts_with(char::is_lowercase))
+}
+
+/// Parses `62466  97.59 ns/op  16 B/op`.
+fn parse_figures(text: &str) -> Option<GoFigures<'_>> {
+    let mut words = text.split_whitespace();
+    let iterations: u64 = words.next()?.parse().ok()?;
+    let mut values = Vec::new();
+    while let Some(value) = words.next() {
+        values.push((value.parse().ok()?, words.next()?));
+    }
+    (!values.is_empty()).then_some(GoFigures { iterations: iterations as f64, values })
+}
+
+/// The units that Go's `testing` package reports, each with the name of its metric, the stored
+/// unit, the direction, and the factor from the reported to the stored unit.
+const KNOWN_UNITS: [(&str, &str, &str, MetricDirection, f64); 4] = [
+    ("ns/op", "time", "ns", MetricDirection::Lower, 1.0),
+    ("MB/s", "bytes_per_second", "B/s", MetricDirection::Higher, 1e6),
+    ("B/op", "bytes_per_op", "B", MetricDirection::Lower, 1.0),
+    ("allocs/op", "allocs_per_op", "", MetricDirection::Lower, 1.0),
+];
+
+/// Returns the metric and the conversion factor of a unit. `is_higher` is the direction that a
+/// `Unit` line states for the unit, if there is such a line; it overrides the usual direction.
+fn measure_for_unit(unit: &str, is_higher: Option<bool>) -> MetricConversion {
+    let unknown = (unit, unit, unit, MetricDirection::of_unit(unit), 1.0);
+    let known = KNOWN_UNITS.into_iter().find(|(known, ..)| *known == unit);
+    let (_, name, stored_unit, usual, factor) = known.unwrap_or(unknown);
+    let better = match is_higher {
+        Some(true) => MetricDirection::Higher,
+        Some(false) => MetricDirection::Lower,
+        None => usual,
+    };
+    MetricConversion { metric: Metric::new(name, stored_unit, better), factor }
+}
+
+/// The keys that are read from an event of `go test -json`. Only events about output have the key
+/// `Output`.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct TestEvent {
+    package: String,
+    output: String,
+}
+
+/// Returns whether the data are events of `go test -json`.
+fn is_events(bytes: &[u8]) -> bool {
+    let first = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    // Cheap check first: the line may be a whole file.
+    first.trim_ascii_start().starts_with(b"{") && JsonContent::new(first).has_key(1, "Action")
+}
+
+/// Returns the text that the tests printed, taken from events and joined package by package.
+///
+/// # Errors
+/// Fails if a line is not an event; the message names the line.
+fn output_of_events(bytes: &[u8]) -> Result<String> {
+    let mut packages: IndexMap<String, String> = IndexMap::new();
+    for (line, number) in require_utf8(bytes)?.lines().zip(1..) {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let event: TestEvent = serde_json::from_str(line).with_context(|| {
+            format!("line {number} is not an event of go test -json\nhint: is the file cut short?")
+        })?;
+        packages.entry(event.package).or_default().push_str(&event.output);
+    }
+    Ok(packages.into_values().collect())
 }
 
 #[cfg(test)]
@@ -493,5 +704,47 @@ mod tests {
             let causes: Vec<_> = session.failures.into_iter().map(|one| one.cause).collect();
             assert_eq!(causes, [failed, skipped]);
         }
+    }
+
+    #[test]
+    fn lines_are_classified_by_their_form() {
+        let figures = GoFigures { iterations: 20.0, values: vec![(1.5, "ns/op"), (3.0, "x/y")] };
+        for (line, expected) in [
+            (
+                "BenchmarkA/n=8-2 \t 20\t 1.5 ns/op 3 x/y",
+                GoBenchLine::Result("BenchmarkA/n=8-2", figures.clone()),
+            ),
+            ("BenchmarkA-2  \thello", GoBenchLine::Begin("BenchmarkA-2")),
+            (" 20\t 1.5 ns/op 3 x/y", GoBenchLine::Rest(figures)),
+            ("BenchmarkA-2 takes long", GoBenchLine::Other),
+            ("BenchmarkA-2 20 1.5", GoBenchLine::Other),
+            ("Benchmarks 20 1.5 ns/op", GoBenchLine::Other),
+            ("BenchmarkA", GoBenchLine::Announced("BenchmarkA")),
+            ("cpu: A: B", GoBenchLine::Configuration("cpu", "A: B")),
+            ("note: x", GoBenchLine::Other),
+            ("--- FAIL: BenchmarkA-2", GoBenchLine::Fail("BenchmarkA-2")),
+            ("--- FAIL: TestA (0.00s)", GoBenchLine::Other),
+            ("FAIL\tx/y\t0.2s", GoBenchLine::End(Some("x/y"), false)),
+            ("ok  \tx/y\t0.2s", GoBenchLine::End(Some("x/y"), true)),
+            ("FAIL", GoBenchLine::Quiet),
+            (
+                "Unit fills/x better=higher",
+                GoBenchLine::Direction { unit: "fills/x", is_higher: true },
+            ),
+        ] {
+            assert_eq!(GoBenchLine::parse(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn directions_come_from_the_unit_or_from_its_line() {
+        let direction = |unit, line| measure_for_unit(unit, line).metric.better;
+        assert_eq!(direction("ns/op", None), MetricDirection::Lower);
+        assert_eq!(direction("MB/s", None), MetricDirection::Higher);
+        assert_eq!(direction("rows/second", None), MetricDirection::Higher);
+        assert_eq!(direction("misses/s", None), MetricDirection::Unknown);
+        assert_eq!(direction("hits/op", None), MetricDirection::Unknown);
+        assert_eq!(direction("hits/op", Some(true)), MetricDirection::Higher);
+        assert_eq!(direction("ops/s", Some(false)), MetricDirection::Lower, "the file says so");
     }
 }

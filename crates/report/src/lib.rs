@@ -42,6 +42,7 @@ mod warmup;
 pub use browse::*;
 pub use changes::{OpenChanges, report_changes};
 pub use charts::{ChartKind, TrendXAxis, UnknownChart};
+pub use comparison::{report_findings, report_requested};
 pub use doctor::*;
 pub use document::{CaseAnswer, CaseView, Document, ReportBlock, ReportChart};
 pub use experiment::report_experiment;
@@ -65,8 +66,7 @@ pub use output::{
 pub use profile::{ProfileSide, profile_sections, report_profiles};
 pub use revisions::*;
 pub use session::{
-    CaseLine, SessionsPage, TrialOutcome, list_planned_cases, list_sessions, report_findings,
-    report_trial,
+    CaseLine, SessionsPage, TrialOutcome, list_planned_cases, list_sessions, report_trial,
 };
 pub use study::report_study;
 pub use table::{

@@ -1,26 +1,26 @@
 //! Builds the report of one session of any kind, for `speedwell report @N` and a server's page.
 //!
-//! This module chooses the kind of report that suits a session. The usual kind shows the comparison
-//! or the summary ([`report_findings`]). The module also lists stored sessions, and the cases that
-//! a planned session would measure. Start at [`report_session`].
+//! This module analyzes the session and adds the details of its measurement; `comparison/` reports
+//! the findings. The module also lists stored sessions, and the cases that a planned session would
+//! measure. Start at [`report_session`].
 
 #[cfg(test)]
 mod by_cases_tests;
 
 use crate::case_labels::parameters_json;
-use crate::charts::{ChartKind, MAX_DRAWN_RUNS, count_runs};
 use crate::columns::{ColumnSet, column_set};
+use crate::comparison::report_findings;
+pub use crate::comparison::report_requested;
 use crate::document::{Document, ReportBlock};
-use crate::failures::{report_failures, report_validity};
+use crate::failures::report_failures;
 use crate::figure::{format_about, format_count, format_duration, format_number};
 use crate::load::report_load_session;
-use crate::output::{OutputOptions, Verbosity};
+use crate::output::OutputOptions;
 use crate::table::{ReportCell, TextEmphasis};
-use anyhow::{bail, ensure};
-use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, bisect, snippet};
+use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, snippet};
 use speedwell_model::experiment::ExperimentDesign;
 use speedwell_model::stored::SessionOverview;
-use speedwell_model::{Case, Session, SessionPurpose, SessionState, StepFailure, StoppingDesign};
+use speedwell_model::{Case, Session, SessionState, StepFailure, StoppingDesign};
 use std::time::Duration;
 
 /// The requested parameter study, if any.
@@ -106,117 +106,8 @@ fn widen_metrics(settings: &AnalysisSettings, session: &Session) -> AnalysisSett
     }
 }
 
-/// Builds the requested report: a parameter study with `--x-axis`, otherwise the report that suits
-/// the session and its findings. `experiment` is the design of a session that is an experiment.
-///
-/// # Errors
-/// Fails if a parameter is unknown, or a requested chart or unit does not suit the results.
-pub fn report_requested(
-    (session, experiment): (&Session, Option<&ExperimentDesign>),
-    findings: &AnalysisFindings,
-    study: &StudyChoice,
-    settings: &AnalysisSettings,
-    output: &OutputOptions,
-) -> anyhow::Result<Document> {
-    let is_unrestricted = study.x_axis.is_none() && settings.metrics.is_empty();
-    if let Some(experiment) = experiment.filter(|_| is_unrestricted) {
-        let found = analysis::experiment::analyze_experiment(session, experiment, settings);
-        ensure!(
-            output.chart != Some(ChartKind::Flame) || !found.profiles.is_empty(),
-            "flame graphs need profiles, but none were recorded\nhint: measure with --profile"
-        );
-        return Ok(crate::report_experiment(&found, experiment, output));
-    }
-    if let Some(rule) = session.design.steady.filter(|rule| is_unrestricted && !rule.is_metric) {
-        let found = analysis::warmup::analyze_warmup(session, &rule, settings);
-        return Ok(crate::report_warmup(&found, &session.environment, output));
-    }
-    if let Some(found) = bisect::analyze_bisection(session).filter(|_| is_unrestricted) {
-        return Ok(crate::report_bisection(&found, &session.failures, output));
-    }
-    if session.design.purpose == SessionPurpose::Confirm && is_unrestricted {
-        return Ok(crate::report_confirmation(findings, &|_, _| None, output));
-    }
-    match &study.x_axis {
-        Some(x_axis) => {
-            let found = analysis::study_parameter(session, x_axis, study.by.as_deref(), settings)?;
-            crate::report_study(&found, study.log, output)
-        }
-        None if settings.metrics.is_empty() && snippet::has_only_snippets(session) => {
-            report_snippet_session(session, findings, settings, output)
-        }
-        None => report_findings(findings, output),
-    }
-}
-
-/// Reports `findings`: the comparison, or the summary if there is nothing to compare. Adds
-/// warnings, failures and charts.
-///
-/// # Errors
-/// Fails if the requested unit fits none of the metrics, if the findings have no chart of the
-/// requested kind, or if an HTML page would have more runs than a browser can hold.
-pub fn report_findings(
-    findings: &AnalysisFindings,
-    output: &OutputOptions,
-) -> anyhow::Result<Document> {
-    check_unit(findings, output)?;
-    let mut document = Document::default();
-    document.push_warnings(&findings.warnings);
-    document.append_document(report_validity(&findings.validity));
-    if findings.summaries.is_empty() && findings.comparisons.is_empty() {
-        document.push_headline("nothing was measured");
-    }
-    // Build the summary only if it is shown: in large reports, it takes as much memory as the
-    // comparison.
-    let summary = || crate::summary::report_summaries(&findings.summaries, output);
-    if findings.comparisons.is_empty() {
-        let summary = summary();
-        document.report = summary.report;
-        document.append_document(summary);
-    } else {
-        let comparison = crate::comparison::report_comparison(findings, output);
-        document.report = comparison.report;
-        document.append_document(comparison);
-        if output.verbosity == Verbosity::Verbose {
-            document.push_heading(2, "Each side by itself");
-            document.append_document(summary());
-        }
-    }
-    document.append_document(report_failures(&findings.failures, output.verbosity));
-    document.push_charts(crate::charts::draw_findings(findings, output.chart, output.unit)?);
-    match count_runs(findings) {
-        ..=MAX_DRAWN_RUNS => document.extend(crate::gallery::findings_gallery(findings, output)),
-        runs => ensure!(
-            !output.wants_page(),
-            "cannot make an HTML page of {runs} runs: it would draw every run, and a browser can \
-             hold only {MAX_DRAWN_RUNS}\n\
-             hint: leave cases out (@latest::REGEX, --filter), or write Markdown: -o report.md"
-        ),
-    }
-    Ok(document)
-}
-
-fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Result<()> {
-    let Some(unit) = output.unit else {
-        return Ok(());
-    };
-    let summarized = findings.summaries.iter().map(|summary| &summary.metric);
-    let compared = findings.comparisons.iter().map(|found| &found.metric);
-    let metrics: Vec<_> = summarized.chain(compared).collect();
-    // Without a comparison, the time per iteration is shown next to throughput, so a unit of time
-    // also fits throughput.
-    let with_time = findings.comparisons.is_empty() && unit.fits("ns");
-    let fits = |symbol: &str| unit.fits(symbol) || (with_time && symbol == "1/s");
-    if metrics.is_empty() || metrics.iter().any(|metric| fits(&metric.unit)) {
-        return Ok(());
-    }
-    let mut units: Vec<&str> = metrics.iter().map(|metric| metric.unit.as_str()).collect();
-    units.dedup();
-    bail!("no metric can be shown in '{unit}' (the metrics are measured in {})", units.join(", "))
-}
-
 /// Reports a session of snippets, with more figures of each snippet than the values of one metric.
-fn report_snippet_session(
+pub(crate) fn report_snippet_session(
     session: &Session,
     findings: &AnalysisFindings,
     settings: &AnalysisSettings,

@@ -4,10 +4,11 @@
 //! This module chooses the pairs to compare and the measurement details to show. Start at
 //! [`compare_sources`].
 
+use crate::comparison::report_requested;
 use crate::document::Document;
 use crate::figure::format_number;
 use crate::output::OutputOptions;
-use crate::session::{StudyChoice, report_requested};
+use crate::session::StudyChoice;
 use anyhow::bail;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_model::experiment::ExperimentDesign;

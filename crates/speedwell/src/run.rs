@@ -31,7 +31,6 @@ use speedwell_model::{
 };
 use speedwell_remote::fleet::{FleetRequest, measure_on_fleet};
 use speedwell_remote::roles;
-use speedwell_report::session::report_requested;
 use speedwell_report::{self as report, ChartKind, OutputOptions, ReportSubject};
 use speedwell_store::Store;
 use std::path::{Path, PathBuf};
@@ -428,7 +427,8 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
     }
     let output = task.output.report_settings();
     let study = task.study.study_choice();
-    let mut document = report_requested((session, None), &findings, &study, settings, &output)?;
+    let mut document =
+        report::report_requested((session, None), &findings, &study, settings, &output)?;
     document.append_document(report::report_measurement_details(&[(None, session)], &findings));
     let status = gate.print_report(document, &task.output)?;
     if let Some(hint) = analysis::pairs_hint(session, &findings, settings) {

@@ -1,53 +1,62 @@
 //! Measures benchmarks of other frameworks through adapters: lists the cases, executes each case in
 //! a fresh process, and parses the results.
 //!
-//! This file decides how cases are listed ([`CaseListing`]), how one case is started, and how its
-//! output is read ([`extract_observation`]). Some frameworks list benchmarks without the cases
-//! within them; each selected benchmark is then executed once to find its cases. The adapters in
-//! `crates/adapters/suites/*.toml` declare the options of each framework, and
-//! `formats::foreign::suites` parses the output. [`KnownAdapters`] recognizes files, and `build.rs`
-//! builds packages first. Start at [`FrameworkHarness`].
+//! This file decides how packages are built ([`build_programs`]), how cases are listed
+//! ([`CaseListing`]), how one case is started, and how its output is read
+//! ([`extract_observation`]). The tool that builds a package, such as cargo, decides for itself what
+//! to rebuild; each Speedwell process calls it once per package and variant. Some frameworks list
+//! benchmarks without the cases within them; each selected benchmark is then executed once to find
+//! its cases. The adapters in `crates/adapters/suites/*.toml` declare the options of each framework,
+//! and `formats::foreign::suites` parses the output. [`KnownAdapters`] recognizes files. Start at
+//! [`FrameworkHarness`].
 
-mod build;
+mod cargo;
 mod command;
+mod explain;
 mod registry;
 
-pub use build::{build_if_package, build_single_program};
 pub use registry::{
     KnownAdapters, builtin_adapter, deserialize_adapter, explain_framework, files_matching,
     framework_without_adapter, is_elf, is_wrapper, serialize_adapter,
 };
 
-use crate::compile::CompileFailure;
+use crate::compile::{CompileFailure, run_compiler};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SuiteCase,
 };
 use crate::reported_values::invalid_cause;
 use crate::run_outcome::{description_failure, start_reason};
-use crate::{LanguageHarness, RunOutcome, RunResult};
-use anyhow::{Context as _, Result, ensure};
-use build::BuiltProgram;
+use crate::{LanguageHarness, ProgressReporter, RunOutcome, RunResult};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use cargo::{build_with_cargo, copy_to_cache};
 use command::{
-    CollectedOutput, PlaceholderValues, RESULT_PIPE, ResultLocation, refuse_options,
+    BuiltProgram, CollectedOutput, PlaceholderValues, RESULT_PIPE, ResultLocation, refuse_options,
     remove_decided, with_placeholders,
 };
+use explain::{
+    all_skipped, check_minimum, count_namesakes, explain_failure, find_skip, missing_framework,
+    shorten_reason, tail_lines,
+};
 use regex::Regex;
-use speedwell_config::adapter::{GoodDirection, ResultFormat, SuiteAdapter, VersionSource};
+use speedwell_config::adapter::{
+    BuildStep, GoodDirection, ResultFormat, SuiteAdapter, VersionSource,
+};
 use speedwell_formats::foreign::suites::{
     ReportedResult, catch2, configured, jmh, pytest_benchmark, rust, vitest,
 };
-use speedwell_formats::foreign::{diagnosis, go_bench as go_lines, google_benchmark, require_utf8};
+use speedwell_formats::foreign::{diagnosis, google_benchmark, require_utf8};
 use speedwell_formats::{go_bench, pyperf};
 use speedwell_machine::process::{
-    ChannelKind, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder, run_child, shell_line,
+    ChannelKind, ProcessEnd, ProcessSpec, ScratchFolder, resolve_program, run_child, shell_line,
 };
 use speedwell_model::{
-    Case, FailureCause, Metric, MetricDirection, ParameterValue, RequestedDivision, Variant,
+    Case, FailureCause, MetricDirection, ParameterValue, RequestedDivision, SessionEvent, Variant,
 };
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Harness for all adapters.
@@ -146,8 +155,7 @@ fn target_programs(
         }]);
     }
     let user_suites = &source.user_suites;
-    let built =
-        build::build_programs((&adapter, user_suites), &source.file, program, variant, &|_| ())?;
+    let built = build_programs((&adapter, user_suites), &source.file, program, variant, &|_| ())?;
     let refused = built.iter().find_map(|built| refuse_options(&built.adapter, &variant.arguments));
     match refused {
         Some(cause) => Err(CompileFailure::before_start(cause)),
@@ -155,6 +163,167 @@ fn target_programs(
     }
 }
 
+/// Build timeout: compiling all dependencies of a package may take a long time on a small machine.
+const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
+
+type BuildOutcome = Result<Vec<BuiltProgram>, CompileFailure>;
+
+/// Inputs of a build: folder, tool, adapter, and variables of the variant.
+type BuildKey = (PathBuf, PathBuf, String, Vec<(String, String)>);
+
+static BUILT_PROGRAMS: Mutex<Option<HashMap<BuildKey, Arc<OnceLock<BuildOutcome>>>>> =
+    Mutex::new(None);
+
+/// Builds the programs of a package under a variant. The adapter of each program is one of the
+/// user's (`user_adapters`) or a built-in one. Later calls return the same programs. `reporter`
+/// receives a notice when building begins.
+///
+/// # Errors
+/// Fails if the tool is missing or rejects the package, if it builds no benchmark program, or if a
+/// program belongs to an unsupported framework.
+fn build_programs(
+    (adapter, user_adapters): (&SuiteAdapter, &[Arc<SuiteAdapter>]),
+    folder: &Path,
+    tool: &Path,
+    variant: &Variant,
+    reporter: ProgressReporter<'_>,
+) -> BuildOutcome {
+    let key =
+        (folder.to_owned(), tool.to_owned(), adapter.name.clone(), variant.environment.clone());
+    let slot = {
+        let mut guard = BUILT_PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
+        guard.get_or_insert_default().entry(key).or_default().clone()
+    };
+    let build = || -> BuildOutcome {
+        let target = folder.file_name().unwrap_or(folder.as_os_str());
+        reporter(&SessionEvent::Building {
+            target: &target.to_string_lossy(),
+            variant: &variant.name,
+        });
+        let adapters =
+            KnownAdapters::new(&[], folder).unwrap_or_default().with_user_adapters(user_adapters);
+        let tool = resolve_program(tool).map_err(|error| {
+            CompileFailure::start_failed(format!("{error:#}{}", adapter.install_hint()))
+        })?;
+        let mut spec = ProcessSpec::new(&tool);
+        spec.environment = variant.environment.clone();
+        spec.directory = Some(folder.to_owned());
+        spec.limit = BUILD_TIMEOUT;
+        match &adapter.keys.build {
+            Some(BuildStep::Command(command)) => {
+                build_with_command((adapter, &adapters), command, spec)
+            }
+            _ => build_with_cargo(&adapters, spec),
+        }
+    };
+    slot.get_or_init(build).clone()
+}
+
+/// Builds with a single command.
+fn build_with_command(
+    (adapter, adapters): (&SuiteAdapter, &KnownAdapters),
+    command: &[String],
+    spec: ProcessSpec,
+) -> BuildOutcome {
+    let folder = spec.directory.clone().unwrap_or_default();
+    let scratch =
+        ScratchFolder::new().map_err(|error| CompileFailure::start_failed(format!("{error:#}")))?;
+    let output = scratch.path("built");
+    let filling = PlaceholderValues::default()
+        .path("program", &spec.program)
+        .path("folder", &folder)
+        .path("file", &folder);
+    let spec_with = |output: &Path| {
+        let mut words = filling.clone().path("output", output).fill(command).into_iter();
+        ProcessSpec {
+            program: words.next().unwrap_or_default().into(),
+            arguments: words.collect(),
+            ..spec.clone()
+        }
+    };
+    let replay = spec_with(Path::new("/tmp/built"));
+    run_compiler(&spec_with(&output), &replay)?;
+    let missing_program =
+        |reason: String| CompileFailure::before_start(invalid_cause(reason)).with_replay(&replay);
+    if !output.is_file() {
+        // `go test -c` produces nothing for a package without tests.
+        return Err(missing_program("produced no benchmark program".to_owned()));
+    }
+    let recognised = adapters.recognize(&output);
+    let finished = recognised.filter(|adapter| adapter.keys.build.is_none());
+    let adapter = finished.ok_or_else(|| {
+        missing_program(format!(
+            "produced a program that belongs to no known suite (built with '{}')",
+            adapter.name
+        ))
+    })?;
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(vec![BuiltProgram {
+        program: copy_to_cache(&output, &name)?,
+        adapter,
+        target: None,
+        folder,
+    }])
+}
+
+/// Builds the programs of a package under a variant. Does nothing if the source is not a package,
+/// or if this process has already built the programs.
+///
+/// # Errors
+/// Fails if the package does not compile, or its tool is missing.
+pub fn build_if_package(
+    source: &BenchmarkSource,
+    variant: &Variant,
+    reporter: ProgressReporter<'_>,
+) -> anyhow::Result<()> {
+    let Some(adapter) = source.adapter().filter(|adapter| adapter.keys.build.is_some()) else {
+        return Ok(());
+    };
+    let source = source.under(variant);
+    let tool = adapter.keys.program.as_ref().map(PathBuf::from);
+    let default_program = || tool.unwrap_or_else(|| source.file.clone());
+    let program = variant.program.clone().unwrap_or_else(default_program);
+    let built =
+        build_programs((adapter, &source.user_suites), &source.file, &program, variant, reporter);
+    built.map(drop).map_err(|error| {
+        anyhow!("'{}' of '{}' {}", source.name, variant.name, describe_failure(&error))
+    })
+}
+
+/// Explains why nothing was built, and how to repeat the build.
+fn describe_failure(error: &CompileFailure) -> String {
+    let CompileFailure { cause, replay, .. } = error;
+    match replay.as_str() {
+        "" => cause.to_string(),
+        command => format!("{cause}\nhint: repeat it with: {command}"),
+    }
+}
+
+/// Returns the only program built from a package folder, and its adapter.
+///
+/// # Errors
+/// Fails if the package cannot be built, or has several programs.
+pub fn build_single_program(
+    (adapter, adapters): (&SuiteAdapter, &KnownAdapters),
+    folder: &Path,
+    variant: &Variant,
+    reporter: ProgressReporter<'_>,
+) -> anyhow::Result<(PathBuf, Arc<SuiteAdapter>)> {
+    let tool = adapter.keys.program.clone().unwrap_or_default();
+    let shown = folder.display();
+    let user_adapters = adapters.user_adapters();
+    let built =
+        build_programs((adapter, user_adapters), folder, Path::new(&tool), variant, reporter)
+            .map_err(|error| anyhow!("'{shown}' {}", describe_failure(&error)))?;
+    match &built[..] {
+        [only] => Ok((only.program.clone(), only.adapter.clone())),
+        several => bail!(
+            "the package '{shown}' has {} benchmark programs; expected one\n\
+             hint: --old rev:A --new rev:B compares revisions of a package with all its programs",
+            several.len()
+        ),
+    }
+}
 /// Performs one case in a fresh process.
 fn perform_case(
     job: &BenchmarkJob,
@@ -222,21 +391,6 @@ fn perform_case(
     attempt
 }
 
-/// If the framework reported an error, uses this error as the cause of the failure. The error says
-/// more than the exit status.
-fn explain_failure(attempt: &mut RunOutcome, reported: Option<FailureCause>) {
-    let stdout = &attempt.stdout;
-    let Some(failure) = &mut attempt.failure else {
-        return;
-    };
-    if matches!(failure.cause, FailureCause::Exit { .. }) {
-        failure.cause = reported.unwrap_or(failure.cause.clone());
-    }
-    if failure.stderr_tail.is_empty() {
-        failure.stderr_tail = tail_lines(stdout);
-    }
-}
-
 /// Time limit for listing: some frameworks execute all benchmarks once to list them.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(300);
 
@@ -263,7 +417,8 @@ impl CaseListing<'_> {
             return description_failure(&self.request.source, cause, &spec, None);
         }
         let version = self.detect_version();
-        if let Some(cause) = version.as_deref().and_then(|version| self.check_minimum(version)) {
+        if let Some(cause) = version.as_deref().and_then(|version| check_minimum(adapter, version))
+        {
             return description_failure(&self.request.source, cause, &spec, None);
         }
         let mut cases = match self.run_listing(&spec) {
@@ -340,7 +495,7 @@ impl CaseListing<'_> {
         };
         let cause = outcome
             .failure_cause(spec.limit)
-            .map(|cause| self.missing_framework(&outcome, &output).unwrap_or(cause))
+            .map(|cause| missing_framework(self.built, &outcome, &output).unwrap_or(cause))
             .or_else(|| read.as_ref().err().map(unreadable));
         match (cause, read) {
             (None, Ok(cases)) => Ok(cases),
@@ -360,25 +515,6 @@ impl CaseListing<'_> {
                 Err(Box::new(description))
             }
         }
-    }
-
-    /// If the output of the failed listing says that the framework itself is missing, returns that
-    /// as the cause.
-    fn missing_framework(
-        &self,
-        outcome: &ProcessOutcome,
-        output: &CollectedOutput,
-    ) -> Option<FailureCause> {
-        let adapter = &self.built.adapter;
-        let pattern = Regex::new(adapter.keys.missing.as_deref()?).ok()?;
-        let stdout = String::from_utf8_lossy(&output.0);
-        if !pattern.is_match(&stdout) && !pattern.is_match(&outcome.stderr.text()) {
-            return None;
-        }
-        let (suite, program) = (&adapter.name, self.built.program.display());
-        let hint = adapter.install_hint();
-        let reason = format!("needs {suite}, which is not installed for '{program}'{hint}");
-        Some(invalid_cause(reason))
     }
 
     /// Warns if several cases have the same command, so that the framework cannot execute them in
@@ -452,7 +588,7 @@ impl CaseListing<'_> {
         let Some(package) = package.ok().flatten() else {
             return listed;
         };
-        let named = go_lines::case_from_name(Some(&package), &listed.name, None);
+        let named = go_bench::case_from_name(Some(&package), &listed.name, None);
         if listed.case.benchmark == named.benchmark {
             return listed;
         }
@@ -473,22 +609,6 @@ impl CaseListing<'_> {
                 version.find(&text).map(|found| found.as_str().to_owned())
             }
         }
-    }
-
-    /// Explains that the framework is too old, if it is.
-    fn check_minimum(&self, version: &str) -> Option<FailureCause> {
-        let (suite, minimum) =
-            (&self.built.adapter.name, self.built.adapter.keys.minimum.as_deref()?);
-        let numbers = |version: &str| -> Vec<u32> {
-            let numbers = version.split('.').map_while(|part| part.parse().ok());
-            numbers.collect()
-        };
-        let hint = self.built.adapter.install_hint();
-        (numbers(version) < numbers(minimum)).then(|| {
-            invalid_cause(format!(
-                "needs {suite} {minimum} or newer, but found {suite} {version}{hint}"
-            ))
-        })
     }
 
     fn build_job(&self, listed: ListedCase) -> BenchmarkJob {
@@ -521,12 +641,6 @@ struct ListedCase {
     name: String,
     /// The case as Speedwell names it.
     case: Case,
-}
-
-/// Last lines of a framework's stdout, for failures without stderr.
-fn tail_lines(stdout: &str) -> String {
-    let lines: Vec<&str> = stdout.trim_end().lines().collect();
-    lines[lines.len().saturating_sub(20)..].join("\n")
 }
 
 /// Parses the results in a framework's output.
@@ -662,50 +776,6 @@ fn extract_observation(
         return failure(format!("wrote no samples for '{name}'"));
     }
     (Some(observation), cause)
-}
-
-/// Returns how many benchmarks share one name, if several do. `results` are all results with this
-/// name. In most formats, a benchmark's name occurs once: the reader merges repetitions, or the
-/// framework writes one result for each name. Several results for one metric therefore mean several
-/// benchmarks. Pyperf's format and formats that an adapter describes are not checked, because a
-/// benchmark may repeat its name there.
-fn count_namesakes(read: ResultFormat, results: &[ReportedResult]) -> Option<usize> {
-    let may_repeat =
-        matches!(read, ResultFormat::Json | ResultFormat::Lines | ResultFormat::Pyperf);
-    let primary = || results.iter().filter_map(|reported| reported.metrics.first());
-    let count_with_metric =
-        |first: &Metric| primary().filter(|metric| metric.name == first.name).count();
-    let max_count = primary().map(count_with_metric).max()?;
-    (max_count > 1 && !may_repeat).then_some(max_count)
-}
-
-/// Returns why nothing was measured, if all benchmarks that make up a case were skipped.
-fn all_skipped(reported: &[ReportedResult]) -> Option<FailureCause> {
-    let is_skip =
-        |result: &ReportedResult| result.cause.as_ref().is_some_and(FailureCause::is_skip);
-    let first = reported.first()?.cause.clone();
-    first.filter(|_| reported.iter().all(is_skip))
-}
-
-/// Returns the reason if the output says that the benchmark was skipped.
-fn find_skip(adapter: &SuiteAdapter, printed: &str) -> Option<FailureCause> {
-    let pattern = Regex::new(adapter.keys.skipped.as_deref()?).ok()?;
-    let found = pattern.captures(printed)?;
-    let reason = found.name("reason").map_or_else(
-        || format!("{} skips it", adapter.name),
-        |reason| reason.as_str().trim().to_owned(),
-    );
-    Some(FailureCause::Skipped { reason })
-}
-
-/// Maximum length of a reason: libraries may quote the input that they could not parse.
-const MAX_REASON_LENGTH: usize = 400;
-
-fn shorten_reason(reason: &str) -> String {
-    match reason.char_indices().nth(MAX_REASON_LENGTH) {
-        Some((end, _)) => format!("{}...", &reason[..end]),
-        None => reason.to_owned(),
-    }
 }
 
 /// Whether a result belongs to the case. The name of the case may have the program's name as a

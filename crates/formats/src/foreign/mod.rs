@@ -5,7 +5,6 @@
 //! used.
 
 pub mod diagnosis;
-pub mod go_bench;
 pub mod google_benchmark;
 pub mod http_output;
 pub mod json;
