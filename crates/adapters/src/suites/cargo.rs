@@ -4,7 +4,8 @@
 //! The copies have names that depend on their content, so that a rebuild never replaces a program
 //! that is being measured.
 
-use super::command::{BuiltProgram, CollectedOutput};
+use super::BuiltProgram;
+use super::command::CollectedOutput;
 use super::registry::{
     KnownAdapters, builtin_adapter, explain_framework, framework_without_adapter,
 };

@@ -1,22 +1,15 @@
-//! Expands the placeholders of an adapter's commands ([`PlaceholderValues`]), decides their process
-//! ([`BuiltProgram`]) and options, and reads what they write to stdout, to a pipe, or to a file.
-//! Other modules start the commands.
+//! Expands the placeholders of an adapter's commands ([`PlaceholderValues`]), decides their options,
+//! and reads what they write to stdout, to a pipe, or to a file. Other modules start the commands.
 
 use super::registry::files_matching;
-use crate::job::BenchmarkSource;
 use crate::reported_values::invalid_cause;
 use speedwell_config::adapter::{AdapterKeys, SuiteAdapter};
 use speedwell_config::fill_text;
-use speedwell_machine::process::{
-    ChannelKind, ChildConversation, NextStep, ProcessSpec, ScratchFolder,
-};
-use speedwell_model::{
-    Case, FailureCause, RequestedDivision, SampleDivision, SampleLength, Variant,
-};
+use speedwell_machine::process::{ChannelKind, ChildConversation, NextStep, ScratchFolder};
+use speedwell_model::{Case, FailureCause, RequestedDivision, SampleDivision, SampleLength};
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 /// Path under which a process opens the pipe for its results.
 pub const RESULT_PIPE: &str = "/dev/fd/3";
@@ -89,55 +82,6 @@ impl PlaceholderValues {
     /// Expands the placeholders of a string.
     pub fn fill_text(&self, text: &str) -> String {
         fill_text(text, |name| self.strings.get(name).cloned())
-    }
-}
-
-/// A built program.
-#[derive(Debug, Clone)]
-pub struct BuiltProgram {
-    /// Path in the cache folder.
-    pub program: PathBuf,
-    /// Adapter with which the program is listed and executed.
-    pub adapter: Arc<SuiteAdapter>,
-    /// Name of the bench target, if cargo built the program.
-    pub target: Option<String>,
-    /// Folder in which the language's tool would start the program.
-    pub folder: PathBuf,
-}
-
-impl BuiltProgram {
-    /// Returns the values for the placeholders in the adapter's commands.
-    pub fn placeholder_values(
-        &self,
-        source: &BenchmarkSource,
-        variant: &Variant,
-    ) -> PlaceholderValues {
-        let folder = source.file.parent().unwrap_or(Path::new("/"));
-        let folder = if source.file.is_dir() { &source.file } else { folder };
-        PlaceholderValues::default()
-            .path("program", &self.program)
-            .path("file", &source.file)
-            .path("folder", folder)
-            // Listing writes no results. A replay by hand may write results to this folder.
-            .text("scratch", "/tmp/speedwell-results")
-            .words("arguments", variant.arguments.clone())
-    }
-
-    /// Builds the process of a command.
-    pub fn build_process(
-        &self,
-        command: &[String],
-        filling: &PlaceholderValues,
-        variant: &Variant,
-    ) -> ProcessSpec {
-        let mut words = filling.fill(command).into_iter();
-        let mut spec = ProcessSpec::new(words.next().unwrap_or_default()).args(words);
-        let declared = self.adapter.keys.environment.iter();
-        spec.environment =
-            declared.map(|(name, value)| (name.clone(), filling.fill_text(value))).collect();
-        spec.environment.extend(variant.environment.iter().cloned());
-        spec.directory = Some(self.folder.clone());
-        spec
     }
 }
 

@@ -13,8 +13,10 @@
 mod cargo;
 mod command;
 mod explain;
+mod package;
 mod registry;
 
+pub use package::{build_if_package, build_single_program};
 pub use registry::{
     KnownAdapters, builtin_adapter, deserialize_adapter, explain_framework, files_matching,
     framework_without_adapter, is_elf, is_wrapper, serialize_adapter,
@@ -28,10 +30,10 @@ use crate::job::{
 use crate::reported_values::invalid_cause;
 use crate::run_outcome::{description_failure, start_reason};
 use crate::{LanguageHarness, ProgressReporter, RunOutcome, RunResult};
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use cargo::{build_with_cargo, copy_to_cache};
 use command::{
-    BuiltProgram, CollectedOutput, PlaceholderValues, RESULT_PIPE, ResultLocation, refuse_options,
+    CollectedOutput, PlaceholderValues, RESULT_PIPE, ResultLocation, refuse_options,
     remove_decided, with_placeholders,
 };
 use explain::{
@@ -58,6 +60,55 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+
+/// A built program.
+#[derive(Debug, Clone)]
+pub struct BuiltProgram {
+    /// Path in the cache folder.
+    pub program: PathBuf,
+    /// Adapter with which the program is listed and executed.
+    pub adapter: Arc<SuiteAdapter>,
+    /// Name of the bench target, if cargo built the program.
+    pub target: Option<String>,
+    /// Folder in which the language's tool would start the program.
+    pub folder: PathBuf,
+}
+
+impl BuiltProgram {
+    /// Returns the values for the placeholders in the adapter's commands.
+    pub fn placeholder_values(
+        &self,
+        source: &BenchmarkSource,
+        variant: &Variant,
+    ) -> PlaceholderValues {
+        let folder = source.file.parent().unwrap_or(Path::new("/"));
+        let folder = if source.file.is_dir() { &source.file } else { folder };
+        PlaceholderValues::default()
+            .path("program", &self.program)
+            .path("file", &source.file)
+            .path("folder", folder)
+            // Listing writes no results. A replay by hand may write results to this folder.
+            .text("scratch", "/tmp/speedwell-results")
+            .words("arguments", variant.arguments.clone())
+    }
+
+    /// Builds the process of a command.
+    pub fn build_process(
+        &self,
+        command: &[String],
+        filling: &PlaceholderValues,
+        variant: &Variant,
+    ) -> ProcessSpec {
+        let mut words = filling.fill(command).into_iter();
+        let mut spec = ProcessSpec::new(words.next().unwrap_or_default()).args(words);
+        let declared = self.adapter.keys.environment.iter();
+        spec.environment =
+            declared.map(|(name, value)| (name.clone(), filling.fill_text(value))).collect();
+        spec.environment.extend(variant.environment.iter().cloned());
+        spec.directory = Some(self.folder.clone());
+        spec
+    }
+}
 
 /// Harness for all adapters.
 pub struct FrameworkHarness;
@@ -266,64 +317,6 @@ fn build_with_command(
     }])
 }
 
-/// Builds the programs of a package under a variant. Does nothing if the source is not a package,
-/// or if this process has already built the programs.
-///
-/// # Errors
-/// Fails if the package does not compile, or its tool is missing.
-pub fn build_if_package(
-    source: &BenchmarkSource,
-    variant: &Variant,
-    reporter: ProgressReporter<'_>,
-) -> anyhow::Result<()> {
-    let Some(adapter) = source.adapter().filter(|adapter| adapter.keys.build.is_some()) else {
-        return Ok(());
-    };
-    let source = source.under(variant);
-    let tool = adapter.keys.program.as_ref().map(PathBuf::from);
-    let default_program = || tool.unwrap_or_else(|| source.file.clone());
-    let program = variant.program.clone().unwrap_or_else(default_program);
-    let built =
-        build_programs((adapter, &source.user_suites), &source.file, &program, variant, reporter);
-    built.map(drop).map_err(|error| {
-        anyhow!("'{}' of '{}' {}", source.name, variant.name, describe_failure(&error))
-    })
-}
-
-/// Explains why nothing was built, and how to repeat the build.
-fn describe_failure(error: &CompileFailure) -> String {
-    let CompileFailure { cause, replay, .. } = error;
-    match replay.as_str() {
-        "" => cause.to_string(),
-        command => format!("{cause}\nhint: repeat it with: {command}"),
-    }
-}
-
-/// Returns the only program built from a package folder, and its adapter.
-///
-/// # Errors
-/// Fails if the package cannot be built, or has several programs.
-pub fn build_single_program(
-    (adapter, adapters): (&SuiteAdapter, &KnownAdapters),
-    folder: &Path,
-    variant: &Variant,
-    reporter: ProgressReporter<'_>,
-) -> anyhow::Result<(PathBuf, Arc<SuiteAdapter>)> {
-    let tool = adapter.keys.program.clone().unwrap_or_default();
-    let shown = folder.display();
-    let user_adapters = adapters.user_adapters();
-    let built =
-        build_programs((adapter, user_adapters), folder, Path::new(&tool), variant, reporter)
-            .map_err(|error| anyhow!("'{shown}' {}", describe_failure(&error)))?;
-    match &built[..] {
-        [only] => Ok((only.program.clone(), only.adapter.clone())),
-        several => bail!(
-            "the package '{shown}' has {} benchmark programs; expected one\n\
-             hint: --old rev:A --new rev:B compares revisions of a package with all its programs",
-            several.len()
-        ),
-    }
-}
 /// Performs one case in a fresh process.
 fn perform_case(
     job: &BenchmarkJob,
