@@ -4,9 +4,11 @@
 //! Cells that several tables share have constructors here, such as [`ReportCell::share`].
 
 use crate::figure::{
-    Uncertainty, format_moment, format_number, format_quantity, format_share, uncertainty_of,
+    Uncertainty, format_moment, format_number, format_quantity, format_reported_time, format_share,
+    uncertainty_of,
 };
 use serde_json::{Number, Value};
+use speedwell_analysis::load::ReportedTime;
 use speedwell_model::{IntervalEstimate, RunValue};
 use speedwell_plot::ForestRow;
 use std::sync::Arc;
@@ -200,6 +202,14 @@ impl ReportCell {
     /// Creates a cell with a time in nanoseconds, if it is known.
     pub fn time(ns: impl Into<Option<f64>>) -> ReportCell {
         ReportCell::quantity(ns, "ns")
+    }
+
+    /// Creates a cell with a time of a load, if it is known. For a range, programs get the upper
+    /// bound: the time since the requests were due. For a withheld time, they get nothing.
+    pub fn reported_time(time: Option<ReportedTime>) -> ReportCell {
+        let longest_ns = time.and_then(ReportedTime::longest_ns);
+        ReportCell::figure(longest_ns.map(|ns| ns as f64))
+            .with_text(time.map(format_reported_time).unwrap_or_default())
     }
 
     /// Creates a cell with an estimate in `unit`, if it is known. The interval of the estimate

@@ -10,6 +10,7 @@
 
 use crate::unit::{FigureScale, UnitChoice, UnitDimension, dimension_of, in_base_units};
 use jiff::Timestamp;
+use speedwell_analysis::load::ReportedTime;
 use speedwell_model::{IntervalEstimate, Metric, MetricDirection};
 use std::time::Duration;
 
@@ -136,6 +137,30 @@ pub fn format_quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> Str
 /// Formats a rate of unknown uncertainty: `4,000/s`.
 pub fn format_rate(per_s: f64) -> String {
     format_quantity(per_s, "1/s", Uncertainty::Unknown)
+}
+
+/// Formats a time as `1.23 ms`, or as `≥ 1.23 ms` if the true time may be longer.
+pub fn format_ns(ns: f64, is_lower_bound: bool) -> String {
+    let mark = if is_lower_bound { "≥ " } else { "" };
+    format!("{mark}{}", format_quantity(ns, "ns", Uncertainty::Unknown))
+}
+
+/// Formats the bounds of a time as `14.1-15.9 ms`, or as `950 µs-1.20 ms` if their units differ.
+pub fn format_ns_range(low_ns: f64, high_ns: f64) -> String {
+    let (low, high) = (format_ns(low_ns, false), format_ns(high_ns, false));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((low, unit)), Some((high, same))) if unit == same => format!("{low}-{high} {unit}"),
+        _ => format!("{low}-{high}"),
+    }
+}
+
+/// Formats a time or a range of times. A withheld time becomes `refused`.
+pub fn format_reported_time(reported: ReportedTime) -> String {
+    match reported {
+        ReportedTime::Time(time) => format_ns(time.ns as f64, time.is_lower_bound),
+        ReportedTime::Range { low, high } => format_ns_range(low.ns as f64, high.ns as f64),
+        ReportedTime::Refused(_) => "refused".to_owned(),
+    }
 }
 
 /// Maximum number of decimals of a change: thousandths of a percent.

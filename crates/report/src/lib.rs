@@ -27,6 +27,7 @@ mod measurement_details;
 mod output;
 mod profile;
 mod revisions;
+mod series_change;
 pub mod session;
 pub mod snippet;
 pub mod sources;

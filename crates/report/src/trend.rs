@@ -4,7 +4,6 @@
 //! This module chooses wording and columns. Start at [`report_trend`].
 
 use crate::changes;
-use crate::changes::{cause_text, format_figure, series_title};
 use crate::charts::TrendXAxis;
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
@@ -12,6 +11,7 @@ use crate::figure::{format_count, format_share};
 use crate::format::quote_field;
 use crate::gallery::trend_blocks;
 use crate::output::OutputOptions;
+use crate::series_change::{cause_text, format_figure, series_title};
 use crate::table::{ReportCell, json_number};
 use jiff::Timestamp;
 use serde_json::{Value, json};

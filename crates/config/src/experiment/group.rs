@@ -2,10 +2,9 @@
 //! of the cases.
 
 use super::load::{LoadKeys, VerifyKeys};
-use super::parameters::{self, SetValues, ValueTable};
+use super::parameters::{self, FileContext, SetValues, ValueTable};
 use super::target::{MetricKeys, TargetKeys};
 use crate::file_part::{FilePart, NodeTable, TreeNode, nearest_hint};
-use crate::placeholders::PlaceholderMap;
 use crate::reader::unknown_name;
 use crate::value::{DeferredValue, OneOrMany, PlainValue, WholeNumber, checked, choice_name};
 use anyhow::Result;
@@ -16,7 +15,7 @@ use speedwell_model::experiment::{
     ALSO_METRICS, BenchmarkGroup, GroupKind, GroupParameters, SeedSource,
 };
 use speedwell_model::{Metric, ParameterValue};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Sections of a group whose strings may have placeholders. An override may change them.
 pub(super) const OVERRIDABLE_SECTIONS: [&str; 4] = ["target", "load", "verify", "metric"];
@@ -144,18 +143,6 @@ checked! {
         let error = unknown_name(&name, &names);
         names.contains(&name).then_some(name).ok_or(error)
     }
-}
-
-/// Properties of the file that are known before its groups are read.
-pub struct FileContext<'a> {
-    /// Name of the experiment.
-    pub experiment: &'a str,
-    /// Folder of the experiment.
-    pub root: &'a Path,
-    /// Placeholders with the same value in all cases.
-    pub known: &'a PlaceholderMap,
-    /// Values set on the command line.
-    pub settings: &'a SetValues,
 }
 
 /// Resolves the group at `part`, with its exceptions for some cases.

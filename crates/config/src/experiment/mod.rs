@@ -31,7 +31,7 @@ use super::value::{DeferredValue, OneOrMany, PlainValue, WholeNumber, checked, s
 use crate::adapter::AdapterKeys;
 use anyhow::{Context, Result, anyhow};
 use indexmap::IndexMap;
-use parameters::{SetValues, matches_case};
+use parameters::{FileContext, SetValues, matches_case};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use speedwell_model::assignment::{ProcessorShares, TargetWork};
@@ -257,7 +257,7 @@ fn resolve_file(
         variant::read_variants(&top, &used)?.into_iter().unzip();
     plan::check_control(&plan, &top, &variants)?;
     let requirements = plan::resolve_requirements(&top, root, &general)?;
-    let file = group::FileContext { experiment: &name, root, known: &general, settings: &settings };
+    let file = FileContext { experiment: &name, root, known: &general, settings: &settings };
     let groups = resolve_groups(std::mem::take(&mut keys.group.0), &top, &file)?;
     let (groups, group_sources): (Vec<_>, Vec<_>) = groups.into_iter().unzip();
     let compare = claim::resolve_compare(&keys.compare, &top, &variants)?;
@@ -339,7 +339,7 @@ fn group_parts<'a>(top: &FilePart<'a>) -> Vec<FilePart<'a>> {
 fn resolve_groups(
     keys: Vec<group::GroupKeys>,
     top: &FilePart,
-    file: &group::FileContext,
+    file: &FileContext,
 ) -> Result<Vec<(BenchmarkGroup, GroupSource)>> {
     let mut found: Vec<(BenchmarkGroup, GroupSource)> = Vec::new();
     let mut long = keys.into_iter();

@@ -8,6 +8,7 @@ use anyhow::{Error, Result, bail};
 use indexmap::IndexMap;
 use speedwell_model::experiment::GroupParameters;
 use speedwell_model::{Case, ParameterValue};
+use std::path::Path;
 
 /// Reserved names, which a file cannot define.
 pub const RESERVED_NAMES: [&str; 5] = ["port", "seed", "root", "program", "cpus"];
@@ -17,6 +18,18 @@ const CPUS_TEXT: &str = "cpus";
 
 /// Parameters, each with one or more values.
 pub type ValueTable = IndexMap<String, OneOrMany<PlainValue>>;
+
+/// Properties of the file that are known before its groups are read.
+pub struct FileContext<'a> {
+    /// Name of the experiment.
+    pub experiment: &'a str,
+    /// Folder of the experiment.
+    pub root: &'a Path,
+    /// Placeholders with the same value in all cases.
+    pub known: &'a PlaceholderMap,
+    /// Values set on the command line.
+    pub settings: &'a SetValues,
+}
 
 /// Parameter values set on the command line.
 #[derive(Debug, Clone, Default)]

@@ -14,7 +14,7 @@ use crate::messages::{
 };
 use anyhow::{Result, bail};
 use speedwell_engine::execution::experiment::{
-    RunReport, RunSite, RunningService, StageResult, run_target, stage_failure,
+    RunReport, RunSite, StageResult, run_target, stage_failure, start_service,
 };
 use speedwell_machine::process;
 use speedwell_machine::worker::WorkerLink;
@@ -118,7 +118,7 @@ fn run_service(
 ) -> StageResult<()> {
     let _lock = share_lock(&request.folder)?;
     let site = RunSite { address: Some(request.address), ..RunSite::default() };
-    let service = RunningService::start(&request.service, &site, request.ports)?;
+    let service = start_service(&request.service, &site, request.ports)?;
     let sent = link.send(&WorkerEvent::Ready(service.port()));
     let mut failure = sent
         .err()

@@ -12,19 +12,18 @@
 //! | trend | a series over revisions, with its changes |
 //!
 //! The gallery of a page has its own chart per case, [`draw_every_run`], which no option can
-//! request.
+//! request. `runs.rs` and `trend.rs` draw the charts from the parts that are defined here.
 
 mod runs;
 mod trend;
 
-pub use runs::{VariantLane, draw_bars, draw_every_run, draw_study};
+pub use runs::{VariantLane, draw_bars, draw_every_run, draw_findings, draw_study};
 pub use trend::{TrendXAxis, draw_trend};
 
 use crate::case_labels::{CaseLabels, LabelLine};
-use crate::document::ReportChart;
-use crate::figure::{better_direction, format_setting, name_in_unit};
+use crate::figure::{better_direction, name_in_unit};
 use crate::unit::{FigureScale, UnitChoice};
-use anyhow::{anyhow, bail};
+use anyhow::anyhow;
 use indexmap::IndexMap;
 use speedwell_analysis::{AnalysisFindings, CandidateComparison, CaseComparison, CaseSummary};
 use speedwell_model::{Case, IntervalEstimate, Metric, Verdict};
@@ -90,86 +89,11 @@ impl FromStr for ChartKind {
     }
 }
 
-/// Draws charts of the given `kind` from `findings`. Without a kind, draws charts of the changes,
-/// followed by charts of every run.
-///
-/// # Errors
-/// Fails if `findings` have no chart of that kind.
-pub fn draw_findings(
-    findings: &AnalysisFindings,
-    kind: Option<ChartKind>,
-    unit: Option<UnitChoice>,
-) -> anyhow::Result<Vec<ReportChart>> {
-    let Some(kind) = kind else {
-        let mut charts = draw_forests(&findings.comparisons);
-        if count_runs(findings) <= MAX_DRAWN_RUNS {
-            charts.extend(runs::draw_boxes(findings, unit));
-        }
-        return Ok(charts);
-    };
-    let mut charts = match kind {
-        ChartKind::Forest if findings.comparisons.is_empty() => {
-            bail!("a forest chart shows changes, but there is nothing to compare")
-        }
-        ChartKind::Forest => draw_forests(&findings.comparisons),
-        ChartKind::Box => runs::draw_boxes(findings, unit),
-        ChartKind::Bar => runs::draw_bars(findings, unit),
-        ChartKind::Histogram => runs::draw_histograms(&findings.summaries, unit),
-        ChartKind::Scatter => runs::draw_in_order(&findings.summaries, unit),
-        ChartKind::Flame => {
-            bail!(
-                "flame graphs need profiles, but none were recorded\nhint: measure with --profile"
-            )
-        }
-        ChartKind::Line => bail!("a line chart needs a parameter study (--x-axis NAME)"),
-        ChartKind::Trend => return Err(not_a_trend()),
-    };
-    // Show a requested chart even if other parts of the report show the same.
-    for chart in &mut charts {
-        chart.shown_elsewhere = false;
-    }
-    Ok(charts)
-}
-
 /// Returns the error for a trend chart of a report that does not cover revisions.
 pub fn not_a_trend() -> anyhow::Error {
     anyhow!(
         "a trend chart shows results over revisions, which this report does not have\nhint: speedwell history trend -o trend.svg"
     )
-}
-
-/// Draws a forest chart for each comparison that has a change to show.
-fn draw_forests(comparisons: &[CandidateComparison]) -> Vec<ReportChart> {
-    let has_change =
-        |comparison: &&CandidateComparison| comparison.rows.iter().any(|row| row.change.is_some());
-    comparisons.iter().filter(has_change).map(draw_forest).collect()
-}
-
-fn draw_forest(comparison: &CandidateComparison) -> ReportChart {
-    let cases: Vec<_> = comparison.rows.iter().map(|row| Arc::clone(&row.case)).collect();
-    let (shared, names) = label_cases(&cases);
-    let rows =
-        names.into_iter().filter_map(|(index, label)| forest_row(&comparison.rows[index], label));
-    let metric = &comparison.metric;
-    let title =
-        format!("{}: {} against {}", metric.name, comparison.candidate, comparison.baseline);
-    let confidence = format_setting(comparison.confidence);
-    ReportChart {
-        picture: plot::AnyChart::Forest(plot::ForestChart {
-            title: title.clone(),
-            subtitle: Some(shared).filter(|shared| !shared.is_empty()),
-            x_label: format!(
-                "change in % with {confidence} interval ({})",
-                better_direction(metric.better)
-            ),
-            percent: true,
-            reference: 0.0,
-            band: threshold_band(comparison),
-            rows: rows.collect(),
-        }),
-        title,
-        shown_elsewhere: true,
-    }
 }
 
 /// Returns the range of changes that count as the same, in percent. Returns `None` if the range is

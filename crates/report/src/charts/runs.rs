@@ -1,21 +1,101 @@
-//! Draws charts of runs: boxes, bars, histograms, values in execution order, and every run of one
-//! case. Also draws the means of runs over a parameter.
+//! Draws the charts of findings: forests of changes, and charts of runs, which are boxes, bars,
+//! histograms, values in execution order, and every run of one case. Also draws the means of runs
+//! over a parameter. Start at [`draw_findings`].
 
 use crate::case_labels::distinct;
 use crate::charts::{
-    CaseCategory, ChartKind, ComparedSides, MetricPanel, metric_axis, metric_panels, point_series,
+    CaseCategory, ChartKind, ComparedSides, MAX_DRAWN_RUNS, MetricPanel, count_runs, forest_row,
+    label_cases, metric_axis, metric_panels, not_a_trend, point_series, threshold_band,
 };
 use crate::document::ReportChart;
-use crate::figure::better_direction;
+use crate::figure::{better_direction, format_setting};
 use crate::unit::{FigureScale, UnitChoice};
 use anyhow::bail;
-use speedwell_analysis::{AnalysisFindings, CaseSummary, ParameterStudy, StudyPoint};
+use speedwell_analysis::{
+    AnalysisFindings, CandidateComparison, CaseSummary, ParameterStudy, StudyPoint,
+};
 use speedwell_model::{Metric, ParameterValue, RunValue};
 use speedwell_plot as plot;
+use std::sync::Arc;
+
+/// Draws charts of the given `kind` from `findings`. Without a kind, draws charts of the changes,
+/// followed by charts of every run.
+///
+/// # Errors
+/// Fails if `findings` have no chart of that kind.
+pub fn draw_findings(
+    findings: &AnalysisFindings,
+    kind: Option<ChartKind>,
+    unit: Option<UnitChoice>,
+) -> anyhow::Result<Vec<ReportChart>> {
+    let Some(kind) = kind else {
+        let mut charts = draw_forests(&findings.comparisons);
+        if count_runs(findings) <= MAX_DRAWN_RUNS {
+            charts.extend(draw_boxes(findings, unit));
+        }
+        return Ok(charts);
+    };
+    let mut charts = match kind {
+        ChartKind::Forest if findings.comparisons.is_empty() => {
+            bail!("a forest chart shows changes, but there is nothing to compare")
+        }
+        ChartKind::Forest => draw_forests(&findings.comparisons),
+        ChartKind::Box => draw_boxes(findings, unit),
+        ChartKind::Bar => draw_bars(findings, unit),
+        ChartKind::Histogram => draw_histograms(&findings.summaries, unit),
+        ChartKind::Scatter => draw_in_order(&findings.summaries, unit),
+        ChartKind::Flame => {
+            bail!(
+                "flame graphs need profiles, but none were recorded\nhint: measure with --profile"
+            )
+        }
+        ChartKind::Line => bail!("a line chart needs a parameter study (--x-axis NAME)"),
+        ChartKind::Trend => return Err(not_a_trend()),
+    };
+    // Show a requested chart even if other parts of the report show the same.
+    for chart in &mut charts {
+        chart.shown_elsewhere = false;
+    }
+    Ok(charts)
+}
+
+/// Draws a forest chart for each comparison that has a change to show.
+fn draw_forests(comparisons: &[CandidateComparison]) -> Vec<ReportChart> {
+    let has_change =
+        |comparison: &&CandidateComparison| comparison.rows.iter().any(|row| row.change.is_some());
+    comparisons.iter().filter(has_change).map(draw_forest).collect()
+}
+
+fn draw_forest(comparison: &CandidateComparison) -> ReportChart {
+    let cases: Vec<_> = comparison.rows.iter().map(|row| Arc::clone(&row.case)).collect();
+    let (shared, names) = label_cases(&cases);
+    let rows =
+        names.into_iter().filter_map(|(index, label)| forest_row(&comparison.rows[index], label));
+    let metric = &comparison.metric;
+    let title =
+        format!("{}: {} against {}", metric.name, comparison.candidate, comparison.baseline);
+    let confidence = format_setting(comparison.confidence);
+    ReportChart {
+        picture: plot::AnyChart::Forest(plot::ForestChart {
+            title: title.clone(),
+            subtitle: Some(shared).filter(|shared| !shared.is_empty()),
+            x_label: format!(
+                "change in % with {confidence} interval ({})",
+                better_direction(metric.better)
+            ),
+            percent: true,
+            reference: 0.0,
+            band: threshold_band(comparison),
+            rows: rows.collect(),
+        }),
+        title,
+        shown_elsewhere: true,
+    }
+}
 
 /// Draws a box chart per metric. Several cases of a comparison may differ by orders of magnitude.
 /// Each is therefore drawn relative to its baseline, which keeps the boxes readable.
-pub fn draw_boxes(findings: &AnalysisFindings, unit: Option<UnitChoice>) -> Vec<ReportChart> {
+fn draw_boxes(findings: &AnalysisFindings, unit: Option<UnitChoice>) -> Vec<ReportChart> {
     let compared = ComparedSides::new(&findings.comparisons);
     let baseline = findings.comparisons.first().map(|first| &first.baseline);
     let draw = |panel: &MetricPanel<'_>| match baseline {
@@ -135,7 +215,7 @@ fn bar_chart(panel: &MetricPanel<'_>, compared: &ComparedSides) -> ReportChart {
 
 /// Draws histograms. Each case has a panel, and each sheet shows up to [`MAX_PANELS_PER_SHEET`]
 /// cases of one metric.
-pub fn draw_histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<ReportChart> {
+fn draw_histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<ReportChart> {
     let draw = |panel: &MetricPanel<'_>| {
         let series = |name: &str, summary: Option<&&CaseSummary>| plot::HistogramSeries {
             name: name.to_owned(),
@@ -153,7 +233,7 @@ pub fn draw_histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> V
 
 /// Draws values in the order of execution, which shows drift. Panels and sheets are arranged as in
 /// [`draw_histograms`].
-pub fn draw_in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<ReportChart> {
+fn draw_in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<ReportChart> {
     let draw = |panel: &MetricPanel<'_>| {
         let point = |run: &speedwell_model::RunValue| {
             plot::ChartPoint::new(f64::from(run.slot), panel.scale.to_shown(run.value))

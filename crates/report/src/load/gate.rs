@@ -3,9 +3,10 @@
 
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
-use crate::figure::{format_count, format_number, format_rate, format_share};
+use crate::figure::{
+    format_count, format_ns, format_ns_range, format_number, format_rate, format_share,
+};
 use crate::load::tables::refusal_reason;
-use crate::load::{format_ns, format_ns_range};
 use crate::table::{ReportCell, ReportTable, TableFootnotes, TextEmphasis};
 use speedwell_analysis::load::TimedQuantity;
 use speedwell_analysis::load::gate::{

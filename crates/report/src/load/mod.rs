@@ -14,7 +14,7 @@ mod text;
 
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
-use crate::figure::{Uncertainty, format_count, format_quantity, format_rate, format_share};
+use crate::figure::{format_count, format_rate, format_share};
 use crate::output::OutputOptions;
 use crate::table::{ReportCell, ReportTable};
 use serde_json::{Value, json};
@@ -136,10 +136,10 @@ fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> ColumnSet<LoadRef<'a>> {
             ReportCell::shown_figure(load.throughput_per_s, format_rate),
         words("quantity", "time") =>
             ReportCell::words(load.principal_quantity().0.name()).shown_if(is_mixed),
-        figure("p50_ns", "p50") => time_cell(load.principal_quantile(500_000)),
-        figure("p90_ns", "p90") => time_cell(load.principal_quantile(900_000)),
-        figure("p99_ns", "p99") => time_cell(load.principal_quantile(990_000)),
-        figure("max_ns", "max") => time_cell(load.principal_quantile(1_000_000)),
+        figure("p50_ns", "p50") => ReportCell::reported_time(load.principal_quantile(500_000)),
+        figure("p90_ns", "p90") => ReportCell::reported_time(load.principal_quantile(900_000)),
+        figure("p99_ns", "p99") => ReportCell::reported_time(load.principal_quantile(990_000)),
+        figure("max_ns", "max") => ReportCell::reported_time(load.principal_quantile(1_000_000)),
         figure("errors", "failed") => errors_cell(outcome_counts(load)),
         figure("effective_concurrency", "in flight") => concurrency_cell(load),
         machine("url") => load.run.url.as_str(),
@@ -188,40 +188,8 @@ fn principal_mean_ns(load: &LoadFindings<'_>) -> Option<f64> {
     times.refusal.is_none().then_some(times.mean_ns)
 }
 
-/// Builds the cell of a time. For a range, programs get the upper bound: the time since the
-/// requests were due. For a withheld time, they get nothing.
-fn time_cell(time: Option<ReportedTime>) -> ReportCell {
-    let longest_ns = time.and_then(ReportedTime::longest_ns);
-    ReportCell::figure(longest_ns.map(|ns| ns as f64))
-        .with_text(time.map(format_reported_time).unwrap_or_default())
-}
-
 fn outcome_counts<'a>(load: &'a LoadFindings<'_>) -> &'a OutcomeCounts {
     &load.run.measured.totals.outcomes
-}
-
-/// Formats a time as `1.23 ms`, or as `≥ 1.23 ms` if the true time may be longer.
-fn format_ns(ns: f64, is_lower_bound: bool) -> String {
-    let mark = if is_lower_bound { "≥ " } else { "" };
-    format!("{mark}{}", format_quantity(ns, "ns", Uncertainty::Unknown))
-}
-
-/// Formats the bounds of a time as `14.1-15.9 ms`, or as `950 µs-1.20 ms` if their units differ.
-fn format_ns_range(low_ns: f64, high_ns: f64) -> String {
-    let (low, high) = (format_ns(low_ns, false), format_ns(high_ns, false));
-    match (low.split_once(' '), high.split_once(' ')) {
-        (Some((low, unit)), Some((high, same))) if unit == same => format!("{low}-{high} {unit}"),
-        _ => format!("{low}-{high}"),
-    }
-}
-
-/// Formats a time or a range of times. A withheld time becomes `refused`.
-fn format_reported_time(reported: ReportedTime) -> String {
-    match reported {
-        ReportedTime::Time(time) => format_ns(time.ns as f64, time.is_lower_bound),
-        ReportedTime::Range { low, high } => format_ns_range(low.ns as f64, high.ns as f64),
-        ReportedTime::Refused(_) => "refused".to_owned(),
-    }
 }
 
 // Warnings, details and data of the loads.

@@ -7,10 +7,9 @@
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Fact, ReportBlock, new_fact};
 use crate::figure::{
-    Uncertainty, decimal_place, format_count, format_duration, format_number, format_quantity,
-    format_rate, format_share,
+    Uncertainty, decimal_place, format_count, format_duration, format_ns, format_ns_range,
+    format_number, format_quantity, format_rate, format_share,
 };
-use crate::load::{format_ns, format_ns_range, time_cell};
 use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, TableFootnotes};
 use serde_json::Value;
 use speedwell_analysis::load::{
@@ -224,7 +223,7 @@ fn percentile_row(
     let (mut lower_bounds, mut refused) = (Vec::new(), Vec::new());
     for ((_, _, key, _), times) in TIMES.iter().zip(columns) {
         let time = times.and_then(|times| times.percentile(ppm));
-        let mut cell = time_cell(time);
+        let mut cell = ReportCell::reported_time(time);
         match time {
             Some(ReportedTime::Time(known)) if known.is_lower_bound => {
                 lower_bounds.push(Value::from(*key))
@@ -271,8 +270,8 @@ fn time_columns<'a>(name: String) -> ColumnSet<&'a QuantityFindings> {
         figure("min_ns", "min") => spread_cell(times, Some(times.least_ns as f64), false),
         figure("mean_ns", "mean") => mean_cell(times),
         figure("deviation_ns", "sd") => spread_cell(times, times.deviation_ns, false),
-        figure("median_ns", "median") => time_cell(times.percentile(500_000)),
-        figure("max_ns", "max") => time_cell(times.percentile(1_000_000)),
+        figure("median_ns", "median") => ReportCell::reported_time(times.percentile(500_000)),
+        figure("max_ns", "max") => ReportCell::reported_time(times.percentile(1_000_000)),
     }
 }
 

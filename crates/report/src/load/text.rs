@@ -3,9 +3,10 @@
 //!
 //! Start at [`loads_headline`] and [`remark_sentence`].
 
-use crate::figure::{format_count, format_number, format_rate, format_share};
+use crate::figure::{
+    format_count, format_ns, format_number, format_rate, format_reported_time, format_share,
+};
 use crate::load::tables::{format_achieved, format_failed, format_in_flight, format_requests};
-use crate::load::{format_ns, format_reported_time};
 use speedwell_analysis::load::{
     DriftMetric, LoadFindings, LoadHalves, LoadRemark, MachineLimit, ReportedTime, RequestsInFlight,
 };

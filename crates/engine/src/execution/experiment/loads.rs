@@ -6,13 +6,12 @@
 //! Start at [`send_load`] for a `[benchmark.NAME]` table, and at [`ServerLifecycle::warm_up`] for a
 //! server.
 
-use super::lifecycle::{ServerLifecycle, pick_port};
-use super::{RunReport, RunSite, StageResult, metrics, stage_failure, target_spec};
+use super::lifecycle::ServerLifecycle;
+use super::{RunReport, StageResult, metrics, stage_failure};
 use crate::execution::load::{LoadNotice, load_with_tool, run_load_with_sender, send_locally};
-use crate::execution::server::UNLIMITED;
 use speedwell_formats::load_session;
-use speedwell_machine::process::{self, CpuSet, ProcessSpec};
-use speedwell_model::assignment::{LoadWarmup, TargetProgram};
+use speedwell_machine::process::{self, ProcessSpec};
+use speedwell_model::assignment::LoadWarmup;
 use speedwell_model::load::measurement::LoadRun;
 use speedwell_model::load::outcomes::ErrorClass;
 use speedwell_model::load::spec::{LoadClient, LoadSpec};
@@ -23,20 +22,16 @@ use std::time::Duration;
 /// Names of the request rate in the results of the built-in generator and of other tools.
 const RATE_METRICS: [&str; 2] = ["throughput", "requests_per_second"];
 
-/// Sends the load of a `[benchmark.NAME]` table.
+/// Sends the load of a `[benchmark.NAME]` table. Starts `server` first, if there is one.
 ///
 /// # Errors
 /// Returns the stage that failed.
 pub fn send_load(
-    target: &TargetProgram,
     spec: &LoadSpec,
-    pin: Option<CpuSet>,
+    server: Option<ProcessSpec>,
     seed: u64,
     report: &mut RunReport,
 ) -> StageResult<()> {
-    let port = pick_port(None, None, &RunSite::default())?;
-    let spec = spec.clone().fill_placeholders(&|text| text.replace("{port}", &port.to_string()));
-    let server = spec.serve.as_ref().map(|line| server_spec(target, line, port, pin));
     let mut stage = match server {
         Some(_) => RunStage::Ready,
         None => RunStage::Verify,
@@ -49,24 +44,18 @@ pub fn send_load(
         LoadNotice::Standing(_) => {}
     };
     if spec.client == LoadClient::Builtin {
-        let result = run_load_with_sender(server, &spec, seed, &mut send_locally, &mut notify);
+        let result = run_load_with_sender(server, spec, seed, &mut send_locally, &mut notify);
         report.performed.notes.extend(notes);
         let load = result.map_err(|error| load_failure(stage, &error))?;
         return record_load(&load, report);
     }
-    let result = load_with_tool(server, &spec, seed, &mut notify);
+    let result = load_with_tool(server, spec, seed, &mut notify);
     report.performed.notes.extend(notes);
     let session = result
         .map_err(|error| load_failure(stage, &error))?
         .ok_or_else(|| stage_failure(RunStage::Load, "interrupted"))?;
     check_tool_errors(&session)?;
     add_load_metrics(&session, report)
-}
-
-fn server_spec(target: &TargetProgram, line: &str, port: u16, pin: Option<CpuSet>) -> ProcessSpec {
-    let command = ["/bin/sh", "-c", line].map(str::to_owned).to_vec();
-    let target = TargetProgram { command, ..target.clone() };
-    ProcessSpec { limit: UNLIMITED, pin, ..target_spec(&target, Some(port)) }
 }
 
 /// Builds the failure of a load. The first lines of the error messages become the reason, joined

@@ -17,15 +17,16 @@ mod services;
 mod site;
 
 pub use metrics::{RunReport, StageResult, stage_failure};
-pub use services::{RunningService, run_shared_services, wait_for_loss};
+pub use services::{RunningService, wait_for_loss};
 pub use site::RunSite;
 
+use crate::execution::server::UNLIMITED;
 use anyhow::Context;
 use speedwell_adapters::ProtocolMessage;
 use speedwell_machine::process::{self, ProcessSpec};
 use speedwell_model::MachinePlacement;
 use speedwell_model::assignment::{
-    PlaceholderValue, RunAssignment, ScopedServices, TargetProgram, TargetWork,
+    BackingService, PlaceholderValue, RunAssignment, ScopedServices, TargetProgram, TargetWork,
 };
 use speedwell_model::stage_report::StageReport;
 use std::fs::{File, OpenOptions};
@@ -134,7 +135,7 @@ fn run_with_services(
     let mut placeholders = site.placeholders();
     placeholders.extend_from_slice(&assignment.place.kept);
     let services =
-        services::start_all(&assignment.services, site, assignment.place.ports, &mut placeholders)?;
+        start_all(&assignment.services, site, assignment.place.ports, &mut placeholders)?;
     let filled_assignment = assignment.clone().fill_placeholders(&placeholders);
     let result = run_target(&filled_assignment, site, seed, report);
     let lost_service = services::find_lost_service(&services);
@@ -145,6 +146,65 @@ fn run_with_services(
         Some(failure) => Err(failure),
         None => result.and(stop_result),
     }
+}
+
+/// Starts services in the given order, because a service may need the services before it. Adds the
+/// address of each service to `placeholders`.
+fn start_all(
+    services: &[BackingService],
+    site: &RunSite<'_>,
+    ports: Option<(u16, u16)>,
+    placeholders: &mut Vec<PlaceholderValue>,
+) -> StageResult<Vec<RunningService>> {
+    let mut started = Vec::new();
+    for service in services {
+        let running: RunningService =
+            start_service(&service.clone().fill_placeholders(placeholders), site, ports)
+                .map_err(|failure| services::name_service(&service.name, failure))?;
+        placeholders.extend(running.placeholders());
+        started.push(running);
+    }
+    Ok(started)
+}
+
+/// Starts a service and waits until it is ready.
+///
+/// # Errors
+/// Returns the stage that failed.
+pub fn start_service(
+    service: &BackingService,
+    site: &RunSite<'_>,
+    ports: Option<(u16, u16)>,
+) -> StageResult<RunningService> {
+    let port = lifecycle::pick_port(None, ports, site)?;
+    let address =
+        [("host".to_owned(), site.host().to_string()), ("port".to_owned(), port.to_string())];
+    let service = service.clone().fill_placeholders(&address);
+    let shutdown = site::shutdown(&service.stop);
+    let spec =
+        ProcessSpec { shutdown, limit: UNLIMITED, ..target_spec(&service.program, Some(port)) };
+    RunningService::start(&service, spec, port, site)
+}
+
+/// Runs services on this machine until an interrupt tells the process to stop them. Once all
+/// services are ready, calls `ready` with their addresses.
+///
+/// # Errors
+/// Returns the stage that failed, for example because a service ended by itself.
+pub fn run_shared_services(
+    scope: &ScopedServices,
+    ready: &mut dyn FnMut(&[PlaceholderValue]),
+    report: &mut RunReport,
+) -> StageResult<()> {
+    let site = RunSite::default();
+    let mut placeholders = site.placeholders();
+    placeholders.extend_from_slice(&scope.place.kept);
+    let known_count = placeholders.len();
+    let services = start_all(&scope.services, &site, scope.place.ports, &mut placeholders)?;
+    ready(&placeholders[known_count..]);
+    let result = wait_for_loss(|| services::find_lost_service(&services));
+    let stop_result = services::stop_all(services, report);
+    result.and(stop_result)
 }
 
 /// Runs a target at this site. The services that the target needs must be ready already.
@@ -170,7 +230,17 @@ pub fn run_target(
             let spec = ProcessSpec { pin, shutdown, ..target_spec(target, Some(port)) };
             lifecycle::run_server(assignment, service, (seed, site), (port, spec), report)
         }
-        TargetWork::Load(spec) => loads::send_load(target, spec, pin, seed, report),
+        TargetWork::Load(spec) => {
+            let port = lifecycle::pick_port(None, None, &RunSite::default())?;
+            let fill = |text: &str| text.replace("{port}", &port.to_string());
+            let spec = spec.clone().fill_placeholders(&fill);
+            let server = spec.serve.as_deref().map(|line| {
+                let command = ["/bin/sh", "-c", line].map(str::to_owned).to_vec();
+                let target = TargetProgram { command, ..target.clone() };
+                ProcessSpec { limit: UNLIMITED, pin, ..target_spec(&target, Some(port)) }
+            });
+            loads::send_load(&spec, server, seed, report)
+        }
     }
 }
 

@@ -1,18 +1,15 @@
 //! Runs the services that a target depends on, such as a database. Services are ready before the
 //! target starts, and are stopped after it has ended.
 //!
-//! Start at [`RunningService::start`]; [`run_shared_services`] runs services that several runs
-//! share.
+//! Start at [`RunningService::start`]. The parent module decides which services are started.
 
-use super::lifecycle::{find_listener, pick_port};
-use super::{RunReport, RunSite, StageResult, site, stage_failure, target_spec};
-use crate::execution::server::{
-    ReadinessFailure, StartFailure, TAIL_LINES, UNLIMITED, wait_until_ready,
-};
+use super::lifecycle::find_listener;
+use super::{RunReport, RunSite, StageResult, stage_failure};
+use crate::execution::server::{ReadinessFailure, StartFailure, TAIL_LINES, wait_until_ready};
 use anyhow::Context;
 use speedwell_adapters::ProtocolMessage;
 use speedwell_machine::process::{self, ProcessEnd, ProcessSpec, ServiceProcess};
-use speedwell_model::assignment::{BackingService, PlaceholderValue, ScopedServices, fill_text};
+use speedwell_model::assignment::{BackingService, PlaceholderValue, ScopedServices};
 use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
 use std::fs::File;
 use std::io::Write;
@@ -33,27 +30,18 @@ pub struct RunningService {
 }
 
 impl RunningService {
-    /// Starts a service and waits until it is ready.
+    /// Starts a service with `spec` and waits until it is ready at `port`. The placeholders of
+    /// `definition` must already be filled.
     ///
     /// # Errors
     /// Returns the stage that failed.
-    pub fn start(
+    pub(super) fn start(
         definition: &BackingService,
+        spec: ProcessSpec,
+        port: u16,
         site: &RunSite<'_>,
-        ports: Option<(u16, u16)>,
     ) -> StageResult<RunningService> {
-        let port = pick_port(None, ports, site)?;
-        let host = site.host().to_string();
-        let placeholders =
-            [("host".to_owned(), host.clone()), ("port".to_owned(), port.to_string())];
-        let mut spec =
-            target_spec(&definition.program.clone().fill_placeholders(&placeholders), Some(port));
-        spec.shutdown = site::shutdown(&definition.stop);
-        spec.limit = UNLIMITED;
-        let ready_spec = definition.ready.as_ref().map(|command| ProcessSpec {
-            limit: READY_COMMAND_TIMEOUT,
-            ..ready_command(&spec, command, &placeholders)
-        });
+        let ready_spec = definition.ready.as_ref().map(|command| ready_command(&spec, command));
         let program = spec.program.display().to_string();
         let begin = Instant::now();
         let service = ServiceProcess::start(spec)
@@ -64,7 +52,10 @@ impl RunningService {
             None => find_listener(site, port, service.pid()).map(drop),
         });
         match result {
-            Ok(_) => Ok(RunningService { name: definition.name.clone(), service, host, port }),
+            Ok(_) => {
+                let (name, host) = (definition.name.clone(), site.host().to_string());
+                Ok(RunningService { name, service, host, port })
+            }
             Err(failure) => Err(stop_unready(service, &failure, limit)),
         }
     }
@@ -110,27 +101,8 @@ impl RunningService {
 }
 
 /// Adds the name of a service to the reason for its failure.
-fn name_service(name: &str, failure: StageFailure) -> StageFailure {
+pub(super) fn name_service(name: &str, failure: StageFailure) -> StageFailure {
     StageFailure { reason: format!("service '{name}': {}", failure.reason), ..failure }
-}
-
-/// Starts services in the given order, because a service may need the services before it. Adds the
-/// address of each service to `placeholders`.
-pub(super) fn start_all(
-    services: &[BackingService],
-    site: &RunSite<'_>,
-    ports: Option<(u16, u16)>,
-    placeholders: &mut Vec<PlaceholderValue>,
-) -> StageResult<Vec<RunningService>> {
-    let mut started = Vec::new();
-    for service in services {
-        let running: RunningService =
-            RunningService::start(&service.clone().fill_placeholders(placeholders), site, ports)
-                .map_err(|failure| name_service(&service.name, failure))?;
-        placeholders.extend(running.placeholders());
-        started.push(running);
-    }
-    Ok(started)
 }
 
 /// Returns the failure of the first service that has ended by itself.
@@ -149,27 +121,6 @@ pub(super) fn stop_all(services: Vec<RunningService>, report: &mut RunReport) ->
         result = result.and(service.stop(report).map_err(|failure| name_service(&name, failure)));
     }
     result
-}
-
-/// Runs services on this machine until an interrupt tells the process to stop them. Once all
-/// services are ready, calls `ready` with their addresses.
-///
-/// # Errors
-/// Returns the stage that failed, for example because a service ended by itself.
-pub fn run_shared_services(
-    scope: &ScopedServices,
-    ready: &mut dyn FnMut(&[PlaceholderValue]),
-    report: &mut RunReport,
-) -> StageResult<()> {
-    let site = RunSite::default();
-    let mut placeholders = site.placeholders();
-    placeholders.extend_from_slice(&scope.place.kept);
-    let known_count = placeholders.len();
-    let services = start_all(&scope.services, &site, scope.place.ports, &mut placeholders)?;
-    ready(&placeholders[known_count..]);
-    let result = wait_for_loss(|| find_lost_service(&services));
-    let stop_result = stop_all(services, report);
-    result.and(stop_result)
 }
 
 /// Keeps the requested services running with `keep_services`. Reports their addresses, and how they
@@ -211,13 +162,10 @@ pub fn wait_for_loss(find_loss: impl Fn() -> Option<StageFailure>) -> StageResul
 }
 
 /// Builds a readiness command with the directory and environment of the service.
-fn ready_command(
-    service_spec: &ProcessSpec,
-    command: &[String],
-    placeholders: &[PlaceholderValue],
-) -> ProcessSpec {
-    let mut filled_parts = command.iter().map(|part| fill_text(part, placeholders));
-    let mut spec = ProcessSpec::new(filled_parts.next().unwrap_or_default()).args(filled_parts);
+fn ready_command(service_spec: &ProcessSpec, command: &[String]) -> ProcessSpec {
+    let mut parts = command.iter().cloned();
+    let mut spec = ProcessSpec::new(parts.next().unwrap_or_default()).args(parts);
+    spec.limit = READY_COMMAND_TIMEOUT;
     spec.directory.clone_from(&service_spec.directory);
     spec.environment.clone_from(&service_spec.environment);
     spec.unset.clone_from(&service_spec.unset);
