@@ -4,13 +4,12 @@
 //! The copies have names that depend on their content, so that a rebuild never replaces a program
 //! that is being measured.
 
-use super::BuiltProgram;
 use super::command::CollectedOutput;
 use super::registry::{
     KnownAdapters, builtin_adapter, explain_framework, framework_without_adapter,
 };
 use crate::cache::{self, cache_folder};
-use crate::compile::{CompileFailure, remove_unused};
+use crate::compile::{BuiltProgram, CompileFailure, remove_unused};
 use crate::reported_values::invalid_cause;
 use serde::Deserialize;
 use speedwell_machine::process::{ChannelKind, ProcessEnd, ProcessSpec, begin_activity, run_child};

@@ -1,9 +1,9 @@
 //! Explains why a framework gave no results: it is missing or too old, it skipped the benchmark, it
 //! reported an error, or several benchmarks have one name.
 
-use super::BuiltProgram;
 use super::command::CollectedOutput;
 use crate::RunOutcome;
+use crate::compile::BuiltProgram;
 use crate::reported_values::invalid_cause;
 use regex::Regex;
 use speedwell_config::adapter::{ResultFormat, SuiteAdapter};

@@ -11,7 +11,7 @@
 //! [`FrameworkHarness`].
 
 mod cargo;
-mod command;
+pub mod command;
 mod explain;
 mod package;
 mod registry;
@@ -22,7 +22,7 @@ pub use registry::{
     framework_without_adapter, is_elf, is_wrapper, serialize_adapter,
 };
 
-use crate::compile::{CompileFailure, run_compiler};
+use crate::compile::{BuiltProgram, CompileFailure, run_compiler};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SuiteCase,
@@ -60,55 +60,6 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-
-/// A built program.
-#[derive(Debug, Clone)]
-pub struct BuiltProgram {
-    /// Path in the cache folder.
-    pub program: PathBuf,
-    /// Adapter with which the program is listed and executed.
-    pub adapter: Arc<SuiteAdapter>,
-    /// Name of the bench target, if cargo built the program.
-    pub target: Option<String>,
-    /// Folder in which the language's tool would start the program.
-    pub folder: PathBuf,
-}
-
-impl BuiltProgram {
-    /// Returns the values for the placeholders in the adapter's commands.
-    pub fn placeholder_values(
-        &self,
-        source: &BenchmarkSource,
-        variant: &Variant,
-    ) -> PlaceholderValues {
-        let folder = source.file.parent().unwrap_or(Path::new("/"));
-        let folder = if source.file.is_dir() { &source.file } else { folder };
-        PlaceholderValues::default()
-            .path("program", &self.program)
-            .path("file", &source.file)
-            .path("folder", folder)
-            // Listing writes no results. A replay by hand may write results to this folder.
-            .text("scratch", "/tmp/speedwell-results")
-            .words("arguments", variant.arguments.clone())
-    }
-
-    /// Builds the process of a command.
-    pub fn build_process(
-        &self,
-        command: &[String],
-        filling: &PlaceholderValues,
-        variant: &Variant,
-    ) -> ProcessSpec {
-        let mut words = filling.fill(command).into_iter();
-        let mut spec = ProcessSpec::new(words.next().unwrap_or_default()).args(words);
-        let declared = self.adapter.keys.environment.iter();
-        spec.environment =
-            declared.map(|(name, value)| (name.clone(), filling.fill_text(value))).collect();
-        spec.environment.extend(variant.environment.iter().cloned());
-        spec.directory = Some(self.folder.clone());
-        spec
-    }
-}
 
 /// Harness for all adapters.
 pub struct FrameworkHarness;
@@ -332,7 +283,7 @@ fn perform_case(
     };
     let options = command::remove_given(options, &setting.variant.arguments);
     let common = built
-        .placeholder_values(&job.source, setting.variant)
+        .placeholder_values(&job.source.file, setting.variant)
         .with_case(name, job.case.as_ref(), keys)
         .words("options", options);
     let command = with_placeholders(&keys.run, &["options", "arguments"]);
@@ -450,7 +401,7 @@ impl CaseListing<'_> {
     ) -> ProcessSpec {
         let variant = &self.request.variant;
         let arguments = remove_decided(&variant.arguments, command);
-        let values = self.built.placeholder_values(&self.request.source, variant);
+        let values = self.built.placeholder_values(&self.request.source.file, variant);
         let mut filling = values.words("arguments", arguments);
         if let Some(ListedCase { name, case }) = expanded {
             filling = filling.with_case(name, Some(case), &self.built.adapter.keys);
