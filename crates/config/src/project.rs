@@ -2,12 +2,13 @@
 //! folder. Start at [`ProjectFile::find_file`].
 
 use super::adapter::{SuiteAdapter, read_tables};
-use super::file_part::{self, FilePart};
+use super::file_part::{self, FilePart, NodeContent, TreeNode};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-const PROJECT_FILE_NAME: &str = "speedwell.toml";
+/// Name of the file of a project.
+pub const PROJECT_FILE_NAME: &str = "speedwell.toml";
 
 /// A folder that contains any of these is the root of a project.
 const ROOT_MARKERS: [&str; 3] = [".speedwell", PROJECT_FILE_NAME, ".git"];
@@ -23,10 +24,56 @@ pub fn project_root(cwd: &Path) -> Option<&Path> {
 pub struct ProjectFile {
     /// Folder of the file.
     pub folder: PathBuf,
+    /// What `speedwell run` measures, and how.
+    pub run: RunDefaults,
     /// Settings for revisions.
     pub history: HistorySettings,
     /// Suites that the file defines.
     pub suites: Vec<SuiteAdapter>,
+}
+
+/// The table `[run]`. Its keys besides `targets` are long names of the command's options, which the
+/// command line checks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunDefaults {
+    /// Targets, relative to the folder of the file.
+    pub targets: Vec<String>,
+    /// Options with their values. An option without a value is a switch that is on.
+    pub options: Vec<(String, Vec<String>)>,
+}
+
+impl RunDefaults {
+    fn read(table: &FilePart<'_>) -> Result<RunDefaults> {
+        let keys = table.node.as_table();
+        let keys = keys.ok_or_else(|| table.wrong_table("must be a table"))?;
+        let mut defaults = RunDefaults::default();
+        for (key, node) in keys {
+            let values: Option<Vec<String>> = match &node.content {
+                NodeContent::Truth(true) if key != "targets" => Some(Vec::new()),
+                NodeContent::Truth(false) if key != "targets" => continue,
+                NodeContent::List(items) => items.iter().map(option_value).collect(),
+                _ => option_value(node).map(|value| vec![value]),
+            };
+            let values = values.ok_or_else(|| {
+                table.value_error(key, "must be a string, a number, true, or a list of strings")
+            })?;
+            match key.as_str() {
+                "targets" => defaults.targets = values,
+                _ => defaults.options.push((key.clone(), values)),
+            }
+        }
+        Ok(defaults)
+    }
+}
+
+/// Returns the value as it would be typed.
+fn option_value(node: &TreeNode) -> Option<String> {
+    match &node.content {
+        NodeContent::Text(text) => Some(text.clone()),
+        NodeContent::Whole(number) => Some(number.to_string()),
+        NodeContent::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
 }
 
 /// The table `[history]`.
@@ -46,6 +93,9 @@ pub struct HistorySettings {
 #[serde(default, deny_unknown_fields)]
 struct ProjectKeys {
     history: HistorySettings,
+    /// Ignored here, because [`RunDefaults::read`] reads it.
+    #[serde(rename = "run")]
+    _run: Option<serde::de::IgnoredAny>,
     /// Ignored here, because [`read_tables`] reads the suites.
     #[serde(rename = "suite")]
     _suites: Option<serde::de::IgnoredAny>,
@@ -67,13 +117,19 @@ impl ProjectFile {
             let text = std::fs::read_to_string(&file)?;
             let tree = file_part::parse_toml(&text)?;
             let keys: ProjectKeys = FilePart::top(&tree).read_part()?;
+            let run = FilePart::top(&tree).part("run");
+            let run = run.map_or(Ok(RunDefaults::default()), |table| RunDefaults::read(&table))?;
             let suites = read_tables(&FilePart::top(&tree))?;
             let is_empty = keys.history.build.as_ref().is_some_and(|build| build.trim().is_empty());
             ensure!(!is_empty, "the key 'build' of [history] is empty\nhint: leave it out");
-            anyhow::Ok((keys.history, suites))
+            anyhow::Ok(ProjectFile {
+                folder: folder.to_owned(),
+                run,
+                history: keys.history,
+                suites,
+            })
         };
-        let (history, suites) = read().with_context(|| format!("in '{}'", file.display()))?;
-        Ok(Some(ProjectFile { folder: folder.to_owned(), history, suites }))
+        read().with_context(|| format!("in '{}'", file.display())).map(Some)
     }
 }
 
@@ -136,6 +192,7 @@ mod tests {
         let (_, example) = page.split_once("```toml\n").unwrap();
         let (example, _) = example.split_once("```").unwrap();
         let project = read(example).unwrap().unwrap();
+        assert!(!project.run.targets.is_empty() && page.contains("\n| `targets` |"));
         let HistorySettings { branch, build, threshold } = project.history;
         for (key, is_set) in [
             ("branch", branch.is_some()),
@@ -149,8 +206,28 @@ mod tests {
     }
 
     #[test]
+    fn defaults_of_run_are_read_as_they_would_be_typed() {
+        let text = "[run]\ntargets = ['bench', './...']\norder = 'paired'\nruns = 16\n\
+                    fail-fast = true\nmetric = ['time', 'bytes']\ntest = false";
+        let run = read(text).unwrap().unwrap().run;
+        assert_eq!(run.targets, ["bench", "./..."]);
+        let options: Vec<(&str, String)> =
+            run.options.iter().map(|(key, values)| (&**key, values.join(","))).collect();
+        let expected =
+            [("order", "paired"), ("runs", "16"), ("fail-fast", ""), ("metric", "time,bytes")];
+        let expected = expected.map(|(key, values)| (key, values.to_owned()));
+        assert!(
+            options.len() == 4 && expected.iter().all(|one| options.contains(one)),
+            "{options:?}"
+        );
+    }
+
+    #[test]
     fn mistakes_are_named_with_their_place() {
         for (text, expected) in [
+            ("run = 3", "must be a table"),
+            ("[run]\nruns = [[1]]", "line 2: the key 'runs' of [run] must be"),
+            ("[run]\ntargets = true", "the key 'targets' of [run] must be"),
             ("[history]\nbild = \"make\"", "did you mean 'build'?"),
             ("[histroy]\n", "did you mean 'history'?"),
             ("[history]\nbuild = 3", "line 2"),

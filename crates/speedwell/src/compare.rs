@@ -73,6 +73,10 @@ pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
         return run::run(args);
     }
     ensure!(
+        !args.targets.is_empty(),
+        "nothing to compare\nhint: speedwell compare A B; 'speedwell compare -h' shows examples"
+    );
+    ensure!(
         !args.profile,
         "--profile needs an experiment, but these are results or programs\nhint: \
          'speedwell compare a.folded b.folded' compares existing profiles"

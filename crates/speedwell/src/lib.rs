@@ -17,12 +17,14 @@ mod gate;
 mod help;
 mod history;
 mod import;
+mod init;
 mod load;
 mod new;
 mod operand;
 mod options;
 mod profile_recording;
 mod progress;
+mod project_defaults;
 mod rehearsal;
 mod report;
 mod results_file;
@@ -80,6 +82,7 @@ enum CliCommand {
     Doctor(DeferredArgs<doctor::DoctorArgs>),
     Tune(DeferredArgs<tune::TuneArgs>),
     Fleet(DeferredArgs<fleet::FleetArgs>),
+    Init(DeferredArgs<init::InitArgs>),
     New(DeferredArgs<new::NewArgs>),
     Serve(DeferredArgs<serve::ServeArgs>),
     As(DeferredArgs<as_tool::AsArgs>),
@@ -149,7 +152,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> CommandStatus {
     if is_internal && let Ok(line) = InternalCommandLine::try_parse_from(&arguments) {
         return conclude_command(run_internal(line.command));
     }
-    match parse_command_line(&arguments) {
+    let with_defaults = project_defaults::add_defaults(arguments).map_err(|error| {
+        status::print_error(&error);
+        CommandStatus::FAILED
+    });
+    match with_defaults.and_then(|arguments| parse_command_line(&arguments)) {
         Ok(line) => conclude_command(run_command(line.command)),
         Err(status) => status,
     }
@@ -242,6 +249,7 @@ fn run_command(command: CliCommand) -> anyhow::Result<CommandStatus> {
         CliCommand::Doctor(args) => doctor::run(*args.0),
         CliCommand::Tune(args) => tune::run(*args.0),
         CliCommand::Fleet(args) => fleet::run(&args.0),
+        CliCommand::Init(args) => init::run(&args.0),
         CliCommand::New(args) => new::run(*args.0)
             .map(|written| written.map_or(CommandStatus::DONE, |written| first_look(&written))),
         CliCommand::Serve(args) => serve::run(&args.0),

@@ -21,7 +21,7 @@ pub use load::{Concurrency, LoadArgs, LoadMode, LoadRequest, SearchArgs, load_mo
 pub use output::{OutputArgs, check_outputs};
 pub use run::{
     LayoutArgs, MeasureTask, ResultArgs, RevisionMeasuringArgs, RevisionProgramArgs, RunArgs,
-    SelectionArgs, StudyArgs, VariantArgs, plan_request,
+    SelectionArgs, StudyArgs, VariantArgs, is_setting, plan_request,
 };
 pub use speedwell_analysis::gate::FailOn;
 pub use store::{

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 /// Measure benchmark files, groups or whole benchmark folders
 ///
 /// A single variant gives a table with the results of each case; several variants give a comparison with a verdict for
-/// every case.
+/// every case. Without targets, those of the project file are measured; 'speedwell init' writes it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell run benchmarks/buffers
@@ -38,7 +38,7 @@ use std::path::{Path, PathBuf};
   speedwell run --resume @latest")]
 pub struct RunArgs {
     /// Files, folders, group names; and NAME=VALUE to set a parameter
-    #[arg(index = 1, value_name = "TARGET|NAME=VALUE", required_unless_present = "resume")]
+    #[arg(index = 1, value_name = "TARGET|NAME=VALUE")]
     pub targets: Vec<String>,
     /// After '--': arguments for every measured program
     ///
@@ -75,6 +75,10 @@ impl RunArgs {
     /// # Errors
     /// Fails if settings or variants cannot be parsed.
     pub fn measure_request(&self) -> anyhow::Result<MeasureRequest> {
+        ensure!(
+            !self.targets.iter().all(|target| is_setting(target)),
+            "no targets\nhint: speedwell init"
+        );
         let plan = self.plan_request()?;
         self.selection.measure_request(&self.targets, &self.arguments, &self.variants, plan)
     }
@@ -165,10 +169,8 @@ impl SelectionArgs {
         variants: &VariantArgs,
         plan: PlanRequest,
     ) -> anyhow::Result<MeasureRequest> {
-        let is_setting =
-            |argument: &String| argument.contains('=') && !Path::new(argument).exists();
         let (settings, targets): (Vec<String>, _) =
-            targets_and_values.iter().cloned().partition(is_setting);
+            targets_and_values.iter().cloned().partition(|argument| is_setting(argument));
         Ok(MeasureRequest {
             targets,
             selection: self.build_selection(&settings, plan.execution.trial_mode())?,
@@ -177,6 +179,11 @@ impl SelectionArgs {
             place_roles: Some(super::fleet::place_roles),
         })
     }
+}
+
+/// Whether an argument among the targets has the form NAME=VALUE, and is not a file.
+pub fn is_setting(argument: &str) -> bool {
+    argument.contains('=') && !Path::new(argument).exists()
 }
 
 /// Builds the request for the plan of runs. `metrics` are the requested metrics.

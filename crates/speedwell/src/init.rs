@@ -1,0 +1,171 @@
+//! `speedwell init`: writes a project file that names the benchmarks of the folder. Measures and
+//! executes nothing. Start at [`run`].
+
+use crate::{CommandStatus, status};
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use speedwell_adapters::discover::find_sources;
+use speedwell_adapters::{KnownAdapters, SourceKind};
+use speedwell_config::project::{PROJECT_FILE_NAME, ProjectFile};
+use speedwell_machine::environment::GitRepository;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Write a project file that names the benchmarks found here
+///
+/// The file, 'speedwell.toml', is written to the root of the repository, or to the current folder outside of a
+/// repository. 'speedwell run' without targets measures what it names. An existing file stays as it is.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  speedwell init
+  speedwell init packages/parser")]
+pub struct InitArgs {
+    /// Folder of the project [default: the root of the repository]
+    #[arg(value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+}
+
+/// Time limit for asking git which files it ignores.
+const GIT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Folders of packages and build products, which have other people's benchmarks.
+const FOREIGN_FOLDERS: [&str; 6] = ["node_modules", "vendor", "target", "build", "dist", "venv"];
+
+/// The project file. A test reads it with every commented key as well.
+const TEMPLATE: &str = r#"# What 'speedwell run' measures in this project, and how. An option on the command line wins.
+# Every long option of 'speedwell run' can be a key; all keys: docs/reference/project-file.md.
+
+[run]
+targets = TARGETS
+
+# On a busy machine, such as a CI runner, measure both sides of a comparison in turns on one
+# processor and compare processor time. Right for work that computes: waiting does not count.
+# order = "paired"
+
+# The smallest change that matters. Without it, every certain change counts.
+# threshold = "2%"
+
+[history]
+# How revisions are built, as in 'speedwell compare --old rev:@base'.
+# build = "make"
+"#;
+
+/// Writes the project file and prints its path.
+///
+/// # Errors
+/// Fails if the project has a file already, has no benchmarks, or cannot be written to.
+pub fn run(args: &InitArgs) -> anyhow::Result<CommandStatus> {
+    let directory = std::env::current_dir()?;
+    let folder = match &args.folder {
+        Some(folder) => {
+            let context = || format!("cannot find the folder '{}'", folder.display());
+            fs::canonicalize(folder).with_context(context)?
+        }
+        None => {
+            let root = directory.ancestors().find(|folder| folder.join(".git").exists());
+            root.unwrap_or(&directory).to_owned()
+        }
+    };
+    let file = folder.join(PROJECT_FILE_NAME);
+    let shown = file.strip_prefix(&directory).unwrap_or(&file).display();
+    ensure!(
+        !file.exists(),
+        "'{shown}' exists already, and stays as it is\nhint: its key 'targets' of [run] names what 'speedwell run' measures"
+    );
+    let targets = find_targets(&folder)?;
+    if targets.is_empty() {
+        bail!(
+            "no benchmarks found in '{}'\nhint: 'speedwell new suite' writes one in each language; 'speedwell time' \
+             measures commands",
+            folder.display()
+        );
+    }
+    let mut created =
+        File::create_new(&file).with_context(|| format!("cannot create '{shown}'"))?;
+    created
+        .write_all(project_text(&targets).as_bytes())
+        .with_context(|| format!("cannot write '{shown}'"))?;
+    status::write_stdout(format!("{shown}\n"))?;
+    status::print_note(&format!("next: speedwell run   # measures {}", targets.join(" ")));
+    Ok(CommandStatus::DONE)
+}
+
+fn project_text(targets: &[String]) -> String {
+    // A list of strings has the same form in JSON as in TOML.
+    TEMPLATE.replace("TARGETS", &serde_json::json!(targets).to_string())
+}
+
+/// Returns the folders and files directly in `folder` that have benchmarks and that git does not
+/// ignore. All packages of a Go module are one target, and so is a package that `folder` is itself.
+///
+/// # Errors
+/// Fails if the folder cannot be read, or an enclosing project file is invalid.
+fn find_targets(folder: &Path) -> anyhow::Result<Vec<String>> {
+    // An enclosing file may define adapters.
+    let adapters = KnownAdapters::new(&[], folder)?;
+    ProjectFile::find_file(folder)?;
+    let sources = |target: &str| find_sources(target, folder, &adapters).unwrap_or_default();
+    let is_go = |suite: Option<&str>| suite == Some("go-package");
+    let mut targets = Vec::new();
+    if folder.join("go.mod").is_file() && !sources("./...").is_empty() {
+        targets.push("./...".to_owned());
+    } else if adapters.recognize(folder).is_some() {
+        targets.push(".".to_owned());
+    }
+    let entries = fs::read_dir(folder)
+        .with_context(|| format!("cannot read the folder '{}'", folder.display()))?;
+    let mut names: Vec<String> =
+        entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    let git = GitRepository::for_folder(folder, GIT_TIMEOUT);
+    let query: Vec<&str> =
+        ["check-ignore", "--"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    // Git fails if it ignores none of them.
+    let ignored = git.try_git_output(&query).unwrap_or_default();
+    for name in &names {
+        let is_program = || {
+            let mode = fs::metadata(folder.join(name)).map(|data| data.permissions().mode());
+            folder.join(name).is_file() && mode.is_ok_and(|mode| mode & 0o111 != 0)
+        };
+        let is_left_out = name.starts_with(['.', '_'])
+            || FOREIGN_FOLDERS.contains(&name.as_str())
+            || ignored.lines().any(|line| line == name)
+            || is_program();
+        // A definition file is measured alone.
+        let has_benchmarks = !is_left_out
+            && sources(name).iter().any(|source| {
+                let suite = source.suite.as_ref().map(|suite| suite.name.as_str());
+                !matches!(source.kind, SourceKind::Experiment | SourceKind::Load)
+                    && !(is_go(suite) && targets.first().is_some_and(|first| first == "./..."))
+            });
+        if has_benchmarks {
+            targets.push(name.clone());
+        }
+    }
+    Ok(targets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_project_file_is_valid_with_and_without_its_comments() {
+        let text = project_text(&["bench".to_owned(), "./...".to_owned()]);
+        let keys = text.lines().map(|line| match line.strip_prefix("# ") {
+            Some(key) if key.contains(" = ") => key,
+            _ => line,
+        });
+        let all_keys = keys.collect::<Vec<_>>().join("\n");
+        for (text, options) in [(&text, 0), (&all_keys, 2)] {
+            let folder = tempfile::tempdir().unwrap();
+            fs::write(folder.path().join(PROJECT_FILE_NAME), text).unwrap();
+            let project = ProjectFile::find_file(folder.path()).unwrap().unwrap();
+            assert_eq!(project.run.targets, ["bench", "./..."]);
+            assert_eq!(project.run.options.len(), options, "{text}");
+        }
+    }
+}
