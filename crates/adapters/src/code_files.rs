@@ -552,6 +552,7 @@ mod module_log_tests {
             checkout: root.join("checkout"),
             folder: root.join("worktree"),
             build: None,
+            changes: None,
         };
         let mut variant = Variant::plain("a");
         for (name, value) in variables {

@@ -105,15 +105,17 @@ fn series_point(
     let value = Some(median(&values)).filter(|value| value.is_finite())?;
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     let spread = NORMAL_CONSISTENCY * mad(&logs);
-    let is_worktree = variant.is_some_and(|variant| variant.worktree.is_some());
+    let worktree = variant.and_then(|variant| variant.worktree.as_ref());
     Some(HistoryPoint {
         value,
         interval: median_binomial(&values, CONFIDENCE).map(|ends| (ends.low, ends.high)),
         runs: u32::try_from(values.len()).unwrap_or(u32::MAX),
         spread: Some(spread).filter(|spread| spread.is_finite() && values.len() > 1),
         kind: PointKind::of(session.state, session.design.purpose),
-        is_dirty: !is_worktree
-            && session.origin.as_ref().is_some_and(|origin| origin.dirty.is_some()),
+        is_dirty: match worktree {
+            Some(worktree) => worktree.changes.is_some(),
+            None => session.origin.as_ref().is_some_and(|origin| origin.dirty.is_some()),
+        },
         benchmark_digest: work_digest(session, variant, benchmark).cloned(),
     })
 }

@@ -27,6 +27,9 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
+/// What stands for a revision that is the working tree: git allows no space in a name.
+pub const WORKING_TREE: &str = "working tree";
+
 /// Maximum length of a typed revision in the name of a variant; a longer one is cut.
 const MAX_TYPED_NAME: usize = 60;
 
@@ -54,7 +57,15 @@ pub fn check_out_revisions(
         .iter()
         .map(|revision_request| resolve_commit(&checkout, &revision_request.revision))
         .collect::<Result<_>>()?;
-    warn_of_changes(&checkout, &request.revisions, &commits, listener)?;
+    if let Some(changes) = commits.iter().find_map(|commit| commit.changes.as_ref()) {
+        let number = changes.files;
+        let files = if number == 1 { "file" } else { "files" };
+        listener.observe(&SessionEvent::Note(&format!(
+            "{WORKING_TREE}, {number} {files} changed: measuring a copy, so editing may go on"
+        )))?;
+    } else {
+        warn_of_changes(&checkout, &request.revisions, &commits, listener)?;
+    }
     for (revision_request, commit) in request.revisions.iter().zip(&commits) {
         let worktree =
             checkout.describe_worktree(&revision_request.revision, commit, build.as_ref());
@@ -72,8 +83,9 @@ pub fn check_out_revisions(
     name_variants(&mut resolved.given, &request.revisions);
     fill_placeholders(&mut resolved, &checkout);
     for (index, commit) in commits.iter().enumerate().skip(1) {
+        let files = |commit: &ResolvedCommit| (commit.tree.clone(), commit.changes.clone());
         let is_identical =
-            commit.tree == commits[0].tree && differ_only_in_revision(request, index);
+            files(commit) == files(&commits[0]) && differ_only_in_revision(request, index);
         let names = [0, index].map(|index| &*resolved.given[request.revisions[index].variant].name);
         if is_identical {
             emit_warning(
@@ -85,11 +97,15 @@ pub fn check_out_revisions(
     Ok(resolved)
 }
 
-/// Resolves a typed revision: a name that git knows, or the merge base with a branch.
+/// Resolves a typed revision: a name that git knows, the merge base with a branch, or the working
+/// tree.
 ///
 /// # Errors
 /// Fails if there is no such revision.
 pub fn resolve_commit(checkout: &Checkout, typed: &str) -> Result<ResolvedCommit> {
+    if typed == WORKING_TREE {
+        return checkout.resolve_working_tree();
+    }
     match typed.parse() {
         Ok(SessionReference::Base(branch)) => {
             let git = GitRepository::for_folder(&checkout.root, MERGE_BASE_TIMEOUT);
@@ -220,7 +236,9 @@ fn name_variants(variants: &mut [Variant], revisions: &[RevisionRequest]) {
         };
         let short = worktree.short_revision();
         let typed: String = wanted.revision.chars().take(MAX_TYPED_NAME).collect();
-        let default_name = if typed.len() >= 7 && worktree.revision.starts_with(&typed) {
+        let default_name = if typed == WORKING_TREE {
+            typed
+        } else if typed.len() >= 7 && worktree.revision.starts_with(&typed) {
             short.to_owned()
         } else {
             format!("{typed} ({short})")

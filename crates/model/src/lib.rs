@@ -92,7 +92,8 @@ pub use session::{
 pub use stored::{ReferenceError, SessionReference, validate_tag};
 pub use variant::{
     BisectionRange, BuildCommand, CodeOrigin, ErlangNodes, LineRevision, OriginRequest,
-    OriginSource, Snippet, SnippetLanguage, Variant, VariantWorktree, short_revision,
+    OriginSource, Snippet, SnippetLanguage, UncommittedChanges, Variant, VariantWorktree,
+    short_revision,
 };
 
 #[cfg(test)]

@@ -70,6 +70,18 @@ pub struct VariantWorktree {
     /// The build command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<BuildCommand>,
+    /// Uncommitted changes that the worktree has in addition to the commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<UncommittedChanges>,
+}
+
+/// Differences between the user's checkout and a commit, untracked files included.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct UncommittedChanges {
+    /// Number of files that were changed, added or deleted.
+    pub files: usize,
+    /// Digest of their names and contents.
+    pub digest: String,
 }
 
 impl VariantWorktree {

@@ -92,15 +92,21 @@ fn session_facts(session: &Session, done: usize) -> Vec<Fact> {
     facts
 }
 
-/// Describes the environment, the program and the arguments of a variant. Returns `None` if the
-/// variant has only a name.
+/// Describes the uncommitted changes, the environment, the program and the arguments of a variant.
+/// Returns `None` if the variant has only a name.
 fn variant_fact(variant: &Variant) -> Option<Fact> {
+    let worktree = variant.worktree.as_ref();
+    let changes = worktree
+        .and_then(|worktree| worktree.changes.as_ref())
+        .map(|changes| format!("{} changed", format_count(changes.files, "file", "files")));
     let mut arguments: Vec<String> =
         variant.environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
     arguments.extend(variant.program.iter().map(|path| path.display().to_string()));
     arguments.extend(variant.arguments.iter().cloned());
     let name = format!("variant {}", variant.name);
-    (!arguments.is_empty()).then(|| (name, shell_words::join(arguments)))
+    let command = (!arguments.is_empty()).then(|| shell_words::join(arguments));
+    let parts: Vec<String> = changes.into_iter().chain(command).collect();
+    (!parts.is_empty()).then(|| (name, parts.join("; ")))
 }
 
 fn design_facts(design: &SessionDesign) -> Vec<Fact> {

@@ -42,6 +42,7 @@ use std::path::Path;
     after_help = "Examples:
   speedwell compare --old ./node-18 --new ./node-22 string_decoder
   speedwell compare --old rev:main --new rev:HEAD --build 'make bench' ./bench
+  speedwell compare --old rev:@base benchmarks/parse.js
   speedwell compare before.csv after.csv
   speedwell compare old=a1.json old=a2.json new=b1.json,b2.json
   speedwell compare ./bench-old ./bench-new -- --benchmark_min_time=0.1

@@ -152,14 +152,28 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> CommandStatus {
     if is_internal && let Ok(line) = InternalCommandLine::try_parse_from(&arguments) {
         return conclude_command(run_internal(line.command));
     }
-    let with_defaults = project_defaults::add_defaults(arguments).map_err(|error| {
+    let with_defaults = project_defaults::add_defaults(replace_go_options(arguments));
+    let line = with_defaults.map_err(|error| {
         status::print_error(&error);
         CommandStatus::FAILED
     });
-    match with_defaults.and_then(|arguments| parse_command_line(&arguments)) {
+    match line.and_then(|arguments| parse_command_line(&arguments)) {
         Ok(line) => conclude_command(run_command(line.command)),
         Err(status) => status,
     }
+}
+
+/// Replaces `-bench RE` of `go test`, which would be read as five letters, with `--filter RE`.
+fn replace_go_options(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let measures = arguments.get(1).is_some_and(|name| name == "run" || name == "compare");
+    let end = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
+    for argument in arguments[..end].iter_mut().skip(2).filter(|_| measures) {
+        let pattern = argument.to_str().and_then(|text| text.strip_prefix("-bench"));
+        if let Some(pattern) = pattern.filter(|text| text.is_empty() || text.starts_with('=')) {
+            *argument = format!("--filter{pattern}").into();
+        }
+    }
+    arguments
 }
 
 /// Builds every command and option in full, for completions and for tests of the grammar.

@@ -19,11 +19,11 @@ use speedwell_machine::environment::{GitError, GitRepository, REPOSITORY_VARIABL
 use speedwell_machine::process::{
     ProcessEnd, ProcessSpec, begin_activity, is_interrupt_requested, run_child,
 };
-use speedwell_model::{BuildCommand, VariantWorktree, nearest_name, quote};
+use speedwell_model::{BuildCommand, UncommittedChanges, VariantWorktree, nearest_name, quote};
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -75,13 +75,15 @@ pub struct Checkout {
     repository: PathBuf,
 }
 
-/// A commit.
+/// A commit, or the working tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedCommit {
     /// Full commit id.
     pub id: String,
-    /// Tree id: commits with the same tree have the same files.
+    /// Tree id: commits with the same tree have the same files, apart from `changes`.
     pub tree: String,
+    /// Changes of the working tree since the commit.
+    pub changes: Option<UncommittedChanges>,
 }
 
 impl Checkout {
@@ -121,12 +123,25 @@ impl Checkout {
             query_git(&self.root, &arguments)
         };
         match rev_parse("^{commit}") {
-            Ok(id) => Ok(ResolvedCommit { tree: rev_parse("^{tree}")?, id }),
+            Ok(id) => Ok(ResolvedCommit { tree: rev_parse("^{tree}")?, id, changes: None }),
             Err(GitError::Says(_)) => {
                 bail!("unknown revision '{typed}'{}", self.suggest_revision(typed))
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Resolves the files of the checkout as they are now: the commit that is checked out, and the
+    /// uncommitted changes, untracked files included. Files that git ignores do not count.
+    ///
+    /// # Errors
+    /// Fails if there is no commit, or a file cannot be read.
+    pub fn resolve_working_tree(&self) -> Result<ResolvedCommit> {
+        let head = self.resolve_commit("HEAD")?;
+        let files = changed_files(&self.root, &head.id)?;
+        let digest = digest_files(&self.root, &files)?;
+        let changes = UncommittedChanges { files: files.len(), digest };
+        Ok(ResolvedCommit { changes: Some(changes).filter(|changes| changes.files > 0), ..head })
     }
 
     fn suggest_revision(&self, typed: &str) -> String {
@@ -165,6 +180,9 @@ impl Checkout {
         let mut identity = DefaultHasher::new();
         (&self.repository, &commit.id).hash(&mut identity);
         build.map(|build| (&build.command, &build.directory)).hash(&mut identity);
+        if let Some(changes) = &commit.changes {
+            changes.hash(&mut identity);
+        }
         let entry = cache_folder().join("worktrees").join(format!("{:016x}", identity.finish()));
         VariantWorktree {
             revision: commit.id.clone(),
@@ -172,8 +190,74 @@ impl Checkout {
             checkout: self.root.clone(),
             folder: entry.join(commit.id.get(..12).unwrap_or(&commit.id)),
             build: build.cloned(),
+            changes: commit.changes.clone(),
         }
     }
+}
+
+/// Returns the files of the checkout that differ from the commit, relative to its root and sorted.
+fn changed_files(checkout: &Path, commit: &str) -> Result<Vec<PathBuf>> {
+    let tracked = ["diff", "--name-only", "--no-renames", "-z", commit, "--"];
+    let untracked = ["ls-files", "--others", "--exclude-standard", "-z"];
+    let mut files = BTreeSet::new();
+    for query in [&tracked[..], &untracked] {
+        let output = query_git(checkout, query).context("cannot list the uncommitted changes")?;
+        let paths = output.split('\0').filter(|path| !path.is_empty()).map(PathBuf::from);
+        // The store changes with every session, and is not part of the code.
+        files.extend(paths.filter(|path| path.iter().all(|part| part != ".speedwell")));
+    }
+    Ok(files.into_iter().collect())
+}
+
+/// Returns a digest of the names, kinds and contents of these files. A deleted file, and a folder
+/// (a submodule), count by name only.
+fn digest_files(folder: &Path, files: &[PathBuf]) -> Result<String> {
+    let mut digest = DefaultHasher::new();
+    for file in files {
+        let path = folder.join(file);
+        let error_context = || format!("cannot read '{}'", path.display());
+        file.hash(&mut digest);
+        match fs::symlink_metadata(&path) {
+            Ok(data) if data.is_file() => {
+                (data.mode() & 0o111).hash(&mut digest);
+                fs::read(&path).with_context(error_context)?.hash(&mut digest);
+            }
+            Ok(data) if data.is_symlink() => {
+                fs::read_link(&path).with_context(error_context)?.hash(&mut digest);
+            }
+            _ => {}
+        }
+    }
+    Ok(format!("{:016x}", digest.finish()))
+}
+
+/// Makes the checked-out commit in the worktree equal to the working tree of the checkout.
+fn copy_changes(worktree: &VariantWorktree, changes: &UncommittedChanges) -> Result<()> {
+    let files = changed_files(&worktree.checkout, &worktree.revision)?;
+    // Remove everything first: a link may have become a folder.
+    for path in files.iter().map(|file| worktree.folder.join(file)) {
+        if fs::symlink_metadata(&path).is_ok_and(|data| !data.is_dir()) {
+            fs::remove_file(&path)?;
+        }
+    }
+    for file in &files {
+        let [from, to] = [&worktree.checkout, &worktree.folder].map(|folder| folder.join(file));
+        let Some(data) = fs::symlink_metadata(&from).ok().filter(|data| !data.is_dir()) else {
+            continue;
+        };
+        let error_context = || format!("cannot copy '{}'", from.display());
+        fs::create_dir_all(to.parent().unwrap_or(&to)).with_context(error_context)?;
+        if data.is_symlink() {
+            symlink(fs::read_link(&from)?, &to).with_context(error_context)?;
+        } else {
+            fs::copy(&from, &to).with_context(error_context)?;
+        }
+    }
+    ensure!(
+        digest_files(&worktree.folder, &files)? == changes.digest,
+        "its files have changed since the session began\nhint: start a new session"
+    );
+    Ok(())
 }
 
 /// Makes sure that the worktree exists and is built, and locks it until [`release_worktree`] or the
@@ -377,6 +461,9 @@ impl WorktreeEntry {
         let reset = ["reset", "--quiet", "--hard", &worktree.revision];
         change_files(&worktree.folder, &reset).with_context(error_context)?;
         update_submodules(&worktree.checkout, &worktree.folder).with_context(error_context)?;
+        if let Some(changes) = &worktree.changes {
+            copy_changes(worktree, changes).with_context(error_context)?;
+        }
         if let Some(build) = &worktree.build {
             note(&format!("building {description}: {}", build.command))?;
             let _activity = begin_activity(format!("building {description}"));
@@ -561,13 +648,14 @@ impl WorktreeEntry {
     }
 }
 
-/// Returns a text that identifies the revision and the build of a worktree.
+/// Returns a text that identifies the revision, the changes and the build of a worktree.
 fn worktree_identity(worktree: &VariantWorktree) -> String {
     let build = worktree
         .build
         .as_ref()
         .map_or(String::new(), |build| format!("{}\n{}", build.directory.display(), build.command));
-    format!("{FORMAT_VERSION}\n{}\n{build}\n", worktree.revision)
+    let digest = worktree.changes.as_ref().map_or("", |changes| changes.digest.as_str());
+    format!("{FORMAT_VERSION}\n{}{digest}\n{build}\n", worktree.revision)
 }
 
 /// Returns the environment variables that builds and measured processes get.
@@ -697,6 +785,55 @@ mod tests {
     }
 
     #[test]
+    fn the_working_tree_is_copied_with_everything_that_is_not_committed() {
+        let folder = tempfile::tempdir().unwrap();
+        let checkout = folder.path().join("checkout");
+        let Some(history) = FakeRepo::init(&checkout) else {
+            return;
+        };
+        for name in ["changed", "deleted", "becomes-folder", "kept", ".gitignore"] {
+            history.write_file(name, "ignored\n");
+        }
+        history.commit_all("one");
+        let found = Checkout::find(&checkout).unwrap();
+        let clean = found.resolve_working_tree().unwrap();
+        assert_eq!(clean, found.resolve_commit("HEAD").unwrap());
+        for gone in ["deleted", "becomes-folder"] {
+            fs::remove_file(checkout.join(gone)).unwrap();
+        }
+        for name in ["changed", "becomes-folder/x", "new/one", "ignored", ".speedwell/results.db"] {
+            history.write_file(name, "mine");
+        }
+        symlink("kept", checkout.join("link")).unwrap();
+        let commit = found.resolve_working_tree().unwrap();
+        assert_eq!(commit.changes.as_ref().map(|changes| changes.files), Some(6));
+        let mut worktree = found.describe_worktree("working tree", &commit, None);
+        assert_ne!(worktree.folder, found.describe_worktree("HEAD", &clean, None).folder);
+        worktree.folder = folder.path().join("cache/entry/tree");
+        prepare_worktree(&worktree, &mut |_| Ok(())).unwrap();
+        let text = |name: &str| fs::read_to_string(worktree.folder.join(name)).ok();
+        for (name, expected) in [
+            ("changed", Some("mine")),
+            ("becomes-folder/x", Some("mine")),
+            ("new/one", Some("mine")),
+            ("link", Some("ignored\n")),
+            ("kept", Some("ignored\n")),
+            ("deleted", None),
+            ("ignored", None),
+            (".speedwell/results.db", None),
+        ] {
+            assert_eq!(text(name).as_deref(), expected, "{name}");
+        }
+        // An edit afterwards is another version, and the old one cannot be made again.
+        history.write_file("changed", "again");
+        assert_ne!(found.resolve_working_tree().unwrap(), commit);
+        release_worktree(&worktree);
+        fs::remove_dir_all(folder.path().join("cache")).unwrap();
+        let error = prepare_worktree(&worktree, &mut |_| Ok(())).unwrap_err();
+        assert!(format!("{error:#}").contains("have changed since the session began"), "{error:#}");
+    }
+
+    #[test]
     fn a_link_that_leads_out_of_the_worktree_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let Some(worktree) = create_worktree(folder.path()) else {
@@ -719,6 +856,7 @@ mod tests {
             checkout: "/repo".into(),
             folder: "/a b/tree".into(),
             build: None,
+            changes: None,
         };
         let filled = fill_placeholders(
             "cd {worktree} && x ${worktree} {a,b} {revision}{revision}",

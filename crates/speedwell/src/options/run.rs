@@ -14,6 +14,7 @@ use speedwell_adapters::TrialMode;
 use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_analysis::AnalysisSettings;
 use speedwell_compat::erlperf::ReportDetail;
+use speedwell_engine::revisions::WORKING_TREE;
 use speedwell_engine::{
     BuildArgs, ExecutionArgs, MeasureRequest, PlanRequest, RevisionRequest, SamplingRequest,
     SessionRequest, VariantRequest,
@@ -485,10 +486,11 @@ pub struct VariantArgs {
     /// Baseline: a program, or a git revision as rev:REV
     ///
     /// 'rev:REV' measures the targets as of a git revision; 'rev:REV:PROGRAM' uses a program built from it. 'rev:@base'
-    /// is the merge base with the branch that the current branch will be merged into.
-    #[arg(long, value_name = "PROGRAM", requires = "new")]
+    /// is the merge base with the branch that the current branch will be merged into. Without --new, a revision is
+    /// compared with a copy of the working tree, untracked files included.
+    #[arg(long, value_name = "PROGRAM")]
     pub old: Option<PathBuf>,
-    /// Program or revision to compare with the baseline
+    /// Program or revision to compare with the baseline [default: the working tree]
     #[arg(long, value_name = "PROGRAM", requires = "old")]
     pub new: Option<PathBuf>,
     #[command(flatten)]
@@ -523,6 +525,7 @@ impl VariantArgs {
     pub fn variant_request(&self, arguments: &[String]) -> anyhow::Result<VariantRequest> {
         let parsed: Vec<TypedVariant> = match (&self.old, &self.new) {
             (Some(old), Some(new)) => vec![with_program("old", old)?, with_program("new", new)?],
+            (Some(old), None) => with_working_tree(old)?,
             _ => self
                 .variant
                 .iter()
@@ -648,6 +651,20 @@ fn parse_env_assignment(argument: &str) -> Option<(String, String)> {
     is_valid.then(|| (name.to_owned(), value.to_owned()))
 }
 
+/// Creates the variants of a revision and of the working tree, with the same program.
+fn with_working_tree(old: &Path) -> anyhow::Result<Vec<TypedVariant>> {
+    let baseline = with_program("old", old)?;
+    let (_, Some(revision)) = &baseline else {
+        bail!(
+            "--old '{}' is a program, so --new is needed\nhint: without --new, a revision is compared with the \
+             working tree, as in --old rev:@base",
+            old.display()
+        );
+    };
+    let working_tree = RevisionRequest { revision: WORKING_TREE.to_owned(), ..revision.clone() };
+    Ok(vec![baseline, (Variant::plain("new"), Some(working_tree))])
+}
+
 fn with_program(name: &str, program: &Path) -> anyhow::Result<TypedVariant> {
     let mut variant = Variant::plain(name);
     let revision = program.to_str().map(parse_revision).transpose()?.flatten();
@@ -730,6 +747,20 @@ mod tests {
         let (variant, revision) = parse_variant("base=A=1 rev:main --x").unwrap();
         assert_eq!((variant.program, &*variant.arguments[0]), (None, "--x"));
         assert_eq!(revision.unwrap().revision, "main");
+    }
+
+    #[test]
+    fn a_revision_alone_is_compared_with_the_working_tree() {
+        let request = |old: &str| {
+            let args = VariantArgs { old: Some(old.into()), ..VariantArgs::default() };
+            args.variant_request(&[])
+        };
+        let revisions = request("rev:@base:main:out/a").unwrap().revisions;
+        let sides: Vec<_> = revisions.iter().map(|side| (side.variant, &*side.revision)).collect();
+        assert_eq!(sides, [(0, "@base:main"), (1, WORKING_TREE)]);
+        assert!(revisions.iter().all(|side| side.program == Some("out/a".into())));
+        let message = request("sh").unwrap_err().to_string();
+        assert!(message.starts_with("--old 'sh' is a program, so --new is needed"), "{message}");
     }
 
     #[test]

@@ -138,6 +138,8 @@ fn variant(n: usize, dice: &mut SessionGenerator) -> Variant {
                 directory: dice.word().into(),
                 limit_ms: dice.up_to(9) as u64,
             }),
+            changes: dice
+                .maybe(|dice| UncommittedChanges { files: dice.up_to(9), digest: dice.word() }),
         }),
         artifact: dice.maybe(|dice| dice.word().into()),
         work: (dice.maybe(|dice| (dice.word(), dice.word())).into_iter()).collect(),

@@ -114,6 +114,10 @@ fn parse_numbers(words: &[String]) -> anyhow::Result<Vec<i64>> {
 fn check_options(args: &RunArgs) -> anyhow::Result<()> {
     let sampling = &args.sampling;
     ensure!(
+        args.variants.old.is_some() == args.variants.new.is_some(),
+        "a confirmation measures two revisions or programs\nhint: add --new rev:HEAD"
+    );
+    ensure!(
         sampling.runs.is_none()
             && sampling.precision.is_none()
             && args.results.comparison.confidence.is_none(),
