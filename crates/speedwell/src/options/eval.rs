@@ -25,6 +25,7 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell eval python 'sum(range(1000))'
+  speedwell eval node 'regex(text)' 'loop(text)' --init @slug.js
   speedwell eval erlang 'rand:uniform().' 'rand:uniform(1000).'
   speedwell eval node 'state.next()' --init-worker 'new Counter()' --init 'require(\"./counter\")'
   speedwell eval erlang 'code:is_loaded(local_udp).' -c max
@@ -228,7 +229,8 @@ pub fn language(text: &str) -> Result<SnippetLanguage, String> {
 pub struct SnippetArgs {
     /// Run once before the workers start; its value is shared by all
     ///
-    /// Give it once for all snippets, or once for each.
+    /// Give it once for all snippets, or once for each. With '@FILE', the code sees the names that a Python file defines,
+    /// or that a JavaScript file exports.
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
     pub init: Vec<String>,
     /// Run once in every worker; its value is the worker's state
@@ -341,7 +343,17 @@ pub fn read_snippets(
     parameters: &[(String, Vec<ParameterValue>)],
 ) -> anyhow::Result<Vec<NamedSnippet>> {
     let count = arguments.len();
-    let inits = hook_per_snippet("--init", &args.init, count)?;
+    let modules: Vec<Option<PathBuf>> = args
+        .init
+        .iter()
+        .map(|text| find_module(language, text, parameters))
+        .collect::<anyhow::Result<_>>()
+        .context("in --init")?;
+    let typed_inits = args.init.iter().zip(&modules);
+    let init_code: Vec<String> = typed_inits
+        .map(|(text, module)| if module.is_none() { text.clone() } else { String::new() })
+        .collect();
+    let inits = hook_per_snippet("--init", &init_code, count)?;
     let init_workers = hook_per_snippet("--init-worker", &args.init_worker, count)?;
     let prepares = hook_per_snippet("--prepare", &args.prepare, count)?;
     ensure!(
@@ -371,7 +383,14 @@ pub fn read_snippets(
                 init_worker: init_workers[index].clone(),
                 prepare: prepares[index].clone(),
                 done: dones[index].clone(),
-                paths: paths.clone(),
+                paths: modules
+                    .get(index)
+                    .or(modules.first())
+                    .into_iter()
+                    .flatten()
+                    .chain(&paths)
+                    .cloned()
+                    .collect(),
                 nodes: nodes.clone(),
                 ..Snippet::new(language, code)
             },
@@ -445,6 +464,31 @@ fn hook_per_snippet(
     .collect())
 }
 
+/// Returns the absolute path of an `@FILE` argument that is a module, whose names the code sees: a
+/// Python file, or a JavaScript file that exports something. A text with parameters is code.
+fn find_module(
+    language: SnippetLanguage,
+    argument: &str,
+    parameters: &[(String, Vec<ParameterValue>)],
+) -> anyhow::Result<Option<PathBuf>> {
+    let file = argument.strip_prefix('@').map(Path::new).filter(|file| file.is_file());
+    let Some(file) = file else {
+        return Ok(None);
+    };
+    let text = read_text(argument)?;
+    let exports = |line: &str| {
+        let has_statement = ["export ", "export{", "exports."].iter().any(|s| line.starts_with(s));
+        has_statement || line.contains("module.exports")
+    };
+    let is_module = match language {
+        SnippetLanguage::Python => file.extension().is_some_and(|ending| ending == "py"),
+        SnippetLanguage::Node => text.lines().any(exports),
+        _ => false,
+    };
+    let has_parameters = parameters.iter().any(|(name, _)| text.contains(&format!("{{{name}}}")));
+    Ok((is_module && !has_parameters).then(|| std::fs::canonicalize(file)).transpose()?)
+}
+
 /// Reads the file of an `@FILE` argument; returns any other text unchanged.
 fn read_text(argument: &str) -> anyhow::Result<String> {
     match argument.strip_prefix('@') {
@@ -506,6 +550,27 @@ mod tests {
         assert_eq!(in_shell(&["sleep 1", "sleep 1 | cat"]), [true, true]);
         assert_eq!(in_shell(&["sleep 1", "sleep 2"]), [false, false]);
         assert_eq!(in_shell(&["sleep 1 | cat"]), [false], "a lone command is left alone");
+    }
+
+    #[test]
+    fn a_file_with_exports_is_a_module_and_any_other_file_is_code() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.py");
+        let argument = format!("@{}", file.display());
+        let parameters = [("n".to_owned(), Vec::new())];
+        for (language, text, expected) in [
+            (SnippetLanguage::Node, "export function f() {}", true),
+            (SnippetLanguage::Node, "const f = 1;\nmodule.exports = { f };", true),
+            (SnippetLanguage::Node, "require('./counter')", false),
+            (SnippetLanguage::Python, "def f():\n    pass", true),
+            (SnippetLanguage::Python, "x = {n}", false),
+            (SnippetLanguage::Go, "export x", false),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let found = find_module(language, &argument, &parameters).unwrap();
+            assert_eq!(found.is_some(), expected, "{text}");
+        }
+        assert_eq!(find_module(SnippetLanguage::Node, "export x", &[]).unwrap(), None);
     }
 
     #[test]

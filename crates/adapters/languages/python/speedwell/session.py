@@ -75,6 +75,7 @@ class Session:
         # An error of code carries its stage and wraps the user's own error.
         stage, error = getattr(error, "stage", stage), getattr(error, "error", error)
         name, line, stack = getattr(error, "name", None), None, None
+        message = _message(error)
         if isinstance(error, Refused) or type(error).__name__ == "Misused":
             pass
         elif type(error).__name__ == "BadArgument":
@@ -84,9 +85,11 @@ class Session:
             if name != "Skipped":
                 if self._host:
                     self._host.show(job)
+                    if name == "NameError" and job in self._host.jobs:
+                        message += self._host.jobs[job].visible_names()
                 line, stack = self._line_of(error), self._stack_of(error)
                 print(stack, file=sys.stderr, flush=True)
-        self.channel.send("error", id=id, job=job, stage=stage, **{"class": name}, msg=_message(error),
+        self.channel.send("error", id=id, job=job, stage=stage, **{"class": name}, msg=message,
                           stack=stack, line=line, fatal=fatal)
 
     def _stack_of(self, error):

@@ -34,7 +34,7 @@ function read(text, name) {
  */
 function loopSource(form) {
   const isFunction = form.kind === 'function';
-  const begin = `(function (require, shared, state) { let ${LAST} = state; `;
+  const begin = `(function (require, shared, state) { ${imports(form)}let ${LAST} = state; `;
   const made = isFunction ? `const ${CALL} = (${form.tail}\n); ` : '';
   const loop = `${form.async ? 'async ' : ''}function loop(${LIMIT}) { ${LIMIT} |= 0; let ${GIVEN} = ${LAST}; `;
   const own = isFunction ? `const ${OWN} = state; ` : '';
@@ -44,6 +44,35 @@ function loopSource(form) {
   const body = `{ ${head}${GIVEN} = ${form.async && !form.awaits ? 'await ' : ''}${value}; }`;
   const end = ` ${LAST} = ${GIVEN}; } return { loop, last: () => ${LAST}, keep: (value) => { ${LAST} = value; } }; })`;
   return begin + made + loop + own + turns + body + end;
+}
+
+/** Statement that declares the names of exposed modules. */
+function imports({ names = [] }) {
+  return names.length > 0 ? `const { ${names.join(', ')} } = require.exports; ` : '';
+}
+
+/**
+ * Loads modules of the user for code that gets `requires`. Returns the names of their exports, without those that the
+ * code cannot see, such as `default`.
+ */
+async function expose(requires, files) {
+  const { pathToFileURL } = require('url');
+  const { importModule } = require('../harness/import_module.cjs');
+  requires.exports = {};
+  for (const file of files) {
+    const loaded = await importModule(pathToFileURL(file).href);
+    // Node does not find all exports of a CommonJS module, but the default export has them.
+    Object.assign(requires.exports, loaded.default, loaded);
+  }
+  return Object.keys(requires.exports).filter((name) => {
+    if (!/^[A-Za-z_$][\w$]*$/.test(name)) return false;
+    try {
+      new vm.Script(`(function (require, shared, state) { const ${name} = 0; })`);
+      return true;
+    } catch {
+      return false;
+    }
+  });
 }
 
 function call({ arity }) {
@@ -62,10 +91,10 @@ function compileEmpty({ kind, async, arity }) {
 }
 
 /** Compiles a hook into a function `(require, shared) => value` (or a promise of it). */
-function compileHook({ kind, head, tail, async, name }) {
+function compileHook({ kind, head, tail, async, name, names }) {
   const value = `(${tail || 'undefined'}\n)${kind === 'function' ? '(shared)' : ''}`;
   const statements = head === '' ? '' : `${head}${tail === '' ? '\n' : ''};`;
-  return run(`(${async ? 'async ' : ''}function (require, shared) { ${statements}return ${value} })`, name);
+  return run(`(${async ? 'async ' : ''}function (require, shared) { ${imports({ names })}${statements}return ${value} })`, name);
 }
 
 function run(source, name) {
@@ -115,4 +144,4 @@ function requirerOfBun(Module, path, folders) {
   };
 }
 
-Object.assign(exports, { read, loopSource, compileLoop, compileEmpty, compileHook, requirer });
+Object.assign(exports, { read, loopSource, compileLoop, compileEmpty, compileHook, expose, requirer });

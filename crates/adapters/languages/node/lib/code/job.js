@@ -4,10 +4,12 @@
 // A single synchronous worker has the main thread to itself if it is alone in the process, because starting a thread
 // takes longer than everything else; several workers, and those of several jobs, run in threads.
 
-const { compileHook, loopSource, read, requirer } = require('./compile.js');
+const fs = require('fs');
+const path = require('path');
+const { compileHook, expose, loopSource, read, requirer } = require('./compile.js');
 const { assignsState } = require('./forms.js');
 const { AwaitedWorker, MainWorker, ThreadWorker } = require('./workers.js');
-const { HarnessError, atStage } = require('../harness/session.js');
+const { HarnessError, atStage, describeNames } = require('../harness/session.js');
 
 const MOST_WORKERS = 4096;
 
@@ -16,6 +18,8 @@ class CodeJob {
     this.session = session;
     this.name = name;
     this.paths = paths;
+    /** Files among the search paths: modules whose exports the code sees. */
+    this.modules = paths.filter((file) => fs.existsSync(file) && fs.statSync(file).isFile());
     this.forms = Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, read(text, key)]));
     this.awaited = this.forms.runner.async;
     this.requires = requirer(paths);
@@ -27,6 +31,12 @@ class CodeJob {
   }
 
   async begin() {
+    if (this.modules.length > 0) {
+      const names = await atHook('init', () => expose(this.requires, this.modules));
+      for (const form of Object.values(this.forms).filter(Boolean)) form.names = names;
+      const files = this.modules.map((file) => `'${path.basename(file)}'`).join(', ');
+      describeNames(`; ${files} exports ${names.join(', ') || 'nothing'}`);
+    }
     if (this.forms.init) this.shared = await atHook('init', () => compileHook(this.forms.init)(this.requires));
     this.begun = true;
   }

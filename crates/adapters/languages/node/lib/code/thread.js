@@ -4,7 +4,7 @@
 // with workers.js. It reads no messages while measuring; signals.js replaces them.
 
 const { parentPort, workerData } = require('worker_threads');
-const { compileHook, compileLoop, requirer } = require('./compile.js');
+const { compileHook, compileLoop, expose, requirer } = require('./compile.js');
 const { SyncLoop, Promised } = require('./sync_loop.js');
 const { Signals } = require('./signals.js');
 const { writeAll } = require('../wire.js');
@@ -19,12 +19,13 @@ for (const [stream, descriptor] of [[process.stdout, 1], [process.stderr, 2]]) {
   };
 }
 
-const { forms, paths, shared, progress } = workerData;
+const { forms, paths, modules, shared, progress } = workerData;
 let loop;
 
 async function begin() {
   const requires = requirer(paths);
   try {
+    await expose(requires, modules);
     const state = forms.init_runner ? await compileHook(forms.init_runner)(requires, shared) : undefined;
     loop = new SyncLoop(compileLoop(forms.runner)(requires, shared, state), progress, () => {});
     parentPort.postMessage({ verb: 'begun' });

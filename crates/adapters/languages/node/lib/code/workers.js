@@ -70,8 +70,8 @@ class ThreadWorker {
 
   begin() {
     const { Worker } = require('worker_threads');
-    const { forms, paths, shared } = this.job;
-    const workerData = { forms: { runner: forms.runner, init_runner: forms.init_runner }, paths, shared, progress: this.progress };
+    const { forms: { runner, init_runner }, paths, modules, shared } = this.job;
+    const workerData = { forms: { runner, init_runner }, paths, modules, shared, progress: this.progress };
     try {
       this.thread = new Worker(require.resolve('./thread.js'), { workerData });
     } catch (error) {

@@ -187,13 +187,21 @@ function atStage(stage, thrown) {
   return { stage, thrown };
 }
 
+let visibleNames = '';
+
+/** Sets what follows the message about an undefined name: which names the user's modules export. */
+function describeNames(text) {
+  visibleNames = text;
+}
+
 /** Fields of an `error` event for a HarnessError or for a value thrown at a stage. */
 function errorFields(error) {
   if (error instanceof HarnessError) return { stage: error.stage, class: error.name, msg: error.message };
   const { stage, thrown } = Object.hasOwn(error, 'thrown') ? error : { stage: 'run', thrown: error };
   if (!(thrown instanceof Error)) return { stage, class: typeof thrown, msg: String(thrown) };
   const { name, message, stack = '' } = thrown;
-  return { stage, class: name, msg: message, stack, line: lineOf(stack) };
+  const msg = name === 'ReferenceError' ? message + visibleNames : message;
+  return { stage, class: name, msg, stack, line: lineOf(stack) };
 }
 
 /** Removes the frames of node and of this harness from a stack trace. */
@@ -276,4 +284,4 @@ function numbered(key, values) {
   return Object.fromEntries(values.map((value, index) => [`${key}${index}`, value]));
 }
 
-Object.assign(exports, { Session, HarnessError, atStage });
+Object.assign(exports, { Session, HarnessError, atStage, describeNames });

@@ -54,7 +54,7 @@ class Form:
         if isinstance(body[-1], ast.Expr):
             self.head, self.tail = body[:-1], body[-1].value
         self.arity = None
-        if len(body) == 1:
+        if len(body) == 1 and name != "module":
             self._read_function(body[0])
 
     def show(self):

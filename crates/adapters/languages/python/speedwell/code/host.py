@@ -54,8 +54,10 @@ class Host:
                                 f"unsupported language '{command.text('lang')}': expected 'python'")
         folders = sorted((int(_PATH.fullmatch(key).group(1)), command.text(key))
                          for key in command.fields if _PATH.fullmatch(key))
-        add_paths([folder for _, folder in folders])
-        job = Job(name, {hook: command.text(hook) for hook in HOOKS}, self)
+        paths = [path for _, path in folders]
+        add_paths(paths)
+        files = [path for path in paths if path.endswith(".py") and os.path.isfile(path)]
+        job = Job(name, {hook: command.text(hook) for hook in HOOKS}, self, files)
         job.begin()
         self.jobs[name] = job
         # An interpreter executes everything except constants that its compiler folds.

@@ -22,9 +22,10 @@ class AtStage(Exception):
 
 
 class Job:
-    def __init__(self, name, texts, host):
+    def __init__(self, name, texts, host, files=()):
         self.name = name
         self.host = host
+        self.files = files
         self.shared = None
         self.scope = {"__name__": "__speedwell__", "__builtins__": builtins}
         self.forms = {}
@@ -59,9 +60,24 @@ class Job:
             self.runner.loop(dict(self.scope)) if self.runner.arity is None else None
         except SyntaxError as error:
             raise AtStage("compile", error) from error
+        for file in self.files:
+            self.shared = self._at("init", lambda: self._expose(file))
         if "init" in self.forms:
             self.shared = self._at("init", lambda: self.forms["init"].execute(self.scope))
         self.begun = True
+
+    def _expose(self, file):
+        """Executes a module of the user, whose names all of the code sees. Returns the value of a last expression."""
+        with open(file, encoding="utf-8") as source:
+            text = source.read()
+        self.scope["__file__"] = file
+        return Form(text, "module", file).execute(self.scope)
+
+    def visible_names(self):
+        """Returns what follows the message about an undefined name."""
+        names = sorted(name for name in self.scope if not name.startswith("_"))
+        files = ", ".join(f"'{os.path.basename(file)}'" for file in self.files)
+        return f"; {files} defines {', '.join(names) or 'nothing'}" if files else ""
 
     def _at(self, stage, act):
         try:
@@ -171,5 +187,6 @@ class Task:
 
 
 def add_paths(folders):
-    """Makes Python search for modules in these folders, then in the current one."""
-    sys.path[0:0] = [os.path.abspath(folder) for folder in folders] + [os.getcwd()]
+    """Makes Python search for modules in these folders and those of these files, then in the current one."""
+    folders = [os.path.dirname(path) if os.path.isfile(path) else path for path in map(os.path.abspath, folders)]
+    sys.path[0:0] = folders + [os.getcwd()]
