@@ -44,7 +44,7 @@ pub use suites::{CRITERION_JSON, name_criterion_benchmark};
 
 use anyhow::{Context, Result, bail};
 use flate2::read::GzDecoder;
-use speedwell_model::{Case, Session};
+use speedwell_model::{Case, Session, quote};
 use std::borrow::Cow;
 use std::io::Read;
 
@@ -218,18 +218,34 @@ pub fn read_as_format(
     // Windows editors and shells prepend a byte order mark.
     let bytes = unpacked.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&unpacked);
     let Some(format) = format else {
-        let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+        if let Some(language) = source_language(label) {
+            bail!("'{label}' is {language}, not results\nhint: speedwell run {}", quote(label));
+        }
         let diagnosis = UnreadableFile::diagnose(bytes);
-        bail!(
-            "'{label}' {}; expected {}{}",
-            diagnosis.found,
-            names.join(", or "),
-            diagnosis.hint_line()
-        );
+        let hint = match diagnosis.hint {
+            "" => "docs/guide/import.md lists the formats of results",
+            hint => hint,
+        };
+        bail!("'{label}' {}\nhint: {hint}", diagnosis.found);
     };
     (format.read)(&InputFile { bytes, ..*input }, warnings)
         .and_then(|sessions| validate_names(&sessions).map(|()| sessions))
         .with_context(|| format!("cannot read '{label}' as {}", format.name))
+}
+
+/// Says what a source file is, by its name.
+fn source_language(label: &str) -> Option<&'static str> {
+    let (_, ending) = label.rsplit_once('.')?;
+    Some(match ending {
+        "js" | "cjs" | "mjs" => "a JavaScript file",
+        "ts" | "cts" | "mts" => "a TypeScript file",
+        "py" => "a Python file",
+        "go" => "a Go file",
+        "rs" => "a Rust file",
+        "c" => "a C file",
+        "cc" | "cpp" | "cxx" => "a C++ file",
+        _ => return None,
+    })
 }
 
 /// Rejects parameter names that the store could not return unchanged.
@@ -276,14 +292,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_error_for_an_unknown_format_lists_the_known_formats() {
-        let error = read("notes.txt", b"hello\n").unwrap_err().to_string();
-        assert!(
-            error.starts_with("'notes.txt' has an unknown format; expected pyperf JSON, or "),
-            "{error}"
-        );
-        assert!(error.ends_with(", or Markdown tables of figures"), "{error}");
-        assert!(read("-", b" \n").unwrap_err().to_string().starts_with("'-' is empty"));
+    fn the_error_for_an_unknown_format_says_what_the_file_is() {
+        for (label, text, expected) in [
+            (
+                "notes.txt",
+                "hello\n",
+                "'notes.txt' has an unknown format\nhint: docs/guide/import.md",
+            ),
+            (
+                "a.js",
+                "hello()",
+                "'a.js' is a JavaScript file, not results\nhint: speedwell run a.js",
+            ),
+            ("-", " \n", "'-' is empty"),
+        ] {
+            let error = read(label, text.as_bytes()).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
     }
 
     #[test]

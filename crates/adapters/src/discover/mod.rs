@@ -236,7 +236,7 @@ fn classify_own_kind(file: &Path, context: TargetContext<'_>) -> anyhow::Result<
         bail!("a file with only type declarations has no benchmarks");
     }
     if !languages.contains(&extension) {
-        bail!("benchmarks in '.{extension}' files are not supported");
+        bail!("Speedwell knows no benchmarks in '.{extension}' files");
     }
     let text =
         fs::read_to_string(file).with_context(|| format!("cannot read '{}'", file.display()))?;
@@ -248,9 +248,11 @@ fn classify_own_kind(file: &Path, context: TargetContext<'_>) -> anyhow::Result<
     };
     match extension {
         "py" if has_line(&["import ", "from "]) => return Ok(source(SourceKind::Python)),
-        "py" => bail!("it does not import speedwell"),
+        "py" => {
+            bail!("{}", plain_source("Python file that does not import speedwell", "python", file))
+        }
         "cpp" | "cc" | "cxx" if has_line(&["#include"]) => return Ok(source(SourceKind::Cpp)),
-        "cpp" | "cc" | "cxx" => bail!("it does not include speedwell.hpp"),
+        "cpp" | "cc" | "cxx" => bail!("it is a C++ file that does not include speedwell.hpp"),
         _ => {}
     }
     if let Some(root) = target::core_root_of(file, &text) {
@@ -259,9 +261,20 @@ fn classify_own_kind(file: &Path, context: TargetContext<'_>) -> anyhow::Result<
         return Ok(core_source(entry, file.to_owned(), root));
     }
     if !text.contains("createBenchmark") {
-        bail!("it does not call createBenchmark");
+        bail!("{}", plain_source("JavaScript file that calls no createBenchmark", "node", file));
     }
     Ok(source(SourceKind::Node))
+}
+
+/// Says what a file without benchmarks is, and how to measure its functions or the whole.
+fn plain_source(found: &str, language: &str, file: &Path) -> String {
+    let name = quote(&file.file_name().unwrap_or_default().to_string_lossy());
+    let program = if language == "python" { "python3" } else { language };
+    let command = quote(&format!("{program} {name}"));
+    format!(
+        "it is a {found}\nhint: speedwell eval {language} --init @{name} 'FUNCTION()' measures a function, \
+         speedwell time {command} the whole file"
+    )
 }
 
 /// Creates a source for a built program. Its folder is a build folder, not a group, and is not part

@@ -231,8 +231,6 @@ fn assert_helps(message: &str, place: &str) {
     let helpful = [
         "line ",
         "hint: ",
-        "has an unknown format; expected",
-        "is a binary file; expected",
         "it contains no r",
         "has a header but no results",
         "is missing",
@@ -244,13 +242,13 @@ fn assert_helps(message: &str, place: &str) {
 #[test]
 fn a_file_without_results_is_described_by_its_kind() {
     let cases: [(&[u8], &str); 8] = [
-        (b"", "'f' is empty; expected pyperf JSON, or "),
-        (b" \n\t", "'f' is empty; "),
-        (b"{}", "'f' has an unknown format; "),
-        (b"[1, 2]", "'f' has an unknown format; "),
-        (b"{\"a\": {\"speedwell\": 1}}", "'f' has an unknown format; "),
-        (b"\x7fELF\x02\x01\x01\0\0", "'f' is a binary file; "),
-        (b"\xff\xfeg\0o\0", "'f' is UTF-16 text; "),
+        (b"", "'f' is empty\n"),
+        (b" \n\t", "'f' is empty\n"),
+        (b"{}", "'f' has an unknown format\n"),
+        (b"[1, 2]", "'f' has an unknown format\n"),
+        (b"{\"a\": {\"speedwell\": 1}}", "'f' has an unknown format\n"),
+        (b"\x7fELF\x02\x01\x01\0\0", "'f' is a binary file\n"),
+        (b"\xff\xfeg\0o\0", "'f' is UTF-16 text\n"),
         (
             b"{\"context\": {}}",
             "cannot read 'f' as google/benchmark JSON: the key 'benchmarks' is missing",
