@@ -11,7 +11,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory};
 use speedwell_config::project::{PROJECT_FILE_NAME, ProjectFile, project_root};
-use speedwell_model::nearest_name;
+use speedwell_model::{nearest_name, quote};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -85,8 +85,8 @@ pub fn add_defaults(arguments: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
     if added.is_empty() {
         return Ok(arguments);
     }
-    let words: Vec<String> = added.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    status::print_note(&format!("'{file}' adds: {}", shell_words::join(words)));
+    let words: Vec<String> = added.iter().map(|word| quote(&word.to_string_lossy())).collect();
+    status::print_note(&format!("'{file}' adds: {}", words.join(" ")));
     Ok(inserted(&arguments, &added))
 }
 

@@ -121,6 +121,7 @@ mod profile_recordings;
 mod profiles;
 mod programs;
 mod project;
+mod project_files;
 mod push;
 mod push_costs;
 mod push_cut;

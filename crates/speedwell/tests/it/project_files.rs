@@ -1,0 +1,71 @@
+//! The project file: written by `init`, and the source of targets and options of `run`.
+
+use super::project::{CommandResult, TempProject};
+use super::repository::{BENCH, TestRepository};
+
+/// A project with one benchmark and a folder without any.
+fn project() -> TempProject {
+    TempProject::new()
+        .with("b/a.fake", "case n=1\n* 100 101 102\n")
+        .with("notes/a.md", "")
+        .with("node_modules/x/a.fake", "case n=1\n* 1\n")
+}
+
+#[test]
+fn init_names_the_benchmarks_and_run_measures_them_from_any_folder() {
+    let project = project();
+    let refused = project.run(&["run"]).expect_status(2);
+    refused.expect_stderr(&["no targets\nhint: speedwell init"]);
+    let written = project.run(&["init"]).expect_status(0);
+    written.expect_stdout(&["speedwell.toml\n"]).expect_stderr(&["next: speedwell run"]);
+    let text = std::fs::read_to_string(project.path("speedwell.toml")).unwrap();
+    assert!(text.contains("\ntargets = [\"b\"]\n"), "{text}");
+    project.run(&["init"]).expect_status(2).expect_stderr(&["exists already"]);
+    assert_eq!(std::fs::read_to_string(project.path("speedwell.toml")).unwrap(), text);
+    let mut command = project.command(&["run", "--runs", "2"]);
+    command.current_dir(project.path("notes"));
+    let measured = CommandResult::from(command.output().unwrap()).expect_status(0);
+    measured.expect_stderr(&["'../speedwell.toml' adds: ../b\n"]);
+    let nothing = TempProject::new().run(&["init"]).expect_status(2);
+    nothing.expect_stderr(&["no benchmarks found in", "hint: 'speedwell new suite'"]);
+}
+
+#[test]
+fn a_typed_option_wins_over_the_project_file() {
+    for (keys, words, status, expected) in [
+        ("runs = 3", &["run"][..], 0, "adds: b --runs=3\n"),
+        ("runs = 3", &["run", "--runs", "2"], 0, "adds: b\n"),
+        ("runs = 3", &["run", "b"], 0, "adds: --runs=3\n"),
+        ("test = true", &["run", "--list"], 0, "adds: b\n"),
+        ("test = true", &["run", "-bench=zzz"], 2, "no benchmarks found"),
+        ("rums = 3", &["run"], 2, "[run] has an unknown key 'rums'\nhint: did you mean 'runs'?"),
+        ("order = 'sideways'", &["run"], 2, "the key 'order' of [run]: invalid value 'sideways'"),
+        ("runs = []", &["run", "--help"], 0, ""),
+    ] {
+        let text = format!("[run]\ntargets = 'b'\n{keys}\n");
+        let answer = project().with("speedwell.toml", &text).run(words);
+        answer.expect_status(status).expect_stderr(&[expected]);
+    }
+}
+
+#[test]
+fn a_revision_is_compared_with_the_working_tree() {
+    let Some(repository) = TestRepository::with_program("100") else {
+        return;
+    };
+    let repository = repository.with("cost", "50").with("more", "new");
+    let words = ["compare", "--old", "rev:HEAD", "--seed", "7"];
+    let answer = repository.run(&[&words, &BENCH[..]].concat()).expect_status(0);
+    let answer = answer.expect_stdout(&["working tree", "HEAD ("]);
+    answer.expect_stderr(&["working tree, 2 files changed"]);
+    assert!(!repository.project.path("bench").exists());
+    assert_eq!(repository.run_git(&["status", "--porcelain"]).lines().count(), 2);
+    // The same files are built once, and other files anew.
+    let compare =
+        || repository.run(&[&words[..], &["--runs", "2"], &BENCH].concat()).expect_status(0);
+    compare();
+    assert_eq!(repository.log().len(), 2);
+    repository.write_file("more", "newer");
+    compare();
+    assert_eq!(repository.log().len(), 3);
+}
