@@ -159,13 +159,7 @@ pub struct SamplingRequest {
     #[arg(short = 't', long, value_name = "DUR", value_parser = parse::duration)]
     pub time: Option<Duration>,
     /// Iterations per sample, instead of a duration
-    #[arg(
-        short = 'i',
-        long,
-        value_name = "N",
-        value_parser = parse::count,
-        conflicts_with = "time"
-    )]
+    #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with = "time")]
     pub iterations: Option<u32>,
     /// Warm-up before the first sample; 0 for none [default: 100ms]
     ///
@@ -455,7 +449,7 @@ mod tests {
         let expected =
             SampleDivision { count: 9, length: SampleLength::TimeNs(2_000_000), warmup_ns: 0 };
         assert_eq!(requested.sampling_options(2).samples, expected);
-        let fixed = args(&["-i", "10k"]);
+        let fixed = args(&["--iterations", "10k"]);
         assert_eq!(fixed.sampling_options(1).samples.length, SampleLength::Iterations(10_000));
         assert!(requested.divides_runs() && fixed.divides_runs());
     }
