@@ -238,8 +238,7 @@ fn every_value_of_a_parameter_is_substituted_into_a_separate_case() {
     let command = format!("sh -c 'echo {{n}}-{{who}} >> {written}'");
     let short = ["-r1", "-n1", "--iterations=1", "-w0", "--format", "json"];
     let words = [
-        "eval", "sh", &command, "-P", "n", "1", "2", "-D", "0.5", "-L", "who", "a,b", "-f",
-        "who=b",
+        "eval", "sh", &command, "-P", "n", "1", "2", "-D", "0.5", "-L", "who", "a,b", "-f", "who=b",
     ];
     let answer = project.run(&[&words[..], &short].concat()).expect_status(0);
     let mut lines: Vec<String> = std::fs::read_to_string(project.path("written"))
@@ -310,19 +309,8 @@ fn a_session_with_parameters_is_resumed_where_it_was_interrupted() {
 #[test]
 fn a_warm_up_is_counted_and_output_is_shown_on_stderr_only() {
     let project = TempProject::new();
-    let words = [
-        "eval",
-        "sh",
-        "echo said",
-        "--warmup-count",
-        "2",
-        "--show-output",
-        "-r",
-        "1",
-        "-n",
-        "1",
-        "--iterations=3",
-    ];
+    let words =
+        ["eval", "sh", "echo said", "-w2", "--show-output", "-r", "1", "-n", "1", "--iterations=3"];
     let answer = project.run(&words).expect_status(0);
     assert_eq!(answer.stderr.matches("said\n").count(), 5, "{answer:#?}");
     assert!(!answer.stdout.contains("\nsaid\n"), "{answer:#?}");
@@ -383,7 +371,7 @@ fn invalid_parameters_are_refused() {
         let words = [&["eval", "sh", "true"], words].concat();
         project.run(&words).expect_status(2).expect_stderr(&[part]);
     }
-    let python = ["eval", "python", "1", "--warmup-count", "2"];
+    let python = ["eval", "python", "1", "-w", "2"];
     project.run(&python).expect_status(2).expect_stderr(&["'sh'"]);
 }
 

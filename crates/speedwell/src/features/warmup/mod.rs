@@ -158,6 +158,7 @@ impl WarmupArgs {
                     snippets: read_snippets(language, &self.targets, &self.snippet, &[])?,
                     levels: Vec::new(),
                     variants: self.variants.variant_request(&self.arguments)?,
+                    program: None,
                     plan,
                     shares_process: false,
                 };
