@@ -142,6 +142,11 @@ const SHORT_HELP_OPTIONS: &[(&str, &str)] = &[
         "init init-worker name concurrency watch runs time old new resume threshold fail-on output format quiet no-save",
     ),
     (
+        "time",
+        "runs warmup ignore-failure no-shell shell prepare setup cleanup name parameter-list resume threshold fail-on output \
+         format json quiet no-save",
+    ),
+    (
         "iterations",
         "parameter start most cv time runs filter set variant old new output format quiet",
     ),

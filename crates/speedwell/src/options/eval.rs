@@ -25,7 +25,7 @@ use std::time::Duration;
 /// A single snippet is measured in several fresh processes. Several snippets are compared with the first, in randomised
 /// blocks of fresh processes, with a verdict for each. An iteration is one execution of the code; with 'sh', it is one
 /// process.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = "Examples:
   speedwell eval python 'sum(range(1000))'
   speedwell eval erlang 'rand:uniform().' 'rand:uniform(1000).'

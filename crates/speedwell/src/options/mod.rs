@@ -11,11 +11,12 @@ mod output;
 pub mod parse;
 mod run;
 mod store;
+mod time;
 
 #[cfg(feature = "serve")]
 pub use comparison::default_threshold;
 pub use comparison::{ComparisonArgs, MetricArgs, SeriesArgs};
-pub use eval::{EvalArgs, SnippetArgs, join_lines, language, read_snippets};
+pub use eval::{CommandArgs, EvalArgs, SnippetArgs, join_lines, language, read_snippets};
 pub use fleet::{FleetArgs, FleetGeneratorArgs, find_fleet_file as fleet_file};
 pub use load::{Concurrency, LoadArgs, LoadMode, LoadRequest, SearchArgs, load_mode, plan_turns};
 pub use output::{OutputArgs, check_outputs};
@@ -30,3 +31,4 @@ pub use store::{
 };
 #[cfg(feature = "serve")]
 pub use store::{LogFormat, mark_known};
+pub use time::TimeArgs;

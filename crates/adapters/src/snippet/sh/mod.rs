@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 pub const HARNESS_COMMAND: &str = "harness-sh";
 
 /// Characters with a meaning only in a shell.
-const SHELL_CHARACTERS: &str = "|&;<>()$`*?[]#~{}!\n\\=";
+const SHELL_CHARACTERS: &str = "|&;<>()$`*?[]#~{}!\n\\";
 
 /// Minimum time for measuring the shell itself.
 const MIN_SHELL_TIME: Duration = Duration::from_millis(40);
@@ -57,10 +57,10 @@ fn has_shell_syntax(line: &str) -> bool {
 }
 
 /// Returns the first word of a line without shell syntax if it is neither a program nor a builtin
-/// of the shell, so that the line cannot be executed.
+/// nor an assignment of the shell, so that the line cannot be executed.
 pub fn unknown_command(line: &str) -> Option<String> {
     let argv = shell_words::split(line).ok().filter(|_| !has_shell_syntax(line))?;
-    let word = argv.into_iter().next()?;
+    let word = argv.into_iter().next().filter(|word| !word.contains('='))?;
     let is_unknown = if word.contains('/') {
         resolve_program(Path::new(&word)).is_err()
     } else {
@@ -647,7 +647,7 @@ mod tests {
 
     #[test]
     fn a_shell_is_started_only_if_the_command_needs_one() {
-        for plain in ["sleep 1", "ls -l 'a b'", "/bin/true", "ls '*|$x' b"] {
+        for plain in ["sleep 1", "ls -l 'a b'", "/bin/true", "ls '*|$x' b=1"] {
             assert!(!needs_shell(plain), "{plain}");
             assert!(!ShellCommand::new(plain, "sh", false).in_shell, "{plain}");
         }
