@@ -7,7 +7,6 @@
 use crate::options::{EvalArgs, RunArgs, TimeArgs};
 use crate::{CommandStatus, eval, serve};
 use anyhow::{anyhow, bail, ensure};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use speedwell_adapters::discover::similar_file;
 use speedwell_adapters::snippet::sh::unknown_command;
 use speedwell_machine::process::resolve_program;
@@ -144,16 +143,11 @@ const HYPERFINE_OPTIONS: [(&str, &str); 12] = [
 ];
 
 /// Explains an unknown option that belongs to hyperfine, or follows a command without quotes.
-pub fn explain_option(error: &clap::Error, arguments: &[OsString]) -> Option<anyhow::Error> {
-    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
-        return None;
-    };
-    if error.kind() != ErrorKind::UnknownArgument {
-        return None;
-    }
+/// `arguments` begin with the names of the program and the command.
+pub fn explain_option(option: &str, arguments: &[OsString]) -> Option<anyhow::Error> {
     let words: Vec<&str> = arguments.iter().skip(2).filter_map(|word| word.to_str()).collect();
     let hint = quote_command(&words, option);
-    match HYPERFINE_OPTIONS.iter().find(|(known, _)| known == option) {
+    match HYPERFINE_OPTIONS.iter().find(|(known, _)| *known == option) {
         Some((_, name)) => Some(anyhow!("'{option}' is {name} here{}", hint.unwrap_or_default())),
         None => hint.map(|hint| anyhow!("unknown option '{option}'{hint}")),
     }

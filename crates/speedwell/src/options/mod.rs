@@ -18,7 +18,9 @@ pub use comparison::default_threshold;
 pub use comparison::{ComparisonArgs, MetricArgs, SeriesArgs};
 pub use eval::{CommandArgs, EvalArgs, SnippetArgs, join_lines, language, read_snippets};
 pub use fleet::{FleetArgs, FleetGeneratorArgs, find_fleet_file as fleet_file};
-pub use load::{Concurrency, LoadArgs, LoadMode, LoadRequest, SearchArgs, load_mode, plan_turns};
+pub use load::{
+    Concurrency, LoadArgs, LoadMode, LoadRequest, RateChoice, SearchArgs, load_mode, plan_turns,
+};
 pub use output::{OutputArgs, check_outputs};
 pub use run::{
     LayoutArgs, MeasureTask, ResultArgs, RevisionMeasuringArgs, RevisionProgramArgs, RunArgs,
