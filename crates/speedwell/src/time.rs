@@ -127,16 +127,14 @@ pub fn suggest_scripts(files: &[String]) -> Option<String> {
 }
 
 /// Options of hyperfine, and what they are called here.
-const HYPERFINE_OPTIONS: [(&str, &str); 12] = [
+const HYPERFINE_OPTIONS: [(&str, &str); 10] = [
     ("-c", "--cleanup"),
     ("-n", "--name"),
     ("-p", "--prepare"),
     ("-s", "--setup"),
     ("-S", "--shell"),
-    ("-m", "--runs"),
-    ("--min-runs", "--runs"),
-    ("-M", "--runs"),
-    ("--max-runs", "--runs"),
+    ("-m", "--min-runs"),
+    ("-M", "--max-runs"),
     ("--export-json", "-o FILE.json"),
     ("--export-markdown", "-o FILE.md"),
     ("--export-csv", "-o FILE.csv"),

@@ -1,7 +1,7 @@
 //! Defines the options of `time`, and converts them to those of `eval sh`.
 
 use super::eval::ParameterArgs;
-use super::{CommandArgs, EvalArgs, MetricArgs, ResultArgs, SnippetArgs};
+use super::{CommandArgs, EvalArgs, MetricArgs, ResultArgs, SnippetArgs, parse};
 use clap::Args;
 use speedwell_engine::{ExecutionArgs, SamplingRequest, WarmupLength};
 use speedwell_model::{SnippetLanguage, quote};
@@ -45,6 +45,13 @@ pub struct TimeArgs {
     pub parameters: ParameterArgs,
     #[command(flatten)]
     pub sampling: SamplingRequest,
+    /// At least N runs of every case and variant
+    #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with_all = ["runs", "precision"],
+          help_heading = "Sampling")]
+    pub min_runs: Option<u32>,
+    /// At most N runs of every case and variant [default: see --runs]
+    #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with = "runs", help_heading = "Sampling")]
+    pub max_runs: Option<u32>,
     #[command(flatten)]
     pub execution: ExecutionArgs,
     #[command(flatten)]
@@ -72,6 +79,8 @@ impl TimeArgs {
             commands: self.command_args,
             parameters: self.parameters,
             sampling: self.sampling,
+            min_runs: self.min_runs,
+            max_runs: self.max_runs,
             execution: self.execution,
             metric: self.metric,
             results: self.results,
