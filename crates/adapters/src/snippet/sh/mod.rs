@@ -43,7 +43,7 @@ const MIN_SHELL_RUNS: usize = 10;
 /// with a program.
 pub fn needs_shell(line: &str) -> bool {
     let argv = shell_words::split(line).unwrap_or_default();
-    has_shell_syntax(line) || !argv.first().is_some_and(|program| is_program(program))
+    has_shell_syntax(line) || argv.first().is_none_or(|program| !is_program(program))
 }
 
 /// Whether the line contains shell syntax outside of single quotes.
