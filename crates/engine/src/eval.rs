@@ -12,6 +12,7 @@ use speedwell_adapters::{BenchmarkJob, BenchmarkSource, SourceKind};
 use speedwell_model::{
     Case, ParameterValue, SampleDivision, SampleLength, Snippet, SnippetLanguage, Variant,
 };
+use std::path::PathBuf;
 
 /// Default division of a command's run: one sample of as many executions as fit into the time, but
 /// at least one. There is no warm-up, because an execution does not warm up the next process.
@@ -43,6 +44,8 @@ pub struct EvalRequest {
     pub levels: Vec<u32>,
     /// Programs to compare.
     pub variants: VariantRequest,
+    /// Program of every variant that names none, instead of the language's default.
+    pub program: Option<PathBuf>,
     /// Options of the plan.
     pub plan: PlanRequest,
     /// Whether all snippets run in one process.
@@ -80,7 +83,10 @@ pub fn plan_snippets(
         snippet: Some(named.snippet.clone()),
         ..Variant::plain(&named.name)
     });
-    let variants = request.variants.build_variants(snippet_variants.collect())?;
+    let mut variants = request.variants.build_variants(snippet_variants.collect())?;
+    for variant in &mut variants {
+        variant.program = variant.program.take().or_else(|| request.program.clone());
+    }
     request.plan.sampling.check_bounds(variants.len())?;
     revisions::place_benchmark_files(&variants, std::iter::empty())?;
     let suite = DiscoveredBenchmarks {

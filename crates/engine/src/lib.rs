@@ -25,7 +25,7 @@ pub use rehearsal::{
 pub use request::{
     BuildArgs, ExecutionArgs, HeldMachines, MeasureRequest, PlaceRoles, PlanRequest, PreparedPlan,
     ResumedSession, RevisionRequest, SamplingRequest, SearchRequest, SessionRequest,
-    VariantRequest,
+    VariantRequest, WarmupLength,
 };
 pub use scripts::{BenchmarkScript, ScriptsRequest, execute_scripts};
 pub use session::{

@@ -159,19 +159,13 @@ pub struct SamplingRequest {
     #[arg(short = 't', long, value_name = "DUR", value_parser = parse::duration)]
     pub time: Option<Duration>,
     /// Iterations per sample, instead of a duration
-    #[arg(
-        short = 'i',
-        long,
-        value_name = "N",
-        value_parser = parse::count,
-        conflicts_with = "time"
-    )]
+    #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with = "time")]
     pub iterations: Option<u32>,
     /// Warm-up before the first sample; 0 for none [default: 100ms]
     ///
     /// Its iterations are not measured.
-    #[arg(short = 'w', long, value_name = "DUR", value_parser = parse::duration_or_none)]
-    pub warmup: Option<Duration>,
+    #[arg(short = 'w', long, value_name = "DUR", value_parser = WarmupLength::parse_time)]
+    pub warmup: Option<WarmupLength>,
     /// Also find each run's steady part, as metric 'steady_time'
     ///
     /// Every run is recorded from its first iteration.
@@ -183,6 +177,36 @@ pub struct SamplingRequest {
     /// Time limit per run
     #[arg(long, value_name = "DUR", default_value = "5m", value_parser = parse::duration)]
     pub timeout: Option<Duration>,
+}
+
+/// Value of `--warmup`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WarmupLength {
+    /// This long.
+    Time(Duration),
+    /// For commands: this many executions.
+    Executions(u32),
+}
+
+impl WarmupLength {
+    /// Parses a duration with a unit, or `0`.
+    ///
+    /// # Errors
+    /// Fails for anything else.
+    pub fn parse_time(text: &str) -> Result<WarmupLength, String> {
+        parse::warmup_time(text).map(WarmupLength::Time)
+    }
+
+    /// Parses a duration with a unit, or a number of executions.
+    ///
+    /// # Errors
+    /// Fails for anything else.
+    pub fn parse(text: &str) -> Result<WarmupLength, String> {
+        match parse::count(text) {
+            Ok(count) => Ok(WarmupLength::Executions(count)),
+            Err(_) => WarmupLength::parse_time(text),
+        }
+    }
 }
 
 /// How to execute the runs: options of every command that measures.
@@ -396,8 +420,19 @@ impl SamplingRequest {
     }
 
     /// Warm-up time in nanoseconds, if it is given.
-    fn warmup_ns(&self) -> Option<u64> {
-        self.warmup.map(|warmup| warmup.as_nanos() as u64)
+    pub fn warmup_ns(&self) -> Option<u64> {
+        match self.warmup? {
+            WarmupLength::Time(time) => Some(time.as_nanos() as u64),
+            WarmupLength::Executions(_) => None,
+        }
+    }
+
+    /// Warm-up executions of a command, if they are given.
+    pub fn warmup_executions(&self) -> Option<u32> {
+        match self.warmup? {
+            WarmupLength::Time(_) => None,
+            WarmupLength::Executions(count) => Some(count),
+        }
     }
 
     /// Returns the rule that finds the steady part of every run, or `None` without `--steady`.
@@ -407,7 +442,7 @@ impl SamplingRequest {
 
     /// Whether any option divides runs in a non-default way.
     pub fn divides_runs(&self) -> bool {
-        self.samples.is_some() || self.length().is_some() || self.warmup.is_some()
+        self.samples.is_some() || self.length().is_some() || self.warmup_ns().is_some()
     }
 }
 
@@ -455,8 +490,11 @@ mod tests {
         let expected =
             SampleDivision { count: 9, length: SampleLength::TimeNs(2_000_000), warmup_ns: 0 };
         assert_eq!(requested.sampling_options(2).samples, expected);
-        let fixed = args(&["-i", "10k"]);
+        let fixed = args(&["--iterations", "10k"]);
         assert_eq!(fixed.sampling_options(1).samples.length, SampleLength::Iterations(10_000));
         assert!(requested.divides_runs() && fixed.divides_runs());
+        assert!(SamplingCli::try_parse_from(["x", "-w", "3"]).is_err(), "a unit is missing");
+        assert_eq!(WarmupLength::parse("3"), Ok(WarmupLength::Executions(3)));
+        assert_eq!(WarmupLength::parse("0"), Ok(WarmupLength::Time(Duration::ZERO)));
     }
 }

@@ -56,6 +56,21 @@ pub fn duration_or_none(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Parses a warm-up time: a duration with a unit, or `0`. A bare number is rejected, because it
+/// counts executions where commands are measured.
+///
+/// # Errors
+/// Fails for anything else.
+pub fn warmup_time(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number != 0.0 => {
+            Err(format!("expected a duration with a unit, such as {text}s or {text}ms"))
+        }
+        Ok(_) => Ok(Duration::ZERO),
+        Err(_) => duration_or_none(text),
+    }
+}
+
 // Helpers for text: durations, placeholders, suggestions for mistyped names, and shell quoting.
 
 /// Parses a duration: `500ms`, `3s`, `2m`, `1h`, `100us`; a bare number is in seconds. Zero is invalid.
@@ -141,6 +156,9 @@ mod tests {
         }
         assert_eq!(duration_or_none("0"), Ok(Duration::ZERO));
         assert!(duration_or_none("-1s").is_err());
+        assert_eq!(warmup_time("0"), Ok(Duration::ZERO));
+        assert_eq!(warmup_time("3s"), Ok(Duration::from_secs(3)));
+        assert!(warmup_time("3").unwrap_err().contains("3s or 3ms"));
     }
 
     #[test]

@@ -169,6 +169,9 @@ pub struct Snippet {
     /// For a command: warm-up executions at the start of every run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<u32>,
+    /// For a command: whether an exit status other than 0 is a success.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ignores_failure: bool,
     /// For a command: whether to show its output.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shows_output: bool,

@@ -51,6 +51,14 @@ pub fn print_refusal(
     if error.use_stderr() { CommandStatus::FAILED } else { CommandStatus::DONE }
 }
 
+/// Returns the option that clap rejected because the command does not have it.
+pub fn unknown_option(error: &clap::Error) -> Option<&str> {
+    match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(option))) => Some(option.as_str()),
+        _ => None,
+    }
+}
+
 /// Whether the user typed `--help` or the command `help`, rather than `-h`.
 fn asks_for_long_help(arguments: &[OsString]) -> bool {
     let is_help_command = arguments.iter().skip(1).take(2).any(|argument| argument == "help");
@@ -140,6 +148,11 @@ const SHORT_HELP_OPTIONS: &[(&str, &str)] = &[
     (
         "eval",
         "init init-worker name concurrency watch runs time old new resume threshold fail-on output format quiet no-save",
+    ),
+    (
+        "time",
+        "runs warmup ignore-failure no-shell shell prepare setup cleanup name parameter-list resume threshold fail-on output \
+         format json quiet no-save",
     ),
     (
         "iterations",

@@ -33,6 +33,7 @@ mod serve;
 mod source;
 mod status;
 mod stored_session;
+mod time;
 mod worker;
 
 // Public for a benchmark and a test of the history.
@@ -66,6 +67,7 @@ struct CommandLine {
 #[derive(Debug, Subcommand)]
 enum CliCommand {
     Run(DeferredArgs<options::RunArgs>),
+    Time(DeferredArgs<options::TimeArgs>),
     Eval(DeferredArgs<options::EvalArgs>),
     Iterations(DeferredArgs<iterations::IterationsArgs>),
     Warmup(DeferredArgs<warmup::WarmupArgs>),
@@ -211,6 +213,15 @@ fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, CommandStat
         .try_get_matches_from_mut(arguments)
         .and_then(|matches| Ok((CommandLine::from_arg_matches(&matches)?, matches)));
     let (line, matches) = parsed.map_err(|error| {
+        let explained = match (name, help::unknown_option(&error)) {
+            (Some("time"), Some(option)) => time::explain_option(option, arguments),
+            (Some("load"), Some(option)) => load::explain_option(option),
+            _ => None,
+        };
+        if let Some(explained) = explained {
+            status::print_error(&explained);
+            return CommandStatus::FAILED;
+        }
         let formatted = error.format(&mut grammar);
         let command = if lists_commands { &grammar } else { help::typed_command(&grammar) };
         help::print_refusal(formatted, command, arguments)
@@ -247,6 +258,7 @@ fn conclude_command(result: anyhow::Result<CommandStatus>) -> CommandStatus {
 fn run_command(command: CliCommand) -> anyhow::Result<CommandStatus> {
     match command {
         CliCommand::Run(args) => run::run(*args.0),
+        CliCommand::Time(args) => time::run(*args.0),
         CliCommand::Eval(args) => eval::run(*args.0),
         CliCommand::Iterations(args) => iterations::run(*args.0),
         CliCommand::Warmup(args) => warmup::run(*args.0),

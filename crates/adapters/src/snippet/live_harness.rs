@@ -477,6 +477,9 @@ pub fn load_command(job: &str, snippet: &Snippet) -> ProtocolMessage {
     if snippet.shows_output {
         message = message.with("show", 1);
     }
+    if snippet.ignores_failure {
+        message = message.with("ignore_failure", 1);
+    }
     match &snippet.nodes {
         None => {}
         Some(ErlangNodes::Local(count)) => message = message.with("nodes", count),

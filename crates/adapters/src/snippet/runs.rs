@@ -263,7 +263,7 @@ fn replay_command(snippet: &Snippet, setting: &RunContext<'_>) -> ProcessSpec {
         }
     }
     if let Some(count) = snippet.warmup {
-        words.extend(["--warmup-count".to_owned(), count.to_string()]);
+        words.extend(["--warmup".to_owned(), count.to_string()]);
     }
     for path in &snippet.paths {
         words.extend(["--path".to_owned(), path.to_string_lossy().into_owned()]);

@@ -346,12 +346,29 @@ impl FromStr for LoadCondition {
         let (name, limit) = (&text[..position], &text[position + sign.len()..]);
         let limit_at = text.len() - limit.trim_start().len();
         let limit = limit.trim();
+        if let Some(condition) = translate_threshold(name.trim(), *operator, limit) {
+            let message =
+                format!("k6 states what must hold, but this what must not; write '{condition}'");
+            return Err(condition_error(0, message));
+        }
         let figure = parse_figure(name, limit.ends_with('%'))
             .map_err(|(position, message)| condition_error(position, message))?;
         let limit =
             parse_limit(figure, limit).map_err(|message| condition_error(limit_at, message))?;
         Ok(LoadCondition { figure, operator: *operator, limit, text: text.trim().to_owned() })
     }
+}
+
+/// Translates a threshold of k6, `p(99)<200`, which must hold and is in milliseconds, to a condition
+/// that must not.
+fn translate_threshold(name: &str, operator: LimitOperator, limit: &str) -> Option<String> {
+    let percent = name.strip_prefix("p(")?.strip_suffix(')')?;
+    let opposite = match operator {
+        LimitOperator::Below | LimitOperator::AtMost => ">",
+        LimitOperator::Above | LimitOperator::AtLeast => "<",
+    };
+    let unit = if limit.ends_with(|c: char| c.is_ascii_digit()) { "ms" } else { "" };
+    Some(format!("p{percent}{opposite}{limit}{unit}"))
 }
 
 /// Error of parsing a condition.
@@ -548,6 +565,7 @@ mod tests {
             ("pe5>1s", 0, "unknown figure 'pe5'"),
             ("response p>1s", 9, "unknown statistic 'p'"),
             ("speed>1", 0, "unknown figure 'speed'"),
+            ("p(99)<200", 0, "write 'p99>200ms'"),
             ("errors > 101%", 9, "expected a percentage"),
             ("errors>-1", 7, "expected a number"),
             ("throughput<fast/s", 11, "expected a rate"),

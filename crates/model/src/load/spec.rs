@@ -79,7 +79,7 @@ pub struct LoadSpec {
         short = 'w',
         long,
         value_name = "DUR",
-        value_parser = parse::duration_or_none,
+        value_parser = parse::warmup_time,
         help_heading = "Pace"
     )]
     #[serde(with = "duration_text")]

@@ -9,12 +9,15 @@ mod watch;
 
 use crate::options::{Concurrency, EvalArgs, SearchArgs, read_snippets};
 use crate::{CommandStatus, gate, push, run as measuring, stored_session};
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use speedwell_engine::eval::EvalRequest;
 use speedwell_engine::execution::SessionEnd;
 use speedwell_engine::{eval, warn_if_busy};
-use speedwell_machine::process;
+use speedwell_machine::process::{self, ProcessEnd};
+use speedwell_model::{Case, ParameterValue};
 use speedwell_report::ReportSubject;
+use std::path::Path;
+use std::time::Duration;
 
 /// Measures snippets in the requested mode.
 ///
@@ -23,20 +26,66 @@ use speedwell_report::ReportSubject;
 pub fn run(args: EvalArgs) -> anyhow::Result<CommandStatus> {
     process::adopt_orphans();
     process::install_handlers()?;
+    let parameters = args.parameters.snippet_parameters()?;
+    let [setup, cleanup] = args.commands.fill_hooks(&Case::cartesian_product(&parameters)?)?;
+    if args.execution.list || (setup.is_none() && cleanup.is_none()) {
+        return measure_snippets(&args, parameters);
+    }
+    ensure!(
+        args.results.fleet.machines.is_none(),
+        "--setup and --cleanup run on this machine only\nhint: --prepare runs where the command does"
+    );
+    if let Some(line) = &setup {
+        execute_line("--setup", line)?;
+    }
+    let measured = measure_snippets(&args, parameters);
+    if let Some(line) = &cleanup {
+        // An interrupt of the measurement is not meant for the line.
+        let is_interrupted = process::is_interrupt_requested();
+        process::clear_interrupt();
+        let cleaned = execute_line("--cleanup", line);
+        if is_interrupted {
+            process::request_interrupt();
+        }
+        if measured.is_ok() {
+            cleaned?;
+        }
+    }
+    measured
+}
+
+/// Maximum time between a request to end a line and its end.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Executes the line of an option in a shell. Its output goes to stderr, because stdout is for
+/// results.
+fn execute_line(option: &str, line: &str) -> anyhow::Result<()> {
+    let arguments = ["-c".to_owned(), format!("exec >&2\n{line}")];
+    let folder = std::env::current_dir()?;
+    match process::run_attached(Path::new("sh"), &arguments, &folder, GRACE)? {
+        ProcessEnd::Exit(0) => Ok(()),
+        ProcessEnd::Interrupted => Err(process::InterruptedEarly.into()),
+        ended => bail!("{option} '{line}' {ended}"),
+    }
+}
+
+fn measure_snippets(
+    args: &EvalArgs,
+    parameters: Vec<(String, Vec<ParameterValue>)>,
+) -> anyhow::Result<CommandStatus> {
     if let Some(session) = &args.execution.resume {
         let mut store = args.results.store.open_store()?;
         let task = args.eval_task();
         let plans = stored_session::load_interrupted_plan(&store, session, &task)?;
         return measuring::execute_plans(plans, &mut store, &task);
     }
-    let parameters = args.parameters.snippet_parameters()?;
     let snippets = read_snippets(args.language(), &args.snippets, &args.snippet, &parameters)?;
     let request = args.eval_request(snippets, parameters)?;
     if args.watch {
-        return watch::run(&args, request);
+        return watch::run(args, request);
     }
     if args.search.squeeze || args.concurrency == Some(Concurrency::Max) {
-        return search_concurrency(&args, request);
+        return search_concurrency(args, request);
     }
     let task = args.eval_task();
     let plans = eval::plan_snippets(request, &mut task.progress_display())?;

@@ -38,7 +38,7 @@ pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<CommandStatu
     let samples = SampleDivision {
         count: args.sampling.samples.unwrap_or(u32::MAX),
         length: SampleLength::TimeNs(interval.as_nanos() as u64),
-        warmup_ns: args.sampling.warmup.map_or(0, |warmup| warmup.as_nanos() as u64),
+        warmup_ns: args.sampling.warmup_ns().unwrap_or(0),
     };
     let PreparedPlan { plan, .. } =
         plan_snippets(request, &mut args.eval_task().progress_display())?;

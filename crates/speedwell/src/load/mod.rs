@@ -10,12 +10,14 @@ mod output;
 mod search;
 
 use crate::gate::CommandGate;
-use crate::options::{ComparisonArgs, LoadArgs, LoadMode, LoadRequest, load_mode, plan_turns};
+use crate::options::{
+    ComparisonArgs, LoadArgs, LoadMode, LoadRequest, RateChoice, load_mode, plan_turns,
+};
 use crate::{CommandStatus, serve, status};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use live::{LivePublisher, LiveView};
 use speedwell_analysis::load::analyze_load;
-use speedwell_analysis::load::gate;
+use speedwell_analysis::load::gate::{self, LoadCondition};
 use speedwell_analysis::{AnalysisFindings, analyze_session};
 use speedwell_engine::execution::load::{
     LoadJob, LoadNotice, LoadRun, LoadSnapshot, ProbeFacts, TargetUrl, load_with_tool, run_load,
@@ -421,6 +423,38 @@ fn check_body(args: &LoadArgs) -> anyhow::Result<()> {
     }
 }
 
+/// Rejects what other load generators accept in the place of a URL: a rate, a condition or a script.
+fn check_address(text: &str) -> anyhow::Result<()> {
+    let hint = if text.parse::<RateChoice>().is_ok() {
+        format!("--rate {text}")
+    } else if text.contains(['<', '>']) && !text.contains("://") {
+        match text.parse::<LoadCondition>() {
+            Ok(condition) => format!("--fail-on '{condition}'"),
+            Err(error) => return Err(error).context("in a condition without --fail-on"),
+        }
+    } else if text.ends_with(".js") || text.ends_with(".ts") || text.ends_with(".lua") {
+        "speedwell load URL -c 5 -t 10s; --requests FILE sends several kinds of requests".to_owned()
+    } else {
+        return Ok(());
+    };
+    bail!("'{text}' is not an address\nhint: {hint}");
+}
+
+/// Options of other load generators, and what they are called here.
+const FOREIGN_OPTIONS: [(&str, &str); 5] = [
+    ("-z", "-t"),
+    ("-R", "--rate"),
+    ("-m", "-X"),
+    ("--iterations", "-n"),
+    ("--threshold", "--fail-on"),
+];
+
+/// Explains an unknown option that belongs to another load generator.
+pub fn explain_option(option: &str) -> Option<anyhow::Error> {
+    let (_, name) = FOREIGN_OPTIONS.iter().find(|(known, _)| *known == option)?;
+    Some(anyhow!("'{option}' is {name} here"))
+}
+
 /// Checks the options that apply to all URLs.
 ///
 /// # Errors
@@ -450,6 +484,7 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
         );
     }
     for url in &args.urls {
+        check_address(url)?;
         TargetUrl::parse(url)?;
     }
     check_conditions(args)?;

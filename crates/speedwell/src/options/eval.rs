@@ -11,8 +11,11 @@ use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_adapters::snippet;
 use speedwell_compat::erlperf::ReportDetail;
 use speedwell_engine::eval::{EvalRequest, NamedSnippet, infer_values, parse_list, parse_range};
-use speedwell_engine::{ExecutionArgs, SamplingRequest};
-use speedwell_model::{Case, ErlangNodes, ParameterValue, RunOrder, Snippet, SnippetLanguage};
+use speedwell_engine::{ExecutionArgs, SamplingRequest, WarmupLength};
+use speedwell_machine::process::resolve_program;
+use speedwell_model::{
+    Case, ErlangNodes, ParameterValue, RunOrder, Snippet, SnippetLanguage, quote,
+};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -22,7 +25,7 @@ use std::time::Duration;
 /// A single snippet is measured in several fresh processes. Several snippets are compared with the first, in randomised
 /// blocks of fresh processes, with a verdict for each. An iteration is one execution of the code; with 'sh', it is one
 /// process.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = "Examples:
   speedwell eval python 'sum(range(1000))'
   speedwell eval node 'regex(text)' 'loop(text)' --init @slug.js
@@ -32,7 +35,12 @@ use std::time::Duration;
   speedwell eval sh 'rg -c needle book.txt' 'grep -c needle book.txt'
   speedwell eval sh 'sort -S {size} words' -L size 1M,16M,64M -o sizes.md
   speedwell eval node 'JSON.parse(state)' --init-worker '@big.json' --old node18 --new node22
-  speedwell eval python 'import_me()' --watch")]
+  speedwell eval python 'import_me()' --watch",
+    mut_arg("warmup", |arg| arg.value_name("DUR|N").value_parser(WarmupLength::parse)
+        .help("Warm-up before the first sample; with 'sh', executions")),
+    mut_arg("parameter_scan", |arg| arg.conflicts_with("watch")),
+    mut_arg("parameter_list", |arg| arg.conflicts_with("watch")),
+    mut_arg("show_output", |arg| arg.conflicts_with_all(["shared", "watch", "squeeze"])))]
 pub struct EvalArgs {
     /// erlang, elixir, node, python, c, cpp, go, rust, java or sh
     #[arg(
@@ -57,12 +65,8 @@ pub struct EvalArgs {
     pub arguments: Vec<String>,
     #[command(flatten)]
     pub snippet: SnippetArgs,
-    /// With 'sh': unmeasured warm-up executions in each run
-    #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with = "warmup", help_heading = "Code")]
-    pub warmup_count: Option<u32>,
-    /// With 'sh': show the output of the commands on stderr
-    #[arg(long, conflicts_with_all = ["shared", "watch", "squeeze"], help_heading = "Code")]
-    pub show_output: bool,
+    #[command(flatten)]
+    pub commands: CommandArgs,
     #[command(flatten)]
     pub parameters: ParameterArgs,
     /// Only cases whose id matches this pattern (repeatable)
@@ -137,14 +141,23 @@ impl EvalArgs {
         mut snippets: Vec<NamedSnippet>,
         parameters: Vec<(String, Vec<ParameterValue>)>,
     ) -> anyhow::Result<EvalRequest> {
+        let warmup_executions = self.sampling.warmup_executions();
         ensure!(
-            (self.warmup_count.is_none() && !self.show_output)
-                || self.language() == SnippetLanguage::Sh,
-            "--warmup-count and --show-output need 'sh', where each iteration is a process\nhint: for other languages, use --warmup 100ms"
+            self.language() == SnippetLanguage::Sh
+                || (warmup_executions.is_none() && self.commands == CommandArgs::default()),
+            "--ignore-failure, --no-shell, --shell, --setup, --cleanup, --show-output and a number for --warmup need 'sh', \
+             where each iteration is a process\nhint: for other languages, use --warmup 100ms"
         );
+        if self.commands.no_shell {
+            let rows = Case::cartesian_product(&parameters)?;
+            if let Some(named) = snippets.iter().find(|named| needs_shell(named, &rows)) {
+                bail!("'{}' needs a shell\nhint: leave out -N", named.name);
+            }
+        }
         for named in &mut snippets {
-            named.snippet.warmup = self.warmup_count;
-            named.snippet.shows_output = self.show_output;
+            named.snippet.warmup = warmup_executions;
+            named.snippet.shows_output = self.commands.show_output;
+            named.snippet.ignores_failure = self.commands.ignore_failure;
         }
         let mut plan = plan_request(
             &self.execution,
@@ -155,9 +168,9 @@ impl EvalArgs {
         plan.layout = self.layout.build_layout()?;
         plan.sampling.min_runs = self.min_runs;
         plan.sampling.max_runs = self.max_runs;
-        let has_default_warmup = plan.sampling.divides_runs() && plan.sampling.warmup.is_none();
-        if self.warmup_count.is_some() && has_default_warmup {
-            plan.sampling.warmup = Some(Duration::ZERO);
+        if warmup_executions.is_some() {
+            let divides_runs = plan.sampling.divides_runs();
+            plan.sampling.warmup = divides_runs.then_some(WarmupLength::Time(Duration::ZERO));
         }
         Ok(EvalRequest {
             language: self.language(),
@@ -173,6 +186,7 @@ impl EvalArgs {
                 _ => Vec::new(),
             },
             variants: self.variants.variant_request(&self.arguments)?,
+            program: self.commands.shell.as_deref().map(resolve_program).transpose()?,
             plan,
             shares_process: self.shared || self.execution.order == RunOrder::Parallel,
         })
@@ -180,11 +194,16 @@ impl EvalArgs {
 
     /// Builds the task.
     pub fn eval_task(&self) -> MeasureTask {
+        let mut task =
+            self.results.measure_task(&self.execution, &self.sampling, &self.metric.names);
+        task.style = self.style;
         // `run` can resume the session, because the stored plan contains the snippets.
-        MeasureTask {
-            style: self.style,
-            ..self.results.measure_task(&self.execution, &self.sampling, &self.metric.names)
+        let hooks = self.commands.hook_options();
+        if !hooks.is_empty() {
+            task.resume_command = "time";
+            task.gate_options.push_str(&hooks);
         }
+        task
     }
 }
 
@@ -223,6 +242,71 @@ pub fn language(text: &str) -> Result<SnippetLanguage, String> {
     })
 }
 
+/// Options of shell commands.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Commands")]
+pub struct CommandArgs {
+    /// Accept any exit status of the commands
+    #[arg(short = 'i', long)]
+    pub ignore_failure: bool,
+    /// Reject commands that need a shell
+    #[arg(short = 'N', long, conflicts_with = "shell")]
+    pub no_shell: bool,
+    /// Run the commands in this shell [default: sh, if they need one]
+    #[arg(long, value_name = "SHELL")]
+    pub shell: Option<PathBuf>,
+    /// Run once before everything is measured, untimed
+    #[arg(long, value_name = "CMD")]
+    pub setup: Option<String>,
+    /// Run once after everything has been measured
+    #[arg(long, value_name = "CMD")]
+    pub cleanup: Option<String>,
+    /// Show the output of the commands on stderr
+    #[arg(long)]
+    pub show_output: bool,
+}
+
+impl CommandArgs {
+    /// Returns the lines of `--setup` and `--cleanup`, with the values of parameters filled in.
+    ///
+    /// # Errors
+    /// Fails if a line differs between the cases (`rows`). Blocks mix the cases, so the line of the
+    /// last one would hold for all of them.
+    pub fn fill_hooks(
+        &self,
+        rows: &[Vec<(String, ParameterValue)>],
+    ) -> anyhow::Result<[Option<String>; 2]> {
+        let fill = |option: &str, line: &Option<String>| -> anyhow::Result<Option<String>> {
+            let Some(line) = line else {
+                return Ok(None);
+            };
+            let snippet = Snippet::new(SnippetLanguage::Sh, line);
+            let mut lines: Vec<String> =
+                rows.iter().map(|row| snippet.with_defaults(row).runner.clone()).collect();
+            lines.dedup();
+            ensure!(
+                lines.len() < 2,
+                "{option} differs between cases: '{}' and '{}'\nhint: --prepare runs before every execution; to \
+                 compare revisions: speedwell compare --old rev:A --new rev:B",
+                lines[0],
+                lines[1]
+            );
+            Ok(lines.pop())
+        };
+        Ok([fill("--setup", &self.setup)?, fill("--cleanup", &self.cleanup)?])
+    }
+
+    /// Formats the options that a resumed session needs again: ` --setup CMD --cleanup CMD`.
+    fn hook_options(&self) -> String {
+        let hooks = [("--setup", &self.setup), ("--cleanup", &self.cleanup)];
+        let options = hooks.map(|(option, line)| match line {
+            Some(line) => format!(" {option} {}", quote(line)),
+            None => String::new(),
+        });
+        options.concat()
+    }
+}
+
 /// Snippet options. Each hook is given once for all snippets, or once for each, in order.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Code")]
@@ -236,13 +320,13 @@ pub struct SnippetArgs {
     /// Run once in every worker; its value is the worker's state
     #[arg(long, visible_alias = "init-runner", value_name = "CODE", allow_hyphen_values = true)]
     pub init_worker: Vec<String>,
-    /// With 'sh': run this before every execution, untimed
+    /// Run before every execution of a command, untimed
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
     pub prepare: Vec<String>,
     /// Run once after all workers have ended
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
     pub done: Vec<String>,
-    /// Name of a snippet in tables [default: its text]
+    /// Name in tables [default: the text]
     #[arg(long, visible_alias = "label", value_name = "NAME")]
     pub name: Vec<String>,
     /// Search path for modules, headers or classes (repeatable)
@@ -265,8 +349,7 @@ pub struct SnippetArgs {
 #[command(next_help_heading = "Parameters")]
 pub struct ParameterArgs {
     /// Measure each number from MIN to MAX as '{NAME}' (repeatable)
-    #[arg(short = 'P', long, num_args = 3, value_names = ["NAME", "MIN", "MAX"], allow_negative_numbers = true,
-          conflicts_with = "watch")]
+    #[arg(short = 'P', long, num_args = 3, value_names = ["NAME", "MIN", "MAX"], allow_negative_numbers = true)]
     pub parameter_scan: Vec<String>,
     /// Step of the parameter scan [default: 1]
     ///
@@ -276,8 +359,7 @@ pub struct ParameterArgs {
     /// Measure each of these values as '{NAME}' (repeatable)
     ///
     /// Write a comma within a value as '\,'.
-    #[arg(short = 'L', long, num_args = 2, value_names = ["NAME", "V[,V...]"], allow_hyphen_values = true,
-          conflicts_with = "watch")]
+    #[arg(short = 'L', long, num_args = 2, value_names = ["NAME", "V[,V...]"], allow_hyphen_values = true)]
     pub parameter_list: Vec<String>,
 }
 
@@ -403,15 +485,16 @@ pub fn read_snippets(
 /// If one of several commands needs a shell, runs all of them in a shell, so that all have the same
 /// overhead. Checks each command with the values of every case (`rows`) filled in.
 fn compare_in_shell(named: &mut [NamedSnippet], rows: &[Vec<(String, ParameterValue)>]) {
-    let needs_shell = |candidate: &NamedSnippet| {
-        let filled = |row: &Vec<(String, ParameterValue)>| candidate.snippet.with_defaults(row);
-        let mut filled = rows.iter().map(filled);
-        candidate.snippet.language == SnippetLanguage::Sh
-            && filled.any(|snippet| snippet::sh::needs_shell(&snippet.runner))
-    };
-    if named.len() * rows.len() > 1 && named.iter().any(needs_shell) {
+    if named.len() * rows.len() > 1 && named.iter().any(|named| needs_shell(named, rows)) {
         named.iter_mut().for_each(|named| named.snippet.in_shell = true);
     }
+}
+
+/// Whether the command needs a shell with the values of some case.
+fn needs_shell(named: &NamedSnippet, rows: &[Vec<(String, ParameterValue)>]) -> bool {
+    let mut filled = rows.iter().map(|row| named.snippet.with_defaults(row));
+    named.snippet.language == SnippetLanguage::Sh
+        && filled.any(|snippet| snippet::sh::needs_shell(&snippet.runner))
 }
 
 /// Joins the lines of a snippet into a one-line name, for use in sentences and tables.

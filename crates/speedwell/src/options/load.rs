@@ -36,7 +36,7 @@ pub struct LoadArgs {
     ///
     /// Several numbers are measured in turn. 'max' finds the number beyond which throughput stops growing. With --rate,
     /// this is the initial number of connections.
-    #[arg(short = 'c', long, alias = "connections", value_name = "N|max", help_heading = "Pace")]
+    #[arg(short = 'c', long, aliases = ["connections", "vus"], value_name = "N|max", help_heading = "Pace")]
     pub concurrency: Option<Concurrency>,
     /// Requests per second, e.g. 500, 10k, 90/m; 'max' finds the highest
     ///

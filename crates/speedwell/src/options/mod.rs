@@ -11,13 +11,16 @@ mod output;
 pub mod parse;
 mod run;
 mod store;
+mod time;
 
 #[cfg(feature = "serve")]
 pub use comparison::default_threshold;
 pub use comparison::{ComparisonArgs, MetricArgs, SeriesArgs};
-pub use eval::{EvalArgs, SnippetArgs, join_lines, language, read_snippets};
+pub use eval::{CommandArgs, EvalArgs, SnippetArgs, join_lines, language, read_snippets};
 pub use fleet::{FleetArgs, FleetGeneratorArgs, find_fleet_file as fleet_file};
-pub use load::{Concurrency, LoadArgs, LoadMode, LoadRequest, SearchArgs, load_mode, plan_turns};
+pub use load::{
+    Concurrency, LoadArgs, LoadMode, LoadRequest, RateChoice, SearchArgs, load_mode, plan_turns,
+};
 pub use output::{OutputArgs, check_outputs};
 pub use run::{
     LayoutArgs, MeasureTask, ResultArgs, RevisionMeasuringArgs, RevisionProgramArgs, RunArgs,
@@ -30,3 +33,4 @@ pub use store::{
 };
 #[cfg(feature = "serve")]
 pub use store::{LogFormat, mark_known};
+pub use time::TimeArgs;

@@ -111,7 +111,7 @@ impl RunArgs {
 }
 
 /// Options of results: which machines measure them, and how they are compared, reported and stored.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct ResultArgs {
     #[command(flatten)]
     pub fleet: FleetArgs,

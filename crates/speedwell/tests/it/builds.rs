@@ -192,7 +192,7 @@ fn the_environment_size_varies_with_every_run_and_follows_the_seed() {
             "-n",
             "1",
         ];
-        project.run(&[&words[..], &["-i", "1", "--seed", "9"]].concat()).expect_status(0);
+        project.run(&[&words[..], &["--iterations=1", "--seed", "9"]].concat()).expect_status(0);
         let log = std::fs::read_to_string(project.path("log")).unwrap();
         // A run repeats the command until its time is up.
         let mut lengths: Vec<u32> = log.lines().map(|line| line.parse().unwrap()).collect();

@@ -19,7 +19,7 @@ fn status(command: &mut Command) -> i32 {
 fn runs_are_stored_even_if_the_output_streams_are_closed() {
     let project = TempProject::new();
     // A single run causes a warning.
-    let words = ["eval", "sh", "true", "--runs", "1", "-n", "1", "-i", "1"];
+    let words = ["eval", "sh", "true", "--runs", "1", "-n", "1", "--iterations=1"];
     let mut command = project.command(&words);
     command.stdout(closed_stream()).stderr(closed_stream());
     assert_eq!(status(&mut command), 0);

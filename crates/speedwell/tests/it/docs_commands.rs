@@ -222,9 +222,11 @@ fn code_in_the_guide_matches_the_examples() {
 /// verdict, and here only its execution matters. A gate then has no verdict, and passes. One-liners
 /// get short samples.
 fn shorten_command(command: &str) -> String {
-    let measures = ["speedwell run ", "speedwell compare ", "speedwell eval "]
+    let snippets = ["speedwell eval ", "speedwell time "];
+    let measures_snippets = snippets.iter().any(|words| command.starts_with(words));
+    let measures = ["speedwell run ", "speedwell compare "]
         .iter()
-        .any(|words| command.starts_with(words));
+        .any(|words| measures_snippets || command.starts_with(words));
     // Searches and watching have no runs.
     let others = ["--list", "--test", " @", " '@", "-c max", "--watch"];
     let looks_only = others.iter().any(|words| command.contains(words));
@@ -240,7 +242,7 @@ fn shorten_command(command: &str) -> String {
             word => kept.push(word),
         }
     }
-    if command.starts_with("speedwell eval ") && !kept.contains(&"-t") {
+    if measures_snippets && !kept.contains(&"-t") {
         kept.extend(["-t", "20ms"]);
     }
     // A gate is rejected if its runs could not decide.

@@ -88,8 +88,7 @@ fn hooks_are_executed_before_and_after() {
         done,
         "--runs",
         "1",
-        "-i",
-        "2",
+        "--iterations=2",
         "-n",
         "1",
         "-w",
@@ -114,8 +113,7 @@ fn preparation_does_not_count_towards_the_measured_time() {
         "2",
         "-n",
         "2",
-        "-i",
-        "5",
+        "--iterations=5",
     ];
     // Including its preparation, it would be 100 ms and more every time.
     retry_busy(1, || {
@@ -226,7 +224,7 @@ fn invalid_arguments_are_refused_before_anything_is_measured() {
     refused(&["python", "1", "--prepare", "2"], &["--prepare needs 'sh'"]);
     refused(&["cpp", "1", "2", "--shared"], &["compiled", "--shared"]);
     refused(&["c", "1", "--shared"], &["compiled", "--shared"]);
-    refused(&["sh", "a", "-c", "max", "-i", "5"], &["--iterations", "hint:"]);
+    refused(&["sh", "a", "-c", "max", "--iterations=5"], &["--iterations", "hint:"]);
     refused(&["python", "1", "--path", "/nowhere/at/all"], &["--path"]);
     refused(&["sh", "true", "--watch", "--old", "sh", "--new", "sh"], &["--watch"]);
     let nothing = project.run(&["run", "--order", "parallel", "x"]).expect_status(2);
@@ -238,11 +236,11 @@ fn every_value_of_a_parameter_is_substituted_into_a_separate_case() {
     let project = TempProject::new();
     let written = project.path("written").display().to_string();
     let command = format!("sh -c 'echo {{n}}-{{who}} >> {written}'");
+    let short = ["-r1", "-n1", "--iterations=1", "-w0", "--format", "json"];
     let words = [
-        "eval", "sh", &command, "-P", "n", "1", "2", "-D", "0.5", "-L", "who", "a,b", "-f",
-        "who=b", "-r", "1", "-n", "1", "-i", "1", "-w", "0", "--format", "json",
+        "eval", "sh", &command, "-P", "n", "1", "2", "-D", "0.5", "-L", "who", "a,b", "-f", "who=b",
     ];
-    let answer = project.run(&words).expect_status(0);
+    let answer = project.run(&[&words[..], &short].concat()).expect_status(0);
     let mut lines: Vec<String> = std::fs::read_to_string(project.path("written"))
         .unwrap()
         .lines()
@@ -272,8 +270,7 @@ fn snippets_with_parameters_are_compared_value_by_value() {
         "2",
         "-n",
         "1",
-        "-i",
-        "1",
+        "--iterations=1",
         "-w",
         "0",
         "--format",
@@ -296,8 +293,7 @@ fn a_session_with_parameters_is_resumed_where_it_was_interrupted() {
         "echo {{n}} >> {log}; [ -e {go} ] || [ $(wc -l < {log}) -lt 5 ] || \
          kill -INT $(sed -n 's/^PPid:.//p' /proc/$PPID/status)"
     );
-    let words =
-        ["eval", "sh", &command, "-L", "n", "1,2,3", "-r", "4", "-n", "1", "-i", "1", "-w", "0"];
+    let words = ["eval", "sh", &command, "-L", "n", "1,2,3", "-r4", "-n1", "--iterations=1", "-w0"];
     project.run(&words).expect_status(130);
     std::fs::write(project.path("go"), "").unwrap();
     let again = ["eval", "--resume", "@latest", "--format", "json"];
@@ -313,20 +309,8 @@ fn a_session_with_parameters_is_resumed_where_it_was_interrupted() {
 #[test]
 fn a_warm_up_is_counted_and_output_is_shown_on_stderr_only() {
     let project = TempProject::new();
-    let words = [
-        "eval",
-        "sh",
-        "echo said",
-        "--warmup-count",
-        "2",
-        "--show-output",
-        "-r",
-        "1",
-        "-n",
-        "1",
-        "-i",
-        "3",
-    ];
+    let words =
+        ["eval", "sh", "echo said", "-w2", "--show-output", "-r", "1", "-n", "1", "--iterations=3"];
     let answer = project.run(&words).expect_status(0);
     assert_eq!(answer.stderr.matches("said\n").count(), 5, "{answer:#?}");
     assert!(!answer.stdout.contains("\nsaid\n"), "{answer:#?}");
@@ -336,7 +320,8 @@ fn a_warm_up_is_counted_and_output_is_shown_on_stderr_only() {
 fn processor_time_without_the_shell_is_positive_or_absent() {
     let project = TempProject::new();
     let long = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
-    let words = ["eval", "sh", ":", long, "-r", "2", "-n", "1", "-i", "1", "--format", "json"];
+    let words =
+        ["eval", "sh", ":", long, "-r", "2", "-n", "1", "--iterations=1", "--format", "json"];
     let json = project.run(&words).expect_status(0).json();
     let codes = json["codes"].as_array().unwrap();
     for code in codes {
@@ -357,7 +342,7 @@ fn processor_time_without_the_shell_is_positive_or_absent() {
 #[test]
 fn run_limits_apply_and_limits_too_low_for_a_comparison_are_refused() {
     let project = TempProject::new();
-    let quick = ["eval", "sh", "true", "-n", "1", "-i", "1", "--format", "json"];
+    let quick = ["eval", "sh", "true", "-n", "1", "--iterations=1", "--format", "json"];
     for (bound, count, runs) in [("--min-runs", "7", 7), ("--max-runs", "3", 3)] {
         let answer = project.run(&[&quick[..], &[bound, count]].concat()).expect_status(0);
         assert_eq!(answer.json()["codes"][0]["runs"], runs, "{bound}");
@@ -386,7 +371,7 @@ fn invalid_parameters_are_refused() {
         let words = [&["eval", "sh", "true"], words].concat();
         project.run(&words).expect_status(2).expect_stderr(&[part]);
     }
-    let python = ["eval", "python", "1", "--warmup-count", "2"];
+    let python = ["eval", "python", "1", "-w", "2"];
     project.run(&python).expect_status(2).expect_stderr(&["'sh'"]);
 }
 

@@ -7,8 +7,7 @@ use super::project::TempProject;
 #[test]
 fn commands_that_cost_no_more_than_the_shell_have_times_and_are_compared() {
     let project = TempProject::new();
-    let words =
-        ["eval", "sh", "true", "echo $((1+2))", "--runs", "2", "-i", "2", "-n", "1", "-w", "0"];
+    let words = ["eval", "sh", "true", "echo $((1+2))", "-r2", "--iterations=2", "-n1", "-w0"];
     let answer = project.run(&[&words[..], &["--format", "json"]].concat()).expect_status(0);
     let found = answer.json();
     for (at, name) in ["true", "echo $((1+2))"].into_iter().enumerate() {
@@ -40,7 +39,7 @@ fn the_command_to_repeat_a_failed_run_includes_its_time_limit() {
 #[test]
 fn a_session_is_resumed_without_its_code() {
     let project = TempProject::new();
-    let words = ["eval", "sh", "true", "--runs", "2", "-i", "1", "-n", "1", "-w", "0"];
+    let words = ["eval", "sh", "true", "--runs", "2", "--iterations=1", "-n", "1", "-w", "0"];
     project.run(&words).expect_status(0);
     // The session is found and its plan is read; nothing is left to do.
     let resumed = project.run(&["eval", "--resume", "@latest"]);
@@ -53,7 +52,7 @@ fn a_session_is_resumed_without_its_code() {
 #[test]
 fn multiline_snippets_are_named_in_one_line_and_quiet_prints_one_line() {
     let project = TempProject::new();
-    let words = ["eval", "sh", "true\ntrue", "--runs", "1", "-i", "1", "-n", "1", "-w", "0"];
+    let words = ["eval", "sh", "true\ntrue", "--runs", "1", "--iterations=1", "-n", "1", "-w", "0"];
     let answer = project.run(&words).expect_status(0);
     // What comes before the sentence depends on how long it took.
     for begin in ["true true: ", "true true "] {

@@ -117,7 +117,7 @@ fn each_mode(word: &str) {
         let answer = eval(&[&[language.sleep], words, &format].concat());
         json(&answer.stdout)["codes"][0][name].as_f64().unwrap()
     };
-    let timed = ["-i", "3", "-n", "2", "-r", "1", "-w", "0"];
+    let timed = ["--iterations=3", "-n", "2", "-r", "1", "-w", "0"];
     let at_once = [&["-c", "4"], &QUICK[..]].concat();
     // At least the sleep; more on a busy machine, which may also stall between counting and reading
     // the clock.

@@ -76,8 +76,10 @@ fn an_option_says_the_same_everywhere() {
             "doctor" => &["builds"],
             // Sessions are selected by options that other commands assign.
             "history" => &["branch", "filter"],
-            // Its cases belong to one benchmark, and differ by their values.
-            "eval" => &["filter", "exclude"],
+            // Its cases belong to one benchmark, and differ by their values. A warm-up may be a
+            // number of executions.
+            "eval" => &["filter", "exclude", "warmup"],
+            "time" => &["warmup"],
             // It lists sessions.
             "push" => &["list"],
             // It has no verdicts.

@@ -41,7 +41,7 @@ fn two_equal_counts_on_each_side_give_an_exact_verdict() {
         return;
     }
     let words = ["eval", "c", WORK[0], WORK[1], "--metric", "instructions", "--format", "json"];
-    let more = ["-i", "100", "--estimate-cycles", "--fail-on", "worse"];
+    let more = ["--iterations=100", "--estimate-cycles", "--fail-on", "worse"];
     let found = TempProject::new().run(&[&words[..], &more].concat()).expect_status(1).json();
     let [exact, estimate] = [0, 1].map(|at| &found["changes"][at]);
     assert_eq!((&exact["metric"], &exact["verdict"]), (&"instructions".into(), &"worse".into()));
@@ -67,7 +67,8 @@ fn paused_code_is_not_counted() {
         return;
     }
     let project = TempProject::new().with("sum.cpp", FILE);
-    let words = ["run", "sum.cpp", "--metric", "instructions", "-i", "10", "--format", "json"];
+    let words =
+        ["run", "sum.cpp", "--metric", "instructions", "--iterations=10", "--format", "json"];
     let found = project.run(&words).expect_status(0).json();
     let medians = [0, 1].map(|at| found["summaries"][at]["median"].as_f64().unwrap());
     // At least four instructions per iteration; the paused loop has ten times as many iterations.
@@ -81,7 +82,7 @@ fn times_are_taken_beside_the_count_where_they_are_asked_for() {
     if !has("valgrind") || !has("cc") {
         return;
     }
-    let words = ["eval", "c", WORK[0], WORK[1], "-i", "100"];
+    let words = ["eval", "c", WORK[0], WORK[1], "--iterations=100"];
     let metrics = ["--metric", "instructions", "--metric", "time", "--format", "json"];
     let project = TempProject::new();
     let found = project.run(&[&words[..], &metrics[..]].concat()).expect_status(0).json();

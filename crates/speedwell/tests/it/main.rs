@@ -163,6 +163,7 @@ mod suite_reports;
 mod suite_stories;
 mod suites;
 mod team_server;
+mod time;
 mod trend_page;
 mod tune;
 mod two_servers;

@@ -78,7 +78,7 @@ fn both_sides_live_at_once_on_one_processor() {
     // With this seed the fourth round is measured alone.
     let (old, new) = ("sh meet.sh old new 0 4", "sh meet.sh new old 0 4");
     let pairs =
-        ["--order", "paired", "-n", "1", "-i", "1", "-w", "0", "--runs", "8", "--seed", "1"];
+        ["--order", "paired", "-n", "1", "--iterations=1", "-w", "0", "--runs", "8", "--seed", "1"];
     let answer = project.run(&[&["eval", "sh", old, new][..], &pairs].concat());
     answer.expect_status(0);
     let log = std::fs::read_to_string(project.path("log")).unwrap();
@@ -122,8 +122,7 @@ fn a_killed_session_is_completed_by_whole_pairs() {
         "paired",
         "-n",
         "1",
-        "-i",
-        "1",
+        "--iterations=1",
         "-w",
         "0",
         "--runs",
@@ -188,8 +187,7 @@ mod mostly_waits {
             "paired",
             "-n",
             "1",
-            "-i",
-            "1",
+            "--iterations=1",
         ]);
         command.env("XDG_CACHE_HOME", cache.path());
         let refused = CommandResult::from(command.output().unwrap()).expect_status(2);

@@ -403,7 +403,7 @@ fn commands_are_executed_in_the_worktree_and_may_name_it() {
         return;
     };
     let words =
-        ["eval", "sh", "cat cost $WHERE/cost >> $LOG; echo >> $LOG", "-i", "1", "--runs", "1"];
+        ["eval", "sh", "cat cost $WHERE/cost >> $LOG; echo >> $LOG", "--iterations=1", "-r1"];
     let variants =
         ["--variant", "a=WHERE={worktree} rev:main", "--variant", "b=WHERE={worktree} rev:HEAD"];
     repository.run(&[&words[..], &variants].concat()).expect_status(0);

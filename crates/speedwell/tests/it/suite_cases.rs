@@ -57,7 +57,7 @@ fn a_sub_benchmark_whose_name_ends_in_a_number_is_measured_by_that_name() {
     for processors in ["1", "6"] {
         let variable = format!("only=GOMAXPROCS={processors}");
         let words =
-            ["run", ".", "-f", "Zip", "-r", "1", "-n", "1", "-i", "3", "--variant", &variable];
+            ["run", ".", "-f", "Zip", "-r1", "-n1", "--iterations=3", "--variant", &variable];
         project.run(&words).expect_status(0);
         let mut levels: Vec<(String, f64)> = (exported_values(&project, "run").iter())
             .map(|run| {
@@ -78,7 +78,7 @@ fn a_sub_benchmark_whose_name_ends_in_a_number_is_measured_by_that_name() {
 #[test]
 fn a_benchmark_with_only_skipped_parts_does_not_fail() {
     let Some(project) = levels() else { return };
-    let words = ["run", ".", "-f", "Device", "-r", "1", "-i", "1"];
+    let words = ["run", ".", "-f", "Device", "-r", "1", "--iterations=1"];
     let answer = project.run(&words).expect_status(0);
     answer.expect_stdout(&["Device/read", "Device/write", "no device"]);
 }

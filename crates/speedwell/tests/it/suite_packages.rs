@@ -17,7 +17,7 @@ fn package() -> Option<TempProject> {
     Some(project)
 }
 
-const SHORT: [&str; 6] = ["-f", "Sum", "-r", "2", "-i", "5"];
+const SHORT: [&str; 5] = ["-f", "Sum", "-r", "2", "--iterations=5"];
 
 #[test]
 fn a_package_is_built_once_per_variant_with_a_message() {

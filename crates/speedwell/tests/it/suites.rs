@@ -298,7 +298,7 @@ fn every_go_unit_is_a_metric_and_every_failure_shows_its_reason() {
     let project = TempProject::new();
     let folder = of_suite("go").to_string_lossy().into_owned();
     let answer =
-        project.run(&["run", &folder, "-r", "1", "-n", "2", "-i", "10", "--metric", "all"]);
+        project.run(&["run", &folder, "-r", "1", "-n", "2", "--iterations=10", "--metric", "all"]);
     let answer = answer.expect_status(2);
     let answer = answer.expect_stdout(&["bytes_per_op", "allocs_per_op", "steps/op", "4,000"]);
     answer.expect_stdout(&[
@@ -325,7 +325,7 @@ fn a_test_binary_of_go_takes_part_in_a_comparison() {
     build.args(["test", "-c", "-o", &binary, "."]).current_dir(of_suite("go"));
     assert!(build.status().unwrap().success());
     let words = ["compare", "./tiny.test", "./tiny.test", "-f", "Sum"];
-    let short = ["-r", "2", "-n", "1", "-i", "5"];
+    let short = ["-r", "2", "-n", "1", "--iterations=5"];
     project
         .run(&[&words[..], &short].concat())
         .expect_status(0)
@@ -352,7 +352,7 @@ fn two_package_folders_of_go_are_built_and_compared() {
             .with(&format!("{folder}/data"), "");
     }
     let words = ["compare", "./old", "./new", "-f", "Sum"];
-    let short = ["-r", "2", "-n", "1", "-i", "5"];
+    let short = ["-r", "2", "-n", "1", "--iterations=5"];
     let answer = project.run(&[&words[..], &short].concat()).expect_status(0);
     answer.expect_stdout(&["times=1", "times=4", "old", "new"]);
     let broken = project.with("new/tiny_test.go", &source.replace("var sink int", "var sink"));
@@ -383,7 +383,8 @@ fn a_package_folder_of_go_is_built_and_compared_at_two_revisions() {
         .with("tiny/tiny_test.go", &source.replace("return 1000\n", "return 3000\n"))
         .committed("more steps");
     let words = ["compare", "--old", "rev:main", "--new", "rev:HEAD", "./tiny", "-f", "Sum"];
-    let short = ["-r", "2", "-n", "1", "-i", "5", "--metric", "steps/op", "--format", "json"];
+    let short =
+        ["-r", "2", "-n", "1", "--iterations=5", "--metric", "steps/op", "--format", "json"];
     let answer = repository.run(&[&words[..], &short].concat()).expect_status(0);
     assert!(!answer.stderr.contains("no option for"), "{answer:#?}");
     let json = answer.json();

@@ -17,11 +17,11 @@ pub use session::serve_protocol;
 
 use crate::ProtocolMessage;
 use anyhow::{Context, ensure};
-use speedwell_machine::process::{ProcessEnd, ProcessStopwatch, TimedExecution};
+use speedwell_machine::process::{ProcessEnd, ProcessStopwatch, TimedExecution, resolve_program};
 use speedwell_model::FailureCause;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 pub const HARNESS_COMMAND: &str = "harness-sh";
 
 /// Characters with a meaning only in a shell.
-const SHELL_CHARACTERS: &str = "|&;<>()$`*?[]#~{}!\n\\=";
+const SHELL_CHARACTERS: &str = "|&;<>()$`*?[]#~{}!\n\\";
 
 /// Minimum time for measuring the shell itself.
 const MIN_SHELL_TIME: Duration = Duration::from_millis(40);
@@ -43,8 +43,32 @@ const MIN_SHELL_RUNS: usize = 10;
 /// with a program.
 pub fn needs_shell(line: &str) -> bool {
     let argv = shell_words::split(line).unwrap_or_default();
-    let is_plain = !line.contains(|c| SHELL_CHARACTERS.contains(c));
-    !(is_plain && argv.first().is_some_and(|program| is_program(program)))
+    has_shell_syntax(line) || argv.first().is_none_or(|program| !is_program(program))
+}
+
+/// Whether the line contains shell syntax outside of single quotes.
+fn has_shell_syntax(line: &str) -> bool {
+    let (mut in_single, mut in_double) = (false, false);
+    line.chars().any(|c| {
+        in_single ^= c == '\'' && !in_double;
+        in_double ^= c == '"' && !in_single;
+        !in_single && SHELL_CHARACTERS.contains(c)
+    })
+}
+
+/// Returns the first word of a line without shell syntax if it is neither a program nor a builtin
+/// nor an assignment of the shell, so that the line cannot be executed.
+pub fn unknown_command(line: &str) -> Option<String> {
+    let argv = shell_words::split(line).ok().filter(|_| !has_shell_syntax(line))?;
+    let word = argv.into_iter().next().filter(|word| !word.contains('='))?;
+    let is_unknown = if word.contains('/') {
+        resolve_program(Path::new(&word)).is_err()
+    } else {
+        // If there is no shell, the first run reports the error.
+        let lookup = Command::new("sh").args(["-c", "command -v \"$0\"", &word]).output();
+        lookup.is_ok_and(|lookup| !lookup.status.success())
+    };
+    is_unknown.then_some(word)
 }
 
 /// Remark on exit status 127 of a shell (POSIX, 2.8.2).
@@ -68,6 +92,8 @@ pub struct ShellCommand {
     pub in_shell: bool,
     /// Whether its output goes to this program's own output instead of being discarded.
     pub is_shown: bool,
+    /// Whether an exit status other than 0 is a success, unless the command was not started.
+    pub ignores_failure: bool,
 }
 
 impl ShellCommand {
@@ -85,7 +111,7 @@ impl ShellCommand {
     pub fn through_shell(line: &str, shell: &[String]) -> ShellCommand {
         let shell_arguments = ["-c".to_owned(), line.to_owned()];
         let argv = shell.iter().cloned().chain(shell_arguments).collect();
-        ShellCommand { argv, in_shell: true, is_shown: false }
+        ShellCommand { argv, in_shell: true, is_shown: false, ignores_failure: false }
     }
 
     /// Creates the command for a line that begins with the program to start.
@@ -95,7 +121,7 @@ impl ShellCommand {
     pub fn without_shell(line: &str) -> anyhow::Result<ShellCommand> {
         let argv = shell_words::split(line).with_context(|| format!("in '{line}'"))?;
         ensure!(!argv.is_empty(), "an empty command cannot be executed");
-        Ok(ShellCommand { argv, in_shell: false, is_shown: false })
+        Ok(ShellCommand { argv, in_shell: false, is_shown: false, ignores_failure: false })
     }
 
     /// Returns the process to start. It has no input. Its output is discarded if `is_shown` is not
@@ -121,9 +147,15 @@ impl ShellCommand {
     /// Executes the command once without timing. `Err` describes the failure.
     pub fn execute_once(&self, stopwatch: &ProcessStopwatch) -> Result<(), String> {
         match self.time_execution(stopwatch) {
-            Ok(timed) => describe_failure(timed.ended).map_or(Ok(()), Err),
+            Ok(timed) => self.find_failure(timed.ended).map_or(Ok(()), Err),
             Err(error) => Err(format!("'{}': {error}", self.argv[0])),
         }
+    }
+
+    /// Describes how the command failed, if it did and failures count.
+    fn find_failure(&self, ended: ProcessEnd) -> Option<String> {
+        let is_started = !matches!(ended, ProcessEnd::Exit(126 | 127));
+        describe_failure(ended).filter(|_| !(self.ignores_failure && is_started))
     }
 }
 
@@ -414,7 +446,7 @@ fn execute_prepared(
         return Ok(None);
     }
     let timed = timed.map_err(|error| error.to_string())?;
-    match describe_failure(timed.ended) {
+    match work.order.find_failure(timed.ended) {
         Some(reason) => Err(format!("the command {reason}")),
         None => Ok(Some(timed)),
     }
@@ -615,7 +647,7 @@ mod tests {
 
     #[test]
     fn a_shell_is_started_only_if_the_command_needs_one() {
-        for plain in ["sleep 1", "ls -l 'a b'", "/bin/true"] {
+        for plain in ["sleep 1", "ls -l 'a b'", "/bin/true", "ls '*|$x' b=1"] {
             assert!(!needs_shell(plain), "{plain}");
             assert!(!ShellCommand::new(plain, "sh", false).in_shell, "{plain}");
         }
@@ -624,7 +656,18 @@ mod tests {
         {
             assert!(needs_shell(line), "{line}");
         }
+        assert!(needs_shell("ls \"'\" *") && needs_shell("ls 'a' $b"));
         assert!(ShellCommand::new("sleep 1", "bash", true).in_shell);
+    }
+
+    #[test]
+    fn a_command_is_unknown_if_neither_a_program_nor_a_builtin_has_its_name() {
+        for known in ["sleep 1", "/bin/true", "cd", "A=1 nothing-of-that-name", "{x} a"] {
+            assert_eq!(unknown_command(known), None, "{known}");
+        }
+        for unknown in ["nothing-of-that-name -x", "/bin", "./nothing.py"] {
+            assert_eq!(unknown_command(unknown).as_deref(), unknown.split(' ').next());
+        }
     }
 
     #[test]

@@ -188,6 +188,7 @@ impl ShellSession {
         let is_set = |key| command.get(key).as_deref() == Some("1");
         let order = ShellCommand {
             is_shown: is_set("show"),
+            ignores_failure: is_set("ignore_failure"),
             ..order(&runner, self.force_shell || is_set("in_shell"))
         };
         if let Err(error) = check_syntax(&runner, &self.shell) {

@@ -61,7 +61,7 @@ pub struct WarmupArgs {
     /// Iterations per process [default: as many as take 2 to 30s]
     ///
     /// The iterations of a process are grouped into points of at least a millisecond, or shorter ones if N is small. By default, 2000 points are recorded, or fewer if they would take more than 30 s.
-    #[arg(short = 'i', long, value_name = "N", value_parser = parse::count, conflicts_with = "time", help_heading = "Sampling")]
+    #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with = "time", help_heading = "Sampling")]
     iterations: Option<u32>,
     /// Approximate time to record a process, instead of --iterations
     #[arg(short = 't', long, value_name = "DUR", value_parser = parse::duration, help_heading = "Sampling")]
@@ -158,6 +158,7 @@ impl WarmupArgs {
                     snippets: read_snippets(language, &self.targets, &self.snippet, &[])?,
                     levels: Vec::new(),
                     variants: self.variants.variant_request(&self.arguments)?,
+                    program: None,
                     plan,
                     shares_process: false,
                 };

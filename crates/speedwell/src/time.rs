@@ -1,0 +1,190 @@
+//! `speedwell time`: measures shell commands, as `speedwell eval sh` does.
+//!
+//! Adds what helps people who type commands: the check that every command exists before any runs,
+//! and explanations of options that belong to hyperfine or to a command without quotes. Start at
+//! [`run`].
+
+use crate::options::{EvalArgs, RunArgs, TimeArgs};
+use crate::{CommandStatus, eval, serve};
+use anyhow::{anyhow, bail, ensure};
+use speedwell_adapters::discover::similar_file;
+use speedwell_adapters::snippet::sh::unknown_command;
+use speedwell_machine::process::resolve_program;
+use speedwell_model::{SnippetLanguage, quote};
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Measures the commands.
+///
+/// # Errors
+/// Fails if a command does not exist, an option is invalid, or the store cannot be written.
+pub fn run(args: TimeArgs) -> anyhow::Result<CommandStatus> {
+    measure_commands(args.eval_args())
+}
+
+/// Measures the commands in randomized blocks and compares them with the first one.
+///
+/// # Errors
+/// Fails if a command does not exist, an option needs benchmarks, or the store cannot be written.
+pub fn compare_commands(
+    commands: Vec<String>,
+    measuring: RunArgs,
+) -> anyhow::Result<CommandStatus> {
+    ensure!(
+        measuring.selection.set.is_empty() && measuring.arguments.is_empty() && !measuring.profile,
+        "--set, --profile and arguments after '--' need benchmarks, but these are commands\n\
+         hint: 'speedwell time -L NAME V,V' measures commands that contain '{{NAME}}'"
+    );
+    let database = &measuring.results.store.database;
+    let dashboard = measuring.dashboard.then(|| database.database_path()).transpose()?;
+    let args = EvalArgs {
+        language: Some(SnippetLanguage::Sh),
+        snippets: commands,
+        filter: measuring.selection.filter,
+        exclude: measuring.selection.exclude,
+        sampling: measuring.sampling,
+        variants: measuring.variants,
+        execution: measuring.execution,
+        layout: measuring.layout,
+        metric: measuring.selection.metric,
+        results: measuring.results,
+        ..EvalArgs::default()
+    };
+    serve::with_dashboard(dashboard.as_deref(), || measure_commands(args))
+}
+
+fn measure_commands(args: EvalArgs) -> anyhow::Result<CommandStatus> {
+    let commands = &args.commands;
+    // The setup may build a command, and another machine or shell may have others.
+    let knows_commands = commands.setup.is_none() && commands.shell.is_none();
+    if knows_commands && args.results.fleet.machines.is_none() {
+        check_commands(&args.snippets)?;
+    }
+    eval::run(args)
+}
+
+/// Rejects commands that cannot be executed, before anything runs.
+///
+/// # Errors
+/// Fails if the first word of a command is neither a program nor a builtin of the shell.
+fn check_commands(commands: &[String]) -> anyhow::Result<()> {
+    for (index, command) in commands.iter().enumerate() {
+        if let Some(word) = unknown_command(command) {
+            let hint = match suggest_command(commands, index) {
+                Some(suggested) => format!("\nhint: {suggested}"),
+                None => String::new(),
+            };
+            bail!("'{word}' is not a command{hint}");
+        }
+    }
+    Ok(())
+}
+
+/// Returns what was probably meant by the commands, of which the one at `index` is unknown.
+fn suggest_command(commands: &[String], index: usize) -> Option<String> {
+    let (words, others) = commands.split_at(index);
+    let is_word = |command: &String| !command.contains(char::is_whitespace);
+    let is_unquoted = index > 0 && commands.iter().all(is_word);
+    if is_unquoted && others.iter().all(|file| Path::new(file).is_file()) {
+        let program = words.join(" ");
+        let lines: Vec<String> =
+            others.iter().map(|file| quote(&format!("{program} {}", quote(file)))).collect();
+        return Some(format!("speedwell time {}", lines.join(" ")));
+    }
+    if let Some(suggested) = suggest_scripts(commands) {
+        return Some(suggested);
+    }
+    match similar_file(&others[0], Path::new(".")).filter(|file| *file != others[0]) {
+        Some(file) => Some(format!("did you mean the file '{file}'?")),
+        None => is_unquoted.then(|| format!("speedwell time {}", quote(&commands.join(" ")))),
+    }
+}
+
+/// Extensions of scripts, and the programs that execute them.
+const INTERPRETERS: [(&str, &str); 9] = [
+    ("py", "python3"),
+    ("js", "node"),
+    ("mjs", "node"),
+    ("cjs", "node"),
+    ("sh", "sh"),
+    ("rb", "ruby"),
+    ("pl", "perl"),
+    ("php", "php"),
+    ("lua", "lua"),
+];
+
+/// Returns the command line that measures these scripts: `speedwell time 'python3 a.py'`. Returns
+/// `None` if a file does not exist or is not a script.
+pub fn suggest_scripts(files: &[String]) -> Option<String> {
+    let line = |file: &String| {
+        let path = Path::new(file);
+        let extension = path.extension()?.to_str().filter(|_| path.is_file())?;
+        let (_, program) = INTERPRETERS.iter().find(|(known, _)| *known == extension)?;
+        Some(quote(&format!("{program} {}", quote(file))))
+    };
+    let lines: Vec<String> = files.iter().map(line).collect::<Option<_>>()?;
+    Some(format!("speedwell time {}", lines.join(" ")))
+}
+
+/// Options of hyperfine, and what they are called here.
+const HYPERFINE_OPTIONS: [(&str, &str); 10] = [
+    ("-c", "--cleanup"),
+    ("-n", "--name"),
+    ("-p", "--prepare"),
+    ("-s", "--setup"),
+    ("-S", "--shell"),
+    ("-m", "--min-runs"),
+    ("-M", "--max-runs"),
+    ("--export-json", "-o FILE.json"),
+    ("--export-markdown", "-o FILE.md"),
+    ("--export-csv", "-o FILE.csv"),
+];
+
+/// Explains an unknown option that belongs to hyperfine, or follows a command without quotes.
+/// `arguments` begin with the names of the program and the command.
+pub fn explain_option(option: &str, arguments: &[OsString]) -> Option<anyhow::Error> {
+    let words: Vec<&str> = arguments.iter().skip(2).filter_map(|word| word.to_str()).collect();
+    let hint = quote_command(&words, option);
+    match HYPERFINE_OPTIONS.iter().find(|(known, _)| *known == option) {
+        Some((_, name)) => Some(anyhow!("'{option}' is {name} here{}", hint.unwrap_or_default())),
+        None => hint.map(|hint| anyhow!("unknown option '{option}'{hint}")),
+    }
+}
+
+/// Returns a hint that quotes the command before `option`, if it is a word without quotes.
+fn quote_command(words: &[&str], option: &str) -> Option<String> {
+    let option_at = words.iter().position(|word| word.starts_with(option))?;
+    let is_part = |word: &&str| !word.starts_with('-') && !word.contains(char::is_whitespace);
+    let parts = words[..option_at].iter().rev().take_while(|word| is_part(word)).count();
+    let is_program = |index: &usize| resolve_program(Path::new(words[*index])).is_ok();
+    let start = (option_at - parts..option_at).find(is_program)?;
+    let before: String = words[..start].iter().map(|word| format!("{} ", quote(word))).collect();
+    let quoted: Vec<String> = words[start..].iter().map(|word| quote(word)).collect();
+    let line = quoted.join(" ");
+    Some(format!(
+        "\nhint: speedwell time {before}{}, or: speedwell time {before}-- {line}",
+        quote(&line)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_of_a_command_suggests_quotes() {
+        for (words, option, expected) in [
+            (&["ls", "-l"][..], "-l", "speedwell time 'ls -l', or: speedwell time -- ls -l"),
+            (
+                &["-r", "10", "ls", "-la", "a b"],
+                "-l",
+                "speedwell time -r 10 'ls -la '\\''a b'\\''', or: speedwell time -r 10 -- ls -la 'a b'",
+            ),
+        ] {
+            let hint = quote_command(words, option).unwrap();
+            assert_eq!(hint, format!("\nhint: {expected}"));
+        }
+        assert_eq!(quote_command(&["sleep 1", "-l"], "-l"), None, "it is quoted already");
+        assert_eq!(quote_command(&["-l"], "-l"), None);
+    }
+}

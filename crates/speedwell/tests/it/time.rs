@@ -1,0 +1,93 @@
+//! `speedwell time`, and what `time` and `load` answer to the options of other tools.
+
+use super::project::TempProject;
+
+fn read_lines(project: &TempProject, file: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(project.path(file)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn commands_are_compared_with_the_first_and_stored() {
+    let project = TempProject::new();
+    let words = ["time", "sleep 0.001", "sleep 0.002", "-r2", "-t1ms", "--json"];
+    let json = project.run(&words).expect_status(0).json();
+    let codes = json["codes"].as_array().unwrap();
+    let names: Vec<&str> = codes.iter().filter_map(|code| code["code"].as_str()).collect();
+    assert_eq!(names, ["sleep 0.001", "sleep 0.002"]);
+    assert_eq!(json["changes"].as_array().unwrap().len(), 1);
+    project.run(&["report", "@latest"]).expect_status(0).expect_stdout(&["sleep 0.002"]);
+}
+
+#[test]
+fn words_after_two_hyphens_are_one_command() {
+    let project = TempProject::new();
+    let words = ["time", "-r1", "-t1ms", "--show-output", "--", "printf", "<%s>", "a|b $c", "-r"];
+    let answer = project.run(&words).expect_status(0);
+    answer.expect_stderr(&["<a|b $c><-r>"]);
+}
+
+#[test]
+fn setup_and_cleanup_run_once_and_a_warm_up_in_every_run() {
+    let project = TempProject::new();
+    let command = "sh -c 'echo run >> log'";
+    let hooks = ["--setup", "echo setup >> log", "--cleanup", "echo cleanup >> log"];
+    let words = ["time", command, "-w2", "-r1", "--samples=1", "--iterations=1", "--no-save"];
+    project.run(&[&words[..], &hooks].concat()).expect_status(0);
+    let log = read_lines(&project, "log");
+    let counts = ["setup", "cleanup"].map(|word| log.iter().filter(|line| *line == word).count());
+    assert_eq!(
+        (counts, log[0].as_str(), log[log.len() - 1].as_str()),
+        ([1, 1], "setup", "cleanup")
+    );
+    assert!(log.len() >= 5, "{log:?}");
+    let failing = ["time", "true", "--setup", "exit 3", "--cleanup", "touch cleaned"];
+    project.run(&failing).expect_status(2).expect_stderr(&["--setup 'exit 3'", "3"]);
+    assert!(!project.path("cleaned").exists(), "nothing was set up");
+}
+
+#[test]
+fn any_exit_status_is_accepted_on_request() {
+    let project = TempProject::new();
+    let words = ["time", "exit 3", "-r1", "-t1ms", "--no-save"];
+    project.run(&words).expect_status(2);
+    project.run(&[&words[..], &["-i"]].concat()).expect_status(0);
+}
+
+#[test]
+fn wrong_guesses_are_answered_with_what_works() {
+    let project = TempProject::new()
+        .with("a.py", "open('ran', 'w')")
+        .with("b.py", "")
+        .with_program("my results.json", "#!/bin/sh\n");
+    for (line, answer) in [
+        ("time python3 a.py", "'a.py' is not a command\nhint: speedwell time 'python3 a.py'"),
+        ("time sh a.py b.py", "hint: speedwell time 'sh a.py' 'sh b.py'"),
+        ("time a.py b.py", "hint: speedwell time 'python3 a.py' 'python3 b.py'"),
+        ("time grep needle", "hint: speedwell time 'grep needle'"),
+        ("time 'my reslts.json'", "hint: did you mean the file 'my results.json'?"),
+        ("time ls -l", "hint: speedwell time 'ls -l', or: speedwell time -- ls -l"),
+        ("time 'sleep 1' -n a", "'-n' is --name here"),
+        ("time sort -n x", "hint: speedwell time 'sort -n x', or:"),
+        ("time true -p true", "'-p' is --prepare here"),
+        ("time 'true a' --export-json=x", "'--export-json' is -o FILE.json here"),
+        ("time 'ls | cat' -N", "'ls | cat' needs a shell"),
+        ("time 'sleep {n}' -L n 0,1 --setup 'echo {n}'", "--setup differs between cases: 'echo 0'"),
+        ("run a.py -w 3", "such as 3s or 3ms"),
+        ("load 500", "'500' is not an address\nhint: --rate 500"),
+        ("load -q 500 localhost:1", "hint: --rate 500"),
+        ("load localhost:1 -w 3", "such as 3s or 3ms"),
+        ("load localhost:1 -z 1s", "'-z' is -t here"),
+        ("load localhost:1 -R100", "'-R' is --rate here"),
+        ("load localhost:1 'p99>20ms'", "hint: --fail-on 'p99>20ms'"),
+        ("load localhost:1 'p(99)<200'", "write 'p99>200ms'"),
+        ("load localhost:1 --fail-on 'p(99)<200'", "write 'p99>200ms'"),
+        ("load script.js", "hint: speedwell load URL -c 5 -t 10s"),
+    ] {
+        let words = shell_words::split(line).unwrap();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let stderr = project.run(&words).expect_status(2).stderr;
+        assert!(stderr.contains(answer), "{line}: {stderr}");
+    }
+    assert!(!project.path("ran").exists(), "a command was executed");
+}
