@@ -238,7 +238,8 @@ fn damaged_recordings_never_cause_a_panic() {
 /// Four images on one page, and one in a separate file.
 #[test]
 fn flame_graphs_open_in_a_browser_and_do_not_clash_on_one_page() {
-    let (project, answer) = compare_test("doxbee-async", &["--chart", "all", "-o", "f.html", "-o", "f.svg"]);
+    let (project, answer) =
+        compare_test("doxbee-async", &["--chart", "all", "-o", "f.html", "-o", "f.svg"]);
     answer.expect_status(0);
     for dark in [false, true] {
         let screen = ScreenSize { dark, ..ScreenSize::default() };
