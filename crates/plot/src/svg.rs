@@ -2,7 +2,6 @@
 //! decimals, so a chart gives the same text on every machine. Also defines the colors of the
 //! charts.
 
-use crate::axes::MIN_LABEL_PX;
 use crate::text::{FONT_FAMILIES, text_outline, text_width};
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -164,7 +163,6 @@ impl SvgWriter {
 
     /// Writes a line of text.
     pub fn write_text(&mut self, text: &TextLine<'_>) {
-        debug_assert!(text.size_px >= MIN_LABEL_PX, "'{}' is too small to read", text.content);
         if text.content.trim().is_empty() {
             return;
         }
