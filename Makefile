@@ -6,7 +6,7 @@
 build: ## build the release program, target/release/speedwell
 	cargo build --release --package speedwell
 
-demo: ## compare two versions of Node.js, in about two minutes
+demo: ## compare two versions of Node.js, in about two minutes after the build
 	scripts/demo
 
 test: ## install missing test tools if possible, then check everything

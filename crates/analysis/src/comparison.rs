@@ -204,6 +204,7 @@ impl<'a> SessionCollector<'a> {
             validity: self.checked.into_findings(),
             summaries: self.summaries,
             gate_obstacles: self.tally.gate_obstacle(session, None).into_iter().collect(),
+            program_names: session.program_names(),
             ..AnalysisFindings::default()
         };
         report_unknown_metrics(session, &self.unknown_metrics, &mut findings);

@@ -11,6 +11,7 @@ use speedwell_model::{
     Case, IntervalEstimate, Metric, MetricDirection, NoiseCalibration, ParameterValue, RejectRule,
     RunValue, StepFailure, Verdict,
 };
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Findings on one session, or on the sources of one comparison.
@@ -39,6 +40,9 @@ pub struct AnalysisFindings {
     pub gate_obstacles: Vec<String>,
     /// Variants of the sources that were left out, as parts of a sentence.
     pub excluded: Vec<String>,
+    /// Programs behind the variants `old` and `new`; see
+    /// [`speedwell_model::Session::program_names`].
+    pub program_names: BTreeMap<String, String>,
 }
 
 /// Summary of one series: the runs of one case and variant, for one metric.

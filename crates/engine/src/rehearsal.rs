@@ -36,9 +36,6 @@ const MAX_REPORTED_FAILURES: usize = 5;
 /// Exit statuses of a shell for a program that cannot be executed or found (POSIX, 2.8.2).
 const NOT_EXECUTED: [i32; 2] = [126, 127];
 
-/// Prefix of the reason when code does not compile.
-const NOT_COMPILED: &str = "does not compile: ";
-
 /// Smallest measurement for a harness that divides runs into samples.
 const SHORTEST: SampleDivision =
     SampleDivision { count: 1, length: SampleLength::Iterations(1), warmup_ns: 0 };
@@ -529,16 +526,24 @@ fn describe_failures(failures: &[&StepFailure], variant: Option<&Variant>) -> an
     let describe = |failure: &StepFailure, reason: &str| {
         format!("'{}'{variant_clause} {reason}", failure.benchmark)
     };
-    let is_one_line = is_not_started(first) || first.cause.is_compile_error();
-    let (reason, output) = if is_one_line {
-        (failure_reason(first), String::new())
+    let mut reasons = vec![first.reason_line()];
+    let is_alike = |failure: &&StepFailure| failure.reason_line() == reasons[0];
+    if variant.is_none() && failures.len() > 1 && failures.iter().all(is_alike) {
+        let count = failures.len();
+        return anyhow!(
+            "all {count} benchmarks failed alike: {}{}",
+            reasons[0],
+            replay_hint(first)
+        );
+    }
+    let (reason, output) = if is_not_started(first) || first.is_one_line() {
+        (reasons[0].clone(), String::new())
     } else {
         (first.cause.to_string(), indented_output(first))
     };
-    let mut reasons = vec![failure_reason(first)];
     let mut different = String::new();
     for failure in &failures[1..] {
-        let reason = failure_reason(failure);
+        let reason = failure.reason_line();
         if reasons.len() < MAX_REPORTED_FAILURES && !reasons.contains(&reason) {
             different += &format!("\n{}", describe(failure, &reason));
             reasons.push(reason);
@@ -555,13 +560,12 @@ fn describe_failures(failures: &[&StepFailure], variant: Option<&Variant>) -> an
 /// Explains why a target lists no cases, with the output of the target and a command that repeats
 /// the failure.
 pub fn describe_failure(failure: &StepFailure) -> String {
-    format!(
-        "'{}' {}{}{}",
-        failure.benchmark,
-        failure.cause,
-        indented_output(failure),
-        replay_hint(failure)
-    )
+    let reason = if failure.is_one_line() {
+        failure.reason_line()
+    } else {
+        format!("{}{}", failure.cause, indented_output(failure))
+    };
+    format!("'{}' {reason}{}", failure.benchmark, replay_hint(failure))
 }
 
 fn indented_output(failure: &StepFailure) -> String {
@@ -576,23 +580,5 @@ fn replay_hint(failure: &StepFailure) -> String {
     match failure.replay.as_str() {
         "" => String::new(),
         line => format!("\nhint: repeat it with: {line}"),
-    }
-}
-
-/// Returns the reason for a failure on one line. Adds the source location of a compile error, or
-/// the last line of stderr.
-fn failure_reason(failure: &StepFailure) -> String {
-    let cause = failure.cause.to_string();
-    let mut lines = failure.stderr_tail.lines().map(str::trim);
-    match cause.strip_prefix(NOT_COMPILED) {
-        Some(message) => {
-            let located_message = lines.find(|line| line.ends_with(message));
-            format!("{NOT_COMPILED}{}", located_message.unwrap_or(message))
-        }
-        None if matches!(failure.cause, FailureCause::Invalid { .. }) => cause,
-        None => match lines.rfind(|line| !line.is_empty()) {
-            Some(last_line) => format!("{cause}: {last_line}"),
-            None => cause,
-        },
     }
 }

@@ -34,6 +34,46 @@ pub struct StepFailure {
     pub replay: String,
 }
 
+/// Prefix of the reason when code does not compile.
+const NOT_COMPILED: &str = "does not compile: ";
+
+impl StepFailure {
+    /// Returns the reason on one line. Adds the source location of a compile error, or the line of
+    /// stderr that names the error: the last one such as `TypeError: ...`, else the last line.
+    pub fn reason_line(&self) -> String {
+        let cause = self.cause.to_string();
+        let mut lines = self.stderr_tail.lines().map(str::trim).filter(|line| !line.is_empty());
+        match cause.strip_prefix(NOT_COMPILED) {
+            Some(message) => {
+                let located_message = lines.find(|line| line.ends_with(message));
+                format!("{NOT_COMPILED}{}", located_message.unwrap_or(message))
+            }
+            None if matches!(self.cause, FailureCause::Invalid { .. }) => cause,
+            None => {
+                match lines.clone().rfind(|line| names_error(line)).or_else(|| lines.next_back()) {
+                    Some(line) => format!("{cause}: {line}"),
+                    None => cause,
+                }
+            }
+        }
+    }
+
+    /// Whether [`StepFailure::reason_line`] says all that a user needs: the program is missing, or
+    /// its code does not compile.
+    pub fn is_one_line(&self) -> bool {
+        matches!(self.cause, FailureCause::Start { .. }) || self.cause.is_compile_error()
+    }
+}
+
+/// Whether a line of stderr begins with the name of an exception. Node.js prints a stack and its
+/// version below that line.
+fn names_error(line: &str) -> bool {
+    let name = line.split(':').next().unwrap_or_default();
+    name.len() < line.len()
+        && (name.ends_with("Error") || name.ends_with("Exception"))
+        && !name.contains(' ')
+}
+
 /// A kind of step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -278,6 +318,30 @@ impl fmt::Display for ErrorText {
 mod tests {
     use super::*;
     use anyhow::Context;
+
+    #[test]
+    fn the_reason_is_the_line_that_names_the_error() {
+        for (stderr, expected) in [
+            (
+                "x.js:3\n  f();\n\nTypeError: f is no\n    at x.js:3:1\n\nNode.js v22\n",
+                "TypeError: f is no",
+            ),
+            ("Traceback:\n  File \"a.py\"\nmod.ParseError: bad\n", "mod.ParseError: bad"),
+            ("starting\nno library x\n\n", "no library x"),
+        ] {
+            let failure = StepFailure {
+                step: SessionStep::Run,
+                benchmark: "g/x".into(),
+                case: None,
+                variant: None,
+                slot: None,
+                cause: FailureCause::Exit { code: 1 },
+                stderr_tail: stderr.into(),
+                replay: String::new(),
+            };
+            assert_eq!(failure.reason_line(), format!("exited with status 1: {expected}"));
+        }
+    }
 
     #[test]
     fn hints_come_last() {

@@ -3,8 +3,8 @@
 //! [`Session`] and [`SessionDesign`].
 
 use crate::{
-    BisectionRange, Case, CodeOrigin, Environment, MachinePlacement, Metric, NoiseCalibration,
-    RejectRules, Run, RunSeries, RunValue, SessionMachine, StepFailure, Variant,
+    BisectionRange, Case, CodeOrigin, Environment, MachinePlacement, MeasuredProgram, Metric,
+    NoiseCalibration, RejectRules, Run, RunSeries, RunValue, SessionMachine, StepFailure, Variant,
 };
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -110,6 +110,23 @@ impl Session {
         let matching = self.profiles.iter().filter(|recording| *recording.variant == *name);
         session.profiles = matching.cloned().collect();
         session
+    }
+
+    /// Names and versions of the programs of variants that are only called `old` and `new`, by the
+    /// variant's name, as in `node v22.1.0`. Empty if this does not distinguish the variants.
+    pub fn program_names(&self) -> BTreeMap<String, String> {
+        let is_version = |word: &&str| {
+            word.trim_start_matches('v').starts_with(|first: char| first.is_ascii_digit())
+        };
+        let name_program = |program: &MeasuredProgram| {
+            let file = program.path.file_name()?.to_string_lossy();
+            let version = program.version.as_deref()?.split_whitespace().find(is_version)?;
+            let is_side = matches!(program.variant.as_str(), "old" | "new");
+            is_side.then(|| (program.variant.clone(), format!("{file} {version}")))
+        };
+        let names: BTreeMap<String, String> =
+            self.environment.programs.iter().filter_map(name_program).collect();
+        if names.get("old") == names.get("new") { BTreeMap::new() } else { names }
     }
 
     /// All series of `metric`, in the order in which their first runs appear.
@@ -683,6 +700,27 @@ mod tests {
         assert_eq!(samples.planned_time(), Some(Duration::from_millis(350)));
         let counted = SampleDivision { length: SampleLength::Iterations(10), ..samples };
         assert_eq!(counted.planned_time(), None);
+    }
+
+    #[test]
+    fn sides_are_named_after_programs_that_differ() {
+        let names = |versions: [&str; 2]| {
+            let programs = ["old", "new"].into_iter().zip(versions).map(|(variant, version)| {
+                let (variant, version) = (variant.to_owned(), Some(version.to_owned()));
+                MeasuredProgram {
+                    variant,
+                    version,
+                    path: "/opt/bin/node".into(),
+                    ..MeasuredProgram::default()
+                }
+            });
+            let environment =
+                Environment { programs: programs.collect(), ..Environment::default() };
+            let session = Session { environment, ..Session::default() };
+            session.program_names().into_values().collect::<Vec<_>>()
+        };
+        assert_eq!(names(["v18.20.4", "Node 22.1.0 (x)"]), ["node 22.1.0", "node v18.20.4"]);
+        assert!(names(["v18.20.4", "v18.20.4"]).is_empty());
     }
 
     #[test]

@@ -269,8 +269,8 @@ fn lay_out_names(names: &[String], left: f64, sheet: PixelRect) -> (CategoryLabe
 
 /// Font size of labels with enough room, in pixels.
 pub(crate) const LABEL_PX: f64 = 12.5;
-/// Minimum readable font size.
-const MIN_LABEL_PX: f64 = 8.5;
+/// Smallest font size of any text. Smaller text cannot be read at 100%.
+pub(crate) const MIN_LABEL_PX: f64 = 9.0;
 /// Distance between baselines, as a fraction of the font size.
 const LINE_SPACING: f64 = 1.25;
 
@@ -290,7 +290,7 @@ impl CategoryLabels {
     /// narrowest column for this font size.
     pub fn beside_bands(labels: &[&str], band_px: f64, max_width: f64) -> Self {
         let largest = (band_px / LINE_SPACING).clamp(MIN_LABEL_PX, LABEL_PX);
-        let smaller = [11.0, 10.0, 9.0, MIN_LABEL_PX].into_iter().filter(|size| *size < largest);
+        let smaller = [11.0, 10.0, MIN_LABEL_PX].into_iter().filter(|size| *size < largest);
         let complete = std::iter::once(largest).chain(smaller).find_map(|size_px| {
             let blocks = complete_column(labels, band_px, max_width, size_px)?;
             Some((size_px, blocks))

@@ -4,7 +4,7 @@
 //! A table can also embed the plot in pieces, with one small drawing per row. Other columns of the
 //! table hold the names and numbers.
 
-use crate::axes::{LABEL_PX, bottom_height, small_ticks, wanted_height};
+use crate::axes::{LABEL_PX, MIN_LABEL_PX, bottom_height, small_ticks, wanted_height};
 use crate::axis::{AxisExtent, AxisMapping};
 use crate::banded::{RowMargins, RowPlot};
 use crate::format::{format_count, format_fixed, format_range, join_names};
@@ -154,8 +154,8 @@ impl ForestChart {
     /// every second row, every third row, and so on.
     fn draw_figures(&self, svg: &mut SvgWriter, rows: &RowPlot, right: f64, figures: &[String]) {
         let fitting_px = FIGURES_PX.min(rows.row_px * 0.9);
-        let stride = if fitting_px < 7.0 { (7.0 / fitting_px).ceil() as usize } else { 1 };
-        let size_px = fitting_px.max(7.0);
+        let stride = (MIN_LABEL_PX / fitting_px).ceil().max(1.0) as usize;
+        let size_px = fitting_px.max(MIN_LABEL_PX);
         svg.start_group("figures").end_with(|svg| {
             let head = TextLine::at("estimate [interval]", right, rows.plot.top - 8.0, 11.0);
             svg.write_text(&head.with_anchor(TextAnchor::End).with_color(MUTED));

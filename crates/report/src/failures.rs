@@ -20,6 +20,16 @@ const MAX_SHOWN_FAILURES: usize = 3;
 /// Reports the failures and skipped benchmarks. Machine-readable output lists every failure; for
 /// people, identical failures are combined.
 pub fn report_failures(failures: &[StepFailure], verbosity: Verbosity) -> Document {
+    report_failures_of(failures, true, verbosity)
+}
+
+/// Does the same as [`report_failures`]. If nothing was measured, and every case failed for the same
+/// reason, one line reports that.
+pub(crate) fn report_failures_of(
+    failures: &[StepFailure],
+    is_measured: bool,
+    verbosity: Verbosity,
+) -> Document {
     let mut document = Document::new("failures");
     // Serialization cannot fail, because the model contains no value that JSON cannot represent.
     let data = failures.iter().map(|failure| {
@@ -28,24 +38,26 @@ pub fn report_failures(failures: &[StepFailure], verbosity: Verbosity) -> Docume
     document.attach_data("failures", data.collect());
     let (skipped, failed): (Vec<_>, Vec<_>) =
         failures.iter().partition(|failure| failure.cause.is_skip());
-    document.extend(failed_blocks(&failed, verbosity));
+    let is_all = !is_measured && skipped.is_empty();
+    document.extend(failed_blocks(&failed, is_all, verbosity));
     document.extend(skipped_blocks(&skipped));
     document
 }
 
-/// Failures reported together. They have the same step, variant and cause. They also belong to one
-/// case, or have the same end of stderr.
+/// Failures reported together. They have the same step and cause. They also have the same end of
+/// stderr, or belong to one case of one variant.
 struct FailureGroup<'a> {
     first: &'a StepFailure,
     times: usize,
     cases: BTreeSet<&'a str>,
+    variants: BTreeSet<&'a str>,
 }
 
 fn group_failures<'a>(failures: &[&'a StepFailure]) -> Vec<FailureGroup<'a>> {
     let is_alike = |a: &StepFailure, b: &StepFailure| {
-        let is_one_case = (&a.benchmark, &a.case) == (&b.benchmark, &b.case);
-        (a.step, &a.variant, &a.cause) == (b.step, &b.variant, &b.cause)
-            && (is_one_case || a.stderr_tail == b.stderr_tail)
+        let is_one_case =
+            (&a.benchmark, &a.case, &a.variant) == (&b.benchmark, &b.case, &b.variant);
+        (a.step, &a.cause) == (b.step, &b.cause) && (is_one_case || a.stderr_tail == b.stderr_tail)
     };
     let mut groups: Vec<FailureGroup<'a>> = Vec::new();
     for failure in failures {
@@ -54,31 +66,48 @@ fn group_failures<'a>(failures: &[&'a StepFailure]) -> Vec<FailureGroup<'a>> {
             Some(group) => {
                 group.times += 1;
                 group.cases.insert(case);
+                group.variants.extend(failure.variant.as_deref());
             }
             None => groups.push(FailureGroup {
                 first: failure,
                 times: 1,
                 cases: BTreeSet::from([case]),
+                variants: failure.variant.as_deref().into_iter().collect(),
             }),
         }
     }
     groups
 }
 
-fn failed_blocks(failures: &[&StepFailure], verbosity: Verbosity) -> Vec<ReportBlock> {
+/// Reports failures. `is_all` says that no case was measured or skipped.
+fn failed_blocks(
+    failures: &[&StepFailure],
+    is_all: bool,
+    verbosity: Verbosity,
+) -> Vec<ReportBlock> {
     if failures.is_empty() {
         return Vec::new();
     }
     let groups = group_failures(failures);
+    if let [group] = groups.as_slice()
+        && group.cases.len() > 1
+        && is_all
+    {
+        let (count, reason) = (group.cases.len(), group.first.reason_line());
+        let summary = format!("all {count} cases failed alike: {reason}");
+        let blocks = details(group.first, verbosity == Verbosity::Verbose);
+        return vec![ReportBlock::Aside { summary, open: true, blocks }];
+    }
     let shown = if verbosity == Verbosity::Verbose { groups.len() } else { MAX_SHOWN_FAILURES };
     let (first, others) = groups.split_at(shown.min(groups.len()));
-    let mut blocks: Vec<ReportBlock> = first.iter().flat_map(failure_blocks).collect();
+    let describe = |group: &FailureGroup<'_>| failure_blocks(group, verbosity);
+    let mut blocks: Vec<ReportBlock> = first.iter().flat_map(describe).collect();
     if !others.is_empty() {
         let other_failures = format_count(others.len(), "other failure", "other failures");
         blocks.push(ReportBlock::Appendix {
             instead: Some(format!("and {other_failures}")),
             title: other_failures,
-            blocks: others.iter().flat_map(failure_blocks).collect(),
+            blocks: others.iter().flat_map(describe).collect(),
         });
     }
     let summary = format!("{} failed", format_count(failures.len(), "step", "steps"));
@@ -86,21 +115,27 @@ fn failed_blocks(failures: &[&StepFailure], verbosity: Verbosity) -> Vec<ReportB
     vec![ReportBlock::Aside { summary, open: true, blocks }]
 }
 
-fn failure_blocks(group: &FailureGroup<'_>) -> Vec<ReportBlock> {
+fn failure_blocks(group: &FailureGroup<'_>, verbosity: Verbosity) -> Vec<ReportBlock> {
     let failure = group.first;
     let times = if group.times > 1 { format!(" ({} times)", group.times) } else { String::new() };
     let others = match group.cases.len() - 1 {
         0 => String::new(),
         others => format!(" and {}", format_count(others, "other case", "other cases")),
     };
-    let mut blocks = vec![
-        ReportBlock::Paragraph(format!(
-            "{}{others}: {}{times}",
-            failure_subject(failure),
-            failure.cause
-        )),
-        ReportBlock::Verbatim { label: "stderr".into(), text: failure.stderr_tail.clone() },
-    ];
+    let variants: Vec<&str> = group.variants.iter().copied().collect();
+    let subject = name_subject(failure, &variants.join(", "));
+    let is_one_line = failure.is_one_line() && verbosity < Verbosity::Verbose;
+    let reason = if is_one_line { failure.reason_line() } else { failure.cause.to_string() };
+    let line = ReportBlock::Paragraph(format!("{subject}{others}: {reason}{times}"));
+    std::iter::once(line).chain(details(failure, !is_one_line)).collect()
+}
+
+/// Returns the command that repeats a failed step, and before it, if `with_stderr`, what the step
+/// wrote to stderr.
+fn details(failure: &StepFailure, with_stderr: bool) -> Vec<ReportBlock> {
+    let stderr =
+        || ReportBlock::Verbatim { label: "stderr".into(), text: failure.stderr_tail.clone() };
+    let mut blocks: Vec<ReportBlock> = with_stderr.then(stderr).into_iter().collect();
     // Some failures cannot be reproduced by one command, such as a report that contradicts an
     // earlier one.
     if !failure.replay.is_empty() {
@@ -112,19 +147,20 @@ fn failure_blocks(group: &FailureGroup<'_>) -> Vec<ReportBlock> {
     blocks
 }
 
-fn failure_subject(failure: &StepFailure) -> String {
+/// Names the case of a failure, and the variants if there are any.
+fn name_subject(failure: &StepFailure, variants: &str) -> String {
     let case = failure.case.as_ref().unwrap_or(&failure.benchmark);
-    match &failure.variant {
-        Some(variant) => format!("{case} ({variant})"),
-        None => case.clone(),
-    }
+    if variants.is_empty() { case.clone() } else { format!("{case} ({variants})") }
 }
 
 fn skipped_blocks(skipped: &[&StepFailure]) -> Vec<ReportBlock> {
     if skipped.is_empty() {
         return Vec::new();
     }
-    let item = |failure: &&StepFailure| format!("{}: {}", failure_subject(failure), failure.cause);
+    let item = |failure: &&StepFailure| {
+        let variant = failure.variant.as_deref().unwrap_or_default();
+        format!("{}: {}", name_subject(failure, variant), failure.cause)
+    };
     let items = distinct(skipped.iter().map(item));
     let number = format_count(items.len(), "benchmark", "benchmarks");
     vec![
@@ -245,5 +281,11 @@ mod tests {
             "g/x n=1 (new): exited with status 2",
         ];
         assert_eq!(lines.collect::<Vec<_>>(), expected);
+        let alike = report_failures_of(&all[..3], false, Verbosity::Normal);
+        let Some(ReportBlock::Aside { summary, blocks, .. }) = alike.blocks.first() else {
+            panic!("{alike:?}");
+        };
+        assert_eq!(summary, "all 2 cases failed alike: exited with status 1: no such module");
+        assert!(blocks.is_empty(), "no command repeats it");
     }
 }

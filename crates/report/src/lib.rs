@@ -42,7 +42,7 @@ mod warmup;
 
 pub use browse::*;
 pub use changes::{OpenChanges, report_changes};
-pub use charts::{ChartKind, TrendXAxis, UnknownChart};
+pub use charts::{ChartKind, ChartRequest, TrendXAxis, UnknownChart};
 pub use comparison::{report_findings, report_requested};
 pub use doctor::*;
 pub use document::{CaseAnswer, CaseView, Document, ReportBlock, ReportChart};

@@ -26,6 +26,9 @@ pub struct OutputOptions {
     pub width: Option<usize>,
     /// The kind of chart to draw. By default, each report chooses its charts.
     pub chart: Option<ChartKind>,
+    /// Whether picture files show every chart. By default, they show the first one, or every chart
+    /// of the requested kind.
+    pub all_charts: bool,
     /// Whether to draw flame graphs in addition to the charts.
     pub flames: bool,
     /// The machine-readable key of the column by which tables are sorted, largest value first. A
@@ -51,6 +54,14 @@ impl OutputOptions {
     /// Whether any output is an HTML page.
     pub(crate) fn wants_page(&self) -> bool {
         self.format == Some(ReportFormat::Html) || self.files.iter().any(|file| is_page(file))
+    }
+
+    /// Whether the user asks for a chart, or for a picture file.
+    pub(crate) fn wants_chart(&self) -> bool {
+        let is_picture = |file: &PathBuf| {
+            matches!(file_kind(file), Ok(OutputFileKind::Svg | OutputFileKind::Png))
+        };
+        self.chart.is_some() || self.all_charts || self.files.iter().any(is_picture)
     }
 
     /// Returns the audience of the output, or `None` if there are several audiences. With a single
@@ -111,8 +122,8 @@ impl OutputOptions {
     }
 }
 
-/// Writes `document` to `stdout` and to every requested file. Returns the files written. A document
-/// with several charts produces `FILE.svg`, `FILE-2.svg` and so on.
+/// Writes `document` to `stdout` and to every requested file. Returns the files written. A picture
+/// file shows the main chart. If several are requested, they are `FILE.svg`, `FILE-2.svg` and so on.
 ///
 /// # Errors
 /// Fails before writing if a file's kind or the sort column is unknown. Also fails if a chart file
@@ -125,7 +136,7 @@ pub fn print_document(
 ) -> anyhow::Result<Vec<WrittenFile>> {
     check_sort(&document.whole(), output)?;
     let complete = output.sort_document(document.whole());
-    let plan = plan_files(&complete, &output.files)?;
+    let plan = plan_files(&complete, output)?;
     let render: Box<dyn RenderDocument> = match output.format.unwrap_or(ReportFormat::Text) {
         ReportFormat::Text => Box::new(TextFormat {
             width: output.width,
@@ -150,7 +161,7 @@ pub fn print_document(
 pub fn check_document(document: &Document, output: &OutputOptions) -> anyhow::Result<()> {
     let complete = document.whole();
     check_sort(&complete, output)?;
-    plan_files(&complete, &output.files).map(drop)
+    plan_files(&complete, output).map(drop)
 }
 
 fn check_sort(document: &Document, output: &OutputOptions) -> anyhow::Result<()> {
@@ -179,9 +190,9 @@ pub fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
     bail!("unknown sort column '{key}': supported columns are {}", keys.join(" "))
 }
 
-// Writes the files requested with `-o`. A file's extension decides what is written to it. A
-// document with several charts yields several picture files, with numbers in their names. Writing
-// fails if any file cannot be written.
+// Writes the files requested with `-o`. A file's extension decides what is written to it. Several
+// requested charts yield several picture files, with numbers in their names. Writing fails if any
+// file cannot be written.
 
 /// Scale of PNG images, for high-density screens and print.
 const PNG_SCALE: u32 = 2;
@@ -208,13 +219,15 @@ struct PlannedFile {
 /// # Errors
 /// Fails if a name has no known extension, or if a document without charts is to be written as a
 /// picture.
-fn plan_files(document: &Document, paths: &[PathBuf]) -> anyhow::Result<Vec<PlannedFile>> {
+fn plan_files(document: &Document, output: &OutputOptions) -> anyhow::Result<Vec<PlannedFile>> {
+    let charts = document.charts().count();
+    let pictures = if output.all_charts || output.chart.is_some() { charts } else { charts.min(1) };
     let mut planned = Vec::new();
-    for path in paths {
+    for path in &output.files {
         let kind = file_kind(path)?;
         let files = match kind {
             OutputFileKind::Text(_) => 1,
-            OutputFileKind::Svg | OutputFileKind::Png => document.charts().count(),
+            OutputFileKind::Svg | OutputFileKind::Png => pictures,
         };
         if files == 0 {
             bail!("cannot write '{}': there is nothing to draw", path.display());
@@ -298,7 +311,8 @@ pub fn numbered_path(path: &Path, position: usize) -> PathBuf {
 pub struct WrittenFile {
     /// The path of the file.
     pub path: PathBuf,
-    /// The title of the chart in the file; `None` for a text file.
+    /// The title of the chart in the file, and the number of charts that were left out; `None` for a
+    /// text file.
     pub shows: Option<String>,
 }
 
@@ -308,6 +322,11 @@ pub struct WrittenFile {
 /// Reports the first file that cannot be drawn or written.
 fn write_files(document: &Document, plan: &[PlannedFile]) -> anyhow::Result<Vec<WrittenFile>> {
     let charts: Vec<&ReportChart> = document.charts().collect();
+    let drawn = plan.iter().map(|file| file.chart + 1).max().unwrap_or_default();
+    let more = match charts.len().saturating_sub(drawn) {
+        0 => String::new(),
+        others => format!("; --chart all draws {others} more"),
+    };
     let mut written = Vec::new();
     for PlannedFile { path, kind, chart } in plan {
         let bytes = match kind {
@@ -330,7 +349,7 @@ fn write_files(document: &Document, plan: &[PlannedFile]) -> anyhow::Result<Vec<
             .with_context(|| format!("cannot write '{}'", path.display()))?;
         let shows = match kind {
             OutputFileKind::Text(_) => None,
-            OutputFileKind::Svg | OutputFileKind::Png => Some(charts[*chart].title.clone()),
+            OutputFileKind::Svg | OutputFileKind::Png => Some(charts[*chart].title.clone() + &more),
         };
         written.push(WrittenFile { path: path.clone(), shows });
     }
@@ -464,9 +483,16 @@ mod tests {
         Document { blocks: (0..number).map(chart).collect(), ..Document::new("t") }
     }
 
+    fn picture_output<'p>(
+        all_charts: bool,
+        paths: impl IntoIterator<Item = &'p &'p str>,
+    ) -> OutputOptions {
+        let files = paths.into_iter().map(PathBuf::from).collect();
+        OutputOptions { files, all_charts, ..OutputOptions::default() }
+    }
+
     fn planned_files(number: usize, paths: &[&str]) -> anyhow::Result<Vec<String>> {
-        let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
-        let plan = plan_files(&with_charts(number), &paths)?;
+        let plan = plan_files(&with_charts(number), &picture_output(true, paths))?;
         Ok(plan.iter().map(|planned| planned.path.display().to_string()).collect())
     }
 
@@ -474,6 +500,8 @@ mod tests {
     fn further_charts_are_numbered() {
         let paths = planned_files(3, &["out/r.svg", "r.md"]).unwrap();
         assert_eq!(paths, ["out/r.svg", "out/r-2.svg", "out/r-3.svg", "r.md"]);
+        let plan = plan_files(&with_charts(3), &picture_output(false, &["r.svg"])).unwrap();
+        assert_eq!(plan.len(), 1, "only the main chart, unless more are requested");
     }
 
     #[test]
@@ -490,8 +518,8 @@ mod tests {
 
     #[test]
     fn markdown_shows_the_pictures_in_its_folder() {
-        let paths = ["r.md", "a.svg", "a.png", "else/b.svg"].map(PathBuf::from);
-        let plan = plan_files(&with_charts(2), &paths).unwrap();
+        let output = picture_output(true, &["r.md", "a.svg", "a.png", "else/b.svg"]);
+        let plan = plan_files(&with_charts(2), &output).unwrap();
         assert_eq!(picture_names(&plan, Path::new("r.md")), ["a.svg", "a-2.svg"]);
         assert_eq!(picture_names(&plan, Path::new("else/r.md")), ["b.svg", "b-2.svg"]);
     }

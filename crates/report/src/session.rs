@@ -128,7 +128,7 @@ pub(crate) fn report_snippet_session(
     let is_alone = compared.is_none();
     let mut document =
         crate::snippet::report_snippets(&figures, &warnings, findings, compared, output);
-    if is_alone && output.chart.is_some() {
+    if is_alone && output.wants_chart() {
         document.push_charts(crate::charts::draw_findings(findings, output.chart, output.unit)?);
     }
     Ok(document)

@@ -7,6 +7,7 @@
 use crate::charts::point_series;
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock, ReportChart};
+use crate::failures::report_failures_of;
 use crate::figure::{
     Uncertainty, decimal_place, format_change_interval, format_number, format_quantity,
     format_rate, format_share, uncertainty_of,
@@ -85,7 +86,8 @@ pub fn report_snippets(
         output.add_detail(&mut document, |_, document| document.push_note(note));
     }
     if findings.comparisons.is_empty() {
-        document.append_document(report_failures(&findings.failures, output.verbosity));
+        let (failures, is_measured) = (&findings.failures, !figures.is_empty());
+        document.append_document(report_failures_of(failures, is_measured, output.verbosity));
     }
     document
 }

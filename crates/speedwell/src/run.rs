@@ -6,7 +6,7 @@
 
 use crate::features::warmup::measure::{SeriesLength, plan_series};
 use crate::gate::{CommandGate, every_metric};
-use crate::options::{FailOn, FleetArgs, MeasureTask, OutputArgs, RunArgs};
+use crate::options::{FailOn, FleetArgs, MeasureTask, RunArgs};
 use crate::profile_recording::record_profiles;
 use crate::stored_session::SessionSelection;
 use crate::{CommandStatus, gate, push, rehearsal, serve, status, stored_session};
@@ -31,7 +31,7 @@ use speedwell_model::{
 };
 use speedwell_remote::fleet::{FleetRequest, measure_on_fleet};
 use speedwell_remote::roles;
-use speedwell_report::{self as report, ChartKind, OutputOptions, ReportSubject};
+use speedwell_report::{self as report, ChartKind, ChartRequest, OutputOptions, ReportSubject};
 use speedwell_store::Store;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -348,7 +348,7 @@ fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
         return task.output.check_report(ReportSubject::Snippets);
     }
     ensure!(
-        task.output.chart != Some(ChartKind::Line),
+        task.output.chart_kind() != Some(ChartKind::Line),
         "a line chart needs a parameter study (--x-axis NAME)"
     );
     task.output.check_report(subject)
@@ -538,14 +538,12 @@ fn report_experiment(
         &[(None, session)],
         &AnalysisFindings::default(),
     ));
-    let output = OutputArgs {
-        output: if task.output.output.is_empty() {
-            declared_files(&experiment, document.charts().next().is_some())
-        } else {
-            task.output.output.clone()
-        },
-        ..task.output.clone()
-    };
+    let mut output = task.output.clone();
+    if output.output.is_empty() {
+        // The file declares its charts, so all of them are requested.
+        output.output = declared_files(&experiment, document.charts().next().is_some());
+        output.chart = Some(ChartRequest::All);
+    }
     let outcome = findings.judge_gates(&experiment, session, task.fail_on);
     let gate = CommandGate::from_outcome(outcome, status::status_of_failures(&findings.failures));
     gate.print_report(document, &output)

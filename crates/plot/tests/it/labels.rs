@@ -17,7 +17,7 @@ fn check(name: &str, chart: &AnyChart, size: ImageSize) -> Vec<Label> {
             && label.right <= width + 0.5
             && label.bottom <= height + 0.5;
         assert!(inside, "{name} at {size:?}: {label:?} leaves the sheet");
-        assert!(label.size_px >= 7.0, "{name} at {size:?}: {label:?} is too small to be read");
+        assert!(label.size_px >= 9.0, "{name} at {size:?}: {label:?} is too small to be read");
     }
     for (at, one) in labels.iter().enumerate() {
         for other in &labels[at + 1..] {

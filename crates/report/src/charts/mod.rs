@@ -67,7 +67,7 @@ pub enum ChartKind {
 /// An unknown kind of chart.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown chart '{0}': supported charts are box, scatter, line, bar, forest, histogram, flame and trend"
+    "unknown chart '{0}': supported charts are box, scatter, line, bar, forest, histogram, flame, trend and all"
 )]
 pub struct UnknownChart(pub String);
 
@@ -86,6 +86,23 @@ impl FromStr for ChartKind {
             "trend" => ChartKind::Trend,
             _ => return Err(UnknownChart(text.to_owned())),
         })
+    }
+}
+
+/// The charts that a user asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChartRequest {
+    /// Every chart of the report, each in a file of its own.
+    All,
+    /// Charts of this kind.
+    Kind(ChartKind),
+}
+
+impl FromStr for ChartRequest {
+    type Err = UnknownChart;
+
+    fn from_str(text: &str) -> Result<ChartRequest, UnknownChart> {
+        if text == "all" { Ok(ChartRequest::All) } else { text.parse().map(ChartRequest::Kind) }
     }
 }
 

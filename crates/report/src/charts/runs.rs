@@ -16,6 +16,7 @@ use speedwell_analysis::{
 };
 use speedwell_model::{Metric, ParameterValue, RunValue};
 use speedwell_plot as plot;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Draws charts of the given `kind` from `findings`. Without a kind, draws charts of the changes,
@@ -24,6 +25,14 @@ use std::sync::Arc;
 /// # Errors
 /// Fails if `findings` have no chart of that kind.
 pub fn draw_findings(
+    findings: &AnalysisFindings,
+    kind: Option<ChartKind>,
+    unit: Option<UnitChoice>,
+) -> anyhow::Result<Vec<ReportChart>> {
+    draw_named(&name_programs(findings), kind, unit)
+}
+
+fn draw_named(
     findings: &AnalysisFindings,
     kind: Option<ChartKind>,
     unit: Option<UnitChoice>,
@@ -57,6 +66,28 @@ pub fn draw_findings(
         chart.shown_elsewhere = false;
     }
     Ok(charts)
+}
+
+/// Renames variants that are only called `old` and `new` after their programs. A picture is often
+/// seen without the report that says what was compared.
+fn name_programs(findings: &AnalysisFindings) -> Cow<'_, AnalysisFindings> {
+    if findings.program_names.is_empty() {
+        return Cow::Borrowed(findings);
+    }
+    let mut named = findings.clone();
+    for summary in &mut named.summaries {
+        if let Some(name) = findings.program_names.get(&*summary.variant) {
+            summary.variant = Arc::from(name.as_str());
+        }
+    }
+    for CandidateComparison { baseline, candidate, .. } in &mut named.comparisons {
+        for variant in [baseline, candidate] {
+            if let Some(name) = findings.program_names.get(variant.as_str()) {
+                variant.clone_from(name);
+            }
+        }
+    }
+    Cow::Owned(named)
 }
 
 /// Draws a forest chart for each comparison that has a change to show.

@@ -19,7 +19,7 @@ use crate::case_labels::{LabelLine, distinct, parameters_json};
 use crate::charts::{ChartKind, MAX_DRAWN_RUNS, count_runs, forest_row, threshold_band};
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
-use crate::failures::{report_failures, report_validity};
+use crate::failures::{report_failures_of, report_validity};
 use crate::figure::{
     Uncertainty, format_change, format_change_interval, format_interval, format_number,
     format_probability, format_setting, format_share, format_signed, uncertainty_of_median,
@@ -105,7 +105,8 @@ pub fn report_findings(
     let mut document = Document::default();
     document.push_warnings(&findings.warnings);
     document.append_document(report_validity(&findings.validity));
-    if findings.summaries.is_empty() && findings.comparisons.is_empty() {
+    let is_measured = !findings.summaries.is_empty() || !findings.comparisons.is_empty();
+    if !is_measured {
         document.push_headline("nothing was measured");
     }
     // Build the summary only if it is shown: in large reports, it takes as much memory as the
@@ -124,7 +125,7 @@ pub fn report_findings(
             document.append_document(summary());
         }
     }
-    document.append_document(report_failures(&findings.failures, output.verbosity));
+    document.append_document(report_failures_of(&findings.failures, is_measured, output.verbosity));
     document.push_charts(crate::charts::draw_findings(findings, output.chart, output.unit)?);
     match count_runs(findings) {
         ..=MAX_DRAWN_RUNS => document.extend(crate::gallery::findings_gallery(findings, output)),

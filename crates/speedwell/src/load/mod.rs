@@ -499,7 +499,7 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     }
     let is_repeated = args.runs.is_some_and(|runs| runs > 1);
     ensure!(
-        args.output.chart.is_none() || is_repeated || client != LoadClient::Builtin,
+        args.output.chart_kind().is_none() || is_repeated || client != LoadClient::Builtin,
         "--chart needs several runs, but this is a single load\nhint: --runs 5 repeats it, or leave out --chart"
     );
     search::check_search(args)

@@ -12,8 +12,8 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
 use speedwell_formats::output_files::{OutputFile, refuse_file, refuse_same, refuse_word};
 use speedwell_report::{
-    self as report, ChartKind, Document, OutputOptions, ReportFormat, ReportSubject, UnitChoice,
-    Verbosity,
+    self as report, ChartKind, ChartRequest, Document, OutputOptions, ReportFormat, ReportSubject,
+    UnitChoice, Verbosity,
 };
 use speedwell_store::Store;
 use std::io::IsTerminal;
@@ -34,11 +34,12 @@ pub struct OutputArgs {
     /// Same as --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
-    /// Chart to draw, e.g. box
+    /// Chart to draw, e.g. box; all: every chart, not only the main one
     ///
-    /// One of box, scatter, line, bar, forest, histogram, flame and trend.
+    /// One of box, scatter, line, bar, forest, histogram, flame, trend and all. Without this option,
+    /// a picture file shows the main chart of the report.
     #[arg(long, value_name = "KIND")]
-    pub chart: Option<ChartKind>,
+    pub chart: Option<ChartRequest>,
     /// Unit of the values, e.g. 1/s, k/s, ns, ms
     #[arg(long, value_name = "U")]
     pub unit: Option<UnitChoice>,
@@ -86,7 +87,8 @@ impl OutputArgs {
                 ColorChoice::Auto => terminal && !no_color,
             },
             width: terminal.then(status::terminal_width),
-            chart: self.chart,
+            chart: self.chart_kind(),
+            all_charts: self.chart == Some(ChartRequest::All),
             flames: false,
             sort: self.sort.clone(),
             verbosity: match (self.quiet, self.verbose) {
@@ -94,6 +96,14 @@ impl OutputArgs {
                 (_, true) => Verbosity::Verbose,
                 _ => Verbosity::Normal,
             },
+        }
+    }
+
+    /// Returns the kind of chart, if one was requested.
+    pub fn chart_kind(&self) -> Option<ChartKind> {
+        match self.chart {
+            Some(ChartRequest::Kind(kind)) => Some(kind),
+            Some(ChartRequest::All) | None => None,
         }
     }
 

@@ -88,7 +88,7 @@ unit = "ms"
     let answer = project.run(&["run", "end.toml", "--runs=1"]);
     answer
         .expect_status(2)
-        .expect_stdout(&["end/end how=clean (old): failed at 'alive': exited with status 3"]);
+        .expect_stdout(&["end/end how=clean (new, old): failed at 'alive': exited with status 3"]);
 }
 
 #[test]

@@ -210,6 +210,8 @@ fn the_list_estimates_the_measuring_time_if_it_is_known() {
 #[test]
 fn written_pictures_are_listed_with_their_subject() {
     let words = ["run", "g", "--variant", "a=", "--variant", "b=", "-o", "x.svg", "-o", "x.csv"];
+    project().run(&words).expect_status(0).expect_stderr(&["; --chart all draws 1 more)"]);
+    let words = [&words[..], &["--chart", "all"]].concat();
     project().run(&words).expect_status(0).expect_stderr(&[
         "wrote 'x.svg' (",
         "wrote 'x-2.svg' (",

@@ -157,7 +157,7 @@ fn a_removed_function_appears_only_in_the_baseline_flame_graph() {
         .with("old.folded", "app;serve;parse_slowly 600\napp;serve;answer 400\n")
         .with("new.folded", "app;serve;parse 100\napp;serve;answer 400\n");
     project
-        .run(&["compare", "old.folded", "new.folded", "-o", "f.svg"])
+        .run(&["compare", "old.folded", "new.folded", "--chart", "all", "-o", "f.svg"])
         .expect_status(0)
         .expect_stdout(&["costs 50 % less", "GONE"])
         .expect_stderr(&["wrote 'f-4.svg'"]);
@@ -238,7 +238,8 @@ fn damaged_recordings_never_cause_a_panic() {
 /// Four images on one page, and one in a separate file.
 #[test]
 fn flame_graphs_open_in_a_browser_and_do_not_clash_on_one_page() {
-    let (project, answer) = compare_test("doxbee-async", &["-o", "f.html", "-o", "f.svg"]);
+    let (project, answer) =
+        compare_test("doxbee-async", &["--chart", "all", "-o", "f.html", "-o", "f.svg"]);
     answer.expect_status(0);
     for dark in [false, true] {
         let screen = ScreenSize { dark, ..ScreenSize::default() };
