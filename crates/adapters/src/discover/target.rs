@@ -72,7 +72,7 @@ pub fn is_command(text: &str) -> bool {
 
 /// Returns a hint on how to measure a command.
 pub fn command_hint(command: &str) -> String {
-    format!("\nhint: to measure it as a command: speedwell eval sh {}", quote(command))
+    format!("\nhint: to measure it as a command: speedwell time {}", quote(command))
 }
 
 /// Returns the names of the groups, for hints, if the current folder or its `benchmark` folder is a

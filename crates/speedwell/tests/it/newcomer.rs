@@ -29,9 +29,9 @@ fn obvious_mistakes_are_answered_with_the_right_word() {
     let answer = say(&["load", "--worke", "1"]);
     assert!(!answer.stderr.contains("--worker"), "{answer:#?}");
     say(&["run", "b/cpoy.js"]).expect_stderr(&["hint: did you mean 'b/copy.js'?"]);
-    say(&["run", "ls"]).expect_stderr(&["speedwell eval sh ls"]);
-    say(&["run", "ls -l /"]).expect_stderr(&["speedwell eval sh 'ls -l /'"]);
-    say(&["run", "./tool"]).expect_stderr(&["not a benchmark file", "speedwell eval sh ./tool"]);
+    say(&["run", "ls"]).expect_stderr(&["speedwell time ls"]);
+    say(&["run", "ls -l /"]).expect_stderr(&["speedwell time 'ls -l /'"]);
+    say(&["run", "./tool"]).expect_stderr(&["not a benchmark file", "speedwell time ./tool"]);
     say(&["compare", "b/copy.js", "b/other.js"]).expect_stderr(&[
         "'b/copy.js' is a benchmark, not a result",
         "compare --old PROGRAM --new PROGRAM b/copy.js",
