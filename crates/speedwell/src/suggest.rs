@@ -388,31 +388,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn words_of_other_tools_are_translated() {
-        let grammar = crate::build_grammar();
-        for (typed, expected) in [
-            ("run -bench=. -benchmem", Some("run .")),
-            ("run ./... -bench Sort -count 5", Some("run ./... -f Sort -r 5")),
-            ("run --bench parse", Some("run -f parse .")),
-            ("run b --benchmark_filter=x -- --y", Some("run b -f x -- --y")),
-            ("eval python -s 'x = 1' -n 9 x", Some("eval python --init 'x = 1' --iterations 9 x")),
-            // An option of ours, and one of nobody.
-            ("load u --count 10", None),
-            ("run b --bogus", None),
-            ("sh -l", Some("time 'sh -l'")),
-            ("sh true", Some("time sh true")),
-            ("-r 10 sh", Some("time -r 10 sh")),
-            ("python 'sum([1])'", Some("eval python 'sum([1])'")),
-            ("rn x", None),
-        ] {
-            let words = shell_words::split(typed).unwrap();
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            let command = grammar.find_subcommand(words[0]).unwrap_or(&grammar);
-            let answer = explain_refusal(&words, command);
-            let hint = answer.as_deref().and_then(|text| text.split("hint: speedwell ").nth(1));
-            assert_eq!(hint, expected, "{typed}");
-        }
-    }
 }
