@@ -39,7 +39,8 @@ pub fn print_refusal(
     arguments: &[OsString],
 ) -> CommandStatus {
     let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
-    let is_root = command.get_name() == "speedwell";
+    // 'help COMMAND' is about another command, which clap renders.
+    let is_root = command.get_name() == "speedwell" && !matches!(words[..], ["help", _, ..]);
     // Ignore write errors: the reader of the output is gone.
     let _ = match error.kind() {
         ErrorKind::DisplayHelp if is_root => status::write_stdout(OVERVIEW),
