@@ -126,7 +126,7 @@ pub struct PlanRequest {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Sampling")]
 pub struct SamplingRequest {
-    /// Runs per case and variant [default: 6; in comparisons 8 to 32]
+    /// Runs per case [default: 6; in comparisons 8 to 32]
     ///
     /// By default, a case with a single variant has 6 runs. When variants are compared, each side has as many as the
     /// sequential test needs, 8 to 32.
@@ -243,7 +243,7 @@ pub struct ExecutionArgs {
     /// Print the cases without measuring them
     #[arg(long, conflicts_with = "test")]
     pub list: bool,
-    /// Run each case once and report failures, without measuring
+    /// Run each case once and report failures
     ///
     /// Parameters are set to small values.
     #[arg(long)]

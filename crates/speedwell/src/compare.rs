@@ -19,7 +19,7 @@ use speedwell_report::sources::LabelledSession;
 use speedwell_report::{self as report, ProfileSide, sources};
 use std::path::Path;
 
-/// Compare existing results, or measure programs and compare
+/// Compare two or more of anything; the first is the baseline
 ///
 /// A SOURCE is a result file (in any format that 'speedwell import' reads; '-' is stdin), a folder of result files, a
 /// stored session (@latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME, @base), or a benchmark program, which is
@@ -39,11 +39,17 @@ use std::path::Path;
     // mut_arg moves an argument to the end. Call it for `arguments`, because the argument after
     // '--' must be the last.
     mut_arg("arguments", |arg| arg),
+    override_usage = "speedwell compare [OPTION...] A B...
+       speedwell compare [OPTION...] FILE --by PARAM[=V,V...]
+       speedwell compare [OPTION...] --old P [--new P] TARGET...",
     after_help = "Examples:
+  speedwell compare 'python3 a.py' 'python3 b.py'     # commands
+  speedwell compare bench.js --by impl=regex,loop     # values of a parameter
+  speedwell compare slug.py::regex slug.py::loop      # benchmarks of a file
+  speedwell compare --old rev:@base .                 # my changes
+  speedwell compare before.json after.json            # results of any tool
   speedwell compare --old ./node-18 --new ./node-22 string_decoder
   speedwell compare --old rev:main --new rev:HEAD --build 'make bench' ./bench
-  speedwell compare --old rev:@base benchmarks/parse.js
-  speedwell compare before.csv after.csv
   speedwell compare old=a1.json old=a2.json new=b1.json,b2.json
   speedwell compare ./bench-old ./bench-new -- --benchmark_min_time=0.1
   speedwell compare ./bench::BM_memcpy ./bench::BM_copy

@@ -2,12 +2,13 @@
 //! scripts and manual pages.
 //!
 //! The module replaces three outputs of clap: the short help, suggestions for short names, and
-//! suggestions of hidden items. `-h` shows the most useful options of a command, on one screen;
-//! `--help` prints all options under their headings. Start at [`print_refusal`].
+//! suggestions of hidden items. `-h` shows usage, examples and the most useful options of a command,
+//! on one screen of [`COLUMNS`] columns; `--help` prints all options under their headings.
+//! [`OVERVIEW`] lists the commands. Start at [`print_refusal`].
 
-use crate::{CommandStatus, status};
+use crate::{CommandStatus, status, suggest};
 use anyhow::Context;
-use clap::builder::{PossibleValuesParser, StyledStr};
+use clap::builder::PossibleValuesParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Args, Command};
 use clap_complete::Shell;
@@ -15,7 +16,7 @@ use clap_mangen::Man;
 use speedwell_model::nearest_name;
 use std::ffi::OsString;
 use std::fs;
-use std::io::IsTerminal;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Returns the innermost command that was typed. Clap has built only typed commands, and only built
@@ -28,25 +29,41 @@ pub fn typed_command(grammar: &Command) -> &Command {
     command
 }
 
+/// The list of commands, with examples: help, manual page and reference show it.
+const OVERVIEW: &str = include_str!("overview.txt");
+
 /// Prints the help or the error, and returns the exit status.
 pub fn print_refusal(
     mut error: clap::Error,
     command: &Command,
     arguments: &[OsString],
 ) -> CommandStatus {
+    let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
+    // 'help COMMAND' is about another command, which clap renders.
+    let is_root = command.get_name() == "speedwell" && !matches!(words[..], ["help", _, ..]);
     // Ignore write errors: the reader of the output is gone.
     let _ = match error.kind() {
+        ErrorKind::DisplayHelp if is_root => status::write_stdout(OVERVIEW),
         ErrorKind::DisplayHelp if !asks_for_long_help(arguments) => {
-            status::write_stdout(for_stdout(&short_help(command)))
+            status::write_stdout(short_help(command))
         }
-        kind => {
-            match kind {
-                ErrorKind::UnknownArgument => suggest_visible_option(&mut error, command),
-                ErrorKind::InvalidSubcommand => suggest_command(&mut error, command),
-                _ => {}
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if is_root => {
+            std::io::stderr().write_all(OVERVIEW.as_bytes()).map_err(anyhow::Error::from)
+        }
+        kind => match suggest::explain_refusal(&words, command) {
+            Some(message) if error.use_stderr() => {
+                status::print_error(&anyhow::Error::msg(message));
+                Ok(())
             }
-            error.print().map_err(anyhow::Error::from)
-        }
+            _ => {
+                match kind {
+                    ErrorKind::UnknownArgument => suggest_visible_option(&mut error, command),
+                    ErrorKind::InvalidSubcommand => suggest_command(&mut error, command),
+                    _ => {}
+                }
+                error.print().map_err(anyhow::Error::from)
+            }
+        },
     };
     if error.use_stderr() { CommandStatus::FAILED } else { CommandStatus::DONE }
 }
@@ -63,16 +80,6 @@ pub fn unknown_option(error: &clap::Error) -> Option<&str> {
 fn asks_for_long_help(arguments: &[OsString]) -> bool {
     let is_help_command = arguments.iter().skip(1).take(2).any(|argument| argument == "help");
     is_help_command || arguments.iter().any(|argument| argument == "--help")
-}
-
-/// Renders text for standard output. Colors need a terminal, and `NO_COLOR` turns them off.
-fn for_stdout(text: &StyledStr) -> String {
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if std::io::stdout().is_terminal() && !no_color {
-        text.ansi().to_string()
-    } else {
-        text.to_string()
-    }
 }
 
 /// Suggests a similarly named command if clap suggests none. Clap misses typos in short names, such
@@ -123,7 +130,8 @@ fn suggest_visible_option(error: &mut clap::Error, command: &Command) {
     }
 }
 
-fn has_name(option: &Arg, name: &str) -> bool {
+/// Whether the option has this long name or alias.
+pub fn has_name(option: &Arg, name: &str) -> bool {
     let aliases = option.get_all_aliases().unwrap_or_default();
     option.get_long() == Some(name) || aliases.contains(&name)
 }
@@ -136,18 +144,31 @@ fn visible_options(command: &Command) -> Vec<String> {
         .collect()
 }
 
-/// Maximum number of lines of the examples, including their heading.
-const EXAMPLE_LINES: usize = 3;
+/// Width of a short help.
+const COLUMNS: usize = 80;
+
+/// Maximum number of lines of a short help. There are fewer examples if the options take more.
+const LINES: usize = 40;
+
+/// Maximum number of examples in a short help.
+const EXAMPLES: usize = 6;
+
+/// Column at which the descriptions of options begin.
+const DESCRIPTION_COLUMN: usize = 26;
 
 /// Options in a command's short help. A command that is not listed shows all of its options.
 const SHORT_HELP_OPTIONS: &[(&str, &str)] = &[
     (
         "run",
-        "filter set runs time variant old new list test resume threshold fail-on x-axis output format json quiet tag no-save",
+        "filter set by variant old new runs time metric threshold fail-on list test resume output json tag",
     ),
     (
         "eval",
-        "init init-worker name concurrency watch runs time old new resume threshold fail-on output format quiet no-save",
+        "init init-worker name concurrency watch runs time variant metric threshold fail-on output json tag",
+    ),
+    (
+        "time",
+        "warmup runs prepare parameter-list name order metric threshold fail-on output json tag",
     ),
     (
         "time",
@@ -164,12 +185,11 @@ const SHORT_HELP_OPTIONS: &[(&str, &str)] = &[
     ),
     (
         "load",
-        "concurrency count time rate ramp warmup request header data http2 no-keepalive timeout insecure serve client runs \
-         fail-on output quiet no-save",
+        "concurrency count time rate ramp warmup request header data no-keepalive timeout insecure serve fail-on output json",
     ),
     (
         "compare",
-        "filter set metric runs variant old new build baseline list resume threshold fail-on output format json quiet no-save",
+        "filter set by old new variant build runs order metric threshold fail-on output json tag",
     ),
     (
         "confirm",
@@ -194,34 +214,142 @@ const SHORT_HELP_OPTIONS: &[(&str, &str)] = &[
 ];
 
 /// Returns the short help of `command`. Requires that clap has already built the command.
-fn short_help(command: &Command) -> StyledStr {
+fn short_help(command: &Command) -> String {
     let name = command.get_bin_name().unwrap_or("speedwell").to_owned();
-    let subcommand = name.strip_prefix("speedwell ").unwrap_or_default();
-    let listed_options: Option<Vec<&str>> = SHORT_HELP_OPTIONS
-        .iter()
-        .find(|(command, _)| *command == subcommand)
-        .map(|(_, options)| options.split_whitespace().collect());
-    let examples = command.get_after_help().map(ToString::to_string);
-    let examples: Vec<&str> =
-        examples.iter().flat_map(|text| text.lines()).take(EXAMPLE_LINES).collect();
-    let long_help_hint = listed_options.is_some().then(|| format!("All options: '{name} --help'"));
-    let footer: Vec<String> = [examples.join("\n")]
-        .into_iter()
-        .filter(|examples| !examples.is_empty())
-        .chain(long_help_hint)
-        .collect();
-    let command = command.clone().mut_args(|option| {
-        let long = option.get_long().unwrap_or_default();
-        let is_always_hidden = option.is_hide_set();
-        let is_hidden = listed_options.as_ref().is_some_and(|listed_options| {
-            !["", "help"].contains(&long) && !listed_options.contains(&long)
+    let options = short_help_options(command, name.strip_prefix("speedwell ").unwrap_or_default());
+    let mut end = list_arguments(command, &options);
+    end.push(String::new());
+    if options.iter().any(|option| option.get_long() == Some("fail-on")) {
+        end.push("Exit status: 0 done, 1 gate failed, 2 error, 130 interrupted.".to_owned());
+    }
+    end.push(format!("More: {name} --help"));
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let mut lines = describe("", &about, 0);
+    lines.push(String::new());
+    let usage = command.clone().render_usage().to_string();
+    for (index, line) in usage.trim_start_matches("Usage:").lines().enumerate() {
+        lines.extend(describe(if index == 0 { "Usage:" } else { "" }, line, "Usage: ".len()));
+    }
+    let space = LINES.saturating_sub(lines.len() + end.len() + 1).min(EXAMPLES);
+    let fits = |line: &String| line.chars().count() <= COLUMNS;
+    let shown: Vec<String> = examples(command).into_iter().filter(fits).take(space).collect();
+    if !shown.is_empty() {
+        lines.push(String::new());
+        lines.extend(shown);
+    }
+    lines.append(&mut end);
+    lines.join("\n") + "\n"
+}
+
+/// Returns the options that the short help of a command shows.
+fn short_help_options<'c>(command: &'c Command, name: &str) -> Vec<&'c Arg> {
+    let listed = SHORT_HELP_OPTIONS.iter().find(|(command, _)| *command == name);
+    let is_shown = |option: &&Arg| {
+        let is_built_in = matches!(option.get_long(), Some("help" | "version"));
+        !option.is_hide_set() && !is_built_in && !option.is_positional()
+    };
+    let Some((_, names)) = listed else {
+        return command.get_arguments().filter(is_shown).collect();
+    };
+    let find = |name: &'static str| {
+        command.get_arguments().find(|option: &&Arg| option.get_long() == Some(name))
+    };
+    names.split_whitespace().filter_map(find).collect()
+}
+
+/// Lists the subcommands, the positional arguments and these options.
+fn list_arguments(command: &Command, options: &[&Arg]) -> Vec<String> {
+    let positionals = command.get_positionals().filter(|argument| !argument.is_hide_set());
+    let subcommands = command
+        .get_subcommands()
+        .filter(|inner| !inner.is_hide_set() && inner.get_name() != "help")
+        .map(|inner| {
+            let about = inner.get_about().map(ToString::to_string).unwrap_or_default();
+            (format!("  {}", inner.get_name()), about)
         });
-        option
-            .help_heading(None::<&'static str>)
-            .hide_possible_values(listed_options.is_some())
-            .hide(is_hidden || is_always_hidden)
-    });
-    command.after_help(footer.join("\n\n")).render_help()
+    let sections: [(&str, Vec<(String, String)>); 3] = [
+        ("Commands:", subcommands.collect()),
+        ("Arguments:", positionals.map(argument_item).collect()),
+        ("Options:", options.iter().map(|option| argument_item(option)).collect()),
+    ];
+    let mut lines = Vec::new();
+    for (heading, items) in sections {
+        if !items.is_empty() {
+            lines.extend([String::new(), heading.to_owned()]);
+        }
+        for (label, text) in items {
+            lines.extend(describe(&label, &text, DESCRIPTION_COLUMN));
+        }
+    }
+    lines
+}
+
+/// Returns the lines with examples that follow a command's help.
+fn examples(command: &Command) -> Vec<String> {
+    let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    text.lines().filter(|line| line.starts_with("  ")).map(str::to_owned).collect()
+}
+
+/// Returns an argument as it is typed, and its description with the default.
+fn argument_item(argument: &Arg) -> (String, String) {
+    let values = argument.get_value_names().unwrap_or_default().join(" ");
+    let takes_values = argument.get_action().takes_values();
+    let is_optional = argument.get_num_args().is_some_and(|count| count.min_values() == 0);
+    let value = match (takes_values, is_optional) {
+        (false, _) => String::new(),
+        (true, true) => format!("[={values}]"),
+        (true, false) => format!(" {values}"),
+    };
+    let short = argument.get_short().map_or("    ".to_owned(), |letter| format!("-{letter}, "));
+    let mut text = argument.get_help().map(ToString::to_string).unwrap_or_default();
+    let label = match argument.get_long() {
+        Some(long) => format!("  {short}--{long}{value}"),
+        None => {
+            let names: Vec<String> = argument
+                .get_possible_values()
+                .iter()
+                .map(|value| value.get_name().to_owned())
+                .collect();
+            if !names.is_empty() {
+                text += &format!(": {}", names.join(", "));
+            }
+            format!("  {values}")
+        }
+    };
+    let defaults: Vec<String> = argument
+        .get_default_values()
+        .iter()
+        .map(|value| value.to_string_lossy().into_owned())
+        .collect();
+    if takes_values && !defaults.is_empty() && !argument.is_hide_default_value_set() {
+        text += &format!(" [default: {}]", defaults.join(","));
+    }
+    (label, text)
+}
+
+/// Formats a label with a text beside it, wrapped from column `indent` to [`COLUMNS`].
+fn describe(label: &str, text: &str, indent: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = format!("{label:<indent$}");
+    if !label.is_empty() && label.chars().count() >= indent {
+        line.push_str("  ");
+    }
+    let mut is_start = true;
+    for word in text.split_whitespace() {
+        let width = line.chars().count() + usize::from(!is_start) + word.chars().count();
+        if width > COLUMNS && !line.trim().is_empty() {
+            lines.push(line.trim_end().to_owned());
+            line = " ".repeat(indent);
+            is_start = true;
+        }
+        if !is_start {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_start = false;
+    }
+    lines.push(line.trim_end().to_owned());
+    lines
 }
 
 /// Print a completion script for a shell
@@ -231,8 +359,7 @@ fn short_help(command: &Command) -> StyledStr {
 #[command(after_help = "Examples:
   speedwell completions bash > ~/.local/share/bash-completion/completions/speedwell
   speedwell completions zsh > ~/.zfunc/_speedwell     # with fpath+=~/.zfunc before compinit
-  speedwell completions fish > ~/.config/fish/completions/speedwell.fish
-  source <(speedwell completions bash)                # this shell only")]
+  speedwell completions fish > ~/.config/fish/completions/speedwell.fish")]
 pub struct CompletionsArgs {
     /// Shell to complete for
     #[arg(value_name = "SHELL")]
@@ -322,7 +449,7 @@ pub fn write_manual(args: &ManArgs, grammar: Command) -> anyhow::Result<CommandS
     match &args.folder {
         None => {
             let mut page = Vec::new();
-            Man::new(grammar).render(&mut page)?;
+            write_page(&grammar, &mut page)?;
             status::write_stdout(&page)?;
         }
         Some(folder) => {
@@ -341,8 +468,38 @@ fn write_pages(command: &Command, folder: &Path) -> std::io::Result<()> {
             write_pages(inner, folder)?;
         }
     }
-    Man::new(command.clone()).generate_to(folder)?;
-    Ok(())
+    let file = folder.join(Man::new(command.clone()).get_filename());
+    write_page(command, &mut fs::File::create(file)?)
+}
+
+/// Writes the page of a command. Clap would fill the lines of the examples like a paragraph.
+fn write_page(command: &Command, page: &mut dyn Write) -> std::io::Result<()> {
+    let is_root = command.get_name() == "speedwell";
+    let (heading, text) = if is_root {
+        ("OVERVIEW", OVERVIEW.to_owned())
+    } else {
+        ("EXAMPLES", examples(command).join("\n"))
+    };
+    let man = Man::new(command.clone());
+    man.render_title(page)?;
+    man.render_name_section(page)?;
+    man.render_synopsis_section(page)?;
+    man.render_description_section(page)?;
+    if command.get_arguments().any(|argument| !argument.is_hide_set()) {
+        man.render_options_section(page)?;
+    }
+    if command.get_subcommands().any(|inner| !inner.is_hide_set()) {
+        man.render_subcommands_section(page)?;
+    }
+    if !text.is_empty() {
+        writeln!(page, ".SH {heading}\n.nf")?;
+        for line in text.lines() {
+            // A quote at the start of a line would be a request, such as '.SH'.
+            writeln!(page, "\\&{}", line.replace('\\', "\\e").replace('-', "\\-"))?;
+        }
+        writeln!(page, ".fi")?;
+    }
+    man.render_version_section(page)
 }
 
 #[cfg(test)]
@@ -362,6 +519,49 @@ mod tests {
                     .find(|option| option.get_long() == Some(long))
                     .unwrap_or_else(|| panic!("{name} has no --{long}"));
                 assert!(!option.is_hide_set(), "{name} --{long} is hidden");
+            }
+        }
+    }
+
+    #[test]
+    fn the_overview_names_every_command_and_fits_on_a_screen() {
+        assert!(OVERVIEW.lines().count() <= 45);
+        assert!(OVERVIEW.lines().all(|line| line.chars().count() <= COLUMNS));
+        let grammar = crate::build_grammar();
+        let (_, set_up) = OVERVIEW.split_once("Set up:").unwrap();
+        for name in grammar.get_subcommands().map(Command::get_name).filter(|name| *name != "help")
+        {
+            let is_listed = OVERVIEW.lines().any(|line| line.starts_with(&format!("  {name} ")));
+            let is_set_up = set_up.split([' ', ',', '\n']).any(|word| word == name);
+            assert!(is_listed || is_set_up, "the overview does not name '{name}'");
+        }
+        let page = include_str!("../../../docs/reference/command-line.md");
+        let (_, commands) = OVERVIEW.split_once("Measure\n").unwrap();
+        let (commands, _) = commands.split_once("\nSet up").unwrap();
+        assert!(page.contains(commands), "the page lacks the overview's commands");
+    }
+
+    #[test]
+    fn every_example_of_a_help_parses() {
+        use clap::Parser;
+        let grammar = crate::build_grammar();
+        let mut commands: Vec<&Command> = vec![&grammar];
+        let mut lines: Vec<String> = OVERVIEW.lines().map(str::to_owned).collect();
+        while let Some(command) = commands.pop() {
+            lines.extend(examples(command));
+            commands.extend(command.get_subcommands());
+        }
+        lines.retain(|line| line.starts_with("  ") && line.contains("speedwell "));
+        assert!(lines.len() > 50, "{lines:?}");
+        for line in lines {
+            let (_, typed) = line.split_once("speedwell ").unwrap();
+            let (typed, _) = typed.split_once("   ").unwrap_or((typed, ""));
+            let mut words = shell_words::split(typed).unwrap();
+            let end = words.iter().position(|word| ["|", ">", "#"].contains(&word.as_str()));
+            words.truncate(end.unwrap_or(words.len()));
+            words.insert(0, "speedwell".to_owned());
+            if let Err(error) = crate::CommandLine::try_parse_from(&words) {
+                panic!("{line}: {error}");
             }
         }
     }

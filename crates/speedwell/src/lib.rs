@@ -33,6 +33,7 @@ mod serve;
 mod source;
 mod status;
 mod stored_session;
+mod suggest;
 mod time;
 mod worker;
 
@@ -226,7 +227,10 @@ fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, CommandStat
         let command = if lists_commands { &grammar } else { help::typed_command(&grammar) };
         help::print_refusal(formatted, command, arguments)
     })?;
-    options::check_outputs(&grammar, &matches).map_err(|error| {
+    let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
+    let checked = suggest::check_operands(&line.command, &words)
+        .and_then(|()| options::check_outputs(&grammar, &matches));
+    checked.map_err(|error| {
         status::print_error(&error);
         CommandStatus::FAILED
     })?;

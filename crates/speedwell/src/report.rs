@@ -24,11 +24,20 @@ use std::io::Write;
 
 /// Show stored or exported results: summary, comparison, parameter study, charts, data
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(
+    mut_arg("variant", |arg| arg.hide(true)),
+    mut_arg("old", |arg| arg.hide(true)),
+    mut_arg("new", |arg| arg.hide(true)),
+    mut_arg("build", |arg| arg.hide(true)),
+    mut_arg("build_timeout", |arg| arg.hide(true)),
+    mut_arg("tag", |arg| arg.hide(true)),
+    mut_arg("no_save", |arg| arg.hide(true)),
+    after_help = "Examples:
   speedwell report
   speedwell report @latest -o results.md -o chart.png
   speedwell report scatter.csv --x-axis len --by encoding --log -o study.svg
-  speedwell report @12 --export jsonl > session.jsonl")]
+  speedwell report @12 --export jsonl > session.jsonl"
+)]
 pub struct ReportArgs {
     /// Files or stored sessions; '-' is stdin
     #[arg(value_name = "SOURCE", default_value = "@latest")]
@@ -70,6 +79,12 @@ enum ReportExport {
 /// Fails if a source cannot be read, or a parameter or metric does not exist.
 pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
     let selection = args.selection.build_selection(&[], TrialMode::No)?;
+    let variants = &args.variants;
+    ensure!(
+        variants.variant.is_empty() && variants.old.is_none() && variants.build.build.is_none(),
+        "a report shows what has been measured, so --variant, --old, --new and --build have no effect\n\
+         hint: 'speedwell compare' measures variants; --baseline chooses among measured ones"
+    );
     let operands = operand::parse_all(&args.sources)?;
     ensure!(
         args.comparison.fail_on == FailOn::Never || (args.export.is_none() && !args.merge),

@@ -32,7 +32,11 @@ use std::time::Duration;
 
 /// List stored sessions, newest last, or show results over time
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    mut_arg("tag", |arg| arg.hide(true)),
+    mut_arg("no_save", |arg| arg.hide(true))
+)]
 pub struct HistoryArgs {
     #[command(subcommand)]
     command: Option<HistoryCommand>,
@@ -179,6 +183,7 @@ fn later_sessions(store: &Store, word: &str) -> Result<Vec<i64>> {
 
 /// Show the trend of cases, revision by revision, with their changes
 #[derive(Debug, Args)]
+#[command(mut_arg("tag", |arg| arg.hide(true)), mut_arg("no_save", |arg| arg.hide(true)))]
 struct TrendArgs {
     #[command(flatten)]
     series: SeriesArgs,
@@ -270,6 +275,7 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Mark a change as accepted, wrong, fixed or open
 #[derive(Debug, Args)]
+#[command(mut_arg("tag", |arg| arg.hide(true)), mut_arg("no_save", |arg| arg.hide(true)))]
 struct TriageArgs {
     /// Number of the change, as shown by 'history changes'
     #[arg(value_name = "CHANGE")]
@@ -326,6 +332,7 @@ fn triage_change(args: TriageArgs) -> anyhow::Result<CommandStatus> {
 
 /// Join the history of a benchmark or case with its history under another name
 #[derive(Debug, Args)]
+#[command(mut_arg("tag", |arg| arg.hide(true)), mut_arg("no_save", |arg| arg.hide(true)))]
 struct RenameArgs {
     /// Old name: a benchmark, or a case with its parameters
     old: String,
@@ -388,6 +395,7 @@ fn rename_case(args: RenameArgs) -> anyhow::Result<CommandStatus> {
 
 /// Add a note to a revision, shown in trends
 #[derive(Debug, Args)]
+#[command(mut_arg("tag", |arg| arg.hide(true)), mut_arg("no_save", |arg| arg.hide(true)))]
 struct NoteArgs {
     /// Revision
     revision: String,

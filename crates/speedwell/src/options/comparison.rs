@@ -31,11 +31,11 @@ pub struct ComparisonArgs {
     /// for 'better' and 'worse'].
     #[arg(long, value_name = "PCT", value_parser = parse::percentage_as_fraction)]
     pub threshold: Option<f64>,
-    /// Exit with status 1 if any case is 'worse' (optionally: 'unclear')
+    /// Exit 1 if a case is 'worse', or 'unclear' as well
     ///
-    /// With 'unclear', the status is also 1 if a case may be worse, or if only one side has it. The status is 2 if no
+    /// Values: never (the default), worse and unclear. With 'unclear', the status is also 1 if a case may be worse, or if only one side has it. The status is 2 if no
     /// case fails but some cannot be judged.
-    #[arg(long, value_name = "WHEN", default_value = "never", value_parser = parse::choice(parse::FAIL_ON))]
+    #[arg(long, value_name = "WHEN", default_value = "never", hide_default_value = true, value_parser = parse::choice(parse::FAIL_ON))]
     pub fail_on: FailOn,
     /// Compare changed benchmarks, too: each side runs its own version
     #[arg(long)]
@@ -123,7 +123,7 @@ impl ComparisonArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct MetricArgs {
-    /// Report this metric, or 'all', instead of the first (repeatable)
+    /// Report this metric instead of the first; 'all' for all
     #[arg(long = "metric", value_name = "NAME")]
     pub names: Vec<String>,
 }

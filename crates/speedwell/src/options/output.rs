@@ -23,9 +23,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Also write to this file: report.html, chart.svg (repeatable)
+    /// Also write a file: .html .txt .md .csv .json .svg .png
     ///
-    /// The extension determines the format: html, txt, md, csv, json, svg or png.
+    /// Repeatable; the extension determines the format.
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Vec<PathBuf>,
     /// Format on stdout: text, md, csv, json or html
@@ -46,7 +46,7 @@ pub struct OutputArgs {
     /// Sort by this column, largest first; '-NAME': smallest first
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     pub sort: Option<String>,
-    /// Print only the answer; the last of '-q' and '-v' applies
+    /// Print only the answer; of '-q' and '-v' the last wins
     #[arg(short = 'q', long, overrides_with = "verbose")]
     pub quiet: bool,
     /// Print all details

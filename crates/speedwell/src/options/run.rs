@@ -309,9 +309,9 @@ impl MeasureTask {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SelectionArgs {
-    /// Only benchmarks whose 'group/name' matches this pattern
+    /// Only benchmarks whose name matches this pattern
     ///
-    /// Repeatable: benchmarks that match any of the patterns are measured.
+    /// The name is 'group/name'. Repeatable: benchmarks that match any of the patterns are measured.
     #[arg(short = 'f', long = "filter", value_name = "RE")]
     pub filter: Vec<Regex>,
     /// Leave out benchmarks that match this pattern (repeatable)
@@ -476,9 +476,9 @@ const BASE_REVISION: &str = "@base";
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Variants")]
 pub struct VariantArgs {
-    /// Variant to compare, e.g. 'jit=node --maglev' (repeatable)
+    /// Variant to compare, e.g. 'jit=node --maglev'
     ///
-    /// The full form is 'NAME=[VAR=V...] [PROGRAM] [ARG...]', for example 'big=NODE_OPTIONS=--stack-size=2000 node'. A
+    /// Repeatable. The full form is 'NAME=[VAR=V...] [PROGRAM] [ARG...]', for example 'big=NODE_OPTIONS=--stack-size=2000 node'. A
     /// program alone, such as 'bun', also names the variant. PROGRAM may be a revision, as in --old. The first variant
     /// is the baseline.
     #[arg(long, value_name = "NAME=COMMAND", conflicts_with_all = ["old", "new"])]

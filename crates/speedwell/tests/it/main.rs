@@ -170,3 +170,4 @@ mod two_servers;
 mod validity;
 mod warmup;
 mod web_server;
+mod wrong_commands;
