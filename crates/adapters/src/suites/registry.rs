@@ -36,12 +36,16 @@ pub fn is_elf(file: &Path) -> bool {
     starts_with_magic(file, b"\x7fELF")
 }
 
-/// Whether the file is an executable script. Such a script may start a program that uses
-/// google/benchmark.
+/// Whether the file is an executable script that handles the options of google/benchmark itself. No
+/// other script is started to find out what it is.
 pub fn is_wrapper(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let mode = file.metadata().map_or(0, |data| data.permissions().mode());
-    mode & 0o111 != 0 && starts_with_magic(file, b"#!")
+    let handles_option = || {
+        let text = fs::read(file).unwrap_or_default();
+        memchr::memmem::find(&text, b"--benchmark_list_tests").is_some()
+    };
+    mode & 0o111 != 0 && starts_with_magic(file, b"#!") && handles_option()
 }
 
 fn starts_with_magic(file: &Path, magic: &[u8]) -> bool {
