@@ -20,6 +20,7 @@ mod import;
 mod load;
 mod new;
 mod operand;
+mod operand_kind;
 mod options;
 mod profile_recording;
 mod progress;

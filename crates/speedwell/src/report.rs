@@ -24,7 +24,7 @@ use std::io::Write;
 
 /// Show stored or exported results: summary, comparison, parameter study, charts, data
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(mut_arg("by", |arg| arg.requires("x_axis")), after_help = "Examples:
   speedwell report
   speedwell report @latest -o results.md -o chart.png
   speedwell report scatter.csv --x-axis len --by encoding --log -o study.svg
@@ -69,7 +69,7 @@ enum ReportExport {
 /// # Errors
 /// Fails if a source cannot be read, or a parameter or metric does not exist.
 pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
-    let selection = args.selection.build_selection(&[], TrialMode::No)?;
+    let selection = args.selection.build_selection(&args.study.given_values(), TrialMode::No)?;
     let operands = operand::parse_all(&args.sources)?;
     ensure!(
         args.comparison.fail_on == FailOn::Never || (args.export.is_none() && !args.merge),

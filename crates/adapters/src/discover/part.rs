@@ -4,6 +4,7 @@
 //! A name or value that equals the text wins over cases that the text only matches as a pattern.
 //! Start at [`BenchmarkPart::narrowed_to`].
 
+use indexmap::IndexSet;
 use regex::{Captures, Regex};
 use speedwell_model::{Case, ParameterValue};
 
@@ -115,17 +116,12 @@ impl BenchmarkPart {
             |case: &&Case| case.benchmark == cases[0].benchmark && !case.values.is_empty();
         let skipped = if cases.iter().all(is_same) { cases.first() } else { None };
         let skipped_bytes = skipped.map_or(0, |case| case.benchmark.len() + 1);
-        let mut names: Vec<String> = Vec::new();
-        for case in cases {
-            let name = case.id().split_off(skipped_bytes);
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
+        let names: IndexSet<String> =
+            cases.iter().map(|case| case.id().split_off(skipped_bytes)).collect();
         let others = names.len().saturating_sub(MAX_LISTED_CASES);
-        names.truncate(MAX_LISTED_CASES);
         let more = if others > 0 { format!(" and {others} more") } else { String::new() };
-        format!("'::{}' matches nothing; cases: {}{more}", self.text, names.join(", "))
+        let listed: Vec<String> = names.into_iter().take(MAX_LISTED_CASES).collect();
+        format!("'::{}' matches nothing; cases: {}{more}", self.text, listed.join(", "))
     }
 }
 

@@ -36,6 +36,7 @@ use std::path::PathBuf;
 #[command(
     mut_arg("targets", |arg| arg.value_name("CHANGE|TARGET").help(
         "Numbers of changes; with --old and --new, targets to measure")),
+    mut_arg("by", |arg| arg.requires("x_axis")),
     // mut_arg moves an argument to the end. Call it for `arguments`, because the argument after
     // '--' must be the last.
     mut_arg("arguments", |arg| arg),
