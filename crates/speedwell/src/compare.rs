@@ -65,7 +65,9 @@ pub struct CompareArgs {
 /// Fails if a source cannot be read, the sources have nothing in common, or an option is invalid.
 pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
     let mut args = args.measuring;
-    let divides_cases = !args.results.study.by.is_empty();
+    let study = &args.results.study;
+    let measures_values = study.x_axis.is_none() || args.targets.iter().all(|word| is_target(word));
+    let divides_cases = !study.by.is_empty() && measures_values;
     if args.variants.is_any() || divides_cases {
         if args.variants.variant.len() == 1 {
             bail!("a single --variant cannot be compared\nhint: give a second one, or use 'run'");

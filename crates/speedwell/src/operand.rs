@@ -6,14 +6,14 @@
 //! what an argument names, and `source` reads results. Profiles are recognized by their content; `foreign::profile` reads the files.
 
 use crate::results_file::files_at;
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, bail, ensure};
 use speedwell_adapters::discover::{self, BenchmarkPart, ComparisonSide};
 use speedwell_adapters::{
     KnownAdapters, ProgressReporter, build_single_program, builtin_adapter, explain_framework,
     framework_without_adapter, is_elf, is_program_with_harness, is_script, is_text, is_wrapper,
 };
 use speedwell_formats::foreign::profile::{FrameNames, read_profile};
-use speedwell_model::{StackProfile, Variant, quote};
+use speedwell_model::{StackProfile, Variant};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
@@ -271,7 +271,8 @@ pub fn program_side(
     let google_benchmark = || builtin_adapter("google-benchmark");
     let mut suite = adapter.or_else(|| is_wrapper(file).then(google_benchmark)?);
     if suite.is_none() && !is_program_with_harness(file) {
-        return Err(explain_unknown_program(file, location));
+        let name = framework_without_adapter(file).unwrap_or_default();
+        bail!("'{location}': {}", explain_framework(name, location));
     }
     let mut file = Path::new(".").join(file);
     let suite_program = suite
@@ -295,17 +296,6 @@ pub fn program_side(
         None => variant.program = Some(file.clone()),
     }
     Ok(Some(ComparisonSide { variant, file, suite, directory, part: operand.part.clone() }))
-}
-
-fn explain_unknown_program(file: &Path, location: &str) -> anyhow::Error {
-    if let Some(name) = framework_without_adapter(file) {
-        return anyhow!("'{location}': {}", explain_framework(name, location));
-    }
-    anyhow!(
-        "'{location}' is a program, but it contains no benchmarks of google/benchmark, another known suite or speedwell.hpp\n\
-         hint: docs/reference/suites.md explains how to define another suite; to measure it as a command: speedwell time {}",
-        quote(location)
-    )
 }
 
 /// Returns whether `location` is a folder from which a benchmark program is built.

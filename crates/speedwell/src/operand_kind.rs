@@ -42,20 +42,6 @@ impl OperandKind {
 /// Timeout for git to look up a name.
 const GIT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Interpreters of scripts, by the extension of the file.
-const INTERPRETERS: [(&str, &str); 10] = [
-    ("py", "python3"),
-    ("js", "node"),
-    ("mjs", "node"),
-    ("cjs", "node"),
-    ("rb", "ruby"),
-    ("pl", "perl"),
-    ("php", "php"),
-    ("lua", "lua"),
-    ("sh", "sh"),
-    ("exs", "elixir"),
-];
-
 /// Decides what the targets of `compare` name.
 ///
 /// # Errors
@@ -137,8 +123,14 @@ pub fn is_target(location: &str) -> bool {
 
 /// Returns the shell command that starts a script; `None` for other files.
 pub fn script_command(file: &Path) -> Option<String> {
-    let extension = file.extension()?.to_str()?;
-    let (_, interpreter) = INTERPRETERS.iter().find(|(known, _)| *known == extension)?;
+    let interpreter = match file.extension()?.to_str()? {
+        "py" => "python3",
+        "js" | "mjs" | "cjs" => "node",
+        "rb" => "ruby",
+        "pl" => "perl",
+        "sh" => "sh",
+        _ => return None,
+    };
     file.is_file().then(|| format!("{interpreter} {}", quote(&file.to_string_lossy())))
 }
 
