@@ -140,9 +140,7 @@ fn parts_of_programs_are_paired_by_a_common_word() {
     expect_done(&answer);
     assert!(answer.stdout.contains("[BM_memcpy|BM_copy]/*"), "{}", answer.stdout);
     assert!(
-        answer
-            .stderr
-            .contains("not every side has them: '[BM_memcpy|BM_copy]/512' of 'BM_copy'"),
+        answer.stderr.contains("not every side has them: '[BM_memcpy|BM_copy]/512' of 'BM_copy'"),
         "{}",
         answer.stderr
     );
