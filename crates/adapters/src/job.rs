@@ -1,6 +1,7 @@
 //! Defines the inputs for selecting benchmarks, for describing a benchmark file (asking it for its
 //! cases) and for performing a case. The inputs are plain data, which a plan stores so that its session can be resumed.
 
+use crate::discover::BenchmarkPart;
 use crate::experiment::SharedServicePool;
 use crate::layout::RunLayout;
 use anyhow::{Context, bail};
@@ -192,6 +193,8 @@ pub struct BenchmarkSelection {
     pub of_benchmarks: Vec<(String, (String, String))>,
     /// Values for all benchmark files at or below a path, used instead of `sets`.
     pub of_files: Vec<(PathBuf, Vec<(String, String)>)>,
+    /// Cases to keep of the benchmark files at or below a path, as in `FILE::NAME`.
+    pub parts: Vec<(PathBuf, BenchmarkPart)>,
     /// Whether and how cases are tried with small values instead of measured.
     pub trial: TrialMode,
     /// HTTP client for loads that do not name a client.
@@ -387,6 +390,10 @@ pub struct BenchmarkJob {
     /// [`BenchmarkJob::own_name`]. A comparison may pair benchmarks with different names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<(String, String)>,
+    /// The jobs of variants that perform a benchmark or parameter value of their own, by the names
+    /// of the variants. Their results belong to this job's case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sides: Vec<(String, BenchmarkJob)>,
     /// How the framework identifies the case, if the case belongs to a framework.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_suite: Option<SuiteCase>,
@@ -423,6 +430,7 @@ impl BenchmarkJob {
             flags: Vec::new(),
             arguments: Vec::new(),
             names: Vec::new(),
+            sides: Vec::new(),
             in_suite: None,
             test: false,
             http_tool: None,
@@ -437,6 +445,17 @@ impl BenchmarkJob {
     /// Returns the case; without values if the description does not give it.
     pub(crate) fn known_case(&self) -> Case {
         self.case.clone().unwrap_or_else(|| Case::new(&self.source.name, Vec::new()))
+    }
+
+    /// Returns the case; if the description does not give it, the case that the label names.
+    pub(crate) fn described_case(&self) -> Case {
+        let from_label = || self.label_as_case().unwrap_or_else(|| Case::new(&self.label, vec![]));
+        self.case.clone().unwrap_or_else(from_label)
+    }
+
+    /// Returns the job that the variant performs.
+    pub fn for_variant(&self, variant: &str) -> &BenchmarkJob {
+        self.sides.iter().find(|(name, _)| name == variant).map_or(self, |(_, job)| job)
     }
 
     /// Number of workers that the case requests; one by default.

@@ -41,7 +41,7 @@ pub use run_outcome::{LanguageHarness, RunOutcome};
 pub use sources::own_program;
 pub use suites::{
     KnownAdapters, build_if_package, build_single_program, builtin_adapter, explain_framework,
-    files_matching, framework_without_adapter, is_elf, is_wrapper, unsupported_option,
+    files_matching, framework_without_adapter, is_elf, is_script, is_wrapper, unsupported_option,
 };
 pub use wire::ProtocolMessage;
 pub use work::fingerprint_benchmarks;

@@ -146,6 +146,16 @@ impl RunOutcome {
         RunOutcome::without_process(invalid_cause(reason), spec, job, setting)
     }
 
+    /// Attributes the outcome of a variant's own job to the case that the variants share.
+    #[must_use]
+    pub fn attributed_to(mut self, job: &BenchmarkJob) -> RunOutcome {
+        if let (Some(case), false) = (&job.case, job.sides.is_empty()) {
+            self.observations.iter_mut().for_each(|result| result.case = case.clone());
+            self.failure.iter_mut().for_each(|failure| failure.case = Some(job.label.clone()));
+        }
+        self
+    }
+
     /// Adds the record of how the program was linked for this run.
     pub(super) fn with_linking(mut self, linking: Option<LinkRecord>) -> RunOutcome {
         let note = linking.as_ref().and_then(LinkRecord::coarse_note);

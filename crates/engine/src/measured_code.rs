@@ -207,7 +207,8 @@ pub fn are_identical(plan: &SessionPlan) -> bool {
         let files = [first, other].map(|variant| variant.path_of(&source.file));
         let [first_files, other_files] =
             [first, other].map(|variant| measured_files(source, variant));
-        are_typed_alike(first, other)
+        job.sides.is_empty()
+            && are_typed_alike(first, other)
             && (source.is_program() || files[0] == files[1])
             && have_same_bytes(&first_files, &other_files)
     };

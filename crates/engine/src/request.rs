@@ -6,7 +6,7 @@ use crate::execution::ExecuteOptions;
 use anyhow::bail;
 use clap::Args;
 use speedwell_adapters::TrialMode;
-use speedwell_adapters::discover::{BenchmarkSelection, DiscoveredBenchmarks};
+use speedwell_adapters::discover::{BenchmarkSelection, CaseDivision, DiscoveredBenchmarks};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::AnalysisSettings;
 use speedwell_analysis::scaling::SaturationRules;
@@ -68,6 +68,8 @@ pub struct VariantRequest {
     pub revisions: Vec<RevisionRequest>,
     /// How to build revisions.
     pub build: BuildArgs,
+    /// Values or benchmarks of the targets that are the variants, instead of programs.
+    pub division: Option<CaseDivision>,
     /// The baseline; the first variant by default.
     pub baseline: Option<String>,
     /// Arguments for every measured program. They come before the variant's own arguments.

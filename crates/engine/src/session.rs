@@ -88,7 +88,15 @@ impl PreparedPlan {
         } else {
             discover::discover_benchmarks(sources, selection, &variants[0], &emit)?
         };
-        measured_code::record_benchmarks(&mut variants, &mut suite, selection, &emit)?;
+        if let Some(division) = &resolved.division {
+            ensure!(
+                variants.len() == 1,
+                "the definition file declares its own variants\nhint: leave out --by"
+            );
+            variants = resolved.divided_variants(discover::divide_cases(&mut suite, division)?)?;
+        } else {
+            measured_code::record_benchmarks(&mut variants, &mut suite, selection, &emit)?;
+        }
         suite.warnings.extend(measured_code::identical_warnings(&variants, &suite.jobs));
         Ok(PreparedPlan::new(request.plan.build_plan(variants, &suite), suite))
     }
@@ -130,8 +138,8 @@ fn plan_experiment(
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<PreparedPlan> {
     ensure!(
-        request.variants.given.is_empty(),
-        "'{}' declares its own variants\nhint: --variant, --old and --new are for benchmark files",
+        request.variants.given.is_empty() && request.variants.division.is_none(),
+        "'{}' declares its own variants\nhint: --variant, --old, --new and --by are for benchmark files",
         file.display()
     );
     let mut selection = request.selection.clone();
@@ -208,7 +216,8 @@ impl VariantRequest {
                 bail!("two variants are named '{}'", variant.name);
             }
         }
-        if let Some(name) = &self.baseline {
+        // Values and benchmarks become variants only when the cases are known.
+        if let Some(name) = self.baseline.as_ref().filter(|_| self.division.is_none()) {
             let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
             let position = names.iter().position(|names| names == name).with_context(|| {
                 format!("no variant is named '{name}'\nhint: the variants are {}", names.join(", "))
@@ -220,6 +229,14 @@ impl VariantRequest {
             variant.arguments.splice(0..0, arguments);
         }
         Ok(variants)
+    }
+}
+
+impl VariantRequest {
+    /// Returns the variants with these names, which start the same program, the baseline first.
+    fn divided_variants(&self, names: Vec<String>) -> anyhow::Result<Vec<Variant>> {
+        let given = names.into_iter().map(Variant::plain).collect();
+        VariantRequest { given, division: None, ..self.clone() }.build_variants(Vec::new())
     }
 }
 
@@ -348,7 +365,11 @@ pub fn attach_definitions(plan: &mut SessionPlan) -> anyhow::Result<()> {
     let is_definition = |source: &&mut BenchmarkSource| {
         matches!(source.kind, SourceKind::Load | SourceKind::Experiment)
     };
-    for source in plan.jobs.iter_mut().map(|job| &mut job.source).filter(is_definition) {
+    let sources = plan.jobs.iter_mut().flat_map(|job| {
+        let sides = job.sides.iter_mut().map(|(_, side)| &mut side.source);
+        std::iter::once(&mut job.source).chain(sides)
+    });
+    for source in sources.filter(is_definition) {
         let stored =
             definitions.iter().find(|definition| definition.source().file == source.file).cloned();
         let definition = match stored {

@@ -141,11 +141,12 @@ pub fn try_all(
 }
 
 /// Returns the number of variants to try. All variants of an experiment are tried, because they
-/// differ in more than the program. Without an experiment, only the first variant is tried.
+/// differ in more than the program, and so are benchmarks and values that are compared. Otherwise,
+/// only the first variant is tried.
 fn count_tried_variants(plan: &SessionPlan) -> usize {
     match plan.design.experiment {
-        Some(_) => plan.variants.len(),
-        None => 1,
+        None if plan.jobs.iter().all(|job| job.sides.is_empty()) => 1,
+        _ => plan.variants.len(),
     }
 }
 
@@ -162,10 +163,17 @@ fn run_worker(
         let Some(job) = plan.jobs.get(slot / variants) else {
             return;
         };
-        let context = plan.run_context(job, &plan.variants[slot % variants], slot as u32);
+        let variant = &plan.variants[slot % variants];
+        let context = plan.run_context(job, variant, slot as u32);
+        let own_job = job.for_variant(&variant.name);
         // Sending fails only if the receiver has stopped.
         if sender.send(TrialEvent::Begins(slot)).is_err()
-            || sender.send(TrialEvent::Ended(slot, Box::new(try_job(job, &context)))).is_err()
+            || sender
+                .send(TrialEvent::Ended(
+                    slot,
+                    Box::new(try_job(own_job, &context).attributed_to(job)),
+                ))
+                .is_err()
         {
             return;
         }

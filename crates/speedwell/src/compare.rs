@@ -3,14 +3,15 @@
 
 use crate::gate::{CommandGate, every_metric};
 use crate::operand::SourceOperand;
+use crate::operand_kind::{OperandKind, is_target, quote_all, script_command};
 use crate::options::{FailOn, MeasureTask, RunArgs};
 use crate::progress::ProgressDisplay;
 use crate::source::ResultSource;
-use crate::{CommandStatus, operand, run, source, stored_session};
+use crate::{CommandStatus, operand, operand_kind, run, source, stored_session, time};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
-use speedwell_adapters::discover::{ComparisonSide, find_sources, is_command};
-use speedwell_adapters::{KnownAdapters, TrialMode};
+use speedwell_adapters::TrialMode;
+use speedwell_adapters::discover::{BenchmarkPart, CaseDivision, ComparisonSide};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, profile};
 use speedwell_config::experiment::{DefinitionForm, Experiment, definition_form};
 use speedwell_engine::PreparedPlan;
@@ -23,14 +24,14 @@ use std::path::Path;
 ///
 /// A SOURCE is a result file (in any format that 'speedwell import' reads; '-' is stdin), a folder of result files, a
 /// stored session (@latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME, @base), or a benchmark program, which is
-/// measured in randomised blocks of fresh processes. The first is the baseline. For a single source with several
-/// variants, its variants are compared.
+/// measured in randomised blocks of fresh processes, or a command in quotes, which is timed. The first is the baseline.
+/// For a single source with several variants, its variants are compared.
 ///
 /// Two profiles (perf script output, .cpuprofile, folded stacks) are compared to show the extra cost of the second one: as a
 /// table of functions, and as flame graphs with -o FILE.svg or FILE.html.
 ///
-/// After a source, [VARIANT] selects a variant, and ::REGEX selects cases; cases whose names differ only in the part
-/// that the pattern matches are compared with each other. To combine several files as runs of one side, join them with
+/// After a source, [VARIANT] selects a variant, and ::NAME selects benchmarks: by an equal name, PARAM=VALUE or value, else by
+/// a pattern. What differs in the names is compared, also for benchmarks of one file, which are measured in one session. To combine several files as runs of one side, join them with
 /// commas or give them the same NAME=.
 #[derive(Debug, Args)]
 #[command(
@@ -67,10 +68,18 @@ pub struct CompareArgs {
 /// # Errors
 /// Fails if a source cannot be read, the sources have nothing in common, or an option is invalid.
 pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
-    let args = args.measuring;
-    if args.variants.is_any() {
+    let mut args = args.measuring;
+    let study = &args.results.study;
+    let measures_values = study.x_axis.is_none() || args.targets.iter().all(|word| is_target(word));
+    let divides_cases = !study.by.is_empty() && measures_values;
+    if args.variants.is_any() || divides_cases {
         if args.variants.variant.len() == 1 {
             bail!("a single --variant cannot be compared\nhint: give a second one, or use 'run'");
+        }
+        if let Some(stored) = args.targets.iter().find(|target| target.starts_with('@')) {
+            bail!(
+                "'{stored}' is a stored result, which is not measured again\nhint: speedwell compare {stored}::A {stored}::B"
+            );
         }
         return run::run(args);
     }
@@ -88,11 +97,25 @@ pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
         "--profile needs an experiment, but these are results or programs\nhint: \
          'speedwell compare a.folded b.folded' compares existing profiles"
     );
-    ensure!(
-        !args.targets.iter().any(|target| target.starts_with("rev:")),
-        "revisions cannot be compared as results\nhint: --old rev:main --new rev:HEAD measures the targets at two revisions"
-    );
+    if let Some(word) = args.targets.iter().find(|target| target.starts_with("rev:")) {
+        let explained = operand_kind::explain_revisions(word, &args.targets);
+        return Err(explained.unwrap_or_else(|| {
+            anyhow!("'{word}' is unknown to git\nhint: speedwell compare --old rev:main --new rev:HEAD .")
+        }));
+    }
+    let kinds = operand_kind::classify_all(&args)?;
+    let commands: Vec<String> = kinds.iter().filter_map(OperandKind::command).collect();
+    if let [command] = &commands[..] {
+        bail!("'{command}' alone cannot be compared\nhint: speedwell time {}", quote(command));
+    }
+    if !commands.is_empty() {
+        args.arguments.clear();
+        return time::compare_commands(commands, args);
+    }
     let operands = operand::parse_all(&args.targets)?;
+    if kinds.iter().all(|kind| *kind == OperandKind::Benchmarks) {
+        return measure_parts(&operands, &args);
+    }
     if let Some(profiles) = operand::read_profiles(&operands)? {
         return compare_profiles(&operands, &profiles, &args);
     }
@@ -102,6 +125,35 @@ pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
         count if count == operands.len() => measure_sides(&operands, &sides, &args),
         _ => compare_with_results(&operands, &sides, &args),
     }
+}
+
+/// Measures the named benchmarks of one file or folder as variants.
+fn measure_parts(operands: &[SourceOperand], args: &RunArgs) -> anyhow::Result<CommandStatus> {
+    let locations = &operands[0].locations;
+    if let Some(other) = operands.iter().find(|operand| operand.locations != *locations) {
+        bail!(
+            "'{}' and '{}' are benchmarks of different files\nhint: to measure both: speedwell run {} {}",
+            operands[0].label,
+            other.label,
+            quote_all(locations),
+            quote_all(&other.locations)
+        );
+    }
+    let part_of = |operand: &SourceOperand| Some((operand.label.clone(), operand.part.clone()?));
+    let parts: Vec<(String, BenchmarkPart)> = operands.iter().filter_map(part_of).collect();
+    ensure!(
+        parts.len() > 1,
+        "'{}' alone cannot be compared\nhint: name a second benchmark, or use 'run'",
+        args.targets[0]
+    );
+    let (selection, plan) = (&args.selection, args.plan_request()?);
+    let mut request =
+        selection.measure_request(locations, &args.arguments, &args.variants, plan)?;
+    request.variants.division = Some(CaseDivision::Parts(parts));
+    let task = args.measure_task();
+    let mut store = task.open_store()?;
+    let plans = PreparedPlan::read(&request, &mut task.progress_display())?;
+    run::execute_plans(plans, &mut store, &task)
 }
 
 /// Returns the programs among the operands, and builds them if necessary.
@@ -258,39 +310,27 @@ fn print_comparison(
     Ok(status)
 }
 
-/// If an operand is a benchmark, or all operands are commands, returns an error that suggests how
-/// to measure them. Otherwise, returns `error`.
+/// If an operand is a benchmark, or all operands are scripts, returns an error that suggests how to
+/// measure them. Otherwise, returns `error`.
 fn explain_mistake(error: anyhow::Error, operands: &[SourceOperand]) -> anyhow::Error {
-    let Ok(current_folder) = std::env::current_dir() else {
-        return error;
-    };
     let locations: Vec<&String> = operands.iter().flat_map(|operand| &operand.locations).collect();
-    let quoted: Vec<String> = locations.iter().map(|location| quote(location)).collect();
-    let all_locations = quoted.join(" ");
-    if let Some(target) = locations.iter().find(|location| is_target(location, &current_folder)) {
-        let first = quote(target);
+    if let Some(target) = locations.iter().find(|location| is_target(location)) {
+        let (first, all_locations) = (quote(target), quote_all(&locations));
         return anyhow!(
-            "'{target}' is a benchmark, not a result\nhint: to compare two programs on it: speedwell \
-             compare --old PROGRAM --new PROGRAM {first}\nhint: to compare flags or variables: speedwell run {first} \
-             --variant a=PROGRAM --variant 'b=PROGRAM --flag'\nhint: to measure without comparing: speedwell run {all_locations}"
+            "'{target}' is a benchmark, not a result\nhint: to compare values of a parameter: speedwell compare {first} --by PARAM\n\
+             hint: to compare two programs on it: speedwell compare --old PROGRAM --new PROGRAM {first}\n\
+             hint: to measure without comparing: speedwell run {all_locations}"
         );
     }
-    if let Some(command) = locations.first()
-        && locations.iter().all(|location| is_command(location))
-    {
-        return anyhow!(
-            "'{command}' is a command, not a result\nhint: to compare commands: speedwell eval sh {all_locations}"
-        );
+    let scripts = locations.iter().map(|location| script_command(Path::new(location)));
+    match scripts.collect::<Option<Vec<String>>>() {
+        Some(commands) if commands.len() > 1 => anyhow!(
+            "'{}' is a script without benchmarks\nhint: to compare how long scripts take: speedwell compare {}",
+            locations[0],
+            quote_all(&commands)
+        ),
+        _ => error,
     }
-    error
-}
-
-/// Whether this location is a benchmark file, or a folder with benchmark files.
-fn is_target(location: &str, current_folder: &Path) -> bool {
-    let is_benchmark =
-        |adapters: KnownAdapters| find_sources(location, current_folder, &adapters).is_ok();
-    current_folder.join(location).exists()
-        && KnownAdapters::new(&[location.to_owned()], current_folder).is_ok_and(is_benchmark)
 }
 
 /// Compares two profiles.

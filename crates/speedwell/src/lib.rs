@@ -21,6 +21,7 @@ mod init;
 mod load;
 mod new;
 mod operand;
+mod operand_kind;
 mod options;
 mod profile_recording;
 mod progress;

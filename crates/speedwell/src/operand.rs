@@ -1,19 +1,20 @@
-//! Parses SOURCE arguments: `[NAME=]LOCATION[,LOCATION...][[VARIANT]][::REGEX]`.
+//! Parses SOURCE arguments: `[NAME=]LOCATION[,LOCATION...][[VARIANT]][::NAME]`.
 //!
-//! Parsing does not read the locations. Start at [`parse_all`]. The module then finds out what an
-//! operand of a comparison names: a profile, which records where a program spends its time
-//! ([`read_profiles`]); a program, which is built if necessary ([`program_side`]); or results, which
-//! `source` reads. Profiles are recognized by their content; `foreign::profile` reads the files.
+//! Parsing does not read the locations. Start at [`parse_all`]. The module then reads the profiles
+//! among the operands of a comparison, which record where a program spends its time
+//! ([`read_profiles`]), and builds programs if necessary ([`program_side`]). `operand_kind` decides
+//! what an argument names, and `source` reads results. Profiles are recognized by their content; `foreign::profile` reads the files.
 
 use crate::results_file::files_at;
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, bail, ensure};
 use speedwell_adapters::discover::{self, BenchmarkPart, ComparisonSide};
 use speedwell_adapters::{
     KnownAdapters, ProgressReporter, build_single_program, builtin_adapter, explain_framework,
-    framework_without_adapter, is_elf, is_program_with_harness, is_text, is_wrapper,
+    framework_without_adapter, is_elf, is_program_with_harness, is_script, is_text, is_wrapper,
 };
 use speedwell_formats::foreign::profile::{FrameNames, read_profile};
-use speedwell_model::{StackProfile, Variant, quote};
+use speedwell_model::{StackProfile, Variant};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -101,16 +102,16 @@ fn parse_argument(
     is_file: fn(&str) -> bool,
 ) -> anyhow::Result<(bool, SourceOperand)> {
     let (name, remainder) = split_name(argument, is_file);
-    let (remainder, part) = match remainder.split_once("::") {
-        Some((remainder, pattern)) => (remainder, Some(BenchmarkPart::parse(pattern)?)),
+    let (source, part) = match split_part(remainder, is_file) {
+        Some((source, text)) => (source, Some(BenchmarkPart::parse(text)?)),
         None => (remainder, None),
     };
     let (locations, variant) =
-        match remainder.strip_suffix(']').and_then(|remainder| remainder.rsplit_once('[')) {
+        match source.strip_suffix(']').and_then(|before| before.rsplit_once('[')) {
             Some((locations, variant)) if !locations.is_empty() => {
                 (locations, Some(variant.to_owned()))
             }
-            _ => (remainder, None),
+            _ => (source, None),
         };
     let operand = SourceOperand {
         label: name.unwrap_or(argument).to_owned(),
@@ -119,6 +120,15 @@ fn parse_argument(
         part,
     };
     Ok((name.is_some(), operand))
+}
+
+/// Splits a source and the text that selects some of its cases: at the first `::` behind the name of
+/// a file or, without one, at the first `::`.
+pub fn split_part(text: &str, is_file: fn(&str) -> bool) -> Option<(&str, &str)> {
+    let splits = text.match_indices("::").map(|(index, _)| (&text[..index], &text[index + 2..]));
+    let splits: Vec<(&str, &str)> = splits.filter(|_| !is_file(text)).collect();
+    let behind_file = splits.iter().find(|(source, _)| is_file(source));
+    behind_file.or(splits.first()).copied()
 }
 
 /// Splits off a name before `=`. Does not split the name of a file, or text that cannot be a name.
@@ -144,8 +154,15 @@ fn split_places(locations: &str, is_file: fn(&str) -> bool) -> Vec<String> {
     parts.map(str::to_owned).collect()
 }
 
-/// Shortens labels to the shortest path suffixes that differ. Equal labels get numbers.
+/// Shortens labels to the shortest path suffixes that differ. Equal labels get numbers. Parts of one
+/// source are named after what distinguishes them.
 fn shorten_labels(operands: &mut [(bool, SourceOperand)]) {
+    if let Some(labels) = part_labels(operands) {
+        for ((_, operand), label) in operands.iter_mut().zip(labels) {
+            operand.label = label;
+        }
+        return;
+    }
     let is_plain =
         |(is_named, operand): &(bool, SourceOperand)| *is_named || operand.locations.len() == 1;
     let arguments: Vec<String> =
@@ -164,6 +181,26 @@ fn shorten_labels(operands: &mut [(bool, SourceOperand)]) {
             _ => format!("{} ({})", labels[index], count_equal(&labels[..index]) + 1),
         };
     }
+}
+
+/// Returns the labels of different parts of one source: `regex` and `loop` for `FILE::impl=regex` and
+/// `FILE::impl=loop`.
+fn part_labels(operands: &[(bool, SourceOperand)]) -> Option<Vec<String>> {
+    let ((_, first), others) = operands.split_first()?;
+    let is_same_source = |(is_named, operand): &(bool, SourceOperand)| {
+        !is_named && operand.locations == first.locations && operand.variant == first.variant
+    };
+    if others.is_empty() || !operands.iter().all(is_same_source) {
+        return None;
+    }
+    let parts = operands.iter().map(|(_, operand)| Some(operand.part.as_ref()?.pattern()));
+    let texts = parts.collect::<Option<Vec<&str>>>()?;
+    let name = texts[0].split_once('=').map_or("", |(name, _)| name);
+    let value = |text: &&str| Some(text.strip_prefix(name)?.strip_prefix('=')?.to_owned());
+    let values: Option<Vec<String>> = texts.iter().map(value).collect();
+    let labels = values.unwrap_or_else(|| texts.iter().map(|&text| text.to_owned()).collect());
+    let distinct: HashSet<&String> = labels.iter().collect();
+    (distinct.len() == labels.len()).then_some(labels)
 }
 
 /// Returns labels for the arguments: the shortest path suffixes that differ.
@@ -216,11 +253,7 @@ pub fn program_side(
     reporter: ProgressReporter<'_>,
 ) -> anyhow::Result<Option<ComparisonSide>> {
     let adapters = KnownAdapters::new(&[], &std::env::current_dir()?)?;
-    let is_program = |location: &&String| {
-        let is_benchmark =
-            is_program(Path::new(location)) || adapters.split_operand(location).is_some();
-        is_benchmark || is_package(&adapters, location) || is_artifact(&adapters, location)
-    };
+    let is_program = |location: &&String| is_benchmark_program(location, &adapters);
     let Some(location) = operand.locations.iter().find(is_program) else {
         return Ok(None);
     };
@@ -238,7 +271,8 @@ pub fn program_side(
     let google_benchmark = || builtin_adapter("google-benchmark");
     let mut suite = adapter.or_else(|| is_wrapper(file).then(google_benchmark)?);
     if suite.is_none() && !is_program_with_harness(file) {
-        return Err(explain_unknown_program(file, location));
+        let name = framework_without_adapter(file).unwrap_or_default();
+        bail!("'{location}': {}", explain_framework(name, location));
     }
     let mut file = Path::new(".").join(file);
     let suite_program = suite
@@ -264,17 +298,6 @@ pub fn program_side(
     Ok(Some(ComparisonSide { variant, file, suite, directory, part: operand.part.clone() }))
 }
 
-fn explain_unknown_program(file: &Path, location: &str) -> anyhow::Error {
-    if let Some(name) = framework_without_adapter(file) {
-        return anyhow!("'{location}': {}", explain_framework(name, location));
-    }
-    anyhow!(
-        "'{location}' is a program, but it contains no benchmarks of google/benchmark, another known suite or speedwell.hpp\n\
-         hint: docs/reference/suites.md explains how to define another suite; to measure it as a command: speedwell eval sh {}",
-        quote(location)
-    )
-}
-
 /// Returns whether `location` is a folder from which a benchmark program is built.
 fn is_package(adapters: &KnownAdapters, location: &str) -> bool {
     let location = Path::new(location);
@@ -290,9 +313,25 @@ fn is_artifact(adapters: &KnownAdapters, location: &str) -> bool {
         && !is_text(location)
 }
 
-/// Returns whether the file is an ELF program or an executable script.
-fn is_program(file: &Path) -> bool {
-    file.is_file() && (is_elf(file) || is_wrapper(file))
+/// Whether `location` is a program with benchmarks of a known kind, or a folder or artifact from which
+/// one is started. Reads files without executing them.
+pub fn is_benchmark_program(location: &str, adapters: &KnownAdapters) -> bool {
+    let file = Path::new(location);
+    let is_known = || {
+        is_program_with_harness(file)
+            || is_wrapper(file)
+            || adapters.recognize(file).is_some()
+            || framework_without_adapter(file).is_some()
+    };
+    adapters.split_operand(location).is_some()
+        || is_executable(file) && is_known()
+        || is_package(adapters, location)
+        || is_artifact(adapters, location)
+}
+
+/// Whether the file is an ELF program or an executable script.
+pub fn is_executable(file: &Path) -> bool {
+    file.is_file() && (is_elf(file) || is_script(file))
 }
 
 /// Reads the operands as profiles. Returns `None` if no operand is a profile.
@@ -382,6 +421,10 @@ mod tests {
         assert_eq!(operand.locations, ["@latest"]);
         assert_eq!(operand.variant.as_deref(), Some("old"));
         assert_eq!(operand.part.unwrap().pattern(), "BM_(mem|str)cpy/8");
+        let is_file: fn(&str) -> bool = |text| matches!(text, "a::b" | "c::d::e");
+        assert_eq!(split_part("a::b::T::x", is_file), Some(("a::b", "T::x")));
+        assert_eq!(split_part("x::T::x", is_file), Some(("x", "T::x")));
+        assert_eq!(split_part("c::d::e", is_file), None);
     }
 
     #[test]
@@ -400,7 +443,10 @@ mod tests {
     fn sides_are_labelled_by_the_shortest_distinct_file_name() {
         assert_eq!(labels_of(&["r/a.json", "s/b.json"]), ["a.json", "b.json"]);
         assert_eq!(labels_of(&["q/r/a", "q/s/a"]), ["r/a", "s/a"]);
-        assert_eq!(labels_of(&["./a::x", "./a::y"]), ["a::x", "a::y"]);
+        assert_eq!(labels_of(&["./a::x", "./a::y"]), ["x", "y"]);
+        assert_eq!(labels_of(&["a::k=x", "a::k=y"]), ["x", "y"]);
+        assert_eq!(labels_of(&["a::k=x", "a::l=y"]), ["k=x", "l=y"]);
+        assert_eq!(labels_of(&["./a::x", "b::y"]), ["a::x", "b::y"]);
         assert_eq!(labels_of(&["./a", "./a"]), ["a (1)", "a (2)"]);
         assert_eq!(labels_of(&["@1", "-"]), ["@1", "-"]);
     }

@@ -25,6 +25,7 @@ use std::io::Write;
 /// Show stored or exported results: summary, comparison, parameter study, charts, data
 #[derive(Debug, Args)]
 #[command(
+    mut_arg("by", |arg| arg.requires("x_axis")),
     mut_arg("variant", |arg| arg.hide(true)),
     mut_arg("old", |arg| arg.hide(true)),
     mut_arg("new", |arg| arg.hide(true)),
@@ -78,7 +79,7 @@ enum ReportExport {
 /// # Errors
 /// Fails if a source cannot be read, or a parameter or metric does not exist.
 pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
-    let selection = args.selection.build_selection(&[], TrialMode::No)?;
+    let selection = args.selection.build_selection(&args.study.given_values(), TrialMode::No)?;
     let variants = &args.variants;
     ensure!(
         variants.variant.is_empty() && variants.old.is_none() && variants.build.build.is_none(),

@@ -9,7 +9,7 @@ use crate::options::OutputArgs;
 use crate::results_file::FileWarnings;
 use crate::stored_session::SessionSelection;
 use crate::{operand, results_file, status, stored_session};
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use speedwell_adapters::discover::{BenchmarkPart, BenchmarkSelection};
 use speedwell_formats::MetricDirections;
 use speedwell_model::Session;
@@ -304,22 +304,22 @@ impl ResultSource {
         let Some(part) = &self.part else {
             return Ok(());
         };
-        self.session.runs.retain(|run| part.contains(&run.case.id()));
-        if self.session.runs.is_empty() {
-            bail!("no case matches '{}'", part.pattern());
-        }
+        let cases = || self.session.runs.iter().map(|run| &*run.case);
+        let narrowed = part.narrowed_to(cases());
+        ensure!(cases().any(|case| narrowed.contains(case)), part.explain_no_match(cases()));
+        self.session.runs.retain(|run| narrowed.contains(&run.case));
+        self.part = Some(narrowed);
         Ok(())
     }
 
-    /// Replaces what the pattern matches with the common name, so that `BM_memcpy/8` of one source
-    /// and `BM_copy/8` of another become the same case.
+    /// Gives the cases their common names, so that `BM_memcpy/8` of one source and `BM_copy/8` of
+    /// another become the same case.
     fn rename_cases(&mut self, name: &str) {
         let Some(part) = &self.part else { return };
         let (mut before, mut after) = (HashSet::new(), HashSet::new());
         for run in &mut self.session.runs {
             before.insert(run.case.id());
-            let mut case = (*run.case).clone();
-            case.benchmark = part.rename_matches(&case.benchmark, name);
+            let case = part.common_case(&run.case, name);
             after.insert(case.id());
             run.case = Arc::new(case);
         }

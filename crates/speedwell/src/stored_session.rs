@@ -142,8 +142,10 @@ impl SessionSelection<'_> {
     /// Removes cases that are not selected.
     fn apply_to(&self, stored: &mut SessionByCases<'_>) -> Result<()> {
         if let Some(part) = self.part {
-            stored.retain_cases(|case: &Case| part.contains(&case.id()), |_| true);
-            ensure!(stored.total_runs() > 0, "no case matches '{}'", part.pattern());
+            let narrowed = part.narrowed_to(stored.cases());
+            let is_found = stored.cases().any(|case| narrowed.contains(case));
+            ensure!(is_found, part.explain_no_match(stored.cases()));
+            stored.retain_cases(|case: &Case| narrowed.contains(case), |_| true);
         }
         if let Some(selection) = self.selection {
             stored.retain_cases(

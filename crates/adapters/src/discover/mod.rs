@@ -5,13 +5,15 @@
 //! declare. `target.rs` knows paths and folders, among them those of Node.js core, and `programs.rs`
 //! pairs the benchmarks of the programs in a comparison.
 
+mod division;
+mod part;
 mod programs;
 mod target;
 
 pub use crate::job::BenchmarkSelection;
-pub use programs::{
-    BenchmarkPart, ComparisonSide, find_common_benchmarks as common_benchmarks, shared_word,
-};
+pub use division::{CaseDivision, divide_cases};
+pub use part::{BenchmarkPart, shared_word};
+pub use programs::{ComparisonSide, find_common_benchmarks as common_benchmarks};
 pub use target::{
     core_source, declared_variants, find_experiment, is_command, is_text, similar_file,
 };
@@ -34,7 +36,7 @@ use speedwell_model::{
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -95,7 +97,6 @@ pub fn find_sources(
             _ => {}
         }
         let source = if crate::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh") {
-            // A wrapper script may start any program. Most such programs use google/benchmark.
             let suite = adapters.recognize(&path).or_else(|| builtin_adapter("google-benchmark"));
             Ok(source_of_program(&path, suite, context))
         } else {
@@ -402,8 +403,35 @@ pub fn discover_benchmarks(
             names.join(", ")
         );
     }
+    keep_parts(&mut suite.jobs, &selection.parts)?;
     reject_duplicates(&suite.jobs)?;
     Ok(suite)
+}
+
+/// Keeps only the named cases of files from which the user named some, as in `FILE::NAME`.
+///
+/// # Errors
+/// Fails if a name matches no case.
+fn keep_parts(
+    jobs: &mut Vec<BenchmarkJob>,
+    parts: &[(PathBuf, BenchmarkPart)],
+) -> anyhow::Result<()> {
+    let mut kept: Vec<(&PathBuf, BenchmarkPart)> = Vec::new();
+    for (path, part) in parts {
+        let in_path = jobs.iter().filter(|job| job.source.file.starts_with(path));
+        let cases: Vec<Case> = in_path.map(BenchmarkJob::described_case).collect();
+        let narrowed = part.narrowed_to(&cases);
+        // A file that could not be described has no cases; its failure is reported instead.
+        let is_found = cases.is_empty() || cases.iter().any(|case| narrowed.contains(case));
+        ensure!(is_found, part.explain_no_match(&cases));
+        kept.push((path, narrowed));
+    }
+    jobs.retain(|job| {
+        let mut own = kept.iter().filter(|(path, _)| job.source.file.starts_with(path)).peekable();
+        let case = job.described_case();
+        own.peek().is_none() || own.any(|(_, part)| part.contains(&case))
+    });
+    Ok(())
 }
 
 /// Rejects two files with a benchmark of the same name: their results would be merged.

@@ -1,69 +1,20 @@
 //! Pairs the benchmarks of the programs in a comparison.
 //!
-//! This module decides which benchmarks are the same case, not how they are measured. A
-//! [`BenchmarkPart`] limits a comparison to some of a program's benchmarks. Start at
+//! This module decides which benchmarks are the same case, not how they are measured. Start at
 //! [`find_common_benchmarks`].
 
-use super::{BenchmarkSelection, DiscoveredBenchmarks, describe_sources, program_source};
+use super::{
+    BenchmarkPart, BenchmarkSelection, DiscoveredBenchmarks, describe_sources, program_source,
+};
 use crate::BenchmarkJob;
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use indexmap::{IndexMap, IndexSet};
-use regex::{Captures, Regex};
 use speedwell_config::adapter::SuiteAdapter;
 use speedwell_machine::process::check_interrupted;
 use speedwell_model::{Case, Variant};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// The benchmarks of one program whose names match a pattern.
-#[derive(Debug, Clone)]
-pub struct BenchmarkPart(Regex);
-
-impl BenchmarkPart {
-    /// Parses a pattern.
-    ///
-    /// # Errors
-    /// Fails if the pattern is invalid; the message shows where.
-    pub fn parse(pattern: &str) -> Result<BenchmarkPart, regex::Error> {
-        Regex::new(pattern).map(BenchmarkPart)
-    }
-
-    /// Whether the pattern matches the name of a benchmark.
-    pub fn contains(&self, name: &str) -> bool {
-        self.0.is_match(name)
-    }
-
-    /// Text of the pattern.
-    pub fn pattern(&self) -> &str {
-        self.0.as_str()
-    }
-
-    /// Replaces matches of the pattern in the name with `word`. Text captured by groups is appended
-    /// to the word: if a pattern captures a size, names with different sizes stay different.
-    pub fn rename_matches(&self, name: &str, word: &str) -> String {
-        let replace = |found: &Captures<'_>| {
-            let captured: Vec<&str> =
-                found.iter().skip(1).flatten().map(|group| group.as_str()).collect();
-            if captured.is_empty() {
-                word.to_owned()
-            } else {
-                format!("{word}({})", captured.join(","))
-            }
-        };
-        self.0.replace_all(name, replace).into_owned()
-    }
-}
-
-/// Returns the word that replaces whatever the programs' patterns match in benchmark names, such as
-/// `[jemalloc|mimalloc]`. After the replacement, benchmarks of different programs have equal names.
-/// Returns `None` if a program has no pattern, or if all patterns are equal: the names then agree
-/// without a replacement.
-pub fn shared_word(parts: &[Option<&BenchmarkPart>]) -> Option<String> {
-    let patterns: Vec<&str> = parts.iter().flatten().map(|part| part.pattern()).collect();
-    let differ = patterns.windows(2).any(|pair| pair[0] != pair[1]);
-    (patterns.len() == parts.len() && differ).then(|| format!("[{}]", patterns.join("|")))
-}
 
 /// A side of a comparison: one program and its benchmarks.
 #[derive(Debug, Clone)]
@@ -103,7 +54,7 @@ impl ComparisonSide {
 }
 
 /// Jobs of one side with their cases, by case id in the comparison.
-type JobsByCase = IndexMap<String, (Case, BenchmarkJob)>;
+pub(super) type JobsByCase = IndexMap<String, (Case, BenchmarkJob)>;
 
 /// Finds the benchmarks that all `sides` have, in the order of the first side. If a side has a
 /// pattern ([`ComparisonSide::part`]), `word` replaces the matching text in its benchmark names.
@@ -132,7 +83,8 @@ pub fn find_common_benchmarks(
             suite.jobs.push(join_jobs(name, sides, &indexed));
         }
     }
-    suite.warnings.extend(unmatched_warning(sides, &indexed));
+    let names: Vec<&str> = sides.iter().map(|side| side.variant.name.as_str()).collect();
+    suite.warnings.extend(unmatched_warning(&names, &indexed));
     if suite.jobs.is_empty() {
         bail!(
             "nothing to compare: the programs have no benchmark in common\n\
@@ -168,11 +120,13 @@ fn describe_side(
         jobs.extend(description.jobs);
         suite.warnings.extend(description.warnings);
     }
-    let wanted = |job: &BenchmarkJob| {
-        let in_part = side.part.as_ref().is_none_or(|part| part.contains(&job.label));
-        in_part && selection.selects_name(&job.label)
-    };
-    jobs.retain(wanted);
+    if let Some(part) = &side.part {
+        let cases: Vec<Case> = jobs.iter().map(BenchmarkJob::described_case).collect();
+        let narrowed = part.narrowed_to(&cases);
+        jobs.retain(|job| narrowed.contains(&job.described_case()));
+        ensure!(!jobs.is_empty(), part.explain_no_match(&cases));
+    }
+    jobs.retain(|job| selection.selects_name(&job.label));
     if jobs.is_empty() {
         bail!("'{}' has no matching benchmark", side.variant.name);
     }
@@ -207,8 +161,10 @@ impl<'a> CaseNaming<'a> {
     ) -> JobsByCase {
         let count = jobs.len();
         let mut indexed = IndexMap::new();
+        let cases: Vec<Case> = jobs.iter().map(BenchmarkJob::described_case).collect();
+        let part = side.part.as_ref().map(|part| part.narrowed_to(&cases));
         for job in jobs {
-            let (case, job) = self.common_case(side, job);
+            let (case, job) = self.common_case(part.as_ref(), job);
             indexed.entry(case.id()).or_insert((case, job));
         }
         if indexed.len() < count {
@@ -222,8 +178,12 @@ impl<'a> CaseNaming<'a> {
         indexed
     }
 
-    fn common_case(&self, side: &ComparisonSide, mut job: BenchmarkJob) -> (Case, BenchmarkJob) {
-        let mut case = job.case.clone().unwrap_or_else(|| Case::new(&job.label, Vec::new()));
+    fn common_case(
+        &self,
+        part: Option<&BenchmarkPart>,
+        mut job: BenchmarkJob,
+    ) -> (Case, BenchmarkJob) {
+        let mut case = job.described_case();
         // A program with `speedwell.hpp` puts its file name before the names of its benchmarks. Labels
         // show the file name of the first side instead, and benchmarks are paired by their names
         // without the file.
@@ -236,10 +196,10 @@ impl<'a> CaseNaming<'a> {
             job.label = case.id();
             case.benchmark = bare_name;
         }
-        if let (Some(part), Some(word)) = (&side.part, self.word) {
-            case.benchmark = part.rename_matches(&case.benchmark, word);
+        match (part, self.word) {
+            (Some(part), Some(word)) => (part.common_case(&case, word), job),
+            _ => (case, job),
         }
-        (case, job)
     }
 }
 
@@ -260,47 +220,21 @@ fn join_jobs(name: &str, sides: &[ComparisonSide], jobs_by_side: &[JobsByCase]) 
     }
 }
 
-fn unmatched_warning(sides: &[ComparisonSide], jobs_by_side: &[JobsByCase]) -> Option<String> {
+/// Returns a warning about benchmarks that not all sides have. `sides` are the names of the sides.
+pub(super) fn unmatched_warning(sides: &[&str], jobs_by_side: &[JobsByCase]) -> Option<String> {
     let mut unmatched = Vec::new();
     for (index, jobs) in jobs_by_side.iter().enumerate() {
         let lacks = |name: &&String| jobs_by_side.iter().any(|other| !other.contains_key(*name));
         let names: Vec<String> =
             jobs.keys().filter(lacks).map(|name| format!("'{name}'")).collect();
         if !names.is_empty() {
-            unmatched.push(format!("{} of '{}'", names.join(", "), sides[index].variant.name));
+            unmatched.push(format!("{} of '{}'", names.join(", "), sides[index]));
         }
     }
     (!unmatched.is_empty()).then(|| {
         format!(
-            "these benchmarks are not measured, because not every program has them: {}",
+            "these benchmarks are not measured, because not every side has them: {}",
             unmatched.join("; ")
         )
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn different_parts_share_a_name_and_keep_their_captures() {
-        let part = |pattern: &str| BenchmarkPart::parse(pattern).unwrap();
-        let (a, b) = (part("BM_memcpy"), part(r"BM_copy/(\d+)"));
-        assert_eq!(shared_word(&[Some(&a), None]), None);
-        assert_eq!(shared_word(&[Some(&a), Some(&a)]), None);
-        let word = shared_word(&[Some(&a), Some(&b)]).unwrap();
-        assert_eq!(word, r"[BM_memcpy|BM_copy/(\d+)]");
-        assert_eq!(a.rename_matches("BM_memcpy/8", "[x]"), "[x]/8");
-        assert_eq!(b.rename_matches("BM_copy/8", "[x]"), "[x](8)");
-        assert_eq!(
-            part("$1").rename_matches("a", "[x]"),
-            "a",
-            "the word is not expanded as a template"
-        );
-        assert_eq!(
-            part("a").rename_matches("a", "$0"),
-            "$0",
-            "the word is not expanded as a template"
-        );
-    }
 }

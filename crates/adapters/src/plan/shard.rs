@@ -165,6 +165,9 @@ fn relocate_job(job: &mut BenchmarkJob, prefixes: &RelocationMap) {
     if let Some(snippet) = &mut job.snippet {
         map_paths(&mut snippet.paths, prefixes);
     }
+    for (_, side) in &mut job.sides {
+        relocate_job(side, prefixes);
+    }
 }
 
 fn map_paths(paths: &mut [PathBuf], prefixes: &RelocationMap) {

@@ -19,7 +19,7 @@ mod registry;
 pub use package::{build_if_package, build_single_program};
 pub use registry::{
     KnownAdapters, builtin_adapter, deserialize_adapter, explain_framework, files_matching,
-    framework_without_adapter, is_elf, is_wrapper, serialize_adapter,
+    framework_without_adapter, is_elf, is_script, is_wrapper, serialize_adapter,
 };
 
 use crate::compile::{BuiltProgram, CompileFailure, run_compiler};

@@ -36,9 +36,18 @@ pub fn is_elf(file: &Path) -> bool {
     starts_with_magic(file, b"\x7fELF")
 }
 
-/// Whether the file is an executable script. Such a script may start a program that uses
-/// google/benchmark.
+/// Whether the file is an executable script that handles the options of google/benchmark itself. No
+/// other script is started to find out what it is.
 pub fn is_wrapper(file: &Path) -> bool {
+    let handles_option = || {
+        let text = fs::read(file).unwrap_or_default();
+        memchr::memmem::find(&text, b"--benchmark_list_tests").is_some()
+    };
+    is_script(file) && handles_option()
+}
+
+/// Whether the file is an executable script.
+pub fn is_script(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let mode = file.metadata().map_or(0, |data| data.permissions().mode());
     mode & 0o111 != 0 && starts_with_magic(file, b"#!")

@@ -428,9 +428,9 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         let plan = self.plan;
         let unchanged = &mut self.unchanged;
         let changed = group.iter().find_map(|slot| {
-            let cause =
-                unchanged.check_files(&plan.jobs[slot.job], &plan.variants[slot.variant])?;
-            Some((slot, cause))
+            let variant = &plan.variants[slot.variant];
+            let job = plan.jobs[slot.job].for_variant(&variant.name);
+            Some((slot, unchanged.check_files(job, variant)?))
         });
         let Some((slot, cause)) = changed else {
             return Ok(false);
@@ -458,8 +458,9 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
             ([slot], None) => vec![perform_slot(plan, slot, &context(slot))],
             _ => {
                 for slot in group {
-                    let job = &plan.jobs[slot.job];
-                    adapters::harness_for(job.source.kind).prepare_job(job, &context(slot));
+                    let slot_context = context(slot);
+                    let job = plan.jobs[slot.job].for_variant(&slot_context.variant.name);
+                    adapters::harness_for(job.source.kind).prepare_job(job, &slot_context);
                 }
                 run_concurrently(group, |slot| perform_slot(plan, slot, &context(slot)))
             }
@@ -487,7 +488,9 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
                 continue;
             }
             self.stopping_rule.derive_metrics(&mut result);
-            if let Some(cause) = self.checksums.record_checksum(&result, &variant) {
+            // Values and benchmarks that are compared may compute different results.
+            let has_sides = !self.plan.jobs[slot.job].sides.is_empty();
+            if !has_sides && let Some(cause) = self.checksums.record_checksum(&result, &variant) {
                 failure = failure.or_else(|| Some(self.slot_failure(slot, cause)));
                 continue;
             }
@@ -655,17 +658,18 @@ pub(crate) fn run_context<'a>(
     slot: &PlanSlot,
     pin: Option<&'a CpuSet>,
 ) -> RunContext<'a> {
-    let job = &plan.jobs[slot.job];
+    let (job, variant) = (&plan.jobs[slot.job], &plan.variants[slot.variant]);
+    let own_job = job.for_variant(&variant.name);
     RunContext {
         ordinal: slot.ordinal,
         repeated: slot.repeated,
         seed: slot.seed(plan.design.seed),
-        samples: job.samples.unwrap_or(plan.sampling.samples),
+        samples: job.samples.or(own_job.samples).unwrap_or(plan.sampling.samples),
         is_series: plan.design.steady.is_some(),
         pin,
         layout: plan.run_layout(slot),
         counting: plan.design.counting.as_ref(),
-        ..plan.run_context(job, &plan.variants[slot.variant], slot.index)
+        ..plan.run_context(own_job, variant, slot.index)
     }
 }
 
@@ -674,8 +678,10 @@ pub(crate) fn perform_slot(
     slot: &PlanSlot,
     context: &RunContext<'_>,
 ) -> RunOutcome {
-    let job = plan.jobs[slot.job].under(context.variant);
-    adapters::harness_for(job.source.kind).perform_job(&job, context)
+    let job = &plan.jobs[slot.job];
+    let own_job = job.for_variant(&context.variant.name).under(context.variant);
+    let outcome = adapters::harness_for(own_job.source.kind).perform_job(&own_job, context);
+    outcome.attributed_to(job)
 }
 
 /// Groups the runs of one job by case.

@@ -151,7 +151,8 @@ impl PlanFolders {
 /// Returns the folders with benchmark files and their dependencies.
 fn plan_folders(plan: &SessionPlan) -> PlanFolders {
     let mut folders = PlanFolders::default();
-    for job in &plan.jobs {
+    let sides = plan.jobs.iter().flat_map(|job| &job.sides).map(|(_, side)| side);
+    for job in plan.jobs.iter().chain(sides) {
         let source = &job.source;
         if matches!(source.kind, SourceKind::Snippet(_)) {
             let snippet = job.snippet.iter();

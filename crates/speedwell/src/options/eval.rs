@@ -26,7 +26,7 @@ use std::time::Duration;
 /// blocks of fresh processes, with a verdict for each. An iteration is one execution of the code; with 'sh', it is one
 /// process.
 #[derive(Debug, Default, Args)]
-#[command(after_help = "Examples:
+#[command(mut_arg("by", |arg| arg.requires("x_axis")), after_help = "Examples:
   speedwell eval python 'sum(range(1000))'
   speedwell eval node 'regex(text)' 'loop(text)' --init @slug.js
   speedwell eval erlang 'rand:uniform().' 'rand:uniform(1000).'

@@ -2,6 +2,8 @@
 //! to compare, and how to vary the memory layout. Turns the options of every command that measures
 //! into a request ([`SelectionArgs::measure_request`]).
 
+use crate::operand::split_part;
+use crate::operand_kind::{quote_all, revision_kind, script_command};
 use crate::options::{
     ComparisonArgs, FailOn, FleetArgs, MetricArgs, OriginArgs, OutputArgs, PushTarget, StoreArgs,
     parse,
@@ -11,7 +13,7 @@ use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use regex::Regex;
 use speedwell_adapters::TrialMode;
-use speedwell_adapters::discover::BenchmarkSelection;
+use speedwell_adapters::discover::{BenchmarkPart, BenchmarkSelection, CaseDivision};
 use speedwell_analysis::AnalysisSettings;
 use speedwell_compat::erlperf::ReportDetail;
 use speedwell_engine::revisions::WORKING_TREE;
@@ -21,7 +23,7 @@ use speedwell_engine::{
 };
 use speedwell_machine::process::{CpuSet, resolve_program};
 use speedwell_model::{
-    InstructionCounting, LayoutVariation, Metric, SessionPurpose, SteadyRule, Variant,
+    InstructionCounting, LayoutVariation, Metric, SessionPurpose, SteadyRule, Variant, quote,
 };
 use speedwell_report::session::StudyChoice;
 use speedwell_store::Store;
@@ -81,7 +83,39 @@ impl RunArgs {
             "no targets\nhint: speedwell init"
         );
         let plan = self.plan_request()?;
-        self.selection.measure_request(&self.targets, &self.arguments, &self.variants, plan)
+        let division = self.case_division()?;
+        let targets = [self.targets.clone(), self.results.study.given_values()].concat();
+        let mut request =
+            self.selection.measure_request(&targets, &self.arguments, &self.variants, plan)?;
+        request.variants.division = division;
+        Ok(request)
+    }
+
+    /// Returns the values that `--by` compares. With `--x-axis`, they are lines of a study instead.
+    fn case_division(&self) -> anyhow::Result<Option<CaseDivision>> {
+        let study = &self.results.study;
+        ensure!(
+            study.by.len() < 2,
+            "a second --by also names variants; use one\nhint: -s NAME=V[,V] measures values of another parameter"
+        );
+        let (Some(text), None) = (study.by.first(), &study.x_axis) else {
+            return Ok(None);
+        };
+        let other = if self.variants.old.is_some() { "--old" } else { "--variant" };
+        ensure!(!self.variants.is_any(), "--by and {other} both name variants; use one");
+        let (name, values) = match text.split_once('=') {
+            Some((name, _)) => (name, BenchmarkSelection::parse_set(text).context("in --by")?),
+            None => (text.as_str(), Vec::new()),
+        };
+        let mut settings = self.selection.set.iter().chain(&self.targets);
+        let is_same = |set: &&String| set.split_once('=').is_some_and(|(key, _)| key == name);
+        if let Some(set) = settings.find(is_same) {
+            bail!("--by and '{set}' both set '{name}'\nhint: --by {}", quote(set));
+        }
+        Ok(Some(CaseDivision::Parameter {
+            name: name.to_owned(),
+            values: values.into_iter().map(|(_, value)| value).collect(),
+        }))
     }
 
     /// Builds the plan of runs.
@@ -158,8 +192,8 @@ impl ResultArgs {
 
 impl SelectionArgs {
     /// Builds the request. An element of `targets_and_values` that has the form NAME=VALUE is a
-    /// setting, unless a file of this name exists; any other element is a target. `arguments` are
-    /// passed to every program.
+    /// setting, unless a file of this name exists; any other element is a target, and FILE::NAME is
+    /// a part of one. `arguments` are passed to every program.
     ///
     /// # Errors
     /// Fails if settings or variants cannot be parsed.
@@ -170,11 +204,28 @@ impl SelectionArgs {
         variants: &VariantArgs,
         plan: PlanRequest,
     ) -> anyhow::Result<MeasureRequest> {
-        let (settings, targets): (Vec<String>, _) =
-            targets_and_values.iter().cloned().partition(|argument| is_setting(argument));
+        let exists = |text: &str| Path::new(text).exists();
+        let (mut settings, mut targets): (Vec<String>, Vec<String>) = Default::default();
+        let mut parts = Vec::new();
+        for argument in targets_and_values {
+            let part = split_part(argument, exists).filter(|(target, _)| exists(target));
+            let target = part.map_or(argument.as_str(), |(target, _)| target);
+            if let Some((_, text)) = part {
+                let parsed = BenchmarkPart::parse(text)
+                    .with_context(|| format!("in target '{argument}'"))?;
+                parts.push((std::fs::canonicalize(target)?, parsed));
+            } else if is_setting(argument) {
+                settings.push(argument.clone());
+                continue;
+            }
+            if part.is_none() || targets.iter().all(|earlier| earlier != target) {
+                targets.push(target.to_owned());
+            }
+        }
+        let selection = self.build_selection(&settings, plan.execution.trial_mode())?;
         Ok(MeasureRequest {
             targets,
-            selection: self.build_selection(&settings, plan.execution.trial_mode())?,
+            selection: BenchmarkSelection { parts, ..selection },
             variants: variants.variant_request(arguments)?,
             plan,
             place_roles: Some(super::fleet::place_roles),
@@ -371,18 +422,32 @@ pub struct StudyArgs {
     /// Study how the metric depends on this parameter
     #[arg(long, value_name = "NAME")]
     pub x_axis: Option<String>,
-    /// Draw a line for each value of NAME ('variant': each variant)
-    #[arg(long, value_name = "NAME", requires = "x_axis")]
-    pub by: Option<String>,
+    /// Compare the values of a parameter, the first is the baseline
+    ///
+    /// Without values, all that the benchmarks declare. With --x-axis, draw a line for each value ('variant': for each
+    /// variant).
+    #[arg(long, value_name = "PARAM[=V,V]")]
+    pub by: Vec<String>,
     /// Use a logarithmic x axis
     #[arg(long, requires = "x_axis")]
     pub log: bool,
 }
 
 impl StudyArgs {
+    /// Returns the values that `--by` names, as NAME=VALUE.
+    pub fn given_values(&self) -> Vec<String> {
+        self.by.iter().filter(|by| by.contains('=')).cloned().collect()
+    }
+
     /// Converts the options for the report.
     pub fn study_choice(&self) -> StudyChoice {
-        StudyChoice { x_axis: self.x_axis.clone(), by: self.by.clone(), log: self.log }
+        let name =
+            |by: &String| by.split_once('=').map_or(by.as_str(), |(name, _)| name).to_owned();
+        StudyChoice {
+            x_axis: self.x_axis.clone(),
+            by: self.by.last().filter(|_| self.x_axis.is_some()).map(name),
+            log: self.log,
+        }
     }
 }
 
@@ -523,6 +588,7 @@ impl VariantArgs {
     /// # Errors
     /// Fails if a variant cannot be parsed, or a program is missing.
     pub fn variant_request(&self, arguments: &[String]) -> anyhow::Result<VariantRequest> {
+        self.check_sides()?;
         let parsed: Vec<TypedVariant> = match (&self.old, &self.new) {
             (Some(old), Some(new)) => vec![with_program("old", old)?, with_program("new", new)?],
             (Some(old), None) => with_working_tree(old)?,
@@ -551,9 +617,39 @@ impl VariantArgs {
             given,
             revisions,
             build: self.build.clone(),
+            division: None,
             baseline: self.baseline.clone(),
             arguments: arguments.to_vec(),
         })
+    }
+
+    /// Checks that `--old` and `--new` do not name scripts, or a program and a revision without
+    /// `rev:`.
+    fn check_sides(&self) -> anyhow::Result<()> {
+        let sides: Vec<&PathBuf> = self.old.iter().chain(&self.new).collect();
+        let is_startable = |side: &&&PathBuf| resolve_program(side).is_ok();
+        let commands: Option<Vec<String>> = sides.iter().map(|side| script_command(side)).collect();
+        if let (Some(first), Some(commands)) = (sides.first(), commands)
+            && sides.iter().filter(is_startable).count() == 0
+        {
+            bail!(
+                "--old and --new expect programs that execute benchmarks, but '{}' is a script\nhint: speedwell time {}",
+                first.display(),
+                quote_all(&commands)
+            );
+        }
+        let [old, new] = sides[..] else { return Ok(()) };
+        let has_prefix = |side: &PathBuf| side.to_string_lossy().starts_with("rev:");
+        let revisions = [parse_side(old)?.is_some(), parse_side(new)?.is_some()];
+        if revisions[0] != revisions[1] && !has_prefix(old) && !has_prefix(new) {
+            let (revision, program) = if revisions[0] { (old, new) } else { (new, old) };
+            let (revision, program) = (revision.display(), program.display());
+            bail!(
+                "'{revision}' is a revision, but '{program}' is a program\nhint: rev:{revision}:PROGRAM names \
+                 a program of the revision"
+            );
+        }
+        Ok(())
     }
 }
 
@@ -665,9 +761,30 @@ fn with_working_tree(old: &Path) -> anyhow::Result<Vec<TypedVariant>> {
     Ok(vec![baseline, (Variant::plain("new"), Some(working_tree))])
 }
 
+/// Returns the revision that a side of a comparison names, with `rev:` or, if there is neither a file
+/// nor a program of this name, without. Returns `None` for a program.
+///
+/// # Errors
+/// Fails if the name is that of a program in `PATH` and of a revision.
+fn parse_side(side: &Path) -> anyhow::Result<Option<RevisionRequest>> {
+    let Some(word) = side.to_str() else { return Ok(None) };
+    if word.starts_with("rev:") {
+        return parse_revision(word);
+    }
+    let kind = if side.exists() { None } else { revision_kind(word) };
+    match (kind, resolve_program(side)) {
+        (Some(kind), Ok(path)) => {
+            let path = path.display();
+            bail!("'{word}' is {path} and a {kind}; write rev:{word} or {path}")
+        }
+        (Some(_), Err(_)) => parse_revision(&format!("rev:{word}")),
+        (None, _) => Ok(None),
+    }
+}
+
 fn with_program(name: &str, program: &Path) -> anyhow::Result<TypedVariant> {
     let mut variant = Variant::plain(name);
-    let revision = program.to_str().map(parse_revision).transpose()?.flatten();
+    let revision = parse_side(program)?;
     if revision.is_none() {
         variant.program = Some(resolve_program(program)?);
     }

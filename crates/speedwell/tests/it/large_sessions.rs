@@ -62,7 +62,7 @@ fn large_sessions_are_exported_in_parts_and_compared_by_selected_cases() {
     }
     project.run(&["compare", "@1::rare"]).expect_status(0).expect_stdout(&["b/rare"]);
     for words in [&["report", "@1::nothing"][..], &["compare", "@1::nothing"]] {
-        project.run(words).expect_status(2).expect_stderr(&["no case matches 'nothing'"]);
+        project.run(words).expect_status(2).expect_stderr(&["'::nothing' matches nothing"]);
     }
     project
         .run(&["report", "-f", "nothing"])

@@ -112,6 +112,7 @@ mod node_bad_children;
 mod node_csv;
 mod node_files;
 mod node_fixtures;
+mod operand_kinds;
 mod origin;
 mod packages;
 mod paired;

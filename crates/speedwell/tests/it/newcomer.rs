@@ -37,9 +37,9 @@ fn obvious_mistakes_are_answered_with_the_right_word() {
         "compare --old PROGRAM --new PROGRAM b/copy.js",
         "speedwell run b/copy.js b/other.js",
     ]);
-    say(&["compare", "ls", "cat"]).expect_stderr(&["speedwell eval sh ls cat"]);
-    say(&["compare", "./tool", "ls"])
-        .expect_stderr(&["contains no benchmarks of google/benchmark", "speedwell eval sh ./tool"]);
+    say(&["compare", "ls", "cat"])
+        .expect_stderr(&["'ls' is a program", "hint: speedwell time ls cat"]);
+    say(&["compare", "./tool", "ls"]).expect_stderr(&["hint: speedwell time ./tool ls"]);
     say(&["compare", "b", "b"]).expect_stderr(&["'b' is a benchmark, not a result", "run b b"]);
     say(&["compare", "befor.json", "before.json"]).expect_stderr(&["did you mean 'before.json'?"]);
     say(&["as", "compare"]).expect_stderr(&["compare.js"]);

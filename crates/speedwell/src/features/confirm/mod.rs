@@ -37,6 +37,7 @@ use std::path::PathBuf;
     mut_arg("targets", |arg| arg.value_name("CHANGE|TARGET").help(
         "Numbers of changes; with --old and --new, targets to measure")
         .required_unless_present("resume")),
+    mut_arg("by", |arg| arg.requires("x_axis")),
     // mut_arg moves an argument to the end. Call it for `arguments`, because the argument after
     // '--' must be the last.
     mut_arg("arguments", |arg| arg),

@@ -1,0 +1,287 @@
+//! Decides what each argument of `compare` names: results, a benchmark program, benchmarks of a file
+//! or a command. Files are read, but nothing is executed. Answers arguments that name none of these
+//! with the command that works.
+//!
+//! Arguments are tried in this order: `@SESSION`, `-`, an existing path (before `::`), text with a
+//! space. Start at [`classify_all`].
+
+use crate::operand::{self, SourceOperand};
+use crate::options::RunArgs;
+use anyhow::{anyhow, bail, ensure};
+use speedwell_adapters::KnownAdapters;
+use speedwell_adapters::discover::{find_sources, is_command, similar_file};
+use speedwell_machine::environment::GitRepository;
+use speedwell_machine::process::resolve_program;
+use speedwell_model::quote;
+use std::path::Path;
+use std::time::Duration;
+
+/// What an argument of a comparison names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperandKind {
+    /// A stored session, a file or folder of results, stdin, or a profile.
+    Results,
+    /// A program with benchmarks of a known kind.
+    Program,
+    /// Benchmarks of a file, `FILE::NAME`.
+    Benchmarks,
+    /// A shell command.
+    Command(String),
+}
+
+impl OperandKind {
+    /// The shell command, if it is one.
+    pub fn command(&self) -> Option<String> {
+        match self {
+            OperandKind::Command(command) => Some(command.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// Timeout for git to look up a name.
+const GIT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Decides what the targets of `compare` name.
+///
+/// # Errors
+/// Fails if a target names nothing that can be compared with the others; the message suggests a
+/// command.
+pub fn classify_all(args: &RunArgs) -> anyhow::Result<Vec<OperandKind>> {
+    let arguments = &args.targets;
+    let is_address =
+        |argument: &&String| argument.starts_with("http://") || argument.starts_with("https://");
+    if let Some(url) = arguments.iter().find(is_address) {
+        bail!("'{url}' is an address\nhint: speedwell load {}", quote_all(arguments));
+    }
+    suggest_by(args)?;
+    let adapters = KnownAdapters::new(&[], &std::env::current_dir()?)?;
+    let mut kinds = Vec::new();
+    for argument in arguments {
+        kinds.push(classify(argument, &args.arguments, &adapters)?);
+    }
+    if let Some(index) = kinds.iter().position(Option::is_none) {
+        return Err(explain_unknown(&arguments[index], arguments));
+    }
+    let kinds: Vec<OperandKind> = kinds.into_iter().flatten().collect();
+    check_commands(arguments, &kinds)?;
+    Ok(kinds)
+}
+
+/// Returns what the argument names; `None` if it names nothing.
+fn classify(
+    argument: &String,
+    program_arguments: &[String],
+    adapters: &KnownAdapters,
+) -> anyhow::Result<Option<OperandKind>> {
+    let has_space = argument.contains(char::is_whitespace);
+    let to_command = |command: String| {
+        let quoted = program_arguments.iter().map(|argument| format!(" {}", quote(argument)));
+        OperandKind::Command(command + &quoted.collect::<String>())
+    };
+    let operand = match operand::parse_all(std::slice::from_ref(argument)) {
+        Err(_) if has_space => return Ok(Some(to_command(argument.clone()))),
+        parsed => parsed?.pop(),
+    };
+    let Some((operand, location)) = operand.as_ref().and_then(with_location) else {
+        return Ok(None);
+    };
+    if location == "-" || location.starts_with('@') {
+        return Ok(Some(OperandKind::Results));
+    }
+    let path = Path::new(location);
+    Ok(if operand::is_benchmark_program(location, adapters) {
+        Some(OperandKind::Program)
+    } else if !path.exists() {
+        has_space.then(|| to_command(argument.clone()))
+    } else if operand.part.is_some() && is_target(location) {
+        Some(OperandKind::Benchmarks)
+    } else if operand::is_executable(path) && resolve_program(path).is_ok() && !is_target(location)
+    {
+        let has_folder = location.contains('/');
+        Some(to_command(if has_folder {
+            quote(location)
+        } else {
+            format!("./{}", quote(location))
+        }))
+    } else {
+        Some(OperandKind::Results)
+    })
+}
+
+fn with_location(operand: &SourceOperand) -> Option<(&SourceOperand, &str)> {
+    Some((operand, operand.locations.first()?))
+}
+
+/// Whether this location is a benchmark file, or a folder with benchmark files.
+pub fn is_target(location: &str) -> bool {
+    let Ok(folder) = std::env::current_dir() else { return false };
+    let adapters = KnownAdapters::new(&[location.to_owned()], &folder);
+    folder.join(location).exists()
+        && adapters.is_ok_and(|adapters| find_sources(location, &folder, &adapters).is_ok())
+}
+
+/// Returns the shell command that starts a script; `None` for other files.
+pub fn script_command(file: &Path) -> Option<String> {
+    let interpreter = match file.extension()?.to_str()? {
+        "py" => "python3",
+        "js" | "mjs" | "cjs" => "node",
+        "rb" => "ruby",
+        "pl" => "perl",
+        "sh" => "sh",
+        _ => return None,
+    };
+    file.is_file().then(|| format!("{interpreter} {}", quote(&file.to_string_lossy())))
+}
+
+/// Returns what kind of revision git knows under this name: branch, tag or revision.
+pub fn revision_kind(name: &str) -> Option<&'static str> {
+    let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
+    git.commit_id(name)?;
+    let kinds = [("refs/heads/", "branch"), ("refs/tags/", "tag")];
+    let is_in = |(folder, _): &(&str, &str)| git.commit_id(&format!("{folder}{name}")).is_some();
+    Some(kinds.into_iter().find(is_in).map_or("revision", |(_, kind)| kind))
+}
+
+/// Quotes the arguments as words of a shell command.
+pub fn quote_all<T: AsRef<str>>(arguments: &[T]) -> String {
+    let quoted: Vec<String> = arguments.iter().map(|argument| quote(argument.as_ref())).collect();
+    quoted.join(" ")
+}
+
+/// Suggests `--by` if a single benchmark file and several values of a parameter are given.
+fn suggest_by(args: &RunArgs) -> anyhow::Result<()> {
+    let is_setting = |argument: &&String| {
+        let value = argument.split_once('=').map_or("", |(_, value)| value);
+        let is_source = |text: &str| text.starts_with(['@', '-']) || Path::new(text).exists();
+        let has_space = argument.contains(char::is_whitespace) || argument.contains("::");
+        !value.is_empty() && !has_space && !is_source(argument) && !value.split(',').any(is_source)
+    };
+    let (settings, others): (Vec<&String>, Vec<&String>) =
+        args.targets.iter().partition(is_setting);
+    let [target] = others[..] else { return Ok(()) };
+    let mut pairs = args.selection.set.iter().chain(settings).filter_map(|set| set.split_once('='));
+    let Some((name, first_values)) = pairs.next() else { return Ok(()) };
+    let others_of_name = pairs.filter(|(other, _)| *other == name).map(|(_, values)| values);
+    let values: Vec<&str> = std::iter::once(first_values).chain(others_of_name).collect();
+    let set = format!("{name}={}", values.join(","));
+    ensure!(
+        !set.contains(',') || !is_target(target),
+        "'{set}' makes cases, which are not compared with each other\nhint: speedwell compare {} --by {}",
+        quote(target),
+        quote(&set)
+    );
+    Ok(())
+}
+
+/// Rejects commands together with other kinds, and misspelled files that look like commands.
+fn check_commands(arguments: &[String], kinds: &[OperandKind]) -> anyhow::Result<()> {
+    let (mut commands, mut others) = (Vec::new(), Vec::new());
+    for (argument, kind) in arguments.iter().zip(kinds) {
+        match kind {
+            OperandKind::Command(_) => commands.push(argument),
+            kind => others.push((argument, kind)),
+        }
+    }
+    for command in &commands {
+        let near = || similar_file(command, Path::new("."));
+        if !is_command(command)
+            && let Some(near) = near()
+        {
+            bail!(
+                "cannot find '{command}': no file and no program\nhint: did you mean the file '{near}'?"
+            );
+        }
+    }
+    let (Some(command), Some((other, kind))) = (commands.first(), others.first()) else {
+        return Ok(());
+    };
+    let is_benchmark = |(argument, kind): &(&String, &OperandKind)| {
+        **kind == OperandKind::Benchmarks || is_target(argument)
+    };
+    if let [old, new] = &commands[..]
+        && others.iter().all(is_benchmark)
+    {
+        let targets: Vec<&String> = others.iter().map(|(argument, _)| *argument).collect();
+        return Err(suggest_programs([old, new], &targets));
+    }
+    let what = match kind {
+        OperandKind::Program => "a benchmark program",
+        OperandKind::Benchmarks => "benchmarks",
+        _ if other.starts_with('@') => "a stored result",
+        _ => "a file of results",
+    };
+    let hint = match kind {
+        OperandKind::Program => format!("speedwell time {}", quote_all(arguments)),
+        _ => format!("speedwell time {} --tag a", quote(command)),
+    };
+    bail!("cannot compare a command with {what}\nhint: {hint}")
+}
+
+fn suggest_programs([old, new]: [&str; 2], targets: &[&String]) -> anyhow::Error {
+    anyhow!(
+        "'{old}' and '{new}' are programs, and '{}' is a benchmark\nhint: speedwell compare --old {} --new {} {}",
+        targets[0],
+        quote(old),
+        quote(new),
+        quote_all(targets)
+    )
+}
+
+/// Explains why `word`, one of the arguments, names nothing.
+fn explain_unknown(word: &str, arguments: &[String]) -> anyhow::Error {
+    if let Some(error) = explain_revisions(word, arguments) {
+        return error;
+    }
+    let exists = |argument: &&String| argument.starts_with('@') || Path::new(argument).exists();
+    let (existing, unknown): (Vec<&String>, Vec<&String>) = arguments.iter().partition(exists);
+    let is_program = |argument: &&String| resolve_program(Path::new(argument)).is_ok();
+    if unknown.iter().all(is_program) {
+        let targets: Vec<&String> =
+            existing.into_iter().filter(|argument| is_target(argument)).collect();
+        if let ([old, new], false) = (&unknown[..], targets.is_empty()) {
+            return suggest_programs([old, new], &targets);
+        }
+        let programs: Vec<&String> = arguments.iter().filter(is_program).collect();
+        return anyhow!("'{word}' is a program\nhint: speedwell time {}", quote_all(&programs));
+    }
+    match similar_file(word, Path::new(".")) {
+        Some(near) => anyhow!("cannot find '{word}': no file\nhint: did you mean '{near}'?"),
+        None => anyhow!(
+            "cannot find '{word}': no file, program or revision\nhint: name a file, a stored session \
+             such as @latest, or a command in quotes"
+        ),
+    }
+}
+
+/// If all arguments that do not exist are revisions, returns an error with the command that compares
+/// these revisions.
+pub fn explain_revisions(word: &str, arguments: &[String]) -> Option<anyhow::Error> {
+    let (mut revisions, mut targets) = (Vec::new(), Vec::new());
+    for argument in arguments {
+        let name = argument.strip_prefix("rev:").unwrap_or(argument);
+        if Path::new(argument).exists() {
+            targets.push(argument.as_str());
+        } else if let Some((old, new)) = name.split_once("..") {
+            let ends = [old, new.trim_start_matches('.')];
+            revisions.extend(ends.map(|end| if end.is_empty() { "HEAD" } else { end }));
+        } else {
+            revisions.push(name);
+        }
+    }
+    let kinds: Option<Vec<&str>> = revisions.iter().map(|name| revision_kind(name)).collect();
+    let kind = *kinds?.first()?;
+    let sides = match revisions[..] {
+        [old] => format!("--old {}", quote(&format!("rev:{old}"))),
+        [old, new] => {
+            let [old, new] = [old, new].map(|name| quote(&format!("rev:{name}")));
+            format!("--old {old} --new {new}")
+        }
+        _ => return None,
+    };
+    let targets = if targets.is_empty() { ".".to_owned() } else { quote_all(&targets) };
+    let what = if word.contains("..") { "range of revisions" } else { kind };
+    Some(anyhow!(
+        "cannot find '{word}': no file; it is a {what}\nhint: speedwell compare {sides} {targets}"
+    ))
+}
