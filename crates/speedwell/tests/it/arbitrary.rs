@@ -250,6 +250,7 @@ fn design(variants: &[Variant], dice: &mut SessionGenerator) -> SessionDesign {
         }),
         purpose: Default::default(),
         work: Default::default(),
+        order_choice: None,
     }
 }
 
