@@ -13,6 +13,7 @@ mod scratch;
 mod service;
 mod spec;
 mod supervise;
+mod thread_watch;
 
 pub use interrupt::{
     ActivityGuard, InterruptedEarly, begin_activity, check_interrupted, clear_interrupt,
@@ -33,3 +34,4 @@ pub use spec::{
 };
 pub use speedwell_model::clock::WaitClock;
 pub use supervise::{run_attached, run_child, spawn_detached, unix_time_ms};
+pub use thread_watch::{ThreadLook, ThreadUse};
