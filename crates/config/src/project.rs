@@ -5,6 +5,7 @@ use super::adapter::{SuiteAdapter, read_tables};
 use super::file_part::{self, FilePart};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
+use speedwell_model::OrderRequest;
 use std::path::{Path, PathBuf};
 
 const PROJECT_FILE_NAME: &str = "speedwell.toml";
@@ -23,6 +24,8 @@ pub fn project_root(cwd: &Path) -> Option<&Path> {
 pub struct ProjectFile {
     /// Folder of the file.
     pub folder: PathBuf,
+    /// Order of runs in comparisons.
+    pub order: Option<OrderRequest>,
     /// Settings for revisions.
     pub history: HistorySettings,
     /// Suites that the file defines.
@@ -45,6 +48,7 @@ pub struct HistorySettings {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ProjectKeys {
+    order: Option<OrderRequest>,
     history: HistorySettings,
     /// Ignored here, because [`read_tables`] reads the suites.
     #[serde(rename = "suite")]
@@ -70,10 +74,11 @@ impl ProjectFile {
             let suites = read_tables(&FilePart::top(&tree))?;
             let is_empty = keys.history.build.as_ref().is_some_and(|build| build.trim().is_empty());
             ensure!(!is_empty, "the key 'build' of [history] is empty\nhint: leave it out");
-            anyhow::Ok((keys.history, suites))
+            anyhow::Ok((keys.order, keys.history, suites))
         };
-        let (history, suites) = read().with_context(|| format!("in '{}'", file.display()))?;
-        Ok(Some(ProjectFile { folder: folder.to_owned(), history, suites }))
+        let (order, history, suites) =
+            read().with_context(|| format!("in '{}'", file.display()))?;
+        Ok(Some(ProjectFile { folder: folder.to_owned(), order, history, suites }))
     }
 }
 
@@ -92,6 +97,7 @@ fn deserialize_share<'de, D: serde::Deserializer<'de>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use speedwell_model::RunOrder;
 
     fn read(text: &str) -> Result<Option<ProjectFile>, String> {
         let folder = tempfile::tempdir().unwrap();
@@ -109,7 +115,9 @@ mod tests {
         assert_eq!(history.build.as_deref(), Some("make"));
         assert_eq!(history.branch.as_deref(), Some("main"));
         assert_eq!(history.threshold, Some(0.02));
-        assert_eq!(read("").unwrap().unwrap().history, HistorySettings::default());
+        let project = read("order = \"paired\"").unwrap().unwrap();
+        assert_eq!(project.order, Some(OrderRequest::Fixed(RunOrder::Paired)));
+        assert_eq!(project.history, HistorySettings::default());
     }
 
     #[test]
@@ -138,6 +146,7 @@ mod tests {
         let project = read(example).unwrap().unwrap();
         let HistorySettings { branch, build, threshold } = project.history;
         for (key, is_set) in [
+            ("order", project.order.is_some()),
             ("branch", branch.is_some()),
             ("build", build.is_some()),
             ("threshold", threshold.is_some()),
@@ -154,6 +163,7 @@ mod tests {
             ("[history]\nbild = \"make\"", "did you mean 'build'?"),
             ("[histroy]\n", "did you mean 'history'?"),
             ("[history]\nbuild = 3", "line 2"),
+            ("order = \"pairs\"", "must be auto, blocks, paired, alternate or parallel"),
             ("[history]\nbuild = \" \"", "'build' of [history] is empty"),
             ("[history]\nthreshold = \"much\"", "must be a percentage"),
             ("[history]\nthreshold = \"200%\"", "must be a percentage"),

@@ -42,7 +42,8 @@ const HINT: &str = "hint: --order blocks";
 pub fn suggest_pairs(plan: &SessionPlan) -> Option<&'static str> {
     let is_series = plan.design.steady.is_some();
     let is_timed = plan.design.counting.is_none() && !is_series;
-    let may_help = plan.design.order == RunOrder::Blocks && is_timed && check_kinds(plan).is_ok();
+    let is_requested = plan.design.order == RunOrder::Blocks && plan.design.order_choice.is_none();
+    let may_help = is_requested && is_timed && check_kinds(plan).is_ok();
     may_help.then_some(
         "hint: --order paired runs both sides on one processor and compares their processor time; this needs far fewer \
          runs, but suits only work that does not sleep or wait for I/O",
@@ -115,7 +116,10 @@ pub fn reject_waiting(trials: &[PairTrial], consequence: &str) -> anyhow::Result
 }
 
 /// Checks the conditions that can be checked without running a program.
-fn check_kinds(plan: &SessionPlan) -> anyhow::Result<()> {
+///
+/// # Errors
+/// Fails if the plan has nothing to pair, or work of several processes or workers.
+pub fn check_kinds(plan: &SessionPlan) -> anyhow::Result<()> {
     ensure!(
         plan.variants.len() > 1,
         "'--order paired' compares the variants in pairs of runs, but there is only one variant\n{HINT}"

@@ -90,7 +90,7 @@ impl TryFrom<String> for OrderRequest {
 
     fn try_from(text: String) -> Result<OrderRequest, String> {
         <OrderRequest as ValueEnum>::from_str(&text, false).map_err(|_| {
-            format!("expected auto, blocks, paired, alternate or parallel, found '{text}'")
+            format!("must be auto, blocks, paired, alternate or parallel, not '{text}'")
         })
     }
 }
@@ -210,7 +210,7 @@ mod tests {
         }
         assert_eq!(serde_json::to_string(&OrderRequest::Auto).unwrap(), "\"auto\"");
         let error = serde_json::from_str::<OrderRequest>("\"imported\"").unwrap_err().to_string();
-        assert!(error.contains("expected auto, blocks, paired"), "{error}");
+        assert!(error.contains("must be auto, blocks, paired"), "{error}");
     }
 
     #[test]

@@ -94,7 +94,7 @@ impl ThreadUse {
         }
         let sum = |value: fn(&IntervalUse) -> u64| intervals.iter().map(value).sum::<u64>() as f64;
         let total_ns = sum(|interval| interval.run_ns);
-        if measured_looks.len() < MIN_LOOKS || total_ns == 0.0 {
+        if measured_looks.len() < MIN_LOOKS {
             return None;
         }
         let share_of_looks = |threads: usize| {
@@ -104,7 +104,8 @@ impl ThreadUse {
         };
         let followed = || intervals.iter().filter(|interval| interval.is_followed);
         let followed_ns = followed().map(|interval| interval.elapsed_ns).sum::<u64>() as f64;
-        let runnable = if followed_ns >= MIN_FOLLOWED_SHARE * sum(|interval| interval.elapsed_ns) {
+        let elapsed_ns = sum(|interval| interval.elapsed_ns);
+        let runnable = if followed_ns > 0.0 && followed_ns >= MIN_FOLLOWED_SHARE * elapsed_ns {
             followed().map(|interval| interval.needed_ns).sum::<u64>() as f64 / followed_ns
         } else {
             // Short processes: the last counters of most of them are unknown.
@@ -112,7 +113,7 @@ impl ThreadUse {
         };
         Some(ThreadUse {
             runnable: runnable.min(1.0),
-            one_thread: sum(|interval| interval.busiest_ns) / total_ns,
+            one_thread: sum(|interval| interval.busiest_ns) / total_ns.max(1.0),
             parallel: share_of_looks(2),
         })
     }

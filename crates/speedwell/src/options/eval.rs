@@ -146,7 +146,7 @@ impl EvalArgs {
             named.snippet.shows_output = self.show_output;
         }
         let mut plan = plan_request(
-            &self.execution,
+            &self.execution.with_project_order()?,
             &self.sampling,
             &self.results.comparison,
             &self.metric.names,
@@ -173,7 +173,7 @@ impl EvalArgs {
             },
             variants: self.variants.variant_request(&self.arguments)?,
             plan,
-            shares_process: self.shared || self.execution.order == RunOrder::Parallel,
+            shares_process: self.shared || self.execution.is_order(RunOrder::Parallel),
         })
     }
 

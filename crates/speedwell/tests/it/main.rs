@@ -114,6 +114,7 @@ mod node_files;
 mod node_fixtures;
 mod origin;
 mod packages;
+mod order_auto;
 mod paired;
 mod paired_kinds;
 mod process;

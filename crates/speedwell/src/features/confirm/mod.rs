@@ -16,7 +16,7 @@ use speedwell_analysis::confirm::{ConfirmationResult, read_confirmations};
 use speedwell_analysis::{self as analysis, AnalysisSettings, TestingCorrection, identify_machine};
 use speedwell_engine::{self as engine, MeasureRequest, PreparedPlan, RevisionRequest};
 use speedwell_model::{
-    ChangeState, IntervalEstimate, Machine, RecordedChange, RunOrder, SeriesKey, Session,
+    ChangeState, IntervalEstimate, Machine, RecordedChange, SeriesKey, Session,
     SessionPurpose, Variant,
 };
 use speedwell_report::{self as report, Document, ReportBlock, ReportSubject};
@@ -124,7 +124,7 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
         "a confirmation is a gate itself: its exit status is 1 if a change is not confirmed\nhint: leave out --fail-on"
     );
     ensure!(
-        args.execution.order == RunOrder::Blocks && args.results.comparison.method.is_none(),
+        !args.execution.excludes_blocks() && args.results.comparison.method.is_none(),
         "a confirmation uses randomised blocks and the rank test: --order and --method cannot be set\nhint: leave out --order and --method"
     );
     ensure!(
