@@ -21,8 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Maximum number of runs of a case and variant. It counts as waiting only if it waits in each of
-/// them: the first run may read its files from disk.
+/// Maximum number of runs of a case and variant.
 const MAX_TRIALS: usize = 3;
 
 /// Work that needs a processor for less than this fraction of its time is not tried again.
@@ -80,25 +79,8 @@ pub(crate) fn run_trial(plan: &SessionPlan) -> anyhow::Result<OrderTrial> {
 
 impl OrderTrial {
     fn add_runs(&mut self, plan: &SessionPlan, job: usize, variant: usize) -> anyhow::Result<()> {
-        let slot = trial_slot(job, variant);
-        let name = &plan.variants[variant].name;
-        let mut best: Option<(RunOutcome, Vec<TrialShares>)> = None;
-        for _ in 0..MAX_TRIALS {
-            let (outcome, looks) = observe_run(plan, &slot);
-            check_interrupted()?;
-            let shares = trial_shares(&outcome, &looks, name);
-            if best.as_ref().is_none_or(|(_, best)| least_runnable(&shares) > least_runnable(best))
-            {
-                best = Some((outcome, shares));
-            }
-            let least = best.as_ref().and_then(|(_, best)| least_runnable(best));
-            let is_doubtful =
-                |least: f64| (MIN_DOUBTFUL_SHARE..1.0 - MAX_BLOCKED_SHARE).contains(&least);
-            if !least.is_some_and(is_doubtful) {
-                break;
-            }
-        }
-        let Some((outcome, shares)) = best else { return Ok(()) };
+        let is_clear = |share: f64| !(MIN_DOUBTFUL_SHARE..1.0 - MAX_BLOCKED_SHARE).contains(&share);
+        let (outcome, shares) = try_run(plan, &trial_slot(job, variant), is_clear)?;
         self.runs += 1;
         if let Some(failure) = outcome.failure {
             // The session will report the failure.
@@ -110,12 +92,40 @@ impl OrderTrial {
             other_metric.or_else(|| shares.iter().find_map(TrialShares::explain_waiting));
         self.shares.extend(shares);
         let mut metrics = outcome.observations.iter().flat_map(|result| &result.metrics);
-        if self.omitted.is_none() {
-            let omitted = metrics.find(|metric| !is_duration(metric));
-            self.omitted = omitted.map(|metric| metric.name.clone());
-        }
+        let omitted = metrics.find(|metric| !is_duration(metric));
+        self.omitted = self.omitted.take().or(omitted.map(|metric| metric.name.clone()));
         Ok(())
     }
+}
+
+/// Performs a run and looks at its threads. Repeats it while the share of time in which it needed a
+/// processor is not clear, and returns the run with the largest share: the first run may read its
+/// files from disk.
+///
+/// # Errors
+/// Fails if the user interrupts.
+pub(crate) fn try_run(
+    plan: &SessionPlan,
+    slot: &PlanSlot,
+    is_clear: impl Fn(f64) -> bool,
+) -> anyhow::Result<(RunOutcome, Vec<TrialShares>)> {
+    let try_once = || {
+        let (outcome, looks) = observe_run(plan, slot);
+        check_interrupted()?;
+        let shares = trial_shares(&outcome, &looks, &plan.variants[slot.variant].name);
+        anyhow::Ok((outcome, shares))
+    };
+    let mut best = try_once()?;
+    for _ in 1..MAX_TRIALS {
+        if least_runnable(&best.1).is_none_or(&is_clear) {
+            break;
+        }
+        let again = try_once()?;
+        if least_runnable(&again.1) > least_runnable(&best.1) {
+            best = again;
+        }
+    }
+    Ok(best)
 }
 
 /// Chooses the order and the clock, and adapts the plan. If the work computes, observes the machine
@@ -231,16 +241,22 @@ fn measured_time(outcome: &RunOutcome) -> Option<Duration> {
 }
 
 /// Processor time of an iteration divided by its time.
-fn cpu_share(result: &RunResult) -> Option<f64> {
-    let value = |name: &str| {
-        let samples = result.samples.iter().filter(|sample| *sample.metric == *name);
-        let mut values: Vec<f64> = samples.map(|sample| sample.value).collect();
-        median(&mut values)
-    };
-    let time_ns =
-        value(Metric::TIME).or_else(|| value(Metric::THROUGHPUT).map(|per_s| 1e9 / per_s))?;
-    let share = value(Metric::CPU_TIME)? / time_ns;
+pub(crate) fn cpu_share(result: &RunResult) -> Option<f64> {
+    let share = value_of(result, Metric::CPU_TIME)? / iteration_time_ns(result)?;
     share.is_finite().then_some(share)
+}
+
+/// Time of an iteration.
+pub(crate) fn iteration_time_ns(result: &RunResult) -> Option<f64> {
+    let of_throughput = || value_of(result, Metric::THROUGHPUT).map(|per_s| 1e9 / per_s);
+    value_of(result, Metric::TIME).or_else(of_throughput)
+}
+
+/// Median of the samples of this metric.
+pub(crate) fn value_of(result: &RunResult, metric: &str) -> Option<f64> {
+    let samples = result.samples.iter().filter(|sample| *sample.metric == *metric);
+    let mut values: Vec<f64> = samples.map(|sample| sample.value).collect();
+    median(&mut values)
 }
 
 fn least_runnable(shares: &[TrialShares]) -> Option<f64> {

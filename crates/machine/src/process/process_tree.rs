@@ -101,19 +101,6 @@ pub(super) fn migrations_of(pid: Pid) -> Option<u64> {
     line.trim_start_matches([' ', ':']).trim().parse().ok()
 }
 
-/// Whether a descendant of this process is running or waiting for a processor. `None` if there is
-/// no descendant.
-pub fn wants_processor() -> Option<bool> {
-    let descendants = descendants();
-    let is_pid_runnable = |pid: &i32| {
-        let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        let mut stats =
-            threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
-        stats.any(|stat| is_runnable(&stat))
-    };
-    (!descendants.is_empty()).then(|| descendants.iter().any(is_pid_runnable))
-}
-
 /// Returns the living descendants of this process.
 pub(super) fn descendants() -> Vec<i32> {
     let processes = read_processes();

@@ -77,14 +77,15 @@ pub struct ThreadUse {
 
 impl ThreadUse {
     /// Evaluates looks at regular intervals. If the duration of the measured part is known, only
-    /// the looks in it count; it ends when the processes end. `None` if there are too few looks.
+    /// the looks in it count, unless they are too few; it ends when the processes end. `None` if there
+    /// are too few looks altogether.
     pub fn from_looks(looks: &[ThreadLook], measured: Option<Duration>) -> Option<ThreadUse> {
         let end = looks.last()?.taken_at;
         let is_measured = |look: &&ThreadLook| {
             measured.is_none_or(|measured| end.duration_since(look.taken_at) <= measured)
         };
         let first = looks.len() - looks.iter().rev().take_while(is_measured).count();
-        let measured_looks = &looks[first..];
+        let measured_looks = if looks.len() - first < MIN_LOOKS { looks } else { &looks[first..] };
         let pairs = measured_looks.windows(2);
         let mut intervals: Vec<IntervalUse> =
             pairs.map(|pair| IntervalUse::between(&pair[0], &pair[1])).collect();
@@ -221,7 +222,7 @@ mod tests {
         };
         assert_eq!(found(&all, 190), Some(1.0));
         assert!(found(&all, 390).unwrap() < 0.6);
-        assert_eq!(found(&all, 20), None, "too few looks");
+        assert_eq!(found(&all[..4], 20), None, "too few looks");
         // The last wait has not ended.
         all.extend(looks(60, |_| vec![(2, true, 190, 0)]).split_off(40));
         assert!(found(&all, 390).is_some_and(|share| share > 0.9));
