@@ -16,9 +16,7 @@ use clap::{ArgGroup, Args};
 use speedwell_analysis::{self as analysis, CalibrationOutcome};
 use speedwell_engine::{ExecutionArgs, MeasureRequest, PreparedPlan, SamplingRequest};
 use speedwell_machine::environment::{self, CheckResult, CheckState, tune};
-use speedwell_model::{
-    LayoutVariation, OrderRequest, RunCount, RunOrder, StoppingDesign, Variant,
-};
+use speedwell_model::{LayoutVariation, OrderRequest, RunCount, RunOrder, StoppingDesign, Variant};
 use speedwell_report::{self as report, CheckLine};
 use speedwell_store::Store;
 

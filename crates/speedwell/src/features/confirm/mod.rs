@@ -16,8 +16,8 @@ use speedwell_analysis::confirm::{ConfirmationResult, read_confirmations};
 use speedwell_analysis::{self as analysis, AnalysisSettings, TestingCorrection, identify_machine};
 use speedwell_engine::{self as engine, MeasureRequest, PreparedPlan, RevisionRequest};
 use speedwell_model::{
-    ChangeState, IntervalEstimate, Machine, RecordedChange, SeriesKey, Session,
-    SessionPurpose, Variant,
+    ChangeState, IntervalEstimate, Machine, RecordedChange, SeriesKey, Session, SessionPurpose,
+    Variant,
 };
 use speedwell_report::{self as report, Document, ReportBlock, ReportSubject};
 use speedwell_store::{Store, StoredSeries};
