@@ -33,6 +33,8 @@ pub(super) struct MatchedCase {
     /// Values of baseline and candidate in the pairs whose sides ran one after the other, each with
     /// the processor to itself.
     pub alone: Vec<(f64, f64)>,
+    /// Why processor times do not show how long the sides take, if one of them waits.
+    pub blocked: Option<String>,
     /// Whether the sides come from different sessions.
     pub apart: bool,
     /// Reason why the verdict on the case is withheld; `None` if it is not withheld.
@@ -54,8 +56,8 @@ pub(super) struct CaseRow {
     pub precision: Option<AchievedPrecision>,
     /// Whether the sides were measured one after the other.
     pub one_after_the_other: bool,
-    /// Whether the sides affected each other, so that their ratio is biased.
-    pub disturb_each_other: bool,
+    /// Whether the ratio is biased, because the sides affected each other or one of them waits.
+    pub has_biased_ratio: bool,
     /// Exact comparison of the values, if the metric is a count.
     pub counts: ExactCounts,
 }

@@ -421,8 +421,10 @@ pub(super) fn add_to_findings(compared: Vec<JudgedComparison>, findings: &mut An
 
 fn finish_comparison(matched: MatchedCases<'_>, settings: &AnalysisSettings) -> JudgedComparison {
     let (policy, rows) = (matched.policy, matched.rows);
-    let judged: Vec<&CaseRow> =
-        rows.iter().filter(|row| row.comparison.withheld.is_none()).collect();
+    let judged: Vec<&CaseRow> = rows
+        .iter()
+        .filter(|row| row.comparison.withheld.is_none() && !row.has_biased_ratio)
+        .collect();
     JudgedComparison {
         left_out: count_unbounded(&judged),
         one_after_the_other: rows.iter().filter(|row| row.one_after_the_other).count(),
@@ -500,6 +502,11 @@ pub(super) fn match_cases<'r>(
             }
             _ => Vec::new(),
         };
+        let choice = (!apart && metric.name == Metric::CPU_TIME)
+            .then(|| baseline.measured.session.design.order_choice.as_ref());
+        let variants = [baseline.measured.variant, candidate.measured.variant];
+        let blocked =
+            choice.flatten().and_then(|choice| choice.explain_blocked(&case.id, variants));
         let [units_old, units_new] = if apart {
             // Sessions have no builds in common, so the values of each side are computed
             // separately.
@@ -519,6 +526,7 @@ pub(super) fn match_cases<'r>(
             pair: PairedRuns::new(units_old, units_new, policy.matching)
                 .with_repetitions([old, new].concat().iter().any(|run| run.is_repetition())),
             alone,
+            blocked,
             apart,
             exposures: [&case.exposures[baseline.variant], exposure]
                 .map(DisturbanceExposure::clone),
@@ -561,12 +569,14 @@ fn describe_case(
     let disturb_each_other = policy.matching == RunMatching::Pairs
         && evidence::sharing_matters(&outcome.data.to_pairs(), &case.alone);
     notes.extend(disturb_each_other.then(|| DISTURB_EACH_OTHER.to_owned()));
+    let has_biased_ratio = disturb_each_other || case.blocked.is_some();
+    notes.extend(case.blocked);
     let [baseline, candidate] = (case.sides).unwrap_or([case.pair.baseline, case.pair.candidate]);
     let (baseline, candidate) = (row_side(baseline, old), row_side(candidate, new));
     let comparison = CaseComparison {
         case: case.case,
-        change: outcome.change,
-        mean_change,
+        change: outcome.change.filter(|_| !disturb_each_other),
+        mean_change: mean_change.filter(|_| !disturb_each_other),
         is_shape_changed: has_shape_changed(outcome.change, mean_change),
         p: outcome.p,
         q: None,
@@ -594,7 +604,7 @@ fn describe_case(
         outcome: SequentialOutcome { data: ComparedData::default(), ..outcome },
         precision,
         one_after_the_other,
-        disturb_each_other,
+        has_biased_ratio,
         counts,
     }
 }
@@ -645,7 +655,7 @@ fn correct_family(family: &mut [FamilyMember<'_>], correction: TestingCorrection
         comparison.q =
             outcome.p.map(|_| adjusted).filter(|_| correction != TestingCorrection::None);
         comparison.verdict = match outcome.direction.filter(|_| survives) {
-            _ if row.disturb_each_other || comparison.withheld.is_some() => Verdict::Unclear,
+            _ if row.has_biased_ratio || comparison.withheld.is_some() => Verdict::Unclear,
             _ if comparison.is_exact => {
                 row.counts.exact_verdict(policy.delta, *better).unwrap_or(Verdict::Unclear)
             }
@@ -657,12 +667,12 @@ fn correct_family(family: &mut [FamilyMember<'_>], correction: TestingCorrection
         comparison.differs = if comparison.is_exact {
             row.counts.exceeds_delta(policy.delta) && !is_withheld
         } else {
-            let is_spoiled = row.disturb_each_other || is_withheld;
+            let is_spoiled = row.has_biased_ratio || is_withheld;
             survives && outcome.direction.is_some() && !is_spoiled
         };
         explain_no_verdict(row, policy, correction, tests);
         let (comparison, outcome) = (&mut row.comparison, &row.outcome);
-        if !row.disturb_each_other && !comparison.is_exact && !is_withheld {
+        if !row.has_biased_ratio && !comparison.is_exact && !is_withheld {
             comparison.notes.extend(explain_open_verdict(comparison, outcome, policy));
         }
     }
@@ -675,7 +685,7 @@ fn correct_family(family: &mut [FamilyMember<'_>], correction: TestingCorrection
         let is_open = comparison.verdict == Verdict::Unclear
             && !comparison.differs
             && comparison.withheld.is_none();
-        if is_open && !row.disturb_each_other {
+        if is_open && !row.has_biased_ratio {
             row.comparison.more_runs = additional_runs(row, policy, level);
         }
     }

@@ -24,7 +24,9 @@ pub fn pairs_hint(
         .filter(|row| row.verdict == Verdict::Unclear && row.case.workers().unwrap_or(1) == 1)
         .map(|row| row.case.id())
         .collect();
-    let measured_apart = session.design.order == RunOrder::Blocks && session.environment.was_busy();
+    let measured_apart = session.design.order == RunOrder::Blocks
+        && session.design.order_choice.is_none()
+        && session.environment.was_busy();
     session.metric(Metric::CPU_TIME)?;
     if unclear.is_empty() || !measured_apart {
         return None;

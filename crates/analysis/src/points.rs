@@ -9,8 +9,8 @@ use crate::builds::independent_values;
 use crate::grid::RunGrid;
 use speedwell_model::{
     CodeOrigin, DisturbanceFigure, Environment, HistoryPoint, Machine, Metric, OriginSource,
-    PointKind, Revision, Run, SeriesKey, Session, SessionPoint, SessionPoints, SessionState,
-    Variant,
+    PointKind, Revision, Run, RunOrder, SeriesKey, Session, SessionPoint, SessionPoints,
+    SessionState, Variant,
 };
 use speedwell_stats::describe::{NORMAL_CONSISTENCY, mad, median};
 use speedwell_stats::interval::median_binomial;
@@ -26,7 +26,8 @@ const CONFIDENCE: f64 = 0.95;
 
 /// All points of a session. A session that did not end as planned has no points, because nothing
 /// replaces its missing runs. A session on several machines has no points either, because a point
-/// belongs to one machine.
+/// belongs to one machine. Pairs have no points, because a shared processor raises their level by
+/// an amount that depends on the other side.
 pub fn session_points(session: &Session) -> SessionPoints {
     let mut points = PointCollector::default();
     points.add_part(session);
@@ -47,6 +48,7 @@ impl PointCollector {
         self.activity.add_runs(&part.runs);
         if matches!(part.state, SessionState::Complete | SessionState::Imported)
             && part.machines.len() < 2
+            && part.design.order != RunOrder::Paired
         {
             self.points.extend(points_of_part(part));
         }

@@ -5,6 +5,7 @@ use super::adapter::{SuiteAdapter, read_tables};
 use super::file_part::{self, FilePart, NodeContent, TreeNode};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
+use speedwell_model::OrderRequest;
 use std::path::{Path, PathBuf};
 
 /// Name of the file of a project.
@@ -26,6 +27,8 @@ pub struct ProjectFile {
     pub folder: PathBuf,
     /// What `speedwell run` measures, and how.
     pub run: RunDefaults,
+    /// Order of runs in comparisons.
+    pub order: Option<OrderRequest>,
     /// Settings for revisions.
     pub history: HistorySettings,
     /// Suites that the file defines.
@@ -92,6 +95,7 @@ pub struct HistorySettings {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ProjectKeys {
+    order: Option<OrderRequest>,
     history: HistorySettings,
     /// Ignored here, because [`RunDefaults::read`] reads it.
     #[serde(rename = "run")]
@@ -122,12 +126,8 @@ impl ProjectFile {
             let suites = read_tables(&FilePart::top(&tree))?;
             let is_empty = keys.history.build.as_ref().is_some_and(|build| build.trim().is_empty());
             ensure!(!is_empty, "the key 'build' of [history] is empty\nhint: leave it out");
-            anyhow::Ok(ProjectFile {
-                folder: folder.to_owned(),
-                run,
-                history: keys.history,
-                suites,
-            })
+            let folder = folder.to_owned();
+            anyhow::Ok(ProjectFile { folder, run, order: keys.order, history: keys.history, suites })
         };
         read().with_context(|| format!("in '{}'", file.display())).map(Some)
     }
@@ -148,6 +148,7 @@ fn deserialize_share<'de, D: serde::Deserializer<'de>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use speedwell_model::RunOrder;
 
     fn read(text: &str) -> Result<Option<ProjectFile>, String> {
         let folder = tempfile::tempdir().unwrap();
@@ -165,7 +166,9 @@ mod tests {
         assert_eq!(history.build.as_deref(), Some("make"));
         assert_eq!(history.branch.as_deref(), Some("main"));
         assert_eq!(history.threshold, Some(0.02));
-        assert_eq!(read("").unwrap().unwrap().history, HistorySettings::default());
+        let project = read("order = \"paired\"").unwrap().unwrap();
+        assert_eq!(project.order, Some(OrderRequest::Fixed(RunOrder::Paired)));
+        assert_eq!(project.history, HistorySettings::default());
     }
 
     #[test]
@@ -195,6 +198,7 @@ mod tests {
         assert!(!project.run.targets.is_empty() && page.contains("\n| `targets` |"));
         let HistorySettings { branch, build, threshold } = project.history;
         for (key, is_set) in [
+            ("order", project.order.is_some()),
             ("branch", branch.is_some()),
             ("build", build.is_some()),
             ("threshold", threshold.is_some()),
@@ -231,6 +235,7 @@ mod tests {
             ("[history]\nbild = \"make\"", "did you mean 'build'?"),
             ("[histroy]\n", "did you mean 'history'?"),
             ("[history]\nbuild = 3", "line 2"),
+            ("order = \"pairs\"", "must be auto, blocks, paired, alternate or parallel"),
             ("[history]\nbuild = \" \"", "'build' of [history] is empty"),
             ("[history]\nthreshold = \"much\"", "must be a percentage"),
             ("[history]\nthreshold = \"200%\"", "must be a percentage"),

@@ -108,7 +108,7 @@ pub(crate) fn apply_file_plan(
             .or(file_plan.budget.filter(|_| sampling.runs.is_none()).map(as_milliseconds)),
         ..plan.sampling.clone()
     };
-    if request.execution.order == RunOrder::Blocks {
+    if !request.execution.excludes_blocks() {
         plan.design.order = match file_plan.order {
             RunOrder::Alternate => RunOrder::Alternate,
             _ => RunOrder::Blocks,

@@ -8,6 +8,7 @@ pub mod eval;
 pub mod execution;
 pub mod experiment;
 mod measured_code;
+mod order;
 mod pairs;
 pub mod rehearsal;
 mod request;

@@ -10,31 +10,20 @@
 //! number is a power of ten that the trial finds. The trial runs at full speed, because a program is
 //! about fifty times slower while its instructions are counted. Start at [`prepare_counting`].
 
-use crate::trial::try_all;
+use crate::order;
+use crate::rehearsal::trial_slot;
 use anyhow::{Context, bail, ensure};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{
-    BenchmarkJob, BenchmarkSource, KnownAdapters, SourceKind, check_countable, discover,
+    BenchmarkSource, KnownAdapters, RunResult, SourceKind, check_countable, discover,
 };
-use speedwell_machine::process::{resolve_program, wants_processor};
-use speedwell_model::{
-    ComparedClock, Metric, ResourceUsage, Run, RunOrder, SampleDivision, SampleLength,
-    SessionEvent, SessionObserver,
-};
-use std::collections::BTreeSet;
+use speedwell_machine::process::resolve_program;
+use speedwell_model::{ComparedClock, Metric, RunOrder, SampleDivision, SampleLength};
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
 
-/// A process must use the processor or wait for one during at least this fraction of its lifetime.
+/// A process must run or wait for a processor during at least this fraction of its measured part.
 const MIN_BUSY_SHARE: f64 = 0.5;
-
-/// Maximum number of trials. A case is rejected only if it seems to wait in every trial.
-const MAX_TRIALS: usize = 3;
-
-/// Interval between checks of whether the process is running or waiting for a processor.
-const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 
 const HINT: &str = "hint: --order blocks";
 
@@ -42,7 +31,8 @@ const HINT: &str = "hint: --order blocks";
 pub fn suggest_pairs(plan: &SessionPlan) -> Option<&'static str> {
     let is_series = plan.design.steady.is_some();
     let is_timed = plan.design.counting.is_none() && !is_series;
-    let may_help = plan.design.order == RunOrder::Blocks && is_timed && check_kinds(plan).is_ok();
+    let is_requested = plan.design.order == RunOrder::Blocks && plan.design.order_choice.is_none();
+    let may_help = is_requested && is_timed && check_kinds(plan).is_ok();
     may_help.then_some(
         "hint: --order paired runs both sides on one processor and compares their processor time; this needs far fewer \
          runs, but suits only work that does not sleep or wait for I/O",
@@ -83,21 +73,19 @@ fn check_source(source: &BenchmarkSource) -> anyhow::Result<()> {
 pub fn check_paired(plan: &SessionPlan) -> anyhow::Result<()> {
     check_kinds(plan)?;
     let trials = run_trials(plan)?;
-    let lacks_cpu_time = |trials: &&PairTrial| trials.run.value_of(Metric::CPU_TIME).is_none();
-    if let Some(trials) = trials.iter().find(lacks_cpu_time) {
+    let lacks_cpu_time =
+        |trial: &&PairTrial| order::value_of(&trial.result, Metric::CPU_TIME).is_none();
+    if let Some(trial) = trials.iter().find(lacks_cpu_time) {
         bail!(
             "'{}' reports no processor time, which '--order paired' compares\n{HINT}",
-            trials.run.case
+            trial.result.case
         );
     }
     reject_waiting(&trials, &format!("'--order paired' compares processor time\n{HINT}"))
 }
 
 /// Rejects work that waits. `consequence` completes the message by saying why waiting is a problem.
-///
-/// # Errors
-/// Fails if a case did not use the processor enough.
-pub fn reject_waiting(trials: &[PairTrial], consequence: &str) -> anyhow::Result<()> {
+fn reject_waiting(trials: &[PairTrial], consequence: &str) -> anyhow::Result<()> {
     let mut waiting = trials.iter().filter(|trial| trial.is_waiting());
     let Some(first) = waiting.next() else {
         return Ok(());
@@ -107,7 +95,7 @@ pub fn reject_waiting(trials: &[PairTrial], consequence: &str) -> anyhow::Result
         1 => " (and another)".to_owned(),
         count => format!(" (and {count} others)"),
     };
-    let (name, percent) = (first.run.case.id(), 100.0 * first.busy);
+    let (name, percent) = (first.result.case.id(), 100.0 * first.busy);
     bail!(
         "'{name}'{others} spent too much time sleeping or waiting for I/O: it was runnable for only {percent:.0} % of \
          a trial run, but {consequence}"
@@ -115,7 +103,10 @@ pub fn reject_waiting(trials: &[PairTrial], consequence: &str) -> anyhow::Result
 }
 
 /// Checks the conditions that can be checked without running a program.
-fn check_kinds(plan: &SessionPlan) -> anyhow::Result<()> {
+///
+/// # Errors
+/// Fails if the plan has nothing to pair, or work of several processes or workers.
+pub fn check_kinds(plan: &SessionPlan) -> anyhow::Result<()> {
     ensure!(
         plan.variants.len() > 1,
         "'--order paired' compares the variants in pairs of runs, but there is only one variant\n{HINT}"
@@ -142,9 +133,9 @@ fn check_kinds(plan: &SessionPlan) -> anyhow::Result<()> {
 
 /// A trial run of the baseline.
 pub struct PairTrial {
-    /// The run.
-    pub run: Run,
-    /// Fraction of its lifetime in which the process was running or waiting for a processor.
+    /// The reported values.
+    result: RunResult,
+    /// Fraction of the time in which the work was running or waiting for a processor.
     busy: f64,
 }
 
@@ -154,118 +145,25 @@ impl PairTrial {
     }
 }
 
-/// Runs the baseline of every case once, one after the other, and repeats these runs while a case
-/// seems to wait. Failures are left for the session to report.
-pub fn run_trials(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
-    compile_snippets(plan)?;
-    // A case may seem to wait although it does not: the first run reads its files from disk, and
-    // short runs on a busy machine are sampled too rarely.
-    let mut trials = run_once(plan)?;
-    for _ in 1..MAX_TRIALS {
-        if !trials.iter().any(PairTrial::is_waiting) {
-            break;
+/// Runs the baseline of every case once, one after the other, and again while it seems to wait.
+/// Failures are left for the session to report.
+fn run_trials(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
+    let mut trials: Vec<PairTrial> = Vec::new();
+    for job in 0..plan.jobs.len() {
+        let (outcome, shares) =
+            order::try_run(plan, &trial_slot(job, 0), |busy| busy >= MIN_BUSY_SHARE)?;
+        if outcome.failure.is_some() {
+            // The results before the failure are not representative.
+            continue;
         }
-        trials = run_once(plan)?;
+        for (result, shares) in outcome.observations.into_iter().zip(shares) {
+            let busy = shares.runnable.or_else(|| order::cpu_share(&result)).unwrap_or(1.0);
+            if trials.iter().all(|tried| tried.result.case != result.case) {
+                trials.push(PairTrial { result, busy });
+            }
+        }
     }
     Ok(trials)
-}
-
-/// Compiles the snippets in a short run, so that their trial does not include the time to compile.
-fn compile_snippets(plan: &SessionPlan) -> anyhow::Result<()> {
-    let is_compiled = |job: &BenchmarkJob| matches!(job.source.kind, SourceKind::Snippet(language) if language.is_compiled());
-    if plan.jobs.iter().any(is_compiled) {
-        let mut short = plan.clone();
-        short.jobs.retain(is_compiled);
-        short.sampling.samples =
-            SampleDivision { count: 1, length: SampleLength::Iterations(1), warmup_ns: 0 };
-        run_once(&short)?;
-    }
-    Ok(())
-}
-
-/// Runs the baseline of every case once.
-fn run_once(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
-    let (samples, has_ended) = (BusySamples::default(), AtomicBool::new(false));
-    let mut collector = TrialCollector { samples: &samples, slot: 0, trials: Vec::new() };
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !has_ended.load(Ordering::Relaxed) {
-                samples.add_sample(wants_processor());
-                std::thread::sleep(SAMPLE_INTERVAL);
-            }
-        });
-        let result = try_all(plan, 1, false, &mut [&mut collector]);
-        has_ended.store(true, Ordering::Relaxed);
-        result
-    })?;
-    let mut known_cases = BTreeSet::new();
-    collector.trials.retain(|tried| known_cases.insert(tried.run.case.id()));
-    Ok(collector.trials)
-}
-
-/// Samples of a process: how many there are, and in how many it was running or waiting for a
-/// processor. Processor usage alone does not distinguish work that waits from work that other
-/// programs preempt.
-#[derive(Default)]
-struct BusySamples {
-    total: AtomicU32,
-    busy: AtomicU32,
-}
-
-impl BusySamples {
-    fn add_sample(&self, is_busy: Option<bool>) {
-        self.total.fetch_add(u32::from(is_busy.is_some()), Ordering::Relaxed);
-        self.busy.fetch_add(u32::from(is_busy == Some(true)), Ordering::Relaxed);
-    }
-
-    /// Returns the fraction of busy samples since the last call; `None` if there were no samples.
-    fn take_share(&self) -> Option<f64> {
-        let (total, busy) =
-            (self.total.swap(0, Ordering::Relaxed), self.busy.swap(0, Ordering::Relaxed));
-        (total > 0).then(|| f64::from(busy) / f64::from(total))
-    }
-}
-
-/// Collects runs that did not fail.
-struct TrialCollector<'a> {
-    samples: &'a BusySamples,
-    slot: u32,
-    trials: Vec<PairTrial>,
-}
-
-impl SessionObserver for TrialCollector<'_> {
-    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
-        match event {
-            SessionEvent::RunStarted { slot, .. } => self.slot = *slot,
-            SessionEvent::RunFinished(run) => {
-                // One process may report several runs, which all get the busy fraction of the
-                // process.
-                let same_process = self.trials.last().filter(|last| last.run.slot == run.slot);
-                let share = same_process.map_or_else(
-                    || busy_share(run.usage.as_ref(), run.wall_ns, self.samples.take_share()),
-                    |last| last.busy,
-                );
-                let run = (*run).clone();
-                self.trials.push(PairTrial { run, busy: share });
-            }
-            // The results before the failure are not representative; measuring will report the
-            // failure.
-            SessionEvent::Failed(_) => self.trials.retain(|tried| tried.run.slot != self.slot),
-            _ => {}
-        }
-        Ok(())
-    }
-}
-
-/// Returns the fraction of its lifetime in which a process was busy. This is the fraction in which
-/// it used the processor or, if larger, the fraction of samples in which it was running or waiting
-/// for a processor.
-fn busy_share(usage: Option<&ResourceUsage>, wall_ns: u64, sampled_share: Option<f64>) -> f64 {
-    let cpu_share = usage.map(|usage| usage.cpu_ns() as f64 / wall_ns.max(1) as f64);
-    match (cpu_share, sampled_share) {
-        (Some(cpu_share), Some(sampled_share)) => cpu_share.max(sampled_share),
-        (cpu_share, sampled_share) => cpu_share.or(sampled_share).unwrap_or(1.0),
-    }
 }
 
 /// Target duration of a run's iterations at full speed.
@@ -273,7 +171,7 @@ const TARGET_RUN_NS: f64 = 5e6;
 
 /// Sampling of the trial.
 const TRIAL_SAMPLES: SampleDivision =
-    SampleDivision { count: 1, length: SampleLength::TimeNs(20_000_000), warmup_ns: 0 };
+    SampleDivision { count: 1, length: SampleLength::TimeNs(80_000_000), warmup_ns: 0 };
 
 const COUNTING_HINT: &str = "hint: leave out --metric instructions";
 
@@ -299,8 +197,9 @@ pub fn prepare_counting(plan: &mut SessionPlan) -> anyhow::Result<()> {
     let trials = run_trials(&native)?;
     reject_waiting(&trials, &format!("waiting executes no instructions\n{COUNTING_HINT}"))?;
     for job in &mut plan.jobs {
-        let trial = trials.iter().find(|trial| trial.run.case.id() == job.label);
-        let iterations = trial.and_then(|trial| iterations_that_fit(&trial.run)).unwrap_or(1);
+        let trial = trials.iter().find(|trial| trial.result.case.id() == job.label);
+        let time_ns = trial.and_then(|trial| order::iteration_time_ns(&trial.result));
+        let iterations = time_ns.and_then(iterations_that_fit).unwrap_or(1);
         job.samples = Some(one_sample(iterations));
     }
     Ok(())
@@ -354,11 +253,7 @@ fn valgrind_version() -> anyhow::Result<String> {
 
 /// Returns how many iterations fit into the target duration, rounded down to a power of ten; at
 /// least one.
-fn iterations_that_fit(run: &Run) -> Option<u64> {
-    let time_ns = match run.value_of(Metric::TIME) {
-        Some(time_ns) => time_ns,
-        None => 1e9 / run.value_of(Metric::THROUGHPUT)?,
-    };
+fn iterations_that_fit(time_ns: f64) -> Option<u64> {
     let iterations = (TARGET_RUN_NS / time_ns).max(1.0);
     iterations.is_finite().then(|| 10u64.pow(iterations.log10() as u32))
 }
@@ -368,43 +263,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sleeping_is_distinguished_from_being_preempted() {
-        let usage = |busy_ms: u64| ResourceUsage {
-            user_ns: busy_ms * 1_000_000,
-            system_ns: 0,
-            max_rss_bytes: 0,
-            ..ResourceUsage::default()
-        };
-        let share = |busy_ms, seen| busy_share(Some(&usage(busy_ms)), 1_000_000_000, seen);
-        assert!(share(20, Some(0.1)) < MIN_BUSY_SHARE, "it sleeps");
-        assert!(share(950, None) > MIN_BUSY_SHARE, "it computes");
-        assert!(share(300, Some(0.95)) > MIN_BUSY_SHARE, "others compute");
-    }
-
-    #[test]
-    fn samples_are_counted_since_the_previous_run() {
-        let looks = BusySamples::default();
-        assert_eq!(looks.take_share(), None);
-        for wants in [Some(true), Some(false), None, Some(true), Some(true)] {
-            looks.add_sample(wants);
-        }
-        assert_eq!(looks.take_share(), Some(0.75));
-        assert_eq!(looks.take_share(), None);
-    }
-}
-
-#[cfg(test)]
-mod counting_tests {
-    use super::*;
-    use speedwell_fixtures::FakeSession;
-
-    #[test]
     fn iterations_are_a_power_of_ten_and_at_least_one() {
-        let of = |per_s: f64| {
-            let session =
-                FakeSession::with_fixed_blocks(&["a"], 1).add_case("b", |_, _| per_s).build();
-            iterations_that_fit(&session.runs[0])
-        };
+        let of = |per_s: f64| iterations_that_fit(1e9 / per_s);
         assert_eq!(of(2e9), Some(10_000_000));
         assert_eq!(of(199_999.0), Some(100), "a thousand do not quite fit into 5 ms");
         assert_eq!(of(200_001.0), Some(1000));

@@ -4,10 +4,13 @@
 //! Also rehearses the plan ([`rehearse_plan`]): checks that every variant starts and that the
 //! requested metrics exist. Benchmark files have already been listed under the first variant, so
 //! under each of the other variants, files are listed only until one listing succeeds. Snippets run
-//! once under every variant. No result is kept.
+//! once under every variant. No result is kept. If the order of runs is still open, `order.rs` runs
+//! every case instead.
 
 use crate::execution::{perform_slot, prefer_processor_time, run_context};
-use crate::{EventListener, PreparedPlan, SessionRequest, emit_warning, pairs, shared_emitter};
+use crate::{
+    EventListener, PreparedPlan, SessionRequest, emit_warning, order, pairs, shared_emitter,
+};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_adapters::discover::{self, BenchmarkSelection};
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
@@ -67,16 +70,36 @@ pub fn check_plan(plans: &mut PreparedPlan) -> anyhow::Result<()> {
 /// Fails if a package cannot be built, the trial shows that nothing can be measured, or the
 /// listener fails.
 pub fn prepare_measurement(
-    plans: &PreparedPlan,
+    plans: &mut PreparedPlan,
     request: &SessionRequest,
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<()> {
     check_processors(&plans.plan)?;
     build_packages(&plans.plan, listener)?;
     if plans.resumed.is_none() {
+        order::keep_blocks_if_needed(&mut plans.plan);
         rehearse_plan(&plans.plan, &plans.suite.failures, &request.settings)?;
+        choose_order(&mut plans.plan, listener)?;
     }
     warn_before(plans, request, listener)
+}
+
+/// Chooses the order of runs if it is still open, and reports the choice.
+fn choose_order(plan: &mut SessionPlan, listener: &mut EventListener<'_>) -> anyhow::Result<()> {
+    if plan.design.has_open_order() {
+        let trying = "running each case once, to choose the order of runs";
+        listener.observe(&SessionEvent::Note(trying))?;
+        let trial = order::run_trial(plan)?;
+        reject_not_started(plan, &trial.failures, trial.runs)?;
+        if !trial.is_complete {
+            rehearse_snippets(plan)?;
+        }
+        order::choose_order(plan, trial);
+    }
+    match plan.design.describe_order_choice() {
+        Some(choice) => listener.observe(&SessionEvent::Note(&format!("order: {choice}"))),
+        None => Ok(()),
+    }
 }
 
 /// Builds all packages for all variants before the first run. Then no run waits for a build, and
@@ -203,6 +226,10 @@ fn warn_before(
         // Instruction counts do not depend on how busy the machine is.
         return Ok(());
     }
+    if plans.plan.design.order_choice.is_some() && plans.plan.design.order == RunOrder::Paired {
+        // Pairs were chosen because the machine is busy.
+        return Ok(());
+    }
     // Suggest pairs only if the user may choose the order of the runs. In a confirmation, for
     // example, the order is fixed.
     let may_be_paired =
@@ -287,7 +314,9 @@ pub fn rehearse_plan(
         // The requirements of the experiment were checked when it was planned.
         return check_defined_metrics(&[&*experiment], settings);
     }
-    rehearse_snippets(plan)?;
+    if !plan.design.has_open_order() {
+        rehearse_snippets(plan)?;
+    }
     for (index, variant) in plan.variants.iter().enumerate() {
         let is_listed =
             plan.variants[..index].iter().any(|earlier| is_started_alike(earlier, variant));
@@ -396,16 +425,26 @@ fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
             outcomes.filter_map(|((_, variant), result)| Some((*variant, result.failure?))),
         );
     }
-    failures.retain(|(_, failure)| !failure.cause.is_skip());
-    if let Some((variant, failure)) = failures.iter().find(|(_, failure)| is_not_started(failure)) {
+    reject_not_started(plan, &failures, pairs.len())
+}
+
+/// Rejects a plan if one of the tried programs cannot be started, or no code compiles. Each failure
+/// has the index of its variant; `tried` is the number of runs.
+fn reject_not_started(
+    plan: &SessionPlan,
+    failures: &[(usize, StepFailure)],
+    tried: usize,
+) -> Result<()> {
+    let serious: Vec<&(usize, StepFailure)> =
+        failures.iter().filter(|(_, failure)| !failure.cause.is_skip()).collect();
+    if let Some((variant, failure)) = serious.iter().find(|(_, failure)| is_not_started(failure)) {
         return Err(describe_failures(&[failure], Some(&plan.variants[*variant])));
     }
-    // A snippet that fails while it runs has started. The runs of the session will report its
-    // failure.
-    let is_permanent = |(_, failure): &(usize, StepFailure)| failure.cause.is_compile_error();
-    if !failures.is_empty() && failures.len() == pairs.len() && failures.iter().all(is_permanent) {
-        let all: Vec<&StepFailure> = failures.iter().map(|(_, failure)| failure).collect();
-        return Err(describe_failures(&all, Some(&plan.variants[failures[0].0])));
+    // Code that fails while it runs has started. The runs of the session will report its failure.
+    let is_permanent = |failed: &&(usize, StepFailure)| failed.1.cause.is_compile_error();
+    if !serious.is_empty() && serious.len() == tried && serious.iter().all(is_permanent) {
+        let all: Vec<&StepFailure> = serious.iter().map(|(_, failure)| failure).collect();
+        return Err(describe_failures(&all, Some(&plan.variants[serious[0].0])));
     }
     Ok(())
 }
@@ -465,17 +504,7 @@ struct RehearsalResult {
 /// Performs the job with index `job` once under the variant with index `variant`, as briefly as its
 /// harness can.
 fn rehearse_job(plan: &SessionPlan, job: usize, variant: usize) -> RehearsalResult {
-    let slot = PlanSlot {
-        index: 0,
-        block: 0,
-        job,
-        variant,
-        ordinal: 0,
-        closes_block: false,
-        is_at_once: false,
-        repeated: 0,
-        build: None,
-    };
+    let slot = trial_slot(job, variant);
     let mut context = run_context(plan, &slot, plan.pin.as_ref());
     (context.samples, context.is_series, context.counting) = (SHORTEST, false, None);
     let attempt = perform_slot(plan, &slot, &context);
@@ -490,6 +519,21 @@ fn rehearse_job(plan: &SessionPlan, job: usize, variant: usize) -> RehearsalResu
         rehearsal.metrics.extend(names);
     }
     rehearsal
+}
+
+/// Returns the slot of a discarded run.
+pub(crate) fn trial_slot(job: usize, variant: usize) -> PlanSlot {
+    PlanSlot {
+        index: 0,
+        block: 0,
+        job,
+        variant,
+        ordinal: 0,
+        closes_block: false,
+        is_at_once: false,
+        repeated: 0,
+        build: None,
+    }
 }
 
 /// Checks requested metrics against the metrics declared in definition files.

@@ -11,12 +11,14 @@ use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::AnalysisSettings;
 use speedwell_analysis::scaling::SaturationRules;
 use speedwell_config::experiment::RolePlacement;
+use speedwell_config::project::ProjectFile;
 use speedwell_machine::environment;
 use speedwell_machine::process::CpuSet;
 use speedwell_model::{
     CodeOrigin, ComparedClock, Environment, InstructionCounting, LayoutVariation, MachinePlacement,
-    Metric, OriginRequest, RejectRules, RequestedDivision, RunCount, RunOrder, SampleDivision,
-    SampleLength, SamplingOptions, SessionPurpose, SteadyRule, Variant, as_milliseconds, parse,
+    Metric, OrderRequest, OriginRequest, RejectRules, RequestedDivision, RunCount, RunOrder,
+    SampleDivision, SampleLength, SamplingOptions, SessionPurpose, SteadyRule, Variant,
+    as_milliseconds, parse,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -119,9 +121,31 @@ pub struct PlanRequest {
     pub counting: Option<InstructionCounting>,
     /// What to vary in a program's memory layout between runs.
     pub layout: LayoutVariation,
+    /// An option of the comparison that fixes the order under `--order auto`.
+    pub fixed_by: Option<&'static str>,
     /// Purpose of the measurement. Confirming a suspected change allows fewer false alarms and
     /// therefore takes more runs.
     pub purpose: SessionPurpose,
+}
+
+impl PlanRequest {
+    /// Fixes the order under `--order auto`, because the metric of a gate must not depend on the
+    /// machine. The order of the project file applies to gates, too.
+    pub const GATE_OPTION: &'static str = "--fail-on";
+
+    /// Returns the option that fixes the order under `--order auto`, if there is one.
+    pub fn fixing_option(&self) -> Option<&'static str> {
+        let needs_blocks = [
+            (self.counting.is_some(), "--metric"),
+            (self.execution.clock == Some(ComparedClock::Wall), "--clock wall"),
+            (self.execution.reject.is_some(), "--reject"),
+            (self.sampling.precision.is_some(), "--precision"),
+            (self.sampling.steady, "--steady"),
+            (self.layout.builds > 0, "--builds"),
+        ];
+        let option = needs_blocks.into_iter().find(|(is_given, _)| *is_given);
+        option.map(|(_, option)| option).or(self.fixed_by)
+    }
 }
 
 /// How much to measure: options that all measuring commands have.
@@ -215,12 +239,16 @@ impl WarmupLength {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Execution")]
 pub struct ExecutionArgs {
-    /// Order of runs
+    /// Order of runs [default: blocks]
     ///
     /// 'paired' runs baseline and candidate together on one processor and compares processor time, for busy machines.
-    /// 'alternate' is the order that Node core uses. 'parallel' is for snippets only.
-    #[arg(long, value_name = "ORDER", default_value = "blocks")]
-    pub order: RunOrder,
+    /// 'auto' chooses before the first run. 'alternate' is the order that Node core uses. 'parallel' is for snippets
+    /// only.
+    #[arg(long, value_name = "ORDER")]
+    pub order: Option<OrderRequest>,
+    /// Order that the project file requests for comparisons.
+    #[arg(skip)]
+    pub project_order: Option<OrderRequest>,
     /// Which time to compare: wall, or cpu for code that does not wait
     ///
     /// cpu is the processor time, which excludes time spent sleeping or waiting for I/O.
@@ -266,6 +294,38 @@ impl ExecutionArgs {
     pub fn report_metrics(&self, names: &[String]) -> Vec<String> {
         let cycles_estimate = self.estimate_cycles.then(|| Metric::CYCLES_ESTIMATE.to_owned());
         names.iter().cloned().chain(cycles_estimate).collect()
+    }
+
+    /// Returns the order for a session of this many variants. The project file's order applies only
+    /// to comparisons.
+    pub fn order_request(&self, variants: usize) -> OrderRequest {
+        self.order.or(self.project_order.filter(|_| variants > 1)).unwrap_or_default()
+    }
+
+    /// Whether the user requested exactly this order.
+    pub fn is_order(&self, order: RunOrder) -> bool {
+        self.order == Some(OrderRequest::Fixed(order))
+    }
+
+    /// Whether the user requested an order that may not be blocks.
+    pub fn excludes_blocks(&self) -> bool {
+        !matches!(
+            self.order,
+            None | Some(OrderRequest::Auto | OrderRequest::Fixed(RunOrder::Blocks))
+        )
+    }
+
+    /// Returns the options with the order of the project file, which `--order` overrides.
+    ///
+    /// # Errors
+    /// Fails if the project file cannot be read.
+    pub fn with_project_order(&self) -> anyhow::Result<ExecutionArgs> {
+        let project = match self.order {
+            Some(_) => None,
+            None => ProjectFile::find_file(&std::env::current_dir()?)?,
+        };
+        let project_order = project.and_then(|project| project.order);
+        Ok(ExecutionArgs { project_order, ..self.clone() })
     }
 
     /// Returns the trial mode that `--test` selects.

@@ -13,7 +13,7 @@ use speedwell_adapters::{
     BenchmarkDescription, BenchmarkSource, DefaultLoadTool, KnownAdapters, TrialMode,
 };
 use speedwell_machine::process;
-use speedwell_model::{RunOrder, SessionEvent, SessionObserver, Variant};
+use speedwell_model::{OrderRequest, RunOrder, SessionEvent, SessionObserver, Variant};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -140,7 +140,10 @@ fn plan_script(
     description: &BenchmarkDescription,
     request: &ScriptsRequest,
 ) -> anyhow::Result<SessionPlan> {
-    let compares = request.variants.len() > 1;
+    let order = match request.variants.len() {
+        1 => RunOrder::Alternate,
+        _ => RunOrder::Blocks,
+    };
     let plan_request = PlanRequest {
         sampling: SamplingRequest {
             runs: Some(request.runs),
@@ -148,7 +151,7 @@ fn plan_script(
             ..SamplingRequest::default()
         },
         execution: ExecutionArgs {
-            order: if compares { RunOrder::Blocks } else { RunOrder::Alternate },
+            order: Some(OrderRequest::Fixed(order)),
             pin: request.processors.as_deref().map(str::parse).transpose()?,
             ..ExecutionArgs::default()
         },

@@ -8,8 +8,8 @@ use crate::experiment::{
     apply_file_plan, build_variants, check_requirements, divide_values, shared_processors_warning,
 };
 use crate::{
-    EventListener, MeasureRequest, PlanRequest, PreparedPlan, SessionRequest, VariantRequest,
-    measured_code, pairs, revisions, shared_emitter,
+    EventListener, ExecutionArgs, MeasureRequest, PlanRequest, PreparedPlan, SessionRequest,
+    VariantRequest, measured_code, pairs, revisions, shared_emitter,
 };
 use anyhow::{Context, bail, ensure};
 use speedwell_adapters::discover::{
@@ -27,9 +27,9 @@ use speedwell_config::LazyDefinition;
 use speedwell_config::experiment::Experiment;
 use speedwell_machine::{environment, process};
 use speedwell_model::{
-    CodeOrigin, ComparedClock, DefinitionFile, Environment, LayoutVariation, Run, RunCount,
-    RunOrder, SamplingOptions, Session, SessionDesign, SessionPurpose, SessionState, SteadyRule,
-    StoppingDesign, Variant, as_milliseconds,
+    CodeOrigin, ComparedClock, DefinitionFile, Environment, LayoutVariation, OrderChoice,
+    OrderRequest, Run, RunCount, RunOrder, SamplingOptions, Session, SessionDesign, SessionPurpose,
+    SessionState, SteadyRule, StoppingDesign, Variant, as_milliseconds,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -40,7 +40,7 @@ use uuid::Uuid;
 /// Numbers of pairs after which the sequential test evaluates the results (its looks). Eight pairs
 /// are too few: the smallest p-value that they can give, 2/2^8, is above the limit of the first
 /// look.
-const LOOKS_AT_PAIRS: [u32; 5] = [10, 14, 20, 26, 32];
+pub(crate) const LOOKS_AT_PAIRS: [u32; 5] = [10, 14, 20, 26, 32];
 
 /// Runs per side if instruction counts differ from run to run. Otherwise, two runs are enough.
 const RUNS_THAT_DIFFER: u32 = 8;
@@ -65,7 +65,7 @@ impl PreparedPlan {
         if let Some(file) = discover::find_experiment(&request.targets, &directory)? {
             return plan_experiment(&file, request, listener);
         }
-        if request.plan.execution.order == RunOrder::Paired {
+        if request.plan.execution.is_order(RunOrder::Paired) {
             pairs::check_targets(&request.targets, &directory)?;
         }
         let has_revisions = !request.variants.revisions.is_empty();
@@ -172,7 +172,10 @@ fn plan_experiment(
     let variants = build_variants(experiment, request)?;
     let mut suite = discover::discover_benchmarks(sources, &selection, &variants[0], &|_| ())?;
     suite.warnings.extend(shared_processors_warning(experiment));
-    let mut plan = request.plan.build_plan(variants, &suite);
+    // The file of an experiment determines the order.
+    let execution = ExecutionArgs { project_order: None, ..request.plan.execution.clone() };
+    let mut plan = PlanRequest { execution, ..request.plan.clone() }.build_plan(variants, &suite);
+    plan.design.order_choice = None;
     plan.design.experiment = Some(definition.source().clone());
     // In an experiment, the processor counts instructions as one metric among others, so no
     // separate tool counts them.
@@ -244,9 +247,11 @@ impl PlanRequest {
     /// Builds the plan for the discovered cases.
     pub fn build_plan(&self, variants: Vec<Variant>, suite: &DiscoveredBenchmarks) -> SessionPlan {
         let execution = &self.execution;
+        let request = self.order_request(variants.len());
+        let order = request.initial_order();
         let mut sampling = SamplingOptions {
             budget_ms: execution.budget.map(as_milliseconds),
-            clock: match execution.order {
+            clock: match order {
                 RunOrder::Paired => ComparedClock::Cpu,
                 _ => execution.clock.unwrap_or_default(),
             },
@@ -256,15 +261,22 @@ impl PlanRequest {
             let runs = self.sampling.runs.unwrap_or(RUNS_THAT_DIFFER);
             sampling.runs = RunCount::Fixed(runs.max(2));
         }
-        let runs_per_block = match execution.order {
+        let runs_per_block = match order {
             RunOrder::Paired => 1,
             _ if variants.len() == 1 => 1,
             _ => 2,
         };
         let layout = round_to_blocks(self.layout, runs_per_block);
-        let stopping = self.stopping_design(&sampling.runs, layout.builds);
+        let stopping = self.stopping_design(&sampling.runs, order, layout.builds);
+        let order_choice =
+            (request == OrderRequest::Auto && variants.len() > 1).then(|| OrderChoice {
+                requested: request,
+                reason: self.fixing_option().map(str::to_owned),
+                clock: sampling.clock,
+                trial: Vec::new(),
+            });
         let design = SessionDesign {
-            order: execution.order,
+            order,
             stopping,
             baseline: variants[0].name.clone(),
             seed: execution.seed.unwrap_or_else(draw_seed),
@@ -282,6 +294,7 @@ impl PlanRequest {
             bisection: None,
             purpose: self.purpose,
             work: BTreeMap::new(),
+            order_choice,
         };
         SessionPlan {
             jobs: suite.jobs.clone(),
@@ -301,12 +314,26 @@ impl PlanRequest {
         matches!(self.purpose, SessionPurpose::Confirm | SessionPurpose::Bisect)
     }
 
+    /// Returns the requested order. The project file's order applies unless an option needs blocks;
+    /// a gate does not. A measurement with a purpose of its own, such as a confirmation, uses blocks
+    /// unless another order is fixed.
+    fn order_request(&self, variants: usize) -> OrderRequest {
+        let given = self.execution.order.unwrap_or_default();
+        match (self.purpose, self.fixing_option()) {
+            (SessionPurpose::Measured, None | Some(PlanRequest::GATE_OPTION)) => {
+                self.execution.order_request(variants)
+            }
+            (SessionPurpose::Measured, Some(_)) => given,
+            _ => OrderRequest::Fixed(given.initial_order()),
+        }
+    }
+
     /// Decides when to stop measuring a case.
-    fn stopping_design(&self, runs: &RunCount, builds: u32) -> StoppingDesign {
+    fn stopping_design(&self, runs: &RunCount, order: RunOrder, builds: u32) -> StoppingDesign {
         match *runs {
             RunCount::Fixed(runs) => StoppingDesign::Fixed { runs },
             RunCount::Sequential => StoppingDesign::Sequential {
-                looks: match self.execution.order {
+                looks: match order {
                     RunOrder::Paired => self.sampling.bounded_looks(&LOOKS_AT_PAIRS),
                     _ if self.is_confirmation() => {
                         build_looks(&confirm::CONFIRMATION_LOOKS, builds)

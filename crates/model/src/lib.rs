@@ -45,6 +45,7 @@ mod failure;
 mod history;
 mod machine;
 mod metric;
+mod order;
 pub mod parse;
 mod run;
 mod session;
@@ -78,6 +79,7 @@ pub use machine::{
     NoiseCalibration, PlacedMachine, SessionMachine, SpeedProbe,
 };
 pub use metric::{IntervalEstimate, Metric, MetricDirection, Verdict};
+pub use order::{OrderChoice, OrderRequest, RunOrder, TrialShares};
 pub use parse::{as_milliseconds, format_fixed, nearest_name, parse_duration, quote};
 pub use run::{
     BatchQuantiles, DisturbanceFigure, KernelStats, REPETITION, RejectRule, RejectRules,
@@ -85,9 +87,9 @@ pub use run::{
 };
 pub use session::{
     ComparedClock, DefinitionFile, InstructionCounting, LayoutVariation, ProfileOutcome,
-    ProfileRecording, ProfileTool, RequestedDivision, RunCount, RunOrder, SampleDivision,
-    SampleLength, SamplingOptions, Session, SessionDesign, SessionPurpose, SessionState,
-    StackProfile, SteadyRule, StoppingDesign, WeightUnit, seed_of_step,
+    ProfileRecording, ProfileTool, RequestedDivision, RunCount, SampleDivision, SampleLength,
+    SamplingOptions, Session, SessionDesign, SessionPurpose, SessionState, StackProfile,
+    SteadyRule, StoppingDesign, WeightUnit, seed_of_step,
 };
 pub use stored::{ReferenceError, SessionReference, validate_tag};
 pub use variant::{

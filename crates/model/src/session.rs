@@ -4,7 +4,8 @@
 
 use crate::{
     BisectionRange, Case, CodeOrigin, Environment, MachinePlacement, MeasuredProgram, Metric,
-    NoiseCalibration, RejectRules, Run, RunSeries, RunValue, SessionMachine, StepFailure, Variant,
+    NoiseCalibration, OrderChoice, RejectRules, Run, RunOrder, RunSeries, RunValue, SessionMachine,
+    StepFailure, Variant,
 };
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -157,33 +158,6 @@ impl Session {
     }
 }
 
-/// The order in which runs were executed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum RunOrder {
-    /// Randomized blocks.
-    #[default]
-    Blocks,
-    /// Baseline and candidate at the same time on one processor, so that disturbances slow both.
-    /// Processor time is compared.
-    Paired,
-    /// Baseline, candidate, baseline, candidate ...
-    Alternate,
-    /// All variants at the same time.
-    Parallel,
-    /// Unknown, because the runs were imported.
-    #[value(skip)]
-    Imported,
-}
-
-impl RunOrder {
-    /// Whether the order of the variants was randomized. Tests that rely on randomization are valid
-    /// only in this case.
-    pub fn is_randomised(self) -> bool {
-        matches!(self, RunOrder::Blocks | RunOrder::Paired)
-    }
-}
-
 /// When measuring a case ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
@@ -253,6 +227,9 @@ pub struct SessionDesign {
     /// different work.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub work: BTreeMap<String, String>,
+    /// How the order was chosen, if the user left the choice to Speedwell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order_choice: Option<OrderChoice>,
 }
 
 /// A design with one run of a single variant, which has no name.
@@ -286,7 +263,25 @@ impl SessionDesign {
             bisection: None,
             purpose: SessionPurpose::default(),
             work: BTreeMap::new(),
+            order_choice: None,
         }
+    }
+
+    /// Whether Speedwell has yet to choose the order.
+    pub fn has_open_order(&self) -> bool {
+        self.order_choice.as_ref().is_some_and(|choice| choice.reason.is_none())
+    }
+
+    /// Keeps the order and the clock for this reason, unless the order is chosen already.
+    pub fn keep_order(&mut self, reason: &str) {
+        if let Some(choice) = self.order_choice.as_mut().filter(|choice| choice.reason.is_none()) {
+            choice.reason = Some(reason.to_owned());
+        }
+    }
+
+    /// Describes how the order was chosen; `None` if the user chose it.
+    pub fn describe_order_choice(&self) -> Option<String> {
+        self.order_choice.as_ref()?.describe(self.order)
     }
 
     /// Whether the runs of each pair in this block, a round of pairs, are executed one after the

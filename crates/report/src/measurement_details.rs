@@ -33,6 +33,11 @@ pub(crate) fn report_measurement_details_of(
     findings: &AnalysisFindings,
 ) -> Document {
     let mut document = Document::new("measurement_details");
+    for (name, session, _) in sources {
+        let of_session = name.map(|name| format!(" of {name}")).unwrap_or_default();
+        let choice = session.design.describe_order_choice();
+        document.extend(choice.map(|text| ReportBlock::Note(format!("order{of_session}: {text}"))));
+    }
     let analysis = findings.comparisons.first().map(|c| comparison_facts(c, findings));
     let mut blocks: Vec<ReportBlock> = analysis.into_iter().map(ReportBlock::Facts).collect();
     for (name, session, runs) in sources {
@@ -204,6 +209,9 @@ fn source_data((name, session, _): &(Option<&str>, &Session, usize)) -> Value {
     });
     if let Some(origin) = &session.origin {
         data["origin"] = json!(origin);
+    }
+    if let Some(metric) = session.metrics.first() {
+        data["compared_metric"] = json!(metric.name);
     }
     data
 }

@@ -12,7 +12,7 @@ use crate::session::StudyChoice;
 use anyhow::bail;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_model::experiment::ExperimentDesign;
-use speedwell_model::{ParameterValue, Session, StepFailure};
+use speedwell_model::{ParameterValue, RunOrder, Session, StepFailure};
 
 /// A label, a session, and the variant to compare. Without a variant, the session's baseline is
 /// compared.
@@ -34,10 +34,29 @@ pub fn compare_sources(
     {
         bail!("{unlike}");
     }
+    check_orders(sources)?;
     match sources {
         [(_, only, _)] => compare_variants(only, settings),
         sources => Ok(analysis::compare_sources(sources, settings)),
     }
+}
+
+/// Rejects sessions of which only some were measured in pairs: sharing a processor raises their
+/// times.
+///
+/// # Errors
+/// Fails if two sources differ in this.
+pub fn check_orders(sources: &[LabelledSession<'_>]) -> anyhow::Result<()> {
+    let is_paired = |session: &Session| session.design.order == RunOrder::Paired;
+    let find = |paired: bool| sources.iter().find(|(_, session, _)| is_paired(session) == paired);
+    if let (Some((pairs, ..)), Some((other, session, _))) = (find(true), find(false)) {
+        let order = match session.design.order {
+            RunOrder::Blocks => "in blocks",
+            _ => "in another order",
+        };
+        bail!("cannot compare levels: {pairs} was measured in pairs, {other} {order}");
+    }
+    Ok(())
 }
 
 /// Reports a comparison, with the measurement details of every session in it. `experiment` is the

@@ -161,7 +161,7 @@ fn program_sides(
     operands: &[SourceOperand],
     args: &RunArgs,
 ) -> anyhow::Result<Vec<ComparisonSide>> {
-    if args.execution.order == RunOrder::Paired {
+    if args.execution.is_order(RunOrder::Paired) {
         let locations = operands.iter().flat_map(|operand| &operand.locations);
         let locations: Vec<String> = locations.cloned().collect();
         speedwell_engine::check_paired_targets(&locations, &std::env::current_dir()?)?;
@@ -210,7 +210,8 @@ fn compare_with_results(
     let settings = analysis_settings(args);
     let task = MeasureTask { settings: settings.clone(), ..args.measure_task() };
     let mut store = task.open_store()?;
-    let plans = plan_sides(operands, sides, args)?;
+    let mut plans = plan_sides(operands, sides, args)?;
+    plans.plan.design.keep_order("compared with stored results");
     if args.execution.list || args.execution.test {
         return run::execute_plans(plans, &mut store, &task);
     }
@@ -239,6 +240,7 @@ fn compare_with_results(
             None => (operand.label.clone(), &session, Some(operand.label.clone())),
         })
         .collect();
+    sources::check_orders(&sources)?;
     let mut findings = analysis::compare_sources(&sources, &settings);
     args.results.store.mark_findings(&mut findings, &source_sessions(&sources));
     let status = print_comparison(&findings, &sources, &settings, args)?;

@@ -16,7 +16,7 @@ use clap::{ArgGroup, Args};
 use speedwell_analysis::{self as analysis, CalibrationOutcome};
 use speedwell_engine::{ExecutionArgs, MeasureRequest, PreparedPlan, SamplingRequest};
 use speedwell_machine::environment::{self, CheckResult, CheckState, tune};
-use speedwell_model::{LayoutVariation, RunCount, RunOrder, StoppingDesign, Variant};
+use speedwell_model::{LayoutVariation, OrderRequest, RunCount, RunOrder, StoppingDesign, Variant};
 use speedwell_report::{self as report, CheckLine};
 use speedwell_store::Store;
 
@@ -127,7 +127,7 @@ fn calibrate_machine(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
          doctor --calibrate benchmarks/buffers/copy.js"
     );
     ensure!(
-        args.execution.order == RunOrder::Blocks,
+        !args.execution.excludes_blocks(),
         "a calibration uses randomised blocks: --order cannot be changed"
     );
     let runs = args.sampling.runs.unwrap_or(DEFAULT_RUNS);
@@ -245,7 +245,9 @@ impl DoctorArgs {
     /// Builds the request that measures the targets against themselves.
     fn measure_request(&self) -> anyhow::Result<MeasureRequest> {
         let (variants, comparison) = (VariantArgs::default(), ComparisonArgs::default());
-        let plan = plan_request(&self.execution, &self.sampling, &comparison, &[]);
+        let order = Some(OrderRequest::Fixed(RunOrder::Blocks));
+        let execution = ExecutionArgs { order, ..self.execution.clone() };
+        let plan = plan_request(&execution, &self.sampling, &comparison, &[]);
         self.selection.measure_request(&self.targets, &self.arguments, &variants, plan)
     }
 

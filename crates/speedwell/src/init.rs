@@ -38,12 +38,12 @@ const FOREIGN_FOLDERS: [&str; 6] = ["node_modules", "vendor", "target", "build",
 const TEMPLATE: &str = r#"# What 'speedwell run' measures in this project, and how. An option on the command line wins.
 # Every long option of 'speedwell run' can be a key; all keys: docs/reference/project-file.md.
 
-[run]
-targets = TARGETS
-
 # On a busy machine, such as a CI runner, measure both sides of a comparison in turns on one
 # processor and compare processor time. Right for work that computes: waiting does not count.
 # order = "paired"
+
+[run]
+targets = TARGETS
 
 # The smallest change that matters. Without it, every certain change counts.
 # threshold = "2%"

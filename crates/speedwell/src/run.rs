@@ -42,7 +42,7 @@ use std::time::Duration;
 /// Fails if an option is invalid, a target is unknown, or the store cannot be written.
 pub fn run(args: RunArgs) -> anyhow::Result<CommandStatus> {
     ensure!(
-        args.execution.order != RunOrder::Parallel,
+        !args.execution.is_order(RunOrder::Parallel),
         "'--order parallel' needs snippets\nhint: 'speedwell eval' measures snippets"
     );
     let task = args.measure_task();
@@ -70,7 +70,7 @@ pub fn execute_plans(
          docs/guide/profiles.md explains how to compare recordings of other programs"
     );
     ensure!(
-        task.execution.order != RunOrder::Paired
+        plans.plan.design.order != RunOrder::Paired
             || task.execution.clock != Some(ComparedClock::Wall),
         "'--order paired' compares processor time, because on a shared processor, wall-clock time depends \
          on scheduling\nhint: leave out --clock wall"
@@ -212,9 +212,10 @@ pub fn measure_plan(
 ) -> anyhow::Result<MeasuredSession> {
     check_plan(&mut plans)?;
     if let Some(fleet) = fleet {
+        plans.plan.design.keep_order("--machines");
         return measure_on_fleet(plans, fleet, request, store, listener);
     }
-    prepare_measurement(&plans, request, listener)?;
+    prepare_measurement(&mut plans, request, listener)?;
     execute_session(plans, request, store, listener)
 }
 

@@ -7,18 +7,20 @@
 
 use crate::history::line::branch_tip;
 use crate::options::MeasureTask;
+use crate::status;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_adapters::discover::{BenchmarkPart, BenchmarkSelection, DiscoveredBenchmarks};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_engine::execution::ExecuteOptions;
 use speedwell_engine::{
-    PreparedPlan, ResumedSession, attach_definitions, needs_earlier_runs, revisions,
+    PreparedPlan, ResumedSession, attach_definitions, draw_seed, needs_earlier_runs, revisions,
 };
 use speedwell_machine::environment::{BranchFork, GitRepository, find_fork};
 use speedwell_machine::process;
 use speedwell_model::{
-    Case, Session, SessionReference, SessionState, as_milliseconds, quote, short_revision,
+    Case, RunCount, Session, SessionReference, SessionState, StoppingDesign, as_milliseconds,
+    quote, short_revision,
 };
 use speedwell_report::{Document, OutputOptions, session};
 use speedwell_store::{LARGE_SESSION, SessionByCases, Store};
@@ -277,7 +279,9 @@ fn explain_no_plan(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> 
 }
 
 /// Loads the plan of the session `reference`. `--budget` limits the time for the remaining runs; by
-/// default, the session's own budget applies again, in full.
+/// default, the session's own budget applies again, in full. If the session is complete and `--runs`
+/// is given, returns the plan of a new session: the runs of the old one have used up their error
+/// rate, so the new runs are judged alone.
 ///
 /// # Errors
 /// Fails if there is no such session, or the session cannot be resumed, for example after an
@@ -317,8 +321,22 @@ pub fn load_interrupted_plan(
             bail!("'{}' of session @{number} no longer exists", missing.display());
         }
     }
+    if let Some(runs) = task.runs
+        && store.load_session_without_runs(number)?.state == SessionState::Complete
+    {
+        repeat_plan(&mut plan, runs);
+        status::print_note(&format!("{runs} new runs a side, judged without those of @{number}"));
+        return Ok(PreparedPlan::new(plan, DiscoveredBenchmarks::default()));
+    }
     let resumed = Some(finished_work(store, number, &plan)?);
     Ok(PreparedPlan { plan, suite: DiscoveredBenchmarks::default(), resumed, held: None })
+}
+
+/// Turns the plan of a complete session into that of a new one with this many runs a side.
+fn repeat_plan(plan: &mut SessionPlan, runs: u32) {
+    plan.design.seed = draw_seed();
+    plan.design.stopping = StoppingDesign::Fixed { runs };
+    plan.sampling.runs = RunCount::Fixed(runs);
 }
 
 /// Loads the finished work of a session. If the session is large, loads only the runs that the rest

@@ -4,7 +4,8 @@ use super::{only_row, warns};
 use crate::{AnalysisSettings, StatisticalMethod};
 use speedwell_fixtures::FakeSession;
 use speedwell_model::{
-    FailureCause, Metric, RunOrder, Sample, Session, SessionStep, StepFailure, Verdict,
+    ComparedClock, FailureCause, Metric, OrderChoice, OrderRequest, RunOrder, Sample, Session,
+    SessionStep, StepFailure, TrialShares, Verdict,
 };
 use std::sync::Arc;
 
@@ -92,8 +93,40 @@ fn a_candidate_is_compared_with_the_baseline_runs_of_its_pairs() {
 fn sides_that_disturb_each_other_have_no_verdict() {
     let findings = crate::analyze_session(&paired_session(32, 1.3), &AnalysisSettings::default());
     let row = &findings.comparisons[0].rows[0];
-    assert_eq!((row.verdict, row.more_runs), (Verdict::Unclear, None));
+    assert_eq!((row.verdict, row.more_runs, row.change), (Verdict::Unclear, None, None));
     assert!(row.notes[0].contains("disturb each other"), "{:?}", row.notes);
+}
+
+#[test]
+fn a_side_that_waits_longer_has_no_verdict_by_processor_time() {
+    let mut session = paired_session(24, 1.03);
+    session.metrics[0].name = Metric::CPU_TIME.to_owned();
+    for sample in session.runs.iter_mut().flat_map(|run| &mut run.samples) {
+        sample.metric = Metric::CPU_TIME.into();
+    }
+    let shares = |variant: &str, runnable| TrialShares {
+        case: "b".to_owned(),
+        variant: variant.to_owned(),
+        runnable: Some(runnable),
+        ..TrialShares::default()
+    };
+    let verdict_with = |new: f64| {
+        let choice = OrderChoice {
+            requested: OrderRequest::Auto,
+            reason: Some("machine busy, 78%".to_owned()),
+            clock: ComparedClock::Cpu,
+            trial: vec![shares("old", 1.0), shares("new", new)],
+        };
+        let mut chosen = session.clone();
+        chosen.design.order_choice = Some(choice);
+        let findings = crate::analyze_session(&chosen, &AnalysisSettings::default());
+        let row = &findings.comparisons[0].rows[0];
+        (row.verdict, row.change.is_some(), row.notes.clone())
+    };
+    assert_eq!(verdict_with(0.99), (Verdict::Worse, true, Vec::new()));
+    let note = "'new' waits 6% of its time, which CPU time omits.".to_owned();
+    assert_eq!(verdict_with(0.94), (Verdict::Unclear, true, vec![note]));
+    assert!(crate::session_points(&session).points.is_empty());
 }
 
 #[test]

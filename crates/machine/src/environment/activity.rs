@@ -332,20 +332,64 @@ pub(super) struct OtherProcess {
 /// Returns the other processes that use the processors now, the busiest first. Takes a tenth of a
 /// second.
 pub(super) fn find_busiest() -> Vec<OtherProcess> {
-    let (begin, before) = (Instant::now(), cpu_ns_of_others());
-    std::thread::sleep(OBSERVATION_TIME);
-    let (after, elapsed_ns) = (cpu_ns_of_others(), begin.elapsed().as_nanos() as f64);
-    let cpus = after.iter().map(|(pid, ns)| {
-        let used = ns.saturating_sub(before.get(pid).copied().unwrap_or(0));
-        (*pid, (used as f64 / elapsed_ns))
-    });
-    let mut busy: Vec<(i32, f64)> = cpus.filter(|(_, cpus)| *cpus >= BACKGROUND_CPUS).collect();
+    let mut busy = observe_others(OBSERVATION_TIME);
+    busy.retain(|(_, cpus)| *cpus >= BACKGROUND_CPUS);
     busy.sort_by(|a, b| b.1.total_cmp(&a.1));
     let processes = busy.into_iter().map(|(pid, cpus)| {
         let name = name_of(pid).map_or_else(String::new, |name| format!("'{name}' "));
         OtherProcess { name: format!("{name}(process {pid})"), cpus }
     });
     processes.collect()
+}
+
+/// Observes the other processes for this time. Returns how many processors each of them uses.
+fn observe_others(time: Duration) -> Vec<(i32, f64)> {
+    let (begin, before) = (Instant::now(), cpu_ns_of_others());
+    std::thread::sleep(time);
+    let (after, elapsed_ns) = (cpu_ns_of_others(), begin.elapsed().as_nanos() as f64);
+    let cpus = after.iter().map(|(pid, ns)| {
+        let used_ns = ns.saturating_sub(before.get(pid).copied().unwrap_or(0));
+        (*pid, (used_ns as f64 / elapsed_ns))
+    });
+    cpus.collect()
+}
+
+/// How long the machine is observed before the order of runs is chosen. A tenth of a second is too
+/// short for a neighbor that computes in bursts.
+const CONTENTION_TIME: Duration = Duration::from_millis(500);
+
+/// Other work uses the processors if it uses at least this many of them.
+const CONTENDING_CPUS: f64 = 0.5;
+
+/// Returns the share of the processors' time that other work uses or waits for, if that is enough
+/// to disturb runs. `Ok(None)` means that the machine is quiet.
+///
+/// The caller must be idle for the half second that this takes. The kernel's average over ten
+/// seconds is not used, because it includes the caller's own builds and trials.
+///
+/// # Errors
+/// Fails if the kernel reports neither pressure nor other processes.
+pub fn observe_contention() -> Result<Option<f64>, UnknownActivity> {
+    let tree = FileTree::with_root(Path::new("/"));
+    let (begin, before_us) = (Instant::now(), pressure_total_us(&tree, PressureResource::Cpu));
+    let others = observe_others(CONTENTION_TIME);
+    let after_us = pressure_total_us(&tree, PressureResource::Cpu);
+    let pressure = waited_share(before_us, after_us, begin.elapsed());
+    if pressure.is_none() && others.is_empty() {
+        return Err(UnknownActivity);
+    }
+    let cpu_count = system::available_count(&tree).unwrap_or(1);
+    let used_cpus = others.iter().map(|(_, cpus)| cpus).sum();
+    Ok(contention_share(pressure.unwrap_or(0.0), used_cpus, cpu_count))
+}
+
+/// The kernel does not report how busy the machine is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnknownActivity;
+
+fn contention_share(pressure: f64, used_cpus: f64, cpu_count: u32) -> Option<f64> {
+    let is_busy = pressure > Environment::BUSY_PERCENT / 100.0 || used_cpus >= CONTENDING_CPUS;
+    is_busy.then(|| pressure.max(used_cpus / f64::from(cpu_count.max(1))).min(1.0))
 }
 
 /// Describes the processes, as in `2 other processes use 1.6 of 2 processors: ...`; `None` if there
@@ -551,6 +595,19 @@ mod tests {
             message.contains("(another process uses 1.6 of 2 processors: 'loop')"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn half_a_processor_or_high_pressure_is_contention() {
+        for (pressure, used_cpus, share) in [
+            (0.0, 0.0, None),
+            (0.25, 0.49, None),
+            (0.78, 0.1, Some(0.78)),
+            (0.0, 0.5, Some(0.25)),
+            (0.3, 1.6, Some(0.8)),
+        ] {
+            assert_eq!(contention_share(pressure, used_cpus, 2), share);
+        }
     }
 
     #[test]

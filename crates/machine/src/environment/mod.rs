@@ -16,7 +16,8 @@ mod system;
 pub mod tune;
 
 pub use activity::{
-    ActivityInterval, IntervalUsage, ProcessWatch, RunSensors, SensorReadings, busy_machine,
+    ActivityInterval, IntervalUsage, ProcessWatch, RunSensors, SensorReadings, UnknownActivity,
+    busy_machine, observe_contention,
 };
 pub use check::{CheckResult, CheckState, check_free_disk, run_all_checks};
 pub use git::{GitError, GitRepository, REPOSITORY_VARIABLES, revision_line};

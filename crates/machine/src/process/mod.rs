@@ -13,6 +13,7 @@ mod scratch;
 mod service;
 mod spec;
 mod supervise;
+mod thread_watch;
 
 pub use interrupt::{
     ActivityGuard, InterruptedEarly, begin_activity, check_interrupted, clear_interrupt,
@@ -22,7 +23,7 @@ pub use interrupt::{
 pub use listeners::{all_holders_of, holders_of, sockets_at, sockets_at_path};
 pub use process_tree::{
     CompanionProcess, OrphanTracker, ProcessIdentity, adopt_orphans, cpu_ns_of, cpu_ns_of_others,
-    name_of, names_of, peak_rss_bytes_of, tree_of, wants_processor,
+    name_of, names_of, peak_rss_bytes_of, tree_of,
 };
 pub use scheduling::{CpuSet, RealTimeGuard, TimeSlice, UnusableCpu};
 pub use scratch::{ScratchFolder, effective_user_id};
@@ -33,3 +34,4 @@ pub use spec::{
 };
 pub use speedwell_model::clock::WaitClock;
 pub use supervise::{run_attached, run_child, spawn_detached, unix_time_ms};
+pub use thread_watch::{ThreadLook, ThreadUse};

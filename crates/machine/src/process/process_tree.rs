@@ -101,20 +101,12 @@ pub(super) fn migrations_of(pid: Pid) -> Option<u64> {
     line.trim_start_matches([' ', ':']).trim().parse().ok()
 }
 
-/// Whether a descendant of this process is running or waiting for a processor. The state of a
-/// thread is `R` in both cases (proc_pid_stat(5)). `None` if there is no descendant.
-pub fn wants_processor() -> Option<bool> {
+/// Returns the living descendants of this process.
+pub(super) fn descendants() -> Vec<i32> {
     let processes = read_processes();
     let own_pid = ProcessIdentity::current_process().pid;
     let is_below = |pid: &i32| *pid != own_pid && is_descendant(&processes, *pid, own_pid);
-    let descendants: Vec<i32> = processes.keys().copied().filter(is_below).collect();
-    let is_pid_runnable = |pid: &i32| {
-        let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        let mut stats =
-            threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
-        stats.any(|stat| is_runnable(&stat))
-    };
-    (!descendants.is_empty()).then(|| descendants.iter().any(is_pid_runnable))
+    processes.keys().copied().filter(is_below).collect()
 }
 
 /// Returns the command name of a process.
@@ -160,7 +152,9 @@ fn parse_stat(text: &str) -> Option<ProcessStat> {
     })
 }
 
-fn is_runnable(stat: &str) -> bool {
+/// Whether the stat line is that of a thread that is running or waiting for a processor. The state
+/// is `R` in both cases (proc_pid_stat(5)).
+pub(super) fn is_runnable(stat: &str) -> bool {
     let after_name = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
     after_name.trim_start().starts_with('R')
 }

@@ -51,6 +51,7 @@ pub fn plan_search(
     let mut plans = plan_snippets(request, listener)?;
     plans.plan.sampling.samples = sampling.sample_division(VISIT_SAMPLES);
     plans.plan.is_search = true;
+    plans.plan.design.order_choice = None;
     check_processors(&plans.plan)?;
     check_layout(&plans.plan)?;
     Ok(plans)

@@ -160,7 +160,7 @@ impl EvalArgs {
             named.snippet.ignores_failure = self.commands.ignore_failure;
         }
         let mut plan = plan_request(
-            &self.execution,
+            &self.execution.with_project_order()?,
             &self.sampling,
             &self.results.comparison,
             &self.metric.names,
@@ -188,7 +188,7 @@ impl EvalArgs {
             variants: self.variants.variant_request(&self.arguments)?,
             program: self.commands.shell.as_deref().map(resolve_program).transpose()?,
             plan,
-            shares_process: self.shared || self.execution.order == RunOrder::Parallel,
+            shares_process: self.shared || self.execution.is_order(RunOrder::Parallel),
         })
     }
 

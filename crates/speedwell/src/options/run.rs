@@ -126,7 +126,7 @@ impl RunArgs {
         Ok(PlanRequest {
             layout: self.layout.build_layout()?,
             ..plan_request(
-                &self.execution,
+                &self.execution.with_project_order()?,
                 &self.sampling,
                 &self.results.comparison,
                 &self.selection.metric.names,
@@ -176,6 +176,7 @@ impl ResultArgs {
             fail_on: self.comparison.fail_on,
             gate_options: self.comparison.gate_options(metrics),
             divides_runs: sampling.divides_runs(),
+            runs: sampling.runs,
             steady: sampling.steady_rule(execution.clock),
             execution: execution.clone(),
             fleet: self.fleet.clone(),
@@ -252,6 +253,13 @@ pub fn plan_request(
         threshold: comparison.threshold,
         counting: instruction_counting(metrics, execution.estimate_cycles),
         layout: LayoutVariation::default(),
+        fixed_by: [
+            (!metrics.is_empty(), "--metric"),
+            (comparison.method.is_some(), "--method"),
+            (comparison.fail_on != FailOn::Never, PlanRequest::GATE_OPTION),
+        ]
+        .into_iter()
+        .find_map(|(is_given, option)| is_given.then_some(option)),
         purpose: SessionPurpose::Measured,
     }
 }
@@ -304,6 +312,8 @@ pub struct MeasureTask {
     pub gate_options: String,
     /// Whether the division of runs into samples was requested.
     pub divides_runs: bool,
+    /// The number of runs per side, if it was requested.
+    pub runs: Option<u32>,
     /// The rule that finds the steady part of every run, or `None` without `--steady`.
     pub steady: Option<SteadyRule>,
     /// Execution options, for example whether to only list or try the cases.

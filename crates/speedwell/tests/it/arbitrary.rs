@@ -252,6 +252,7 @@ fn design(variants: &[Variant], dice: &mut SessionGenerator) -> SessionDesign {
         }),
         purpose: Default::default(),
         work: Default::default(),
+        order_choice: None,
     }
 }
 

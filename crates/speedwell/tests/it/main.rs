@@ -113,6 +113,7 @@ mod node_csv;
 mod node_files;
 mod node_fixtures;
 mod operand_kinds;
+mod order_auto;
 mod origin;
 mod packages;
 mod paired;

@@ -16,8 +16,8 @@ use speedwell_analysis::confirm::{ConfirmationResult, read_confirmations};
 use speedwell_analysis::{self as analysis, AnalysisSettings, TestingCorrection, identify_machine};
 use speedwell_engine::{self as engine, MeasureRequest, PreparedPlan, RevisionRequest};
 use speedwell_model::{
-    ChangeState, IntervalEstimate, Machine, RecordedChange, RunOrder, SeriesKey, Session,
-    SessionPurpose, Variant,
+    ChangeState, IntervalEstimate, Machine, RecordedChange, SeriesKey, Session, SessionPurpose,
+    Variant,
 };
 use speedwell_report::{self as report, Document, ReportBlock, ReportSubject};
 use speedwell_store::{Store, StoredSeries};
@@ -130,7 +130,7 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
         "a confirmation is a gate itself: its exit status is 1 if a change is not confirmed\nhint: leave out --fail-on"
     );
     ensure!(
-        args.execution.order == RunOrder::Blocks && args.results.comparison.method.is_none(),
+        !args.execution.excludes_blocks() && args.results.comparison.method.is_none(),
         "a confirmation uses randomised blocks and the rank test: --order and --method cannot be set\nhint: leave out --order and --method"
     );
     ensure!(
