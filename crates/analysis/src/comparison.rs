@@ -198,6 +198,7 @@ impl<'a> SessionCollector<'a> {
         let mut findings = AnalysisFindings {
             failures: session.failures.clone(),
             warnings: self.tally.warnings(session, None),
+            is_about_candidate: session.command.iter().any(|word| is_side_option(word)),
             ended_after: matches!(session.state, SessionState::Interrupted | SessionState::Running)
                 .then_some(self.tally.runs),
             is_too_busy: self.tally.warn_too_busy(session).is_some(),
@@ -241,6 +242,11 @@ impl<'a> SessionCollector<'a> {
         findings.layout = self.spreads;
         findings
     }
+}
+
+/// Whether a word of a command line names a side of a comparison.
+fn is_side_option(word: &str) -> bool {
+    ["--old", "--new"].contains(&word.split('=').next().unwrap_or_default())
 }
 
 /// A case, a variant and a metric.

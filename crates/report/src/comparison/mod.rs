@@ -13,6 +13,7 @@ pub(crate) mod machines;
 mod sections;
 mod text;
 
+use text::HeadlineContext;
 pub use text::{correction_words, method_words, size, verdict_emphasis, verdict_symbol};
 
 use crate::case_labels::{LabelLine, distinct, parameters_json};
@@ -166,15 +167,15 @@ pub fn report_comparison(findings: &AnalysisFindings, output: &OutputOptions) ->
             document.push_heading(2, section.section_title(&findings.comparisons));
         }
         for comparison in &section.comparisons {
-            let subject = section.sentence_prefix(comparison);
-            // The sentence names the metric, unless its subject already does.
-            let change = match &*subject {
-                "" => &*comparison.metric.name,
-                _ => "change",
+            let context = HeadlineContext {
+                prefix: section.sentence_prefix(comparison),
+                is_only: findings.comparisons.len() == 1,
+                is_about_candidate: findings.is_about_candidate,
+                unit: output.unit,
             };
             let (ended_after, failures) = (findings.ended_after, &findings.failures);
-            let sentence = text::comparison_headline(comparison, change, ended_after, failures);
-            document.push_headline(subject + &sentence);
+            let sentence = text::comparison_headline(comparison, &context, ended_after, failures);
+            document.push_headline(sentence);
         }
         add_section(section, &findings.failures, output, &mut document);
     }
@@ -209,6 +210,7 @@ fn add_section(
             .iter()
             .flat_map(|comparison| machines::population_notes(comparison));
         document.extend(distinct(machine_notes).into_iter().map(ReportBlock::Note));
+        document.extend(text::disturbance_note(&section.comparisons).map(ReportBlock::Note));
     }
     document.extend(text::unmatched_blocks(&section.comparisons, failures, output.verbosity));
 }
@@ -218,13 +220,14 @@ fn section_table(section: &ComparisonSection<'_>, output: &OutputOptions) -> Rep
     let named = section.named_rows();
     let mut lines = prepare_lines(named.cases, output.unit, &mut footnotes);
     let unit = take_common_text(&mut lines, |line| &mut line.unit);
-    let runs = take_common_text(&mut lines, |line| &mut line.runs);
+    let runs =
+        take_common_text(&mut lines, |line| &mut line.runs).or_else(|| range_of_runs(&lines));
     let headers = [section.names_header(), section.baseline_header(), section.candidate_header()];
     let mut columns =
         verdict_columns(headers, section.first_comparison().confidence, output.verbosity);
     let mut section_rows = section.comparisons.iter().flat_map(|comparison| &comparison.rows);
     if section_rows.any(|row| row.baseline.exposure.known_share().is_some()) {
-        add_disturbance(&mut columns);
+        add_disturbance(&mut columns, output.verbosity);
     }
     let section_rows: Vec<&CaseComparison> = lines.iter().map(|line| line.row).collect();
     add_columns(&mut columns, &section_rows, output.verbosity);
@@ -371,24 +374,13 @@ pub fn prepare_lines<'a>(
     cases.into_iter().map(line).collect()
 }
 
-/// Minimum number of significant digits of a figure next to a change. With fewer digits, dividing
-/// the printed figures would give a different change.
-const MIN_SIGNIFICANT_DIGITS: i32 = 3;
 /// Maximum ratio of two sides that are rounded to the same decimal place.
 const MAX_SIMILAR_RATIO: f64 = 10.0;
 
-/// Returns the last decimal places of both sides. They follow from the interval of the change, so
-/// that the printed figures agree with the printed change. The spread of one side is unsuitable for
-/// this, because the figure of one side may be less certain than the ratio of both figures.
+/// Returns the last decimal places of both sides, which are the same if the sides are similar.
 fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
-    let last_place = |(location, uncertainty): (f64, Uncertainty)| {
-        let last_place = scale.rounding_place(location, uncertainty);
-        match (uncertainty, scale.first_place(location)) {
-            (Uncertainty::Exact, _) | (_, None) => last_place,
-            (_, Some(first)) => last_place.max(first + MIN_SIGNIFICANT_DIGITS - 1),
-        }
-    };
-    let last_places = figures(row).map(last_place);
+    let last_places =
+        figures(row).map(|(location, uncertainty)| scale.rounding_place(location, uncertainty));
     let [baseline, candidate] = [&row.baseline, &row.candidate].map(|side| side.location.abs());
     if baseline.max(candidate) < MAX_SIMILAR_RATIO * baseline.min(candidate) {
         [last_places[0].max(last_places[1]); 2]
@@ -435,6 +427,15 @@ fn runs_text(row: &CaseComparison) -> String {
         return format_number(baseline as f64, 0);
     }
     format!("{baseline}/{candidate}")
+}
+
+/// Formats the smallest and the largest number of runs of a side, if the rows differ.
+fn range_of_runs(lines: &[VerdictLine<'_>]) -> Option<String> {
+    let runs = lines
+        .iter()
+        .flat_map(|line| [line.row.baseline.runs.len(), line.row.candidate.runs.len()]);
+    let (fewest, most) = (runs.clone().min()?, runs.max()?);
+    Some([fewest, most].map(|runs| format_number(runs as f64, 0)).join(" to "))
 }
 
 /// All notes on a row.
@@ -504,18 +505,21 @@ pub fn verdict_columns<'a>(
             ReportCell::from(line.row.change.map(|change| change.value))
                 .with_text(line.change_text())
                 .with_emphasis(verdict_emphasis(line.row.verdict)),
-        figure("interval_shown", interval).for_people() =>
+        figure("interval_shown", interval).for_people().expendable(1) =>
             line.row.change.map(|c| ReportCell::from(c.low).with_text(format_interval(&c))),
         new("change_drawn", "change in %", ColumnKind::Drawn).for_people() =>
             ReportCell::drawing(forest_row(line.row, String::new())),
         words("verdict", "verdict").facet() => line.verdict_cell(),
-        figure("p", "p").expendable(5) => ReportCell::shown_figure(line.row.p, format_probability),
-        figure("q", "q").expendable(2) => ReportCell::shown_figure(line.row.q, format_probability),
-        figure("runs_shown", "runs").for_people().expendable(4) =>
+        figure("p", "p").expendable(5).detail(is_verbose) =>
+            ReportCell::shown_figure(line.row.p, format_probability),
+        figure("q", "q").expendable(2).detail(is_verbose) =>
+            ReportCell::shown_figure(line.row.q, format_probability),
+        figure("runs_shown", "runs").for_people().expendable(4) if is_verbose =>
             ReportCell::from(line.row.baseline.runs.len()).with_text(&line.runs),
-        figure("more_runs", "more runs").expendable(3) =>
+        figure("more_runs", "more runs").expendable(3).detail(is_verbose) =>
             line.row.more_runs.map(|runs| ReportCell::from(runs).with_text(format!("~{runs}"))),
-        figure("detectable", "detectable").expendable(6) => ReportCell::share(line.row.detectable),
+        figure("detectable", "detectable").expendable(6).detail(is_verbose) =>
+            ReportCell::share(line.row.detectable),
         figure("baseline_cv", format!("CV {baseline}")).for_people().expendable(7)
             if is_verbose => ReportCell::share(line.row.baseline.variation),
         figure("candidate_cv", format!("CV {candidate}")).for_people().expendable(7)
@@ -575,13 +579,13 @@ const KERNEL_COLUMNS: [(&str, &str, Recorded); 12] = [
     ("baseline_temperature", "candidate_temperature", Recorded::Temperature),
 ];
 
-/// Adds columns on disturbed runs. People see which fraction of each side's runs was disturbed, if
-/// the fraction is large enough to matter. Programs get the fraction and the kernel's figures for
-/// all rows.
-pub fn add_disturbance(columns: &mut ColumnSet<VerdictLine<'_>>) {
+/// Adds columns on disturbed runs. In verbose output, people see which fraction of each side's runs
+/// was disturbed, if the fraction is large enough to matter. Programs get the fraction and the
+/// kernel's figures for all rows.
+pub fn add_disturbance(columns: &mut ColumnSet<VerdictLine<'_>>, verbosity: Verbosity) {
     columns.append(column_set! { line: VerdictLine<'_>;
-        figure("disturbed_shown", "disturbed").for_people().expendable(6) =>
-            line.disturbance_cell(),
+        figure("disturbed_shown", "disturbed").for_people().expendable(6)
+            if verbosity == Verbosity::Verbose => line.disturbance_cell(),
         machine("baseline_disturbed") => line.row.baseline.exposure.known_share(),
         machine("candidate_disturbed") => line.row.candidate.exposure.known_share(),
     });
