@@ -365,7 +365,9 @@ mod tests {
         let mut footnotes = TableFootnotes::default();
         let marks = ["a", "b", "a"].map(|text| footnotes.footnote_mark(text));
         assert_eq!(marks, ["¹", "²", "¹"]);
-        assert_eq!(footnotes.into_texts(), ["a", "b"]);
+        let marks = ["3 of 8 runs", "5 of 8 runs"].map(|text| footnotes.footnote_mark(text));
+        assert_eq!(marks[0], marks[1]);
+        assert_eq!(footnotes.into_texts(), ["a", "b", "3 of 8 runs (similar in 1 more)"]);
         assert_eq!(superscript_number(12), "¹²");
     }
 

@@ -9,6 +9,7 @@
 
 #[cfg(test)]
 mod agreement_tests;
+mod effect;
 pub(crate) mod machines;
 mod sections;
 mod text;
@@ -431,9 +432,8 @@ fn runs_text(row: &CaseComparison) -> String {
 
 /// Formats the smallest and the largest number of runs of a side, if the rows differ.
 fn range_of_runs(lines: &[VerdictLine<'_>]) -> Option<String> {
-    let runs = lines
-        .iter()
-        .flat_map(|line| [line.row.baseline.runs.len(), line.row.candidate.runs.len()]);
+    let runs =
+        lines.iter().flat_map(|line| [line.row.baseline.runs.len(), line.row.candidate.runs.len()]);
     let (fewest, most) = (runs.clone().min()?, runs.max()?);
     Some([fewest, most].map(|runs| format_number(runs as f64, 0)).join(" to "))
 }

@@ -4,21 +4,21 @@
 //! The words must agree with the figures: nothing is called faster unless the verdict says so.
 
 use crate::case_labels::{CaseLabels, LabelLine, distinct};
+use crate::comparison::effect::{EffectWords, describe_effect, reversed, spaced};
 use crate::comparison::prepare_lines;
 use crate::document::ReportBlock;
 use crate::figure::{
-    Uncertainty, better_direction, format_change_interval, format_count, format_factor,
-    format_interval, format_magnitude, format_quantity, format_setting, format_share, name_in_unit,
-    quality_words,
+    Uncertainty, better_direction, format_change_interval, format_count, format_interval,
+    format_quantity, format_setting, format_share, name_in_unit, quality_words,
 };
 use crate::output::Verbosity;
 use crate::table::{TableFootnotes, TextEmphasis, json_number};
-use crate::unit::{UnitChoice, UnitDimension, dimension_of};
+use crate::unit::UnitChoice;
 use serde_json::{Value, json};
 use speedwell_analysis::{
     CandidateComparison, CaseComparison, SideSummary, StatisticalMethod, TestingCorrection,
 };
-use speedwell_model::{IntervalEstimate, Metric, MetricDirection, StepFailure, Verdict};
+use speedwell_model::{IntervalEstimate, Metric, StepFailure, Verdict};
 use std::sync::Arc;
 
 /// What the sentences about one of several comparisons need to know about the others.
@@ -178,88 +178,6 @@ fn effect_sentence(
         String::new()
     };
     format!("{subject} {predicate} {link} {other}{interval}{figures}")
-}
-
-/// The words for a change: `is 9.28 times as fast`, `as`, ` [9.19, 9.37]`.
-struct EffectWords {
-    predicate: String,
-    link: &'static str,
-    /// The interval with a space before it, or nothing.
-    interval: String,
-    is_factor: bool,
-}
-
-/// Changes from this factor on are stated as factors, smaller ones in percent.
-const MIN_FACTOR: f64 = 1.10;
-
-/// Describes a change of the subject's figure against the other's.
-fn describe_effect(metric: &Metric, change: &IntervalEstimate) -> EffectWords {
-    let noun = match metric.name.as_str() {
-        Metric::CPU_TIME | Metric::OWN_CPU_TIME => "CPU time".to_owned(),
-        Metric::TIME | Metric::TIME_MEDIAN | Metric::TIME_P5 | Metric::SHELL_TIME => {
-            "time".to_owned()
-        }
-        name => name.replace('_', " "),
-    };
-    let dimension = dimension_of(&metric.unit);
-    let is_time = dimension == Some(UnitDimension::Time) && noun.ends_with("time");
-    let is_rate = dimension == Some(UnitDimension::Rate);
-    let is_less = change.value < 0.0;
-    let (speed, time) = match metric.better {
-        MetricDirection::Lower if is_time => (Some(reversed(change)), Some(*change)),
-        MetricDirection::Higher if is_rate => (Some(*change), None),
-        _ => (None, None),
-    };
-    let factor_words = |change: IntervalEstimate, words: &str| {
-        let [factor, interval] = format_factor(&IntervalEstimate {
-            value: 1.0 + change.value,
-            low: 1.0 + change.low,
-            high: 1.0 + change.high,
-        });
-        let predicate = words.replace('N', &factor);
-        EffectWords { predicate, link: "as", interval: spaced(&interval), is_factor: true }
-    };
-    let is_large = |change: &IntervalEstimate| 1.0 + change.value >= MIN_FACTOR;
-    if let Some(speed) = speed.filter(is_large) {
-        return factor_words(speed, "is N times as fast");
-    }
-    if let Some(time) = time.filter(is_large) {
-        return factor_words(time, "takes N times as long");
-    }
-    let magnitude = if is_less {
-        IntervalEstimate { value: -change.value, low: -change.high, high: -change.low }
-    } else {
-        *change
-    };
-    let [percent, interval] = format_magnitude(&magnitude);
-    let (verb, direction) = match (speed.is_some(), time.is_some(), is_less) {
-        (_, true, true) => ("takes", "less"),
-        (_, true, false) => ("takes", "more"),
-        (true, false, true) => ("has", "less"),
-        (true, false, false) => ("has", "more"),
-        (false, false, true) => ("has", "lower"),
-        (false, false, false) => ("has", "higher"),
-    };
-    EffectWords {
-        predicate: format!("{verb} {percent} {direction} {noun}"),
-        link: "than",
-        interval: spaced(&interval),
-        is_factor: false,
-    }
-}
-
-fn spaced(interval: &str) -> String {
-    if interval.is_empty() { String::new() } else { format!(" {interval}") }
-}
-
-/// Returns the change of the baseline against the candidate.
-fn reversed(change: &IntervalEstimate) -> IntervalEstimate {
-    let reverse = |end: f64| 1.0 / (1.0 + end) - 1.0;
-    IntervalEstimate {
-        value: reverse(change.value),
-        low: reverse(change.high),
-        high: reverse(change.low),
-    }
 }
 
 /// Formats the change with its interval, or both sides of a change from zero: `0 -> 1`.

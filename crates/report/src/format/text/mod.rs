@@ -1,8 +1,11 @@
 //! Writes documents as text for terminals: aligned, within the screen width, and readable without
 //! color.
 
+mod drawn;
+
 use crate::document::{Document, Fact, ReportBlock};
 use crate::format::RenderDocument;
+use crate::format::text::drawn::{DRAWN_WIDTH, IntervalAxis, MIN_DRAWN_SCREEN};
 use crate::table::{
     ColumnKind, ReportCell, ReportRow, ReportTable, RowName, TextEmphasis, superscript_number,
 };
@@ -190,9 +193,10 @@ fn belong_together(first: &ReportBlock, second: &ReportBlock) -> bool {
 // lines.
 //
 // Rows show their full names if every important column fits next to them, otherwise their short
-// names. If even the required columns do not fit next to the short names, these names are
-// shortened further. Expendable columns fill the remaining room, and a line below the table lists
-// the omitted columns. Control characters are escaped, because text that others wrote must not
+// names. If even the required columns do not fit next to the short names, names and headings are
+// cut, with a key below the table, and the last columns are omitted if that does not suffice.
+// Expendable columns fill the remaining room, and a line below the table lists the omitted columns.
+// A wide screen also shows the intervals as drawings. Control characters are escaped, because text that others wrote must not
 // control the terminal.
 
 /// Spaces between columns.
@@ -200,9 +204,14 @@ const COLUMN_GAP: usize = 2;
 /// Columns with an `expendable` number up to this are important. If they do not fit next to full
 /// names, rows show their short names.
 const MAX_IMPORTANT_ORDER: u8 = 2;
-/// Minimum width to which a name is shortened. If the columns still do not fit, the table becomes
-/// wider than the screen.
+/// Place of the drawings among the expendable columns.
+const DRAWN_ORDER: u8 = 3;
+/// Minimum width to which a name is shortened.
 const MIN_NAME_WIDTH: usize = 8;
+/// Width to which headings are shortened before names are: variants may have whole commands as names.
+const LONG_HEADING_WIDTH: usize = 20;
+/// Maximum number of names that the key of a table lists.
+const MAX_KEYS: usize = 30;
 /// Indent of rows below a heading.
 const GROUP_INDENT: usize = 2;
 
@@ -217,15 +226,23 @@ pub fn write_table(table: &ReportTable, max_width: Option<usize>, color: bool, o
     }
     page.write_header(out);
     let mut indent = 0;
+    let mut keys = page.cut_headings();
     for row in &table.rows {
         match row {
             ReportRow::Group(name) => indent = page.write_group(name, out),
-            ReportRow::Cells(cells) => page.write_cells(cells, indent, out),
+            ReportRow::Cells(cells) => {
+                keys.extend(page.cut_name(cells, indent));
+                page.write_cells(cells, indent, out);
+            }
             ReportRow::Remark(text) => page.write_remark(text, indent + GROUP_INDENT, out),
         }
     }
     page.write_omitted(out);
+    page.write_keys(&keys, out);
 }
+
+/// A shortened name and the whole name.
+type NameKey = (String, String);
 
 struct TablePage<'a> {
     table: &'a ReportTable,
@@ -233,45 +250,78 @@ struct TablePage<'a> {
     /// Indexes of the columns that people see. Other columns are only in machine-readable output.
     people: Vec<usize>,
     layout: Vec<PlacedColumn>,
+    /// The axis of the drawings, on a screen wide enough for them.
+    axis: Option<IntervalAxis>,
     short: bool,
     color: bool,
 }
 
 impl<'a> TablePage<'a> {
     fn fit_columns(table: &'a ReportTable, max_width: usize, color: bool) -> TablePage<'a> {
-        let mut page = TablePage {
-            table,
-            max_width,
-            people: table.for_people(),
-            layout: Vec::new(),
-            short: false,
-            color,
-        };
+        let mut people = table.for_people();
+        let mut axis = None;
+        if (MIN_DRAWN_SCREEN..usize::MAX).contains(&max_width) {
+            let is_drawn = |index: &usize| table.columns[*index].kind == ColumnKind::Drawn;
+            let drawn = (0..table.columns.len()).find(is_drawn);
+            axis = drawn.and_then(|column| IntervalAxis::of_column(table, column));
+            if axis.is_some() {
+                people = table.for_pages();
+            }
+        }
+        let mut page =
+            TablePage { table, max_width, people, layout: Vec::new(), axis, short: false, color };
         page.layout = page.columns_up_to(MAX_IMPORTANT_ORDER);
         page.short = page.total_width() > max_width;
         page.layout = page.columns_up_to(0);
-        let excess = page.total_width().saturating_sub(max_width);
-        if let Some((_, width)) = page.layout.iter_mut().find(|(index, _)| is_name(table, *index)) {
-            *width = (*width).saturating_sub(excess).max(MIN_NAME_WIDTH.min(*width));
+        if page.shrink_to_fit() {
+            page.add_expendable();
         }
-        page.add_expendable();
         page
+    }
+
+    /// Shortens long headings, then names, then all headings until the required columns fit. If
+    /// that does not suffice, removes the last columns, and returns `false`.
+    fn shrink_to_fit(&mut self) -> bool {
+        for (names, least) in
+            [(false, LONG_HEADING_WIDTH), (true, MIN_NAME_WIDTH), (false, MIN_NAME_WIDTH)]
+        {
+            for position in 0..self.layout.len() {
+                let excess = self.total_width().saturating_sub(self.max_width);
+                let (index, width) = self.layout[position];
+                if excess > 0 && is_name(self.table, index) == names {
+                    let cells = if names { 0 } else { self.widest_cell(index) };
+                    let least = least.max(cells).min(width);
+                    self.layout[position].1 = width.saturating_sub(excess).max(least);
+                }
+            }
+        }
+        let required = self.layout.len();
+        while self.layout.len() > 2 && self.total_width() > self.max_width {
+            let is_facet = |(index, _): &PlacedColumn| self.table.columns[*index].facet;
+            let last = self.layout.iter().skip(1).rposition(|column| !is_facet(column));
+            self.layout.remove(last.map_or(self.layout.len() - 1, |position| position + 1));
+        }
+        self.layout.len() == required
     }
 
     /// Returns the columns whose `expendable` number is at most the given one, with their natural
     /// widths. Columns with the number 0 are required.
     fn columns_up_to(&self, expendable: u8) -> Vec<PlacedColumn> {
         let shown = self.people.iter().copied();
-        let included = shown.filter(|&index| self.table.columns[index].expendable <= expendable);
+        let included = shown.filter(|&index| self.order_of(index) <= expendable);
         included.map(|index| (index, self.natural_width(index))).collect()
+    }
+
+    fn order_of(&self, index: usize) -> u8 {
+        let column = &self.table.columns[index];
+        if column.kind == ColumnKind::Drawn { DRAWN_ORDER } else { column.expendable }
     }
 
     /// Adds each expendable column that still fits, most important column first.
     fn add_expendable(&mut self) {
-        let columns = &self.table.columns;
         let mut others = self.people.clone();
-        others.retain(|&index| columns[index].expendable > 0);
-        others.sort_by_key(|&index| columns[index].expendable);
+        others.retain(|&index| self.order_of(index) > 0);
+        others.sort_by_key(|&index| self.order_of(index));
         for index in others {
             let width = self.natural_width(index);
             if self.total_width() + COLUMN_GAP + width <= self.max_width {
@@ -283,7 +333,14 @@ impl<'a> TablePage<'a> {
 
     /// Returns the width of a column if nothing is shortened.
     fn natural_width(&self, index: usize) -> usize {
-        let mut widest = display_width(&self.table.columns[index].header);
+        display_width(&self.table.columns[index].header).max(self.widest_cell(index))
+    }
+
+    fn widest_cell(&self, index: usize) -> usize {
+        if self.table.columns[index].kind == ColumnKind::Drawn {
+            return DRAWN_WIDTH;
+        }
+        let mut widest = 0;
         let mut indent = 0;
         for row in &self.table.rows {
             match row {
@@ -345,7 +402,10 @@ impl<'a> TablePage<'a> {
         let mut pending_spaces = 0;
         for (position, &(index, width)) in self.layout.iter().enumerate() {
             let indent = if position == 0 { indent } else { 0 };
-            let mut text = self.shown_text(&cells[index]).into_owned();
+            let mut text = match (&self.axis, cells[index].drawn()) {
+                (Some(axis), Some(interval)) => axis.draw_interval(interval),
+                _ => self.shown_text(&cells[index]).into_owned(),
+            };
             if is_name(self.table, index) {
                 text = shorten_text(&text, width.saturating_sub(indent));
             }
@@ -369,9 +429,37 @@ impl<'a> TablePage<'a> {
         }
     }
 
+    /// Returns the headings that do not fit.
+    fn cut_headings(&self) -> Vec<NameKey> {
+        let heading =
+            |&(index, width): &PlacedColumn| cut_key(&self.table.columns[index].header, width);
+        self.layout.iter().filter_map(heading).collect()
+    }
+
+    /// Returns the name of a row if it does not fit.
+    fn cut_name(&self, cells: &[ReportCell], indent: usize) -> Option<NameKey> {
+        let &(index, width) =
+            self.layout.first().filter(|(index, _)| is_name(self.table, *index))?;
+        cut_key(&self.shown_text(&cells[index]), width.saturating_sub(indent))
+    }
+
+    /// Writes the whole names of those that were cut, unless they are too many.
+    fn write_keys(&self, keys: &[NameKey], out: &mut String) {
+        for (position, (cut, name)) in keys.iter().enumerate() {
+            if keys.len() <= MAX_KEYS && !keys[..position].contains(&keys[position]) {
+                for line in wrap_text(&format!("{cut}: {name}"), self.max_width) {
+                    self.write_line(&line, TextEmphasis::Muted, out);
+                }
+            }
+        }
+    }
+
     fn write_omitted(&self, out: &mut String) {
-        let shown = |index: &usize| self.layout.iter().any(|(shown, _)| shown == index);
-        let missing = self.people.iter().copied().filter(|index| !shown(index));
+        let is_named = |index: &usize| {
+            let is_shown = self.layout.iter().any(|(shown, _)| shown == index);
+            !is_shown && self.table.columns[*index].kind != ColumnKind::Drawn
+        };
+        let missing = self.people.iter().copied().filter(is_named);
         let names: Vec<_> =
             missing.map(|index| self.table.columns[index].header.as_str()).collect();
         if !names.is_empty() {
@@ -385,6 +473,11 @@ impl<'a> TablePage<'a> {
         out.push_str(&paint_text(text, emphasis, self.color));
         out.push('\n');
     }
+}
+
+/// Returns a name with its shortened form, if it must be shortened to `width` columns.
+fn cut_key(name: &str, width: usize) -> Option<NameKey> {
+    (display_width(name) > width).then(|| (shorten_text(name, width), name.to_owned()))
 }
 
 fn is_name(table: &ReportTable, index: usize) -> bool {
@@ -600,7 +693,47 @@ mod tests {
         assert_eq!(narrow[3], "  base64-utf8 16  1.23  0.02  ▲ better");
         let narrower = lines(Some(26));
         assert_eq!(narrower[3], "  ba…f8 16  1.23  ▲ better");
-        assert!(lines(Some(30)).iter().all(|line| display_width(line) <= 30));
+        assert_eq!(narrower.last().unwrap(), "ba…f8 16: base64-utf8 16");
+        for width in 20..60 {
+            let fits = |line: &String| display_width(line) <= width;
+            assert!(lines(Some(width)).iter().all(fits), "{width}");
+        }
+    }
+
+    #[test]
+    fn a_wide_screen_shows_intervals_and_a_narrow_one_cuts_headings_with_a_key() {
+        let row = |estimate: f64, low: f64, high: f64| {
+            let drawn = speedwell_plot::ForestRow {
+                label: String::new(),
+                estimate,
+                low,
+                high,
+                mark: speedwell_plot::VerdictMark::Better,
+            };
+            ReportRow::Cells(vec![
+                ReportCell::words("a"),
+                ReportCell::words("1.23"),
+                ReportCell::drawing(Some(drawn)),
+            ])
+        };
+        let columns = vec![
+            ReportColumn::label("case", "case"),
+            ReportColumn::figure("old", "python3 scripts/with-a-long-name.py --fast"),
+            ReportColumn::new("drawn", "change in %", ColumnKind::Drawn).for_people(),
+        ];
+        let rows = vec![row(-10.0, -20.0, -5.0), row(10.0, f64::NEG_INFINITY, 20.0)];
+        let table = ReportTable { columns, rows, ..ReportTable::new("t") };
+        let drawn = |width| {
+            let mut out = String::new();
+            write_table(&table, width, false, &mut out);
+            out.lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let wide = drawn(Some(100));
+        assert!(wide[2].ends_with("1.23  ─────●─── │"), "{}", wide[2]);
+        assert!(wide[3].ends_with("1.23  ──────────┼────●─────"), "{}", wide[3]);
+        let narrow = drawn(Some(30));
+        assert_eq!(narrow[0], "case  python3 s…name.py --fast");
+        assert!(!drawn(None).concat().contains('●'));
     }
 
     #[test]
