@@ -29,7 +29,10 @@ pub struct TextFormat {
 impl RenderDocument for TextFormat {
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
         let mut page = TextPage { format: *self, indent: 0, out: String::new() };
-        page.write_blocks(&document.blocks);
+        for line in &document.gate_lines {
+            page.write_sentences("", line, TextEmphasis::Strong);
+        }
+        page.write_blocks(document.answer_first());
         out.write_all(format!("{}\n", page.out.trim_matches('\n')).as_bytes())
     }
 }
@@ -42,7 +45,7 @@ struct TextPage {
 }
 
 impl TextPage {
-    fn write_blocks(&mut self, blocks: &[ReportBlock]) {
+    fn write_blocks<'b>(&mut self, blocks: impl IntoIterator<Item = &'b ReportBlock>) {
         let mut previous: Option<&ReportBlock> = None;
         for block in blocks {
             if !self.is_shown(block) {
