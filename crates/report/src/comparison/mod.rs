@@ -159,6 +159,22 @@ fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Re
     bail!("no metric can be shown in '{unit}' (the metrics are measured in {})", units.join(", "))
 }
 
+/// Returns the headline of the first comparison or of the only summary. Empty without either.
+pub(crate) fn first_answer(findings: &AnalysisFindings) -> String {
+    match (&findings.comparisons[..], &findings.summaries[..]) {
+        ([first, others @ ..], _) => {
+            let context = HeadlineContext {
+                is_only: others.is_empty(),
+                is_about_candidate: findings.is_about_candidate,
+                ..HeadlineContext::default()
+            };
+            text::comparison_headline(first, &context, findings.ended_after, &findings.failures)
+        }
+        ([], [only]) => crate::summary::summary_sentence(only, None),
+        _ => String::new(),
+    }
+}
+
 /// Reports the comparisons, without the failures, warnings and charts that all reports share.
 pub fn report_comparison(findings: &AnalysisFindings, output: &OutputOptions) -> Document {
     let mut document = Document::new("comparison");
