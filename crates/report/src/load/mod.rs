@@ -28,8 +28,8 @@ use speedwell_model::load::outcomes::OutcomeCounts;
 use tables::{format_in_flight, load_name};
 
 pub use gate::add_gate;
-pub(crate) use text::loads_headline;
 pub use search::{level_sort_keys, rate_sort_keys, report_search};
+pub(crate) use text::loads_headline;
 
 /// Maximum number of loads whose details are shown open. With more loads, the details are
 /// collapsed: the table of loads suffices to compare them.
