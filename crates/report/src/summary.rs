@@ -326,7 +326,7 @@ fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Opti
 }
 
 /// Returns the answer for a single summary:
-/// `g/a.js: 1.234 M/s [1.221, 1.240], 810 ns per iteration (30 runs).`
+/// `g/a.js: 1.23 M/s [1.22, 1.24], 810 ns per iteration (30 runs).`
 pub(crate) fn summary_sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
     let (scale, place) = scale_and_place(summary, choice);
     let median = scale.format_estimate(&summary.center, place);
