@@ -40,7 +40,7 @@ use crate::{
     SideSummary, TestingCorrection, evidence, exact,
 };
 use speedwell_model::{
-    Case, Metric, MetricDirection, Run, RunValue, Session, SessionState, Verdict,
+    Case, Metric, MetricDirection, Run, RunOrder, RunValue, Session, SessionState, Verdict,
 };
 use speedwell_stats::describe::{coefficient_of_variation, mean, median};
 use speedwell_stats::effect::cliffs_delta;
@@ -59,8 +59,29 @@ pub fn analyze_session(session: &Session, settings: &AnalysisSettings) -> Analys
         add_part(session);
         Ok::<(), Infallible>(())
     };
-    let Ok(findings) = analyze_in_parts(session, settings, single_part);
+    let Ok(mut findings) = analyze_in_parts(session, settings, single_part);
+    if settings.metrics.is_empty() && !findings.comparisons.is_empty() {
+        findings.beside = compare_counts(session, settings);
+    }
     findings
+}
+
+/// Compares by the bytes and allocations that never vary from run to run. In pairs, the sides share
+/// what they allocate from, so their counts are left out.
+fn compare_counts(session: &Session, settings: &AnalysisSettings) -> Vec<CandidateComparison> {
+    let is_count = |metric: &&Metric| metric.name.ends_with("_per_op");
+    let metrics: Vec<String> =
+        session.metrics.iter().skip(1).filter(is_count).map(|metric| metric.name.clone()).collect();
+    if metrics.is_empty() || session.design.order == RunOrder::Paired {
+        return Vec::new();
+    }
+    let settings = AnalysisSettings { metrics, ..settings.clone() };
+    let mut comparisons = analyze_session(session, &settings).comparisons;
+    let is_exact = |side: &SideSummary| side.runs.iter().all(|run| run.value == side.median);
+    comparisons.retain(|comparison| {
+        comparison.rows.iter().all(|row| is_exact(&row.baseline) && is_exact(&row.candidate))
+    });
+    comparisons
 }
 
 /// Like [`analyze_session`], for a session whose runs need not fit in memory. `header` is the

@@ -20,6 +20,9 @@ pub struct AnalysisFindings {
     pub summaries: Vec<CaseSummary>,
     /// One comparison per candidate and metric; empty with a single variant.
     pub comparisons: Vec<CandidateComparison>,
+    /// Comparisons by exact counts that nobody requested, such as bytes and allocations, which
+    /// reports show beside the requested metric. Gates ignore them.
+    pub beside: Vec<CandidateComparison>,
     /// Steps without a usable result.
     pub failures: Vec<StepFailure>,
     /// Warnings about all figures together, as whole sentences.
