@@ -60,28 +60,31 @@ pub fn analyze_session(session: &Session, settings: &AnalysisSettings) -> Analys
         Ok::<(), Infallible>(())
     };
     let Ok(mut findings) = analyze_in_parts(session, settings, single_part);
-    if settings.metrics.is_empty() && !findings.comparisons.is_empty() {
-        findings.beside = compare_counts(session, settings);
-    }
+    add_counts(&mut findings, session, settings, |settings| analyze_session(session, settings));
     findings
 }
 
-/// Compares by the bytes and allocations that never vary from run to run. In pairs, the sides share
-/// what they allocate from, so their counts are left out.
-fn compare_counts(session: &Session, settings: &AnalysisSettings) -> Vec<CandidateComparison> {
+/// Adds the comparisons by bytes and allocations that never vary from run to run, unless metrics
+/// are requested. In pairs, the sides share what they allocate from, so their counts are left out.
+pub(super) fn add_counts(
+    findings: &mut AnalysisFindings,
+    session: &Session,
+    settings: &AnalysisSettings,
+    analyze: impl FnOnce(&AnalysisSettings) -> AnalysisFindings,
+) {
     let is_count = |metric: &&Metric| metric.name.ends_with("_per_op");
-    let metrics: Vec<String> =
-        session.metrics.iter().skip(1).filter(is_count).map(|metric| metric.name.clone()).collect();
-    if metrics.is_empty() || session.design.order == RunOrder::Paired {
-        return Vec::new();
+    let counts = session.metrics.iter().skip(1).filter(is_count);
+    let metrics: Vec<String> = counts.map(|metric| metric.name.clone()).collect();
+    let is_wanted = settings.metrics.is_empty() && !findings.comparisons.is_empty();
+    if !is_wanted || metrics.is_empty() || session.design.order == RunOrder::Paired {
+        return;
     }
-    let settings = AnalysisSettings { metrics, ..settings.clone() };
-    let mut comparisons = analyze_session(session, &settings).comparisons;
+    let mut comparisons = analyze(&AnalysisSettings { metrics, ..settings.clone() }).comparisons;
     let is_exact = |side: &SideSummary| side.runs.iter().all(|run| run.value == side.median);
     comparisons.retain(|comparison| {
         comparison.rows.iter().all(|row| is_exact(&row.baseline) && is_exact(&row.candidate))
     });
-    comparisons
+    findings.beside = comparisons;
 }
 
 /// Like [`analyze_session`], for a session whose runs need not fit in memory. `header` is the
