@@ -104,9 +104,7 @@ fn single_case_headline(
             "{no_difference}: {candidate} and {baseline} are the same within {}{interval}.",
             equivalence_margin(comparison)
         ),
-        (Verdict::Unclear, Some(change))
-            if !row.differs && row.is_judged() && change.low <= 0.0 && change.high >= 0.0 =>
-        {
+        _ if is_without_difference(row) => {
             let sides = if context.is_only {
                 String::new()
             } else {
@@ -123,6 +121,12 @@ fn single_case_headline(
         }
         _ => format!("{prefix}{}.{}", undecided(comparison, row, metric), more_runs_sentence(row)),
     }
+}
+
+/// Whether the headline of a single case says which difference would have been found.
+fn is_without_difference(row: &CaseComparison) -> bool {
+    let includes_zero = row.change.is_some_and(|change| change.low <= 0.0 && change.high >= 0.0);
+    row.verdict == Verdict::Unclear && !row.differs && row.is_judged() && includes_zero
 }
 
 /// Says that the sides differ, or whether they do, where no verdict on a relative change can.
@@ -333,8 +337,10 @@ pub fn comparison_notes(comparisons: &[CandidateComparison], verbosity: Verbosit
             notes.extend(correction_note(comparisons).map(str::to_owned));
         }
     }
-    // The headline of a single case says the same.
-    let is_in_headline = matches!(comparisons, [only] if only.rows.len() == 1);
+    let is_in_headline = matches!(
+        comparisons,
+        [only] if matches!(&only.rows[..], [row] if is_without_difference(row))
+    );
     if is_verbose || !is_in_headline {
         notes.extend(undetected_note(comparisons));
     }

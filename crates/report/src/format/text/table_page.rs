@@ -22,6 +22,8 @@ const MAX_IMPORTANT_ORDER: u8 = 2;
 const DRAWN_ORDER: u8 = 3;
 /// Minimum width to which a name is shortened.
 const MIN_NAME_WIDTH: usize = 8;
+/// Minimum width to which words are shortened.
+const MIN_WORDS_WIDTH: usize = 16;
 /// Width to which headings are shortened before names are: a variant may be named after a command.
 const LONG_HEADING_WIDTH: usize = 20;
 /// Maximum number of names that the key of a table lists.
@@ -45,7 +47,7 @@ pub fn write_table(table: &ReportTable, max_width: Option<usize>, color: bool, o
         match row {
             ReportRow::Group(name) => indent = page.write_group(name, out),
             ReportRow::Cells(cells) => {
-                keys.extend(page.cut_name(cells, indent));
+                keys.extend(page.cut_cells(cells, indent));
                 page.write_cells(cells, indent, out);
             }
             ReportRow::Remark(text) => page.write_remark(text, indent + GROUP_INDENT, out),
@@ -93,20 +95,27 @@ impl<'a> TablePage<'a> {
         page
     }
 
-    /// Shortens long headings, then names, then all headings until the required columns fit. If
-    /// that does not suffice, removes the last columns, and returns `false`.
+    /// Shortens long headings, then names, then all headings, then words, until the required
+    /// columns fit. If that does not suffice, removes the last columns, and returns `false`.
     fn shrink_to_fit(&mut self) -> bool {
-        for (names, least) in
-            [(false, LONG_HEADING_WIDTH), (true, MIN_NAME_WIDTH), (false, MIN_NAME_WIDTH)]
-        {
+        // A kind of column whose cells may be cut, or only headings, and the least width.
+        let steps = [
+            (None, LONG_HEADING_WIDTH),
+            (Some(ColumnKind::Label), MIN_NAME_WIDTH),
+            (None, MIN_NAME_WIDTH),
+            (Some(ColumnKind::Words), MIN_WORDS_WIDTH),
+        ];
+        for (kind, least) in steps {
             for position in 0..self.layout.len() {
                 let excess = self.total_width().saturating_sub(self.max_width);
                 let (index, width) = self.layout[position];
-                if excess > 0 && is_name(self.table, index) == names {
-                    let cells = if names { 0 } else { self.widest_cell(index) };
-                    let least = least.max(cells).min(width);
-                    self.layout[position].1 = width.saturating_sub(excess).max(least);
-                }
+                let cells = match kind {
+                    Some(kind) if kind == self.table.columns[index].kind => 0,
+                    Some(_) => width,
+                    None => self.widest_cell(index),
+                };
+                let least = least.max(cells).min(width);
+                self.layout[position].1 = width.saturating_sub(excess).max(least);
             }
         }
         let required = self.layout.len();
@@ -216,13 +225,10 @@ impl<'a> TablePage<'a> {
         let mut pending_spaces = 0;
         for (position, &(index, width)) in self.layout.iter().enumerate() {
             let indent = if position == 0 { indent } else { 0 };
-            let mut text = match (&self.axis, cells[index].drawn()) {
+            let text = match (&self.axis, cells[index].drawn()) {
                 (Some(axis), Some(interval)) => axis.draw_interval(interval),
-                _ => self.shown_text(&cells[index]).into_owned(),
+                _ => shorten_text(&self.shown_text(&cells[index]), width.saturating_sub(indent)),
             };
-            if is_name(self.table, index) {
-                text = shorten_text(&text, width.saturating_sub(indent));
-            }
             let text = " ".repeat(indent) + &text;
             let padding = width.saturating_sub(display_width(&text));
             let is_right_aligned = self.table.columns[index].kind == ColumnKind::Figure;
@@ -250,11 +256,15 @@ impl<'a> TablePage<'a> {
         self.layout.iter().filter_map(heading).collect()
     }
 
-    /// Returns the name of a row if it does not fit.
-    fn cut_name(&self, cells: &[ReportCell], indent: usize) -> Option<NameKey> {
-        let &(index, width) =
-            self.layout.first().filter(|(index, _)| is_name(self.table, *index))?;
-        cut_key(&self.shown_text(&cells[index]), width.saturating_sub(indent))
+    /// Returns the name of a row and its words if they do not fit.
+    fn cut_cells(&self, cells: &[ReportCell], indent: usize) -> Vec<NameKey> {
+        let cut = |(position, &(index, width)): (usize, &PlacedColumn)| {
+            let indent = if position == 0 { indent } else { 0 };
+            let has_key = position == 0 || self.table.columns[index].kind == ColumnKind::Words;
+            let text = self.shown_text(&cells[index]);
+            has_key.then(|| cut_key(&text, width.saturating_sub(indent))).flatten()
+        };
+        self.layout.iter().enumerate().filter_map(cut).collect()
     }
 
     /// Writes the whole names of those that were cut, unless they are too many.
@@ -292,10 +302,6 @@ impl<'a> TablePage<'a> {
 /// Returns a name with its shortened form, if it must be shortened to `width` columns.
 fn cut_key(name: &str, width: usize) -> Option<NameKey> {
     (display_width(name) > width).then(|| (shorten_text(name, width), name.to_owned()))
-}
-
-fn is_name(table: &ReportTable, index: usize) -> bool {
-    table.columns[index].kind == ColumnKind::Label
 }
 
 #[cfg(test)]
