@@ -94,8 +94,7 @@ fn single_case_headline(
     } else {
         format!("{prefix}no difference")
     };
-    let interval = row.change.as_ref().map(|change| spaced(&format_interval(change)));
-    let interval = interval.unwrap_or_default();
+    let interval = row.change.map_or_else(String::new, |change| spaced(&format_interval(&change)));
     match (row.verdict, row.change) {
         (Verdict::Better | Verdict::Worse, Some(change)) => {
             format!("{prefix}{}.", effect_sentence(comparison, context, row, &change))

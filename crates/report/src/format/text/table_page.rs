@@ -109,13 +109,13 @@ impl<'a> TablePage<'a> {
             for position in 0..self.layout.len() {
                 let excess = self.total_width().saturating_sub(self.max_width);
                 let (index, width) = self.layout[position];
-                let cells = match kind {
+                let uncut = match kind {
                     Some(kind) if kind == self.table.columns[index].kind => 0,
                     Some(_) => width,
                     None => self.widest_cell(index),
                 };
-                let least = least.max(cells).min(width);
-                self.layout[position].1 = width.saturating_sub(excess).max(least);
+                let reduced = width.saturating_sub(excess);
+                self.layout[position].1 = reduced.max(least).max(uncut).min(width);
             }
         }
         let required = self.layout.len();
