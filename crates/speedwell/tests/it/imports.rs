@@ -278,7 +278,10 @@ fn google_benchmark_files_and_parts_of_one_file_can_be_compared() {
     project
         .run(&["compare", "a.json::BM_memcpy", "a.json::BM_copy"])
         .expect_status(0)
-        .expect_stdout(&["[BM_memcpy|BM_copy]/*", "against a.json::BM_memcpy: 4 of 5 cases slower"]);
+        .expect_stdout(&[
+            "[BM_memcpy|BM_copy]/*",
+            "against a.json::BM_memcpy: 4 of 5 cases slower",
+        ]);
 }
 
 #[test]

@@ -200,10 +200,7 @@ fn the_headline_states_the_answer_in_words() {
     use Verdict::{Better, Same, Unclear, Worse};
     for (verdicts, sentence) in [
         (vec![(Better, 0.08)], "new has 8.0% more throughput than old [7.0, 9.0]."),
-        (
-            vec![(Same, 0.001)],
-            "No difference: new and old are the same within 2% [-0.9, +1.1].",
-        ),
+        (vec![(Same, 0.001)], "No difference: new and old are the same within 2% [-0.9, +1.1]."),
         (
             vec![(Unclear, 0.0)],
             "No difference found; one of 0.90% or more would probably have been [-1.0, +1.0]. About \
