@@ -6,7 +6,7 @@
 //! are two sets of cases from one session, their runs took turns in its blocks. Other modules
 //! decide the verdicts. Start at [`compare_sources`].
 
-use crate::comparison::{SourceSide, add_to_findings, compare_matched, match_cases};
+use crate::comparison::{SourceSide, add_counts, add_to_findings, compare_matched, match_cases};
 use crate::grid::RunGrid;
 use crate::points::{FactDifference, environment_facts, fact_differences};
 use crate::policy::JudgingPolicy;
@@ -39,6 +39,20 @@ impl SelectedSource<'_> {
 /// Sessions are identified by their ids, because a source may contain only some runs of its
 /// session. Two variants of one session are compared according to that session's design.
 pub fn compare_sources(
+    sources: &[(String, &Session, Option<String>)],
+    settings: &AnalysisSettings,
+) -> AnalysisFindings {
+    let mut findings = compare_requested(sources, settings);
+    if let [(_, session, _), ..] = sources {
+        add_counts(&mut findings, session, settings, |settings| {
+            compare_requested(sources, settings)
+        });
+    }
+    findings
+}
+
+/// Compares the sources by the requested metrics.
+fn compare_requested(
     sources: &[(String, &Session, Option<String>)],
     settings: &AnalysisSettings,
 ) -> AnalysisFindings {

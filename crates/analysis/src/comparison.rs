@@ -40,7 +40,7 @@ use crate::{
     SideSummary, TestingCorrection, evidence, exact,
 };
 use speedwell_model::{
-    Case, Metric, MetricDirection, Run, RunValue, Session, SessionState, Verdict,
+    Case, Metric, MetricDirection, Run, RunOrder, RunValue, Session, SessionState, Verdict,
 };
 use speedwell_stats::describe::{coefficient_of_variation, mean, median};
 use speedwell_stats::effect::cliffs_delta;
@@ -59,8 +59,32 @@ pub fn analyze_session(session: &Session, settings: &AnalysisSettings) -> Analys
         add_part(session);
         Ok::<(), Infallible>(())
     };
-    let Ok(findings) = analyze_in_parts(session, settings, single_part);
+    let Ok(mut findings) = analyze_in_parts(session, settings, single_part);
+    add_counts(&mut findings, session, settings, |settings| analyze_session(session, settings));
     findings
+}
+
+/// Adds the comparisons by bytes and allocations that never vary from run to run, unless metrics
+/// are requested. In pairs, the sides share what they allocate from, so their counts are left out.
+pub(super) fn add_counts(
+    findings: &mut AnalysisFindings,
+    session: &Session,
+    settings: &AnalysisSettings,
+    analyze: impl FnOnce(&AnalysisSettings) -> AnalysisFindings,
+) {
+    let is_count = |metric: &&Metric| metric.name.ends_with("_per_op");
+    let counts = session.metrics.iter().skip(1).filter(is_count);
+    let metrics: Vec<String> = counts.map(|metric| metric.name.clone()).collect();
+    let is_wanted = settings.metrics.is_empty() && !findings.comparisons.is_empty();
+    if !is_wanted || metrics.is_empty() || session.design.order == RunOrder::Paired {
+        return;
+    }
+    let mut comparisons = analyze(&AnalysisSettings { metrics, ..settings.clone() }).comparisons;
+    let is_exact = |side: &SideSummary| side.runs.iter().all(|run| run.value == side.median);
+    comparisons.retain(|comparison| {
+        comparison.rows.iter().all(|row| is_exact(&row.baseline) && is_exact(&row.candidate))
+    });
+    findings.beside = comparisons;
 }
 
 /// Like [`analyze_session`], for a session whose runs need not fit in memory. `header` is the
@@ -198,6 +222,7 @@ impl<'a> SessionCollector<'a> {
         let mut findings = AnalysisFindings {
             failures: session.failures.clone(),
             warnings: self.tally.warnings(session, None),
+            is_about_candidate: session.command.iter().any(|word| is_side_option(word)),
             ended_after: matches!(session.state, SessionState::Interrupted | SessionState::Running)
                 .then_some(self.tally.runs),
             is_too_busy: self.tally.warn_too_busy(session).is_some(),
@@ -242,6 +267,11 @@ impl<'a> SessionCollector<'a> {
         findings.layout = self.spreads;
         findings
     }
+}
+
+/// Whether a word of a command line names a side of a comparison.
+fn is_side_option(word: &str) -> bool {
+    ["--old", "--new"].contains(&word.split('=').next().unwrap_or_default())
 }
 
 /// A case, a variant and a metric.

@@ -21,6 +21,9 @@ pub struct AnalysisFindings {
     pub summaries: Vec<CaseSummary>,
     /// One comparison per candidate and metric; empty with a single variant.
     pub comparisons: Vec<CandidateComparison>,
+    /// Comparisons by exact counts that nobody requested, such as bytes and allocations, which
+    /// reports show beside the requested metric. Gates ignore them.
+    pub beside: Vec<CandidateComparison>,
     /// Steps without a usable result.
     pub failures: Vec<StepFailure>,
     /// Warnings about all figures together, as whole sentences.
@@ -29,6 +32,9 @@ pub struct AnalysisFindings {
     pub validity: Vec<ValidityFinding>,
     /// How much builds of one source differ, for cases with several runs per build.
     pub layout: Vec<LayoutSpread>,
+    /// Whether the user named the sides with `--old` and `--new`. Sentences are then about the
+    /// candidate, and otherwise about the faster side.
+    pub is_about_candidate: bool,
     /// Whether the sides come from different sessions, so that their runs have no common order.
     pub is_cross_session: bool,
     /// Number of runs so far, if the session was interrupted or is still running.

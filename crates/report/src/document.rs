@@ -15,6 +15,8 @@ pub struct Document {
     pub report: &'static str,
     /// The parts, in reading order.
     pub blocks: Vec<ReportBlock>,
+    /// The results of gates, each in a line for people. They precede all blocks.
+    pub gate_lines: Vec<String>,
     /// Named machine-readable values that belong to no table.
     pub data: Data,
 }
@@ -232,6 +234,7 @@ impl Document {
 
     /// Appends the blocks and data of `other`. Drops its kind.
     pub fn append_document(&mut self, other: Document) {
+        self.gate_lines.extend(other.gate_lines);
         self.blocks.extend(other.blocks);
         self.data.extend(other.data);
     }
@@ -262,9 +265,8 @@ impl Document {
         Cow::Owned(document)
     }
 
-    /// Returns the blocks in the order for pages, which are read from the top: a single headline
-    /// comes before the warnings. A terminal keeps the warnings first, and the headline close to
-    /// the figures.
+    /// Returns the blocks in the order for people, who read from the top: a single headline comes
+    /// before the warnings.
     pub fn answer_first(&self) -> Vec<&ReportBlock> {
         let headlines =
             self.blocks.iter().filter(|block| matches!(block, ReportBlock::Headline(_)));

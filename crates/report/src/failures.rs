@@ -175,7 +175,7 @@ fn skipped_blocks(skipped: &[&StepFailure]) -> Vec<ReportBlock> {
 /// Reports the result of a gate, for people and for programs.
 pub fn report_gate(outcome: &GateOutcome) -> Document {
     let mut document = Document::new("gate");
-    document.push(ReportBlock::Paragraph(format!("{}.", outcome.to_line())));
+    document.gate_lines.push(outcome.to_line());
     document.attach_data(
         "gate",
         json!({

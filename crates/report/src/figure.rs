@@ -2,11 +2,13 @@
 //! module decides how many digits the data support. It also formats counted nouns, durations and
 //! timestamps.
 //!
-//! Digits follow the rule of the Particle Data Group (Review of Particle Physics, introduction,
-//! section "Rounding"). The first three digits of the uncertainty decide: from 100 to 354, the
-//! uncertainty keeps two digits; from 355 to 949, it keeps one; from 950 to 999, it is rounded up
-//! to 1000 and keeps two digits. The number itself is rounded at the same decimal place. `unit.rs`
-//! chooses the units.
+//! Figures have three significant digits, in every table, chart and page; exact ones keep their
+//! digits, and the whole part of a large figure keeps those that its interval supports. Changes
+//! follow the rule of the Particle Data Group (Review of Particle Physics, introduction, section
+//! "Rounding"). The first three digits of the uncertainty decide: from 100 to 354, the uncertainty
+//! keeps two digits; from 355 to 949, it keeps one; from 950 to 999, it is rounded up to 1000 and
+//! keeps two digits. The change itself is rounded at the same decimal place. `unit.rs` chooses the
+//! units.
 
 use crate::unit::{FigureScale, UnitChoice, UnitDimension, dimension_of, in_base_units};
 use jiff::Timestamp;
@@ -84,11 +86,6 @@ impl FigureScale {
     fn is_short(&self, stored: f64) -> bool {
         let shown = self.to_shown(stored);
         is_exact_at(shown, last_exact_place(shown).max(0))
-    }
-
-    /// Returns the decimal place of the first digit of `stored` on this scale, or `None` for zero.
-    pub fn first_place(&self, stored: f64) -> Option<i32> {
-        first_place(self.to_shown(stored))
     }
 
     /// Formats `stored` on this scale, rounded at `place`, without the unit.
@@ -214,6 +211,25 @@ pub fn format_change_interval(estimate: &IntervalEstimate) -> String {
     format!("{} {}", format_change(estimate), format_interval(estimate)).trim_end().to_owned()
 }
 
+/// Formats the size of a change and its interval without plus signs, for sentences that name the
+/// direction: `1.3 %` and `[0.4, 2.6]`.
+pub fn format_magnitude(change: &IntervalEstimate) -> [String; 2] {
+    [format_change(change), format_interval(change)].map(|text| text.replace('+', ""))
+}
+
+/// Formats a factor and its interval with up to three significant digits: `9.28` and
+/// `[9.19, 9.37]`. The interval is empty if it has no width.
+pub fn format_factor(factor: &IntervalEstimate) -> [String; 2] {
+    let most = (first_place(factor.value).unwrap_or(0) + DEFAULT_DIGITS - 1).max(0);
+    let fewest = if factor.value < 2.0 { 2 } else { i32::from(factor.value < 10.0) };
+    let supported = supported_place((factor.high - factor.low) / 2.0).unwrap_or(most);
+    let place = supported.max(fewest).min(most);
+    let [value, low, high] =
+        [factor.value, factor.low, factor.high].map(|factor| format_number(factor, place));
+    let interval = if has_no_width(factor) { String::new() } else { format!("[{low}, {high}]") };
+    [value, interval]
+}
+
 /// A percentage below this is printed as `<0.001 %`.
 const MIN_PERCENT: f64 = 0.001;
 
@@ -253,7 +269,7 @@ pub enum Uncertainty {
     Unknown,
 }
 
-/// Number of significant digits of a figure whose uncertainty is unknown.
+/// Number of significant digits of a figure that is not exact.
 const DEFAULT_DIGITS: i32 = 3;
 /// Maximum number of significant digits: the seventh digit never matters. Exact whole numbers have
 /// no maximum.
@@ -276,17 +292,19 @@ fn supported_place(half_width: f64) -> Option<i32> {
 
 /// Returns the decimal place of the first digit, or `None` for zero. Negative places are left of
 /// the point.
-pub fn first_place(figure: f64) -> Option<i32> {
+fn first_place(figure: f64) -> Option<i32> {
     (figure != 0.0 && figure.is_finite()).then(|| -figure.abs().log10().floor() as i32)
 }
 
-/// Returns the decimal place at which to round `figure`. At least its first digit is kept.
+/// Returns the decimal place at which to round `figure`: the third significant digit, unless the
+/// figure is exact or has a longer whole part that its interval supports.
 pub fn decimal_place(figure: f64, uncertainty: Uncertainty) -> i32 {
     let first = first_place(figure).unwrap_or(0);
     let last = first + MAX_DIGITS - 1;
     match uncertainty {
         Uncertainty::Half(half) => {
-            supported_place(half).unwrap_or(first + DEFAULT_DIGITS - 1).clamp(first, last)
+            let whole = supported_place(half).map_or(first, |place| place.min(0).min(last));
+            whole.max(first + DEFAULT_DIGITS - 1)
         }
         Uncertainty::Exact => shortest_place(figure, last),
         // Zero is always shown as one digit.
@@ -512,7 +530,7 @@ mod tests {
 
     #[test]
     fn figures_carry_their_unit() {
-        assert_eq!(format_quantity(1_234_567.0, "1/s", Uncertainty::Half(12_000.0)), "1.235 M/s");
+        assert_eq!(format_quantity(1_234_567.0, "1/s", Uncertainty::Half(12_000.0)), "1.23 M/s");
         assert_eq!(format_quantity(1_234.0, "1/s", Uncertainty::Half(4.0)), "1,234/s");
         assert_eq!(format_quantity(810.0, "ns", Uncertainty::Unknown), "810 ns");
         assert_eq!(format_quantity(1_500_000.0, "ns", Uncertainty::Unknown), "1.50 ms");
@@ -568,7 +586,7 @@ mod tests {
     #[test]
     fn figures_are_rounded_before_their_unit_is_chosen() {
         assert_eq!(format_quantity(999_990.0, "ns", Uncertainty::Unknown), "1.00 ms");
-        assert_eq!(format_quantity(999.6, "ns", Uncertainty::Half(20.0)), "1.000 µs");
+        assert_eq!(format_quantity(999.6, "ns", Uncertainty::Half(20.0)), "1.00 µs");
         assert_eq!(format_quantity(2_500.0, "us", Uncertainty::Unknown), "2.50 ms");
         assert_eq!(format_quantity(2.5, "us", Uncertainty::Unknown), "2.50 µs");
     }
@@ -577,7 +595,7 @@ mod tests {
     fn a_median_is_rounded_by_the_spread_of_its_runs() {
         // 1.2533 * 0.02 / sqrt(25) * 1.96 is 0.98 % of the median.
         let rounded = uncertainty_of_median(1000.0, Some(0.02), 25);
-        assert_eq!(format_quantity(1000.0, "ns", rounded), "1.000 µs");
+        assert_eq!(format_quantity(1000.0, "ns", rounded), "1.00 µs");
         assert_eq!(uncertainty_of_median(5.0, Some(0.0), 9), Uncertainty::Exact);
         assert_eq!(uncertainty_of_median(5.0, None, 1), Uncertainty::Unknown);
     }
@@ -612,14 +630,35 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_never_shows_more_than_its_interval_supports() {
-        let shown =
-            |figure, half| format_number(figure, decimal_place(figure, Uncertainty::Half(half)));
-        assert_eq!(shown(1.234_567, 0.0123), "1.235");
-        assert_eq!(shown(123_456.0, 40_000.0), "120,000");
-        assert_eq!(shown(5.0, 300.0), "5");
-        assert_eq!(shown(1.0, 0.9), "1.0");
-        assert_eq!(shown(1.234_567_89, 1e-9), "1.23457");
+    fn figures_have_three_digits_or_the_whole_part_that_their_interval_supports() {
+        for (figure, half, text) in [
+            (1.234_567, 0.0123, "1.23"),
+            (15.438, 1e-9, "15.4"),
+            (1_234.6, 4.0, "1,235"),
+            (123_456.0, 40_000.0, "123,000"),
+            (5.0, 300.0, "5.00"),
+        ] {
+            let place = decimal_place(figure, Uncertainty::Half(half));
+            assert_eq!(format_number(figure, place), text);
+        }
+    }
+
+    #[test]
+    fn factors_have_at_most_three_digits() {
+        for (factor, text) in [
+            (estimate(9.284, 9.19, 9.37), "9.28 [9.19, 9.37]"),
+            (estimate(6.02, 5.2, 6.9), "6.0 [5.2, 6.9]"),
+            (estimate(1.14, 0.9, 1.9), "1.14 [0.90, 1.90]"),
+            (estimate(92.84, 92.83, 92.85), "92.8 [92.8, 92.8]"),
+            (estimate(1234.0, 1200.0, f64::INFINITY), "1,234 [1,200, ∞]"),
+            (estimate(2.0, 2.0, 2.0), "2.00"),
+        ] {
+            assert_eq!(format_factor(&factor).join(" ").trim_end(), text);
+        }
+        assert_eq!(
+            format_magnitude(&estimate(0.0131, 0.004, 0.0262)).join(" "),
+            format_change_interval(&estimate(0.0131, 0.004, 0.0262)).replace('+', "")
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::columns::{ColumnSet, column_set};
 use crate::document::Document;
-use crate::figure::{Uncertainty, format_quantity};
+use crate::figure::format_ns;
 use crate::table::{ReportCell, ReportRow, TextEmphasis};
 
 /// A machine of a fleet.
@@ -54,7 +54,7 @@ pub fn list_fleet_machines(machines: &[FleetLine]) -> Document {
         words("clock_shown", "clock").for_people() if is_checked =>
             line.fact_text(|facts| format_clock(facts.offset_ns)),
         words("speed_shown", "speed").for_people() if is_checked =>
-            line.fact_text(|facts| facts.speed_probe_ns.map(format_time).join(" + ")),
+            line.fact_text(|facts| facts.speed_probe_ns.map(|ns| format_ns(ns as f64, false)).join(" + ")),
         machine("id") if is_checked => line.fact_text(|facts| facts.id.clone()),
         machine("offset_ns") if is_checked =>
             line.known.as_ref().map(|facts| facts.offset_ns.0 as f64),
@@ -76,21 +76,15 @@ pub fn list_fleet_machines(machines: &[FleetLine]) -> Document {
     document
 }
 
-/// Formats a time as in `3.200 ms`. The uncertainty is assumed to be 0.5 %.
-fn format_time(ns: u64) -> String {
-    let uncertainty = Uncertainty::Half(0.005 * ns as f64);
-    format_quantity(ns as f64, "ns", uncertainty)
-}
-
-/// Formats the offset of a machine's clock as in `3.200 ms ahead`. An offset that does not exceed
-/// its uncertainty is formatted as in `within 50.00 µs`.
+/// Formats the offset of a machine's clock as in `3.20 ms ahead`. An offset that does not exceed
+/// its uncertainty is formatted as in `within 50.0 µs`.
 fn format_clock((offset_ns, uncertainty_ns): (i64, u64)) -> String {
     let size = offset_ns.unsigned_abs();
     let word = if offset_ns < 0 { "ahead" } else { "behind" };
     if size <= uncertainty_ns {
-        return format!("within {}", format_time(uncertainty_ns));
+        return format!("within {}", format_ns(uncertainty_ns as f64, false));
     }
-    format!("{} {word}", format_time(size))
+    format!("{} {word}", format_ns(size as f64, false))
 }
 
 // The reports of `fleet status` and `fleet clean`: the progress of a session's shards, the machines
@@ -189,8 +183,8 @@ mod tests {
 
     #[test]
     fn a_clock_is_ahead_or_behind_only_beyond_its_uncertainty() {
-        assert_eq!(format_clock((-40_000, 50_000)), "within 50.00 µs");
-        assert_eq!(format_clock((-3_200_000, 50_000)), "3.200 ms ahead");
-        assert_eq!(format_clock((3_200_000, 50_000)), "3.200 ms behind");
+        assert_eq!(format_clock((-40_000, 50_000)), "within 50.0 µs");
+        assert_eq!(format_clock((-3_200_000, 50_000)), "3.20 ms ahead");
+        assert_eq!(format_clock((3_200_000, 50_000)), "3.20 ms behind");
     }
 }

@@ -67,7 +67,8 @@ pub use output::{
 pub use profile::{ProfileSide, profile_sections, report_profiles};
 pub use revisions::*;
 pub use session::{
-    CaseLine, SessionsPage, TrialOutcome, list_planned_cases, list_sessions, report_trial,
+    CaseLine, SessionsPage, TrialOutcome, list_planned_cases, list_sessions,
+    list_sessions_with_answers, report_trial, session_answer,
 };
 pub use study::report_study;
 pub use table::{

@@ -9,18 +9,19 @@ mod by_cases_tests;
 
 use crate::case_labels::parameters_json;
 use crate::columns::{ColumnSet, column_set};
-use crate::comparison::report_findings;
 pub use crate::comparison::report_requested;
+use crate::comparison::{first_answer, report_findings};
 use crate::document::{Document, ReportBlock};
 use crate::failures::report_failures;
 use crate::figure::{format_about, format_count, format_duration, format_number};
-use crate::load::report_load_session;
+use crate::load::{loads_headline, report_load_session};
 use crate::output::OutputOptions;
-use crate::table::{ReportCell, TextEmphasis};
+use crate::table::{ReportCell, ReportColumn, TextEmphasis};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, snippet};
 use speedwell_model::experiment::ExperimentDesign;
 use speedwell_model::stored::SessionOverview;
-use speedwell_model::{Case, Session, SessionState, StepFailure, StoppingDesign};
+use speedwell_model::{Case, Session, SessionPurpose, SessionState, StepFailure, StoppingDesign};
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// The requested parameter study, if any.
@@ -149,8 +150,36 @@ pub struct SessionsPage<'a> {
     pub is_chosen: bool,
 }
 
+/// Returns the answer of a session in a few words: how its sides compare, or what its only case or
+/// load gave. Empty if the session has no single answer.
+pub fn session_answer(session: &Session, settings: &AnalysisSettings) -> String {
+    let design = &session.design;
+    let has_own_report = design.experiment.is_some() || design.steady.is_some();
+    if has_own_report || design.purpose == SessionPurpose::Bisect {
+        return String::new();
+    }
+    let loads = speedwell_model::load::measurement::stored_loads(session).unwrap_or_default();
+    let sentence = if loads.is_empty() {
+        first_answer(&analysis::analyze_session(session, settings))
+    } else {
+        let loads: Vec<_> = loads.iter().map(analysis::load::analyze_load).collect();
+        loads_headline(&loads)
+    };
+    let first = sentence.split(". ").next().unwrap_or_default();
+    let words = first.split_inclusive(']').next().unwrap_or_default();
+    words.strip_suffix('.').unwrap_or(words).to_owned()
+}
+
 /// Lists the sessions.
 pub fn list_sessions(page: &SessionsPage<'_>) -> Document {
+    list_sessions_with_answers(page, HashMap::new())
+}
+
+/// Lists the sessions with those of their answers that are known, by number.
+pub fn list_sessions_with_answers(
+    page: &SessionsPage<'_>,
+    answers: HashMap<i64, String>,
+) -> Document {
     let sessions = page.sessions;
     let mut document = Document::new("sessions");
     if sessions.is_empty() {
@@ -161,8 +190,13 @@ pub fn list_sessions(page: &SessionsPage<'_>) -> Document {
         };
         document.push(ReportBlock::Paragraph(message));
     }
-    let table = session_columns().build_table("sessions", sessions);
-    document.push_table(table);
+    let mut columns = session_columns();
+    if answers.values().any(|answer| !answer.is_empty()) {
+        columns.add_column(ReportColumn::label("answer", "answer"), move |session| {
+            ReportCell::from(answers.get(&session.number))
+        });
+    }
+    document.push_table(columns.build_table("sessions", sessions));
     if sessions.len() < page.all && !sessions.is_empty() {
         document.push_note(format!(
             "{} of {} sessions; earlier ones: --page {}, all: --limit 0",
@@ -396,6 +430,21 @@ mod tests {
              ────────────────────────────────────────────────────────────────────────────────────\n\
              \x20    @2  2026-01-31 14:05  old new      12  1,344  4 min 05 s  speedwell run buffers\n"
         );
+    }
+
+    #[test]
+    fn sessions_are_listed_with_the_answers_that_are_known() {
+        let rows = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n\
+            \"old\",\"g/a.js\",\"\",10,1\n\"new\",\"g/a.js\",\"\",20,1\n";
+        let measured = speedwell_formats::read("f.csv", rows.as_bytes()).unwrap().remove(0);
+        let answer = session_answer(&measured, &AnalysisSettings::default());
+        assert!(answer.contains("new") && !answer.ends_with('.'), "{answer}");
+        let lines = [session(1, SessionState::Complete, 0), session(2, SessionState::Complete, 0)];
+        let page = SessionsPage { sessions: &lines, number: 1, all: 2, is_chosen: false };
+        let document = list_sessions_with_answers(&page, HashMap::from([(2, answer.clone())]));
+        let mut out = Vec::new();
+        print_document(&document, &OutputOptions::default(), &mut out).unwrap();
+        assert!(String::from_utf8(out).unwrap().trim_end().ends_with(&answer));
     }
 
     #[test]

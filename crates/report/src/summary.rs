@@ -80,7 +80,7 @@ fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> Report
     let names = if metrics_are_rows { "metric" } else { "case" };
     let mut columns = summary_columns(names, output.verbosity);
     if section.iter().any(|summary| summary.exposure.known_share().is_some()) {
-        add_disturbance(&mut columns);
+        add_disturbance(&mut columns, output.verbosity);
     }
     let rows = labelled_rows(labels, |index, name| {
         lines[index].name = name;
@@ -162,12 +162,12 @@ pub fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<Summa
     }
 }
 
-/// Adds columns about disturbed runs. People see the fraction of disturbed runs if it is notable.
-/// Programs get the fraction and the kernel's figures.
-fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>) {
+/// Adds columns about disturbed runs. In verbose output, people see the fraction of disturbed runs
+/// if it is notable. Programs get the fraction and the kernel's figures.
+fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>, verbosity: Verbosity) {
     columns.append(column_set! { line: SummaryLine<'_>;
-        figure("disturbed_shown", "disturbed").for_people().expendable(5) =>
-            line.summary.exposure.is_notable().then(|| {
+        figure("disturbed_shown", "disturbed").for_people().expendable(5)
+            if verbosity == Verbosity::Verbose => line.summary.exposure.is_notable().then(|| {
                 ReportCell::share(line.summary.exposure.disturbed_share())
             }),
         machine("disturbed") => line.summary.exposure.known_share(),
@@ -326,8 +326,8 @@ fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Opti
 }
 
 /// Returns the answer for a single summary:
-/// `g/a.js: 1.234 M/s [1.221, 1.240], 810 ns per iteration (30 runs).`
-fn summary_sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
+/// `g/a.js: 1.23 M/s [1.22, 1.24], 810 ns per iteration (30 runs).`
+pub(crate) fn summary_sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
     let (scale, place) = scale_and_place(summary, choice);
     let median = scale.format_estimate(&summary.center, place);
     let time =

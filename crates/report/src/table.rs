@@ -6,7 +6,7 @@
 
 pub use crate::cell::{Datum, ReportCell, RowName, RunList, TextEmphasis, json_number};
 
-use indexmap::IndexSet;
+use indexmap::{IndexMap, IndexSet};
 use std::cmp::Ordering;
 
 /// A table.
@@ -131,6 +131,14 @@ impl ReportColumn {
         self
     }
 
+    /// Keeps the column from people unless `is_verbose`. Programs always get it.
+    pub fn detail(mut self, is_verbose: bool) -> ReportColumn {
+        if !is_verbose {
+            self.audience = ColumnAudience::Machines;
+        }
+        self
+    }
+
     /// Allows narrow pages to omit the column. The highest `order` is omitted first.
     pub fn expendable(mut self, order: u8) -> ReportColumn {
         self.expendable = order;
@@ -250,22 +258,35 @@ fn compare_values(a: Option<&Datum>, b: Option<&Datum>, descending: bool) -> Ord
     if descending { order.reverse() } else { order }
 }
 
-/// The footnotes of one table, in order of first mention.
+/// The footnotes of one table, in order of first mention. Notes that differ only in their numbers
+/// state one fact and share a footnote.
 #[derive(Debug, Default)]
 pub struct TableFootnotes {
-    texts: IndexSet<String>,
+    /// The different texts of each fact. The fact is a text without its numbers.
+    texts: IndexMap<String, IndexSet<String>>,
 }
 
 impl TableFootnotes {
     /// Returns the mark for `text`: `¹`, `²` ...
     pub fn footnote_mark(&mut self, text: &str) -> String {
-        let (index, _) = self.texts.insert_full(text.to_owned());
+        let fact: String = text.chars().filter(|character| !character.is_ascii_digit()).collect();
+        let entry = self.texts.entry(fact);
+        let index = entry.index();
+        entry.or_default().insert(text.to_owned());
         superscript_number(index + 1)
     }
 
     /// Returns all footnotes. The first is number 1.
     pub fn into_texts(self) -> Vec<String> {
-        self.texts.into_iter().collect()
+        let footnote = |texts: IndexSet<String>| {
+            let others = texts.len() - 1;
+            let first = texts.into_iter().next().unwrap_or_default();
+            match others {
+                0 => first,
+                _ => format!("{first} (similar in {others} more)"),
+            }
+        };
+        self.texts.into_values().map(footnote).collect()
     }
 }
 
@@ -344,7 +365,9 @@ mod tests {
         let mut footnotes = TableFootnotes::default();
         let marks = ["a", "b", "a"].map(|text| footnotes.footnote_mark(text));
         assert_eq!(marks, ["¹", "²", "¹"]);
-        assert_eq!(footnotes.into_texts(), ["a", "b"]);
+        let marks = ["3 of 8 runs", "5 of 8 runs"].map(|text| footnotes.footnote_mark(text));
+        assert_eq!(marks[0], marks[1]);
+        assert_eq!(footnotes.into_texts(), ["a", "b", "3 of 8 runs (similar in 1 more)"]);
         assert_eq!(superscript_number(12), "¹²");
     }
 

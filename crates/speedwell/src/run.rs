@@ -27,7 +27,7 @@ use speedwell_machine::process::InterruptedEarly;
 use speedwell_model::experiment::{ExperimentDesign, ReportOutput};
 use speedwell_model::{
     ComparedClock, DefinitionFile, Metric, RunOrder, Session, SessionEvent, SessionObserver,
-    SteadyRule, StoppingDesign,
+    SessionState, SteadyRule, StoppingDesign, Verdict,
 };
 use speedwell_remote::fleet::{FleetRequest, measure_on_fleet};
 use speedwell_remote::roles;
@@ -435,7 +435,39 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
     if let Some(hint) = analysis::pairs_hint(session, &findings, settings) {
         status::print_hint(&hint);
     }
+    print_next_steps(session, &findings, task);
     Ok(status)
+}
+
+/// Runs a side that the hint for an unclear case suggests.
+const CLOSER_RUNS: u32 = 64;
+
+/// Says where the session is stored, and how to continue if a case is unclear.
+fn print_next_steps(session: &Session, findings: &AnalysisFindings, task: &MeasureTask) {
+    let is_for_people = task.output.output_format().is_none() && !task.output.quiet;
+    let Some(number) = session.number.filter(|_| is_for_people && !task.store.no_save) else {
+        return;
+    };
+    let database = task.store.database.db_option();
+    let mut rows = findings.comparisons.iter().flat_map(|comparison| &comparison.rows);
+    let is_unclear =
+        rows.any(|row| row.verdict == Verdict::Unclear && row.is_judged() && !row.differs);
+    let is_complete = session.state == SessionState::Complete
+        && matches!(session.design.stopping, StoppingDesign::Sequential { .. });
+    if is_unclear && is_complete && task.resume_command == "run" {
+        status::print_hint(&format!(
+            "to look closer: speedwell run --resume @{number} --runs {CLOSER_RUNS}{database}   \
+             ({CLOSER_RUNS} new runs a side)"
+        ));
+    }
+    let order = match session.design.order {
+        RunOrder::Blocks if session.variants.len() > 1 => "measured in random blocks, ",
+        RunOrder::Paired => "measured in pairs on one CPU, ",
+        _ => "",
+    };
+    status::print_note(&format!(
+        "{order}stored as @{number}; details: speedwell report @{number} -v{database}"
+    ));
 }
 
 /// Analyzes a session that recorded time series of iterations (`speedwell warmup`), reports it, and

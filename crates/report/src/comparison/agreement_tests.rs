@@ -1,4 +1,5 @@
-//! Each row is consistent: dividing its printed figures gives its printed change.
+//! Each row is consistent: dividing its printed figures gives its printed change, as far as three
+//! digits allow.
 
 use crate::comparison::{VerdictLine, prepare_lines};
 use crate::figure::{format_change, format_interval};
@@ -82,14 +83,12 @@ fn find_contradiction(line: &VerdictLine<'_>) -> Option<String> {
     let [old, new] = line.side_figures();
     let (change, interval) = (format_change(&estimate), format_interval(&estimate));
     let said = format!("{old} -> {new}: {change} {interval}");
-    let percent = change.trim_end_matches(" %");
+    let percent = change.trim_end_matches([' ', '%']);
     let ends: Vec<f64> = interval.trim_matches(['[', ']']).split(", ").map(parse_figure).collect();
     let printed = parse_figure(percent);
     let computed = (parse_figure(&new) / parse_figure(&old) - 1.0) * 100.0;
-    let half = 0.5 * (ends[1] - ends[0]);
-    // Allow for rounding both sides to three digits, but for at most half of the half-width.
-    let by_digits = (1.0 + (computed / 100.0).abs()) * 1.01 + last_place_unit(percent);
-    let tolerance = by_digits.min(0.5 * half + last_place_unit(percent));
+    // Both sides are rounded to three digits.
+    let tolerance = (1.0 + (computed / 100.0).abs()) * 1.01 + last_place_unit(percent);
     let signless_zero = [percent, interval.as_str()].iter().all(|text| {
         let zeros = text.split(['[', ']', ' ', ',']).filter(|word| {
             word.starts_with(['+', '-']) && !word.contains(|c: char| "123456789∞".contains(c))
@@ -101,7 +100,6 @@ fn find_contradiction(line: &VerdictLine<'_>) -> Option<String> {
         () if computed * printed < 0.0 => Some(format!("opposite signs in {said}")),
         () if (computed - printed).abs() > tolerance => Some(format!("{computed:.3} % in {said}")),
         () if printed < ends[0] || printed > ends[1] => Some(format!("outside: {said}")),
-        () if excludes_zero && old == new => Some(format!("no difference in {said}")),
         () if (estimate.low > 0.0 || estimate.high < 0.0) != excludes_zero => {
             Some(format!("exact and printed interval disagree about zero in {said}"))
         }

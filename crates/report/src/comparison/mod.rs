@@ -3,46 +3,42 @@
 //! baseline with a candidate ([`report_comparison`]), the answer in words comes first, then a table.
 //!
 //! [`prepare_lines`] prepares what several cells of a row depend on: the common unit of both sides,
-//! the digits shown, and the footnote marks. [`verdict_columns`] decides what each column shows, to
-//! people and to programs. `sections.rs` decides which comparisons share a table; sentences are in
+//! the digits shown, and the footnote marks. `columns.rs` decides what each column shows, to people
+//! and to programs. `sections.rs` decides which comparisons share a table; sentences are in
 //! `text.rs`.
 
 #[cfg(test)]
 mod agreement_tests;
+mod columns;
+mod effect;
 pub(crate) mod machines;
 mod sections;
 mod text;
 
 pub use text::{correction_words, method_words, size, verdict_emphasis, verdict_symbol};
 
-use crate::case_labels::{LabelLine, distinct, parameters_json};
-use crate::charts::{ChartKind, MAX_DRAWN_RUNS, count_runs, forest_row, threshold_band};
-use crate::columns::{ColumnSet, column_set};
+use crate::case_labels::{LabelLine, distinct};
+use crate::charts::{ChartKind, MAX_DRAWN_RUNS, count_runs, threshold_band};
+use crate::comparison::columns::{add_columns, add_counts, add_disturbance, verdict_columns};
+use crate::comparison::text::HeadlineContext;
 use crate::document::{Document, ReportBlock};
 use crate::failures::{report_failures_of, report_validity};
 use crate::figure::{
-    Uncertainty, format_change, format_change_interval, format_interval, format_number,
-    format_probability, format_setting, format_share, format_signed, uncertainty_of_median,
+    Uncertainty, format_change, format_change_interval, format_number, format_share,
+    uncertainty_of_median,
 };
 use crate::output::{OutputOptions, Verbosity};
 use crate::session::StudyChoice;
-use crate::table::{
-    ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, RowName, RunList, TableFootnotes,
-    take_common_text,
-};
+use crate::table::{ReportCell, ReportRow, ReportTable, RowName, TableFootnotes, take_common_text};
 use crate::unit::{FigureScale, UnitChoice};
 use anyhow::{bail, ensure};
 use sections::{CaseInComparison, ComparisonSection, group_sections};
-use serde_json::json;
 use speedwell_analysis::{
-    self as analysis, AcrossMachines, AnalysisFindings, AnalysisSettings, CandidateComparison,
-    CaseComparison, MachineEffect, bisect, snippet,
+    self as analysis, AnalysisFindings, AnalysisSettings, CandidateComparison, CaseComparison,
+    bisect, snippet,
 };
 use speedwell_model::experiment::ExperimentDesign;
-use speedwell_model::{
-    DisturbanceFigure as Recorded, IntervalEstimate, MetricDirection, Session, SessionPurpose,
-    StepFailure,
-};
+use speedwell_model::{IntervalEstimate, MetricDirection, Session, SessionPurpose};
 use std::borrow::Cow;
 
 /// The machine-readable name of the table.
@@ -158,6 +154,22 @@ fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Re
     bail!("no metric can be shown in '{unit}' (the metrics are measured in {})", units.join(", "))
 }
 
+/// Returns the headline of the first comparison or of the only summary. Empty without either.
+pub(crate) fn first_answer(findings: &AnalysisFindings) -> String {
+    match (&findings.comparisons[..], &findings.summaries[..]) {
+        ([first, others @ ..], _) => {
+            let context = HeadlineContext {
+                is_only: others.is_empty(),
+                is_about_candidate: findings.is_about_candidate,
+                ..HeadlineContext::default()
+            };
+            text::comparison_headline(first, &context, findings.ended_after, &findings.failures)
+        }
+        ([], [only]) => crate::summary::summary_sentence(only, None),
+        _ => String::new(),
+    }
+}
+
 /// Reports the comparisons, without the failures, warnings and charts that all reports share.
 pub fn report_comparison(findings: &AnalysisFindings, output: &OutputOptions) -> Document {
     let mut document = Document::new("comparison");
@@ -167,17 +179,17 @@ pub fn report_comparison(findings: &AnalysisFindings, output: &OutputOptions) ->
             document.push_heading(2, section.section_title(&findings.comparisons));
         }
         for comparison in &section.comparisons {
-            let subject = section.sentence_prefix(comparison);
-            // The sentence names the metric, unless its subject already does.
-            let change = match &*subject {
-                "" => &*comparison.metric.name,
-                _ => "change",
+            let context = HeadlineContext {
+                prefix: section.sentence_prefix(comparison),
+                is_only: findings.comparisons.len() == 1,
+                is_about_candidate: findings.is_about_candidate,
+                unit: output.unit,
             };
             let (ended_after, failures) = (findings.ended_after, &findings.failures);
-            let sentence = text::comparison_headline(comparison, change, ended_after, failures);
-            document.push_headline(subject + &sentence);
+            let sentence = text::comparison_headline(comparison, &context, ended_after, failures);
+            document.push_headline(sentence);
         }
-        add_section(section, &findings.failures, output, &mut document);
+        add_section(section, findings, output, &mut document);
     }
     output.add_detail(&mut document, |output, document| {
         let notes = text::comparison_notes(&findings.comparisons, output.verbosity);
@@ -194,7 +206,7 @@ pub fn sort_keys() -> Vec<&'static str> {
 
 fn add_section(
     section: &ComparisonSection<'_>,
-    failures: &[StepFailure],
+    findings: &AnalysisFindings,
     output: &OutputOptions,
     document: &mut Document,
 ) {
@@ -202,7 +214,7 @@ fn add_section(
         document.extend(text::highlight_blocks(section.first_comparison()));
     });
     if section.comparisons.iter().any(|comparison| !comparison.rows.is_empty()) {
-        document.push_table(section_table(section, output));
+        document.push_table(section_table(section, &findings.beside, output));
         let shared = shared_remarks(&section.named_rows().cases);
         document.extend(shared.into_iter().map(ReportBlock::Note));
         let machine_notes = section
@@ -210,25 +222,33 @@ fn add_section(
             .iter()
             .flat_map(|comparison| machines::population_notes(comparison));
         document.extend(distinct(machine_notes).into_iter().map(ReportBlock::Note));
+        document.extend(text::disturbance_note(&section.comparisons).map(ReportBlock::Note));
     }
+    let failures = &findings.failures;
     document.extend(text::unmatched_blocks(&section.comparisons, failures, output.verbosity));
 }
 
-fn section_table(section: &ComparisonSection<'_>, output: &OutputOptions) -> ReportTable {
+fn section_table(
+    section: &ComparisonSection<'_>,
+    beside: &[CandidateComparison],
+    output: &OutputOptions,
+) -> ReportTable {
     let mut footnotes = TableFootnotes::default();
     let named = section.named_rows();
     let mut lines = prepare_lines(named.cases, output.unit, &mut footnotes);
     let unit = take_common_text(&mut lines, |line| &mut line.unit);
-    let runs = take_common_text(&mut lines, |line| &mut line.runs);
+    let runs =
+        take_common_text(&mut lines, |line| &mut line.runs).or_else(|| range_of_runs(&lines));
     let headers = [section.names_header(), section.baseline_header(), section.candidate_header()];
     let mut columns =
         verdict_columns(headers, section.first_comparison().confidence, output.verbosity);
     let mut section_rows = section.comparisons.iter().flat_map(|comparison| &comparison.rows);
     if section_rows.any(|row| row.baseline.exposure.known_share().is_some()) {
-        add_disturbance(&mut columns);
+        add_disturbance(&mut columns, output.verbosity);
     }
     let section_rows: Vec<&CaseComparison> = lines.iter().map(|line| line.row).collect();
     add_columns(&mut columns, &section_rows, output.verbosity);
+    add_counts(&mut columns, beside);
     let count_runs = |row: &&CaseComparison| row.baseline.runs.len() + row.candidate.runs.len();
     if section_rows.iter().map(count_runs).sum::<usize>() > MAX_DRAWN_RUNS
         && let Some(audience) = output.only_audience()
@@ -372,24 +392,13 @@ pub fn prepare_lines<'a>(
     cases.into_iter().map(line).collect()
 }
 
-/// Minimum number of significant digits of a figure next to a change. With fewer digits, dividing
-/// the printed figures would give a different change.
-const MIN_SIGNIFICANT_DIGITS: i32 = 3;
 /// Maximum ratio of two sides that are rounded to the same decimal place.
 const MAX_SIMILAR_RATIO: f64 = 10.0;
 
-/// Returns the last decimal places of both sides. They follow from the interval of the change, so
-/// that the printed figures agree with the printed change. The spread of one side is unsuitable for
-/// this, because the figure of one side may be less certain than the ratio of both figures.
+/// Returns the last decimal places of both sides, which are the same if the sides are similar.
 fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
-    let last_place = |(location, uncertainty): (f64, Uncertainty)| {
-        let last_place = scale.rounding_place(location, uncertainty);
-        match (uncertainty, scale.first_place(location)) {
-            (Uncertainty::Exact, _) | (_, None) => last_place,
-            (_, Some(first)) => last_place.max(first + MIN_SIGNIFICANT_DIGITS - 1),
-        }
-    };
-    let last_places = figures(row).map(last_place);
+    let last_places =
+        figures(row).map(|(location, uncertainty)| scale.rounding_place(location, uncertainty));
     let [baseline, candidate] = [&row.baseline, &row.candidate].map(|side| side.location.abs());
     if baseline.max(candidate) < MAX_SIMILAR_RATIO * baseline.min(candidate) {
         [last_places[0].max(last_places[1]); 2]
@@ -438,6 +447,14 @@ fn runs_text(row: &CaseComparison) -> String {
     format!("{baseline}/{candidate}")
 }
 
+/// Formats the smallest and the largest number of runs of a side, if the rows differ.
+fn range_of_runs(lines: &[VerdictLine<'_>]) -> Option<String> {
+    let runs =
+        lines.iter().flat_map(|line| [line.row.baseline.runs.len(), line.row.candidate.runs.len()]);
+    let (fewest, most) = (runs.clone().min()?, runs.max()?);
+    Some([fewest, most].map(|runs| format_number(runs as f64, 0)).join(" to "))
+}
+
 /// All notes on a row.
 fn row_notes(row: &CaseComparison) -> impl Iterator<Item = Cow<'_, str>> {
     let indicative = row.is_indicative.then_some(Cow::Borrowed(INDICATIVE_NOTE));
@@ -477,171 +494,6 @@ fn footnote_marks(
         .map(|text| footnotes.footnote_mark(&text))
         .collect::<Vec<_>>()
         .join(" ")
-}
-
-/// Returns all columns of a table, given the headings of the names, the baseline and the candidate.
-pub fn verdict_columns<'a>(
-    [names, baseline, candidate]: [&str; 3],
-    confidence: f64,
-    verbosity: Verbosity,
-) -> ColumnSet<VerdictLine<'a>> {
-    let is_verbose = verbosity == Verbosity::Verbose;
-    let interval = format!("{} interval", format_setting(confidence));
-    let mut columns = column_set! { line: VerdictLine<'a>;
-        label("case", names) => ReportCell::words(line.row.case.id()).with_name(&line.name),
-        machine("benchmark") => &line.row.case.benchmark,
-        machine("parameters") => parameters_json(&line.row.case),
-        machine("metric") => &line.comparison.metric.name,
-        machine("unit") => &line.comparison.metric.unit,
-        machine("better") => json!(line.comparison.metric.better),
-        machine("baseline") => &line.comparison.baseline,
-        machine("candidate") => &line.comparison.candidate,
-        figure("baseline_shown", baseline).for_people() =>
-            ReportCell::from(line.row.baseline.location).with_text(&line.side_figures()[0]),
-        figure("candidate_shown", candidate).for_people() =>
-            ReportCell::from(line.row.candidate.location).with_text(&line.side_figures()[1]),
-        words("unit_shown", "unit").for_people() => ReportCell::text(&line.unit),
-        figure("change_shown", "change").for_people() =>
-            ReportCell::from(line.row.change.map(|change| change.value))
-                .with_text(line.change_text())
-                .with_emphasis(verdict_emphasis(line.row.verdict)),
-        figure("interval_shown", interval).for_people() =>
-            line.row.change.map(|c| ReportCell::from(c.low).with_text(format_interval(&c))),
-        new("change_drawn", "change in %", ColumnKind::Drawn).for_people() =>
-            ReportCell::drawing(forest_row(line.row, String::new())),
-        words("verdict", "verdict").facet() => line.verdict_cell(),
-        figure("p", "p").expendable(5) => ReportCell::shown_figure(line.row.p, format_probability),
-        figure("q", "q").expendable(2) => ReportCell::shown_figure(line.row.q, format_probability),
-        figure("runs_shown", "runs").for_people().expendable(4) =>
-            ReportCell::from(line.row.baseline.runs.len()).with_text(&line.runs),
-        figure("more_runs", "more runs").expendable(3) =>
-            line.row.more_runs.map(|runs| ReportCell::from(runs).with_text(format!("~{runs}"))),
-        figure("detectable", "detectable").expendable(6) => ReportCell::share(line.row.detectable),
-        figure("baseline_cv", format!("CV {baseline}")).for_people().expendable(7)
-            if is_verbose => ReportCell::share(line.row.baseline.variation),
-        figure("candidate_cv", format!("CV {candidate}")).for_people().expendable(7)
-            if is_verbose => ReportCell::share(line.row.candidate.variation),
-        figure("cliffs", "Cliff's delta").for_people().expendable(8) if is_verbose =>
-            ReportCell::shown_figure(line.row.cliffs_delta, |delta| format_signed(delta, 2)),
-    };
-    columns.append(figure_columns());
-    columns
-}
-
-/// Returns the columns with every figure and all runs, for programs.
-fn figure_columns<'a>() -> ColumnSet<VerdictLine<'a>> {
-    column_set! { line: VerdictLine<'a>;
-        machine("baseline_location") => line.row.baseline.location,
-        machine("candidate_location") => line.row.candidate.location,
-        machine("baseline_median") => line.row.baseline.median,
-        machine("candidate_median") => line.row.candidate.median,
-        machine("baseline_mean") => line.row.baseline.mean,
-        machine("candidate_mean") => line.row.candidate.mean,
-        machine("baseline_variation") => line.row.baseline.variation,
-        machine("candidate_variation") => line.row.candidate.variation,
-        machine("baseline_runs") => line.row.baseline.runs.len(),
-        machine("candidate_runs") => line.row.candidate.runs.len(),
-        machine("change") => line.row.change.map(|change| change.value),
-        machine("change_low") => line.row.change.map(|change| change.low),
-        machine("change_high") => line.row.change.map(|change| change.high),
-        machine("mean_change") => line.row.mean_change.map(|change| change.value),
-        machine("mean_change_low") => line.row.mean_change.map(|change| change.low),
-        machine("mean_change_high") => line.row.mean_change.map(|change| change.high),
-        machine("cliffs_delta") => line.row.cliffs_delta,
-        machine("decided_at") => line.row.decided_at,
-        machine("indicative") => line.row.is_indicative,
-        machine("shape_changed") => line.row.is_shape_changed,
-        machine("notes") => line.row.notes.join(" "),
-        machine("baseline_values") => RunList::Values(line.row.baseline.runs.clone()),
-        machine("candidate_values") => RunList::Values(line.row.candidate.runs.clone()),
-        machine("baseline_slots") => RunList::Slots(line.row.baseline.runs.clone()),
-        machine("candidate_slots") => RunList::Slots(line.row.candidate.runs.clone()),
-    }
-}
-
-/// For each figure that the kernel reports: the keys of the columns with the medians of both sides,
-/// and the figure.
-const KERNEL_COLUMNS: [(&str, &str, Recorded); 12] = [
-    ("baseline_steal", "candidate_steal", Recorded::Steal),
-    ("baseline_pressure", "candidate_pressure", Recorded::Pressure),
-    ("baseline_wait", "candidate_wait", Recorded::Wait),
-    ("baseline_involuntary", "candidate_involuntary", Recorded::Involuntary),
-    ("baseline_voluntary", "candidate_voluntary", Recorded::Voluntary),
-    ("baseline_migrations", "candidate_migrations", Recorded::Migrations),
-    ("baseline_minor_faults", "candidate_minor_faults", Recorded::MinorFaults),
-    ("baseline_major_faults", "candidate_major_faults", Recorded::MajorFaults),
-    ("baseline_frequency", "candidate_frequency", Recorded::Frequency),
-    ("baseline_throttled", "candidate_throttled", Recorded::Throttled),
-    ("baseline_load", "candidate_load", Recorded::Load),
-    ("baseline_temperature", "candidate_temperature", Recorded::Temperature),
-];
-
-/// Adds columns on disturbed runs. People see which fraction of each side's runs was disturbed, if
-/// the fraction is large enough to matter. Programs get the fraction and the kernel's figures for
-/// all rows.
-pub fn add_disturbance(columns: &mut ColumnSet<VerdictLine<'_>>) {
-    columns.append(column_set! { line: VerdictLine<'_>;
-        figure("disturbed_shown", "disturbed").for_people().expendable(6) =>
-            line.disturbance_cell(),
-        machine("baseline_disturbed") => line.row.baseline.exposure.known_share(),
-        machine("candidate_disturbed") => line.row.candidate.exposure.known_share(),
-    });
-    for (baseline, candidate, figure) in KERNEL_COLUMNS {
-        columns.add_column(ReportColumn::machine(baseline), move |line| {
-            line.row.baseline.exposure.median_figure(figure).into()
-        });
-        columns.add_column(ReportColumn::machine(candidate), move |line| {
-            line.row.candidate.exposure.median_figure(figure).into()
-        });
-    }
-}
-
-/// Adds a column with the machine of each case if no case has several machines, otherwise with the
-/// range of changes across machines. In verbose output, a column per machine follows the range.
-pub fn add_columns<'a>(
-    columns: &mut ColumnSet<VerdictLine<'a>>,
-    rows: &[&CaseComparison],
-    verbosity: Verbosity,
-) {
-    let by_machine: Vec<&AcrossMachines> =
-        rows.iter().filter_map(|row| row.machines.as_ref()).collect();
-    if by_machine.is_empty() {
-        return;
-    }
-    let is_single = by_machine.iter().all(|effects| effects.machines.len() < 2);
-    columns.append(column_set! { line: VerdictLine<'a>;
-        words("machine", "machine") if is_single =>
-            line_machines(line).map(|machine| machine.name.as_str()).collect::<String>(),
-        words("machines_shown", "over machines").for_people().expendable(4) if !is_single =>
-            line.row.machines.as_ref().and_then(machines::range_text).unwrap_or_default(),
-    });
-    if !is_single && verbosity == Verbosity::Verbose {
-        add_machine_columns(columns, &by_machine);
-    }
-    columns.append(column_set! { line: VerdictLine<'a>;
-        machine("p_equal") => line.row.machines.as_ref().and_then(|machines| machines.p_equal),
-        machine("machines") => line.row.machines.as_ref().map(machines::machines_data),
-    });
-}
-
-/// Returns the effects in a row of the table, one per machine.
-fn line_machines<'l>(line: &'l VerdictLine<'_>) -> impl Iterator<Item = &'l MachineEffect> {
-    line.row.machines.iter().flat_map(|by_machine| &by_machine.machines)
-}
-
-fn add_machine_columns<'a>(
-    columns: &mut ColumnSet<VerdictLine<'a>>,
-    by_machine: &[&AcrossMachines],
-) {
-    let machines = by_machine.iter().flat_map(|by_machine| &by_machine.machines);
-    for name in distinct(machines.map(|machine| machine.name.clone())) {
-        let column = ReportColumn::figure("change_on_machine", name.clone()).for_people();
-        columns.add_column(column.expendable(7), move |line| {
-            let effect = line_machines(line).find(|machine| machine.name == name);
-            let change = effect.and_then(|machine| machine.change);
-            change.map(|c| ReportCell::from(c.value).with_text(format_change(&c))).into()
-        });
-    }
 }
 
 #[cfg(test)]

@@ -3,43 +3,64 @@
 //!
 //! The words must agree with the figures: nothing is called faster unless the verdict says so.
 
-use crate::case_labels::distinct;
+use crate::case_labels::{CaseLabels, LabelLine, distinct};
+use crate::comparison::effect::{EffectWords, describe_effect, reversed, spaced};
+use crate::comparison::prepare_lines;
 use crate::document::ReportBlock;
 use crate::figure::{
-    Uncertainty, better_direction, format_change, format_change_interval, format_count,
+    Uncertainty, better_direction, format_change_interval, format_count, format_interval,
     format_quantity, format_setting, format_share, name_in_unit, quality_words,
 };
 use crate::output::Verbosity;
-use crate::table::{TextEmphasis, json_number};
+use crate::table::{TableFootnotes, TextEmphasis, json_number};
+use crate::unit::UnitChoice;
 use serde_json::{Value, json};
 use speedwell_analysis::{
     CandidateComparison, CaseComparison, SideSummary, StatisticalMethod, TestingCorrection,
 };
 use speedwell_model::{IntervalEstimate, Metric, StepFailure, Verdict};
+use std::sync::Arc;
 
-/// Returns the answer of one comparison, in one or two sentences. For a single case, `changed`
-/// names what changed, such as the metric. `ended_after` is the number of completed runs if
-/// measuring was cut short.
+/// What the sentences about one of several comparisons need to know about the others.
+#[derive(Debug, Clone, Default)]
+pub struct HeadlineContext {
+    /// What distinguishes the comparison, such as `latency_p50: `. May be empty.
+    pub prefix: String,
+    /// Whether this is the only comparison, so that sentences need not name its sides.
+    pub is_only: bool,
+    /// Whether sentences are about the candidate. Otherwise they are about the faster side.
+    pub is_about_candidate: bool,
+    /// The requested unit.
+    pub unit: Option<UnitChoice>,
+}
+
+/// Returns the answer of one comparison, in one or two sentences. `ended_after` is the number of
+/// completed runs if measuring was cut short.
 pub fn comparison_headline(
     comparison: &CandidateComparison,
-    changed: &str,
+    context: &HeadlineContext,
     ended_after: Option<usize>,
     failures: &[StepFailure],
 ) -> String {
     let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
+    let prefix = &context.prefix;
     if comparison.rows.is_empty()
         && let Some(failed) = failed_sides(comparison, failures)
     {
-        return format!("{baseline} and {candidate} cannot be compared: {failed}.");
+        return format!("{prefix}{baseline} and {candidate} cannot be compared: {failed}.");
     }
     match (&comparison.rows[..], ended_after) {
         ([], Some(runs)) => format!(
-            "{baseline} and {candidate} cannot be compared yet: measuring ended after {}, and no case has runs of both.",
+            "{prefix}{baseline} and {candidate} cannot be compared yet: measuring ended after {}, and no case has runs of both.",
             format_count(runs, "run", "runs")
         ),
-        ([], None) => format!("{baseline} and {candidate} have no case in common."),
-        ([only], _) => single_case_headline(comparison, changed, only),
-        _ => format!("{}{}", many_cases_headline(comparison), typical_change(comparison)),
+        ([], None) => format!("{prefix}{baseline} and {candidate} have no case in common."),
+        ([only], _) => single_case_headline(comparison, context, only),
+        _ => format!(
+            "{prefix}{}{}",
+            many_cases_headline(comparison),
+            representative_change(comparison)
+        ),
     }
 }
 
@@ -60,37 +81,106 @@ fn failed_sides(comparison: &CandidateComparison, failures: &[StepFailure]) -> O
 
 fn single_case_headline(
     comparison: &CandidateComparison,
-    changed: &str,
+    context: &HeadlineContext,
     row: &CaseComparison,
 ) -> String {
     let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
-    let (good, bad) = quality_words(&comparison.metric);
+    let (prefix, metric) = (&context.prefix, &comparison.metric);
     if let Some(withheld) = &row.withheld {
-        return format!("{baseline} and {candidate} are not compared: {withheld}.");
+        return format!("{prefix}{baseline} and {candidate} are not compared: {withheld}.");
     }
+    let no_difference = if prefix.is_empty() {
+        "No difference".to_owned()
+    } else {
+        format!("{prefix}no difference")
+    };
+    let interval = row.change.map_or_else(String::new, |change| spaced(&format_interval(&change)));
+    match (row.verdict, row.change) {
+        (Verdict::Better | Verdict::Worse, Some(change)) => {
+            format!("{prefix}{}.", effect_sentence(comparison, context, row, &change))
+        }
+        (Verdict::Same, _) => format!(
+            "{no_difference}: {candidate} and {baseline} are the same within {}{interval}.",
+            equivalence_margin(comparison)
+        ),
+        _ if is_without_difference(row) => {
+            let sides = if context.is_only {
+                String::new()
+            } else {
+                format!(" between {candidate} and {baseline}")
+            };
+            let missed = row.detectable.map(|share| {
+                format!("; one of {} or more would probably have been", format_share(share))
+            });
+            format!(
+                "{no_difference} found{sides}{}{interval}.{}",
+                missed.unwrap_or_default(),
+                more_runs_sentence(row)
+            )
+        }
+        _ => format!("{prefix}{}.{}", undecided(comparison, row, metric), more_runs_sentence(row)),
+    }
+}
+
+/// Whether the headline of a single case says which difference would have been found.
+fn is_without_difference(row: &CaseComparison) -> bool {
+    let includes_zero = row.change.is_some_and(|change| change.low <= 0.0 && change.high >= 0.0);
+    row.verdict == Verdict::Unclear && !row.differs && row.is_judged() && includes_zero
+}
+
+/// Says that the sides differ, or whether they do, where no verdict on a relative change can.
+fn undecided(comparison: &CandidateComparison, row: &CaseComparison, metric: &Metric) -> String {
+    let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
+    let (good, bad) = quality_words(metric);
     let sentence = match row.verdict {
         Verdict::Better => format!("{candidate} is {good} than {baseline}"),
         Verdict::Worse => format!("{candidate} is {bad} than {baseline}"),
-        Verdict::Same => {
-            format!(
-                "{candidate} and {baseline} are the same within {}",
-                equivalence_margin(comparison)
-            )
-        }
-        Verdict::Unclear if row.differs => format!("{candidate} differs from {baseline}"),
-        Verdict::Unclear => format!("it is unclear whether {candidate} is {good} than {baseline}"),
+        _ if row.differs => format!("{candidate} differs from {baseline}"),
+        _ => format!("it is unclear whether {candidate} is {good} than {baseline}"),
     };
     // Without a verdict, the reader needs to know which direction is better.
     let direction = match row.verdict {
-        Verdict::Unclear => format!(" ({})", better_direction(comparison.metric.better)),
+        Verdict::Unclear => format!(" ({})", better_direction(metric.better)),
         Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
     };
-    let change = size(row, &comparison.metric).map(|size| format!(": {changed} {size}{direction}"));
-    let more_runs_clause = row.more_runs.map(|n| {
-        let runs = format_count(n as usize, "more run", "more runs");
-        format!("; about {runs} a side would decide")
-    });
-    format!("{sentence}{}{}.", change.unwrap_or_default(), more_runs_clause.unwrap_or_default())
+    let change = size(row, metric).map(|size| format!(": {} {size}{direction}", metric.name));
+    format!("{sentence}{}", change.unwrap_or_default())
+}
+
+fn more_runs_sentence(row: &CaseComparison) -> String {
+    row.more_runs.map_or_else(String::new, |runs| {
+        let runs = format_count(runs as usize, "more run", "more runs");
+        format!(" About {runs} a side would decide.")
+    })
+}
+
+/// States a change, as in `loop is 9.28 times as fast as regex [9.19, 9.37]: 15.4 against 143 ns`.
+fn effect_sentence(
+    comparison: &CandidateComparison,
+    context: &HeadlineContext,
+    row: &CaseComparison,
+    change: &IntervalEstimate,
+) -> String {
+    let (baseline, candidate) = (comparison.baseline.as_str(), comparison.candidate.as_str());
+    let is_about_candidate = context.is_about_candidate || row.verdict == Verdict::Better;
+    let (subject, other, change) = if is_about_candidate {
+        (candidate, baseline, *change)
+    } else {
+        (baseline, candidate, reversed(change))
+    };
+    let effect = describe_effect(&comparison.metric, &change);
+    let EffectWords { predicate, link, interval, is_factor } = effect;
+    let figures = if is_factor {
+        let lines =
+            prepare_lines(vec![(comparison, row)], context.unit, &mut TableFootnotes::default());
+        let [old, new] = lines[0].side_figures();
+        let [first, second] = if is_about_candidate { [new, old] } else { [old, new] };
+        let gap = if lines[0].unit.starts_with('/') || lines[0].unit.is_empty() { "" } else { " " };
+        format!(": {first} against {second}{gap}{}", lines[0].unit)
+    } else {
+        String::new()
+    };
+    format!("{subject} {predicate} {link} {other}{interval}{figures}")
 }
 
 /// Formats the change with its interval, or both sides of a change from zero: `0 -> 1`.
@@ -117,41 +207,28 @@ fn many_cases_headline(comparison: &CandidateComparison) -> String {
     let differing = comparison.rows.iter().filter(is_different).count();
     if differing > 0 {
         return format!(
-            "{candidate} differs from {baseline} {}.",
-            count_of_cases(differing, total)
-        );
-    }
-    let unclear = count(Verdict::Unclear);
-    if unclear == total {
-        return format!(
-            "it is unclear whether {candidate} is {good} than {baseline} {}{omitted}.",
-            count_of_cases(total, total)
+            "{candidate} differs from {baseline} in {}.",
+            share_of_cases(differing, total)
         );
     }
     let equal = format!("the same within {}", equivalence_margin(comparison));
-    let mut parts = [
-        (count(Verdict::Better), good),
-        (count(Verdict::Worse), bad),
-        (count(Verdict::Same), &equal),
-    ]
-    .into_iter()
-    .filter(|(number, _)| *number > 0);
-    let mut sentence = String::new();
-    if let Some((number, adjective)) = parts.next() {
-        let in_cases = count_of_cases(number, total);
-        sentence = if adjective == equal {
-            format!("{candidate} and {baseline} are {adjective} {in_cases}")
-        } else {
-            format!("{candidate} is {adjective} than {baseline} {in_cases}")
-        };
+    let counts = [
+        (Verdict::Better, good),
+        (Verdict::Worse, bad),
+        (Verdict::Same, &*equal),
+        (Verdict::Unclear, "unclear"),
+    ];
+    let mut parts = Vec::new();
+    for (verdict, adjective) in counts {
+        match count(verdict) {
+            0 => {}
+            number if parts.is_empty() => {
+                parts.push(format!("{} {adjective}", share_of_cases(number, total)));
+            }
+            number => parts.push(format!("{number} {adjective}")),
+        }
     }
-    for (number, adjective) in parts {
-        sentence.push_str(&format!(", {adjective} in {number}"));
-    }
-    if unclear > 0 {
-        sentence.push_str(&format!("; {unclear} unclear"));
-    }
-    sentence + &omitted + "."
+    format!("{candidate} against {baseline}: {}{omitted}.", parts.join(", "))
 }
 
 /// Says how many cases have no answer, and why.
@@ -168,32 +245,57 @@ fn omitted_clause(comparison: &CandidateComparison) -> String {
     reasons.iter().map(part).collect()
 }
 
-/// Formats the typical change or, without one, the range of changes.
-fn typical_change(comparison: &CandidateComparison) -> String {
+/// States the typical change or, without one, the largest change that has a verdict.
+fn representative_change(comparison: &CandidateComparison) -> String {
     if let Some(typical) = comparison.typical() {
         return format!(" Typical change: {}.", format_change_interval(&typical));
     }
-    let range = comparison.range();
-    range.map_or_else(String::new, |ends| {
-        let [smallest, largest] = ends.each_ref().map(format_change);
-        if smallest == largest {
-            return format!(" Each changes by {smallest}.");
-        }
-        format!(" Changes range from {smallest} to {largest}.")
+    let size = |row: &&CaseComparison| row.change.map_or(0.0, |change| change.value.ln_1p().abs());
+    let changed = [Verdict::Better, Verdict::Worse]
+        .into_iter()
+        .flat_map(|verdict| comparison.rows_with_verdict(verdict));
+    let largest = changed.max_by(|one, other| size(one).total_cmp(&size(other)));
+    largest.and_then(|row| Some((row, row.change?))).map_or_else(String::new, |(row, change)| {
+        let EffectWords { predicate, interval, .. } = describe_effect(&comparison.metric, &change);
+        format!(" Largest: {} {predicate}{interval}.", short_case_name(comparison, row))
     })
+}
+
+/// Maximum number of cases that are compared to find a short name for one of them.
+const MAX_SHORTENED_CASES: usize = 1_000;
+
+/// Returns what distinguishes a case from the others if they belong to one benchmark, otherwise its
+/// id.
+fn short_case_name(comparison: &CandidateComparison, row: &CaseComparison) -> String {
+    if comparison.rows.len() > MAX_SHORTENED_CASES {
+        return row.case.id();
+    }
+    let cases: Vec<_> = comparison.rows.iter().map(|row| Arc::clone(&row.case)).collect();
+    let labels = CaseLabels::new(&cases);
+    let mut name = None;
+    for line in &labels.lines {
+        match line {
+            LabelLine::Group(heading) if !heading.full.is_empty() => return row.case.id(),
+            LabelLine::Case { index, name: own } if Arc::ptr_eq(&cases[*index], &row.case) => {
+                name = Some(own.full.split_whitespace().collect::<Vec<_>>().join(" "));
+            }
+            LabelLine::Group(_) | LabelLine::Case { .. } => {}
+        }
+    }
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| row.case.id())
 }
 
 fn equivalence_margin(comparison: &CandidateComparison) -> String {
     format_setting(comparison.delta)
 }
 
-/// Formats the number of affected cases: `in 3 of 8 cases`, `in both cases`, `in all 8 cases`.
-fn count_of_cases(number: usize, total: usize) -> String {
+/// Formats the number of affected cases: `3 of 8 cases`, `both cases`, `all 8 cases`.
+fn share_of_cases(number: usize, total: usize) -> String {
     match (number == total, total) {
-        (true, 1) => "in 1 case".to_owned(),
-        (true, 2) => "in both cases".to_owned(),
-        (true, _) => format!("in all {}", format_count(total, "case", "cases")),
-        (false, _) => format!("in {number} of {}", format_count(total, "case", "cases")),
+        (true, 1) => "1 case".to_owned(),
+        (true, 2) => "both cases".to_owned(),
+        (true, _) => format!("all {}", format_count(total, "case", "cases")),
+        (false, _) => format!("{number} of {}", format_count(total, "case", "cases")),
     }
 }
 
@@ -217,49 +319,79 @@ pub fn comparison_caption(
     Some(parts.join(", ")).filter(|line| !line.is_empty())
 }
 
-/// Returns the explanations below all tables, without duplicates. They describe the method. Where
-/// no change was found, they also say how large a hidden change may be and how many more runs are
-/// needed. Verbose output adds details that experts know already, and that pages list among the
-/// measurement details.
+/// Returns the explanations below all tables, without duplicates: limits of unusual figures and,
+/// where no change was found, how large a hidden change may be and how many more runs are needed.
+/// Verbose output adds the method, which pages list among the measurement details.
 pub fn comparison_notes(comparisons: &[CandidateComparison], verbosity: Verbosity) -> Vec<String> {
+    let is_verbose = verbosity == Verbosity::Verbose;
     let mut notes: Vec<String> = Vec::new();
     for comparison in comparisons.iter().filter(|comparison| !comparison.rows.is_empty()) {
-        notes.push(method_note(comparison));
-        notes.extend(hypothesis_note(comparison));
-        if verbosity == Verbosity::Verbose || comparison.correction == TestingCorrection::None {
+        notes.extend(
+            unusual_figures(comparison).or_else(|| is_verbose.then(|| method_note(comparison))),
+        );
+        if is_verbose {
+            notes.extend(hypothesis_note(comparison));
+        }
+        if is_verbose || comparison.correction == TestingCorrection::None {
             notes.extend(correction_note(comparisons).map(str::to_owned));
         }
     }
-    notes.extend(undetected_note(comparisons));
-    if verbosity == Verbosity::Verbose {
+    let is_in_headline = matches!(
+        comparisons,
+        [only] if matches!(&only.rows[..], [row] if is_without_difference(row))
+    );
+    if is_verbose || !is_in_headline {
+        notes.extend(undetected_note(comparisons));
+    }
+    if is_verbose {
         notes.extend(early_stop_note(comparisons));
     }
     distinct(notes)
 }
 
-fn method_note(comparison: &CandidateComparison) -> String {
-    let delta = format_setting(comparison.delta);
+/// Says what figures that are no times of runs mean.
+fn unusual_figures(comparison: &CandidateComparison) -> Option<String> {
     if comparison.metric.name == Metric::CYCLES_ESTIMATE {
-        return format!(
+        return Some(format!(
             "{}: estimated by a cache model, with 1, 5 and 35 cycles per access to each level; \
              --fail-on ignores it.",
             Metric::CYCLES_ESTIMATE
-        );
+        ));
     }
-    if comparison.rows.iter().all(|row| row.is_exact) {
-        return format!(
+    comparison.rows.iter().all(|row| row.is_exact).then(|| {
+        let delta = format_setting(comparison.delta);
+        format!(
             "Method: instructions in user mode, the same number in every run; a change within \
              {delta} counts as the same. They say nothing about waiting, system calls, caches or \
              branch prediction."
-        );
-    }
+        )
+    })
+}
+
+/// Says that other work disturbed runs, if that may be why a case is unclear. Sides that were
+/// disturbed unequally have a footnote of their own, and runs in pairs share every disturbance.
+pub fn disturbance_note(comparisons: &[&CandidateComparison]) -> Option<String> {
+    let unpaired = comparisons.iter().filter(|found| found.method != StatisticalMethod::SignedRank);
+    let unclear = unpaired.flat_map(|found| found.rows_with_verdict(Verdict::Unclear));
+    let shares = unclear.flat_map(|row| [&row.baseline.exposure, &row.candidate.exposure]);
+    let notable = shares.filter(|side| side.is_notable()).map(|side| side.disturbed_share());
+    let worst = notable.max_by(f64::total_cmp)?;
+    Some(format!(
+        "Other work disturbed up to {} of the runs of unclear cases: quiet the machine, or measure \
+         with --order paired.",
+        format_share(worst)
+    ))
+}
+
+fn method_note(comparison: &CandidateComparison) -> String {
+    let delta = format_setting(comparison.delta);
     let method = method_words(comparison.method);
     let confidence = format_setting(comparison.confidence);
     let figures = match comparison.method {
         StatisticalMethod::Rank
         | StatisticalMethod::SignedRank
         | StatisticalMethod::MannWhitney => {
-            "a candidate's figure is the baseline's figure plus the change; -v shows the medians of all runs"
+            "a candidate's figure is the baseline's figure plus the change; the median is that of all runs"
         }
         StatisticalMethod::Welch | StatisticalMethod::Bootstrap => "figures are means",
     };

@@ -29,6 +29,9 @@ impl RenderDocument for Markdown {
             budget: MAX_ROW_CHARS,
             out: String::new(),
         };
+        for line in &document.gate_lines {
+            page.write_line(&format!("\n**{}**", escape_markdown(line)));
+        }
         page.write_blocks(&document.answer_first());
         out.write_all(page.out.trim_start_matches('\n').as_bytes())
     }

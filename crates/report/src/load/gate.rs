@@ -4,7 +4,8 @@
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{
-    format_count, format_ns, format_ns_range, format_number, format_rate, format_share,
+    Uncertainty, format_count, format_ns, format_ns_range, format_number, format_quantity,
+    format_rate, format_setting, format_share,
 };
 use crate::load::tables::refusal_reason;
 use crate::table::{ReportCell, ReportTable, TableFootnotes, TextEmphasis};
@@ -14,45 +15,86 @@ use speedwell_analysis::load::gate::{
 };
 use speedwell_model::Session;
 
-/// Adds the result of a gate to a report. A sentence precedes the headline, and a table with a row
-/// per condition follows it.
+/// Adds the result of a gate to a report: a line per condition that failed or cannot be judged, or
+/// one line for all that passed, above everything else. A table with a row per condition follows the
+/// headline. For a single condition, it says no more than the line, so people see it only in full
+/// reports.
 pub fn add_gate(judged: &[JudgedCondition<'_>], document: &mut Document) {
     if judged.is_empty() {
         return;
     }
-    let answer = gate_answer(judged);
+    document.gate_lines.extend(gate_lines(judged));
     let table = ReportBlock::Table(conditions_table(judged));
     let is_headline = |block: &ReportBlock| matches!(block, ReportBlock::Headline(_));
-    let index = document.blocks.iter().position(is_headline);
-    match index.map(|index| (index, &mut document.blocks[index])) {
-        Some((index, ReportBlock::Headline(text))) => {
-            *text = format!("{answer} {text}");
-            document.blocks.insert(index + 1, table);
-        }
-        _ => document.extend([ReportBlock::Headline(answer), table]),
+    match (judged, document.blocks.iter().position(is_headline)) {
+        ([_], _) => document.push(ReportBlock::appendix("Conditions for failure", vec![table])),
+        (_, Some(headline)) => document.blocks.insert(headline + 1, table),
+        (_, None) => document.push(table),
     }
 }
 
-fn gate_answer(judged: &[JudgedCondition<'_>]) -> String {
-    let conditions = format_count(judged.len(), "condition", "conditions");
-    let count = |has_answer: fn(&ConditionAnswer) -> bool| {
-        judged.iter().filter(|row| has_answer(&row.answer)).count()
+/// Maximum number of conditions that get a line each.
+const MAX_GATE_LINES: usize = 5;
+
+fn gate_lines(judged: &[JudgedCondition<'_>]) -> Vec<String> {
+    let is_single = judged.iter().all(|row| row.load == judged[0].load);
+    let stated = |row: &JudgedCondition<'_>| {
+        let (figure, _) = split_condition(row);
+        let found = row.value.map(|value| format!(" {}", found_value(row, value)));
+        let load = if is_single { String::new() } else { format!(" of {}", row.load) };
+        format!("{figure}{load}{}", found.unwrap_or_default())
     };
-    let failed = count(|answer| *answer == ConditionAnswer::Failed);
-    let unknown = count(|answer| matches!(answer, ConditionAnswer::Unknown(_)));
-    match (failed, unknown) {
-        (0, 0) if judged.len() == 1 => {
-            "gate passed: its condition for failure is not met.".to_owned()
+    let line = |row: &JudgedCondition<'_>| {
+        let (_, operator) = split_condition(row);
+        let limit = limit_text(row.condition);
+        match unknown_reason(row) {
+            _ if row.answer == ConditionAnswer::Failed => {
+                Some(format!("gate failed: {} {operator} {limit}", stated(row)))
+            }
+            Some(reason) => {
+                Some(format!("gate cannot judge: {} {operator} {limit}: {reason}", stated(row)))
+            }
+            None => None,
         }
-        (0, 0) => format!("gate passed: none of its {conditions} for failure is met."),
-        (0, unknown) => format!("gate cannot judge {unknown} of {conditions}."),
-        (failed, 0) => format!("gate failed: the loads met {failed} of {conditions} for failure."),
-        (failed, unknown) => {
-            format!(
-                "gate failed: the loads met {failed} of {conditions} for failure; {unknown} cannot \
-                 be judged."
-            )
-        }
+    };
+    let mut lines: Vec<String> = judged.iter().filter_map(line).collect();
+    // What failed is more important than what cannot be judged.
+    lines.sort_by_key(|line| !line.starts_with("gate failed"));
+    if lines.is_empty() {
+        let passed = judged
+            .iter()
+            .map(|row| format!("{} (limit {})", stated(row), limit_text(row.condition)));
+        lines.push(match judged.len() {
+            ..=MAX_GATE_LINES => {
+                format!("gate passed: {}", passed.collect::<Vec<_>>().join(", "))
+            }
+            count => format!("gate passed: {}", format_count(count, "condition", "conditions")),
+        });
+    }
+    let more = lines.len().saturating_sub(MAX_GATE_LINES);
+    if more > 0 {
+        lines.truncate(MAX_GATE_LINES);
+        lines.push(format!("and {}", format_count(more, "more condition", "more conditions")));
+    }
+    lines
+}
+
+/// Returns the figure and the operator of a condition, as the user wrote them.
+fn split_condition<'a>(row: &JudgedCondition<'a>) -> (&'a str, &'a str) {
+    let text = row.condition.text.as_str();
+    let is_operator = |character: char| "<>=".contains(character);
+    let start = text.find(is_operator).unwrap_or(text.len());
+    let (figure, rest) = text.split_at(start);
+    let end = rest.find(|character: char| !is_operator(character)).unwrap_or(rest.len());
+    (figure.trim(), &rest[..end])
+}
+
+fn limit_text(condition: &LoadCondition) -> String {
+    match condition.figure {
+        LoadFigure::Time(..) => format_quantity(condition.limit, "ns", Uncertainty::Exact),
+        LoadFigure::Throughput => format_quantity(condition.limit, "1/s", Uncertainty::Exact),
+        LoadFigure::ErrorShare | LoadFigure::OkShare => format_setting(condition.limit),
+        LoadFigure::ErrorCount | LoadFigure::OkCount => format_number(condition.limit, 0),
     }
 }
 
@@ -102,22 +144,23 @@ fn answer_cell(row: &ConditionLine<'_>) -> ReportCell {
 }
 
 fn found_text(row: &JudgedCondition<'_>, value: f64) -> String {
-    match row.condition.figure {
-        LoadFigure::Time(..) => {
-            let time = match row.low {
-                Some(low) => format_ns_range(low, value),
-                None => format_ns(value, row.is_lower_bound),
-            };
-            match row.quantity {
-                Some(quantity @ (TimedQuantity::Response | TimedQuantity::Service)) => {
-                    format!("{} {time}", quantity.name())
-                }
-                _ => time,
-            }
+    let found = found_value(row, value);
+    match row.quantity {
+        Some(quantity @ (TimedQuantity::Response | TimedQuantity::Service)) => {
+            format!("{} {found}", quantity.name())
         }
-        LoadFigure::Throughput => format_rate(value),
-        LoadFigure::ErrorShare | LoadFigure::OkShare => format_share(value),
-        LoadFigure::ErrorCount | LoadFigure::OkCount => format_number(value, 0),
+        _ => found,
+    }
+}
+
+/// Formats the figure, which may be a range or a lower bound.
+fn found_value(row: &JudgedCondition<'_>, value: f64) -> String {
+    match (row.condition.figure, row.low) {
+        (LoadFigure::Time(..), Some(low)) => format_ns_range(low, value),
+        (LoadFigure::Time(..), None) => format_ns(value, row.is_lower_bound),
+        (LoadFigure::Throughput, _) => format_rate(value),
+        (LoadFigure::ErrorShare | LoadFigure::OkShare, _) => format_share(value),
+        (LoadFigure::ErrorCount | LoadFigure::OkCount, _) => format_number(value, 0),
     }
 }
 

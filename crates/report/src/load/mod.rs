@@ -29,6 +29,7 @@ use tables::{format_in_flight, load_name};
 
 pub use gate::add_gate;
 pub use search::{level_sort_keys, rate_sort_keys, report_search};
+pub(crate) use text::loads_headline;
 
 /// Maximum number of loads whose details are shown open. With more loads, the details are
 /// collapsed: the table of loads suffices to compare them.
@@ -80,7 +81,14 @@ pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Docum
     let mut document = Document::new("load");
     document.extend(load_warnings(loads).into_iter().map(ReportBlock::Warning));
     document.push_headline(text::loads_headline(loads));
-    document.push_table(summary_table(loads));
+    let table = ReportBlock::Table(summary_table(loads));
+    match loads {
+        [only] => document.extend([
+            ReportBlock::Facts(tables::main_facts(only)),
+            ReportBlock::appendix("Summary", vec![table]),
+        ]),
+        _ => document.push(table),
+    }
     // The charts precede the details: a timeline shows at a glance whether the load was steady
     // enough for meaningful results.
     document.push_charts(charts::draw_charts(loads));
@@ -88,7 +96,11 @@ pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Docum
         for load in loads {
             add_details(load, loads.len(), document);
         }
-        document.extend(load_notes(loads));
+        let notes = load_notes(loads);
+        match loads {
+            [_] => document.push(ReportBlock::appendix("What the times mean", notes)),
+            _ => document.extend(notes),
+        }
     });
     document.attach_data("load_findings", loads.iter().map(findings_data).collect());
     document.attach_data("loads", loads.iter().map(run_data).collect());
@@ -137,11 +149,11 @@ fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> ColumnSet<LoadRef<'a>> {
         words("quantity", "time") =>
             ReportCell::words(load.principal_quantity().0.name()).shown_if(is_mixed),
         figure("p50_ns", "p50") => ReportCell::reported_time(load.principal_quantile(500_000)),
-        figure("p90_ns", "p90") => ReportCell::reported_time(load.principal_quantile(900_000)),
+        figure("p90_ns", "p90").expendable(3) => ReportCell::reported_time(load.principal_quantile(900_000)),
         figure("p99_ns", "p99") => ReportCell::reported_time(load.principal_quantile(990_000)),
         figure("max_ns", "max") => ReportCell::reported_time(load.principal_quantile(1_000_000)),
         figure("errors", "failed") => errors_cell(outcome_counts(load)),
-        figure("effective_concurrency", "in flight") => concurrency_cell(load),
+        figure("effective_concurrency", "in flight").expendable(2) => concurrency_cell(load),
         machine("url") => load.run.url.as_str(),
         machine("round") => load.run.round,
         machine("protocol") => load.run.requested.protocol.as_str(),
@@ -235,15 +247,24 @@ fn add_details(load: &LoadFindings<'_>, load_count: usize, document: &mut Docume
     let mut blocks = vec![ReportBlock::Facts(tables::load_facts(load))];
     blocks.extend(tables::percentiles_table(load).map(ReportBlock::Table));
     blocks.push(ReportBlock::Table(tables::times_table(load)));
-    blocks.extend(tables::outcome_blocks(load));
+    let mut others = tables::outcome_blocks(load);
+    let is_told = |remark: &&LoadRemark<'_>| {
+        load_count == 1 && **remark == LoadRemark::NotReusable && tables::closes_each(load)
+    };
     let notes = load
         .remarks
         .iter()
         .filter(|remark| remark.severity() == RemarkSeverity::Note)
+        .filter(|remark| !is_told(remark))
         .map(|remark| ReportBlock::Note(text::remark_sentence(remark, load)));
-    blocks.extend(notes);
+    others.extend(notes);
+    if load_count == 1 {
+        document.extend(others);
+        document.push(ReportBlock::appendix("Details", blocks));
+        return;
+    }
+    blocks.extend(others);
     match load_count {
-        1 => document.extend(blocks),
         2..=MAX_UNFOLDED_LOADS => {
             document.push_heading(2, load_name(load));
             document.extend(blocks);

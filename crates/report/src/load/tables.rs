@@ -8,7 +8,7 @@ use crate::columns::{ColumnSet, column_set};
 use crate::document::{Fact, ReportBlock, new_fact};
 use crate::figure::{
     Uncertainty, decimal_place, format_count, format_duration, format_ns, format_ns_range,
-    format_number, format_quantity, format_rate, format_share,
+    format_number, format_quantity, format_rate, format_reported_time, format_share,
 };
 use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, TableFootnotes};
 use serde_json::Value;
@@ -294,6 +294,48 @@ fn spread_cell(times: &QuantityFindings, ns: Option<f64>, is_lower_bound: bool) 
 fn time_name(times: &QuantityFindings) -> &'static str {
     let time = TIMES.iter().find(|time| (time.0, time.1) == (times.quantity, times.group));
     time.map_or("", |time| time.3)
+}
+
+/// Lists what a reader needs to judge a single load: its main times, and whether connections or
+/// the generator itself distort them.
+pub fn main_facts(load: &LoadFindings<'_>) -> Vec<Fact> {
+    let quantities = [
+        (TimedQuantity::Response, RequestGroup::All, "response time"),
+        (TimedQuantity::Service, RequestGroup::Ok, "service time"),
+    ];
+    let percentiles = [(500_000, "p50"), (900_000, "p90"), (990_000, "p99"), (1_000_000, "max")];
+    let mut facts = Vec::new();
+    for (quantity, group, name) in quantities {
+        let Some(times) = load.times_of(quantity, group) else {
+            continue;
+        };
+        let figure = |(ppm, percentile): (u32, &str)| {
+            Some(format!("{percentile} {}", format_reported_time(times.percentile(ppm)?)))
+        };
+        let figures: Vec<String> = percentiles.into_iter().filter_map(figure).collect();
+        facts.push(new_fact(name, figures.join(", ")));
+    }
+    let connections = if closes_each(load) {
+        let opened = load.run.measured.totals.outcomes.connections.opened;
+        format!("{} opened: the server closes each one", format_number(opened as f64, 0))
+    } else {
+        connections_text(load)
+    };
+    facts.push(new_fact("connections", connections));
+    let busy = format_share(load.generator.busiest);
+    facts.push(new_fact("generator", format!("{busy} of one CPU")));
+    facts.extend(machines_fact(load.run));
+    if load.balance.is_err() {
+        facts.push(new_fact("outcomes", balance_text(load)));
+    }
+    facts
+}
+
+/// Whether the server closed most connections after a response, although the client would have used
+/// them again.
+pub fn closes_each(load: &LoadFindings<'_>) -> bool {
+    let responses = &load.run.measured.totals.responses;
+    load.run.requested.keeps_alive && 2 * responses.closing() > responses.count
 }
 
 // Lists facts about a load: what was requested, and how the load went.

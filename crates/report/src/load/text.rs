@@ -4,11 +4,11 @@
 //! Start at [`loads_headline`] and [`remark_sentence`].
 
 use crate::figure::{
-    format_count, format_ns, format_number, format_rate, format_reported_time, format_share,
+    format_count, format_duration, format_ns, format_number, format_rate, format_share,
 };
 use crate::load::tables::{format_achieved, format_failed, format_in_flight, format_requests};
 use speedwell_analysis::load::{
-    DriftMetric, LoadFindings, LoadHalves, LoadRemark, MachineLimit, ReportedTime, RequestsInFlight,
+    DriftMetric, LoadFindings, LoadHalves, LoadRemark, MachineLimit, RequestsInFlight,
 };
 use speedwell_model::load::latency::OpenVerdict;
 use speedwell_model::load::outcomes::OutcomeCounts;
@@ -22,57 +22,31 @@ pub fn loads_headline(loads: &[LoadFindings<'_>]) -> String {
     }
 }
 
+/// Says what was sent, how fast, and how many requests succeeded:
+/// `GET http://127.0.0.1/: 300/s for 3.0 s; 900 ok, 0 failed.`
 fn headline_of_one(load: &LoadFindings<'_>) -> String {
     let counts = &load.run.measured.totals.outcomes;
+    let method = match &load.run.requested.kinds[..] {
+        [kind] if load.run.label == load.run.url => format!("{} ", kind.method),
+        _ => String::new(),
+    };
     let rate = load.throughput_per_s.map_or("no rate".to_owned(), format_rate);
+    let time = format_duration(load.run.measured.elapsed_ns / 1_000_000);
     let pace = match (load.concurrency.requested, load.open) {
-        (_, Some(verdict)) => format!(" ({})", format_achieved(&verdict)),
+        (_, Some(verdict)) if verdict.achieved < 0.995 => {
+            format!(" ({})", format_achieved(&verdict))
+        }
         (Some(clients), None) => {
-            format!(" with {} requests in flight", format_number(f64::from(clients), 0))
-        }
-        (None, None) => String::new(),
-    };
-    let failed = match counts.all_errors() {
-        0 if counts.succeeded() == 0 => "no request was answered".to_owned(),
-        0 => "no request failed".to_owned(),
-        errors => format_failed(errors, counts.attempts()),
-    };
-    format!(
-        "{}: {rate}{pace}{}{}; {failed}.",
-        load.run.label,
-        latency_part(load),
-        connections_part(load)
-    )
-}
-
-/// Returns the headline's clause about times.
-fn latency_part(load: &LoadFindings<'_>) -> String {
-    let name = load.principal_quantity().0.name();
-    let [median, tail] = [500_000, 990_000].map(|ppm| load.principal_quantile(ppm));
-    match (median, tail) {
-        (Some(ReportedTime::Refused(_)), Some(ReportedTime::Refused(_))) => {
-            format!("; its {name} time is refused")
-        }
-        (Some(median), Some(tail)) => {
-            let format_time = |time| match time {
-                ReportedTime::Refused(_) => "is refused".to_owned(),
-                time => format_reported_time(time),
-            };
-            format!("; {name} time p50 {}, p99 {}", format_time(median), format_time(tail))
+            format!(" with {} in flight", format_number(f64::from(clients), 0))
         }
         _ => String::new(),
-    }
-}
-
-/// Returns the headline's clause about connections. Empty unless the server closed most of them
-/// after a response.
-fn connections_part(load: &LoadFindings<'_>) -> &'static str {
-    let responses = &load.run.measured.totals.responses;
-    if load.run.requested.keeps_alive && 2 * responses.closing() > responses.count {
-        "; the server closed the connection after most responses"
-    } else {
-        ""
-    }
+    };
+    format!(
+        "{method}{}: {rate}{pace} for {time}; {} ok, {} failed.",
+        load.run.label,
+        format_number(counts.succeeded() as f64, 0),
+        format_number(counts.all_errors() as f64, 0)
+    )
 }
 
 fn headline_of_several(loads: &[LoadFindings<'_>]) -> String {
@@ -99,11 +73,7 @@ fn headline_of_several(loads: &[LoadFindings<'_>]) -> String {
 
 /// Says how late the generator itself was, and how late it is allowed to be.
 fn format_own_lag(p99_ns: u64, limit_ns: u64) -> String {
-    format!(
-        "by {} at the 99th percentile (limit {})",
-        format_ns(p99_ns as f64, false),
-        format_ns(limit_ns as f64, false)
-    )
+    format!("p99 {}, limit {}", format_ns(p99_ns as f64, false), format_ns(limit_ns as f64, false))
 }
 
 /// Puts a remark into a sentence.
@@ -167,7 +137,7 @@ fn machines_sentence(remark: &LoadRemark<'_>) -> Option<String> {
                     )
                 }
                 MachineLimit::Late(lag_ns, limit_ns) => {
-                    format!("it was itself late {}", format_own_lag(*lag_ns, *limit_ns))
+                    format!("it was itself late ({})", format_own_lag(*lag_ns, *limit_ns))
                 }
                 MachineLimit::Link(share) => {
                     format!("its network device ran at {} of its speed", format_share(*share))
@@ -274,11 +244,8 @@ fn imbalance_sentence(load: &LoadFindings<'_>) -> String {
 
 fn generator_limited_sentence(verdict: &OpenVerdict) -> String {
     format!(
-        "The generator itself was late: {}. Its lateness is \
-         known for each request, so response times are ranges: the lower end excludes the \
-         lateness, the upper end is measured from when the request was due. Ranges wider than a factor \
-         of two are refused. For narrower ranges lower the rate, give the generator more --threads \
-         or processors of its own (--pin), or quiet the machine.",
+        "doubt: this machine sent late ({}), so response times are ranges up to the time since \
+         requests were due, or refused; --pin, or load from another host",
         format_own_lag(verdict.own_lag_p99_ns, verdict.own_lag_limit_ns)
     )
 }

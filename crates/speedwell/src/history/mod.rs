@@ -17,16 +17,18 @@ use crate::{CommandStatus, status, stored_session};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand, ValueEnum};
 use regex::Regex;
+use speedwell_analysis::AnalysisSettings;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_formats::point_table::parse_time;
 use speedwell_machine::environment::GitRepository;
 use speedwell_machine::process::unix_time_ms;
+use speedwell_model::stored::SessionOverview;
 use speedwell_model::{ChangeTriage, RecordedChange, check_note};
 use speedwell_report::{
     self as report, ExportedHistory, ReportFormat, ReportSubject, SessionsPage, TrendXAxis,
 };
 use speedwell_store::{SessionFilter, Store};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -120,8 +122,29 @@ fn list_sessions(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
         all: store.count_sessions(&filter)?,
         is_chosen: filter != SessionFilter::default(),
     };
-    args.output.print_document(&report::list_sessions(&page))?;
+    let is_for_people =
+        matches!(output.format, None | Some(ReportFormat::Text | ReportFormat::Markdown));
+    let answers = if is_for_people && limit.is_some() {
+        find_answers(&store, &sessions)
+    } else {
+        HashMap::new()
+    };
+    args.output.print_document(&report::list_sessions_with_answers(&page, answers))?;
     Ok(CommandStatus::DONE)
+}
+
+/// Maximum number of runs of a session whose answer the list shows: the list appears at once.
+const MAX_ANSWERED_RUNS: usize = 500;
+
+/// Returns the answers of the small sessions that can be read, by number.
+fn find_answers(store: &Store, sessions: &[SessionOverview]) -> HashMap<i64, String> {
+    let settings = AnalysisSettings::default();
+    let is_small = |session: &&SessionOverview| (1..=MAX_ANSWERED_RUNS).contains(&session.runs);
+    let answer = |session: &SessionOverview| {
+        let stored = store.load_session(session.number).ok()?;
+        Some((session.number, report::session_answer(&stored, &settings)))
+    };
+    sessions.iter().filter(is_small).filter_map(answer).collect()
 }
 
 /// Timeout of the git queries that `--since REVISION` needs, which read the history.

@@ -208,7 +208,13 @@ fn report_loads(
     let gate = CommandGate::from_outcome(gate::gate_outcome(&conditions), CommandStatus::DONE);
     args.output.print_document(&document)?;
     runs.iter().for_each(print_server_output);
-    stored?;
+    let number = stored?;
+    if output.format.is_none() && !args.output.quiet && !args.store.no_save {
+        status::print_note(&format!(
+            "stored as @{number}; distribution and timeline: speedwell report @{number} -o load.html{}",
+            args.store.database.db_option()
+        ));
+    }
     Ok(gate.exit_status())
 }
 

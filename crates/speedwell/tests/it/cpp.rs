@@ -154,11 +154,9 @@ fn prebuilt_programs_are_compared_whatever_their_file_names() {
         assert!(copied.unwrap().success());
     }
     let words = ["compare", "./old", "./new", "--filter", "/answer"];
-    let answer = run(&project, &[&words, &QUICK[..]].concat()).expect_status(0).expect_stdout(&[
-        "whether new is faster than old",
-        "answer",
-        "unclear",
-    ]);
+    let answer = run(&project, &[&words, &QUICK[..]].concat())
+        .expect_status(0)
+        .expect_stdout(&["answer", "unclear"]);
     assert!(!answer.stdout.contains("old/answer"), "{}", answer.stdout);
 }
 

@@ -31,7 +31,7 @@ fn the_method_is_described_once_for_all_tables_of_an_experiment() {
     let words = ["run", "costs.toml", "--runs=8", "--seed=1"];
     let refused = project.run(&[&words[..], &["--sort=typo"]].concat());
     refused.expect_status(2).expect_stderr(&["unknown sort column 'typo'"]);
-    let report = project.run(&words).expect_status(0).stdout;
+    let report = project.run(&[&words[..], &["-v"]].concat()).expect_status(0).stdout;
     assert_eq!(report.matches("Method: ").count(), 1, "{report}");
     let one = project.run(&["report", "@latest[slow]"]).expect_status(0);
     assert!(!one.stdout.contains("fast"), "{one:#?}");

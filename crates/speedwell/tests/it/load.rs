@@ -226,8 +226,8 @@ fn history_calls_a_load_by_its_address() {
     let words = ["load", &url, "-n", "5", "-c", "1", "--no-verify"];
     project.run(&words).expect_status(0);
     let listed = project.run(&["history"]).expect_status(0);
-    // Once in the column of the variants, and once in the column of the command.
-    assert_eq!(listed.stdout.matches(&url).count(), 2, "{listed:?}");
+    // In the columns of the variants, the command and the answer.
+    assert_eq!(listed.stdout.matches(&url).count(), 3, "{listed:?}");
     assert!(!listed.stdout.contains("default"), "{listed:?}");
 }
 

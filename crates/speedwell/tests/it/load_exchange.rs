@@ -305,12 +305,12 @@ fn histograms_of_other_programs_become_one_case_per_tag() {
 fn load_files_are_reported_the_same_before_and_after_import() {
     let project = TempProject::new();
     std::fs::write(project.path("x.json"), json(&[clean_load().run])).unwrap();
-    let shown = project.run(&["report", "x.json"]);
+    let shown = project.run(&["report", "x.json", "-v"]);
     assert_eq!(shown.status, 0, "{}", shown.stderr);
     assert!(shown.stdout.contains("10,000 attempted = 10,000 ok: balanced"), "{}", shown.stdout);
     let imported = project.run(&["import", "x.json"]);
     assert_eq!(imported.status, 0, "{}", imported.stderr);
-    assert_eq!(project.run(&["report", "@latest"]).stdout, shown.stdout);
+    assert_eq!(project.run(&["report", "@latest", "-v"]).stdout, shown.stdout);
     std::fs::write(project.path("x.hlog"), log(&troubled_load().run)).unwrap();
     let log = project.run(&["report", "x.hlog"]);
     assert!(log.stdout.contains("response_p99"), "{}", log.stdout);

@@ -35,7 +35,7 @@ fn a_server_is_started_for_the_load_and_ended_after_it() {
     load(&project, port, "/", &["-n", "200", "--serve", &serve])
         .expect_status(0)
         .expect_stderr(&["answers 200 with 5 bytes of body"])
-        .expect_stdout(&["200 attempted"]);
+        .expect_stdout(&["200 ok, 0 failed"]);
     assert!(!is_served(port));
 }
 

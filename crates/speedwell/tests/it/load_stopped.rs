@@ -37,7 +37,7 @@ mod measures_alone {
             retry_busy(1, || {
                 let answer = stopped_for_two_seconds(words, 50);
                 let told: Vec<&str> = answer.stdout.split_whitespace().collect();
-                let is_good = told.join(" ").contains("no request failed");
+                let is_good = told.join(" ").contains(" 0 failed");
                 ensure_holds(is_good, || format!("{words:?}: {answer:#?}"))
             });
         }

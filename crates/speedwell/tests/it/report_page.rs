@@ -74,7 +74,7 @@ fn the_page_loads_nothing_else_and_logs_no_errors() {
     let title = page.evaluate_script("document.querySelector('h1').textContent");
     assert_eq!(
         title,
-        "new is faster than old in 1 of 4 cases, slower in 1, the same within 2 % in 1; 1 unclear"
+        "new against old: 1 of 4 cases faster, 1 slower, 1 the same within 2%, 1 unclear"
     );
     let images =
         page.evaluate_script("document.querySelectorAll('img, iframe, object, b b').length");

@@ -42,7 +42,7 @@ fn a_branch_is_compared_with_main_and_the_checkout_stays_as_it_was() {
     let words = ["compare", "--old", "rev:main", "--new", "rev:HEAD", "--seed", "7"];
     let answer = repository.run(&[&words, &BENCH[..]].concat()).expect_status(0);
     let (old, new) = (repository.short_id("main"), repository.short_id("HEAD"));
-    let sentence = format!("HEAD ({new}) is faster than main ({old}) in both cases");
+    let sentence = format!("HEAD ({new}) against main ({old}): both cases faster");
     answer.expect_stdout(&[&sentence]);
     assert_eq!(state(), before);
     assert!(!repository.project.path("bench").exists());

@@ -137,7 +137,7 @@ fn variants_of_a_suite_are_compared() {
     let words =
         ["compare", "./bench-tool", "-f", "copy", "--variant", "now=SLOW=2", "--variant", "then="];
     let answer = project.run(&words).expect_status(0);
-    answer.expect_stdout(&["then is faster than now in both cases"]);
+    answer.expect_stdout(&["then against now: both cases faster"]);
     let same = ["compare", "mine:./bench-tool", "mine:./bench-tool", "-f", "fill"];
     project.run(&same).expect_status(0).expect_stdout(&["same"]);
     let both = ["compare", "./bench-tool::copy", "./bench-tool::fill", "-r", "2"];

@@ -124,7 +124,12 @@ pub fn write_masthead(
         PageFrame::Served(served) => page_layout::breadcrumbs_markup(served),
     };
     let title = escape_html(&answer.title);
-    let mut out = format!("<header class=\"masthead\">\n{kind}<h1>{title}</h1>\n");
+    let gates = document
+        .gate_lines
+        .iter()
+        .map(|line| format!("<p class=\"lede\"><b>{}</b></p>\n", escape_html(line)));
+    let gates: String = gates.collect();
+    let mut out = format!("<header class=\"masthead\">\n{kind}{gates}<h1>{title}</h1>\n");
     if !answer.remainder.is_empty() {
         out.push_str(&format!("<p class=\"lede\">{}</p>\n", escape_html(&answer.remainder)));
     }

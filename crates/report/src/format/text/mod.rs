@@ -1,11 +1,13 @@
 //! Writes documents as text for terminals: aligned, within the screen width, and readable without
 //! color.
 
+mod drawn;
+mod table_page;
+
 use crate::document::{Document, Fact, ReportBlock};
 use crate::format::RenderDocument;
-use crate::table::{
-    ColumnKind, ReportCell, ReportRow, ReportTable, RowName, TextEmphasis, superscript_number,
-};
+use crate::format::text::table_page::write_table;
+use crate::table::{ReportTable, TextEmphasis, superscript_number};
 use std::borrow::Cow;
 use std::io::{self, Write};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -27,7 +29,10 @@ pub struct TextFormat {
 impl RenderDocument for TextFormat {
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
         let mut page = TextPage { format: *self, indent: 0, out: String::new() };
-        page.write_blocks(&document.blocks);
+        for line in &document.gate_lines {
+            page.write_sentences("", line, TextEmphasis::Strong);
+        }
+        page.write_blocks(document.answer_first());
         out.write_all(format!("{}\n", page.out.trim_matches('\n')).as_bytes())
     }
 }
@@ -40,7 +45,7 @@ struct TextPage {
 }
 
 impl TextPage {
-    fn write_blocks(&mut self, blocks: &[ReportBlock]) {
+    fn write_blocks<'b>(&mut self, blocks: impl IntoIterator<Item = &'b ReportBlock>) {
         let mut previous: Option<&ReportBlock> = None;
         for block in blocks {
             if !self.is_shown(block) {
@@ -186,211 +191,6 @@ fn belong_together(first: &ReportBlock, second: &ReportBlock) -> bool {
     )
 }
 
-// Fits a table to the screen width: chooses the columns to show and their widths, and writes the
-// lines.
-//
-// Rows show their full names if every important column fits next to them, otherwise their short
-// names. If even the required columns do not fit next to the short names, these names are
-// shortened further. Expendable columns fill the remaining room, and a line below the table lists
-// the omitted columns. Control characters are escaped, because text that others wrote must not
-// control the terminal.
-
-/// Spaces between columns.
-const COLUMN_GAP: usize = 2;
-/// Columns with an `expendable` number up to this are important. If they do not fit next to full
-/// names, rows show their short names.
-const MAX_IMPORTANT_ORDER: u8 = 2;
-/// Minimum width to which a name is shortened. If the columns still do not fit, the table becomes
-/// wider than the screen.
-const MIN_NAME_WIDTH: usize = 8;
-/// Indent of rows below a heading.
-const GROUP_INDENT: usize = 2;
-
-/// A column's index in the table and its width on the screen.
-type PlacedColumn = (usize, usize);
-
-/// Appends `table` to `out`, at most `max_width` terminal columns wide if possible.
-pub fn write_table(table: &ReportTable, max_width: Option<usize>, color: bool, out: &mut String) {
-    let page = TablePage::fit_columns(table, max_width.unwrap_or(usize::MAX), color);
-    if page.layout.is_empty() {
-        return;
-    }
-    page.write_header(out);
-    let mut indent = 0;
-    for row in &table.rows {
-        match row {
-            ReportRow::Group(name) => indent = page.write_group(name, out),
-            ReportRow::Cells(cells) => page.write_cells(cells, indent, out),
-            ReportRow::Remark(text) => page.write_remark(text, indent + GROUP_INDENT, out),
-        }
-    }
-    page.write_omitted(out);
-}
-
-struct TablePage<'a> {
-    table: &'a ReportTable,
-    max_width: usize,
-    /// Indexes of the columns that people see. Other columns are only in machine-readable output.
-    people: Vec<usize>,
-    layout: Vec<PlacedColumn>,
-    short: bool,
-    color: bool,
-}
-
-impl<'a> TablePage<'a> {
-    fn fit_columns(table: &'a ReportTable, max_width: usize, color: bool) -> TablePage<'a> {
-        let mut page = TablePage {
-            table,
-            max_width,
-            people: table.for_people(),
-            layout: Vec::new(),
-            short: false,
-            color,
-        };
-        page.layout = page.columns_up_to(MAX_IMPORTANT_ORDER);
-        page.short = page.total_width() > max_width;
-        page.layout = page.columns_up_to(0);
-        let excess = page.total_width().saturating_sub(max_width);
-        if let Some((_, width)) = page.layout.iter_mut().find(|(index, _)| is_name(table, *index)) {
-            *width = (*width).saturating_sub(excess).max(MIN_NAME_WIDTH.min(*width));
-        }
-        page.add_expendable();
-        page
-    }
-
-    /// Returns the columns whose `expendable` number is at most the given one, with their natural
-    /// widths. Columns with the number 0 are required.
-    fn columns_up_to(&self, expendable: u8) -> Vec<PlacedColumn> {
-        let shown = self.people.iter().copied();
-        let included = shown.filter(|&index| self.table.columns[index].expendable <= expendable);
-        included.map(|index| (index, self.natural_width(index))).collect()
-    }
-
-    /// Adds each expendable column that still fits, most important column first.
-    fn add_expendable(&mut self) {
-        let columns = &self.table.columns;
-        let mut others = self.people.clone();
-        others.retain(|&index| columns[index].expendable > 0);
-        others.sort_by_key(|&index| columns[index].expendable);
-        for index in others {
-            let width = self.natural_width(index);
-            if self.total_width() + COLUMN_GAP + width <= self.max_width {
-                let position = self.layout.partition_point(|&(other, _)| other < index);
-                self.layout.insert(position, (index, width));
-            }
-        }
-    }
-
-    /// Returns the width of a column if nothing is shortened.
-    fn natural_width(&self, index: usize) -> usize {
-        let mut widest = display_width(&self.table.columns[index].header);
-        let mut indent = 0;
-        for row in &self.table.rows {
-            match row {
-                ReportRow::Group(name) => {
-                    indent = if self.shown_name(name).is_empty() { 0 } else { GROUP_INDENT }
-                }
-                ReportRow::Cells(cells) => {
-                    let indent = if self.people.first() == Some(&index) { indent } else { 0 };
-                    widest = widest.max(indent + display_width(&self.shown_text(&cells[index])));
-                }
-                ReportRow::Remark(_) => {}
-            }
-        }
-        widest
-    }
-
-    /// Returns a name on a single line, whatever the name contains.
-    fn shown_name<'n>(&self, name: &'n RowName) -> Cow<'n, str> {
-        escape_line(if self.short { &name.short } else { &name.full })
-    }
-
-    fn shown_text<'c>(&self, cell: &'c ReportCell) -> Cow<'c, str> {
-        escape_line(cell.short().filter(|_| self.short).unwrap_or(&cell.text))
-    }
-
-    fn total_width(&self) -> usize {
-        let gaps = self.layout.len().saturating_sub(1) * COLUMN_GAP;
-        self.layout.iter().map(|(_, width)| width).sum::<usize>() + gaps
-    }
-
-    fn write_header(&self, out: &mut String) {
-        let header = |&(index, width): &PlacedColumn| {
-            let column = &self.table.columns[index];
-            let text = shorten_text(&column.header, width);
-            let padding = " ".repeat(width.saturating_sub(display_width(&text)));
-            if column.kind == ColumnKind::Figure { padding + &text } else { text + &padding }
-        };
-        let headers: Vec<String> = self.layout.iter().map(header).collect();
-        let line = headers.join(&" ".repeat(COLUMN_GAP));
-        if line.trim().is_empty() {
-            return;
-        }
-        self.write_line(line.trim_end(), TextEmphasis::Strong, out);
-        self.write_line(&"─".repeat(self.total_width()), TextEmphasis::Muted, out);
-    }
-
-    /// Writes a heading. Returns the indent of the rows below it.
-    fn write_group(&self, name: &RowName, out: &mut String) -> usize {
-        let name = self.shown_name(name);
-        if name.is_empty() {
-            return 0;
-        }
-        self.write_line(&shorten_text(&name, self.max_width), TextEmphasis::Strong, out);
-        GROUP_INDENT
-    }
-
-    fn write_cells(&self, cells: &[ReportCell], indent: usize, out: &mut String) {
-        let mut line = String::new();
-        let mut pending_spaces = 0;
-        for (position, &(index, width)) in self.layout.iter().enumerate() {
-            let indent = if position == 0 { indent } else { 0 };
-            let mut text = self.shown_text(&cells[index]).into_owned();
-            if is_name(self.table, index) {
-                text = shorten_text(&text, width.saturating_sub(indent));
-            }
-            let text = " ".repeat(indent) + &text;
-            let padding = width.saturating_sub(display_width(&text));
-            let is_right_aligned = self.table.columns[index].kind == ColumnKind::Figure;
-            let (before, after) = if is_right_aligned { (padding, 0) } else { (0, padding) };
-            line.push_str(&" ".repeat(pending_spaces + before));
-            line.push_str(&paint_text(&text, cells[index].emphasis, self.color));
-            pending_spaces = after + COLUMN_GAP;
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-
-    fn write_remark(&self, text: &str, margin: usize, out: &mut String) {
-        let width = self.max_width.min(self.total_width().max(80));
-        for line in wrap_text(text, width.saturating_sub(margin)) {
-            out.push_str(&" ".repeat(margin));
-            self.write_line(&line, TextEmphasis::Muted, out);
-        }
-    }
-
-    fn write_omitted(&self, out: &mut String) {
-        let shown = |index: &usize| self.layout.iter().any(|(shown, _)| shown == index);
-        let missing = self.people.iter().copied().filter(|index| !shown(index));
-        let names: Vec<_> =
-            missing.map(|index| self.table.columns[index].header.as_str()).collect();
-        if !names.is_empty() {
-            for line in wrap_text(&format!("(no room for: {})", names.join(", ")), self.max_width) {
-                self.write_line(&line, TextEmphasis::Muted, out);
-            }
-        }
-    }
-
-    fn write_line(&self, text: &str, emphasis: TextEmphasis, out: &mut String) {
-        out.push_str(&paint_text(text, emphasis, self.color));
-        out.push('\n');
-    }
-}
-
-fn is_name(table: &ReportTable, index: usize) -> bool {
-    table.columns[index].kind == ColumnKind::Label
-}
-
 /// Returns the display width of `text` in terminal columns.
 pub fn display_width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
@@ -522,7 +322,6 @@ pub fn is_bidi_control(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::ReportColumn;
 
     #[test]
     fn output_of_other_programs_is_shown_with_control_characters_escaped() {
@@ -533,85 +332,6 @@ mod tests {
         TextFormat::default().render(&document, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("\n\\x1b]0;title\\x07boom\tat 1\n"), "{text:?}");
-    }
-
-    fn sample() -> ReportTable {
-        let columns = vec![
-            ReportColumn::new("case", "", ColumnKind::Label),
-            ReportColumn::new("old", "old", ColumnKind::Figure),
-            ReportColumn::new("p", "p", ColumnKind::Figure).expendable(3),
-            ReportColumn::new("q", "q", ColumnKind::Figure).expendable(1),
-            ReportColumn::new("verdict", "verdict", ColumnKind::Words),
-        ];
-        let row = |full: &str, short: &str| {
-            let name = RowName { full: full.into(), short: short.into() };
-            ReportRow::Cells(vec![
-                ReportCell::words(full).with_name(&name),
-                ReportCell::words("1.23"),
-                ReportCell::words("<0.001"),
-                ReportCell::words("0.02"),
-                ReportCell::words("▲ better"),
-            ])
-        };
-        let heading =
-            RowName { full: "decoder n=5".into(), short: "decoder n=5 (encoding, len)".into() };
-        let rows = vec![
-            ReportRow::Group(heading),
-            row("encoding=base64-utf8 len=16", "base64-utf8 16"),
-            ReportRow::Remark("mean +9 %".into()),
-            ReportRow::Group(RowName::default()),
-            row("compare", "compare"),
-        ];
-        ReportTable { columns, rows, ..ReportTable::new("t") }
-    }
-
-    fn lines(room: Option<usize>) -> Vec<String> {
-        let mut out = String::new();
-        write_table(&sample(), room, false, &mut out);
-        out.lines().map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn a_table_with_room_shows_everything_aligned() {
-        assert_eq!(
-            lines(None),
-            [
-                "                                old       p     q  verdict",
-                "───────────────────────────────────────────────────────────",
-                "decoder n=5",
-                "  encoding=base64-utf8 len=16  1.23  <0.001  0.02  ▲ better",
-                "    mean +9 %",
-                "compare                        1.23  <0.001  0.02  ▲ better",
-            ]
-        );
-    }
-
-    #[test]
-    fn names_stay_whole_if_only_unimportant_columns_have_to_go() {
-        let narrow = lines(Some(55));
-        assert_eq!(narrow[3], "  encoding=base64-utf8 len=16  1.23  0.02  ▲ better");
-        assert_eq!(narrow[6], "(no room for: p)");
-    }
-
-    #[test]
-    fn shortened_names_are_explained_by_a_longer_heading() {
-        let narrow = lines(Some(45));
-        assert_eq!(narrow[2], "decoder n=5 (encoding, len)");
-        assert_eq!(narrow[3], "  base64-utf8 16  1.23  0.02  ▲ better");
-        let narrower = lines(Some(26));
-        assert_eq!(narrower[3], "  ba…f8 16  1.23  ▲ better");
-        assert!(lines(Some(30)).iter().all(|line| display_width(line) <= 30));
-    }
-
-    #[test]
-    fn colours_do_not_change_the_layout() {
-        let (mut plain, mut painted) = (String::new(), String::new());
-        write_table(&sample(), Some(60), false, &mut plain);
-        write_table(&sample(), Some(60), true, &mut painted);
-        let bare =
-            regex::Regex::new("\x1b\\[[0-9]*m").unwrap().replace_all(&painted, "").into_owned();
-        assert!(painted.len() > plain.len());
-        assert_eq!(bare, plain);
     }
 
     #[test]
@@ -653,20 +373,5 @@ mod tests {
             assert_eq!(escape_controls(text), shown);
         }
         assert_eq!(escape_line("a\nb\tc\u{202e}"), "a\\x0ab\tc\\u{202e}");
-    }
-
-    #[test]
-    fn a_name_with_a_line_feed_is_escaped_and_aligned_by_its_shown_width() {
-        let columns = vec![
-            ReportColumn::new("c", "case", ColumnKind::Label),
-            ReportColumn::new("x", "x", ColumnKind::Figure),
-        ];
-        let rows = ["a\n\u{1b}b", "abcdefghij"]
-            .map(|name| ReportRow::Cells(vec![ReportCell::words(name), ReportCell::words("1")]));
-        let named = ReportTable { columns, rows: rows.to_vec(), ..ReportTable::new("t") };
-        let mut out = String::new();
-        write_table(&named, None, false, &mut out);
-        let lines: Vec<&str> = out.lines().skip(2).collect();
-        assert_eq!(lines, ["a\\x0a\\x1bb  1", "abcdefghij  1"]);
     }
 }

@@ -1,0 +1,122 @@
+//! Puts a change into words: a factor from a tenth on, and a share in percent below.
+
+use crate::figure::{format_factor, format_magnitude};
+use crate::unit::{UnitDimension, dimension_of};
+use speedwell_model::{IntervalEstimate, Metric, MetricDirection};
+
+/// The words for a change: `is 9.28 times as fast`, `as`, ` [9.19, 9.37]`.
+pub struct EffectWords {
+    /// The verb with the size of the change.
+    pub predicate: String,
+    /// The word between the predicate and the other side.
+    pub link: &'static str,
+    /// The interval with a space before it, or nothing.
+    pub interval: String,
+    /// Whether the change is stated as a factor.
+    pub is_factor: bool,
+}
+
+/// Changes from this factor on are stated as factors, smaller ones in percent.
+const MIN_FACTOR: f64 = 1.10;
+
+/// Describes a change of the subject's figure against the other's.
+pub fn describe_effect(metric: &Metric, change: &IntervalEstimate) -> EffectWords {
+    let noun = match metric.name.as_str() {
+        Metric::CPU_TIME | Metric::OWN_CPU_TIME => "CPU time".to_owned(),
+        Metric::TIME | Metric::TIME_MEDIAN | Metric::TIME_P5 | Metric::SHELL_TIME => {
+            "time".to_owned()
+        }
+        name => name.replace('_', " "),
+    };
+    let dimension = dimension_of(&metric.unit);
+    let is_time = dimension == Some(UnitDimension::Time) && noun.ends_with("time");
+    let is_rate = dimension == Some(UnitDimension::Rate);
+    let is_less = change.value < 0.0;
+    let (speed, time) = match metric.better {
+        MetricDirection::Lower if is_time => (Some(reversed(change)), Some(*change)),
+        MetricDirection::Higher if is_rate => (Some(*change), None),
+        _ => (None, None),
+    };
+    let factor_words = |change: IntervalEstimate, words: &str| {
+        let [factor, interval] = format_factor(&IntervalEstimate {
+            value: 1.0 + change.value,
+            low: 1.0 + change.low,
+            high: 1.0 + change.high,
+        });
+        let predicate = words.replace('N', &factor);
+        EffectWords { predicate, link: "as", interval: spaced(&interval), is_factor: true }
+    };
+    let is_large = |change: &IntervalEstimate| 1.0 + change.value >= MIN_FACTOR;
+    if let Some(speed) = speed.filter(is_large) {
+        return factor_words(speed, "is N times as fast");
+    }
+    if let Some(time) = time.filter(is_large) {
+        return factor_words(time, "takes N times as long");
+    }
+    let magnitude = if is_less {
+        IntervalEstimate { value: -change.value, low: -change.high, high: -change.low }
+    } else {
+        *change
+    };
+    let [percent, interval] = format_magnitude(&magnitude);
+    let (verb, direction) = match (speed.is_some(), time.is_some(), is_less) {
+        (_, true, true) => ("takes", "less"),
+        (_, true, false) => ("takes", "more"),
+        (true, false, true) => ("has", "less"),
+        (true, false, false) => ("has", "more"),
+        (false, false, true) => ("has", "lower"),
+        (false, false, false) => ("has", "higher"),
+    };
+    EffectWords {
+        predicate: format!("{verb} {percent} {direction} {noun}"),
+        link: "than",
+        interval: spaced(&interval),
+        is_factor: false,
+    }
+}
+
+/// Puts a space before an interval, unless the interval is empty.
+pub fn spaced(interval: &str) -> String {
+    if interval.is_empty() { String::new() } else { format!(" {interval}") }
+}
+
+/// Returns the change of the baseline against the candidate.
+pub fn reversed(change: &IntervalEstimate) -> IntervalEstimate {
+    let reverse = |end: f64| 1.0 / (1.0 + end) - 1.0;
+    IntervalEstimate {
+        value: reverse(change.value),
+        low: reverse(change.high),
+        high: reverse(change.low),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_a_factor_from_a_tenth_on_and_otherwise_a_share() {
+        let time = |name: &str| Metric::new(name, "ns", MetricDirection::Lower);
+        let memory = Metric::new("max_rss", "B", MetricDirection::Lower);
+        for (metric, value, words) in [
+            (time("time"), -0.89, "is 9.1 times as fast as [8.3, 10.0]"),
+            (time("time"), 5.0, "takes 6.00 times as long as [5.99, 6.01]"),
+            (time("cpu_time"), -0.05, "takes 5.0 less CPU time than [4.0, 6.0]"),
+            (time("setup_time"), 0.05, "takes 5.0 more setup time than [4.0, 6.0]"),
+            (time("latency_p99"), 0.5, "has 50.0 higher latency p99 than [49.0, 51.0]"),
+            (Metric::throughput(), 0.12, "is 1.12 times as fast as [1.11, 1.13]"),
+            (Metric::throughput(), 0.05, "has 5.0 more throughput than [4.0, 6.0]"),
+            (Metric::throughput(), -0.5, "has 50.0 less throughput than [49.0, 51.0]"),
+            (memory, -0.12, "has 12.0 lower max rss than [11.0, 13.0]"),
+        ] {
+            let (low, high) = (value - 0.01, value + 0.01);
+            let EffectWords { predicate, link, interval, .. } =
+                describe_effect(&metric, &IntervalEstimate { value, low, high });
+            let told = format!("{predicate} {link}{interval}");
+            assert_eq!(told.replace([' ', '%'], ""), words.replace(' ', ""), "{told}");
+        }
+        let change = IntervalEstimate { value: 1.0, low: 0.0, high: f64::INFINITY };
+        let back = reversed(&change);
+        assert_eq!((back.value, back.low, back.high), (-0.5, -1.0, 0.0));
+    }
+}
