@@ -158,7 +158,7 @@ fn main() {
                 "| {name} | {noise} | {right:.1} | {wrong:.1} | {open:.1} | {alike:.1} | {runs:.0} |"
             );
             if right < least || wrong > 2.0 {
-                failures.push(format!("{name}, {noise}: {right:.1} % right, {wrong:.1} % wrong"));
+                failures.push(format!("{name}, {noise}: {right:.1}% right, {wrong:.1}% wrong"));
             }
         }
     }

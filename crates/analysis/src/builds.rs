@@ -175,8 +175,8 @@ impl LayoutSpread {
         let components = &self.components;
         let [low, high] = [components.interval.low, components.interval.high].map(format_percent);
         format!(
-            "Layout: the standard deviation between builds of the same source is {} % [{low}, {high}] (slowest/fastest \
-             {:.2}); between runs of one build, it is {} %.",
+            "Layout: the standard deviation between builds of the same source is {}% [{low}, {high}] (slowest/fastest \
+             {:.2}); between runs of one build, it is {}%.",
             format_percent(components.between),
             self.range,
             format_percent(components.within)
@@ -200,7 +200,7 @@ pub fn note_layout_effects(findings: &mut AnalysisFindings, known_spread: KnownS
             row.notes.extend(spread.map(|(session, sd)| {
                 format!(
                     "In @{session}, the standard deviation between builds of the same source was \
-                     {} % for this case. This change is smaller, so it may come from the layout of \
+                     {}% for this case. This change is smaller, so it may come from the layout of \
                      a single build. Use --builds to find out.",
                     format_percent(sd)
                 )

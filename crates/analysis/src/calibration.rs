@@ -245,7 +245,7 @@ mod tests {
         assert!((0.038..0.05).contains(&found.level), "{}", found.level);
         assert!((0.019..0.021).contains(&found.cases[1].variation.unwrap()));
         assert!(!found.cases[0].is_dependent);
-        // crates/stats/DERIVATIONS.md: with 2 % noise, 32 runs can show a change of 1.4 %.
+        // crates/stats/DERIVATIONS.md: with 2% noise, 32 runs can show a change of 1.4%.
         let detectable = found.cases[0].detectable.unwrap();
         assert!((0.0135..0.0155).contains(&detectable), "{detectable}");
     }
@@ -263,7 +263,7 @@ mod tests {
     fn few_comparisons_are_inconclusive_and_report_how_many_are_needed() {
         let found = calibrated(&session(20, &["b"], 1.0));
         assert_eq!(found.outcome, CalibrationOutcome::Unknown);
-        // At a level of exactly 5 %, 72 comparisons would be needed: .95^72 = .0249.
+        // At a level of exactly 5%, 72 comparisons would be needed: .95^72 = .0249.
         assert!((72..100).contains(&found.needed.unwrap()), "{:?}", found.needed);
     }
 

@@ -268,7 +268,7 @@ pub(super) fn additional_runs(row: &CaseRow, policy: &JudgingPolicy, level: f64)
     Some(in_blocks(required.saturating_sub(runs)))
 }
 
-/// Number of resamples. With this number, 50 resampled values lie beyond each end of a 95 %
+/// Number of resamples. With this number, 50 resampled values lie beyond each end of a 95%
 /// interval.
 const DRAWS: usize = 2_000;
 
@@ -412,7 +412,7 @@ mod tests {
 
     #[test]
     fn the_normal_interval_of_many_cases_matches_resampling() {
-        // Evenly spaced ratios from -10 % to +20 % in logarithms, with an error of 1 % each.
+        // Evenly spaced ratios from -10% to +20% in logarithms, with an error of 1% each.
         let cases: Vec<(f64, f64)> =
             (0..501).map(|at| (-0.1 + 0.3 * f64::from(at) / 500.0, 0.01)).collect();
         let exact = normal_interval(&cases, 0.95);

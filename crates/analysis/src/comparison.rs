@@ -492,6 +492,18 @@ fn runs_by_case<'a, 's>(
     cases.collect()
 }
 
+/// Explains why the processor times of a case's variants, measured in one session, cannot be
+/// compared: one of them was blocked for longer.
+fn explain_blocked(
+    case: &str,
+    [baseline, candidate]: [MeasuredVariant<'_>; 2],
+    metric: &Metric,
+) -> Option<String> {
+    let choice = baseline.session.design.order_choice.as_ref();
+    let choice = choice.filter(|_| metric.name == Metric::CPU_TIME)?;
+    choice.explain_blocked(case, [baseline.variant, candidate.variant])
+}
+
 /// Matches the cases of two sources, to be judged by `policy`; `apart` means that they come from
 /// different sessions.
 pub(super) fn match_cases<'r>(
@@ -532,11 +544,8 @@ pub(super) fn match_cases<'r>(
             }
             _ => Vec::new(),
         };
-        let choice = (!apart && metric.name == Metric::CPU_TIME)
-            .then(|| baseline.measured.session.design.order_choice.as_ref());
-        let variants = [baseline.measured.variant, candidate.measured.variant];
-        let blocked =
-            choice.flatten().and_then(|choice| choice.explain_blocked(&case.id, variants));
+        let measured = [baseline.measured, candidate.measured];
+        let blocked = if apart { None } else { explain_blocked(&case.id, measured, metric) };
         let [units_old, units_new] = if apart {
             // Sessions have no builds in common, so the values of each side are computed
             // separately.
@@ -544,7 +553,6 @@ pub(super) fn match_cases<'r>(
         } else {
             policy.unit.paired_values([old, new], &metric.name)
         };
-        let measured = [baseline.measured, candidate.measured];
         let benchmark = &*case.case.benchmark;
         let checkout_files = checkout_files.each_ref().map(|files| files.get(benchmark));
         matched.cases.push(MatchedCase {

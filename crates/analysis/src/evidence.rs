@@ -20,7 +20,7 @@ use speedwell_stats::test::{mid_ranks, tie_term};
 use speedwell_stats::{BlockObservation, Interval, bootstrap};
 
 /// Number of bootstrap draws for a ratio of means. With this number, 50 draws lie beyond each end
-/// of a 95 % interval.
+/// of a 95% interval.
 const BOOTSTRAP_DRAWS: usize = 2_000;
 /// Number of bisection steps that find a bootstrap p value. More steps would be finer than the
 /// draws can resolve.
@@ -30,7 +30,7 @@ const BOOTSTRAP_HALVINGS: u32 = 11;
 /// this limit, the normal approximation with a correction for ties is used.
 const MAX_EXACT_TIES: usize = 40;
 
-/// Relative change from baseline to candidate (0.1 is +10 %), with the interval that the method
+/// Relative change from baseline to candidate (0.1 is +10%), with the interval that the method
 /// gives at the significance limit `limit`. `None` if no ratio exists, as for a change from zero.
 ///
 /// An end of the interval is -1 or infinite if there are too few runs to bound it.
@@ -329,7 +329,7 @@ fn look_by_ranks(data: &ComparedData, policy: &JudgingPolicy, rule: LookRule) ->
 /// Two-sided p value of the hypothesis that the change is at most `threshold` in either direction.
 fn test_beyond(test: &RankTest, threshold: f64) -> (f64, ShiftDirection) {
     let larger = test.shifted_tails(threshold.ln_1p()).upper;
-    // A decrease cannot exceed 100 %.
+    // A decrease cannot exceed 100%.
     let smaller =
         if threshold < 1.0 { test.shifted_tails((-threshold).ln_1p()).lower } else { 1.0 };
     let direction = if larger < smaller { ShiftDirection::Larger } else { ShiftDirection::Smaller };
@@ -416,7 +416,7 @@ mod tests {
         StatisticalMethod::Bootstrap,
     ];
 
-    /// Runs in blocks of two per side, with a fixed irregular noise of about 1 %.
+    /// Runs in blocks of two per side, with a fixed irregular noise of about 1%.
     fn data(runs: u32, factor: f64, offset: f64) -> ComparedData {
         let noise = |i: u32| 1.0 + 0.01 * (f64::from(i * 7919 % 101) / 50.0 - 1.0);
         let side = |factor: f64, phase: u32| -> Vec<RunValue> {

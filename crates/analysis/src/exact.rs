@@ -85,7 +85,7 @@ impl ExactCounts {
         match self {
             ExactCounts::Exact(_) => Some(format!("Exact: {runs} of {runs} runs agree.")),
             ExactCounts::Vary(share) => Some(format!(
-                "Instructions vary by {} %: the code path depends on environment, addresses or time.",
+                "Instructions vary by {}%: the code path depends on environment, addresses or time.",
                 round_percent(100.0 * share)
             )),
             ExactCounts::TooFew => None,
@@ -195,7 +195,7 @@ mod tests {
     fn varying_counts_report_their_variation_and_have_no_verdict() {
         let counts = ExactCounts::from_runs(&runs(&[1000.0, 1009.2]), &runs(&[1000.0, 1000.0]));
         assert_eq!(counts.exact_verdict(COUNT_DELTA, MetricDirection::Lower), None);
-        assert!(counts.to_note(2).unwrap().starts_with("Instructions vary by 0.92 %: "));
+        assert!(counts.to_note(2).unwrap().starts_with("Instructions vary by 0.92%: "));
         assert_eq!(ExactCounts::from_runs(&runs(&[1.0]), &runs(&[1.0, 1.0])), ExactCounts::TooFew);
         assert!(
             is_exact(&runs(&[5.0, 5.0]))

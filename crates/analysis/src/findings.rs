@@ -62,7 +62,7 @@ pub struct CaseSummary {
     pub metric: Metric,
     /// One value per run, in execution order.
     pub runs: Arc<[RunValue]>,
-    /// Median with its interval. If there are too few runs for an interval (fewer than 6 at 95 %),
+    /// Median with its interval. If there are too few runs for an interval (fewer than 6 at 95%),
     /// `low` and `high` equal `value`.
     pub center: IntervalEstimate,
     /// Arithmetic mean.
@@ -234,7 +234,7 @@ pub struct CaseComparison {
     pub is_indicative: bool,
     /// Runs per side at which the sequential test decided.
     pub decided_at: Option<u32>,
-    /// Smallest change, as a fraction, that this many runs would find with a probability of 80 %.
+    /// Smallest change, as a fraction, that this many runs would find with a probability of 80%.
     pub detectable: Option<f64>,
     /// Approximate number of additional runs per side that an unclear case needs.
     pub more_runs: Option<u32>,
@@ -343,7 +343,7 @@ pub struct CalibratedCase {
     pub autocorrelation: Option<f64>,
     /// Whether the autocorrelation exceeds what chance can explain.
     pub is_dependent: bool,
-    /// Smallest change, as a fraction, that 32 runs per side would find with a probability of 80 %.
+    /// Smallest change, as a fraction, that 32 runs per side would find with a probability of 80%.
     pub detectable: Option<f64>,
 }
 

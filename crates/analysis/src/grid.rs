@@ -199,7 +199,7 @@ impl DisturbanceExposure {
         let [(name, more), (_, less)] = sides;
         is_unequal.then(|| {
             format!(
-                "'{name}' was disturbed more often (in {:.0} % of its runs, against {:.0} %), \
+                "'{name}' was disturbed more often (in {:.0}% of its runs, against {:.0}%), \
                  possibly by its own work, so no run is rejected.",
                 100.0 * more,
                 100.0 * less

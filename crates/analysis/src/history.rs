@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub struct ProjectHistory {
     /// The branch. A leading `/` means that the order of revisions did not come from a repository.
     pub line: String,
-    /// Smallest change that matters, as a fraction (0.02 is 2 %).
+    /// Smallest change that matters, as a fraction (0.02 is 2%).
     pub threshold: f64,
     /// The requested series.
     pub series: Vec<SeriesTrend>,

@@ -99,7 +99,7 @@ mod tests {
     use crate::AnalysisSettings;
     use speedwell_fixtures::FakeSession;
 
-    /// A machine that becomes twice as fast halfway, and a candidate that is 12 % slower in every
+    /// A machine that becomes twice as fast halfway, and a candidate that is 12% slower in every
     /// block.
     fn drifting(variants: &[&str]) -> speedwell_model::Session {
         let mut runs = 0;

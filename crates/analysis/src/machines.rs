@@ -18,8 +18,8 @@ use speedwell_stats::test::{WelchError, welch_anova};
 use std::collections::{BTreeMap, HashMap};
 
 /// Minimum number of blocks on a machine for the test of whether machines differ. The test
-/// estimates the scatter of each machine. With 4 blocks on each of 8 machines, the test has 7.8 %
-/// false alarms at a level of 5 %; with more blocks, it keeps its level.
+/// estimates the scatter of each machine. With 4 blocks on each of 8 machines, the test has 7.8%
+/// false alarms at a level of 5%; with more blocks, it keeps its level.
 const MIN_BLOCKS: usize = 4;
 /// Minimum number of machines from which to generalize to their class. With two machines, Student's
 /// interval would be twelve times as wide as the difference between them.

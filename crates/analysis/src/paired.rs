@@ -337,7 +337,7 @@ pub(super) fn series_autocorrelation(values: &[f64]) -> Option<f64> {
 
 /// Whether a lag-1 autocorrelation of `runs` values is larger than chance can explain. The limit
 /// is two standard errors, that is, 2 / sqrt n (Box and Jenkins, Time Series Analysis, 1970).
-/// Independent values exceed it in 5 % of cases.
+/// Independent values exceed it in 5% of cases.
 pub(super) fn exceeds_chance(correlation: f64, runs: usize) -> bool {
     correlation.abs() > 2.0 / (runs as f64).sqrt()
 }

@@ -68,7 +68,7 @@ mod tests {
     use speedwell_model::Sample;
     use std::sync::Arc;
 
-    /// A session whose wall time is too noisy to decide, and whose processor time differs by 5 %.
+    /// A session whose wall time is too noisy to decide, and whose processor time differs by 5%.
     fn noisy(pressure: &str) -> Session {
         let mut session =
             FakeSession::sequential(&["old", "new"], 16).add_noisy_case("b", 0.4, |_| 1.0).build();

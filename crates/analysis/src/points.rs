@@ -265,7 +265,7 @@ impl MachineActivity {
     pub fn activity_facts(&self) -> impl Iterator<Item = (String, String)> {
         let measured =
             ACTIVITY_FIGURES.into_iter().zip(&self.0).filter(|(_, values)| !values.is_empty());
-        measured.map(|((name, _), values)| (name.to_owned(), format!("{:.0} %", median(values))))
+        measured.map(|((name, _), values)| (name.to_owned(), format!("{:.0}%", median(values))))
     }
 }
 
@@ -278,7 +278,7 @@ pub fn activity_shifts(
     let median_percent = |sessions: &[EnvironmentFacts], name: &str| {
         let percent = |facts: &EnvironmentFacts| {
             let (_, value) = facts.iter().find(|(fact_name, _)| fact_name == name)?;
-            value.strip_suffix(" %")?.parse::<f64>().ok()
+            value.strip_suffix('%')?.trim_end().parse::<f64>().ok()
         };
         let values: Vec<f64> = sessions.iter().filter_map(percent).collect();
         (values.len() >= MIN_SESSIONS).then(|| median(&values))
@@ -287,8 +287,8 @@ pub fn activity_shifts(
         let (before, after) = (median_percent(before, name)?, median_percent(after, name)?);
         ((after - before).abs() >= MIN_SHIFT_PERCENT).then(|| FactDifference {
             name: name.to_owned(),
-            before: format!("{before:.0} %"),
-            after: format!("{after:.0} %"),
+            before: format!("{before:.0}%"),
+            after: format!("{after:.0}%"),
         })
     };
     ACTIVITY_FIGURES.into_iter().filter_map(shift).collect()
@@ -340,7 +340,7 @@ mod tests {
 
     fn sessions(percents: &[&str]) -> Vec<EnvironmentFacts> {
         let facts = |percent: &&str| {
-            let pressure = ("cpu pressure".to_owned(), format!("{percent} %"));
+            let pressure = ("cpu pressure".to_owned(), format!("{percent}%"));
             Arc::new(vec![("kernel".to_owned(), "6.1".to_owned()), pressure])
         };
         percents.iter().map(facts).collect()
@@ -351,8 +351,8 @@ mod tests {
         let (quiet, busy) = (sessions(&["0", "2", "60"]), sessions(&["50", "3", "71", "64"]));
         let expected = FactDifference {
             name: "cpu pressure".into(),
-            before: "2 %".into(),
-            after: "57 %".into(),
+            before: "2%".into(),
+            after: "57%".into(),
         };
         assert_eq!(activity_shifts(&quiet, &busy), [expected]);
         assert_eq!(activity_shifts(&quiet, &quiet), []);

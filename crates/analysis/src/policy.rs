@@ -313,7 +313,7 @@ pub(super) struct AchievedPrecision {
 }
 
 impl AchievedPrecision {
-    /// Smallest change, as a fraction, that this many runs find with a probability of 80 % at the
+    /// Smallest change, as a fraction, that this many runs find with a probability of 80% at the
     /// error rate `alpha`.
     pub fn detectable_change(&self, alpha: f64) -> f64 {
         (self.error * power_quantiles(alpha)).exp_m1()
@@ -469,7 +469,7 @@ pub fn explain_out_of_reach(
             let digits = (1.0 - smallest.log10().floor()).max(0.0) as usize;
             format!(
                 "{} a side cannot show {changes} among {tests} comparisons: the smallest possible p value, \
-                 {smallest:.digits$}, times {tests} is above {} %",
+                 {smallest:.digits$}, times {tests} is above {}%",
                 unit.format_count(runs),
                 to_percent(policy.alpha)
             )

@@ -3,7 +3,7 @@
 //!
 //! Decides which functions count as new, through which function the extra cost enters, and how both
 //! sides form one tree. Costs are absolute, because both sides did the same work. Costs are also
-//! inclusive: the cost of a caller contains the cost of its callees, so no column adds up to 100 %.
+//! inclusive: the cost of a caller contains the cost of its callees, so no column adds up to 100%.
 //! Neither records nor draws profiles. Start at [`explain_difference`].
 
 use crate::grid::distinct_items;
@@ -149,7 +149,7 @@ pub enum CostDirection {
     Costlier,
     /// The baseline costs more.
     Cheaper,
-    /// The costs differ by less than 1 %.
+    /// The costs differ by less than 1%.
     Alike,
 }
 

@@ -75,7 +75,7 @@ pub fn evaluate_scaling(levels: &[ConcurrencyLevel]) -> Option<ScalingFindings> 
 mod tests {
     use super::*;
 
-    /// Levels of 1, 2, 4 ... workers with three visits each, 1 % apart.
+    /// Levels of 1, 2, 4 ... workers with three visits each, 1% apart.
     fn levels(throughputs: &[f64]) -> Vec<ConcurrencyLevel> {
         let level = |(at, throughput): (usize, &f64)| ConcurrencyLevel {
             concurrency: 1 << at,

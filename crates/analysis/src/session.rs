@@ -202,7 +202,7 @@ impl SessionTally {
         let share = self.rejected as f64 / self.runs.max(1) as f64;
         (share > MAX_REJECTED_SHARE).then(|| {
             format!(
-                "{:.0} % of the runs broke the rule '{}': the machine is too busy, and the remaining \
+                "{:.0}% of the runs broke the rule '{}': the machine is too busy, and the remaining \
                  runs may be a biased selection.",
                 100.0 * share,
                 session.design.reject
@@ -278,7 +278,7 @@ fn warn_failures(failures: &[StepFailure], succeeded: usize, name: &str) -> Opti
         return Some(format!("{name}: {failed} of {runs} failed."));
     }
     Some(format!(
-        "{name}: {failed} of {runs} failed ({share:.0} %); the others may be a biased selection."
+        "{name}: {failed} of {runs} failed ({share:.0}%); the others may be a biased selection."
     ))
 }
 

@@ -27,7 +27,7 @@ pub struct SnippetFigures {
     /// Number of runs.
     pub runs: usize,
     /// Time that one worker needs for an iteration in a run's median batch, in nanoseconds: the
-    /// median over runs. If there are too few runs for an interval (fewer than 6 at 95 %), `low`
+    /// median over runs. If there are too few runs for an interval (fewer than 6 at 95%), `low`
     /// and `high` equal `value`.
     pub time_median_ns: Option<IntervalEstimate>,
     /// Time that one worker needs for an iteration at the 5th percentile of batches, in

@@ -95,7 +95,7 @@ fn aggregated_parameters(
         let explained = explained_share(points, &value_of);
         if let Some(share) = explained.filter(|share| *share > MAX_AGGREGATED_SHARE) {
             warnings.push(format!(
-                "'{}' explains {:.0} % of the variance within points; draw a line for each of its values with --by, or \
+                "'{}' explains {:.0}% of the variance within points; draw a line for each of its values with --by, or \
                  select one value.",
                 key.name(),
                 100.0 * share
@@ -290,7 +290,7 @@ fn explained_share(
     eta_squared(&points.iter().map(groups).collect::<Vec<_>>())
 }
 
-/// Number of resamples. With this number, 50 resampled values lie beyond each end of a 95 %
+/// Number of resamples. With this number, 50 resampled values lie beyond each end of a 95%
 /// interval.
 const DRAWS: usize = 2_000;
 /// A mean is a doubtful summary if the skewness is above this limit. The scatter analysis of

@@ -483,7 +483,7 @@ pub(crate) mod tests {
         (0..).zip(values).map(point).collect()
     }
 
-    /// Forty values that grow by 10 % at `step_position`.
+    /// Forty values that grow by 10% at `step_position`.
     fn step_points(step_position: u32) -> Vec<TrendPoint> {
         points_from((0..40).map(|place: u32| {
             let noise = f64::from(place * 7 % 11) * 0.001;

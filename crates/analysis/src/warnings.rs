@@ -67,7 +67,7 @@ pub(super) fn warn_plan(design: &SessionDesign, settings: &AnalysisSettings) -> 
     let threshold = settings.threshold.is_some_and(|requested| differs(requested, *delta));
     (confidence || threshold).then(|| {
         format!(
-            "The plan was made for a confidence of {} % and a delta of {} %; with other choices \
+            "The plan was made for a confidence of {}% and a delta of {}%; with other choices \
              the verdicts are exploratory.",
             to_percent(1.0 - alpha),
             to_percent(*delta)

@@ -127,7 +127,13 @@ impl ProjectFile {
             let is_empty = keys.history.build.as_ref().is_some_and(|build| build.trim().is_empty());
             ensure!(!is_empty, "the key 'build' of [history] is empty\nhint: leave it out");
             let folder = folder.to_owned();
-            anyhow::Ok(ProjectFile { folder, run, order: keys.order, history: keys.history, suites })
+            anyhow::Ok(ProjectFile {
+                folder,
+                run,
+                order: keys.order,
+                history: keys.history,
+                suites,
+            })
         };
         read().with_context(|| format!("in '{}'", file.display())).map(Some)
     }

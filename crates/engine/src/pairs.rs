@@ -97,7 +97,7 @@ fn reject_waiting(trials: &[PairTrial], consequence: &str) -> anyhow::Result<()>
     };
     let (name, percent) = (first.result.case.id(), 100.0 * first.busy);
     bail!(
-        "'{name}'{others} spent too much time sleeping or waiting for I/O: it was runnable for only {percent:.0} % of \
+        "'{name}'{others} spent too much time sleeping or waiting for I/O: it was runnable for only {percent:.0}% of \
          a trial run, but {consequence}"
     )
 }

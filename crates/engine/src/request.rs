@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Default number of runs if nothing is compared: the smallest number for which minimum and maximum
-/// bound a 95 % interval of the median (1 - 2 / 2^6 = 96.9 %).
+/// bound a 95% interval of the median (1 - 2 / 2^6 = 96.9%).
 const RUNS_OF_ONE_VARIANT: u32 = 6;
 
 /// Minimum number of runs per side to decide a comparison: the number at the first default look.

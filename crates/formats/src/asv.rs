@@ -566,7 +566,7 @@ fn spread_note(row: &AsvRow<'_>, index: usize) -> Option<String> {
     let ranges: Vec<String> = [
         pair("q_25", "q_75").map(|(low, high)| format!("quartiles {low} and {high}")),
         pair("ci_99_a", "ci_99_b")
-            .map(|(low, high)| format!("a 99 % interval from {low} to {high}")),
+            .map(|(low, high)| format!("a 99% interval from {low} to {high}")),
     ]
     .into_iter()
     .flatten()

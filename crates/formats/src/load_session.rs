@@ -262,7 +262,7 @@ fn load_warnings(verdict: Option<&OpenVerdict>) -> Vec<String> {
     }
     if verdict.is_rate_missed() {
         warnings.push(
-            "fewer than 98 % of the due requests were sent, so percentiles from 99 on are left out"
+            "fewer than 98% of the due requests were sent, so percentiles from 99 on are left out"
                 .to_owned(),
         );
     }

@@ -48,6 +48,6 @@ fn report(name: &str, rounds: usize, record: impl Fn()) {
         each_us.sort_by(f64::total_cmp);
         let [low, middle, high] =
             [0.1, 0.5, 0.9].map(|share| each_us[(share * rounds as f64) as usize]);
-        println!("{name}, {word}: median {middle:.1} us, from 10 to 90 % {low:.1} to {high:.1} us");
+        println!("{name}, {word}: median {middle:.1} us, from 10 to 90% {low:.1} to {high:.1} us");
     }
 }

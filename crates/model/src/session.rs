@@ -173,7 +173,7 @@ pub enum StoppingDesign {
         looks: Vec<u32>,
         /// Error rate over all interim analyses together.
         alpha: f64,
-        /// Largest change that counts as "no change", as a fraction: 0.02 is 2 %.
+        /// Largest change that counts as "no change", as a fraction: 0.02 is 2%.
         delta: f64,
     },
 }
@@ -355,7 +355,7 @@ impl SteadyRule {
 }
 
 impl Default for SteadyRule {
-    /// Levels that differ by at most 2 % count as one, as in the verdict `same`. The steady part
+    /// Levels that differ by at most 2% count as one, as in the verdict `same`. The steady part
     /// must cover a quarter of the series, as in Barrett et al. (OOPSLA 2017): the last 500 of 2000
     /// iterations.
     fn default() -> SteadyRule {

@@ -83,7 +83,7 @@ pub enum AxisScale {
     /// Tene). Cannot show values of 100 or more.
     Nines,
     /// Relative changes in percent, placed by the logarithm of the ratio. The distance from 0 to
-    /// +100 % equals the distance from 0 to -50 %. Cannot show changes of -100 % or less.
+    /// +100% equals the distance from 0 to -50%. Cannot show changes of -100% or less.
     Change,
     /// Named categories; a value is an index into the names. Cannot show other values.
     Category(Vec<String>),
@@ -182,7 +182,7 @@ impl AxisExtent {
         };
         padded.low = padded.low.max(self.low.min(min_power));
         padded.high = padded.high.min(self.high.max(max_power));
-        // An axis of nines has no values below 0 % either.
+        // An axis of nines has no values below 0% either.
         if (is_linear || self.projection == ScaleProjection::Nines) && self.low >= 0.0 {
             padded.low = padded.low.max(0.0);
         }
@@ -246,7 +246,7 @@ impl ScaleProjection {
             Self::Log2 => value.log2(),
             Self::Log10 => value.log10(),
             Self::Nines if value < 0.0 => f64::NAN,
-            // The position is the number of nines: 0 at 0 %, 1 at 90 %, 2 at 99 %. This number is
+            // The position is the number of nines: 0 at 0%, 1 at 90%, 2 at 99%. This number is
             // the negative decimal logarithm of the remaining fraction.
             Self::Nines => -(1.0 - value / 100.0).log10(),
             Self::Change => (value / 100.0).ln_1p(),

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
 // The embedded font: widths and outlines of its glyphs. Kerning would change the width of a line by
-// only about 1 %. Without kerning, the measured width and the painted outline agree exactly.
+// only about 1%. Without kerning, the measured width and the painted outline agree exactly.
 
 static FONT_FILE: &[u8] = include_bytes!("../assets/Inter-Regular-subset.otf");
 

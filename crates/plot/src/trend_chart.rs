@@ -112,7 +112,7 @@ impl TrendChart {
     }
 
     /// Tells for each point whether it is a stray. A stray is an isolated point far outside the
-    /// range of the central 90 % of all points. Its distance from the range exceeds the width of
+    /// range of the central 90% of all points. Its distance from the range exceeds the width of
     /// the range. The newest point, and adjacent points that are all far outside, are not strays:
     /// they may start a new level.
     fn find_strays(&self, shown: &[&TrendPoint]) -> Vec<bool> {

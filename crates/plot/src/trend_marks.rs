@@ -80,7 +80,7 @@ pub struct TrendChange {
     pub is_drift: bool,
     /// Whether the change is good or bad.
     pub mark: VerdictMark,
-    /// Size in a few characters: `+4.8 %`.
+    /// Size in a few characters: `+4.8%`.
     pub size: String,
     /// Full description, as a sentence.
     pub description: String,

@@ -542,7 +542,7 @@ mod link_tests {
         with_device(folder, "lo", "-1\n", 0, 0);
         let before = list_devices(folder);
         assert_eq!(before.len(), 2, "{before:?}");
-        // 112.5 MB in a second are 90 % of 1 Gbit/s; twice as much is 18 % of 10 Gbit/s.
+        // 112.5 MB in a second are 90% of 1 Gbit/s; twice as much is 18% of 10 Gbit/s.
         with_device(folder, "eth0", "1000\n", 2_000, 112_501_000);
         with_device(folder, "eth1", "10000\n", 225_000_000, 0);
         with_device(folder, "lo", "-1\n", 1 << 40, 0);

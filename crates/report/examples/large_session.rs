@@ -129,7 +129,7 @@ fn numbered_case(number: u32) -> Arc<Case> {
     Arc::new(Case::new(name, vec![("size".to_owned(), size)]))
 }
 
-/// The runs of a case in a block, shuffled. Every tenth case is 2 % slower under the new variant.
+/// The runs of a case in a block, shuffled. Every tenth case is 2% slower under the new variant.
 fn case_runs(
     case: &Arc<Case>,
     (job, block): (u32, u32),

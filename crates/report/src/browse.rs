@@ -284,7 +284,7 @@ pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
         document.push_headline("no machine has been calibrated yet");
         document.push(ReportBlock::Paragraph(
             "A calibration compares a program with itself many times. It shows how often this \
-             machine finds a difference where there is none; at 95 % confidence, about 5 % \
+             machine finds a difference where there is none; at 95% confidence, about 5% \
              of the comparisons should find one."
                 .into(),
         ));

@@ -298,7 +298,7 @@ fn metric_phrase(metric: &Metric) -> String {
 fn common_change_note(common: &CommonChange<'_>) -> String {
     let [smallest, largest] = common.ratios.map(|ratio| match ratio {
         f64::INFINITY => "from 0".to_owned(),
-        _ => format!("{} %", format_signed((ratio - 1.0) * 100.0, 1)),
+        _ => format!("{}%", format_signed((ratio - 1.0) * 100.0, 1)),
     });
     format!(
         "{} of {} cases changed together near {} ({}, {smallest} to {largest}): suspect something \

@@ -151,7 +151,7 @@ pub fn report_tuned_calibration(
         figure("after", "after") => ReportCell::share(spread.after),
         figure("change", "change").for_people() =>
             spread.change.map(|change| ReportCell::text(format_change(&change))),
-        figure("interval", "95 % interval").for_people() =>
+        figure("interval", "95% interval").for_people() =>
             spread.change.map(|change| ReportCell::text(format_interval(&change))),
         words("noise", "noise") => spread_word(spread),
         machine("change") => spread.change.map(|change| change.value),
@@ -296,7 +296,7 @@ fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {
     }
     notes.push(
         "CV: standard deviation of all runs divided by their mean; 32 runs find: the smallest change \
-         that 32 runs a side find with a probability of 80 %."
+         that 32 runs a side find with a probability of 80%."
             .into(),
     );
     if !found.rules.is_empty() {

@@ -156,7 +156,7 @@ pub struct CaseView {
 pub struct CaseAnswer {
     /// The subject of the finding, which is needed if there are several findings.
     pub about: String,
-    /// The finding, such as `▲ better +8.2 % [+6.9, +9.6]`.
+    /// The finding, such as `▲ better +8.2% [+6.9, +9.6]`.
     pub text: String,
     /// The emphasis of the finding.
     pub emphasis: TextEmphasis,

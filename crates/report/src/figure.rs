@@ -1,4 +1,4 @@
-//! Formats numbers for people to read: `1.23 M/s`, `+8.2 %`, `[+6.9, +9.6]`, `p < 0.001`. This
+//! Formats numbers for people to read: `1.23 M/s`, `+8.2%`, `[+6.9, +9.6]`, `p < 0.001`. This
 //! module decides how many digits the data support. It also formats counted nouns, durations and
 //! timestamps.
 //!
@@ -16,7 +16,7 @@ use speedwell_analysis::load::ReportedTime;
 use speedwell_model::{IntervalEstimate, Metric, MetricDirection};
 use std::time::Duration;
 
-/// The two-sided 95 % quantile of the normal distribution. It turns a standard error into half the
+/// The two-sided 95% quantile of the normal distribution. It turns a standard error into half the
 /// width of an interval.
 const NORMAL_QUANTILE_95: f64 = 1.96;
 /// Ratio of the standard errors of a median and a mean for normal data: sqrt(pi / 2), Laplace 1818.
@@ -98,8 +98,8 @@ impl FigureScale {
         let number = self.format_bare(stored, place);
         match &*self.symbol {
             "" => number,
-            // A rate such as `/s` is not a unit on its own.
-            symbol if symbol.starts_with('/') => number + symbol,
+            // A rate such as `/s` is not a unit on its own, and `46%` has no space.
+            symbol if symbol.starts_with(['/', '%']) => number + symbol,
             symbol => format!("{number} {symbol}"),
         }
     }
@@ -191,9 +191,9 @@ fn has_no_width(estimate: &IntervalEstimate) -> bool {
     estimate.low == estimate.high || estimate.low.is_nan() || estimate.high.is_nan()
 }
 
-/// Formats a change as a signed percentage: `+8.2 %`.
+/// Formats a change as a signed percentage: `+8.2%`.
 pub fn format_change(change: &IntervalEstimate) -> String {
-    format!("{} %", format_signed(change.value * 100.0, percent_place(change)))
+    format!("{}%", format_signed(change.value * 100.0, percent_place(change)))
 }
 
 /// Formats the interval of a change in percent: `[+6.9, +9.6]`. Empty without an interval.
@@ -206,13 +206,13 @@ pub fn format_interval(change: &IntervalEstimate) -> String {
     format!("[{}, {}]", end(change.low), end(change.high))
 }
 
-/// Formats a change with its interval, for sentences: `+8.2 % [+6.9, +9.6]`.
+/// Formats a change with its interval, for sentences: `+8.2% [+6.9, +9.6]`.
 pub fn format_change_interval(estimate: &IntervalEstimate) -> String {
     format!("{} {}", format_change(estimate), format_interval(estimate)).trim_end().to_owned()
 }
 
 /// Formats the size of a change and its interval without plus signs, for sentences that name the
-/// direction: `1.3 %` and `[0.4, 2.6]`.
+/// direction: `1.3%` and `[0.4, 2.6]`.
 pub fn format_magnitude(change: &IntervalEstimate) -> [String; 2] {
     [format_change(change), format_interval(change)].map(|text| text.replace('+', ""))
 }
@@ -230,23 +230,23 @@ pub fn format_factor(factor: &IntervalEstimate) -> [String; 2] {
     [value, interval]
 }
 
-/// A percentage below this is printed as `<0.001 %`.
+/// A percentage below this is printed as `<0.001%`.
 const MIN_PERCENT: f64 = 0.001;
 
-/// Formats a fraction as a percentage with two significant digits, without sign: `1.2 %`.
+/// Formats a fraction as a percentage with two significant digits, without sign: `1.2%`.
 pub fn format_share(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < MIN_PERCENT {
-        return format!("<{MIN_PERCENT} %");
+        return format!("<{MIN_PERCENT}%");
     }
     let place = if percent == 0.0 { 0 } else { 1 - percent.abs().log10().floor() as i32 };
-    format!("{} %", format_number(percent, place.clamp(0, 3)))
+    format!("{}%", format_number(percent, place.clamp(0, 3)))
 }
 
-/// Formats a percentage with the digits that the user gave: `2 %`, `0.5 %`, `99.9 %`.
+/// Formats a percentage with the digits that the user gave: `2%`, `0.5%`, `99.9%`.
 pub fn format_setting(share: f64) -> String {
     let percent = share * 100.0;
-    format!("{} %", format_number(percent, decimal_place(percent, Uncertainty::Exact)))
+    format!("{}%", format_number(percent, decimal_place(percent, Uncertainty::Exact)))
 }
 
 /// Formats a p-value or q-value: three decimals below 0.1, two above; never 0.
@@ -275,7 +275,7 @@ const DEFAULT_DIGITS: i32 = 3;
 /// no maximum.
 const MAX_DIGITS: i32 = 6;
 /// Maximum number of significant digits of an exact figure with a fraction. Four are enough: exact
-/// figures are treated as different only if they differ by more than 0.1 % (`analysis::exact`).
+/// figures are treated as different only if they differ by more than 0.1% (`analysis::exact`).
 const EXACT_DIGITS: i32 = 4;
 
 /// Returns the last decimal place that an uncertainty of `half_width` supports. Negative places are
@@ -513,16 +513,16 @@ mod tests {
     #[test]
     fn changes_are_rounded_by_their_interval() {
         for (change, text) in [
-            (estimate(0.0823, 0.0691, 0.0958), "+8.2 % [+6.9, +9.6]"),
-            (estimate(-0.001_234, -0.0016, -0.0008), "-0.12 % [-0.16, -0.08]"),
-            (estimate(1.234, 0.78, 1.68), "+123 % [+78, +168]"),
-            (estimate(0.05, 0.05, 0.05), "+5.0 %"),
-            (estimate(102_879.583, 102_879.583, 102_879.583), "+10,287,958 %"),
-            (estimate(0.05, f64::NEG_INFINITY, 0.2), "+5 % [-∞, +20]"),
-            (estimate(12.34, 12.1, 12.6), "+1,234 % [+1,210, +1,260]"),
-            (estimate(-0.041, -0.08, -0.0042), "-4.1 % [-8.0, -0.4]"),
-            (estimate(-0.000_2, -0.06, 0.05), "0 % [-6, +5]"),
-            (estimate(-1e-8, -3e-6, 2e-6), "0.000 % [0.000, 0.000]"),
+            (estimate(0.0823, 0.0691, 0.0958), "+8.2% [+6.9, +9.6]"),
+            (estimate(-0.001_234, -0.0016, -0.0008), "-0.12% [-0.16, -0.08]"),
+            (estimate(1.234, 0.78, 1.68), "+123% [+78, +168]"),
+            (estimate(0.05, 0.05, 0.05), "+5.0%"),
+            (estimate(102_879.583, 102_879.583, 102_879.583), "+10,287,958%"),
+            (estimate(0.05, f64::NEG_INFINITY, 0.2), "+5% [-∞, +20]"),
+            (estimate(12.34, 12.1, 12.6), "+1,234% [+1,210, +1,260]"),
+            (estimate(-0.041, -0.08, -0.0042), "-4.1% [-8.0, -0.4]"),
+            (estimate(-0.000_2, -0.06, 0.05), "0% [-6, +5]"),
+            (estimate(-1e-8, -3e-6, 2e-6), "0.000% [0.000, 0.000]"),
         ] {
             assert_eq!(format_change_interval(&change), text);
         }
@@ -580,7 +580,7 @@ mod tests {
             assert_eq!(format_quantity(-0.0, "1/s", uncertainty), "0/s");
             assert_eq!(format_quantity(0.0, "B", uncertainty), "0 B");
         }
-        assert_eq!(format_share(-0.0), "0 %");
+        assert_eq!(format_share(-0.0), "0%");
     }
 
     #[test]
@@ -593,7 +593,7 @@ mod tests {
 
     #[test]
     fn a_median_is_rounded_by_the_spread_of_its_runs() {
-        // 1.2533 * 0.02 / sqrt(25) * 1.96 is 0.98 % of the median.
+        // 1.2533 * 0.02 / sqrt(25) * 1.96 is 0.98% of the median.
         let rounded = uncertainty_of_median(1000.0, Some(0.02), 25);
         assert_eq!(format_quantity(1000.0, "ns", rounded), "1.00 µs");
         assert_eq!(uncertainty_of_median(5.0, Some(0.0), 9), Uncertainty::Exact);
@@ -602,12 +602,12 @@ mod tests {
 
     #[test]
     fn percentages_and_probabilities_have_few_digits() {
-        assert_eq!((format_share(0.0123), format_share(0.5), format_share(0.000_04)).0, "1.2 %");
-        assert_eq!(format_share(0.5), "50 %");
-        assert_eq!(format_share(0.000_04), "0.004 %");
-        assert_eq!(format_share(1e-8), "<0.001 %");
-        assert_eq!((format_setting(0.02), format_setting(0.005), format_setting(0.999)).1, "0.5 %");
-        assert_eq!(format_setting(0.95), "95 %");
+        assert_eq!((format_share(0.0123), format_share(0.5), format_share(0.000_04)).0, "1.2%");
+        assert_eq!(format_share(0.5), "50%");
+        assert_eq!(format_share(0.000_04), "0.004%");
+        assert_eq!(format_share(1e-8), "<0.001%");
+        assert_eq!((format_setting(0.02), format_setting(0.005), format_setting(0.999)).1, "0.5%");
+        assert_eq!(format_setting(0.95), "95%");
         for (p, text) in
             [(0.0, "<0.001"), (0.0123, "0.012"), (0.0996, "0.10"), (0.34, "0.34"), (1.0, "1.00")]
         {

@@ -172,7 +172,7 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
     document
 }
 
-/// Formats the progress of a load, as in `load 2: 12.0 s of 30.0 s (40 %), 18.0 s left; 10.0 k/s`.
+/// Formats the progress of a load, as in `load 2: 12.0 s of 30.0 s (40%), 18.0 s left; 10.0 k/s`.
 fn load_headline(progress: &LoadProgress) -> String {
     let rate =
         progress.rates.last().map_or_else(String::new, |rate| format!("; {}", format_rate(*rate)));
@@ -330,7 +330,7 @@ fn gauge_figure(name: &str, unit: &str, line: &WatchLine) -> WatchFigure {
         (Some(value), "count" | "") => {
             FigureScale::fit_scale("", &[value], None).format_full(value, 0)
         }
-        (Some(value), "percent") => format!("{value:.1} %"),
+        (Some(value), "percent") => format!("{value:.1}%"),
         (Some(value), "bytes" | "B") => format_quantity(value, "B", Uncertainty::Unknown),
         (Some(value), unit) => format_quantity(value, unit, Uncertainty::Unknown),
     };
@@ -403,7 +403,7 @@ mod tests {
         assert_eq!(state().remaining_time(), Some(Duration::from_secs(180)));
         assert_eq!(
             state().live_headline(),
-            "measuring: 56 of 224 runs done (25 %), about 3 min left"
+            "measuring: 56 of 224 runs done (25%), about 3 min left"
         );
         let begun = LiveState { done: 0, ..state() };
         assert_eq!(begun.remaining_time(), None);
@@ -420,14 +420,14 @@ mod tests {
         };
         assert_eq!(
             load_headline(&progress),
-            "load 2: 12.0 s of 30.0 s (40 %), 18.0 s left; 10.0 k/s"
+            "load 2: 12.0 s of 30.0 s (40%), 18.0 s left; 10.0 k/s"
         );
         let counted = LoadProgress {
             planned_requests: Some(2_000),
             attempted: 500,
             ..LoadProgress::default()
         };
-        assert_eq!(load_headline(&counted), "500 of 2,000 requests (25 %)");
+        assert_eq!(load_headline(&counted), "500 of 2,000 requests (25%)");
     }
 
     #[test]

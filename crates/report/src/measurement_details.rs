@@ -264,7 +264,7 @@ fn environment_facts(environment: &Environment) -> Vec<Fact> {
 }
 
 /// Describes an additional fact: `now_cpu_pressure_percent` with the value 1.25 becomes "cpu
-/// pressure before" with the value 1.25 %. The prefix `now_` marks values from the beginning of the
+/// pressure before" with the value 1.25%. The prefix `now_` marks values from the beginning of the
 /// session.
 fn named_fact(name: &str, value: &str) -> Fact {
     let (name, suffix) = match name.strip_prefix("now_") {
@@ -273,7 +273,7 @@ fn named_fact(name: &str, value: &str) -> Fact {
     };
     let number: Option<f64> = value.parse().ok();
     let (name, value) = match (name.strip_suffix("_percent"), name.strip_suffix("_bytes"), number) {
-        (Some(name), _, Some(_)) => (name, format!("{value} %")),
+        (Some(name), _, Some(_)) => (name, format!("{value}%")),
         (_, Some(name), Some(bytes)) => (name, format_quantity(bytes, "B", Uncertainty::Unknown)),
         _ => (name, value.to_owned()),
     };
@@ -315,8 +315,8 @@ mod tests {
         );
         assert_eq!(
             facts[2].1,
-            "when a sequential test decides, with interim analyses at 8, 14 runs a side; error rate 5 % \
-             over all of them, changes within 2 % count as equal"
+            "when a sequential test decides, with interim analyses at 8, 14 runs a side; error rate 5% \
+             over all of them, changes within 2% count as equal"
         );
     }
 
@@ -336,7 +336,7 @@ mod tests {
             let (name, value) = named_fact(name, value);
             format!("{name}: {value}")
         };
-        assert_eq!(told("now_cpu_pressure_percent", "1.25"), "cpu pressure before: 1.25 %");
+        assert_eq!(told("now_cpu_pressure_percent", "1.25"), "cpu pressure before: 1.25%");
         assert_eq!(
             told("now_memory_available_bytes", "1073741824"),
             "memory available before: 1.00 GiB"

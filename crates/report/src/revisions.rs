@@ -26,7 +26,7 @@ pub(crate) struct ConfirmLine {
     case: String,
     metric: String,
     outcome: Option<ConfirmationResult>,
-    /// Size of the change: `+4.8 % [+4.1, +5.5]`, or `0 -> 1` for a change from zero.
+    /// Size of the change: `+4.8% [+4.1, +5.5]`, or `0 -> 1` for a change from zero.
     size: String,
     /// A word for the direction of the change, such as `slower`.
     direction: &'static str,
@@ -262,7 +262,7 @@ fn bisection_headline(found: &BisectFindings) -> String {
             found_headline(found, answer)
         }
         (_, answer) => format!(
-            "{}: with 95 % confidence, the change is in {}",
+            "{}: with 95% confidence, the change is in {}",
             if answer.is_some() { "not confirmed" } else { "not found yet" },
             remaining_text(found)
         ),
@@ -284,7 +284,7 @@ fn found_headline(found: &BisectFindings, answer: &BisectAnswer) -> String {
     }
 }
 
-/// Says what a revision did, as in `abc made it slower: +4.8 % [+4.1, +5.5]`.
+/// Says what a revision did, as in `abc made it slower: +4.8% [+4.1, +5.5]`.
 fn effect_text(found: &BisectFindings, part: &BisectedChange, subject: &str) -> String {
     match part.confirmed {
         ChangeConfirmation::Hangs => format!(
@@ -303,7 +303,7 @@ fn effect_text(found: &BisectFindings, part: &BisectedChange, subject: &str) -> 
     }
 }
 
-/// Formats a change, as in `+2.2 % [-1.0, +5.4]`. A change from zero is formatted as the levels of
+/// Formats a change, as in `+2.2% [-1.0, +5.4]`. A change from zero is formatted as the levels of
 /// both revisions: `0 -> 1`.
 fn change_text(found: &BisectFindings, revisions: [usize; 2], change: &IntervalEstimate) -> String {
     if change.value.is_finite() {
@@ -322,7 +322,7 @@ fn found_direction(found: &BisectFindings, change: &IntervalEstimate) -> &'stati
     found.metric.as_ref().map_or("different", |metric| direction_word(metric, change.value > 0.0))
 }
 
-/// Formats a change with its metric, as in `cpu_time +2.2 % [-1.0, +5.4] (lower is better)`.
+/// Formats a change with its metric, as in `cpu_time +2.2% [-1.0, +5.4] (lower is better)`.
 fn metric_change(found: &BisectFindings, change: &IntervalEstimate) -> String {
     let size = change_text(found, found.ends(), change);
     match &found.metric {

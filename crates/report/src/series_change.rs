@@ -98,7 +98,7 @@ impl SeriesChange<'_> {
         self.causes.iter().map(cause_text).collect::<Vec<_>>().join("; ")
     }
 
-    /// Formats the size of the change: `~+4.8 %`, or `~+4.8 % [+4.1, +5.5]` if `with_interval`. A
+    /// Formats the size of the change: `~+4.8%`, or `~+4.8% [+4.1, +5.5]` if `with_interval`. A
     /// change from zero is formatted as `0 -> 1`.
     pub fn size_text(&self, with_interval: bool) -> String {
         if let Some(sides) = from_zero(self.series, self.change) {
@@ -137,7 +137,7 @@ impl SeriesChange<'_> {
     }
 
     /// Describes the change, as in
-    /// `7: worse ~+4.8 % [+4.1, +5.5] between 4a5b6c7 and 89abcde, found; kernel '6.1' became '6.8'`
+    /// `7: worse ~+4.8% [+4.1, +5.5] between 4a5b6c7 and 89abcde, found; kernel '6.1' became '6.8'`
     pub fn sentence(&self) -> String {
         let number = match self.change.number {
             0 => String::new(),

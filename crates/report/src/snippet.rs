@@ -38,7 +38,7 @@ const SHELL_NOTE: &str = " shell: time of a shell that does nothing; all other t
 
 /// The note below a search.
 const SEARCH_NOTE: &str = "The answer is the lowest concurrency whose throughput is statistically \
-    indistinguishable from the highest. ± and [ ] are 95 % intervals, computed from the \
+    indistinguishable from the highest. ± and [ ] are 95% intervals, computed from the \
     measurements (visits) at all levels together. All measurements were made in one process.";
 
 /// Reports snippets that were measured individually or compared. `compared` is the document of the
@@ -261,7 +261,7 @@ fn format_throughput(standing: &LevelState) -> String {
     format_quantity(standing.throughput, "1/s", half_width)
 }
 
-/// Formats a throughput with its relative uncertainty, as in `91.2 k/s ± 1.1 %`.
+/// Formats a throughput with its relative uncertainty, as in `91.2 k/s ± 1.1%`.
 pub fn format_throughput_error(standing: &LevelState) -> String {
     let interval = standing.interval.filter(|_| standing.throughput > 0.0);
     match interval {
@@ -413,7 +413,7 @@ pub fn law_sentence(scaling: &ScalingFindings) -> String {
 }
 
 /// Warns if the curve is outside the intervals of more than a quarter of the levels, even if the
-/// curve explains much of the variance. By chance alone, a curve is outside the 95 % interval at
+/// curve explains much of the variance. By chance alone, a curve is outside the 95% interval at
 /// one level in twenty.
 fn misfit_note(scaling: &ScalingFindings) -> String {
     let standings = &scaling.answer.standings;
@@ -498,7 +498,7 @@ pub fn throughput_chart(label: &str, scaling: &ScalingFindings, y: &str) -> Repo
         low: standing.interval.map(|interval| interval.low.max(0.0)),
         high: standing.interval.map(|interval| interval.high),
     });
-    let mut series = vec![point_series("mean with 95 % interval", measured)];
+    let mut series = vec![point_series("mean with 95% interval", measured)];
     let ends = standings.first().zip(standings.last());
     if let (Ok(usl), Some((first, last))) = (&scaling.curve, ends) {
         let (low, high) = (f64::from(first.concurrency), f64::from(last.concurrency));

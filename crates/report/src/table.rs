@@ -1,6 +1,6 @@
 //! Defines tables of numbers and words, for both people and programs.
 //!
-//! A column has an audience: people see `+8.2 % [+6.9, +9.6]` in two columns where programs get
+//! A column has an audience: people see `+8.2% [+6.9, +9.6]` in two columns where programs get
 //! `change`, `change_low` and `change_high`. Only the formats in `format/` know the width of the
 //! page.
 

@@ -188,7 +188,7 @@ fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String>
     sentences
 }
 
-/// Describes one verdict, as in `start: worse by 18 %`.
+/// Describes one verdict, as in `start: worse by 18%`.
 fn verdict_part(name: &str, row: Option<&CaseComparison>) -> String {
     let Some(row) = row else {
         return format!("{name}: some processes did not become steady");
@@ -210,7 +210,7 @@ fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
         parts.push(format!("load {minute:.1}"));
     }
     let steal = machine.facts.get("now_steal_percent");
-    parts.extend(steal.map(|percent| format!("{percent} % of the processor time stolen")));
+    parts.extend(steal.map(|percent| format!("{percent}% of the processor time stolen")));
     let processes = || found.cases.iter().flat_map(|warmup| &warmup.processes);
     let with_reference = processes().filter(|process| process.reference > 0).count();
     let changed = processes().filter(|process| !process.search.machine_changes.is_empty()).count();

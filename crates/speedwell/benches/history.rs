@@ -82,7 +82,7 @@ fn search_history(store: &mut Store) -> Result<()> {
     Ok(())
 }
 
-/// Sessions whose results occasionally become worse by 5 %, at different positions for each series.
+/// Sessions whose results occasionally become worse by 5%, at different positions for each series.
 struct GeneratedHistory {
     series: usize,
     random: Xoshiro256PlusPlus,

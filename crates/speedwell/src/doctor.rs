@@ -285,8 +285,8 @@ fn check_line(check: &CheckResult) -> CheckLine {
 }
 
 /// Runs per side in one comparison. Five blocks of four runs can be arranged in 7776 ways. The
-/// analysis enumerates all of them. At a nominal level of 5 %, the actual error rate is 4.5 %. With
-/// four blocks, it would be 4.2 % (crates/stats/DERIVATIONS.md, "Calibration").
+/// analysis enumerates all of them. At a nominal level of 5%, the actual error rate is 4.5%. With
+/// four blocks, it would be 4.2% (crates/stats/DERIVATIONS.md, "Calibration").
 const DEFAULT_RUNS: u32 = 10;
 
 /// Minimum number of runs per side for a meaningful p-value.

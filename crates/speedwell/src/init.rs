@@ -138,8 +138,9 @@ fn find_targets(folder: &Path) -> anyhow::Result<Vec<String>> {
         let has_benchmarks = !is_left_out
             && sources(name).iter().any(|source| {
                 let suite = source.suite.as_ref().map(|suite| suite.name.as_str());
-                !matches!(source.kind, SourceKind::Experiment | SourceKind::Load)
-                    && !(is_go(suite) && targets.first().is_some_and(|first| first == "./..."))
+                let is_covered =
+                    is_go(suite) && targets.first().is_some_and(|first| first == "./...");
+                !is_covered && !matches!(source.kind, SourceKind::Experiment | SourceKind::Load)
             });
         if has_benchmarks {
             targets.push(name.clone());

@@ -155,7 +155,7 @@ impl MeasurementProgress {
             .map(|remaining| format!(", {precision} {} left", format_about(remaining)))
             .unwrap_or_default();
         format!(
-            "{} {percent:>3} %  {} of {total_prefix}{} runs{failed_suffix}  {}{remaining}  {}",
+            "{} {percent:>3}%  {} of {total_prefix}{} runs{failed_suffix}  {}{remaining}  {}",
             progress_bar(self.done, self.total),
             self.done,
             self.total,
@@ -226,7 +226,7 @@ mod tests {
     fn the_line_shows_a_bar_the_run_counts_the_times_and_the_case() {
         assert_eq!(
             status_after(60, &measurement(30, 120)),
-            "████░░░░░░░░░░░░  25 %  30 of 120 runs  1:00, about 3 min left  url/parse.js n=1 (new)"
+            "████░░░░░░░░░░░░  25%  30 of 120 runs  1:00, about 3 min left  url/parse.js n=1 (new)"
         );
     }
 
@@ -236,7 +236,7 @@ mod tests {
             MeasurementProgress { is_upper_bound: true, failed: 2, ..measurement(64, 128) };
         assert_eq!(
             status_after(4200, &measurement),
-            "████████░░░░░░░░  50 %  64 of up to 128 runs, 2 failed  1:10:00, up to 1 h 10 min left  \
+            "████████░░░░░░░░  50%  64 of up to 128 runs, 2 failed  1:10:00, up to 1 h 10 min left  \
              url/parse.js n=1 (new)"
         );
     }
@@ -248,7 +248,7 @@ mod tests {
             Some("compiling x.c with cc".into()),
             measurement.started_at + Duration::from_secs(1),
         );
-        assert_eq!(line, "░░░░░░░░░░░░░░░░   0 %  0 of 8 runs  0:01  compiling x.c with cc");
+        assert_eq!(line, "░░░░░░░░░░░░░░░░   0%  0 of 8 runs  0:01  compiling x.c with cc");
     }
 
     #[test]

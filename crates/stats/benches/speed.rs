@@ -115,7 +115,7 @@ impl SpeedBench {
     }
 }
 
-/// Blocks of two runs per side with some drift and 2 % of scatter.
+/// Blocks of two runs per side with some drift and 2% of scatter.
 fn drifting_blocks(count: u32) -> Vec<BlockObservation> {
     let value = |index: u32| {
         let scatter = f64::from(index.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 24);

@@ -239,7 +239,7 @@ fn satterthwaite_df(a: (f64, usize), b: (f64, usize)) -> f64 {
 
 // Plans the number of runs: computes how many runs are needed to detect a change, and which change
 // a given number of runs can detect. Uses the normal approximation of the rank test. Changes and
-// coefficients of variation are fractions: 0.02 is 2 %.
+// coefficients of variation are fractions: 0.02 is 2%.
 
 /// Asymptotic efficiency of the rank test relative to the t-test for normal noise: 3 / pi, to three
 /// digits (Lehmann, Nonparametrics, 1975, section 2.4). The efficiency is larger for heavier tails,

@@ -75,7 +75,7 @@ pub fn values_to_halve(count: usize, confidence: f64) -> usize {
 ///
 /// Takes the narrowest symmetric pair whose coverage is at least `confidence` for any continuous
 /// distribution (Conover, Practical Nonparametric Statistics, section 3.2). `None` when even the
-/// range from minimum to maximum covers less. At 95 %, this means fewer than 6 values.
+/// range from minimum to maximum covers less. At 95%, this means fewer than 6 values.
 pub fn median_binomial(values: &[f64], confidence: f64) -> Option<Interval> {
     let n = values.len();
     let cut = values_to_cut(n, 0.5 * (1.0 - confidence))?;

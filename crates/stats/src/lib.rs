@@ -8,7 +8,7 @@
 //! ```
 //! use speedwell_stats::{BlockObservation, test::stratified_rank};
 //!
-//! // Four blocks, each with two runs of either side; the candidate takes about 3 % longer.
+//! // Four blocks, each with two runs of either side; the candidate takes about 3% longer.
 //! let seconds = [1.00, 1.03, 1.01, 1.04, 1.02, 1.05, 1.00, 1.04];
 //! let observations: Vec<BlockObservation> = (0..16)
 //!     .map(|run| {

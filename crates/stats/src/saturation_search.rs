@@ -221,9 +221,9 @@ pub struct LevelState {
     pub visits: usize,
     /// Mean throughput.
     pub throughput: f64,
-    /// The 95 % interval of the mean throughput, if the spread is known.
+    /// The 95% interval of the mean throughput, if the spread is known.
     pub interval: Option<Interval>,
-    /// Change from the best of the lower levels, with a 95 % interval; `None` for the lowest.
+    /// Change from the best of the lower levels, with a 95% interval; `None` for the lowest.
     pub change: Option<LevelChange>,
     /// Comparison with the best level.
     pub status: LevelStatus,

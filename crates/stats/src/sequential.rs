@@ -136,7 +136,7 @@ impl SequentialDesign {
 }
 
 impl Default for SequentialDesign {
-    /// Looks at 8, 14, 20, 26 and 32 runs per side, alpha 5 %, rho 2.
+    /// Looks at 8, 14, 20, 26 and 32 runs per side, alpha 5%, rho 2.
     fn default() -> SequentialDesign {
         static DEFAULT: LazyLock<SequentialDesign> =
             LazyLock::new(|| SequentialDesign::new(&DEFAULT_LOOKS, DEFAULT_ALPHA, DEFAULT_RHO));
@@ -236,7 +236,7 @@ impl ScoreWalk {
 
 // The decision at a look, by its limits and the stratified rank test.
 
-/// Default of the smallest relative change that matters: 2 %.
+/// Default of the smallest relative change that matters: 2%.
 pub const DEFAULT_DELTA: f64 = 0.02;
 
 /// Decision at a look.
@@ -379,7 +379,7 @@ pub fn survives_correction(adjusted: f64, alpha: f64) -> bool {
 
 /// Ratio of the error rates of neighboring nodes. A node is an error rate with the limits of all
 /// looks at this rate. Between nodes, the logarithms of p values are interpolated. The result is
-/// accurate to 1 % of the p value, because the fraction of the error rate that is spent at a look
+/// accurate to 1% of the p value, because the fraction of the error rate that is spent at a look
 /// changes slowly.
 const NODE_RATIO: f64 = 3.162_277_660_168_379_5;
 /// Number of nodes below the error rate of the design. They reach down to 1e-14 of that rate,
@@ -467,8 +467,8 @@ impl RepeatedP {
 
 /// Holm's adjusted p-values (Scandinavian Journal of Statistics 6, 1979), in the order given.
 ///
-/// If every comparison with an adjusted p-value of at most 5 % is reported as a difference, the
-/// probability of any false report is at most 5 %.
+/// If every comparison with an adjusted p-value of at most 5% is reported as a difference, the
+/// probability of any false report is at most 5%.
 pub fn adjust_holm(p_values: &[f64]) -> Vec<f64> {
     let order = ascending_indices(p_values);
     let mut adjusted = p_values.to_vec();
@@ -484,8 +484,8 @@ pub fn adjust_holm(p_values: &[f64]) -> Vec<f64> {
 /// Benjamini and Hochberg's adjusted p-values, also called q-values (JRSS B 57, 1995), in the order
 /// given.
 ///
-/// If every comparison with an adjusted p-value of at most 5 % is reported as a difference, on
-/// average at most 5 % of the reports are false, even for positively dependent comparisons
+/// If every comparison with an adjusted p-value of at most 5% is reported as a difference, on
+/// average at most 5% of the reports are false, even for positively dependent comparisons
 /// (Benjamini and Yekutieli, Annals of Statistics 29, 2001).
 pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
     let order = ascending_indices(p_values);
@@ -551,7 +551,7 @@ mod tests {
         assert_eq!(SequentialDesign::try_new(&[8], 0.05, f64::NAN), Err(DesignError::Rho));
     }
 
-    /// Constant limits that give 5 % in total, from Pocock (Biometrika 64, 1977), and
+    /// Constant limits that give 5% in total, from Pocock (Biometrika 64, 1977), and
     /// O'Brien-Fleming limits C sqrt(K / k) (Biometrics 35, 1979), as tabulated by Jennison and
     /// Turnbull (Group Sequential Methods, 2000, tables 2.1 and 2.3).
     #[test]
@@ -633,7 +633,7 @@ mod tests {
         family.end_member(0);
         family.update_p(0, 0.9);
         family.update_p(1, 0.03);
-        assert_eq!(family.settle_survivors(), [1], "both are at most 5 % now");
+        assert_eq!(family.settle_survivors(), [1], "both are at most 5% now");
     }
 
     #[test]

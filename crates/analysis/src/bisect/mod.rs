@@ -24,7 +24,7 @@ pub const RUNS_PER_BLOCK: u32 = 2;
 pub struct BisectObservations {
     /// Number of revisions, both ends included.
     pub revisions: usize,
-    /// Smallest change that matters, as a fraction (0.02 is 2 %).
+    /// Smallest change that matters, as a fraction (0.02 is 2%).
     pub delta: f64,
     /// Preferred direction of the metric.
     pub better: MetricDirection,
@@ -150,7 +150,7 @@ pub struct BisectedChange {
     /// First measurable revision with the change. The change came with this revision or with an
     /// unmeasurable one before it.
     pub after: usize,
-    /// Smallest set of revisions that contains the cause with a probability of 95 %.
+    /// Smallest set of revisions that contains the cause with a probability of 95%.
     pub set: Vec<usize>,
     /// Result of the confirmation.
     pub confirmed: ChangeConfirmation,
@@ -175,7 +175,7 @@ pub enum ChangeConfirmation {
 pub struct BisectState {
     /// Comparison of the ends, once known.
     pub ends: Option<EndsComparison>,
-    /// Smallest set of revisions that contains the cause with a probability of 95 %. As long as
+    /// Smallest set of revisions that contains the cause with a probability of 95%. As long as
     /// nothing is known, the set holds all revisions but the good end.
     pub set: Vec<usize>,
 }

@@ -143,7 +143,7 @@ fn ends_that_are_alike_are_not_searched() {
     assert!(matches!(answer.ends, EndsComparison::Alike(_)) && answer.parts.is_empty());
     assert_eq!(state.slots.len(), 32);
     assert!(!answer.is_found());
-    // The change of 0.5 % is real, but smaller than what matters.
+    // The change of 0.5% is real, but smaller than what matters.
     let mut small = SimulatedLine::new(40, &[(10, 0.005)], 3);
     small.noise = 0.0005;
     assert!(matches!(small.run_search().0.ends, EndsComparison::Alike(change) if change.low > 0.0));

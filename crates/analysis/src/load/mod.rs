@@ -309,7 +309,7 @@ fn combined_verdict(load_verdict: OpenVerdict, parts: &[LoadPart]) -> OpenVerdic
 
 // The times of a load, and how far they can be trusted if the generator itself was late.
 
-/// Reported percentiles in millionths: the percentiles of ab, and in addition 99.9 % and 99.99 %.
+/// Reported percentiles in millionths: the percentiles of ab, and in addition 99.9% and 99.99%.
 pub const PERCENTILES_PPM: [u32; AB_PERCENTS.len() + 2] = [
     500_000, 660_000, 750_000, 800_000, 900_000, 950_000, 980_000, 990_000, 999_000, 999_900,
     1_000_000,
@@ -446,12 +446,12 @@ impl QuantityFindings {
 
 /// Number of points of a curve.
 const CURVE_POINTS: u32 = 60;
-/// Highest percentile of a curve, as a number of nines: five nines are 99.999 %. A curve with few
+/// Highest percentile of a curve, as a number of nines: five nines are 99.999%. A curve with few
 /// values ends at fewer nines.
 const MOST_NINES: f64 = 5.0;
 
-/// Quantiles at the points of a curve, in millionths, evenly spaced on a scale of nines (90 %, 99
-/// %, 99.9 %). The curve ends at the second largest value at the latest. Only the maximum lies
+/// Quantiles at the points of a curve, in millionths, evenly spaced on a scale of nines (90%, 99
+/// %, 99.9%). The curve ends at the second largest value at the latest. Only the maximum lies
 /// beyond this value, and the maximum is not a percentile.
 fn curve_ppm(count: u64) -> Vec<u32> {
     let nines = (count as f64).log10().min(MOST_NINES);

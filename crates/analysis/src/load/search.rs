@@ -61,9 +61,9 @@ pub struct RateAttempt {
 pub enum MissedReason {
     /// The generator itself was late, so it is unknown whether the server sustains the rate.
     Generator,
-    /// Fewer than 98 % of the due requests were sent.
+    /// Fewer than 98% of the due requests were sent.
     Unsent,
-    /// Fewer than 98 % of the due requests succeeded in time.
+    /// Fewer than 98% of the due requests succeeded in time.
     Unanswered,
     /// The load failed a condition, or the condition could not be judged. Contains the text of the
     /// condition.

@@ -79,7 +79,7 @@ fn a_verdict_survives_the_loss_of_one_run_of_a_build() {
     let lost = session.runs.iter().position(|run| &*run.variant == "new" && run.build == Some(3));
     session.runs.remove(lost.unwrap());
     let found = only_row(&session, &AnalysisSettings::default());
-    assert_eq!(found.verdict, Verdict::Better, "throughput grew by 10 %");
+    assert_eq!(found.verdict, Verdict::Better, "throughput grew by 10%");
     assert_eq!(found.candidate.runs.len(), 15);
 }
 
@@ -120,7 +120,7 @@ fn the_interval_of_one_variant_is_computed_from_build_means() {
         })
         .collect();
     means.sort_by(f64::total_cmp);
-    // The first and last of eight values bound the median with 99.2 % confidence.
+    // The first and last of eight values bound the median with 99.2% confidence.
     let ends = (means[0], means[7]);
     assert!((summary.center.low / ends.0 - 1.0).abs() < 1e-12, "{:?} {ends:?}", summary.center);
     assert!((summary.center.high / ends.1 - 1.0).abs() < 1e-12);

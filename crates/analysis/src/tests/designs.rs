@@ -52,7 +52,7 @@ fn three_fixed_blocks_decide_one_case_and_two_are_too_few() {
     );
 }
 
-/// Pairs whose level varies by a factor of two, and a candidate that is 3 % slower, or slower by
+/// Pairs whose level varies by a factor of two, and a candidate that is 3% slower, or slower by
 /// the factor `alone` when not beside the baseline.
 fn paired_session(rounds: u32, alone: f64) -> Session {
     let story = FakeSession::with_order(&["old", "new", "third"], rounds, RunOrder::Paired);
@@ -257,7 +257,7 @@ fn many_failures_cause_a_warning_and_skips_do_not() {
     assert!(crate::analyze_session(&session, &AnalysisSettings::default()).warnings.is_empty());
     session.failures.extend(vec![failure(FailureCause::Silent); 8]);
     let findings = crate::analyze_session(&session, &AnalysisSettings::default());
-    assert!(warns(&findings, "8 of 40 runs failed (20 %)"), "{:?}", findings.warnings);
+    assert!(warns(&findings, "8 of 40 runs failed (20%)"), "{:?}", findings.warnings);
     assert_eq!(findings.failures.len(), 17);
 }
 

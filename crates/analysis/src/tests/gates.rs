@@ -158,7 +158,7 @@ fn six_runs_a_side_decide_one_case_and_not_forty() {
 
 #[test]
 fn repetitions_of_one_process_need_a_larger_difference_to_fail() {
-    // Within a side, values differ by up to 1 %.
+    // Within a side, values differ by up to 1%.
     let answer_with = |factor| {
         let mut session = imported_session(8, &[factor]);
         for run in &mut session.runs {

@@ -104,7 +104,7 @@ fn an_interrupted_session_reports_its_last_look() {
     at_the_look.runs.truncate(28);
     let earlier = super::only_row(&at_the_look, &AnalysisSettings::default());
     assert_eq!((row.p, row.change), (earlier.p, earlier.change));
-    assert!(row.more_runs.unwrap() > 20, "with 10 % noise, a 1 % change needs many runs");
+    assert!(row.more_runs.unwrap() > 20, "with 10% noise, a 1% change needs many runs");
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn precision_is_reached_sooner_with_less_noise() {
         enough.expect("400 runs are enough")
     };
     assert_eq!(runs_until(0.001), 4);
-    // Half the interval is about 1.96 x 3 % / sqrt n: below 1 % with about 35 or more runs.
+    // Half the interval is about 1.96 x 3% / sqrt n: below 1% with about 35 or more runs.
     let with_noise = runs_until(0.03);
     assert!((12..60).contains(&with_noise), "{with_noise}");
 }
@@ -261,7 +261,7 @@ fn comparisons_of_several_candidates_are_corrected_together() {
     }
 }
 
-/// At an error rate of 5 %, three of sixty comparisons of equal sides are expected to be called
+/// At an error rate of 5%, three of sixty comparisons of equal sides are expected to be called
 /// different. The probability of more than ten is 2e-4 (R: `1 - pbinom(10, 60, .05)`).
 #[test]
 fn equal_sides_are_rarely_called_different() {
@@ -273,6 +273,6 @@ fn equal_sides_are_rarely_called_different() {
         same += u32::from(row.verdict == Verdict::Same);
     }
     assert!(different <= 10, "{different} of 60");
-    // 91 % are declared equal in the simulations of crates/stats/benches/simulate.md.
+    // 91% are declared equal in the simulations of crates/stats/benches/simulate.md.
     assert!(same >= 45, "{same} of 60");
 }

@@ -132,7 +132,7 @@ struct ErrorRates {
 }
 
 /// Simulates a machine with `blocks` blocks of two runs per side, numbered from `first`. Machines
-/// differ by up to 70 % in speed; noise differs between machines and follows Student's distribution
+/// differ by up to 70% in speed; noise differs between machines and follows Student's distribution
 /// with 4 degrees of freedom; both sides drift from block to block.
 fn simulated_machine(
     first: u32,
@@ -218,9 +218,9 @@ fn error_rates_of_several_machines_are_as_promised() {
         let equal = simulate_sessions(machines, blocks, 0.0, 0.0, 4000);
         let unequal = simulate_sessions(machines, blocks, 0.0, 0.02, 4000);
         println!(
-            "{machines} machines, {blocks} blocks: equal {equal:.1?}, unequal by 2 % {unequal:.1?}"
+            "{machines} machines, {blocks} blocks: equal {equal:.1?}, unequal by 2% {unequal:.1?}"
         );
-        // With few blocks, an exact test cannot use all of its 5 %.
+        // With few blocks, an exact test cannot use all of its 5%.
         assert!((2.5..=6.0).contains(&equal.found), "{equal:?}");
         assert!(equal.differs <= 8.0, "{equal:?}");
         assert!(unequal.differs > equal.differs, "{unequal:?}");

@@ -96,7 +96,7 @@ fn the_typical_case_is_the_geometric_mean_of_the_ratios() {
         comparison.rows.iter().map(|row| row.change.unwrap().value.ln_1p()).collect();
     let expected = (logs.iter().sum::<f64>() / 5.0).exp_m1();
     assert!((overall.value - expected).abs() < 1e-12);
-    // Five cases with a spread of 9 % around 7 %: a standard error of about 4 %.
+    // Five cases with a spread of 9% around 7%: a standard error of about 4%.
     assert!(overall.low < 0.02 && overall.low > -0.05, "{overall:?}");
     assert!(overall.high > 0.12 && overall.high < 0.20, "{overall:?}");
     assert_eq!(compare_corrected(&session(&[0.10]), TestingCorrection::None).overall, None);

@@ -47,7 +47,7 @@ fn a_line_per_encoding_with_its_exponent() {
 }
 
 /// Half of the runs come from cases that take twice as long: pooled, the spread would be a third;
-/// within cases it is 1 %.
+/// within cases it is 1%.
 #[test]
 fn averaging_over_cases_does_not_count_their_differences_as_noise() {
     let found = study_default(&size_session(&["ascii", "utf8"], 10), "size", None);
@@ -55,12 +55,12 @@ fn averaging_over_cases_does_not_count_their_differences_as_noise() {
     assert_eq!((first.cases, first.runs.len(), first.line.as_str()), (2, 20, ""));
     assert!((first.mean.value / 1500.0 - 1.0).abs() < 0.01);
     let half = 0.5 * (first.mean.high - first.mean.low) / first.mean.value;
-    // 1.96 x 1 % / sqrt 10 for a case; the larger of two cases dominates their mean.
+    // 1.96 x 1% / sqrt 10 for a case; the larger of two cases dominates their mean.
     assert!((0.002..0.007).contains(&half), "{half}");
     let encoding = &found.aggregated[0];
     assert_eq!(encoding.name, "encoding");
     assert!(encoding.explained.unwrap() > 0.99);
-    assert!(found.warnings[0].contains("'encoding' explains 100 %"), "{:?}", found.warnings);
+    assert!(found.warnings[0].contains("'encoding' explains 100%"), "{:?}", found.warnings);
 }
 
 #[test]

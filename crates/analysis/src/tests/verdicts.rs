@@ -73,7 +73,7 @@ fn without_a_change_the_equivalence_stop_says_same() {
 fn a_noisy_case_is_unclear_and_reports_how_many_more_runs_it_needs() {
     let row = only_row(&faster_by(0.01, 0.10), &AnalysisSettings::default());
     assert_eq!((row.verdict, row.decided_at), (Verdict::Unclear, None));
-    // crates/stats/DERIVATIONS.md, "Power": 7.7 % at a variation of 10 % and 30 runs.
+    // crates/stats/DERIVATIONS.md, "Power": 7.7% at a variation of 10% and 30 runs.
     assert!((row.detectable.unwrap() - 0.077).abs() < 0.025, "{:?}", row.detectable);
     let more_runs = row.more_runs.unwrap();
     assert!((100..2000).contains(&more_runs) && more_runs.is_multiple_of(2), "{more_runs}");

@@ -155,7 +155,7 @@ fn format_ms(ns: f64) -> String {
 }
 
 /// Sizes that differ by at most this fraction may belong to the same response. If bodies vary in
-/// length, the mean size varies little between runs (by 0.05 % in one published study).
+/// length, the mean size varies little between runs (by 0.05% in one published study).
 const MAX_SAME_SIZE_SHARE: f64 = 0.01;
 
 const SIZES_REMEDY: &str = "Verify status and body of a response under every variant, and check \
@@ -324,7 +324,7 @@ fn describe_rejoined(
             return String::new();
         };
         let percent = 100.0 * (new / old - 1.0);
-        changes.push(format!("{percent:+.0} % for '{}'", cells.case_name(similar)));
+        changes.push(format!("{percent:+.0}% for '{}'", cells.case_name(similar)));
     }
     format!(" With the rows joined this way, throughput changes by {}.", join_names(&changes))
 }

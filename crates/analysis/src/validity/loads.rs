@@ -81,7 +81,7 @@ impl WorkMeasure {
             None => "; without a control, it is unknown how much of this is noise",
         };
         let message = format!(
-            "'{candidate}' {} '{baseline}' in {} of {} cases, by up to {:.0} % ('{}'), which \
+            "'{candidate}' {} '{baseline}' in {} of {} cases, by up to {:.0}% ('{}'), which \
              should be impossible{control_clause}.",
             self.claim,
             better.len(),
@@ -295,21 +295,21 @@ const LIMITS: [PercentLimit; 3] = [
         check: ValidityCheck::GeneratorBusy,
         metric: "generator_busy",
         percent: 90.0,
-        message: "The load generator used {} % of its core{}, so it may have been the bottleneck.",
+        message: "The load generator used {}% of its core{}, so it may have been the bottleneck.",
         remedy: "Give it more threads or processors of its own, or a lighter load.",
     },
     PercentLimit {
         check: ValidityCheck::Pressure,
         metric: "pressure",
         percent: 10.0,
-        message: "Tasks waited for a processor {} % of the time{}.",
+        message: "Tasks waited for a processor {}% of the time{}.",
         remedy: "Stop other programs, or pin server and generator to separate processors.",
     },
     PercentLimit {
         check: ValidityCheck::Steal,
         metric: "steal",
         percent: 1.0,
-        message: "The hypervisor gave {} % of the time to other guests{}.",
+        message: "The hypervisor gave {}% of the time to other guests{}.",
         remedy: "Measure on a machine that is not shared.",
     },
 ];
@@ -496,7 +496,7 @@ mod tests {
             .map(|(case, new)| [(case, "old", 100.0), (case, "new", new)]);
         let (cases, says) = impossible(figures.as_flattened(), "throughput");
         assert_eq!(cases, ["a", "c"]);
-        assert!(says.contains("in 2 of 3 cases, by up to 32 % ('a')"), "{says}");
+        assert!(says.contains("in 2 of 3 cases, by up to 32% ('a')"), "{says}");
     }
 
     /// Published instruction counts: with a module, koa needs a third fewer instructions than
@@ -515,7 +515,7 @@ mod tests {
         ];
         let (cases, says) = impossible(&figures, "instructions_per_request");
         assert_eq!(cases, ["koa"]);
-        let expected = "'new' takes fewer instructions for a request than 'old' in 1 of 2 cases, by up to 29 % ('koa')";
+        let expected = "'new' takes fewer instructions for a request than 'old' in 1 of 2 cases, by up to 29% ('koa')";
         assert!(says.starts_with(expected), "{says}");
     }
 

@@ -119,7 +119,7 @@ const SIZES: [(&str, f64, f64); 5] = [
     ("e", 1000.0, 12_040.0),
 ];
 
-/// A sound table: the candidate serves 5 % less. `order` gives, for each row, the case whose
+/// A sound table: the candidate serves 5% less. `order` gives, for each row, the case whose
 /// candidate figures it holds.
 fn table(order: [usize; 5]) -> Session {
     let mut session = published(&["old", "new"]);
@@ -160,7 +160,7 @@ fn mixed_up_rows_are_identified_by_their_response_sizes() {
         mixed.pairs.iter().map(|(a, b)| format!("{}{}", &a[..1], &b[..1])).collect();
     assert_eq!(pairs, ["ab", "bc", "ca"]);
     assert!(mixed.says.contains("row 'a' looks like 'b'"), "{}", mixed.says);
-    assert_eq!(mixed.says.matches("-5 %").count(), 3, "{}", mixed.says);
+    assert_eq!(mixed.says.matches("-5%").count(), 3, "{}", mixed.says);
     assert!(!mixed.says.contains("sorted"), "{}", mixed.says);
 }
 
@@ -271,7 +271,7 @@ fn failed_requests_and_a_busy_machine_are_reported() {
     let [pressure] = of_check(&found, ValidityCheck::Pressure)[..] else {
         panic!("{found:?}");
     };
-    assert_eq!(pressure.says, "Tasks waited for a processor 34 % of the time.");
+    assert_eq!(pressure.says, "Tasks waited for a processor 34% of the time.");
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn a_machine_that_was_busy_in_several_runs_is_reported_once() {
     };
     assert_eq!(
         pressure.says,
-        "Tasks waited for a processor up to 56 % of the time in 3 of 4 runs, most with 'new' in \
+        "Tasks waited for a processor up to 56% of the time in 3 of 4 runs, most with 'new' in \
          'c'."
     );
     assert_eq!(pressure.cases, ["a", "c"]);

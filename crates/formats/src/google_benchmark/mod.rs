@@ -192,7 +192,7 @@ impl RowsReader<'_> {
         }
         if let (waiting @ 1.., judged) = self.waiting {
             remarks.push(format!(
-                "wall time exceeds CPU time by more than 10 % in {waiting} of {judged} benchmarks: the \
+                "wall time exceeds CPU time by more than 10% in {waiting} of {judged} benchmarks: the \
                  machine was busy, or the code sleeps or waits for I/O; --metric cpu_time shows CPU time"
             ));
         }

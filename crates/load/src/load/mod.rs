@@ -262,7 +262,7 @@ const PERIOD_INTERVALS: usize = 10;
 /// successful responses and in the median service time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SteadinessRule {
-    /// Maximum relative difference between the two seconds: 0.05 is 5 %.
+    /// Maximum relative difference between the two seconds: 0.05 is 5%.
     pub within: f64,
 }
 

@@ -178,7 +178,7 @@ fn a_steady_load_ends_before_its_time_and_an_unsteady_one_does_not() {
     let seconds = even.elapsed_ns as f64 / 1e9;
     assert!((2.0..3.0).contains(&seconds), "{seconds}");
     assert!(even.ok_in_time + 2 >= even.totals.outcomes.succeeded());
-    // Each response takes 1 % longer than the previous one, so a second has half as many as the one
+    // Each response takes 1% longer than the previous one, so a second has half as many as the one
     // before: far from steady.
     let slowing = until_steady(2_500, |number| 0.0005 * 1.01_f64.powi(number.min(700) as i32));
     assert_eq!(slowing.elapsed_ns, 2_500 * MS);

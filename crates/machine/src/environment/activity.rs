@@ -143,7 +143,7 @@ fn describe_activity(
     let describe_high_pressure = |resource: &PressureResource| {
         let percent = pressure_percent(tree, *resource)?;
         let (_, limit) = resource.limits_percent();
-        (percent > limit).then(|| format!("{} pressure {percent:.0} %", resource.name()))
+        (percent > limit).then(|| format!("{} pressure {percent:.0}%", resource.name()))
     };
     let mut causes: Vec<String> =
         PressureResource::ALL.iter().filter_map(describe_high_pressure).collect();
@@ -615,7 +615,7 @@ mod tests {
         assert_eq!(describe_pressure("24.90", "0.00"), None);
         assert_eq!(describe_activity(&machine(&[]), Vec::new), None);
         let message = describe_pressure("99.12", "10.50").unwrap();
-        assert!(message.contains("(cpu pressure 99 %; memory pressure 10 %)"), "{message}");
+        assert!(message.contains("(cpu pressure 99%; memory pressure 10%)"), "{message}");
         assert_eq!(message.lines().count(), 1);
     }
 

@@ -22,7 +22,7 @@ pub fn bars() -> AnyChart {
     };
     AnyChart::Bar(BarChart {
         title: "What observability costs".into(),
-        subtitle: Some("Requests served per second; bars: means, lines: 95 % intervals".into()),
+        subtitle: Some("Requests served per second; bars: means, lines: 95% intervals".into()),
         value_axis: ChartAxis::linear("requests per second (higher is better)"),
         categories: servers.iter().enumerate().map(category).collect(),
     })
@@ -51,7 +51,7 @@ pub fn forest() -> AnyChart {
     };
     AnyChart::Forest(ForestChart {
         title: "Change from node 18.20 to node 20.11".into(),
-        subtitle: Some("95 % intervals; changes within ±1 % do not matter (shaded)".into()),
+        subtitle: Some("95% intervals; changes within ±1% do not matter (shaded)".into()),
         x_label: "change of throughput, % (right is better)".into(),
         percent: true,
         reference: 0.0,

@@ -18,7 +18,7 @@ pub fn lines() -> AnyChart {
     let names = ["ascii", "utf8", "utf16le", "base64"];
     AnyChart::Line(LineChart {
         title: "Throughput over the length of the input".into(),
-        subtitle: Some("Means of 30 runs with 95 % confidence intervals".into()),
+        subtitle: Some("Means of 30 runs with 95% confidence intervals".into()),
         x: ChartAxis::log2("length, bytes"),
         y: ChartAxis::linear("operations per second (higher is better)"),
         series: names.iter().enumerate().map(&mut series).collect(),

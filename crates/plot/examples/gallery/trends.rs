@@ -34,7 +34,7 @@ pub fn trend() -> AnyChart {
     };
     AnyChart::Trend(TrendChart {
         title: "parser/parse.js n=10000: time".into(),
-        subtitle: Some("Every point is a session of 14 runs with its 95 % interval".into()),
+        subtitle: Some("Every point is a session of 14 runs with its 95% interval".into()),
         x: TrendAxis::Revisions,
         x_label: "revision on faster-parser".into(),
         y: ChartAxis::linear("time, ns (lower is better)"),
@@ -83,11 +83,11 @@ fn changes() -> Vec<TrendChange> {
         description: format!("change {name}: {size} before position {}", places[1]),
     };
     vec![
-        change("7", [44, 45], Confirmed, Worse, "+4.8 %"),
-        change("8", [61, 62], Refuted, Worse, "+0.9 %"),
-        change("9", [79, 80], Suspected, Better, "−2.5 %"),
-        change("11", [104, 110], Found, Better, "−4.1 %"),
-        change("12", [149, 150], Suspected, Worse, "+3.1 %"),
+        change("7", [44, 45], Confirmed, Worse, "+4.8%"),
+        change("8", [61, 62], Refuted, Worse, "+0.9%"),
+        change("9", [79, 80], Suspected, Better, "−2.5%"),
+        change("11", [104, 110], Found, Better, "−4.1%"),
+        change("12", [149, 150], Suspected, Worse, "+3.1%"),
     ]
 }
 

@@ -247,8 +247,8 @@ pub fn change(number: usize, after: f64, state: TrendState, mark: VerdictMark) -
         state,
         is_drift: false,
         mark,
-        size: "+5.0 %".into(),
-        description: format!("{} by 5.0 % before place {after}, {state:?}", number),
+        size: "+5.0%".into(),
+        description: format!("{} by 5.0% before place {after}, {state:?}", number),
     }
 }
 

@@ -82,7 +82,7 @@ fn every_change_has_a_label_and_can_be_reached_by_keyboard() {
             let state = mark.attribute("data-state").unwrap();
             let own = format!("{}: ", change.name);
             let words = written.iter().find(|text| text.starts_with(&own)).unwrap();
-            assert!(words.ends_with(state) && words.contains("+5.0 %"), "{width}: {words}");
+            assert!(words.ends_with(state) && words.contains("+5.0%"), "{width}: {words}");
             assert_eq!(words.contains("drift"), change.is_drift, "{words}");
         }
     }

@@ -43,7 +43,7 @@ impl SimulatedMachine {
     }
 }
 
-/// Cases whose true changes lie between 0.02 % and a factor of sixteen, either way.
+/// Cases whose true changes lie between 0.02% and a factor of sixteen, either way.
 fn simulate_session(machine: SimulatedMachine, blocks: u32, seed: u64) -> Session {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut story = FakeSession::with_fixed_blocks(&["old", "new"], blocks).with_seed(seed);
@@ -98,7 +98,7 @@ fn find_contradiction(line: &VerdictLine<'_>) -> Option<String> {
     let excludes_zero = ends[0] > 0.0 || ends[1] < 0.0;
     match () {
         () if computed * printed < 0.0 => Some(format!("opposite signs in {said}")),
-        () if (computed - printed).abs() > tolerance => Some(format!("{computed:.3} % in {said}")),
+        () if (computed - printed).abs() > tolerance => Some(format!("{computed:.3}% in {said}")),
         () if printed < ends[0] || printed > ends[1] => Some(format!("outside: {said}")),
         () if (estimate.low > 0.0 || estimate.high < 0.0) != excludes_zero => {
             Some(format!("exact and printed interval disagree about zero in {said}"))

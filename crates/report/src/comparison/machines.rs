@@ -25,7 +25,7 @@ pub fn withdrawal_remark(row: &CaseComparison) -> Option<String> {
     ))
 }
 
-/// Formats the range of the changes, as in `-4.1 % on lab-3 … +1.2 % on lab-7`.
+/// Formats the range of the changes, as in `-4.1% on lab-3 … +1.2% on lab-7`.
 pub fn range_text(by_machine: &AcrossMachines) -> Option<String> {
     let [low, high] = by_machine.extreme_machines()?.map(|machine| {
         let value = machine.change.as_ref().map(format_change).unwrap_or_default();
@@ -96,7 +96,7 @@ pub fn population_notes(comparison: &CandidateComparison) -> Vec<String> {
 }
 
 /// Says what to expect of other machines, as in `On other machines like these 4 (EPYC, ...): change
-/// +3.1 % [+1.2, +5.0] (95 % interval over machines); 9 more would halve the interval.`
+/// +3.1% [+1.2, +5.0] (95% interval over machines); 9 more would halve the interval.`
 fn expectation_note(population: &MachinePopulation, comparison: &CandidateComparison) -> String {
     format!(
         "On other machines like these {} ({}): change {} ({} interval over machines); {} more would halve the interval.",

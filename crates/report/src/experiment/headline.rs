@@ -20,7 +20,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A change of at least this size is given as a factor: "by a factor of 3.5" is easier to grasp
-/// than "+250 %".
+/// than "+250%".
 const MIN_CHANGE_AS_FACTOR: f64 = 1.0;
 
 /// Returns one sentence per comparison of a group, then the result of the control.
@@ -187,7 +187,7 @@ fn possible_changes(rows: &[&CaseComparison]) -> String {
         (low.min(end.0), high.max(end.1))
     });
     let range = (low.is_finite() && high.is_finite()).then(|| {
-        let percent = |share: f64| format!("{} %", format_signed(share * 100.0, 0));
+        let percent = |share: f64| format!("{}%", format_signed(share * 100.0, 0));
         format!(", {} to {} is possible", percent(low), percent(high))
     });
     range.unwrap_or_default()

@@ -15,11 +15,11 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Percentages at which a chart may end, in order of preference. The slowest requests must not
-/// dominate the chart: on a linear axis, 1 % of very slow requests would flatten everything else.
+/// dominate the chart: on a linear axis, 1% of very slow requests would flatten everything else.
 /// The subtitle gives the time of the slowest request.
 const END_PERCENTAGES: [u32; 4] = [98, 97, 95, 90];
 
-/// A time above this multiple of the time at 90 % dominates the chart.
+/// A time above this multiple of the time at 90% dominates the chart.
 const MAX_TIME_RATIO: f64 = 4.0;
 
 /// Maximum number of lines in a chart that also shows the spread of the runs. With more lines, the
@@ -64,8 +64,8 @@ pub fn draw_served(
     parts.map(|part| part.draw_up_to_end()).collect()
 }
 
-/// Draws the slower half of the requests. The axis gives the range from 0 to 90 % the same room as
-/// the range from 90 % to 99 %.
+/// Draws the slower half of the requests. The axis gives the range from 0 to 90% the same room as
+/// the range from 90% to 99%.
 pub fn draw_tail(
     group: &GroupFindings,
     series: ChartSeries,
@@ -139,7 +139,7 @@ impl<'a> ServedPicture<'a> {
         });
         let longest: Vec<String> = longest.collect();
         let subtitle = format!(
-            "{}; shown up to {end} %; slowest request in ms: {}",
+            "{}; shown up to {end}%; slowest request in ms: {}",
             self.subject,
             longest.join(", ")
         );
@@ -199,7 +199,7 @@ impl<'a> ServedPicture<'a> {
     }
 }
 
-/// Returns a point for each percentage: the median over the runs. At multiples of 10 %, `with_runs`
+/// Returns a point for each percentage: the median over the runs. At multiples of 10%, `with_runs`
 /// adds the times of the fastest and the slowest run.
 fn curve_points(
     curve: &LatencyCurve,
@@ -395,7 +395,7 @@ mod tests {
         let about = line_chart(&by_variant[1]).subtitle.clone().unwrap();
         assert_eq!(
             about,
-            "new (with a cache); shown up to 98 %; slowest request in ms: web page=home 100, web page=cart 300"
+            "new (with a cache); shown up to 98%; slowest request in ms: web page=home 100, web page=cart 300"
         );
         assert_eq!(draw_tail(&group(), ChartSeries::Cases, &experiment).len(), 2);
     }

@@ -1,5 +1,5 @@
 //! Draws charts of loads: throughput and times over the course of a load, percentiles, and
-//! histograms of times. On the axis of percentiles, each further nine (90 %, 99 %, 99.9 %) has the
+//! histograms of times. On the axis of percentiles, each further nine (90%, 99%, 99.9%) has the
 //! same width.
 
 use crate::charts::{NS_PER_MS, point_series};

@@ -100,7 +100,7 @@ fn levels_note(levels: &ConcurrencySeries) -> String {
     };
     format!(
         "The answer is the lowest concurrency whose throughput is statistically indistinguishable \
-         from the highest. ± and [ ] are 95 % intervals, computed from {unit}. p50 and p99 are \
+         from the highest. ± and [ ] are 95% intervals, computed from {unit}. p50 and p99 are \
          percentiles of the service time of successful requests; each is the median over the visits \
          to a level."
     )
@@ -168,7 +168,7 @@ fn levels_data(levels: &ConcurrencySeries) -> Value {
 }
 
 /// The note that defines when a rate is kept.
-const KEPT_NOTE: &str = "A rate is kept when at least 98 % of the due requests were sent and \
+const KEPT_NOTE: &str = "A rate is kept when at least 98% of the due requests were sent and \
     succeeded, the generator itself was not late, and every --fail-on limit holds. p50 and p99 are \
     response times from when each request was due.";
 
@@ -242,8 +242,8 @@ fn rates_headline(rates: &RateSeries) -> String {
 fn missed_reason(missed: &MissedReason) -> String {
     match missed {
         MissedReason::Generator => "the generator itself was late".to_owned(),
-        MissedReason::Unsent => "fewer than 98 % of the due requests were sent".to_owned(),
-        MissedReason::Unanswered => "fewer than 98 % succeeded in time".to_owned(),
+        MissedReason::Unsent => "fewer than 98% of the due requests were sent".to_owned(),
+        MissedReason::Unanswered => "fewer than 98% succeeded in time".to_owned(),
         MissedReason::Limit(condition) => format!("--fail-on '{condition}'"),
     }
 }

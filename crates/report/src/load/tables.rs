@@ -29,7 +29,7 @@ pub fn refusal_reason(refusal: TimeRefusal) -> &'static str {
             "refused: the generator itself was late, possibly by more than half of the measured time"
         }
         TimeRefusal::RateMissed => {
-            "refused: fewer than 98 % of the due requests were sent, and the times of the others \
+            "refused: fewer than 98% of the due requests were sent, and the times of the others \
              are unknown"
         }
     }
@@ -40,7 +40,7 @@ pub fn format_requests(number: u64) -> String {
     format_count(number as usize, "request", "requests")
 }
 
-/// Says how many requests failed: `17 of 1,022 requests failed (1.7 %)`.
+/// Says how many requests failed: `17 of 1,022 requests failed (1.7%)`.
 pub fn format_failed(errors: u64, attempts: u64) -> String {
     format!(
         "{} of {} failed ({})",

@@ -252,7 +252,7 @@ fn generator_limited_sentence(verdict: &OpenVerdict) -> String {
 
 fn rate_missed(verdict: &OpenVerdict) -> String {
     format!(
-        "Only {} % of the due requests were sent, and 98 % are needed: the 99th percentile and \
+        "Only {}% of the due requests were sent, and 98% are needed: the 99th percentile and \
          above are refused, because the times of the other requests are unknown. Lower the \
          rate, or allow more connections (--max-connections).",
         short_of_98(verdict.achieved)

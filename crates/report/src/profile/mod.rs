@@ -16,7 +16,7 @@ use speedwell_analysis::profile::{
 use speedwell_model::{ProfileTool, StackProfile, WeightUnit};
 use speedwell_plot::{self as plot, FlameChart, FlameFrame, FrameColoring};
 
-/// Minimum number of samples for reliable percentages. The smallest percentage shown is 3 %. With
+/// Minimum number of samples for reliable percentages. The smallest percentage shown is 3%. With
 /// fewer samples, its standard error, sqrt(p (1 - p) / n), is more than a third of it.
 const MIN_SAMPLES: u64 = 300;
 
@@ -60,7 +60,7 @@ fn profiles_headline([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Str
     let (more_or_less, extra_cost) = match extra.direction {
         CostDirection::Alike => {
             return format!(
-                "{} costs the same as {}, within 1 % ({both_costs})",
+                "{} costs the same as {}, within 1% ({both_costs})",
                 new.label, old.label
             );
         }
@@ -118,7 +118,7 @@ fn profile_notes(sides: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Vec<String> 
         };
         notes.push(format!(
             "The cost of a function includes the functions that it called, so percentages overlap. Both sides must have \
-             done the same work, because absolute costs are compared, not percentages. {word}: the cheaper side spent less than 0.2 % there."
+             done the same work, because absolute costs are compared, not percentages. {word}: the cheaper side spent less than 0.2% there."
         ));
     }
     for side in sides {
@@ -286,7 +286,7 @@ fn cost_table([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> ReportTabl
 
 fn percent_cell(share: f64, digits: usize) -> ReportCell {
     let percent = share * 100.0;
-    ReportCell::from(percent).with_text(format!("{percent:.digits$} %"))
+    ReportCell::from(percent).with_text(format!("{percent:.digits$}%"))
 }
 
 // Draws four flame graphs of two profiles: one of each side, and two of the difference between the

@@ -658,7 +658,7 @@ mod tests {
 
     const LINE: &str = "line of a test";
 
-    /// Stores a session at this position of the line. Values rise by 5 % at positions 90 and 170.
+    /// Stores a session at this position of the line. Values rise by 5% at positions 90 and 170.
     fn measure(store: &mut Store, place: u32) -> i64 {
         let revision = |place: u32| Revision { id: format!("{place:040x}"), ..Revision::default() };
         store.store_line(LINE, place, &[revision(place)]).unwrap();

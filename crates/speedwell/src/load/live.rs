@@ -123,7 +123,7 @@ fn progress_text(snapshot: &LoadSnapshot, stop: &StopCondition) -> String {
     let by_time = stop.after_ns.map(|end_ns| snapshot.at_ns as f64 / end_ns as f64);
     let by_count = stop.after_requests.map(|count| snapshot.attempted as f64 / count as f64);
     match by_time.into_iter().chain(by_count).reduce(f64::max) {
-        Some(fraction) => format!("{:>3.0} %", 100.0 * fraction.min(1.0)),
+        Some(fraction) => format!("{:>3.0}%", 100.0 * fraction.min(1.0)),
         None => format!("{} requests", snapshot.attempted),
     }
 }
@@ -266,7 +266,7 @@ mod tests {
         let curve = VecDeque::from([0.0, 5_000.0, 10_000.0]);
         assert_eq!(
             status_text(&snapshot, &totals, &curve, &stop),
-            "[0:03| 25 %] 10.0 k/s  p50 500 µs  p99 2.00 ms  3 errors  ▁▅█"
+            "[0:03| 25%] 10.0 k/s  p50 500 µs  p99 2.00 ms  3 errors  ▁▅█"
         );
     }
 }

@@ -14,7 +14,7 @@ pub fn confidence(text: &str) -> Result<f64, String> {
     if level > 0.5 && level < 1.0 {
         Ok(level)
     } else {
-        Err("expected a confidence level between 50 and 100 %, such as 95".to_owned())
+        Err("expected a confidence level between 50 and 100%, such as 95".to_owned())
     }
 }
 

@@ -50,7 +50,7 @@ impl LinearRepository {
         Some(LinearRepository { repository, ids })
     }
 
-    /// Forty revisions: slower by 5 % from the 23rd on, and every fifth cannot be built.
+    /// Forty revisions: slower by 5% from the 23rd on, and every fifth cannot be built.
     fn forty_revisions() -> Option<LinearRepository> {
         let cost = |number| if number >= 23 { 105 } else { 100 };
         let costs: Vec<u32> = (1..=40).map(cost).collect();
@@ -161,7 +161,7 @@ fn an_interrupted_or_over_budget_search_can_be_resumed() {
     let words = [&["bisect", &*whole], &BENCH[..]].concat();
     let answer = repository.with_signal(&words, "INT", "45").expect_status(130);
     answer
-        .expect_stdout(&["not found yet: with 95 % confidence, the change is in one of"])
+        .expect_stdout(&["not found yet: with 95% confidence, the change is in one of"])
         .expect_stderr(&["resume with: speedwell bisect --resume @1"]);
     let refused = repository.run(&["run", "--resume", "@latest"]).expect_status(2);
     refused.expect_stderr(&["speedwell bisect --resume @1"]);
@@ -219,9 +219,9 @@ fn a_range_with_similar_ends_is_not_searched() {
         return;
     };
     let answer = repository.bisect(&repository.whole_range(), &[]).expect_status(1);
-    answer.expect_stdout(&["the ends do not differ by 2 % or more"]);
+    answer.expect_stdout(&["the ends do not differ by 2% or more"]);
     let answer = repository.bisect(&repository.whole_range(), &["--threshold", "7%"]);
-    answer.expect_status(1).expect_stdout(&["do not differ by 7 % or more"]);
+    answer.expect_status(1).expect_stdout(&["do not differ by 7% or more"]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-/// Two variants 10 % apart, whose builds differ by up to 20 %.
+/// Two variants 10% apart, whose builds differ by up to 20%.
 const FAKE: &str = "case k=1\n\
     old 100\n\
     new 110\n\
@@ -55,8 +55,8 @@ fn runs_that_share_builds_are_compared_by_build() {
     // Standard deviation of the logarithms of the eight factors: 0.0844 (numpy).
     let notes = row["notes"].as_str().unwrap();
     let expected = [
-        "Layout: the standard deviation between builds of the same source is 8.4 % [",
-        "(slowest/fastest 1.20); between runs of one build, it is 0 %.",
+        "Layout: the standard deviation between builds of the same source is 8.4% [",
+        "(slowest/fastest 1.20); between runs of one build, it is 0%.",
     ];
     assert!(expected.iter().all(|words| notes.contains(words)), "{notes}");
     let mut runs_of_build: BTreeMap<(String, Option<u64>), u32> = BTreeMap::new();
@@ -82,7 +82,7 @@ fn without_a_number_of_runs_looks_come_after_whole_builds() {
     let project = project();
     let found = run(&project, &words).expect_status(0).json();
     // 16 builds of two runs, with looks at 8, 14 and 16 builds. The first look does not find a
-    // change of 10 % among layouts that are 20 % apart, the second does.
+    // change of 10% among layouts that are 20% apart, the second does.
     assert_eq!(found["changes"][0]["decided_at"], 28);
     let builds: BTreeSet<Option<u64>> = builds_of(&project).iter().map(|run| run.2).collect();
     assert_eq!(builds, (0..14).map(Some).collect());
@@ -93,7 +93,7 @@ fn one_variant_shows_how_much_its_builds_differ() {
     let answer = run(&project(), &["--variant", "old=true", "--builds", "4", "--runs", "8"]);
     let answer = answer.expect_status(0);
     let words: Vec<&str> = answer.stdout.split_whitespace().collect();
-    assert!(words.join(" ").contains("between builds of the same source is 8.8 %"), "{words:?}");
+    assert!(words.join(" ").contains("between builds of the same source is 8.8%"), "{words:?}");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn doctor_says_in_a_line_whether_layout_matters() {
         .expect_status(0)
         .expect_stdout(&["g/builds.fake k=1: layout matters, so compare builds (--builds 32)."]);
     let words: Vec<&str> = answer.stdout.split_whitespace().collect();
-    assert!(words.join(" ").contains("builds of the same source is 8.4 %"), "{words:?}");
+    assert!(words.join(" ").contains("builds of the same source is 8.4%"), "{words:?}");
     let even = TempProject::new().with("g/builds.fake", "case k=1\n* 100 101 102 103 104\n");
     let answer = even.run(&["doctor", "--builds", "g/builds.fake"]);
     answer.expect_status(0).expect_stdout(&["g/builds.fake k=1: layout hardly matters."]);
@@ -125,7 +125,7 @@ fn a_change_within_the_spread_of_earlier_builds_is_marked() {
     let row = &found["changes"][0];
     assert_eq!(row["verdict"], "better");
     let expected =
-        "In @1, the standard deviation between builds of the same source was 8.8 % for this case";
+        "In @1, the standard deviation between builds of the same source was 8.8% for this case";
     assert!(row["notes"].as_str().unwrap().contains(expected), "{row}");
     let large = project.with("g/builds.fake", FAKE);
     let found = run(&large, &words).expect_status(0).json();

@@ -5,7 +5,7 @@ use super::project::{CommandResult, TempProject};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 
-/// Values around `centre`, spread evenly over 8 % by a linear congruential generator.
+/// Values around `centre`, spread evenly over 8% by a linear congruential generator.
 fn line(variant: &str, centre: f64, salt: u64) -> String {
     let mut state = salt;
     let mut next = || {
@@ -16,7 +16,7 @@ fn line(variant: &str, centre: f64, salt: u64) -> String {
     format!("{variant} {}\n", values.join(" "))
 }
 
-/// One case whose sides have the same noise, and one whose second side is 5 % faster, as on a
+/// One case whose sides have the same noise, and one whose second side is 5% faster, as on a
 /// machine that favors every other run.
 fn project() -> TempProject {
     let even = ["a", "b", "old", "new"]

@@ -53,7 +53,7 @@ fn unchanged_programs_are_refuted_and_identical_files_are_not_measured() {
 }
 
 /// Measures the program of both revisions on the machine `lab`, and records a suspected change of
-/// 10 % between them in each of these cases; returns the numbers of the changes.
+/// 10% between them in each of these cases; returns the numbers of the changes.
 fn suspect_changes<const N: usize>(repository: &TestRepository, cases: [&str; N]) -> [String; N] {
     for revision in ["HEAD~1", "main"] {
         repository.check_out(revision);
@@ -137,7 +137,7 @@ fn changes_between_the_same_revisions_share_a_session_which_may_be_interrupted()
     }
 }
 
-/// A repository of fifty commits whose history claims that the program became 10 % slower with
+/// A repository of fifty commits whose history claims that the program became 10% slower with
 /// commit `slower`. In fact it takes 100 µs before and `after` afterwards.
 fn suspicious_repository(slower: usize, after: &str) -> Option<TestRepository> {
     let repository = TestRepository::with_program("100")?;

@@ -73,7 +73,7 @@ fn a_side_that_is_disturbed_more_often_keeps_its_runs() {
     let change = &found["changes"][0];
     let notes = change["notes"].as_str().unwrap();
     assert!(
-        notes.contains("'new' was disturbed more often (in 100 % of its runs, against 0 %)"),
+        notes.contains("'new' was disturbed more often (in 100% of its runs, against 0%)"),
         "{notes}"
     );
     assert_eq!(
@@ -89,7 +89,7 @@ fn a_machine_that_disturbs_most_runs_is_too_busy() {
     let found = answer.expect_status(1).json();
     let warnings = found["warnings"].to_string();
     assert!(
-        warnings.contains("100 % of the runs") && warnings.contains("the machine is too busy"),
+        warnings.contains("100% of the runs") && warnings.contains("the machine is too busy"),
         "{warnings}"
     );
 }
@@ -137,7 +137,7 @@ fn a_calibration_says_how_many_runs_each_rule_would_reject() {
     let words = ["doctor", "--calibrate", "g/x.fake", "--runs", "8", "--comparisons", "2"];
     project.run(&words).expect_status(0).expect_stdout(&[
         "Fraction of these runs that --reject would discard:",
-        "involuntary>50/s 38 %",
+        "involuntary>50/s 38%",
     ]);
     let refused = project.run(&[&words[..], &["--reject", RULE]].concat());
     refused.expect_status(2);

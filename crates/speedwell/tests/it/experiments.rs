@@ -155,7 +155,7 @@ fn a_control_shows_the_difference_of_a_variant_from_itself() {
     assert_eq!(all_values(&found, "changes", "candidate"), ["slow", "old-again"], "it stands last");
     assert_eq!(change(&found, "old-again"), 0.0, "same seeds, same numbers");
     let notes = found["notes"].to_string();
-    assert!(notes.contains("'old' measured against itself changed by 0.0 %"), "{notes}");
+    assert!(notes.contains("'old' measured against itself changed by 0.0%"), "{notes}");
     let headlines = found["headlines"].to_string();
     assert!(!headlines.contains("old-again"), "{headlines}");
 }
@@ -213,7 +213,7 @@ fn several_unlike_cases_have_a_range_of_changes() {
         assert!((value - expected).abs() < 1e-9, "{comparison}");
     }
     let headlines = found["headlines"].to_string();
-    assert!(headlines.contains("from +100.0 % to +700.0 %"), "{headlines}");
+    assert!(headlines.contains("from +100.0% to +700.0%"), "{headlines}");
 }
 
 #[test]

@@ -215,11 +215,7 @@ fn shares(project: &TempProject, name: &str, paths: &[PathBuf]) -> [f64; 2] {
 /// Checks a fleet of one machine whose files are in these places.
 fn expect_quiet(engine: &str, project: &TempProject, name: &str, paths: &[PathBuf]) {
     let [all, beside] = shares(project, name, paths);
-    println!(
-        "{engine}: {:.2} % of a processor, {:.2} % beside the run",
-        100.0 * all,
-        100.0 * beside
-    );
+    println!("{engine}: {:.2}% of a processor, {:.2}% beside the run", 100.0 * all, 100.0 * beside);
     assert!(all <= MAX_SHARE && beside <= MAX_SHARE_ON_MACHINE, "{all} {beside}");
 }
 
@@ -266,7 +262,7 @@ fn expect_as_quick(engine: &str, project: &TempProject, name: &str) {
             *quickest = busy_rates(project, more).into_iter().fold(*quickest, f64::max);
         }
         let slower = quickest[0] / quickest[1] - 1.0;
-        println!("{engine}, {pair} sessions each: {:+.2} % slower", 100.0 * slower);
+        println!("{engine}, {pair} sessions each: {:+.2}% slower", 100.0 * slower);
         if pair >= MIN_PAIRS && slower.abs() <= MAX_SLOWDOWN {
             return;
         }

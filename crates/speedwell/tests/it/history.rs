@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 pub const COMMITS: u32 = 40;
 pub const SLOWER: u32 = 23;
 
-/// Three figures of a commit, within a percent, in no particular order; 8 % lower from [`SLOWER`]
+/// Three figures of a commit, within a percent, in no particular order; 8% lower from [`SLOWER`]
 /// on.
 pub fn figures(commit: u32) -> [f64; 3] {
     let factor = if commit < SLOWER { 1.0 } else { 0.92 };
@@ -30,7 +30,7 @@ pub fn benchmark(commit: u32) -> String {
     format!("case n=1\n* {a} {b} {c}\n")
 }
 
-/// A repository whose benchmark became 8 % slower with commit [`SLOWER`]. Every commit is dated
+/// A repository whose benchmark became 8% slower with commit [`SLOWER`]. Every commit is dated
 /// before its parent.
 pub fn repository() -> Option<TestRepository> {
     let repository = TestRepository::new()?;

@@ -151,7 +151,7 @@ fn a_folder_of_criterion_is_one_session_and_can_be_compared() {
     project
         .run(&["compare", "old/criterion", "new-side/criterion"])
         .expect_status(0)
-        .expect_stdout(&["group/*\n", "join", "sum", "+100 %", "unclear"]);
+        .expect_stdout(&["group/*\n", "join", "sum", "+100%", "unclear"]);
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn a_folder_of_asv_is_a_session_for_each_commit_and_environment() {
     assert_eq!(environment.facts["environment"], "py2.7-numpy1.8");
     assert_eq!(session.design.work["time_with_version_match"], "1");
     let big = session.runs.iter().find(|run| run.case.id() == "time_ci_big");
-    let note = "asv reports quartiles 0.5 and 2.5 and a 99 % interval from 0.5 to 2.5.";
+    let note = "asv reports quartiles 0.5 and 2.5 and a 99% interval from 0.5 to 2.5.";
     assert_eq!(big.unwrap().notes, [note]);
 }
 
@@ -176,7 +176,7 @@ fn asv_file(commit: usize, environment: &str, seconds: f64) -> String {
 
 #[test]
 fn dropping_an_asv_environment_is_not_reported_as_a_change() {
-    // One of two environments is slower by 30 % and measured for only the first half of the time.
+    // One of two environments is slower by 30% and measured for only the first half of the time.
     let files = (0..48).flat_map(|commit| {
         let noise = 1.0 + 0.002 * (commit * 7 % 11) as f64;
         let fast = asv_file(commit, "py3.11", 1e-3 * noise);

@@ -4,7 +4,7 @@ use super::project::TempProject;
 use serde_json::Value;
 use std::process::Command;
 
-/// Two pieces of work; the second does 2 % more.
+/// Two pieces of work; the second does 2% more.
 const WORK: [&str; 2] = [
     "volatile int x = 0; for (int i = 0; i < 1000; i++) x += i; x",
     "volatile int x = 0; for (int i = 0; i < 1020; i++) x += i; x",

@@ -54,7 +54,7 @@ fn a_file_that_cannot_be_written_is_refused_before_anything_is_measured() {
 fn the_first_long_and_steady_enough_number_is_found_for_each_file() {
     let project = project();
     let answer = iterations(&project, &["g/steady.fake", "g/restless.fake"]).expect_status(0);
-    // 320 x 4 us is the first above 1 ms; 40 / 640 is above 5 % and 40 / 1280 below.
+    // 320 x 4 us is the first above 1 ms; 40 / 640 is above 5% and 40 / 1280 below.
     assert_eq!(
         rows(&answer.stdout),
         [

@@ -3,7 +3,7 @@
 use super::project::{CommandResult, TempProject};
 use std::fmt::Write;
 
-/// Cases with 32 runs of every variant and noise of about 1 %; `factor` scales a case under a
+/// Cases with 32 runs of every variant and noise of about 1%; `factor` scales a case under a
 /// variant.
 fn fake(cases: usize, variants: &[&str], factor: impl Fn(&str, usize) -> f64) -> String {
     let mut state = 3u64;
@@ -219,7 +219,7 @@ fn a_change_seen_at_an_early_look_counts_once_others_are_found() {
 fn too_few_runs_for_any_verdict_are_reported_before_measuring() {
     let text = metrics(33, &["old", "new"]);
     let warning = "8 runs a side cannot show any change among 33 comparisons: the smallest possible p value, 0.0015, \
-                   times 33 is above 5 %. --runs 10 is enough.";
+                   times 33 is above 5%. --runs 10 is enough.";
     for words in [&["--correct", "holm"][..], &["--correct", "holm", "--list"]] {
         let answer = run(&text, &TWO, &[&["--runs", "8"], words].concat());
         assert_eq!(answer.stderr.matches(warning).count(), 1, "{answer:#?}");
@@ -244,7 +244,7 @@ fn too_few_runs_for_any_verdict_are_reported_before_measuring() {
             &["--runs", "9", "--metric", "throughput", "--metric", "memory"],
             Some(
                 "among 66 comparisons: the smallest possible p value, 0.00077, times 66 \
-                 is above 5 %. --runs 10 is enough.",
+                 is above 5%. --runs 10 is enough.",
             ),
         ),
         (

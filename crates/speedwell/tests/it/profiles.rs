@@ -130,10 +130,10 @@ fn weight_is_kept_from_the_file_to_the_tree() {
 fn two_profiles_are_compared_like_two_results() {
     let (_project, answer) = compare_test("fibonacci-async", &[]);
     let answer = answer.expect_status(0).expect_stdout(&[
-        "collector costs 297 % more than baseline",
-        "45 % of the extra cost is in",
-        "Below it: v8::internal::Object::SetProperty (39 %)",
-        "45.0 %",
+        "collector costs 297% more than baseline",
+        "45% of the extra cost is in",
+        "Below it: v8::internal::Object::SetProperty (39%)",
+        "45.0%",
     ]);
     let row = answer.stdout.lines().find(|line| line.contains("NEW")).unwrap();
     assert!(row.ends_with("v8::internal::Runtime_DebugAsyncFunctionSuspended"), "{row}");
@@ -159,7 +159,7 @@ fn a_removed_function_appears_only_in_the_baseline_flame_graph() {
     project
         .run(&["compare", "old.folded", "new.folded", "--chart", "all", "-o", "f.svg"])
         .expect_status(0)
-        .expect_stdout(&["costs 50 % less", "GONE"])
+        .expect_stdout(&["costs 50% less", "GONE"])
         .expect_stderr(&["wrote 'f-4.svg'"]);
     let read = |name: &str| std::fs::read_to_string(project.path(name)).unwrap();
     let (now, before) = (read("f-3.svg"), read("f-4.svg"));
@@ -175,8 +175,8 @@ fn several_recordings_of_one_side_are_added_up() {
         .with("old/2.folded", "a;b 10\n")
         .with("new.folded", "a;b 20\na;c 5\na;d 25\n");
     project.run(&["compare", "old", "new.folded"]).expect_status(0).expect_stdout(&[
-        "new.folded costs 100 % more than old (25 → 50)",
-        "100 % of the extra cost is in 'd'",
+        "new.folded costs 100% more than old (25 → 50)",
+        "100% of the extra cost is in 'd'",
     ]);
     project
         .run(&["compare", "old/1.folded,old/2.folded", "new.folded"])

@@ -2,7 +2,7 @@
 
 use super::project::TempProject;
 
-/// Two cases, two variants: the first case is 20 % faster under `new`, the second unchanged.
+/// Two cases, two variants: the first case is 20% faster under `new`, the second unchanged.
 pub const TWO_CASES: &str = "case len=16
 old 100 101 99 100.5 99.5 100.2 99.8 100.1
 new 120 121 119 120.5 119.5 120.2 119.8 120.1

@@ -485,7 +485,7 @@ fn a_load_is_watched_while_it_lasts(place: &StorePlace) {
     let number = store.begin_load(&progress, 1_000).unwrap();
     let page = dashboard
         .get(&live)
-        .expect(200, &["1 load is running", "12.0 s of 30.0 s (40 %), 18.0 s left", "2.00 ms"]);
+        .expect(200, &["1 load is running", "12.0 s of 30.0 s (40%), 18.0 s left", "2.00 ms"]);
     assert!(!page.body.contains("/<b>"), "names are no markup");
     while !next_event(&mut lines).1.contains("18.0 s left") {}
     progress.elapsed_ms = 27_000;

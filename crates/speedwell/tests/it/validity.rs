@@ -133,9 +133,9 @@ fn a_column_sorted_separately_is_detected_by_response_sizes() {
         "row 'hapi' looks like 'express-route-prefix'",
         "row 'express-route-prefix' looks like 'express-with-middlewares'",
         "row 'express-with-middlewares' looks like 'hapi'",
-        "-23 % for 'hapi'",
-        "+32 % for 'express-with-middlewares'",
-        "+2 % for 'express-route-prefix'",
+        "-23% for 'hapi'",
+        "+32% for 'express-with-middlewares'",
+        "+2% for 'express-route-prefix'",
         "as if it had been sorted separately",
     ] {
         assert!(rows.says.contains(words), "{words}: {}", rows.says);

@@ -51,7 +51,7 @@ fn processes_that_disagree_have_no_steady_figure() {
 fn variants_are_compared_by_three_figures_and_a_break_even_count() {
     let found = warmup(TWO, &OLD_AND_NEW).expect_status(0);
     found.expect_stdout(&[
-        "new against old: steady: better by 10.0 %, start: worse by 75 %, total over",
+        "new against old: steady: better by 10.0%, start: worse by 75%, total over",
         "iterations on, new has made up for its slower start.",
     ]);
     let found = json(TWO, &OLD_AND_NEW);

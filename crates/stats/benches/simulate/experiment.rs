@@ -52,7 +52,7 @@ pub struct BlockOutcome {
     pub equivalent_at: Option<usize>,
     /// Candidate over baseline at the end.
     pub ratio: f64,
-    /// The ordinary 95 % interval at the end, as if there had been only one look.
+    /// The ordinary 95% interval at the end, as if there had been only one look.
     pub naive: Interval,
     /// Whether the intervals of all looks up to the end, each with the limit of its look, contain
     /// the truth.

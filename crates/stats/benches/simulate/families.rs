@@ -64,7 +64,7 @@ impl ChangedCases {
         match self {
             ChangedCases::None => "none",
             ChangedCases::One => "one",
-            ChangedCases::Twentieth => "5 %",
+            ChangedCases::Twentieth => "5%",
             ChangedCases::All => "all",
         }
     }
@@ -104,25 +104,25 @@ impl FamilyTally {
 fn family_settings() -> [FamilySetting; 4] {
     [
         FamilySetting {
-            name: "normal 2 %",
+            name: "normal 2%",
             noise: noise_model(|random, slots| normal_noise(random, slots, 0.02)),
             change: 0.05,
             may_be_same: true,
         },
         FamilySetting {
-            name: "normal 2 %",
+            name: "normal 2%",
             noise: noise_model(|random, slots| normal_noise(random, slots, 0.02)),
             change: 0.20,
             may_be_same: true,
         },
         FamilySetting {
-            name: "normal 5 %",
+            name: "normal 5%",
             noise: noise_model(|random, slots| normal_noise(random, slots, 0.05)),
             change: 0.05,
             may_be_same: false,
         },
         FamilySetting {
-            name: "normal 20 %",
+            name: "normal 20%",
             noise: noise_model(|random, slots| normal_noise(random, slots, 0.20)),
             change: 0.20,
             may_be_same: false,
@@ -257,7 +257,7 @@ impl FamilyCell {
     ) {
         let [holm, bh] = tallies;
         let place = format!(
-            "families, {} {} %, {} cases, {} changed",
+            "families, {} {}%, {} cases, {} changed",
             setting.name,
             100.0 * setting.change,
             self.size,
@@ -277,7 +277,7 @@ impl FamilyCell {
             }
         };
         let runs = |tally: &FamilyTally| format!("{:.1}", tally.runs / tally.cases);
-        // Three standard errors of a proportion of 5 %.
+        // Three standard errors of a proportion of 5%.
         let error = 100.0 * (ALPHA * (1.0 - ALPHA) / self.families as f64).sqrt();
         let errors = |check: &mut ToleranceCheck, name: &str, [design, fixed]: [f64; 2]| {
             if self.kind == ChangedCases::All {
@@ -288,7 +288,7 @@ impl FamilyCell {
             }
         };
         print_row(&[
-            format!("{}, {:.0} %", setting.name, 100.0 * setting.change),
+            format!("{}, {:.0}%", setting.name, 100.0 * setting.change),
             self.size.to_string(),
             self.kind.name().into(),
             self.families.to_string(),

@@ -24,10 +24,10 @@ fn repeat_tests(
     })
 }
 
-/// False positives must lie between 4 and 6 % under every noise.
+/// False positives must lie between 4 and 6% under every noise.
 pub fn check_false_positives(check: &mut ToleranceCheck, repetitions: u64) {
     print_head(
-        &format!("False positives at 5 %, n = {RUNS}, {repetitions} repetitions"),
+        &format!("False positives at 5%, n = {RUNS}, {repetitions} repetitions"),
         &["noise", "false positives %", "normal approximation %"],
     );
     for (cell, model) in (100..).zip(&MODELS) {
@@ -46,7 +46,7 @@ pub fn check_false_positives(check: &mut ToleranceCheck, repetitions: u64) {
 /// Power must lie within 3 points of the reference.
 pub fn check_power(check: &mut ToleranceCheck, repetitions: u64) {
     print_head(
-        &format!("Power at a change of 1.5 %, n = {RUNS}, {repetitions} repetitions"),
+        &format!("Power at a change of 1.5%, n = {RUNS}, {repetitions} repetitions"),
         &["noise", "power % (reference, difference)"],
     );
     for (cell, (name, reference)) in (200..).zip(FIXED_POWER) {
@@ -62,7 +62,7 @@ pub fn check_power(check: &mut ToleranceCheck, repetitions: u64) {
 /// Coverage must lie within 1.5 points of the reference, the width within 0.1 points.
 pub fn check_coverage(check: &mut ToleranceCheck, repetitions: u64) {
     print_head(
-        &format!("95 % interval at a ratio of 1.02, n = {RUNS}, {repetitions} repetitions"),
+        &format!("95% interval at a ratio of 1.02, n = {RUNS}, {repetitions} repetitions"),
         &["noise", "coverage % (reference, difference)", "width, points (reference)"],
     );
     for (cell, (name, reference, width)) in (300..).zip(COVERAGE) {

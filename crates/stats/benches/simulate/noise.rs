@@ -16,7 +16,7 @@ pub struct NoiseModel {
 
 /// All models, the nine with published reference figures first.
 pub const MODELS: [NoiseModel; 11] = [
-    NoiseModel { name: "normal 2 %", series: |random, slots| normal_noise(random, slots, 0.02) },
+    NoiseModel { name: "normal 2%", series: |random, slots| normal_noise(random, slots, 0.02) },
     NoiseModel { name: "skew", series: skewed_noise },
     NoiseModel { name: "bimodal", series: bimodal_noise },
     NoiseModel { name: "outliers", series: outlier_noise },
@@ -25,7 +25,7 @@ pub const MODELS: [NoiseModel; 11] = [
     NoiseModel { name: "AR(.95)", series: slow_wander },
     NoiseModel { name: "AR(.6)", series: |random, slots| autoregressive_noise(random, slots, 0.6) },
     NoiseModel { name: "period-2", series: |random, slots| periodic_noise(random, slots, 1) },
-    NoiseModel { name: "normal 1 %", series: |random, slots| normal_noise(random, slots, 0.01) },
+    NoiseModel { name: "normal 1%", series: |random, slots| normal_noise(random, slots, 0.01) },
     NoiseModel { name: "period-4", series: |random, slots| periodic_noise(random, slots, 2) },
 ];
 
@@ -87,7 +87,7 @@ pub fn cauchy_noise(random: &mut SimulationRandom, slots: usize) -> Vec<f64> {
     (0..slots).map(|_| 1e-5 * one()).collect()
 }
 
-/// Normal noise of 1 %, and twenty-one times that with probability .1.
+/// Normal noise of 1%, and twenty-one times that with probability .1.
 pub fn mixture_noise(random: &mut SimulationRandom, slots: usize) -> Vec<f64> {
     let mut series = normal_noise(random, slots, 0.01);
     for value in &mut series {

@@ -1,7 +1,7 @@
 //! Disturbed runs discarded by a rule: false alarms, power, and a side that is disturbed more
 //! often.
 //!
-//! A quarter of the runs is disturbed and takes longer, by 5 % on average. The kernel counter of
+//! A quarter of the runs is disturbed and takes longer, by 5% on average. The kernel counter of
 //! such a run grows with an independent random number, so that it reveals the disturbance but not
 //! its size. Start at [`run_rejected`].
 
@@ -136,8 +136,8 @@ pub fn run_rejected(check: &mut ToleranceCheck, repetitions: u64) {
         &[
             "noise",
             "no change",
-            "change of 2 %",
-            "no change, candidate disturbed more often (35 against 15 %)",
+            "change of 2%",
+            "no change, candidate disturbed more often (35 against 15%)",
         ],
     );
     for (cell, model) in (4000..).step_by(3).zip(&MODELS) {

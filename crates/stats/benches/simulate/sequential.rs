@@ -67,7 +67,7 @@ fn find_reference(model: &NoiseModel) -> Option<&'static SequentialReference> {
     SEQUENTIAL.iter().find(|reference| reference.model == model.name)
 }
 
-/// Rejections must lie between 4 and 6 %.
+/// Rejections must lie between 4 and 6%.
 fn false_positives(check: &mut ToleranceCheck, studies: &[NoiseStudy]) {
     let repetitions = studies[0].courses[0].len();
     print_head(
@@ -98,14 +98,14 @@ fn check_power(check: &mut ToleranceCheck, studies: &[NoiseStudy]) {
             "Default design without equivalence stop, {repetitions} repetitions: rejections % \
              and runs per side (reference, difference)"
         ),
-        &["noise", "1 %", "2 %", "3 %", "5 %"],
+        &["noise", "1%", "2%", "3%", "5%"],
     );
     for NoiseStudy { model, courses } in studies {
         let mut cells = vec![model.name.to_owned()];
         for (index, courses) in courses.iter().enumerate().skip(1) {
             let rate = percent(courses, |course| course.is_rejected);
             let runs = average(courses, |course| course.runs as f64);
-            let place = format!("design's power, {}, {} %", model.name, 100.0 * CHANGES[index]);
+            let place = format!("design's power, {}, {}%", model.name, 100.0 * CHANGES[index]);
             cells.push(match find_reference(model).map(|r| r.rejections_and_runs[index]) {
                 Some((known_rate, known_runs)) => format!(
                     "{} / {}",
@@ -122,9 +122,9 @@ fn check_power(check: &mut ToleranceCheck, studies: &[NoiseStudy]) {
 /// At no change: within 3 points (declared equal), 2 points (rejections) and 1 run.
 fn check_equivalence(check: &mut ToleranceCheck, studies: &[NoiseStudy]) {
     print_head(
-        "Default design with equivalence stop at 2 %: rejections % / declared equal % / runs per \
+        "Default design with equivalence stop at 2%: rejections % / declared equal % / runs per \
          side; at no change with (reference, difference)",
-        &["noise", "0", "1 %", "2 %", "3 %", "5 %"],
+        &["noise", "0", "1%", "2%", "3%", "5%"],
     );
     for NoiseStudy { model, courses } in studies {
         let mut cells = vec![model.name.to_owned()];
@@ -150,13 +150,13 @@ fn check_equivalence(check: &mut ToleranceCheck, studies: &[NoiseStudy]) {
 }
 
 /// Bias of estimates and intervals when measuring stops at a rejection. The intersection of the
-/// repeated intervals must contain the truth in 95 % of comparisons, less three standard errors;
+/// repeated intervals must contain the truth in 95% of comparisons, less three standard errors;
 /// the rest has no reference.
 fn check_bias(check: &mut ToleranceCheck, studies: &[NoiseStudy]) {
     print_head(
         "After stopping, no equivalence stop. Bias = mean of estimate / truth - 1 in points, over \
          all courses and over those that rejected before the last look; coverage % of the naive \
-         95 % interval and of what the repeated ones of all looks have in common, over all courses",
+         95% interval and of what the repeated ones of all looks have in common, over all courses",
         &["noise", "change", "bias, all", "bias, early", "share early %", "naive", "repeated"],
     );
     for NoiseStudy { model, courses } in studies {
@@ -168,10 +168,10 @@ fn check_bias(check: &mut ToleranceCheck, studies: &[NoiseStudy]) {
                 courses.iter().filter(|course| course.runs < 32).collect();
             let least = 95.0 - 300.0 * (0.05 * 0.95 / all.len() as f64).sqrt();
             let holds = percent(courses, |course| course.repeated);
-            let place = format!("repeated intervals, {}, {} %", model.name, 100.0 * change);
+            let place = format!("repeated intervals, {}, {}%", model.name, 100.0 * change);
             print_row(&[
                 model.name.into(),
-                format!("{:.0} %", 100.0 * change),
+                format!("{:.0}%", 100.0 * change),
                 format!("{:+.2}", average(&all, off)),
                 if early.is_empty() { "-".into() } else { format!("{:+.2}", average(&early, off)) },
                 format!("{:.1}", 100.0 * early.len() as f64 / all.len() as f64),

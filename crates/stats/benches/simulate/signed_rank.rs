@@ -14,7 +14,7 @@ use speedwell_stats::sequential::SequentialDesign;
 
 /// Relative changes of the candidate.
 const CHANGES: [f64; 3] = [0.0, 0.02, 0.05];
-/// Maximum false positives of a design for 5 %, in percent: .3 points are 2.8 standard errors of
+/// Maximum false positives of a design for 5%, in percent: .3 points are 2.8 standard errors of
 /// 40,000 repetitions.
 const MOST: f64 = 5.3;
 
@@ -34,9 +34,9 @@ pub fn run_pairs(check: &mut ToleranceCheck, repetitions: RepetitionCounts) {
     print_head(
         &format!(
             "Pairs, looks at 10, 14, 20, 26, 32: rejections % / pairs, {equal} repetitions without and {changed} with \
-             a change; bias of the estimate at 2 %"
+             a change; bias of the estimate at 2%"
         ),
-        &["noise", "no change", "2 %", "5 %", "bias, points"],
+        &["noise", "no change", "2%", "5%", "bias, points"],
     );
     for (cell, model) in (3000..).step_by(CHANGES.len()).zip(&MODELS) {
         let studied = CHANGES.iter().zip(cell..);
@@ -72,7 +72,7 @@ pub fn run_pairs(check: &mut ToleranceCheck, repetitions: RepetitionCounts) {
     }
 }
 
-/// Requires at least 4 %, as less would waste the error budget, and at most [`MOST`].
+/// Requires at least 4%, as less would waste the error budget, and at most [`MOST`].
 fn false_positives(check: &mut ToleranceCheck, model: &NoiseModel, rate: f64) -> String {
     let middle = 0.5 * (4.0 + MOST);
     let place = format!("pairs, false positives, {}", model.name);

@@ -37,14 +37,14 @@ const KINDS: [NoiseKind; 14] = [
     noise_kind("t, 2 degrees", TrendNoise::Student2, 0.1, 3.9, 7.4),
     noise_kind("spikes", TrendNoise::Spikes, 0.2, 3.5, 7.5),
     noise_kind("two layouts at random", TrendNoise::TwoLayouts, 0.1, 4.1, 7.6),
-    noise_kind("3 machines, 0, 5, 12 %", TrendNoise::ThreeMachines, 0.0, 0.8, 2.6),
+    noise_kind("3 machines, 0, 5, 12%", TrendNoise::ThreeMachines, 0.0, 0.8, 2.6),
     noise_kind("AR(.3)", TrendNoise::Dependent(0.3), 1.6, 7.4, 6.2),
     noise_kind("AR(.5)", TrendNoise::Dependent(0.5), 3.7, 8.8, 4.2),
     noise_kind("AR(.7)", TrendNoise::Dependent(0.7), 6.3, 10.8, 3.2),
     noise_kind("ties", TrendNoise::Ties, 0.1, 2.4, 5.6),
     noise_kind("noise falls to a third", TrendNoise::Calming, 1.1, 6.8, 9.2),
     noise_kind("another machine half-way", TrendNoise::MachineSwap, 0.0, 3.1, 7.3),
-    noise_kind("drift of 5 %", TrendNoise::Drift, 48.8, 39.2, 8.8),
+    noise_kind("drift of 5%", TrendNoise::Drift, 48.8, 39.2, 8.8),
     noise_kind("sticky layouts", TrendNoise::Sticky, 83.7, 100.0, 35.0),
 ];
 

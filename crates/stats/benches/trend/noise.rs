@@ -62,9 +62,9 @@ pub enum TrendNoise {
     TwoLayouts,
     /// Autoregression of this correlation.
     Dependent(f64),
-    /// One of three machines, 5 % and 12 % slower than the first.
+    /// One of three machines, 5% and 12% slower than the first.
     ThreeMachines,
-    /// A slope of 5 % over the whole series.
+    /// A slope of 5% over the whole series.
     Drift,
     /// Two layouts, switched before one point in 20.
     Sticky,
@@ -72,7 +72,7 @@ pub enum TrendNoise {
     Ties,
     /// Normal, with a third of the deviation from the middle on.
     Calming,
-    /// Another machine from the middle on, 12 % slower.
+    /// Another machine from the middle on, 12% slower.
     MachineSwap,
 }
 

@@ -36,16 +36,16 @@ const fn step_cell(
 
 #[rustfmt::skip]
 const CELLS: [StepCell; 10] = [
-    step_cell("normal 1 %, 1 %", TrendNoise::Normal, 0.01, 0.01, [9.0, 31.0, 44.0, 66.0, 78.0, 80.0], [0.0, 4.0, 8.0, 22.0, 56.0, 73.0]),
-    step_cell("normal 1 %, 2 %", TrendNoise::Normal, 0.01, 0.02, [58.0, 94.0, 98.0, 98.0, 99.0, 99.0], [4.0, 61.0, 84.0, 97.0, 98.0, 98.0]),
-    step_cell("normal 3 %, 2 %", TrendNoise::Normal, 0.03, 0.02, [2.0, 8.0, 14.0, 25.0, 40.0, 53.0], [0.0, 0.0, 1.0, 3.0, 10.0, 23.0]),
-    step_cell("normal 3 %, 5 %", TrendNoise::Normal, 0.03, 0.05, [37.0, 82.0, 91.0, 96.0, 96.0, 96.0], [2.0, 32.0, 56.0, 85.0, 95.0, 95.0]),
-    step_cell("normal 3 %, 10 %", TrendNoise::Normal, 0.03, 0.1, [96.0, 100.0, 100.0, 100.0, 100.0, 100.0], [41.0, 99.0, 100.0, 100.0, 100.0, 100.0]),
-    step_cell("normal 10 %, 5 %", TrendNoise::Normal, 0.1, 0.05, [1.0, 2.0, 4.0, 10.0, 18.0, 30.0], [0.0, 0.0, 0.0, 0.0, 2.0, 6.0]),
-    step_cell("normal 10 %, 10 %", TrendNoise::Normal, 0.1, 0.1, [8.0, 28.0, 41.0, 62.0, 75.0, 78.0], [0.0, 3.0, 6.0, 17.0, 50.0, 70.0]),
-    step_cell("lognormal 3 %, 5 %", TrendNoise::Lognormal, 0.03, 0.05, [15.0, 68.0, 82.0, 92.0, 92.0, 93.0], [0.0, 4.0, 16.0, 65.0, 90.0, 91.0]),
-    step_cell("spikes 3 %, 10 %", TrendNoise::Spikes, 0.03, 0.1, [90.0, 99.0, 100.0, 100.0, 100.0, 100.0], [10.0, 96.0, 99.0, 99.0, 100.0, 100.0]),
-    step_cell("3 machines 3 %, 5 %", TrendNoise::ThreeMachines, 0.03, 0.05, [5.0, 61.0, 84.0, 95.0, 97.0, 97.0], [0.0, 1.0, 26.0, 81.0, 95.0, 96.0]),
+    step_cell("normal 1%, 1%", TrendNoise::Normal, 0.01, 0.01, [9.0, 31.0, 44.0, 66.0, 78.0, 80.0], [0.0, 4.0, 8.0, 22.0, 56.0, 73.0]),
+    step_cell("normal 1%, 2%", TrendNoise::Normal, 0.01, 0.02, [58.0, 94.0, 98.0, 98.0, 99.0, 99.0], [4.0, 61.0, 84.0, 97.0, 98.0, 98.0]),
+    step_cell("normal 3%, 2%", TrendNoise::Normal, 0.03, 0.02, [2.0, 8.0, 14.0, 25.0, 40.0, 53.0], [0.0, 0.0, 1.0, 3.0, 10.0, 23.0]),
+    step_cell("normal 3%, 5%", TrendNoise::Normal, 0.03, 0.05, [37.0, 82.0, 91.0, 96.0, 96.0, 96.0], [2.0, 32.0, 56.0, 85.0, 95.0, 95.0]),
+    step_cell("normal 3%, 10%", TrendNoise::Normal, 0.03, 0.1, [96.0, 100.0, 100.0, 100.0, 100.0, 100.0], [41.0, 99.0, 100.0, 100.0, 100.0, 100.0]),
+    step_cell("normal 10%, 5%", TrendNoise::Normal, 0.1, 0.05, [1.0, 2.0, 4.0, 10.0, 18.0, 30.0], [0.0, 0.0, 0.0, 0.0, 2.0, 6.0]),
+    step_cell("normal 10%, 10%", TrendNoise::Normal, 0.1, 0.1, [8.0, 28.0, 41.0, 62.0, 75.0, 78.0], [0.0, 3.0, 6.0, 17.0, 50.0, 70.0]),
+    step_cell("lognormal 3%, 5%", TrendNoise::Lognormal, 0.03, 0.05, [15.0, 68.0, 82.0, 92.0, 92.0, 93.0], [0.0, 4.0, 16.0, 65.0, 90.0, 91.0]),
+    step_cell("spikes 3%, 10%", TrendNoise::Spikes, 0.03, 0.1, [90.0, 99.0, 100.0, 100.0, 100.0, 100.0], [10.0, 96.0, 99.0, 99.0, 100.0, 100.0]),
+    step_cell("3 machines 3%, 5%", TrendNoise::ThreeMachines, 0.03, 0.05, [5.0, 61.0, 84.0, 95.0, 97.0, 97.0], [0.0, 1.0, 26.0, 81.0, 95.0, 96.0]),
 ];
 
 /// Maximum difference of a percentage from the reference, in points.
@@ -142,7 +142,7 @@ fn search_all(cell: &StepCell, repetitions: u64, seed: u64) -> Vec<StepResult> {
 /// Simulates a step of the size that a clean series claims to show, and counts how often it does.
 fn run_smallest_visible(check: &mut ToleranceCheck, repetitions: u64) {
     print_head(
-        "A step of the smallest size that 100 points promise to show in about 80 % of cases: suspected within 12 points, %",
+        "A step of the smallest size that 100 points promise to show in about 80% of cases: suspected within 12 points, %",
         &["noise", "after 12", "20", "40", "100", "size after 20, %"],
     );
     let kinds = [

@@ -24,7 +24,7 @@ pub struct WelchTest {
 }
 
 impl WelchTest {
-    /// Half width of the interval of the difference at `risk`, for instance 0.05 for 95 %.
+    /// Half width of the interval of the difference at `risk`, for instance 0.05 for 95%.
     pub fn half_width(&self, risk: f64) -> f64 {
         student_t::upper_quantile(0.5 * risk, self.df) * self.standard_error
     }

@@ -76,7 +76,7 @@ pub struct DetectedChange {
     pub z: f64,
     /// Whether the series changes in a step or along a slope.
     pub shape: ChangeShape,
-    /// The new level divided by the old one, with a 95 % interval from 0 to infinity where there are
+    /// The new level divided by the old one, with a 95% interval from 0 to infinity where there are
     /// too few points. Biased upwards, because the border was searched for. The ratio is NaN if no
     /// machine has points on both sides.
     pub size: RatioEstimate,

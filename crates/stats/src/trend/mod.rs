@@ -10,7 +10,7 @@
 //! ```
 //! use speedwell_stats::trend::{ChangeEvidence, MeasuredPoint, find_changes};
 //!
-//! // Forty sessions of one machine, one per revision; from the twenty-first on, everything takes 5 % longer.
+//! // Forty sessions of one machine, one per revision; from the twenty-first on, everything takes 5% longer.
 //! let points: Vec<MeasuredPoint> = (0..40)
 //!     .map(|i| MeasuredPoint {
 //!         value: (1.0 + f64::from(i * 7 % 11) * 0.001) * if i < 20 { 1.0 } else { 1.05 },

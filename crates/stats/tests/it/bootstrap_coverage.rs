@@ -10,7 +10,7 @@ use speedwell_stats::bootstrap::{
 use speedwell_stats::distribution::normal;
 use speedwell_stats::test::StratifiedError;
 
-/// Blocks whose candidate is `ratio` times as slow, with noise of about 1 %.
+/// Blocks whose candidate is `ratio` times as slow, with noise of about 1%.
 fn suite_member(blocks: u32, ratio: f64) -> Vec<BlockObservation> {
     let wobble = |index: u32| 1.0 + f64::from(index * 7919 % 31) / 1500.0;
     (0..blocks)
@@ -62,7 +62,7 @@ fn a_suite_is_as_fast_as_the_geometric_mean_of_its_members() {
     let estimate = geometric_mean(&suite, &BootstrapOptions::default()).unwrap();
     let plain = [0.8f64, 0.95, 1.0, 1.25].iter().product::<f64>().powf(0.25);
     assert!((estimate.ratio / plain - 1.0).abs() < 0.005, "{estimate:?}");
-    // Members differ by tens of percent, so the interval must reflect that spread rather than 1 %
+    // Members differ by tens of percent, so the interval must reflect that spread rather than 1%
     // of noise.
     let width = estimate.interval.high - estimate.interval.low;
     assert!(estimate.interval.contains(plain) && (0.2..0.5).contains(&width), "{estimate:?}");
@@ -111,7 +111,7 @@ fn the_interval_of_a_ratio_of_medians_has_its_nominal_coverage() {
         let found = ratio_of_medians(&before, &after, &options).unwrap();
         covered += u32::from(found.interval.contains(0.5));
     }
-    // Four standard deviations of a binomial count around 95 %.
+    // Four standard deviations of a binomial count around 95%.
     let share = f64::from(covered) / repetitions as f64;
     assert!((0.90..=1.0).contains(&share), "{share}");
     assert!(covered < repetitions as u32, "it is no interval that holds everything");

@@ -2,7 +2,7 @@
 //!
 //! Noise is normal in logarithms, drawn for every visit. An answer is right if it is within an
 //! eighth of the true knee (the resolution of the search). On smooth curves, which have no corner,
-//! it is right if it loses no more than 5 % plus the noise of a visit of the best throughput, and
+//! it is right if it loses no more than 5% plus the noise of a visit of the best throughput, and
 //! lies at most an eighth above the true peak.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -39,7 +39,7 @@ const CURVES: [ThroughputCurve; 6] = [
     },
     ThroughputCurve { name: "one worker is enough", at: |_| 700.0, is_right: |knee, _| knee == 1 },
     ThroughputCurve {
-        name: "contention 5 %",
+        name: "contention 5%",
         at: |n| usl_throughput(n, 0.05, 0.0),
         is_right: |_, loss| loss < 0.05,
     },
@@ -105,7 +105,7 @@ fn the_knee_is_found_in_nine_of_ten_searches() {
             let (right, visits) = success_rate(curve, noise, times);
             let percent = 100.0 * right as f64 / times as f64;
             println!("| {} | {noise} | {percent:.1} | {visits:.0} |", curve.name);
-            // Noise of 20 % from visit to visit exceeds that of a server on a quiet machine.
+            // Noise of 20% from visit to visit exceeds that of a server on a quiet machine.
             if noise <= 0.1 && percent < 90.0 {
                 wrong.push((curve.name, noise, percent));
             }

@@ -1,5 +1,5 @@
 //! The signed-rank test against scipy's `wilcoxon(d, alternative=...)`, exact, or by enumerating
-//! all signs with ties and zeros; estimate and 95 % interval against R's
+//! all signs with ties and zeros; estimate and 95% interval against R's
 //! `wilcox.test(d, exact = TRUE, conf.int = TRUE)`.
 
 use crate::{assert_close, golden_file};

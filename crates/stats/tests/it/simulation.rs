@@ -46,7 +46,7 @@ fn rejections_and_runs(change: f64) -> (f64, f64) {
 #[test]
 fn equal_sides_are_rarely_rejected_and_soon_declared_equal() {
     let (rejected, runs) = rejections_and_runs(0.0);
-    // At 5 %, 110 repetitions reject 13 times or more once in 200 seeds; this seed is fixed.
+    // At 5%, 110 repetitions reject 13 times or more once in 200 seeds; this seed is fixed.
     assert!(rejected < 0.12, "{rejected}");
     assert!(runs < 24.0, "{runs}");
 }
@@ -90,7 +90,7 @@ fn rejections_of_pairs(comparisons: u64, cell: u64, change: f64) -> (u64, f64) {
     (rejected as u64, pairs as f64 / comparisons as f64)
 }
 
-/// The design spends 5 %; a one-sided test, or looks with the ordinary limit, would give 10 to 14
+/// The design spends 5%; a one-sided test, or looks with the ordinary limit, would give 10 to 14
 /// %.
 #[test]
 fn pairs_of_equal_sides_are_rejected_at_the_error_rate_of_the_design() {
@@ -109,7 +109,7 @@ fn a_change_of_five_percent_is_found_within_a_dozen_pairs() {
     assert!(pairs < 12.0, "{pairs}");
 }
 
-/// Trimming by the measured value would give 7 to 8 %, and a rule without repetitions no gain in
+/// Trimming by the measured value would give 7 to 8%, and a rule without repetitions no gain in
 /// power.
 #[test]
 fn rejecting_disturbed_runs_finds_more_changes_and_no_more_false_ones() {
@@ -121,5 +121,5 @@ fn rejecting_disturbed_runs_finds_more_changes_and_no_more_false_ones() {
         assert!((low..=high).contains(&alarms), "{alarms}, not {low} to {high}");
     }
     let [without, with] = rejected::called_different(model, 0.02, [0.25; 2], COMPARISONS, 23);
-    assert!(with > without + 5.0, "{with} after {without} %");
+    assert!(with > without + 5.0, "{with} after {without}%");
 }

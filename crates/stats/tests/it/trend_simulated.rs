@@ -103,7 +103,7 @@ fn series_without_changes_rarely_have_findings() {
             raised += walk.suspicion_count();
         }
     }
-    // 160 series, 32 000 points; expected are .6 % wrong and 4 suspicions in 1000 points.
+    // 160 series, 32 000 points; expected are .6% wrong and 4 suspicions in 1000 points.
     assert!(wrong <= 4, "{wrong} series with a false change");
     assert!((40..=250).contains(&raised), "{raised} suspicions");
 }

@@ -628,7 +628,7 @@ impl RecordedTimes {
         self.count
     }
 
-    /// Minimum, 5 %, 25 % and 50 % quantiles in picoseconds; empty if no times were recorded.
+    /// Minimum, 5%, 25% and 50% quantiles in picoseconds; empty if no times were recorded.
     fn quantiles_ps(&self) -> Vec<String> {
         let mut sorted = self.sampled.clone();
         sorted.sort_unstable();

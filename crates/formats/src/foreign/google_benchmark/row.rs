@@ -112,7 +112,7 @@ impl GoogleBenchmarkRow {
         samples
     }
 
-    /// Returns whether the wall time of an iteration exceeds its CPU time by more than 10 %. In
+    /// Returns whether the wall time of an iteration exceeds its CPU time by more than 10%. In
     /// that case the machine was busy, or the code sleeps or waits for I/O, and wall time says
     /// little about the code. Returns `None` with several threads or manual timing, where the two
     /// times need not agree.

@@ -296,7 +296,7 @@ fn check_load(tree: &FileTree) -> Option<Finding> {
 fn check_pressure(tree: &FileTree, resource: PressureResource) -> Option<Finding> {
     let percent = activity::pressure_percent(tree, resource)?;
     let (warning_limit, bad_limit) = resource.limits_percent();
-    let found = format!("tasks waited in {percent:.1} % of the last 10 seconds");
+    let found = format!("tasks waited in {percent:.1}% of the last 10 seconds");
     let remedy = match resource {
         PressureResource::Cpu => SHOW_BUSY_COMMAND,
         PressureResource::Memory => SHOW_LARGE_COMMAND,
@@ -312,7 +312,7 @@ fn check_steal(tree: &FileTree) -> Option<Finding> {
     let percent = activity::steal_percent(tree)?;
     finding(
         judge_figure(percent, 0.5, 5.0),
-        format!("{percent:.2} % of the processor time since boot"),
+        format!("{percent:.2}% of the processor time since boot"),
         "move this virtual machine to a dedicated host or to a plan without shared processors",
     )
 }
@@ -374,8 +374,8 @@ fn spin_rounds(rounds: u64) -> u64 {
 }
 
 /// Assesses the coefficient of variation of the durations. Thirty runs per variant detect a change
-/// of 0.7 % at a coefficient of 1 %, and a change of 3.8 % at 5 % (crates/stats/DERIVATIONS.md,
-/// "Power"). Above 5 %, most comparisons are inconclusive.
+/// of 0.7% at a coefficient of 1%, and a change of 3.8% at 5% (crates/stats/DERIVATIONS.md,
+/// "Power"). Above 5%, most comparisons are inconclusive.
 fn judge_noise(durations_ns: &[f64]) -> Option<Finding> {
     let mut sorted = durations_ns.to_vec();
     let (typical, fastest, slowest) = (median(&mut sorted)?, sorted.first()?, sorted.last()?);
@@ -384,7 +384,7 @@ fn judge_noise(durations_ns: &[f64]) -> Option<Finding> {
     let squares = durations_ns.iter().map(|duration| (duration - mean).powi(2)).sum::<f64>();
     let variation_percent = (squares / (count - 1.0).max(1.0)).sqrt() / mean * 100.0;
     let description = format!(
-        "the same work takes {:.2} ms, varying by {variation_percent:.2} %, slowest/fastest {:.2}",
+        "the same work takes {:.2} ms, varying by {variation_percent:.2}%, slowest/fastest {:.2}",
         typical / 1e6,
         slowest / fastest
     );
@@ -589,7 +589,7 @@ mod tests {
         assert_eq!(check.state, CheckState::Warning);
         assert_eq!(
             check.found,
-            "the same work takes 1.00 ms, varying by 2.01 %, slowest/fastest 1.04"
+            "the same work takes 1.00 ms, varying by 2.01%, slowest/fastest 1.04"
         );
         assert_eq!(judge_noise(&[1e6; 200]).unwrap().state, CheckState::Good);
         let mut wild = vec![1e6; 200];

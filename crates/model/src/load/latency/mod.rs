@@ -461,7 +461,7 @@ kinds! {
 /// Upper limit of the histogram: one hour.
 pub const MAX_RECORDABLE_NS: u64 = 3_600_000_000_000;
 
-/// Significant digits of a recorded value: a quantile is off by at most 0.1 %.
+/// Significant digits of a recorded value: a quantile is off by at most 0.1%.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// Maximum number of recorded times that are kept individually. If there are more, a histogram is
@@ -639,7 +639,7 @@ impl TimeValues {
     }
 
     /// The quantile at `ppm` parts per million: 990 000 is the 99th percentile. The quantile is the
-    /// value of rank ceil(ppm / 1 000 000 * count). It is at most 0.1 % too large.
+    /// value of rank ceil(ppm / 1 000 000 * count). It is at most 0.1% too large.
     pub fn quantile(&self, ppm: u32) -> Option<TimeQuantile> {
         self.quantiles(&[ppm]).into_iter().next().flatten()
     }

@@ -105,7 +105,7 @@ class FlameGraph {
     const outermost = found.filter((box) => !found.some((other) => other !== box && other.isAbove(box)));
     const width = outermost.reduce((sum, box) => sum + box.width, 0);
     const share = (100 * width) / (this.right - this.left);
-    this.count.textContent = text ? `${found.length} boxes, ${share.toFixed(1)} % of the width` : '';
+    this.count.textContent = text ? `${found.length} boxes, ${share.toFixed(1)}% of the width` : '';
   }
 }
 

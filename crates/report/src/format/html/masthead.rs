@@ -163,10 +163,10 @@ mod tests {
 
     #[test]
     fn the_first_sentence_is_the_title() {
-        let text = "new is faster in 3.5 % of 2 cases; 1 unclear. Typical change: +6 % [+2, +10].";
+        let text = "new is faster in 3.5% of 2 cases; 1 unclear. Typical change: +6% [+2, +10].";
         assert_eq!(
             split_sentence(text),
-            ("new is faster in 3.5 % of 2 cases; 1 unclear", "Typical change: +6 % [+2, +10].")
+            ("new is faster in 3.5% of 2 cases; 1 unclear", "Typical change: +6% [+2, +10].")
         );
         assert_eq!(split_sentence("all is well."), ("all is well", ""));
     }

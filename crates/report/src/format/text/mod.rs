@@ -219,7 +219,7 @@ fn wrap_line(line: &str, max_width: usize) -> Vec<String> {
     lines
 }
 
-/// Splits a line into words. A percentage (`2 %`) or an interval (`[+6.9, +9.6]`) is a single word.
+/// Splits a line into words. An interval (`[+6.9, +9.6]`) is a single word.
 fn split_words(line: &str) -> Vec<String> {
     /// Maximum length of an interval. A bracket starts an interval only if the closing bracket
     /// follows within this length.
@@ -229,7 +229,8 @@ fn split_words(line: &str) -> Vec<String> {
         match words.last_mut() {
             Some(last)
                 if last.len() < MAX_FIGURE_LENGTH
-                    && (last.starts_with('[') && !last.contains(']') || word.starts_with('%')) =>
+                    && last.starts_with('[')
+                    && !last.contains(']') =>
             {
                 last.push(' ');
                 last.push_str(word);
@@ -343,8 +344,8 @@ mod tests {
 
     #[test]
     fn figures_are_not_torn_apart() {
-        assert_eq!(wrap_text("change: +8 % [+7, +9].", 14), ["change: +8 %", "[+7, +9]."]);
-        assert_eq!(wrap_text("within 2 % in", 8), ["within", "2 % in"]);
+        assert_eq!(wrap_text("change: +8% [+7, +9].", 14), ["change: +8%", "[+7, +9]."]);
+        assert_eq!(wrap_text("within 2% in", 8), ["within", "2% in"]);
     }
 
     #[test]

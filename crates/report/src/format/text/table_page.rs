@@ -332,7 +332,7 @@ mod tests {
         let rows = vec![
             ReportRow::Group(heading),
             row("encoding=base64-utf8 len=16", "base64-utf8 16"),
-            ReportRow::Remark("mean +9 %".into()),
+            ReportRow::Remark("mean +9%".into()),
             ReportRow::Group(RowName::default()),
             row("compare", "compare"),
         ];
@@ -354,7 +354,7 @@ mod tests {
                 "───────────────────────────────────────────────────────────",
                 "decoder n=5",
                 "  encoding=base64-utf8 len=16  1.23  <0.001  0.02  ▲ better",
-                "    mean +9 %",
+                "    mean +9%",
                 "compare                        1.23  <0.001  0.02  ▲ better",
             ]
         );

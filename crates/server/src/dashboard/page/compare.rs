@@ -173,7 +173,7 @@ fn compare_form(context: PageContext<'_>) -> PageForm {
         fields: vec![
             field("base", "@prev", &[]),
             field("with", "@latest", &[]),
-            field("threshold", "e.g. 2 % (smaller changes count as 'same')", &[]),
+            field("threshold", "e.g. 2% (smaller changes count as 'same')", &[]),
             field("method", "", &["rank", "welch", "mann-whitney", "bootstrap"]),
             field("correct", "", &["bh", "holm", "none"]),
         ],

@@ -27,7 +27,7 @@ use std::time::Duration;
 ///
 /// The revisions GOOD and BAD, the two ends of the range, are compared first. Then revisions between them are built in
 /// a worktree and measured together with both ends, in randomised blocks. Noise does not mislead the search: each block
-/// updates the probability of every revision, until one reaches 95 %. That one is measured again, against the revision
+/// updates the probability of every revision, until one reaches 95%. That one is measured again, against the revision
 /// before it. Revisions that fail to build or run are skipped. Your checkout is not touched.
 ///
 /// Exit status 1 if no revision is found, for example because the ends do not differ.

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 /// Measure both sides of a suspected change again, to confirm or refute it
 ///
 /// Both sides are measured on this machine in randomised blocks of four, with 14 to 48 runs per side. If a change does
-/// not exist, the chance that it is confirmed is at most 1 %. Earlier measurements do not count, so the change is not
+/// not exist, the chance that it is confirmed is at most 1%. Earlier measurements do not count, so the change is not
 /// overstated. CHANGE is a number from 'speedwell history changes': its revisions, case and target are taken from the
 /// store, and the result is stored there.
 ///
@@ -122,7 +122,7 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
         sampling.runs.is_none()
             && sampling.precision.is_none()
             && args.results.comparison.confidence.is_none(),
-        "a confirmation determines the number of runs itself, for an error rate of 1 %\nhint: leave out --runs, \
+        "a confirmation determines the number of runs itself, for an error rate of 1%\nhint: leave out --runs, \
          --precision and --confidence"
     );
     ensure!(

@@ -29,7 +29,7 @@ use std::time::Duration;
 /// several variants, all three are compared. Files in C++ and Python can be recorded, and, with --code, snippets in
 /// every language.
 ///
-/// With --fail-on, exit status 1 if a figure is worse or a case has no steady state, provided that at least 80 % of the
+/// With --fail-on, exit status 1 if a figure is worse or a case has no steady state, provided that at least 80% of the
 /// processes agree.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -82,7 +82,7 @@ fn a_warning_explains_a_load_lighter_than_requested() {
     assert!((effective - 0.5005).abs() < 1e-9 && in_flight.connecting.unwrap() > 6.0);
     let text = golden::text(std::slice::from_ref(&found));
     assert!(text.contains("Only 0.5 of 5 requests were in flight on average"), "{text}");
-    // At 95 % it is not short.
+    // At 95% it is not short.
     let enough = thousand().with_change(|run| run.measured.elapsed_ns = 105_300_000);
     assert!(!analyze_load(&enough.run).concurrency.is_short);
 }
@@ -152,7 +152,7 @@ fn times_of_a_late_generator_are_refused_but_its_lag_is_reported() {
 
 #[test]
 fn a_missed_rate_refuses_the_tail_only() {
-    // 21 of 1021 were never sent: 97.9 %.
+    // 21 of 1021 were never sent: 97.9%.
     let mut made = scheduled(0);
     for _ in 0..21 {
         made.add_request(RequestOutcome::Unsent, 0, 10 * MS);
@@ -166,7 +166,7 @@ fn a_missed_rate_refuses_the_tail_only() {
             Some(ReportedTime::Refused(TimeRefusal::RateMissed))
         );
     }
-    // With 20 of 1020 it is 98.04 %, and the time of what was not sent is a lower bound.
+    // With 20 of 1020 it is 98.04%, and the time of what was not sent is a lower bound.
     let mut made = scheduled(0);
     for _ in 0..20 {
         made.add_request(RequestOutcome::Unsent, 0, 10 * MS);
@@ -184,7 +184,7 @@ fn failures_are_reported_with_their_most_frequent_class() {
     let found = analyze_load(&made.run);
     assert!(found.remarks.contains(&LoadRemark::Failed(ErrorClass::Status)), "{:?}", found.remarks);
     let text = golden::text(std::slice::from_ref(&found));
-    assert!(text.contains("50 of 1,050 requests failed (4.8 %); most often"), "{text}");
+    assert!(text.contains("50 of 1,050 requests failed (4.8%); most often"), "{text}");
     // Successful responses and all requests have a column each.
     let of_service = |group| found.times_of(TimedQuantity::Service, group).unwrap();
     assert_eq!(
@@ -218,7 +218,7 @@ fn a_busy_generator_and_a_disturbed_one_are_told_apart() {
     let polling = busy.with_change(|run| run.requested.busy_polls = true);
     assert_eq!(analyze_load(&polling.run).remarks, []);
     // 50 switches a second, each of which affects the 5 requests in flight, are 250 of 9990 a
-    // second: 2.5 %.
+    // second: 2.5%.
     let disturbed = thousand().with_change(|run| run.measured.threads[0].involuntary_switches = 50);
     let found = analyze_load(&disturbed.run);
     let [LoadRemark::Disturbed(share)] = found.remarks[..] else {
@@ -281,7 +281,7 @@ fn halves_that_differ_are_remarked_and_noise_is_not() {
         analyze_load(&made.run).halves
     };
     assert_eq!(remarks(1000), None);
-    assert_eq!(remarks(1040), None, "4 % are alike");
+    assert_eq!(remarks(1040), None, "4% are alike");
     let halves = remarks(1100).unwrap();
     assert_eq!(halves.course, DriftMetric::Throughput);
     // 100 ms intervals: ten times as many a second. The noise is 2 on average.

@@ -243,12 +243,12 @@ fn a_long_table_names_its_largest_changes_first() {
     assert_eq!(
         starts,
         [
-            "▼ worse -30.0 %",
-            "▲ better +70.0 %",
-            "▲ better +60.0 %",
-            "▲ better +50.0 %",
-            "▲ better +40.0 %",
-            "▲ better +30.0 %",
+            "▼ worse -30.0%",
+            "▲ better +70.0%",
+            "▲ better +60.0%",
+            "▲ better +50.0%",
+            "▲ better +40.0%",
+            "▲ better +30.0%",
         ]
     );
 }
