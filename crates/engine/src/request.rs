@@ -99,7 +99,7 @@ pub struct BuildArgs {
     ///
     /// The command runs in a worktree in the cache folder. Successful builds are cached.
     // The default is the command of the project file, if any.
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "CMD")]
     pub build: Option<String>,
     /// Time limit for building a revision
     #[arg(long, value_name = "DUR", default_value = "1h", value_parser = parse::duration)]
@@ -239,7 +239,7 @@ impl WarmupLength {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Execution")]
 pub struct ExecutionArgs {
-    /// Order of runs [default: blocks]
+    /// auto, blocks, paired or alternate [default: blocks]
     ///
     /// 'paired' runs baseline and candidate together on one processor and compares processor time, for busy machines.
     /// 'auto' chooses before the first run. 'alternate' is the order that Node core uses. 'parallel' is for snippets

@@ -8,7 +8,8 @@
 
 use crate::gate::{CommandGate, every_metric};
 use crate::options::{
-    ComparisonArgs, FailOn, OutputArgs, SelectionArgs, StoreArgs, env_variable, read_token_file,
+    ComparisonArgs, FailOn, OutputArgs, SelectionArgs, StoreArgs, env_variable, hide_unused,
+    read_token_file,
 };
 use crate::source::ResultSource;
 use crate::{CommandStatus, operand, source, status};
@@ -49,7 +50,7 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// With --fail-on, the comparison sets the exit status, as for 'compare'. If the server rejects the comment, as it
 /// does for pull requests from forks, a warning is printed.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(mut_args(|arg| hide_unused(arg, "tag no_save")), after_help = "Examples:
   speedwell comment
   speedwell comment @base @latest --status --fail-on worse --threshold 2%
   speedwell comment --text report.md

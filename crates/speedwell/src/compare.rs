@@ -22,7 +22,7 @@ use std::path::Path;
 
 /// Compare two or more of anything; the first is the baseline
 ///
-/// A SOURCE is a result file (in any format that 'speedwell import' reads; '-' is stdin), a folder of result files, a
+/// A source is a result file (in any format that 'speedwell import' reads; '-' is stdin), a folder of result files, a
 /// stored session (@latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME, @base), or a benchmark program, which is
 /// measured in randomised blocks of fresh processes, or a command in quotes, which is timed. The first is the baseline.
 /// For a single source with several variants, its variants are compared.
@@ -35,8 +35,8 @@ use std::path::Path;
 /// commas or give them the same NAME=.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("targets", |arg| arg.value_name("SOURCE|TARGET").help(
-        "Results or programs to compare; with --old, targets to measure")),
+    mut_arg("targets", |arg| arg.value_name("A, B")
+        .help("FILE[::NAME], @latest, @12, @TAG, or a quoted command")),
     // mut_arg moves an argument to the end. Call it for `arguments`, because the argument after
     // '--' must be the last.
     mut_arg("arguments", |arg| arg),

@@ -6,8 +6,8 @@
 
 use crate::features::tune::{MachineTuner, TunePlace, restore_after_command};
 use crate::options::{
-    ComparisonArgs, MeasureTask, OutputArgs, SelectionArgs, StoreArgs, VariantArgs, parse,
-    plan_request,
+    ComparisonArgs, MeasureTask, OutputArgs, SelectionArgs, StoreArgs, VariantArgs, hide_unused,
+    parse, plan_request,
 };
 use crate::stored_session::load_interrupted_plan;
 use crate::{CommandStatus, run, status};
@@ -40,11 +40,11 @@ use speedwell_store::Store;
     mut_group("SelectionArgs", |group| group.requires("measures")),
     mut_group("SamplingRequest", |group| group.requires("measures")),
     mut_group("ExecutionArgs", |group| group.requires("measures")),
-    mut_arg("order", |arg| arg.hide(true)),
-    mut_arg("reject", |arg| arg.hide(true).conflicts_with("measures")),
-    mut_arg("estimate_cycles", |arg| arg.hide(true).conflicts_with("measures")),
-    mut_arg("precision", |arg| arg.hide(true).conflicts_with("measures")),
-    mut_arg("steady", |arg| arg.hide(true).conflicts_with("measures")),
+    mut_args(|arg| hide_unused(arg, "order reject estimate_cycles precision steady chart")),
+    mut_arg("reject", |arg| arg.conflicts_with("measures")),
+    mut_arg("estimate_cycles", |arg| arg.conflicts_with("measures")),
+    mut_arg("precision", |arg| arg.conflicts_with("measures")),
+    mut_arg("steady", |arg| arg.conflicts_with("measures")),
     after_help = "Examples:
   speedwell doctor
   speedwell doctor --calibrate benchmarks/buffers/copy.js len=1024

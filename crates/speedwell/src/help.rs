@@ -168,12 +168,7 @@ const SHORT_HELP_OPTIONS: &[(&str, &str)] = &[
     ),
     (
         "time",
-        "warmup runs prepare parameter-list name order metric threshold fail-on output json tag",
-    ),
-    (
-        "time",
-        "runs warmup ignore-failure no-shell shell prepare setup cleanup name parameter-list resume threshold fail-on output \
-         format json quiet no-save",
+        "warmup runs prepare parameter-list name no-shell ignore-failure order metric threshold fail-on output json tag",
     ),
     (
         "iterations",
@@ -181,20 +176,14 @@ const SHORT_HELP_OPTIONS: &[(&str, &str)] = &[
     ),
     (
         "warmup",
-        "code init init-worker runs iterations time steady filter set variant old new fail-on output format quiet no-save",
+        "code init init-worker runs iterations time steady filter set variant old new fail-on output json tag",
     ),
     (
         "load",
         "concurrency count time rate ramp warmup request header data no-keepalive timeout insecure serve fail-on output json",
     ),
-    (
-        "compare",
-        "filter set by old new variant build runs order metric threshold fail-on output json tag",
-    ),
-    (
-        "confirm",
-        "filter set old new build order list resume threshold fail-on output format quiet no-save",
-    ),
+    ("compare", "filter set by build runs order metric threshold fail-on output json tag"),
+    ("confirm", "filter set old new build threshold list resume output json tag"),
     ("bisect", "change program build threshold budget resume filter set output format quiet db"),
     (
         "report",
@@ -260,6 +249,12 @@ fn short_help_options<'c>(command: &'c Command, name: &str) -> Vec<&'c Arg> {
 /// Lists the subcommands, the positional arguments and these options.
 fn list_arguments(command: &Command, options: &[&Arg]) -> Vec<String> {
     let positionals = command.get_positionals().filter(|argument| !argument.is_hide_set());
+    let mut arguments: Vec<(String, String)> = positionals.map(argument_item).collect();
+    // The usage of `compare` shows '--old' and '--new', and the options leave them out.
+    if command.get_name() == "compare" {
+        let text = "program, or rev:REV; without --new, the working tree";
+        arguments.insert(1, ("  P".to_owned(), text.to_owned()));
+    }
     let subcommands = command
         .get_subcommands()
         .filter(|inner| !inner.is_hide_set() && inner.get_name() != "help")
@@ -269,7 +264,7 @@ fn list_arguments(command: &Command, options: &[&Arg]) -> Vec<String> {
         });
     let sections: [(&str, Vec<(String, String)>); 3] = [
         ("Commands:", subcommands.collect()),
-        ("Arguments:", positionals.map(argument_item).collect()),
+        ("Arguments:", arguments),
         ("Options:", options.iter().map(|option| argument_item(option)).collect()),
     ];
     let mut lines = Vec::new();
@@ -327,12 +322,14 @@ fn argument_item(argument: &Arg) -> (String, String) {
     (label, text)
 }
 
-/// Formats a label with a text beside it, wrapped from column `indent` to [`COLUMNS`].
+/// Formats a label with a text beside it, wrapped from column `indent` to [`COLUMNS`]. The text
+/// begins below a label that reaches the column.
 fn describe(label: &str, text: &str, indent: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = format!("{label:<indent$}");
     if !label.is_empty() && label.chars().count() >= indent {
-        line.push_str("  ");
+        lines.push(line);
+        line = " ".repeat(indent);
     }
     let mut is_start = true;
     for word in text.split_whitespace() {

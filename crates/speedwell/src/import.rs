@@ -1,6 +1,6 @@
 //! `speedwell import`: reads results of other tools, or exported results, into the store.
 
-use crate::options::{OriginArgs, OutputArgs, StoreArgs};
+use crate::options::{OriginArgs, OutputArgs, StoreArgs, hide_unused};
 use crate::results_file::FileWarnings;
 use crate::{CommandStatus, results_file, status};
 use anyhow::{Context, ensure};
@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 /// connections=100 --set pipelining=10' adds these parameters to all cases of a file that lacks them; '--set
 /// better=less' states that lower values are better.
 #[derive(Debug, Args)]
+#[command(mut_args(|arg| hide_unused(arg, "chart unit sort no_progress")))]
 pub struct ImportArgs {
     /// Files or folders to read; '-' is stdin
     #[arg(required = true, value_name = "FILE")]

@@ -4,6 +4,7 @@ use crate::gate::{CommandGate, every_metric};
 use crate::operand::SourceOperand;
 use crate::options::{
     ComparisonArgs, FailOn, OutputArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
+    hide_unused,
 };
 use crate::run::own_gate;
 use crate::source::ResultSource;
@@ -26,13 +27,7 @@ use std::io::Write;
 #[derive(Debug, Args)]
 #[command(
     mut_arg("by", |arg| arg.requires("x_axis")),
-    mut_arg("variant", |arg| arg.hide(true)),
-    mut_arg("old", |arg| arg.hide(true)),
-    mut_arg("new", |arg| arg.hide(true)),
-    mut_arg("build", |arg| arg.hide(true)),
-    mut_arg("build_timeout", |arg| arg.hide(true)),
-    mut_arg("tag", |arg| arg.hide(true)),
-    mut_arg("no_save", |arg| arg.hide(true)),
+    mut_args(|arg| hide_unused(arg, "variant old new build build_timeout tag no_save")),
     after_help = "Examples:
   speedwell report
   speedwell report @latest -o results.md -o chart.png

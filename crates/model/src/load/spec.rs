@@ -34,7 +34,7 @@ pub struct LoadSpec {
     /// Ramp the rate, e.g. 0-1000:30s, or hold it, e.g. 1000:1m
     ///
     /// Repeatable: ramps follow one another, then --rate applies, if given.
-    #[arg(long, alias = "stage", value_name = "[FROM-]TO:DUR", help_heading = "Pace")]
+    #[arg(long, alias = "stage", value_name = "[N-]N:DUR", help_heading = "Pace")]
     pub ramp: Vec<RateStage>,
     /// Send at random times, as independent users do, instead of evenly
     #[arg(long, help_heading = "Pace")]
@@ -100,7 +100,7 @@ pub struct LoadSpec {
     /// Header field (repeatable)
     ///
     /// 'Name:' removes a default header field, 'Name;' sends an empty one.
-    #[arg(short = 'H', long, value_name = "NAME: VALUE", help_heading = "Traffic")]
+    #[arg(short = 'H', long, value_name = "NAME: V", help_heading = "Traffic")]
     pub header: Vec<String>,
     /// Request body, sent as a form; '@FILE' reads it from a file
     #[arg(

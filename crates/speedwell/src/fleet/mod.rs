@@ -2,7 +2,7 @@
 
 mod sessions;
 
-use super::options::{OutputArgs, fleet_file};
+use super::options::{OutputArgs, fleet_file, hide_unused};
 use super::{CommandStatus, status};
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
@@ -55,6 +55,7 @@ enum FleetCommand {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_args(|arg| hide_unused(arg, "chart unit no_progress")))]
 struct CheckArgs {
     /// Select machines by name or label
     #[arg(value_name = "LABELS")]

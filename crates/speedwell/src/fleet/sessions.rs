@@ -2,7 +2,7 @@
 //! workers, and for experiments whose roles (target, services and load) run on several machines.
 //! Such an experiment is measured by a process that stays connected to the machines.
 
-use crate::options::{ComparisonArgs, MeasureTask, OutputArgs, StoreArgs, fleet_file};
+use crate::options::{ComparisonArgs, MeasureTask, OutputArgs, StoreArgs, fleet_file, hide_unused};
 use crate::run::report_stored;
 use crate::{CommandStatus, status, stored_session};
 use anyhow::Result;
@@ -14,6 +14,7 @@ use speedwell_store::{ShardState, Store};
 
 /// Where to print results, and where the session is stored.
 #[derive(Debug, Args)]
+#[command(mut_args(|arg| hide_unused(arg, "tag no_save")))]
 struct SessionPlaces {
     #[command(flatten)]
     output: OutputArgs,

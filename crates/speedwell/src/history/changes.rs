@@ -3,7 +3,7 @@
 
 use crate::gate::CommandGate;
 use crate::history::project;
-use crate::options::{FailOn, MeasureTask, OutputArgs, SeriesArgs, StoreArgs, parse};
+use crate::options::{FailOn, MeasureTask, OutputArgs, SeriesArgs, StoreArgs, hide_unused, parse};
 use crate::stored_session::line_position;
 use crate::{CommandStatus, confirm, status};
 use anyhow::ensure;
@@ -19,7 +19,10 @@ use std::collections::BTreeSet;
 
 /// List changes in the history of a branch, when they began, and how certain they are
 #[derive(Debug, Args)]
-#[command(mut_arg("build", |arg| arg.requires("confirm")))]
+#[command(
+    mut_arg("build", |arg| arg.requires("confirm")),
+    mut_args(|arg| hide_unused(arg, "no_save"))
+)]
 pub struct ChangesArgs {
     #[command(flatten)]
     series: SeriesArgs,
@@ -32,17 +35,17 @@ pub struct ChangesArgs {
     /// Exit with status 1 if an open change is for the worse
     ///
     /// With 'unclear', an open suspected change also sets status 1. The status is 2 if no series could be searched.
-    #[arg(long, value_name = "WHEN", default_value = "never", value_parser = parse::choice(parse::FAIL_ON))]
+    #[arg(long, value_name = "WHEN", default_value = "never", value_parser = parse::choice(parse::FAIL_ON), help_heading = "Gate")]
     fail_on: FailOn,
     /// Pass if the history is too short to search
-    #[arg(long, requires = "fail_on")]
+    #[arg(long, requires = "fail_on", help_heading = "Gate")]
     allow_short_history: bool,
     /// First re-measure open changes for the worse, on this machine
     ///
     /// The gate then considers only confirmed changes.
-    #[arg(long, conflicts_with_all = ["format", "json", "no_save"])]
+    #[arg(long, conflicts_with_all = ["format", "json", "no_save"], help_heading = "Gate")]
     confirm: bool,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Gate")]
     build: BuildArgs,
     #[command(flatten)]
     output: OutputArgs,

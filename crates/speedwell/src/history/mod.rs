@@ -12,7 +12,7 @@ pub mod project;
 use crate::history::project::{
     HistoryRequest, check_metrics, current_name, load_history, summarize_sessions,
 };
-use crate::options::{OutputArgs, SeriesArgs, StoreArgs};
+use crate::options::{OutputArgs, SeriesArgs, StoreArgs, hide_unused};
 use crate::{CommandStatus, status, stored_session};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand, ValueEnum};
@@ -36,8 +36,7 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    mut_arg("tag", |arg| arg.hide(true)),
-    mut_arg("no_save", |arg| arg.hide(true))
+    mut_args(|arg| hide_unused(arg, "tag no_save chart unit no_progress"))
 )]
 pub struct HistoryArgs {
     #[command(subcommand)]
@@ -206,10 +205,8 @@ fn later_sessions(store: &Store, word: &str) -> Result<Vec<i64>> {
 
 /// Show the trend of cases, revision by revision, with their changes
 #[derive(Debug, Args)]
-#[command(mut_arg("tag", |arg| arg.hide(true)), mut_arg("no_save", |arg| arg.hide(true)))]
+#[command(mut_args(|arg| hide_unused(arg, "tag no_save")))]
 struct TrendArgs {
-    #[command(flatten)]
-    series: SeriesArgs,
     /// Show ratios to this variant of the same session
     ///
     /// For example, an old release that is measured along with every revision.
@@ -221,6 +218,8 @@ struct TrendArgs {
     /// Instead of a report, export the points for another program
     #[arg(long, value_name = "KIND", conflicts_with_all = ["format", "json", "output"])]
     export: Option<ExportFormat>,
+    #[command(flatten)]
+    series: SeriesArgs,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -298,7 +297,7 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Mark a change as accepted, wrong, fixed or open
 #[derive(Debug, Args)]
-#[command(mut_arg("tag", |arg| arg.hide(true)), mut_arg("no_save", |arg| arg.hide(true)))]
+#[command(mut_args(|arg| hide_unused(arg, "tag no_save")))]
 struct TriageArgs {
     /// Number of the change, as shown by 'history changes'
     #[arg(value_name = "CHANGE")]
@@ -355,7 +354,7 @@ fn triage_change(args: TriageArgs) -> anyhow::Result<CommandStatus> {
 
 /// Join the history of a benchmark or case with its history under another name
 #[derive(Debug, Args)]
-#[command(mut_arg("tag", |arg| arg.hide(true)), mut_arg("no_save", |arg| arg.hide(true)))]
+#[command(mut_args(|arg| hide_unused(arg, "tag no_save")))]
 struct RenameArgs {
     /// Old name: a benchmark, or a case with its parameters
     old: String,
@@ -418,7 +417,7 @@ fn rename_case(args: RenameArgs) -> anyhow::Result<CommandStatus> {
 
 /// Add a note to a revision, shown in trends
 #[derive(Debug, Args)]
-#[command(mut_arg("tag", |arg| arg.hide(true)), mut_arg("no_save", |arg| arg.hide(true)))]
+#[command(mut_args(|arg| hide_unused(arg, "tag no_save")))]
 struct NoteArgs {
     /// Revision
     revision: String,

@@ -1,7 +1,8 @@
 //! Defines the options of `eval`, and reads the snippets that they name ([`read_snippets`]).
 
 use super::{
-    Concurrency, LayoutArgs, MetricArgs, ResultArgs, SearchArgs, VariantArgs, parse, plan_request,
+    Concurrency, LayoutArgs, MetricArgs, ResultArgs, SearchArgs, VariantArgs, hide_unused, parse,
+    plan_request,
 };
 use crate::options::MeasureTask;
 use anyhow::{Context, bail, ensure};
@@ -38,6 +39,7 @@ use std::time::Duration;
   speedwell eval python 'import_me()' --watch",
     mut_arg("warmup", |arg| arg.value_name("DUR|N").value_parser(WarmupLength::parse)
         .help("Warm-up before the first sample; with 'sh', executions")),
+    mut_args(|arg| hide_unused(arg, "with_own_benchmarks")),
     mut_arg("parameter_scan", |arg| arg.conflicts_with("watch")),
     mut_arg("parameter_list", |arg| arg.conflicts_with("watch")),
     mut_arg("show_output", |arg| arg.conflicts_with_all(["shared", "watch", "squeeze"])))]
@@ -85,6 +87,17 @@ pub struct EvalArgs {
     pub concurrency: Option<Concurrency>,
     #[command(flatten)]
     pub search: SearchArgs,
+    #[command(flatten)]
+    pub sampling: SamplingRequest,
+    /// At least N runs of every case and variant
+    #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with_all = ["runs", "precision"],
+          help_heading = "Sampling")]
+    pub min_runs: Option<u32>,
+    /// At most N runs of every case and variant [default: see --runs]
+    #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with = "runs", help_heading = "Sampling")]
+    pub max_runs: Option<u32>,
+    #[command(flatten)]
+    pub variants: VariantArgs,
     /// Print a line per second until Ctrl-C
     ///
     /// The line shows the throughput and gauges of the runtime and the machine.
@@ -98,17 +111,6 @@ pub struct EvalArgs {
     /// Available for Erlang, Elixir, Node.js and Python.
     #[arg(long, help_heading = "Execution")]
     pub shared: bool,
-    #[command(flatten)]
-    pub sampling: SamplingRequest,
-    /// At least N runs of every case and variant
-    #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with_all = ["runs", "precision"],
-          help_heading = "Sampling")]
-    pub min_runs: Option<u32>,
-    /// At most N runs of every case and variant [default: see --runs]
-    #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with = "runs", help_heading = "Sampling")]
-    pub max_runs: Option<u32>,
-    #[command(flatten)]
-    pub variants: VariantArgs,
     #[command(flatten)]
     pub execution: ExecutionArgs,
     #[command(flatten)]
@@ -359,7 +361,7 @@ pub struct ParameterArgs {
     /// Measure each of these values as '{NAME}' (repeatable)
     ///
     /// Write a comma within a value as '\,'.
-    #[arg(short = 'L', long, num_args = 2, value_names = ["NAME", "V[,V...]"], allow_hyphen_values = true)]
+    #[arg(short = 'L', long, num_args = 2, value_names = ["NAME", "V[,V]"], allow_hyphen_values = true)]
     pub parameter_list: Vec<String>,
 }
 

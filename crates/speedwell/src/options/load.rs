@@ -53,7 +53,7 @@ pub struct LoadArgs {
     /// Start this server before each load and stop it afterwards
     ///
     /// The command must stay in the foreground. Give it once for all URLs, or once for each.
-    #[arg(long, value_name = "COMMAND", help_heading = "Server")]
+    #[arg(long, value_name = "CMD", help_heading = "Server")]
     pub serve: Vec<String>,
     /// Time limit for the server to accept connections [default: 30s]
     #[arg(
@@ -77,7 +77,7 @@ pub struct LoadArgs {
     #[arg(short = 'r', long, value_name = "N", value_parser = parse::count, help_heading = "Sampling")]
     pub runs: Option<u32>,
     /// Exit with status 1 if e.g. p99>20ms or errors>1% (repeatable)
-    #[arg(long, value_name = "CONDITION", help_heading = "Comparison")]
+    #[arg(long, value_name = "WHEN", help_heading = "Comparison")]
     pub fail_on: Vec<LoadCondition>,
     /// Write every request to this CSV file, one row each
     ///

@@ -34,3 +34,12 @@ pub use store::{
 #[cfg(feature = "serve")]
 pub use store::{LogFormat, mark_known};
 pub use time::TimeArgs;
+
+use clap::Arg;
+
+/// Hides the argument if it is one of `ids`. A command that shares groups of options with others
+/// hides those that mean nothing there.
+pub fn hide_unused(arg: Arg, ids: &str) -> Arg {
+    let is_unused = ids.split(' ').any(|id| arg.get_id().as_str() == id);
+    if is_unused { arg.hide(true) } else { arg }
+}

@@ -267,13 +267,13 @@ pub fn plan_request(
 /// Options of the commands that measure revisions: how to measure them, and where the results go.
 #[derive(Debug, Args)]
 pub struct RevisionMeasuringArgs {
-    /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
-    #[arg(long, value_name = "CPUS", help_heading = "Execution")]
-    pub pin: Option<CpuSet>,
     #[command(flatten)]
     pub selection: SelectionArgs,
     #[command(flatten)]
     pub sampling: SamplingRequest,
+    /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
+    #[arg(long, value_name = "CPUS", help_heading = "Execution")]
+    pub pin: Option<CpuSet>,
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]
@@ -370,7 +370,7 @@ impl MeasureTask {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SelectionArgs {
-    /// Only benchmarks whose name matches this pattern
+    /// Only benchmarks whose name matches
     ///
     /// The name is 'group/name'. Repeatable: benchmarks that match any of the patterns are measured.
     #[arg(short = 'f', long = "filter", value_name = "RE")]
@@ -382,9 +382,9 @@ pub struct SelectionArgs {
     pub exclude: Vec<Regex>,
     /// Set a parameter to these values (repeatable)
     ///
-    /// The values replace the declared ones. NAME=V[,V...] among the targets has the same effect. '@FILE' reads lines
+    /// The values replace the declared ones. NAME=V[,V] among the targets has the same effect. '@FILE' reads lines
     /// such as 'group/file.js n=1000', as written by 'speedwell iterations'.
-    #[arg(short = 's', long = "set", value_name = "NAME=V[,V...]")]
+    #[arg(short = 's', long = "set", value_name = "NAME=V[,V]")]
     pub set: Vec<String>,
     #[command(flatten)]
     pub metric: MetricArgs,
@@ -432,10 +432,10 @@ pub struct StudyArgs {
     /// Study how the metric depends on this parameter
     #[arg(long, value_name = "NAME")]
     pub x_axis: Option<String>,
-    /// Compare the values of a parameter, the first is the baseline
+    /// Compare values of a parameter
     ///
-    /// Without values, all that the benchmarks declare. With --x-axis, draw a line for each value ('variant': for each
-    /// variant).
+    /// The first value is the baseline. Without values, all that the benchmarks declare. With --x-axis, draw a line for
+    /// each value ('variant': for each variant).
     #[arg(long, value_name = "PARAM[=V,V]")]
     pub by: Vec<String>,
     /// Use a logarithmic x axis
@@ -556,17 +556,17 @@ pub struct VariantArgs {
     /// Repeatable. The full form is 'NAME=[VAR=V...] [PROGRAM] [ARG...]', for example 'big=NODE_OPTIONS=--stack-size=2000 node'. A
     /// program alone, such as 'bun', also names the variant. PROGRAM may be a revision, as in --old. The first variant
     /// is the baseline.
-    #[arg(long, value_name = "NAME=COMMAND", conflicts_with_all = ["old", "new"])]
+    #[arg(long, value_name = "NAME=CMD", conflicts_with_all = ["old", "new"])]
     pub variant: Vec<String>,
     /// Baseline: a program, or a git revision as rev:REV
     ///
     /// 'rev:REV' measures the targets as of a git revision; 'rev:REV:PROGRAM' uses a program built from it. 'rev:@base'
     /// is the merge base with the branch that the current branch will be merged into. Without --new, a revision is
     /// compared with a copy of the working tree, untracked files included.
-    #[arg(long, value_name = "PROGRAM")]
+    #[arg(long, value_name = "P")]
     pub old: Option<PathBuf>,
-    /// Program or revision to compare with the baseline [default: the working tree]
-    #[arg(long, value_name = "PROGRAM", requires = "old")]
+    /// Candidate, likewise [default: the working tree]
+    #[arg(long, value_name = "P", requires = "old")]
     pub new: Option<PathBuf>,
     #[command(flatten)]
     pub build: BuildArgs,

@@ -1,7 +1,7 @@
 //! Defines the options of `time`, and converts them to those of `eval sh`.
 
 use super::eval::ParameterArgs;
-use super::{CommandArgs, EvalArgs, MetricArgs, ResultArgs, SnippetArgs, parse};
+use super::{CommandArgs, EvalArgs, MetricArgs, ResultArgs, SnippetArgs, hide_unused, parse};
 use clap::Args;
 use speedwell_engine::{ExecutionArgs, SamplingRequest, WarmupLength};
 use speedwell_model::{SnippetLanguage, quote};
@@ -17,6 +17,7 @@ use speedwell_model::{SnippetLanguage, quote};
         .help("Executions before each run that are not measured")),
     // In hyperfine, '-n' is a name.
     mut_arg("samples", |arg| arg.short(None::<char>)),
+    mut_args(|arg| hide_unused(arg, "with_own_benchmarks")),
     after_help = "Examples:
   speedwell time 'python3 a.py' 'python3 b.py'
   speedwell time 'sort -S {size} words' -L size 1M,16M -w 3
@@ -44,6 +45,8 @@ pub struct TimeArgs {
     #[command(flatten)]
     pub parameters: ParameterArgs,
     #[command(flatten)]
+    pub metric: MetricArgs,
+    #[command(flatten)]
     pub sampling: SamplingRequest,
     /// At least N runs of every case and variant
     #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with_all = ["runs", "precision"],
@@ -54,8 +57,6 @@ pub struct TimeArgs {
     pub max_runs: Option<u32>,
     #[command(flatten)]
     pub execution: ExecutionArgs,
-    #[command(flatten)]
-    pub metric: MetricArgs,
     #[command(flatten)]
     pub results: ResultArgs,
 }

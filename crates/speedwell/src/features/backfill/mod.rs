@@ -7,7 +7,9 @@
 use crate::features::bisect::measure::{LIST_TIMEOUT, build_failure, parse_range};
 use crate::features::confirm::revision_variant;
 use crate::history::project;
-use crate::options::{MachineArgs, OriginArgs, RevisionMeasuringArgs, RevisionProgramArgs, parse};
+use crate::options::{
+    MachineArgs, OriginArgs, RevisionMeasuringArgs, RevisionProgramArgs, hide_unused, parse,
+};
 use crate::progress::ProgressDisplay;
 use crate::run::measure_plan;
 use crate::{CommandStatus, status};
@@ -45,7 +47,7 @@ use std::time::{Duration, Instant};
 /// Exit status 1 if the history has points for fewer than N revisions at the end, unless every revision of the range
 /// has one.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(mut_args(|arg| hide_unused(arg, "chart")), after_help = "Examples:
   speedwell backfill v1.4..HEAD --points 25 --build 'make -j4 bench' ./bench
   speedwell backfill main~200..main --points 30 --budget 2h --build 'npm ci' speed/
   speedwell history changes")]

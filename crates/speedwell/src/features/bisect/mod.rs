@@ -6,7 +6,9 @@
 pub mod measure;
 
 use crate::features::confirm::{self, revision_variant};
-use crate::options::{MachineArgs, RevisionMeasuringArgs, RevisionProgramArgs, StoreArgs, parse};
+use crate::options::{
+    MachineArgs, RevisionMeasuringArgs, RevisionProgramArgs, StoreArgs, hide_unused, parse,
+};
 use crate::progress::ProgressDisplay;
 use crate::{CommandStatus, status};
 use anyhow::{Context, ensure};
@@ -32,7 +34,7 @@ use std::time::Duration;
 ///
 /// Exit status 1 if no revision is found, for example because the ends do not differ.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(mut_args(|arg| hide_unused(arg, "chart")), after_help = "Examples:
   speedwell bisect v1.4..HEAD --build 'make -j4 bench' ./bench -f parse
   speedwell bisect main~20..main speed/parse.js -s n=10000 --build 'npm ci'
   speedwell bisect v1.4..HEAD --program out/node --build './configure && make -j4' speed/parse.js
@@ -84,11 +86,11 @@ pub struct BisectArgs {
     /// Resume an interrupted session, e.g. @latest
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["range", "seed", "pin"], help_heading = "Search")]
     resume: Option<String>,
+    #[command(flatten)]
+    measuring: RevisionMeasuringArgs,
     /// Seed for all random choices [default: random; stored and shown]
     #[arg(long, value_name = "N", help_heading = "Execution")]
     seed: Option<u64>,
-    #[command(flatten)]
-    measuring: RevisionMeasuringArgs,
     #[command(flatten)]
     machine: MachineArgs,
 }

@@ -4,7 +4,7 @@
 //! the target from a session that has measured them. `analysis::confirm` decides how many runs a
 //! confirmation takes. Start at [`run`].
 
-use crate::options::{FailOn, MeasureTask, RunArgs};
+use crate::options::{FailOn, MeasureTask, RunArgs, hide_unused};
 use crate::stored_session::load_interrupted_plan;
 use crate::{CommandStatus, run as measuring, status};
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -38,6 +38,7 @@ use std::path::PathBuf;
         "Numbers of changes; with --old and --new, targets to measure")
         .required_unless_present("resume")),
     mut_arg("by", |arg| arg.requires("x_axis")),
+    mut_args(|arg| hide_unused(arg, UNUSED_OPTIONS)),
     // mut_arg moves an argument to the end. Call it for `arguments`, because the argument after
     // '--' must be the last.
     mut_arg("arguments", |arg| arg),
@@ -50,6 +51,10 @@ pub struct ConfirmArgs {
     #[command(flatten)]
     measuring: RunArgs,
 }
+
+/// Options of `run` that a confirmation decides itself ([`check_options`]).
+const UNUSED_OPTIONS: &str =
+    "runs precision confidence correct fail_on order method x_axis by log chart";
 
 /// Measures the changes again and reports the outcome.
 ///

@@ -5,7 +5,7 @@
 //! show how much the samples vary. `analysis::iterations` decides when samples are long enough and
 //! which number to try next. Start at [`run`].
 
-use crate::options::{OutputArgs, SelectionArgs, VariantArgs, parse};
+use crate::options::{OutputArgs, SelectionArgs, VariantArgs, hide_unused, parse};
 use crate::progress::ProgressDisplay;
 use crate::run::execute_session;
 use crate::{CommandStatus, status};
@@ -37,7 +37,7 @@ use std::time::Duration;
 ///
 /// Exit status 1 if, for at least one file, no number is sufficient.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(mut_args(|arg| hide_unused(arg, "names chart")), after_help = "Examples:
   speedwell iterations benchmarks/buffers/copy.js
   speedwell iterations benchmarks/buffers --cv 2% -o buffers.set
   speedwell run benchmarks/buffers --set @buffers.set")]
@@ -84,13 +84,13 @@ pub struct IterationsArgs {
     /// Time limit per run
     #[arg(long, value_name = "DUR", default_value = "5m", value_parser = parse::duration, help_heading = "Search")]
     timeout: Duration,
-    /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
-    #[arg(long, value_name = "CPUS", help_heading = "Execution")]
-    pin: Option<CpuSet>,
     #[command(flatten)]
     selection: SelectionArgs,
     #[command(flatten)]
     variants: VariantArgs,
+    /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
+    #[arg(long, value_name = "CPUS", help_heading = "Execution")]
+    pin: Option<CpuSet>,
     #[command(flatten)]
     output: OutputArgs,
 }

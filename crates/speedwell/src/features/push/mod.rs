@@ -5,7 +5,9 @@
 //! has them. Start at [`run`]; measuring commands end with [`push_pending`].
 
 use crate::import::ImportSummary;
-use crate::options::{OutputArgs, PushTarget, StoreArgs, env_variable, parse, read_token_file};
+use crate::options::{
+    OutputArgs, PushTarget, StoreArgs, env_variable, hide_unused, parse, read_token_file,
+};
 use crate::results_file::FileWarnings;
 use crate::{CommandStatus, results_file, status, stored_session};
 use anyhow::{Context, bail, ensure};
@@ -46,7 +48,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Exit status 2 if a session could not be sent, unless --spool wrote it to a file.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("no_save", |arg| arg.hide(true).conflicts_with_all(["sources", "all"])),
+    mut_arg("no_save", |arg| arg.conflicts_with_all(["sources", "all"])),
+    mut_args(|arg| hide_unused(arg, "no_save chart unit no_progress")),
     after_help = "Examples:
   speedwell push @latest --to https://perf.example/core
   speedwell push @5..@12 --to https://perf.example/core

@@ -4,7 +4,7 @@
 //! This module decides when to change settings, and reports changes. `environment::tune` defines
 //! the settings. Start at [`run`].
 
-use crate::options::{OutputArgs, parse};
+use crate::options::{OutputArgs, hide_unused, parse};
 use crate::{CommandStatus, status};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
@@ -29,6 +29,7 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
+    mut_args(|arg| hide_unused(arg, "chart unit sort no_progress")),
     after_help = "Examples:
   speedwell tune --dry-run
   sudo speedwell tune --cpus 2,3 -- sudo -u \"$USER\" speedwell run benchmarks
@@ -75,6 +76,7 @@ enum TuneAction {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_args(|arg| hide_unused(arg, "chart unit sort no_progress")))]
 struct ActionArgs {
     #[command(flatten)]
     place: TunePlace,

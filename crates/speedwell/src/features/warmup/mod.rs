@@ -7,7 +7,7 @@ pub mod measure;
 
 use crate::options::{
     ComparisonArgs, MeasureTask, OutputArgs, SelectionArgs, SnippetArgs, StoreArgs, VariantArgs,
-    language, parse, read_snippets,
+    hide_unused, language, parse, read_snippets,
 };
 use crate::stored_session::load_interrupted_plan;
 use crate::{CommandStatus, run as measuring};
@@ -32,7 +32,7 @@ use std::time::Duration;
 /// With --fail-on, exit status 1 if a figure is worse or a case has no steady state, provided that at least 80% of the
 /// processes agree.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(mut_args(|arg| hide_unused(arg, "names chart reject estimate_cycles")), after_help = "Examples:
   speedwell warmup examples/python/data/lists.py
   speedwell warmup --code node 'JSON.parse(state)' --init-worker '@big.json' -o warmup.html
   speedwell warmup --code python 'f(1000)' 'g(1000)' --init '@functions.py'
@@ -55,6 +55,8 @@ pub struct WarmupArgs {
     code: Option<SnippetLanguage>,
     #[command(flatten)]
     snippet: SnippetArgs,
+    #[command(flatten)]
+    selection: SelectionArgs,
     /// Processes per case and variant
     #[arg(short = 'r', long, value_name = "N", default_value = "10", value_parser = parse::count, help_heading = "Sampling")]
     runs: u32,
@@ -75,8 +77,6 @@ pub struct WarmupArgs {
     /// Time limit per run
     #[arg(long, value_name = "DUR", default_value = "5m", value_parser = parse::duration, help_heading = "Sampling")]
     timeout: Duration,
-    #[command(flatten)]
-    selection: SelectionArgs,
     #[command(flatten)]
     variants: VariantArgs,
     #[command(flatten)]
