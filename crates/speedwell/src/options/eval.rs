@@ -316,7 +316,7 @@ pub struct SnippetArgs {
     /// Run once before the workers start; its value is shared by all
     ///
     /// Give it once for all snippets, or once for each. With '@FILE', the code sees the names that a Python file defines,
-    /// or that a JavaScript file exports.
+    /// or that a JavaScript file or an Erlang module exports.
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
     pub init: Vec<String>,
     /// Run once in every worker; its value is the worker's state
@@ -550,7 +550,8 @@ fn hook_per_snippet(
 }
 
 /// Returns the absolute path of an `@FILE` argument that is a module, whose names the code sees: a
-/// Python file, or a JavaScript file that exports something. A text with parameters is code.
+/// Python file, a JavaScript file that exports something, or an Erlang module. A text with parameters
+/// is code.
 fn find_module(
     language: SnippetLanguage,
     argument: &str,
@@ -568,6 +569,10 @@ fn find_module(
     let is_module = match language {
         SnippetLanguage::Python => file.extension().is_some_and(|ending| ending == "py"),
         SnippetLanguage::Node => text.lines().any(exports),
+        SnippetLanguage::Erlang => {
+            file.extension().is_some_and(|ending| ending == "erl")
+                && text.lines().any(|line| line.starts_with("-module("))
+        }
         _ => false,
     };
     let has_parameters = parameters.iter().any(|(name, _)| text.contains(&format!("{{{name}}}")));
@@ -640,8 +645,6 @@ mod tests {
     #[test]
     fn a_file_with_exports_is_a_module_and_any_other_file_is_code() {
         let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("a.py");
-        let argument = format!("@{}", file.display());
         let parameters = [("n".to_owned(), Vec::new())];
         for (language, text, expected) in [
             (SnippetLanguage::Node, "export function f() {}", true),
@@ -649,9 +652,14 @@ mod tests {
             (SnippetLanguage::Node, "require('./counter')", false),
             (SnippetLanguage::Python, "def f():\n    pass", true),
             (SnippetLanguage::Python, "x = {n}", false),
+            (SnippetLanguage::Erlang, "-module(a).\n-export([f/0]).", true),
+            (SnippetLanguage::Erlang, "i() -> ok.", false),
             (SnippetLanguage::Go, "export x", false),
         ] {
+            let ending = if language == SnippetLanguage::Erlang { "erl" } else { "py" };
+            let file = folder.path().join(format!("a.{ending}"));
             std::fs::write(&file, text).unwrap();
+            let argument = format!("@{}", file.display());
             let found = find_module(language, &argument, &parameters).unwrap();
             assert_eq!(found.is_some(), expected, "{text}");
         }

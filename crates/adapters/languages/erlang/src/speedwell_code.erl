@@ -3,13 +3,15 @@
 %% parses texts; `speedwell_elixir` generates Elixir.
 -module(speedwell_code).
 
--export([prepare/1, prepare/2, source/1, reason/1, load/1, unload/1]).
+-export([prepare/1, prepare/2, source/1, reason/1, load/1, unload/1, compile_file/1]).
 
 -export_type([code/0, ready/0, hook/0]).
 
 -type callable() :: string() | binary() | {module(), atom(), list()} | [{module(), atom(), list()}] | fun().
+%% `imports` are files of the user: name, module and exports, which the code calls like its own functions.
 -type code() :: #{runner := callable(), init => callable(), init_runner => callable(), done => callable(),
-                  lang => erlang | elixir, label => string(), _ => _}.
+                  lang => erlang | elixir, label => string(), imports => [import()], _ => _}.
+-type import() :: {file:name(), module(), [{atom(), arity()}]}.
 -type hook() :: none | {local, atom(), 0 | 1} | {mfa, module(), atom(), list()} | {list, list()} | {'fun', fun()}.
 
 %% `binary` is the compiled module. Its loop `batch` takes (Count, Result, Extra...): it executes Count
@@ -70,23 +72,40 @@ unload(#{module := Module}) ->
 %% Returns everything about the module except its binary.
 generate(Code, Module) ->
     Parts = [{Part, part(Part, maps:get(Part, Code))} || Part <- [runner | ?HOOKS], is_map_key(Part, Code)],
-    Taken = [Name || {_, {function, Name, _, _, _}} <- Parts],
+    Own = [{Name, Arity} || {_, {function, Name, Arity, _, _}} <- Parts],
+    Imports = imports(maps:get(imports, Code, []), Own),
+    Taken = [Name || {Name, _} <- Own ++ lists:append([Functions || {_, Functions} <- Imports])],
     Hooks = [{Part, hook(Part, Value, Taken)} || {Part, Value} <- Parts, Part =/= runner],
     Loop = speedwell_loop:of_runner(proplists:get_value(runner, Parts), Taken),
     check(maps:get(arity, Loop), Hooks),
     Exports = [{N, A} || {_, #{hook := {local, N, A}}} <- Hooks] ++ [maps:get(export, Loop)],
     Texts = [T || {_, #{text := T}} <- Hooks] ++ maps:get(texts, Loop),
-    Head = io_lib:format("-module(~p).~n-export([~ts]).~n",
-                         [Module, lists:join(", ", [io_lib:format("~p/~w", [N, A]) || {N, A} <- Exports])]),
+    Head = [io_lib:format("-module(~p).~n-export([~ts]).~n", [Module, listed(Exports)])
+            | [io_lib:format("-import(~p, [~ts]).~n", [M, listed(Functions)]) || {M, Functions} <- Imports]],
     Base = #{
         module => Module,
         source => unicode:characters_to_list([Head, "\n", lists:join("\n", Texts)]),
         exports => Exports,
-        forms => lists:append([in_file(Part, F) || {Part, #{forms := F}} <- Hooks])
+        imports => maps:get(imports, Code, []),
+        forms => [{attribute, 1, import, Import} || Import <- Imports]
+                 ++ lists:append([in_file(Part, F) || {Part, #{forms := F}} <- Hooks])
                  ++ in_file(runner, maps:get(forms, Loop))
     },
-    Plain = maps:with([form, arity, extra, batch, empty, folds], Loop),
+    %% The compiler does not know what an imported function does.
+    Folds = Imports =:= [] andalso maps:get(folds, Loop),
+    Plain = (maps:with([form, arity, extra, batch, empty], Loop))#{folds => Folds},
     lists:foldl(fun(Part, Map) -> Map#{Part => found(Part, Hooks)} end, maps:merge(Base, Plain), ?HOOKS).
+
+%% The functions to import: not those that the user's code or Erlang defines, and each of them once.
+imports(Files, Own) ->
+    {Imports, _} = lists:mapfoldl(fun({_, Module, Functions}, Seen) ->
+        New = [F || {Name, Arity} = F <- Functions, not lists:member(F, Seen), not erl_internal:bif(Name, Arity)],
+        {{Module, New}, New ++ Seen}
+    end, Own, Files),
+    Imports.
+
+listed(Functions) ->
+    lists:join(", ", [io_lib:format("~p/~w", [Name, Arity]) || {Name, Arity} <- Functions]).
 
 found(Part, Hooks) ->
     case lists:keyfind(Part, 1, Hooks) of
@@ -169,18 +188,40 @@ refuse(Part, Message, Reason) ->
 in_file(Part, Forms) ->
     [{attribute, 1, file, {atom_to_list(Part), 1}} | Forms].
 
-compile(#{forms := Forms, exports := Exports} = Generated, Module) ->
+compile(#{forms := Forms, exports := Exports, imports := Imports} = Generated, Module) ->
     All = [{attribute, 1, module, Module}, {attribute, 1, export, Exports} | Forms],
     case compile:forms(All, [binary, return_errors]) of
-        {ok, Module, Binary} -> (maps:without([forms, exports], Generated))#{binary => Binary};
-        {ok, Module, Binary, _} -> (maps:without([forms, exports], Generated))#{binary => Binary};
-        {error, Errors, Warnings} -> throw({code, (first(Errors))#{reason => {compile, Errors, Warnings}}})
+        {ok, Module, Binary} -> (maps:without([forms, exports, imports], Generated))#{binary => Binary};
+        {ok, Module, Binary, _} -> (maps:without([forms, exports, imports], Generated))#{binary => Binary};
+        {error, Errors, Warnings} ->
+            throw({code, (with_names(first(Errors), Imports))#{reason => {compile, Errors, Warnings}}})
+    end.
+
+%% Adds the names that the user's files export to the message about an undefined one.
+with_names(#{is_undefined := true, msg := Message} = Error, [_ | _] = Imports) ->
+    Names = [["; '", File, "' exports ", listed(Functions)] || {File, _, Functions} <- Imports],
+    Error#{msg := lists:flatten([Message | Names])};
+with_names(Error, _) ->
+    Error.
+
+%% Compiles a file of the user. Throws errors.
+-spec compile_file(file:name()) -> {module(), binary(), file:name()}.
+compile_file(File) ->
+    case compile:file(File, [binary, return_errors]) of
+        {ok, Module, Binary} -> {Module, Binary, File};
+        {ok, Module, Binary, _} -> {Module, Binary, File};
+        {error, Errors, Warnings} ->
+            #{msg := Message} = Error = first(Errors),
+            Place = io_lib:format("~ts:~w: ", [filename:basename(File), maps:get(line, Error, 1)]),
+            throw({code, (maps:without([part, line], Error))#{msg := lists:flatten([Place, Message]),
+                                                              reason => {compile, Errors, Warnings}}})
     end.
 
 first([{_, []} | Rest]) -> first(Rest);
 first([{File, [{Location, Module, What} | _]} | _]) ->
     Error = #{stage => compile, class => compile, msg => lists:flatten(Module:format_error(What)),
-              part => list_to_atom(File)},
+              part => list_to_atom(File),
+              is_undefined => is_tuple(What) andalso lists:member(element(1, What), [undefined_function, unbound_var])},
     case Location of
         {Line, _} -> Error#{line => Line};
         Line when is_integer(Line) -> Error#{line => Line};

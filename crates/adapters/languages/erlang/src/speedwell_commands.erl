@@ -64,13 +64,15 @@ load(Context = #context{fields = Fields, jobs = Jobs, main = Main}) ->
     Name = needed(<<"job">>, Context),
     is_map_key(Name, Jobs) andalso throw({refused, ["job '", Name, "' is already loaded"]}),
     Language = language(maps:get(<<"lang">>, Fields, <<"erlang">>)),
-    Paths = paths(Fields, 0),
+    {Files, Paths} = lists:partition(fun is_source/1, paths(Fields, 0)),
     add_paths(Paths),
     Code = maps:from_list([{Part, maps:get(atom_to_binary(Part, utf8), Fields)}
                            || Part <- [runner, init, init_runner, done], is_map_key(atom_to_binary(Part, utf8), Fields)]),
     is_map_key(runner, Code) orelse throw({refused, "load needs 'runner'"}),
     Node = speedwell_peers:place(Fields, Paths),
-    Ready = #{form := Form, arity := Arity, source := Source} = prepared(Code#{lang => Language}, Name, Paths),
+    Imports = [loaded_module(File, Node) || File <- Files],
+    Ready = #{form := Form, arity := Arity, source := Source} =
+        prepared(Code#{lang => Language, imports => Imports}, Name, Paths),
     case speedwell_job:start(Ready, #{parent => Main, node => Node}) of
         {ok, Job} ->
             %% Nothing is known of modules that other compilers made.
@@ -97,6 +99,19 @@ paths(Fields, N) ->
         {ok, Path} -> [unicode:characters_to_list(Path) | paths(Fields, N + 1)];
         error -> []
     end.
+
+is_source(Path) ->
+    filename:extension(Path) =:= ".erl" andalso filelib:is_regular(Path).
+
+%% Compiles and loads a module whose exports the code may call without its name.
+loaded_module(File, Node) ->
+    Object = {Module, Binary, _} = speedwell_code:compile_file(File),
+    {ok, {Module, Md5}} = beam_lib:md5(Binary),
+    code:is_loaded(Module) =/= false andalso Module:module_info(md5) =:= Md5
+        orelse code:load_binary(Module, File, Binary) =:= {module, Module}
+        orelse throw({refused, ["the module of '", File, "' cannot be loaded: is it named like one of Erlang's?"]}),
+    [speedwell_peers:lend(Other, [Object]) || Other <- lists:usort([Node | nodes()]), Other =/= node()],
+    {filename:basename(File), Module, Module:module_info(exports) -- [{module_info, 0}, {module_info, 1}]}.
 
 %% In front of the code path, in this order.
 add_paths(Paths) ->

@@ -2,7 +2,7 @@
 %% for code that is measured in isolation. None of them outlives this node. Start reading at place/2.
 -module(speedwell_peers).
 
--export([place/2, stop/0, isolated/3, start/2]).
+-export([place/2, stop/0, isolated/3, start/2, lend/2]).
 -export([attend/1]).
 
 %% Modules that a job needs on a node that has none of ours.
@@ -23,7 +23,7 @@ place(#{<<"node">> := Name} = Fields, _Paths) ->
     %% Hidden, so that the node's cluster does not treat this node as a member.
     net_kernel:hidden_connect_node(Node) =:= true
         orelse throw({refused, ["cannot connect to the node '", Name, "'" | unreachable(Node, maps:is_key(<<"cookie">>, Fields))]}),
-    lend(Node),
+    lend(Node, [code:get_object_code(Module) || Module <- ?MODULES]),
     Node;
 place(#{<<"nodes">> := Text}, Paths) ->
     try binary_to_integer(Text) of
@@ -137,15 +137,13 @@ rand_bytes() ->
         {error, _} -> << <<(rand:uniform(256) - 1)>> || _ <- lists:seq(1, 20) >>
     end.
 
-%% Loads missing modules onto the node; stop/0 removes them again.
-lend(Node) ->
-    Lacking = [Module || Module <- ?MODULES, rpc:call(Node, code, is_loaded, [Module]) =:= false,
+%% Loads those of the modules that the node lacks; stop/0 removes them again.
+-spec lend(node(), [{module(), binary(), file:name()}]) -> ok | true.
+lend(Node, Modules) ->
+    Lacking = [Object || {Module, _, _} = Object <- Modules, rpc:call(Node, code, is_loaded, [Module]) =:= false,
                          rpc:call(Node, code, which, [Module]) =:= non_existing],
-    [begin
-         {Module, Binary, File} = code:get_object_code(Module),
-         {module, Module} = rpc:call(Node, code, load_binary, [Module, File, Binary])
-     end || Module <- Lacking],
-    Lacking =:= [] orelse keep({lent, Node, Lacking}, fun() -> ok end).
+    [{module, Module} = rpc:call(Node, code, load_binary, [Module, File, Binary]) || {Module, Binary, File} <- Lacking],
+    Lacking =:= [] orelse keep({lent, Node, [Module || {Module, _, _} <- Lacking]}, fun() -> ok end).
 
 %% A process, which owns the ports of the peers, remembers what has to be undone.
 keep(What, Begin) ->

@@ -2,7 +2,7 @@
 -module(speedwell_harness_tests).
 -export([a_run_has_points_on_its_grid/0, only_what_the_compiler_may_know_can_fold/0,
          hooks_are_executed_where_they_belong/0, only_new_workers_are_initialised/0,
-         errors_name_their_stage/0, a_run_can_be_stopped/0, gauges_are_told/0, code_is_kept_in_the_cache/0,
+         errors_name_their_stage/0, exports_of_a_file_are_in_scope/0, a_run_can_be_stopped/0, gauges_are_told/0, code_is_kept_in_the_cache/0,
          a_cluster_needs_no_daemon/0, timed_runs_have_samples/0, elixir_has_the_same_loops/0,
          gauges_are_those_of_the_node/0, a_node_out_of_reach_says_why/0, errors_of_kept_code_are_in_its_language/0]).
 -include_lib("eunit/include/eunit.hrl").
@@ -13,7 +13,7 @@
 all_test_() ->
     [{timeout, 120, {atom_to_list(Name), fun() -> ?MODULE:Name() end}} || Name <- [
         a_run_has_points_on_its_grid, only_what_the_compiler_may_know_can_fold, hooks_are_executed_where_they_belong, only_new_workers_are_initialised,
-        errors_name_their_stage, a_run_can_be_stopped, gauges_are_told, gauges_are_those_of_the_node,
+        errors_name_their_stage, exports_of_a_file_are_in_scope, a_run_can_be_stopped, gauges_are_told, gauges_are_those_of_the_node,
         a_node_out_of_reach_says_why, code_is_kept_in_the_cache, errors_of_kept_code_are_in_its_language,
         a_cluster_needs_no_daemon, timed_runs_have_samples, elixir_has_the_same_loops]].
 
@@ -96,6 +96,29 @@ errors_name_their_stage() ->
     ?assertEqual(4, length(numbers(Count))),
     ?assertMatch([{<<"error">>, #{<<"stage">> := <<"protocol">>}}], ask(Harness, nonsense, [{id, 9}], ?ENDS)),
     close(Harness).
+
+exports_of_a_file_are_in_scope() ->
+    {ok, Folder} = file:get_cwd(),
+    File = filename:join(Folder, "slug.erl"),
+    Load = fun(Harness, Job, Runner) -> load(Harness, Job, [{runner, Runner}, {path0, File}]) end,
+    Write = fun(Body) -> ok = file:write_file(File, ["-module(slug).\n-export([text/0, batch/1, length/1]).\n", Body]) end,
+    Harness = start(),
+    try
+        Write("text() -> \"a b\".\nbatch(T) -> T.\nlength(T) -> T.\n"),
+        {<<"loaded">>, #{<<"folds">> := <<"0">>, <<"source">> := Source}} = Load(Harness, a, "3 = length(batch(text()))"),
+        ?assertMatch({_, _}, binary:match(Source, <<"-import(slug, [text/0, batch/1]).">>)),
+        ?assertNot(lists:keymember(<<"error">>, 1, run(Harness, "a", 5))),
+        {<<"loaded">>, _} = Load(Harness, b, "text() -> 1."),
+        Message = fun({<<"error">>, #{<<"stage">> := <<"compile">>, <<"msg">> := Text}}) -> Text end,
+        ?assertEqual(<<"variable 'Text' is unbound; 'slug.erl' exports text/0, batch/1, length/1">>,
+                     Message(Load(Harness, c, "batch(Text)"))),
+        ?assertMatch({0, _}, binary:match(Message(Load(Harness, d, "slow(1)")), <<"function slow/1 undefined">>)),
+        Write("text() -> x y.\n"),
+        ?assertMatch({0, _}, binary:match(Message(Load(Harness, e, "text()")), <<"slug.erl:3: syntax error before: y">>))
+    after
+        close(Harness),
+        file:delete(File)
+    end.
 
 a_run_can_be_stopped() ->
     Harness = start(),
