@@ -8,7 +8,7 @@
 
 use crate::execution::{perform_slot, run_context};
 use crate::pairs;
-use crate::rehearsal::trial_slot;
+use crate::rehearsal::{announce_trial, trial_slot};
 use crate::session::LOOKS_AT_PAIRS;
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
 use speedwell_adapters::{RunOutcome, RunResult};
@@ -64,6 +64,7 @@ pub(crate) fn run_trial(plan: &SessionPlan) -> anyhow::Result<OrderTrial> {
     let mut trial = OrderTrial::default();
     for job in 0..plan.jobs.len() {
         for variant in 0..plan.variants.len() {
+            let _activity = announce_trial(trial.runs, plan.jobs.len() * plan.variants.len());
             trial.add_runs(plan, job, variant)?;
             if trial.waiting.is_some() {
                 return Ok(trial);

@@ -11,7 +11,7 @@
 //! about fifty times slower while its instructions are counted. Start at [`prepare_counting`].
 
 use crate::order;
-use crate::rehearsal::trial_slot;
+use crate::rehearsal::{announce_trial, trial_slot};
 use anyhow::{Context, bail, ensure};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{
@@ -150,6 +150,7 @@ impl PairTrial {
 fn run_trials(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
     let mut trials: Vec<PairTrial> = Vec::new();
     for job in 0..plan.jobs.len() {
+        let _activity = announce_trial(job, plan.jobs.len());
         let (outcome, shares) =
             order::try_run(plan, &trial_slot(job, 0), |busy| busy >= MIN_BUSY_SHARE)?;
         if outcome.failure.is_some() {

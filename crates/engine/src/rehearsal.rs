@@ -20,7 +20,9 @@ use speedwell_analysis::{self as analysis, AnalysisSettings, check_metrics};
 use speedwell_config::LazyDefinition;
 use speedwell_config::experiment::Experiment;
 use speedwell_machine::environment;
-use speedwell_machine::process::{check_interrupted, resolve_program};
+use speedwell_machine::process::{
+    ActivityGuard, begin_activity, check_interrupted, resolve_program,
+};
 use speedwell_model::experiment::BenchmarkGroup;
 use speedwell_model::{
     ComparedClock, FailureCause, LayoutVariation, RunOrder, SampleDivision, SampleLength,
@@ -407,7 +409,8 @@ fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
         thread::available_parallelism().map_or(1, |count| count.get())
     };
     let mut failures: Vec<(usize, StepFailure)> = Vec::new();
-    for batch in pairs.chunks(workers) {
+    for (index, batch) in pairs.chunks(workers).enumerate() {
+        let _activity = announce_trial(index * workers, pairs.len());
         let results: Vec<RehearsalResult> = thread::scope(|scope| {
             let threads: Vec<_> = batch
                 .iter()
@@ -479,6 +482,7 @@ fn rehearse_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Result<(
     }
     let mut reported: Vec<String> = Vec::new();
     for job in 0..plan.jobs.len() {
+        let _activity = announce_trial(job, plan.jobs.len());
         reported.extend(rehearse_job(plan, job, 0).metrics);
         check_interrupted()?;
         if settings.metrics.iter().all(|name| reported.contains(name)) {
@@ -519,6 +523,11 @@ fn rehearse_job(plan: &SessionPlan, job: usize, variant: usize) -> RehearsalResu
         rehearsal.metrics.extend(names);
     }
     rehearsal
+}
+
+/// Announces on the status line how many of the discarded runs are done.
+pub(crate) fn announce_trial(done: usize, most: usize) -> ActivityGuard {
+    begin_activity(format!("trying each case and variant once: {done} of up to {most}"))
 }
 
 /// Returns the slot of a discarded run.
