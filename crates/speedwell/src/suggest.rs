@@ -30,7 +30,7 @@ const SYNONYMS: &[(&str, &str)] = &[
 /// Options of other tools, one group a line: the tool, the commands that answer for it, and each
 /// option with ours. `V` is the value. An option without ours can be left out.
 const FOREIGN_OPTIONS: &str = "\
-go test | run | -bench V: -f V, -benchmem:, -benchtime V: -t V, -count V: -r V, -run V:, -timeout V: --timeout V
+go test | run compare | -benchmem:, -benchtime V: -t V, -count V: -r V, -run V:, -timeout V: --timeout V
 google/benchmark | run compare | --benchmark_filter V: -f V, --benchmark_repetitions V: -r V, --benchmark_min_time V: -t V
 google/benchmark | run compare | --benchmark_out V: -o V, --benchmark_format V: --format V, --benchmark_list_tests: --list
 criterion | run | --bench V: -f V, --benches:, --save-baseline V: --tag V, --sample-size V: -r V
@@ -236,7 +236,7 @@ fn explain_foreign_option(words: &[&str], command: &Command) -> Option<String> {
         if translation.takes_value && value.is_none() {
             value = remaining.next().copied();
         }
-        // Go's '-bench .' selects every benchmark, as no filter does.
+        // '.' selects every benchmark, as no filter does.
         if !translation.ours.is_empty() && value != Some(".") {
             line.push(translation.ours.replace('V', &quote(value.unwrap_or_default())));
         }

@@ -250,7 +250,15 @@ pub fn shared_process_failure(
 
 /// Builds the command that measures the snippet again, without any others.
 fn replay_command(snippet: &Snippet, setting: &RunContext<'_>) -> ProcessSpec {
-    let mut words = vec!["eval".to_owned(), snippet.language.to_string(), snippet.runner.clone()];
+    let is_plain_command = snippet.language == SnippetLanguage::Sh
+        && [&snippet.init, &snippet.init_worker, &snippet.done].iter().all(|hook| hook.is_none())
+        && snippet.paths.is_empty();
+    let mut words = if is_plain_command {
+        vec!["time".to_owned()]
+    } else {
+        vec!["eval".to_owned(), snippet.language.to_string()]
+    };
+    words.push(snippet.runner.clone());
     let hooks = [
         ("--init", &snippet.init),
         ("--init-worker", &snippet.init_worker),

@@ -47,7 +47,7 @@ fn a_command_that_fails_leaves_the_others_their_figures() {
     let project = TempProject::new();
     eval(&project, &["sleep 0.005", "exit 3", "sleep 0.006"]).expect_status(2).expect_stdout(&[
         "exited with status 3",
-        "speedwell eval sh 'exit 3' --runs 1",
+        "speedwell time 'exit 3' --runs 1",
         "\nsleep 0.005 ",
         "\nsleep 0.006 ",
     ]);

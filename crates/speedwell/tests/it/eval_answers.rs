@@ -33,7 +33,7 @@ fn the_command_to_repeat_a_failed_run_includes_its_time_limit() {
     let project = TempProject::new();
     let words = ["eval", "sh", "exit 3", "--runs", "1", "--timeout", "3s"];
     let answer = project.run(&words).expect_status(2);
-    answer.expect_stdout(&["eval sh 'exit 3' --runs 1 --timeout 3s", "1 of 1 run failed."]);
+    answer.expect_stdout(&["speedwell time 'exit 3' --runs 1 --timeout 3s", "1 of 1 run failed."]);
 }
 
 #[test]
