@@ -100,6 +100,26 @@ fn an_option_says_the_same_everywhere() {
 }
 
 #[test]
+fn options_that_mean_nothing_for_a_command_are_hidden() {
+    let all = options();
+    for (command, names) in [
+        ("report", &["build", "tag"][..]),
+        ("comment", &["tag", "no-save"]),
+        ("warmup", &["metric", "reject"]),
+        ("confirm", &["runs", "order", "fail-on", "by"]),
+        ("history", &["tag", "unit"]),
+        ("import", &["chart"]),
+        ("time", &["with-own-benchmarks"]),
+    ] {
+        for name in names {
+            let found =
+                all.iter().find(|(of, option)| of == command && option.get_long() == Some(*name));
+            assert!(found.unwrap().1.is_hide_set(), "--{name} of '{command}'");
+        }
+    }
+}
+
+#[test]
 fn every_option_with_a_value_has_a_value_name() {
     for (command, option) in options() {
         if option.get_action().takes_values() && option.get_long().is_some() {
