@@ -157,8 +157,11 @@ fn run_trials(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
             // The results before the failure are not representative.
             continue;
         }
+        let usage = outcome.usage.as_ref();
+        let usage_share = usage.map(|usage| usage.cpu_ns() as f64 / outcome.wall_ns.max(1) as f64);
         for (result, shares) in outcome.observations.into_iter().zip(shares) {
-            let busy = shares.runnable.or_else(|| order::cpu_share(&result)).unwrap_or(1.0);
+            // A short process ends before it has been looked at often enough.
+            let busy = shares.runnable.or(usage_share).unwrap_or(1.0);
             if trials.iter().all(|tried| tried.result.case != result.case) {
                 trials.push(PairTrial { result, busy });
             }

@@ -73,7 +73,7 @@ pub use session::{
 pub use study::report_study;
 pub use table::{
     ColumnAudience, ColumnKind, Datum, ReportCell, ReportColumn, ReportRow, ReportTable, RowName,
-    TableFootnotes, TextEmphasis, superscript_number,
+    TextEmphasis, superscript_number,
 };
 pub use trend::{ExportedHistory, export_data_js, export_otava, report_trend};
 pub use unit::{FigureScale, UnitChoice, UnknownUnit};

@@ -59,27 +59,9 @@ pub fn add_defaults(arguments: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
     }
     for (key, values) in &project.run.options {
         let id = option_id(command, key).with_context(|| format!("in '{file}'"))?;
-        if is_typed(typed, id) {
-            continue;
-        }
-        let mut words: Vec<OsString> =
-            values.iter().map(|value| format!("--{key}={value}").into()).collect();
-        if values.is_empty() {
-            words.push(format!("--{key}").into());
-        }
-        let with_words = [&added[..], &words].concat();
-        match CommandLine::command().try_get_matches_from(inserted(&arguments, &with_words)) {
-            Ok(_) => added = with_words,
-            // A typed option excludes it.
-            Err(error) if error.kind() == ErrorKind::ArgumentConflict => {}
-            Err(error) => {
-                let message = error.to_string();
-                let reason = message.lines().next().unwrap_or_default();
-                bail!(
-                    "in '{file}': cannot use the key '{key}' of [run]: {}",
-                    reason.trim_start_matches("error: ")
-                );
-            }
+        if !is_typed(typed, id) {
+            added = with_option(&arguments, added, (key, values))
+                .with_context(|| format!("in '{file}': cannot use the key '{key}' of [run]"))?;
         }
     }
     if added.is_empty() {
@@ -88,6 +70,33 @@ pub fn add_defaults(arguments: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
     let words: Vec<String> = added.iter().map(|word| quote(&word.to_string_lossy())).collect();
     status::print_note(&format!("'{file}' adds: {}", words.join(" ")));
     Ok(inserted(&arguments, &added))
+}
+
+/// Returns the words that are to be added, with those of an option, unless a typed option excludes
+/// it.
+///
+/// # Errors
+/// Fails if the command does not accept the option.
+fn with_option(
+    arguments: &[OsString],
+    added: Vec<OsString>,
+    (key, values): (&str, &[String]),
+) -> anyhow::Result<Vec<OsString>> {
+    let mut words: Vec<OsString> =
+        values.iter().map(|value| format!("--{key}={value}").into()).collect();
+    if values.is_empty() {
+        words.push(format!("--{key}").into());
+    }
+    let with_words = [&added[..], &words].concat();
+    match CommandLine::command().try_get_matches_from(inserted(arguments, &with_words)) {
+        Ok(_) => Ok(with_words),
+        Err(error) if error.kind() == ErrorKind::ArgumentConflict => Ok(added),
+        Err(error) => {
+            let message = error.to_string();
+            let reason = message.lines().next().unwrap_or_default();
+            bail!("{}", reason.trim_start_matches("error: "))
+        }
+    }
 }
 
 /// Whether the option was typed, rather than set by its default.

@@ -6,7 +6,8 @@ use crate::benchstat::samples::{UnitScale, format_percentage, format_shortest, i
 use crate::benchstat::tables::{
     BenchstatTable, BenchstatTables, KeyValues, TableCell, field_value,
 };
-use speedwell_report::{TableFootnotes, superscript_number};
+use indexmap::IndexSet;
+use speedwell_report::superscript_number;
 
 /// Formats tables as text.
 pub fn format_text(tables: &BenchstatTables) -> String {
@@ -48,14 +49,17 @@ fn column_start(index: usize, cells: usize) -> usize {
 }
 
 /// Returns the marks of these remarks, which are listed below the table.
-fn remark_marks(footnotes: &mut TableFootnotes, remarks: &[String]) -> String {
-    let marks = remarks.iter().map(|remark| footnotes.footnote_mark(remark));
+fn remark_marks(footnotes: &mut IndexSet<String>, remarks: &[String]) -> String {
+    let marks = remarks.iter().map(|remark| {
+        let (index, _) = footnotes.insert_full(remark.clone());
+        superscript_number(index + 1)
+    });
     marks.collect::<Vec<_>>().join(" ")
 }
 
 fn table_text(tables: &BenchstatTables, table: &BenchstatTable) -> String {
     let mut layout = TextLayout::default();
-    let mut footnotes = TableFootnotes::default();
+    let mut footnotes = IndexSet::new();
     add_column_names(tables, table, &mut layout);
     let has_binary_unit = is_binary(&table.unit);
     for (name, cells) in table.rows.iter().zip(&table.cells) {
@@ -83,7 +87,7 @@ fn table_text(tables: &BenchstatTables, table: &BenchstatTable) -> String {
         add_geomeans(table, has_binary_unit, &mut layout, &mut footnotes);
     }
     let mut text = layout.render_text();
-    for (index, remark) in footnotes.into_texts().iter().enumerate() {
+    for (index, remark) in footnotes.iter().enumerate() {
         text.push_str(&format!("{} {remark}\n", superscript_number(index + 1)));
     }
     text
@@ -133,7 +137,7 @@ fn add_geomeans(
     table: &BenchstatTable,
     is_binary: bool,
     layout: &mut TextLayout,
-    footnotes: &mut TableFootnotes,
+    footnotes: &mut IndexSet<String>,
 ) {
     layout.start_row();
     layout.add_cell("geomean", CellAlignment::Left);

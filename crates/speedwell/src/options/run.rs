@@ -78,6 +78,7 @@ impl RunArgs {
     /// # Errors
     /// Fails if settings or variants cannot be parsed.
     pub fn measure_request(&self) -> anyhow::Result<MeasureRequest> {
+        self.variants.check_sides()?;
         ensure!(
             !self.targets.iter().all(|target| is_setting(target)),
             "no targets\nhint: speedwell init"
@@ -236,7 +237,9 @@ impl SelectionArgs {
 
 /// Whether an argument among the targets has the form NAME=VALUE, and is not a file.
 pub fn is_setting(argument: &str) -> bool {
-    argument.contains('=') && !Path::new(argument).exists()
+    let exists = |text: &str| Path::new(text).exists();
+    let is_part = || split_part(argument, exists).is_some_and(|(target, _)| exists(target));
+    argument.contains('=') && !exists(argument) && !is_part()
 }
 
 /// Builds the request for the plan of runs. `metrics` are the requested metrics.
@@ -565,7 +568,7 @@ pub struct VariantArgs {
     /// compared with a copy of the working tree, untracked files included.
     #[arg(long, value_name = "P")]
     pub old: Option<PathBuf>,
-    /// Candidate, likewise [default: the working tree]
+    /// Candidate: a program or a revision [default: the working tree]
     #[arg(long, value_name = "P", requires = "old")]
     pub new: Option<PathBuf>,
     #[command(flatten)]

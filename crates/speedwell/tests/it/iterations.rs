@@ -58,8 +58,8 @@ fn the_first_long_and_steady_enough_number_is_found_for_each_file() {
     assert_eq!(
         rows(&answer.stdout),
         [
-            "g/steady.fake 320 steady 0.25 % 0.25 % 1.28 ms",
-            "g/restless.fake 1,280 steady 3.1 % 3.1 % 5.12 ms",
+            "g/steady.fake 320 steady 0.25% 0.25% 1.28 ms",
+            "g/restless.fake 1,280 steady 3.1% 3.1% 5.12 ms",
         ],
         "{answer:#?}"
     );
@@ -116,7 +116,7 @@ fn limits_on_size_and_tries_end_the_search_and_are_reported() {
     let answer = iterations(&project, &["g/steady.fake", "--most", "100"]).expect_status(1);
     assert_eq!(rows(&answer.stdout), ["g/steady.fake too short"], "{answer:#?}");
     let answer = iterations(&project, &["g/hopeless.fake", "--tries", "2"]).expect_status(1);
-    assert_eq!(rows(&answer.stdout), ["g/hopeless.fake 320 not steady 20 % 20 % 1.28 ms"]);
+    assert_eq!(rows(&answer.stdout), ["g/hopeless.fake 320 not steady 20% 20% 1.28 ms"]);
     assert_eq!(answer.stderr.matches("measuring").count(), 2, "{answer:#?}");
 }
 

@@ -48,7 +48,7 @@ fn the_reason_for_blocks_is_stored_and_shown() {
 #[test]
 fn commands_that_sleep_are_compared_by_wall_time() {
     let eval = ["eval", "sh", "sleep 0.2", "sleep 0.21", "--order", "auto"];
-    let sampling = ["-r", "2", "-n", "1", "-i", "1", "-w", "0", "--format", "json"];
+    let sampling = ["-r", "2", "-n", "1", "--iterations=1", "-w", "0", "--format", "json"];
     let found = TempProject::new().run(&[&eval[..], &sampling].concat()).expect_status(0).json();
     let choice = &design(&found)["order_choice"];
     assert_eq!((&design(&found)["order"], &choice["clock"]), (&"blocks".into(), &"wall".into()));
@@ -72,7 +72,8 @@ fn the_project_file_requests_an_order_for_comparisons() {
     assert_eq!(order(&["--fail-on", "worse"]), "paired", "gates may be paired");
     assert_eq!(order(&["--order", "blocks"]), "blocks");
     assert_eq!(order(&["--metric", "throughput"]), "blocks");
-    project.run(&["run", "g/pairs.fake"]).expect_status(0);
+    let one = ["run", "g/pairs.fake", "--variant", "old=true", "--format", "json"];
+    assert_eq!(design(&project.run(&one).json())["order"], "blocks", "nothing to pair");
 }
 
 #[test]

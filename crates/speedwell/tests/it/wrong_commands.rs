@@ -24,6 +24,7 @@ fn project() -> TempProject {
     let project = programs.iter().fold(project, |project, name| {
         project.with_program(&format!("bin/{name}"), "#!/bin/sh\nexit 1\n")
     });
+    let project = project.with_program("bin/sh", "#!/bin/sh\nexec /bin/sh \"$@\"\n");
     let path = project.path("bin");
     project.with_variable("PATH", path)
 }
