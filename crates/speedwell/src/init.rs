@@ -161,12 +161,13 @@ mod tests {
             _ => line,
         });
         let all_keys = keys.collect::<Vec<_>>().join("\n");
-        for (text, options) in [(&text, 0), (&all_keys, 2)] {
+        for (text, options) in [(&text, 0), (&all_keys, 1)] {
             let folder = tempfile::tempdir().unwrap();
             fs::write(folder.path().join(PROJECT_FILE_NAME), text).unwrap();
             let project = ProjectFile::find_file(folder.path()).unwrap().unwrap();
             assert_eq!(project.run.targets, ["bench", "./..."]);
             assert_eq!(project.run.options.len(), options, "{text}");
+            assert_eq!(project.order.is_some(), options == 1, "{text}");
         }
     }
 }
