@@ -223,6 +223,8 @@ impl<'a> SessionCollector<'a> {
             failures: session.failures.clone(),
             warnings: self.tally.warnings(session, None),
             is_about_candidate: session.command.iter().any(|word| is_side_option(word)),
+            order: Some(session.design.order),
+            was_busy: session.environment.was_busy(),
             ended_after: matches!(session.state, SessionState::Interrupted | SessionState::Running)
                 .then_some(self.tally.runs),
             is_too_busy: self.tally.warn_too_busy(session).is_some(),

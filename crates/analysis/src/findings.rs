@@ -9,7 +9,7 @@ use crate::withheld::WithheldReason;
 use serde::{Deserialize, Serialize};
 use speedwell_model::{
     Case, IntervalEstimate, Metric, MetricDirection, NoiseCalibration, ParameterValue, RejectRule,
-    RunValue, StepFailure, Verdict,
+    RunOrder, RunValue, StepFailure, Verdict,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +37,10 @@ pub struct AnalysisFindings {
     pub is_about_candidate: bool,
     /// Whether the sides come from different sessions, so that their runs have no common order.
     pub is_cross_session: bool,
+    /// The order of the runs, if a single session made them.
+    pub order: Option<RunOrder>,
+    /// Whether the machine was busy with other work.
+    pub was_busy: bool,
     /// Number of runs so far, if the session was interrupted or is still running.
     pub ended_after: Option<usize>,
     /// Whether so many runs were rejected as disturbed that the remaining runs may be a biased

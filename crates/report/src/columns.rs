@@ -86,6 +86,11 @@ impl<T> ColumnSet<T> {
         ReportRow::Cells(self.columns.iter().map(build_cell).collect())
     }
 
+    /// Builds a row for people, with what `cell` returns for the key of each column.
+    pub fn build_reference(&self, cell: impl Fn(&str) -> ReportCell) -> ReportRow {
+        ReportRow::Reference(self.columns.iter().map(|(column, _)| cell(column.key)).collect())
+    }
+
     /// Builds a table of `rows` made by [`ColumnSet::build_row`]. Headings and remarks may be
     /// between them.
     pub fn table_of_rows(self, name: &'static str, rows: Vec<ReportRow>) -> ReportTable {

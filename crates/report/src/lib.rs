@@ -43,7 +43,7 @@ mod warmup;
 pub use browse::*;
 pub use changes::{OpenChanges, report_changes};
 pub use charts::{ChartKind, ChartRequest, TrendXAxis, UnknownChart};
-pub use comparison::{report_findings, report_requested};
+pub use comparison::{report_findings, report_requested, shows_commands};
 pub use doctor::*;
 pub use document::{CaseAnswer, CaseView, Document, ReportBlock, ReportChart};
 pub use experiment::report_experiment;

@@ -36,6 +36,8 @@ pub struct OutputOptions {
     pub sort: Option<String>,
     /// The level of detail.
     pub verbosity: Verbosity,
+    /// Whether a hint after the report says how to measure further, so that headlines need not.
+    pub has_resume_hint: bool,
 }
 
 /// The level of detail of a report.

@@ -22,7 +22,7 @@ use speedwell_analysis::scaling::{
     UslError, UslParameter,
 };
 use speedwell_analysis::snippet::{MAX_DISTURBANCE, SnippetFigures, SnippetLevels};
-use speedwell_analysis::{AnalysisFindings, LayoutSpread};
+use speedwell_analysis::{AnalysisFindings, CandidateComparison, LayoutSpread};
 use speedwell_model::IntervalEstimate;
 use speedwell_plot as plot;
 
@@ -60,14 +60,22 @@ pub fn report_snippets(
     let with_cpu = figures.iter().any(|figures| figures.cpu_ns.is_some());
     let table = snippet_columns(with_workers, with_cpu).build_table("codes", figures);
     let mut figures_blocks = vec![ReportBlock::Table(table)];
+    if has_times {
+        let in_shell = figures.iter().any(|figures| figures.shell_ns.is_some());
+        let note = [FIGURES_NOTE, if in_shell { SHELL_NOTE } else { "" }].concat();
+        let mut explained = Document::default();
+        output.add_detail(&mut explained, |_, document| document.push_note(note));
+        figures_blocks.extend(explained.blocks);
+    }
     match compared {
         Some(mut compared) => {
             let is_warning = |block: &mut ReportBlock| matches!(block, ReportBlock::Warning(_));
             warning_blocks.extend(compared.blocks.extract_if(.., is_warning));
             document.blocks = quiet_appendix(warning_blocks, is_quiet);
             document.append_document(compared);
-            let text = "Each snippet by itself".into();
-            figures_blocks.insert(0, ReportBlock::Heading { level: 2, text });
+            if has_times {
+                document.extend(by_itself(figures_blocks, findings, is_quiet));
+            }
         }
         None => {
             warning_blocks.extend(findings.warnings.iter().cloned().map(ReportBlock::Warning));
@@ -75,21 +83,33 @@ pub fn report_snippets(
             document.extend(figures.iter().map(snippet_sentence).map(ReportBlock::Headline));
             let layout = findings.layout.iter().map(LayoutSpread::to_sentence);
             document.extend(quiet_appendix(layout.map(ReportBlock::Note).collect(), is_quiet));
+            document.extend(quiet_appendix(figures_blocks, is_quiet));
         }
-    }
-    if has_times || findings.comparisons.is_empty() {
-        document.extend(quiet_appendix(figures_blocks, is_quiet));
-    }
-    if has_times {
-        let in_shell = figures.iter().any(|figures| figures.shell_ns.is_some());
-        let note = [FIGURES_NOTE, if in_shell { SHELL_NOTE } else { "" }].concat();
-        output.add_detail(&mut document, |_, document| document.push_note(note));
     }
     if findings.comparisons.is_empty() {
         let (failures, is_measured) = (&findings.failures, !figures.is_empty());
         document.append_document(report_failures_of(failures, is_measured, output.verbosity));
     }
     document
+}
+
+/// Gives the figures of compared snippets a title. They are an appendix unless the comparison lacks
+/// some of them.
+fn by_itself(
+    mut figures_blocks: Vec<ReportBlock>,
+    findings: &AnalysisFindings,
+    is_quiet: bool,
+) -> Vec<ReportBlock> {
+    let title = "Each snippet by itself".to_owned();
+    let is_complete = |comparison: &CandidateComparison| {
+        let unmatched = [&comparison.only_baseline, &comparison.only_candidate];
+        !comparison.rows.is_empty() && unmatched.iter().all(|ids| ids.is_empty())
+    };
+    if findings.comparisons.iter().all(is_complete) {
+        return vec![ReportBlock::appendix(title, figures_blocks)];
+    }
+    figures_blocks.insert(0, ReportBlock::Heading { level: 2, text: title });
+    quiet_appendix(figures_blocks, is_quiet)
 }
 
 /// In quiet mode, moves `blocks`, which are not part of the answer, into an appendix. Terminals

@@ -80,6 +80,8 @@ pub enum ReportRow {
     Group(RowName),
     /// One cell per column.
     Cells(Vec<ReportCell>),
+    /// What the rows below are compared with, for people only. One cell per column.
+    Reference(Vec<ReportCell>),
     /// A sentence about the row above.
     Remark(String),
 }
@@ -158,7 +160,7 @@ impl ReportTable {
         ReportTable { name, ..ReportTable::default() }
     }
 
-    /// Returns the rows with cells, without headings and remarks.
+    /// Returns the rows with cells for people and programs, without headings and remarks.
     pub fn cell_rows(&self) -> impl Iterator<Item = &Vec<ReportCell>> {
         self.rows.iter().filter_map(|row| match row {
             ReportRow::Cells(cells) => Some(cells),
@@ -203,7 +205,7 @@ impl ReportTable {
     }
 
     /// Sorts the rows by a column, largest value first if `descending`. Rows stay in their group,
-    /// and remarks stay with their row. Unknown values come last in either order. Returns `false`
+    /// below its reference, and remarks stay with their row. Unknown values come last in either order. Returns `false`
     /// if there is no such column.
     pub fn sort_by(&mut self, key: &str, descending: bool) -> bool {
         let Some(column) = self.columns.iter().position(|column| column.key == key) else {
@@ -222,15 +224,16 @@ impl ReportTable {
     }
 }
 
-/// A group's heading and its rows, each with its remarks.
-type RowGroup = (Option<ReportRow>, Vec<Vec<ReportRow>>);
+/// A group's heading and reference, and its rows, each with its remarks.
+type RowGroup = (Vec<ReportRow>, Vec<Vec<ReportRow>>);
 
 fn group_rows(rows: Vec<ReportRow>) -> Vec<RowGroup> {
-    let mut groups: Vec<RowGroup> = vec![(None, Vec::new())];
+    let mut groups: Vec<RowGroup> = vec![RowGroup::default()];
     for row in rows {
         let last = groups.len() - 1;
         match (&row, groups[last].1.last_mut()) {
-            (ReportRow::Group(_), _) => groups.push((Some(row), Vec::new())),
+            (ReportRow::Group(_), _) => groups.push((vec![row], Vec::new())),
+            (ReportRow::Reference(_), _) => groups[last].0.push(row),
             (ReportRow::Remark(_), Some(previous)) => previous.push(row),
             _ => groups[last].1.push(vec![row]),
         }
@@ -322,7 +325,7 @@ mod tests {
         let word = |row: &ReportRow| match row {
             ReportRow::Group(name) => name.full.clone(),
             ReportRow::Remark(text) => text.clone(),
-            ReportRow::Cells(cells) => cells[0].text.clone(),
+            ReportRow::Cells(cells) | ReportRow::Reference(cells) => cells[0].text.clone(),
         };
         table.rows.iter().map(word).collect()
     }
@@ -344,12 +347,14 @@ mod tests {
             row("b", None),
             row("c", Some(3.0)),
             ReportRow::Group(RowName::plain("g2")),
+            ReportRow::Reference(vec![ReportCell::text("z"), ReportCell::text("9")]),
             row("d", Some(2.0)),
         ]);
         assert!(table.sort_by("x", true));
-        assert_eq!(names(&table), ["g1", "c", "a", "about a", "b", "g2", "d"]);
+        assert_eq!(names(&table), ["g1", "c", "a", "about a", "b", "g2", "z", "d"]);
         assert!(table.sort_by("x", false));
-        assert_eq!(names(&table), ["g1", "a", "about a", "c", "b", "g2", "d"]);
+        assert_eq!(names(&table), ["g1", "a", "about a", "c", "b", "g2", "z", "d"]);
+        assert_eq!(table.cell_rows().count(), 4, "programs do not get the reference");
         assert!(!table.sort_by("nothing", false));
     }
 

@@ -426,7 +426,9 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
         gate.print_line();
         return Ok(gate.exit_status());
     }
-    let output = task.output.report_settings();
+    let next_step = resume_hint(session, &findings, task);
+    let output =
+        OutputOptions { has_resume_hint: next_step.is_some(), ..task.output.report_settings() };
     let study = task.study.study_choice();
     let mut document =
         report::report_requested((session, None), &findings, &study, settings, &output)?;
@@ -435,38 +437,57 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
     if let Some(hint) = analysis::pairs_hint(session, &findings, settings) {
         status::print_hint(&hint);
     }
-    print_next_steps(session, &findings, task);
+    if let Some(hint) = next_step {
+        status::print_hint(&hint);
+    }
+    print_place(session, &findings, task);
     Ok(status)
 }
 
 /// Runs a side that the hint for an unclear case suggests.
 const CLOSER_RUNS: u32 = 64;
 
-/// Says where the session is stored, and how to continue if a case is unclear.
-fn print_next_steps(session: &Session, findings: &AnalysisFindings, task: &MeasureTask) {
+/// Returns the number of a session that is stored and reported to people.
+fn stored_number(session: &Session, task: &MeasureTask) -> Option<i64> {
     let is_for_people = task.output.output_format().is_none() && !task.output.quiet;
-    let Some(number) = session.number.filter(|_| is_for_people && !task.store.no_save) else {
-        return;
-    };
-    let database = task.store.database.db_option();
+    session.number.filter(|_| is_for_people && !task.store.no_save)
+}
+
+/// Says how to measure further if a case is unclear.
+fn resume_hint(
+    session: &Session,
+    findings: &AnalysisFindings,
+    task: &MeasureTask,
+) -> Option<String> {
+    let number = stored_number(session, task)?;
     let mut rows = findings.comparisons.iter().flat_map(|comparison| &comparison.rows);
     let is_unclear =
         rows.any(|row| row.verdict == Verdict::Unclear && row.is_judged() && !row.differs);
     let is_complete = session.state == SessionState::Complete
         && matches!(session.design.stopping, StoppingDesign::Sequential { .. });
-    if is_unclear && is_complete && task.resume_command == "run" {
-        status::print_hint(&format!(
-            "to look closer: speedwell run --resume @{number} --runs {CLOSER_RUNS}{database}   \
-             ({CLOSER_RUNS} new runs a side)"
-        ));
-    }
+    (is_unclear && is_complete && task.resume_command == "run").then(|| {
+        format!(
+            "to look closer: speedwell run --resume @{number} --runs {CLOSER_RUNS}{}   \
+             ({CLOSER_RUNS} new runs a side)",
+            task.store.database.db_option()
+        )
+    })
+}
+
+/// Says where the session is stored, and how its runs were ordered unless the report does.
+fn print_place(session: &Session, findings: &AnalysisFindings, task: &MeasureTask) {
+    let Some(number) = stored_number(session, task) else {
+        return;
+    };
     let order = match session.design.order {
+        _ if report::shows_commands(findings) => "",
         RunOrder::Blocks if session.variants.len() > 1 => "measured in random blocks, ",
         RunOrder::Paired => "measured in pairs on one CPU, ",
         _ => "",
     };
     status::print_note(&format!(
-        "{order}stored as @{number}; details: speedwell report @{number} -v{database}"
+        "{order}stored as @{number}; details: speedwell report @{number} -v{}",
+        task.store.database.db_option()
     ));
 }
 

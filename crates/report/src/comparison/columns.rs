@@ -4,6 +4,7 @@
 use crate::case_labels::{distinct, parameters_json};
 use crate::charts::forest_row;
 use crate::columns::{ColumnSet, column_set};
+use crate::comparison::sections::ColumnHeadings;
 use crate::comparison::{VerdictLine, machines, verdict_emphasis};
 use crate::figure::{
     Uncertainty, format_change, format_interval, format_probability, format_quantity,
@@ -16,16 +17,21 @@ use speedwell_analysis::{AcrossMachines, CandidateComparison, CaseComparison, Ma
 use speedwell_model::DisturbanceFigure as Recorded;
 use std::collections::HashMap;
 
-/// Returns all columns of a table, given the headings of the names, the baseline and the candidate.
+/// Returns all columns of a table.
 pub fn verdict_columns<'a>(
-    [names, baseline, candidate]: [&str; 3],
+    headings: &ColumnHeadings,
     confidence: f64,
     verbosity: Verbosity,
 ) -> ColumnSet<VerdictLine<'a>> {
     let is_verbose = verbosity == Verbosity::Verbose;
+    let ColumnHeadings { names, baseline, candidate } = headings;
+    // Without a column of the baseline, each row has one figure, with its unit.
+    let has_sides = baseline.is_some();
+    let baseline = baseline.as_deref().unwrap_or_default();
+    let candidate_cv = if has_sides { format!("CV {candidate}") } else { "CV".to_owned() };
     let interval = format!("{} interval", format_setting(confidence));
     let mut columns = column_set! { line: VerdictLine<'a>;
-        label("case", names) => ReportCell::words(line.row.case.id()).with_name(&line.name),
+        label("case", *names) => ReportCell::words(line.row.case.id()).with_name(&line.name),
         machine("benchmark") => &line.row.case.benchmark,
         machine("parameters") => parameters_json(&line.row.case),
         machine("metric") => &line.comparison.metric.name,
@@ -33,11 +39,13 @@ pub fn verdict_columns<'a>(
         machine("better") => json!(line.comparison.metric.better),
         machine("baseline") => &line.comparison.baseline,
         machine("candidate") => &line.comparison.candidate,
-        figure("baseline_shown", baseline).for_people() =>
+        figure("baseline_shown", baseline).for_people() if has_sides =>
             ReportCell::from(line.row.baseline.location).with_text(&line.side_figures()[0]),
-        figure("candidate_shown", candidate).for_people() =>
-            ReportCell::from(line.row.candidate.location).with_text(&line.side_figures()[1]),
-        words("unit_shown", "unit").for_people() => ReportCell::text(&line.unit),
+        figure("candidate_shown", candidate).for_people() => {
+            let shown = if has_sides { line.side_figures() } else { line.figures_with_unit() };
+            ReportCell::from(line.row.candidate.location).with_text(&shown[1])
+        },
+        words("unit_shown", "unit").for_people() if has_sides => ReportCell::text(&line.unit),
         figure("change_shown", "change").for_people() =>
             ReportCell::from(line.row.change.map(|change| change.value))
                 .with_text(line.change_text())
@@ -58,9 +66,9 @@ pub fn verdict_columns<'a>(
         figure("detectable", "detectable").expendable(6).detail(is_verbose) =>
             ReportCell::share(line.row.detectable),
         figure("baseline_cv", format!("CV {baseline}")).for_people().expendable(7)
-            if is_verbose => ReportCell::share(line.row.baseline.variation),
-        figure("candidate_cv", format!("CV {candidate}")).for_people().expendable(7)
-            if is_verbose => ReportCell::share(line.row.candidate.variation),
+            if is_verbose && has_sides => ReportCell::share(line.row.baseline.variation),
+        figure("candidate_cv", candidate_cv).for_people().expendable(7) if is_verbose =>
+            ReportCell::share(line.row.candidate.variation),
         figure("cliffs", "Cliff's delta").for_people().expendable(8) if is_verbose =>
             ReportCell::shown_figure(line.row.cliffs_delta, |delta| format_signed(delta, 2)),
     };

@@ -21,13 +21,7 @@ const MIN_FACTOR: f64 = 1.10;
 
 /// Describes a change of the subject's figure against the other's.
 pub fn describe_effect(metric: &Metric, change: &IntervalEstimate) -> EffectWords {
-    let noun = match metric.name.as_str() {
-        Metric::CPU_TIME | Metric::OWN_CPU_TIME => "CPU time".to_owned(),
-        Metric::TIME | Metric::TIME_MEDIAN | Metric::TIME_P5 | Metric::SHELL_TIME => {
-            "time".to_owned()
-        }
-        name => name.replace('_', " "),
-    };
+    let noun = metric_noun(metric);
     let dimension = dimension_of(&metric.unit);
     let is_time = dimension == Some(UnitDimension::Time) && noun.ends_with("time");
     let is_rate = dimension == Some(UnitDimension::Rate);
@@ -72,6 +66,17 @@ pub fn describe_effect(metric: &Metric, change: &IntervalEstimate) -> EffectWord
         link: "than",
         interval: spaced(&interval),
         is_factor: false,
+    }
+}
+
+/// Returns the plain name of a metric, such as `CPU time`.
+pub fn metric_noun(metric: &Metric) -> String {
+    match metric.name.as_str() {
+        Metric::CPU_TIME | Metric::OWN_CPU_TIME => "CPU time".to_owned(),
+        Metric::TIME | Metric::TIME_MEDIAN | Metric::TIME_P5 | Metric::SHELL_TIME => {
+            "time".to_owned()
+        }
+        name => name.replace('_', " "),
     }
 }
 

@@ -4,22 +4,25 @@
 //!
 //! [`prepare_lines`] prepares what several cells of a row depend on: the common unit of both sides,
 //! the digits shown, and the footnote marks. `columns.rs` decides what each column shows, to people
-//! and to programs. `sections.rs` decides which comparisons share a table; sentences are in
-//! `text.rs`.
+//! and to programs. `sections.rs` decides which comparisons share a table, and `commands.rs` what
+//! is special about tables of commands; sentences are in `text.rs`.
 
 #[cfg(test)]
 mod agreement_tests;
 mod columns;
+mod commands;
 mod effect;
 pub(crate) mod machines;
 mod sections;
 mod text;
 
+pub use commands::shows_commands;
 pub use text::{correction_words, method_words, size, verdict_emphasis, verdict_symbol};
 
 use crate::case_labels::{LabelLine, distinct};
 use crate::charts::{ChartKind, MAX_DRAWN_RUNS, count_runs, threshold_band};
 use crate::comparison::columns::{add_columns, add_counts, add_disturbance, verdict_columns};
+use crate::comparison::commands::baseline_row;
 use crate::comparison::text::HeadlineContext;
 use crate::document::{Document, ReportBlock};
 use crate::failures::{report_failures_of, report_validity};
@@ -32,7 +35,7 @@ use crate::session::StudyChoice;
 use crate::table::{ReportCell, ReportRow, ReportTable, RowName, TableFootnotes, take_common_text};
 use crate::unit::{FigureScale, UnitChoice};
 use anyhow::{bail, ensure};
-use sections::{CaseInComparison, ComparisonSection, group_sections};
+use sections::{CaseInComparison, ColumnHeadings, ComparisonSection, SectionRows, group_sections};
 use speedwell_analysis::{
     self as analysis, AnalysisFindings, AnalysisSettings, CandidateComparison, CaseComparison,
     bisect, snippet,
@@ -163,7 +166,7 @@ pub(crate) fn first_answer(findings: &AnalysisFindings) -> String {
                 is_about_candidate: findings.is_about_candidate,
                 ..HeadlineContext::default()
             };
-            text::comparison_headline(first, &context, findings.ended_after, &findings.failures)
+            text::comparison_headline(first, &context, findings)
         }
         ([], [only]) => crate::summary::summary_sentence(only, None),
         _ => String::new(),
@@ -184,10 +187,9 @@ pub fn report_comparison(findings: &AnalysisFindings, output: &OutputOptions) ->
                 is_only: findings.comparisons.len() == 1,
                 is_about_candidate: findings.is_about_candidate,
                 unit: output.unit,
+                has_resume_hint: output.has_resume_hint,
             };
-            let (ended_after, failures) = (findings.ended_after, &findings.failures);
-            let sentence = text::comparison_headline(comparison, &context, ended_after, failures);
-            document.push_headline(sentence);
+            document.push_headline(text::comparison_headline(comparison, &context, findings));
         }
         add_section(section, findings, output, &mut document);
     }
@@ -201,7 +203,7 @@ pub fn report_comparison(findings: &AnalysisFindings, output: &OutputOptions) ->
 
 /// The sort keys of the table.
 pub fn sort_keys() -> Vec<&'static str> {
-    verdict_columns(["", "", ""], 0.0, Verbosity::Normal).sort_keys()
+    verdict_columns(&ColumnHeadings::default(), 0.0, Verbosity::Normal).sort_keys()
 }
 
 fn add_section(
@@ -215,6 +217,12 @@ fn add_section(
     });
     if section.comparisons.iter().any(|comparison| !comparison.rows.is_empty()) {
         document.push_table(section_table(section, &findings.beside, output));
+        if section.rows == SectionRows::Commands {
+            output.add_detail(document, |_, document| {
+                let sentence = text::runs_sentence(&section.comparisons, findings);
+                document.extend(sentence.map(ReportBlock::Paragraph));
+            });
+        }
         let shared = shared_remarks(&section.named_rows().cases);
         document.extend(shared.into_iter().map(ReportBlock::Note));
         let machine_notes = section
@@ -239,9 +247,8 @@ fn section_table(
     let unit = take_common_text(&mut lines, |line| &mut line.unit);
     let runs =
         take_common_text(&mut lines, |line| &mut line.runs).or_else(|| range_of_runs(&lines));
-    let headers = [section.names_header(), section.baseline_header(), section.candidate_header()];
-    let mut columns =
-        verdict_columns(headers, section.first_comparison().confidence, output.verbosity);
+    let confidence = section.first_comparison().confidence;
+    let mut columns = verdict_columns(&section.column_headings(), confidence, output.verbosity);
     let mut section_rows = section.comparisons.iter().flat_map(|comparison| &comparison.rows);
     if section_rows.any(|row| row.baseline.exposure.known_share().is_some()) {
         add_disturbance(&mut columns, output.verbosity);
@@ -255,18 +262,26 @@ fn section_table(
     {
         columns.retain_audience(audience);
     }
+    let are_commands = section.rows == SectionRows::Commands;
+    let starts_case = |lines: &[VerdictLine<'_>], index: usize| {
+        index == 0 || lines[index].row.case.id() != lines[index - 1].row.case.id()
+    };
     let mut rows = Vec::new();
     for label in named.lines {
         match label {
             LabelLine::Group(name) => rows.push(ReportRow::Group(name)),
             LabelLine::Case { index, name } => {
                 lines[index].name = name;
+                if are_commands && starts_case(&lines, index) {
+                    rows.push(baseline_row(&columns, &lines[index]));
+                }
                 rows.push(columns.build_row(&lines[index]));
                 rows.extend(lines[index].row_remark().map(ReportRow::Remark));
             }
         }
     }
-    let caption = [Some(named.shared), text::comparison_caption(&section.comparisons, unit, runs)];
+    let facts = text::comparison_caption(&section.comparisons, unit, runs);
+    let caption = [Some(named.shared), facts.filter(|_| !are_commands)];
     ReportTable {
         caption: caption.into_iter().flatten().filter(|line| !line.is_empty()).collect(),
         footnotes: footnotes.into_texts(),
@@ -311,6 +326,12 @@ impl VerdictLine<'_> {
     pub fn side_figures(&self) -> [String; 2] {
         let sides = [&self.row.baseline, &self.row.candidate];
         [0, 1].map(|side| self.scale.format_bare(sides[side].location, self.last_places[side]))
+    }
+
+    /// Returns the figures of the baseline and the candidate with their unit.
+    pub fn figures_with_unit(&self) -> [String; 2] {
+        let sides = [&self.row.baseline, &self.row.candidate];
+        [0, 1].map(|side| self.scale.format_full(sides[side].location, self.last_places[side]))
     }
 
     /// Returns the verdict with its symbol and footnote marks.

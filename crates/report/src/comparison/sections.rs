@@ -2,12 +2,16 @@
 //!
 //! Usually, a table shows one comparison, with a row per case. If all comparisons have the same
 //! single case, one table shows them all, with a row per comparison: per metric of a load test, or
-//! per candidate if several snippets of code are compared.
+//! per candidate. Commands and other snippets share a table, with a group of rows per case.
 
 use crate::case_labels::{CaseLabels, LabelLine};
+use crate::comparison::commands::snippet_language;
+use crate::comparison::effect::metric_noun;
 use crate::figure::better_direction;
 use crate::table::RowName;
+use indexmap::IndexMap;
 use speedwell_analysis::{CandidateComparison, CaseComparison};
+use speedwell_model::SnippetLanguage;
 use std::sync::Arc;
 
 /// A case in its comparison.
@@ -33,6 +37,19 @@ pub enum SectionRows {
     Candidates,
     /// Pairs, each with its own baseline, in a single case.
     Pairs,
+    /// Commands or other snippets: the baseline, then the candidates, for each case.
+    Commands,
+}
+
+/// The headings that depend on the section of a table.
+#[derive(Debug, Default)]
+pub struct ColumnHeadings {
+    /// Above the names of the rows.
+    pub names: &'static str,
+    /// Above the figures of the baseline. `None` if the baseline has a row instead of a column.
+    pub baseline: Option<String>,
+    /// Above the figures of the candidates.
+    pub candidate: String,
 }
 
 /// The rows of a table with their names.
@@ -52,10 +69,11 @@ pub fn group_sections(comparisons: &[CandidateComparison]) -> Vec<ComparisonSect
     for comparison in comparisons {
         let joined = sections.last_mut().is_some_and(|section| section.try_join(comparison));
         if !joined {
-            sections.push(ComparisonSection {
-                rows: SectionRows::Cases,
-                comparisons: vec![comparison],
-            });
+            let rows = match snippet_language(comparison) {
+                Some(_) => SectionRows::Commands,
+                None => SectionRows::Cases,
+            };
+            sections.push(ComparisonSection { rows, comparisons: vec![comparison] });
         }
     }
     sections
@@ -70,6 +88,11 @@ impl<'a> ComparisonSection<'a> {
     /// Adds `other` if it belongs to the same table. Returns whether it was added.
     fn try_join(&mut self, other: &'a CandidateComparison) -> bool {
         let first = self.first_comparison();
+        if self.has_commands_with(other) {
+            self.rows = SectionRows::Commands;
+            self.comparisons.push(other);
+            return true;
+        }
         if single_case(first).is_none() || single_case(first) != single_case(other) {
             return false;
         }
@@ -84,13 +107,31 @@ impl<'a> ComparisonSection<'a> {
             _ => return false,
         };
         // Candidates of one baseline become pairs once there is another baseline.
-        let widens = (self.rows, rows) == (SectionRows::Candidates, SectionRows::Pairs);
+        let has_candidates = matches!(self.rows, SectionRows::Candidates | SectionRows::Commands);
+        let widens = has_candidates && rows == SectionRows::Pairs;
         if self.comparisons.len() > 1 && rows != self.rows && !widens {
             return false;
         }
         self.rows = rows;
         self.comparisons.push(other);
         true
+    }
+
+    /// Whether `other` has further commands for this section. Commands that failed have no case.
+    fn has_commands_with(&self, other: &'a CandidateComparison) -> bool {
+        let first = self.first_comparison();
+        let all = self.comparisons.iter().copied().chain([other]);
+        let mut languages = all.filter(|one| !one.rows.is_empty()).map(snippet_language);
+        let language = languages.next().flatten();
+        matches!(self.rows, SectionRows::Cases | SectionRows::Commands)
+            && (&first.baseline, &first.metric) == (&other.baseline, &other.metric)
+            && language.is_some()
+            && languages.all(|one| one == language)
+    }
+
+    /// The language of the snippets, if the rows are snippets.
+    fn language(&self) -> Option<SnippetLanguage> {
+        self.comparisons.iter().find_map(|comparison| snippet_language(comparison))
     }
 
     /// Returns the section's title. `all` are the comparisons of all sections: the title names only
@@ -101,7 +142,9 @@ impl<'a> ComparisonSection<'a> {
             return first.metric.name.clone();
         }
         let sides = match self.rows {
-            SectionRows::Candidates => format!("all against {}", first.baseline),
+            SectionRows::Candidates | SectionRows::Commands => {
+                format!("all against {}", first.baseline)
+            }
             _ => format!("{} against {}", first.candidate, first.baseline),
         };
         let several_sides = all.iter().any(|other| other.candidate != first.candidate);
@@ -117,34 +160,35 @@ impl<'a> ComparisonSection<'a> {
     pub fn sentence_prefix(&self, comparison: &CandidateComparison) -> String {
         match self.rows {
             SectionRows::Metrics => format!("{}: ", comparison.metric.name),
-            SectionRows::Cases | SectionRows::Candidates | SectionRows::Pairs => String::new(),
+            SectionRows::Cases
+            | SectionRows::Candidates
+            | SectionRows::Pairs
+            | SectionRows::Commands => String::new(),
         }
     }
 
-    /// Heading of the column of names.
-    pub fn names_header(&self) -> &'static str {
-        match self.rows {
+    /// Returns the headings of the table.
+    pub fn column_headings(&self) -> ColumnHeadings {
+        let first = self.first_comparison();
+        let names = match self.rows {
             SectionRows::Cases => "case",
             SectionRows::Metrics => "metric",
             SectionRows::Candidates => "candidate",
             SectionRows::Pairs => "candidate against baseline",
-        }
-    }
-
-    /// Heading of the baseline's column.
-    pub fn baseline_header(&self) -> &str {
-        match self.rows {
-            SectionRows::Pairs => "baseline",
-            _ => &self.first_comparison().baseline,
-        }
-    }
-
-    /// Heading of the candidates' column.
-    pub fn candidate_header(&self) -> &str {
-        match self.rows {
-            SectionRows::Candidates | SectionRows::Pairs => "candidate",
-            SectionRows::Cases | SectionRows::Metrics => &self.first_comparison().candidate,
-        }
+            SectionRows::Commands if self.language() == Some(SnippetLanguage::Sh) => "command",
+            SectionRows::Commands => "code",
+        };
+        let baseline = match self.rows {
+            SectionRows::Commands => None,
+            SectionRows::Pairs => Some("baseline".to_owned()),
+            _ => Some(first.baseline.clone()),
+        };
+        let candidate = match self.rows {
+            SectionRows::Commands => metric_noun(&first.metric),
+            SectionRows::Candidates | SectionRows::Pairs => "candidate".to_owned(),
+            SectionRows::Cases | SectionRows::Metrics => first.candidate.clone(),
+        };
+        ColumnHeadings { names, baseline, candidate }
     }
 
     /// The rows and their names.
@@ -161,10 +205,13 @@ impl<'a> ComparisonSection<'a> {
             let labels = CaseLabels::new(&cases);
             return NamedRows { shared: labels.shared, lines: labels.lines, cases: compared_cases };
         }
+        if self.rows == SectionRows::Commands {
+            return name_commands(compared_cases);
+        }
         let line = |(index, (comparison, _)): (usize, &CaseInComparison<'a>)| {
             let name = match self.rows {
                 SectionRows::Metrics => metric_name(comparison),
-                SectionRows::Cases | SectionRows::Candidates => {
+                SectionRows::Cases | SectionRows::Candidates | SectionRows::Commands => {
                     RowName::plain(comparison.candidate.as_str())
                 }
                 SectionRows::Pairs => RowName {
@@ -177,6 +224,28 @@ impl<'a> ComparisonSection<'a> {
         let lines = compared_cases.iter().enumerate().map(line).collect();
         NamedRows { shared: compared_cases[0].1.case.id(), lines, cases: compared_cases }
     }
+}
+
+/// Groups commands by the parameters of their cases, if there are any.
+fn name_commands(compared_cases: Vec<CaseInComparison<'_>>) -> NamedRows<'_> {
+    let mut by_case: IndexMap<String, Vec<CaseInComparison<'_>>> = IndexMap::new();
+    for (comparison, row) in compared_cases {
+        by_case.entry(row.case.id()).or_default().push((comparison, row));
+    }
+    let (mut lines, mut cases) = (Vec::new(), Vec::new());
+    for rows in by_case.into_values() {
+        let values = rows[0].1.case.values.iter();
+        let pairs: Vec<String> = values.map(|(name, value)| format!("{name}={value}")).collect();
+        if !pairs.is_empty() {
+            lines.push(LabelLine::Group(RowName::plain(pairs.join(" "))));
+        }
+        for (comparison, row) in rows {
+            let name = RowName::plain(comparison.candidate.as_str());
+            lines.push(LabelLine::Case { index: cases.len(), name });
+            cases.push((comparison, row));
+        }
+    }
+    NamedRows { shared: String::new(), lines, cases }
 }
 
 fn single_case(comparison: &CandidateComparison) -> Option<String> {

@@ -4,21 +4,23 @@
 //! The words must agree with the figures: nothing is called faster unless the verdict says so.
 
 use crate::case_labels::{CaseLabels, LabelLine, distinct};
+use crate::comparison::commands::with_short_names;
 use crate::comparison::effect::{EffectWords, describe_effect, reversed, spaced};
 use crate::comparison::prepare_lines;
 use crate::document::ReportBlock;
 use crate::figure::{
     Uncertainty, better_direction, format_change_interval, format_count, format_interval,
-    format_quantity, format_setting, format_share, name_in_unit, quality_words,
+    format_number, format_quantity, format_setting, format_share, name_in_unit, quality_words,
 };
 use crate::output::Verbosity;
 use crate::table::{TableFootnotes, TextEmphasis, json_number};
 use crate::unit::UnitChoice;
 use serde_json::{Value, json};
 use speedwell_analysis::{
-    CandidateComparison, CaseComparison, SideSummary, StatisticalMethod, TestingCorrection,
+    AnalysisFindings, CandidateComparison, CaseComparison, SideSummary, StatisticalMethod,
+    TestingCorrection,
 };
-use speedwell_model::{IntervalEstimate, Metric, StepFailure, Verdict};
+use speedwell_model::{IntervalEstimate, Metric, RunOrder, StepFailure, Verdict};
 use std::sync::Arc;
 
 /// What the sentences about one of several comparisons need to know about the others.
@@ -32,24 +34,26 @@ pub struct HeadlineContext {
     pub is_about_candidate: bool,
     /// The requested unit.
     pub unit: Option<UnitChoice>,
+    /// Whether a hint below the report says how to measure further.
+    pub has_resume_hint: bool,
 }
 
-/// Returns the answer of one comparison, in one or two sentences. `ended_after` is the number of
-/// completed runs if measuring was cut short.
+/// Returns the answer of `compared`, one of the comparisons in `findings`, in one or two sentences.
 pub fn comparison_headline(
-    comparison: &CandidateComparison,
+    compared: &CandidateComparison,
     context: &HeadlineContext,
-    ended_after: Option<usize>,
-    failures: &[StepFailure],
+    findings: &AnalysisFindings,
 ) -> String {
+    let shortened = with_short_names(compared, findings);
+    let comparison = shortened.as_ref().unwrap_or(compared);
     let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
     let prefix = &context.prefix;
     if comparison.rows.is_empty()
-        && let Some(failed) = failed_sides(comparison, failures)
+        && let Some(failed) = failed_sides(comparison, &findings.failures)
     {
         return format!("{prefix}{baseline} and {candidate} cannot be compared: {failed}.");
     }
-    match (&comparison.rows[..], ended_after) {
+    match (&comparison.rows[..], findings.ended_after) {
         ([], Some(runs)) => format!(
             "{prefix}{baseline} and {candidate} cannot be compared yet: measuring ended after {}, and no case has runs of both.",
             format_count(runs, "run", "runs")
@@ -115,10 +119,14 @@ fn single_case_headline(
             format!(
                 "{no_difference} found{sides}{}{interval}.{}",
                 missed.unwrap_or_default(),
-                more_runs_sentence(row)
+                more_runs_sentence(row, context)
             )
         }
-        _ => format!("{prefix}{}.{}", undecided(comparison, row, metric), more_runs_sentence(row)),
+        _ => format!(
+            "{prefix}{}.{}",
+            undecided(comparison, row, metric),
+            more_runs_sentence(row, context)
+        ),
     }
 }
 
@@ -147,8 +155,9 @@ fn undecided(comparison: &CandidateComparison, row: &CaseComparison, metric: &Me
     format!("{sentence}{}", change.unwrap_or_default())
 }
 
-fn more_runs_sentence(row: &CaseComparison) -> String {
-    row.more_runs.map_or_else(String::new, |runs| {
+fn more_runs_sentence(row: &CaseComparison, context: &HeadlineContext) -> String {
+    let more_runs = row.more_runs.filter(|_| !context.has_resume_hint);
+    more_runs.map_or_else(String::new, |runs| {
         let runs = format_count(runs as usize, "more run", "more runs");
         format!(" About {runs} a side would decide.")
     })
@@ -317,6 +326,26 @@ pub fn comparison_caption(
         _ => format!("{runs} runs a side"),
     }));
     Some(parts.join(", ")).filter(|line| !line.is_empty())
+}
+
+/// Returns the line below a table of commands: the number of runs, and their order.
+pub fn runs_sentence(
+    section: &[&CandidateComparison],
+    findings: &AnalysisFindings,
+) -> Option<String> {
+    let rows = section.iter().flat_map(|comparison| &comparison.rows);
+    let counts: Vec<usize> =
+        rows.flat_map(|row| [row.baseline.runs.len(), row.candidate.runs.len()]).collect();
+    let runs = format_range(&counts, |runs| format_number(runs as f64, 0))?;
+    let (run, pair) = if runs == "1" { ("run", "pair") } else { ("runs", "pairs") };
+    let busy = if findings.was_busy { " (machine busy)" } else { "" };
+    Some(match findings.order {
+        Some(RunOrder::Paired) => format!("{runs} {pair} on one CPU{busy}."),
+        Some(RunOrder::Blocks) => format!("{runs} {run} a side in random blocks."),
+        Some(RunOrder::Alternate) => format!("{runs} {run} a side in turns."),
+        Some(RunOrder::Parallel) => format!("{runs} {run} a side at the same time."),
+        Some(RunOrder::Imported) | None => format!("{runs} {run} a side."),
+    })
 }
 
 /// Returns the explanations below all tables, without duplicates: limits of unusual figures and,

@@ -212,8 +212,8 @@ fn write_rows(
     let alignment = |kind: ColumnKind| if kind == ColumnKind::Figure { "---:" } else { ":---" };
     out.push_str(&join_cells(columns().map(|column| alignment(column.kind).to_owned())));
     let mut number = 0;
-    // A group's heading precedes the first shown row of the group. A remark is written only if the
-    // row above it is shown.
+    // A group's heading and reference precede the first shown row of the group. A remark is written
+    // only if the row above it is shown.
     let mut heading: Option<String> = None;
     let mut below = true;
     // A row with only a first cell.
@@ -231,6 +231,9 @@ fn write_rows(
                 out.push_str(&single_cell_row(format!("↳ _{}_", escape_markdown(text))));
             }
             ReportRow::Remark(_) => {}
+            ReportRow::Reference(cells) => {
+                heading.get_or_insert_default().push_str(&row_line(table, shown, cells));
+            }
             ReportRow::Cells(cells) => {
                 below = shown_rows.contains(&number);
                 number += 1;

@@ -96,6 +96,7 @@ impl OutputArgs {
                 (_, true) => Verbosity::Verbose,
                 _ => Verbosity::Normal,
             },
+            has_resume_hint: false,
         }
     }
 

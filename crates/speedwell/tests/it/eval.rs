@@ -411,15 +411,18 @@ mod measures_alone {
             let answer = project
                 .run(&["eval", "sh", "sleep 0.005", "sleep 0.05", "--time", "20ms"])
                 .expect_status(0)
-                .expect_stdout(&["Each snippet by itself"]);
+                .expect_stdout(&["command", "baseline"])
+                .expect_stderr(&["speedwell: stored as @"]);
+            assert!(!answer.stdout.contains("Each snippet by itself"), "{answer:#?}");
             let at = |text: &str| answer.stdout.rfind(text).unwrap();
             assert!(at("\nsleep 0.005 ") < at("\nsleep 0.05 "), "{answer:#?}");
             // The verdict came at the first look: so large a difference needs no more runs, unless the
             // machine stalled during the quick ones.
-            let all = [" times as fast as sleep 0.05 [", "8 runs a side"];
+            let all = [" times as fast as sleep 0.05 [", "8 runs a side in random blocks."];
             let is_told = all.iter().all(|text| answer.stdout.contains(text));
             ensure_holds(is_told, || answer.stdout)
         });
+        project.run(&["report", "-v"]).expect_stdout(&["Each snippet by itself"]);
     }
 }
 

@@ -130,7 +130,7 @@ fn each_mode(word: &str) {
         })
     });
     eval(&[&[language.plain, language.sleep], &QUICK[..]].concat())
-        .expect_stdout(&["Each snippet by itself"]);
+        .expect_stdout(&[language.plain, "baseline"]);
     let lines = eval(&[language.plain, "--watch", "-n", "2", "-t", "100ms"]).stdout;
     assert_eq!(lines.lines().count(), 3, "{lines}");
 }

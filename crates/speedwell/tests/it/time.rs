@@ -16,7 +16,13 @@ fn commands_are_compared_with_the_first_and_stored() {
     let names: Vec<&str> = codes.iter().filter_map(|code| code["code"].as_str()).collect();
     assert_eq!(names, ["sleep 0.001", "sleep 0.002"]);
     assert_eq!(json["changes"].as_array().unwrap().len(), 1);
-    project.run(&["report", "@latest"]).expect_status(0).expect_stdout(&["sleep 0.002"]);
+    project.run(&["report", "@latest"]).expect_status(0).expect_stdout(&[
+        "\ncommand ",
+        "\nsleep 0.001 ",
+        " baseline\n",
+        "\nsleep 0.002 ",
+        "\n2 runs a side in random blocks.\n",
+    ]);
 }
 
 #[test]

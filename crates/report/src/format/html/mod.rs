@@ -311,10 +311,14 @@ fn write_rows(view: &TableView<'_>, writer: &mut HtmlWriter) {
                     remarks.push(text.as_str());
                 }
                 if view.shown_rows.contains(&number) {
-                    let markup = HtmlRow { view, cells, group, number, remarks }.row_markup(writer);
-                    writer.push_raw(&markup);
+                    let row = HtmlRow { view, cells, group, number: Some(number), remarks };
+                    writer.push_raw(&row.row_markup(writer));
                 }
                 number += 1;
+            }
+            ReportRow::Reference(cells) => {
+                let row = HtmlRow { view, cells, group, number: None, remarks: Vec::new() };
+                writer.push_raw(&row.row_markup(writer));
             }
             // A remark that follows no row is about the group.
             ReportRow::Remark(text) => writer.push_raw(&format!(
@@ -332,7 +336,8 @@ struct HtmlRow<'l> {
     view: &'l TableView<'l>,
     cells: &'l [ReportCell],
     group: &'l str,
-    number: usize,
+    /// The position among the rows with drawings; `None` for a reference.
+    number: Option<usize>,
     remarks: Vec<&'l str>,
 }
 
@@ -367,7 +372,8 @@ impl HtmlRow<'_> {
         let cell = &self.cells[at];
         match &self.view.drawn {
             Some((drawn, strips)) if *drawn == at => {
-                return strips.rows[self.number].clone().unwrap_or_default();
+                let strip = self.number.and_then(|number| strips.rows[number].clone());
+                return strip.unwrap_or_default();
             }
             _ => {}
         }

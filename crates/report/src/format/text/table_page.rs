@@ -46,7 +46,7 @@ pub fn write_table(table: &ReportTable, max_width: Option<usize>, color: bool, o
     for row in &table.rows {
         match row {
             ReportRow::Group(name) => indent = page.write_group(name, out),
-            ReportRow::Cells(cells) => {
+            ReportRow::Cells(cells) | ReportRow::Reference(cells) => {
                 keys.extend(page.cut_cells(cells, indent));
                 page.write_cells(cells, indent, out);
             }
@@ -170,7 +170,7 @@ impl<'a> TablePage<'a> {
                 ReportRow::Group(name) => {
                     indent = if self.shown_name(name).is_empty() { 0 } else { GROUP_INDENT }
                 }
-                ReportRow::Cells(cells) => {
+                ReportRow::Cells(cells) | ReportRow::Reference(cells) => {
                     let indent = if self.people.first() == Some(&index) { indent } else { 0 };
                     widest = widest.max(indent + display_width(&self.shown_text(&cells[index])));
                 }

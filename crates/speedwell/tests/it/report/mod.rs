@@ -225,6 +225,10 @@ fn the_headline_states_the_answer_in_words() {
     ] {
         assert_eq!(headline(&verdicts), sentence);
     }
+    let output = OutputOptions { has_resume_hint: true, ..OutputOptions::default() };
+    let document = findings_of(&sample_findings::verdicts(&[(Unclear, 0.0)]), &output).unwrap();
+    let mut texts = document.blocks.iter().filter_map(ReportBlock::sentence);
+    assert!(texts.any(|text| text.ends_with("have been [-1.0, +1.0].")), "{document:?}");
 }
 
 #[test]
