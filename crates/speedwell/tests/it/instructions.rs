@@ -98,7 +98,7 @@ fn times_are_taken_beside_the_count_where_they_are_asked_for() {
     assert!(times.iter().all(|&time_ns| time_ns > 100.0), "{times:?}");
     assert_ne!(changes[1]["p"], Value::Null);
     let again = project.run(&["report", "--metric", "cpu_time"]);
-    again.expect_status(0).expect_stdout(&["cpu_time"]);
+    again.expect_status(0).expect_stdout(&["CPU time"]);
 }
 
 #[test]

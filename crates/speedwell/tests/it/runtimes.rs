@@ -119,7 +119,7 @@ fn one_liners_are_compared_under_three_runtimes() {
     if !all_there() {
         return;
     }
-    let words = ["eval", "node", "JSON.parse('[1]')", "--runs", "1", "-n", "1", "-t", "1ms"];
+    let words = ["eval", "node", "JSON.parse('[1]')", "--runs", "1", "-n", "1", "-t", "1ms", "-v"];
     let answer = TempProject::new().run(&[&words[..], &THREE].concat()).expect_status(0);
     answer.expect_stdout(&["(node)", "(bun)", "(deno)"]);
 }
