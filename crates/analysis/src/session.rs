@@ -51,9 +51,7 @@ pub fn check_metrics<'m>(
     names.sort();
     names.dedup();
     let is_unknown = |name: &&String| *name != "all" && !names.contains(name);
-    let Some(unknown) = settings.metrics.iter().find(is_unknown) else {
-        return Ok(());
-    };
+    let Some(unknown) = settings.metrics.iter().find(is_unknown) else { return Ok(()) };
     match (nearest_name(unknown, &names), names.as_slice()) {
         (_, []) => bail!("unknown metric '{unknown}': there are no results"),
         (Some(similar), _) => bail!("unknown metric '{unknown}'\nhint: did you mean '{similar}'?"),
@@ -133,9 +131,7 @@ pub(super) fn warn_other_baseline(
     settings: &AnalysisSettings,
 ) -> Option<String> {
     let requested = requested_baseline(session, settings);
-    let [first, _, ..] = variants else {
-        return None;
-    };
+    let [first, _, ..] = variants else { return None };
     let is_known = variants.iter().any(|name| **name == *requested);
     (!is_known).then(|| format!("Unknown variant '{requested}'; '{first}' is the baseline."))
 }

@@ -109,9 +109,7 @@ impl OutputOptions {
     /// Returns the document with its tables sorted as requested. Tables without the sort column are
     /// unchanged.
     fn sort_document<'d>(&self, document: Cow<'d, Document>) -> Cow<'d, Document> {
-        let Some(sort) = &self.sort else {
-            return document;
-        };
+        let Some(sort) = &self.sort else { return document };
         let (key, descending) = match sort.strip_prefix('-') {
             Some(key) => (key, false),
             None => (sort.as_str(), true),
@@ -180,9 +178,7 @@ fn check_sort(document: &Document, output: &OutputOptions) -> anyhow::Result<()>
 /// # Errors
 /// Fails if no column has this key. The error lists the valid keys.
 pub fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
-    let Some(sort) = sort else {
-        return Ok(());
-    };
+    let Some(sort) = sort else { return Ok(()) };
     let key = sort.strip_prefix('-').unwrap_or(sort);
     if keys.contains(&key) {
         return Ok(());

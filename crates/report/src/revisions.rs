@@ -443,9 +443,7 @@ fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
 /// Returns a note on the difference between the ends. Returns `None` if the ends do not clearly
 /// differ, because the headline already states that.
 fn ends_note(found: &BisectFindings) -> Option<ReportBlock> {
-    let Some(EndsComparison::Differ(change)) = found.standing.ends else {
-        return None;
-    };
+    let Some(EndsComparison::Differ(change)) = found.standing.ends else { return None };
     Some(ReportBlock::Note(format!(
         "{} as a whole: {}, {}. To confirm a change, the revision that made it and the one \
          before are measured again.",

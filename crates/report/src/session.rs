@@ -253,9 +253,7 @@ fn state_cell(session: &SessionOverview) -> ReportCell {
 
 /// Builds the cell of the measured revision. A `+` marks a checkout with uncommitted changes.
 fn revision_cell(session: &SessionOverview) -> ReportCell {
-    let Some(origin) = &session.origin else {
-        return ReportCell::words("");
-    };
+    let Some(origin) = &session.origin else { return ReportCell::words("") };
     let changed = if origin.dirty.is_some() { "+" } else { "" };
     ReportCell::words(&origin.revision).with_text(format!("{}{changed}", origin.short()))
 }
@@ -278,9 +276,7 @@ const MAX_NAMED_VARIANTS: usize = 4;
 
 /// Returns the command line on one line, with only the file name of the program.
 fn command_line(command: &[String]) -> String {
-    let Some((program, arguments)) = command.split_first() else {
-        return String::new();
-    };
+    let Some((program, arguments)) = command.split_first() else { return String::new() };
     let file_name = program.rsplit('/').next().unwrap_or_default();
     let line = [&[file_name.to_owned()], arguments].concat().join(" ");
     // A script among the arguments may span several lines.

@@ -307,12 +307,10 @@ pub fn scaling_headline(label: &str, scaling: &ScalingFindings, spoilt: Option<u
     let figure = format_throughput_error(knee);
     let concurrency = knee.concurrency;
     match (is_open, spoilt) {
-        (true, Some(spoilt)) => {
-            format!(
-                "{label}: throughput grows up to {concurrency}: {figure}; at {spoilt}, requests \
-                 fail."
-            )
-        }
+        (true, Some(spoilt)) => format!(
+            "{label}: throughput grows up to {concurrency}: {figure}; at {spoilt}, requests \
+             fail."
+        ),
         (true, None) => format!(
             "{label}: throughput still grows at {concurrency}, the highest level measured: \
              {figure}."
@@ -454,11 +452,9 @@ fn misfit_note(scaling: &ScalingFindings) -> String {
 
 fn refusal_text(error: &UslError) -> String {
     match error {
-        UslError::TooFewLevels { levels } => {
-            format!(
-                "{levels} levels are too few for its three parameters; it needs at least {MIN_LEVELS}"
-            )
-        }
+        UslError::TooFewLevels { levels } => format!(
+            "{levels} levels are too few for its three parameters; it needs at least {MIN_LEVELS}"
+        ),
         UslError::NotPositive => "throughput was 0 at one of the levels".to_owned(),
         UslError::NoFit => "no curve of this form fits the levels".to_owned(),
         UslError::Poor { r_squared } if r_squared.is_nan() || *r_squared <= 0.0 => {

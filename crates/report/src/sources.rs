@@ -71,9 +71,7 @@ pub fn report_sources(
     settings: &AnalysisSettings,
     output: &OutputOptions,
 ) -> anyhow::Result<Document> {
-    let Some((_, session, _)) = sources.first() else {
-        return Ok(Document::default());
-    };
+    let Some((_, session, _)) = sources.first() else { return Ok(Document::default()) };
     let mut document = report_requested((session, experiment), findings, study, settings, output)?;
     // Sessions have names only if there are several.
     let mut sessions: Vec<(Option<&str>, &Session)> = Vec::new();

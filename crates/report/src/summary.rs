@@ -46,9 +46,7 @@ pub fn report_summaries(summaries: &[CaseSummary], output: &OutputOptions) -> Do
 type SummarySection<'a> = Vec<&'a CaseSummary>;
 
 fn group_sections(summaries: &[CaseSummary]) -> Vec<SummarySection<'_>> {
-    let Some(first) = summaries.first() else {
-        return Vec::new();
-    };
+    let Some(first) = summaries.first() else { return Vec::new() };
     let id = first.case.id();
     if summaries.iter().all(|s| s.case.id() == id && s.variant == first.variant) {
         return vec![summaries.iter().collect()];

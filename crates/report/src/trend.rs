@@ -372,9 +372,7 @@ fn format_timestamp(unix_ms: i64) -> String {
 }
 
 fn session_line(points: &[&TrendPoint], history: &ProjectHistory) -> String {
-    let Some(first) = points.first() else {
-        return String::new();
-    };
+    let Some(first) = points.first() else { return String::new() };
     let unix_ms = first.revision.committed_unix_ms.unwrap_or(first.at_unix_ms);
     let machine = history.machines.get(&first.machine).map_or("", Machine::title);
     let values = points.iter().map(|point| point.point.value.to_string());

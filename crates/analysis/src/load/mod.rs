@@ -605,9 +605,7 @@ fn is_exempt(quantity: TimedQuantity) -> bool {
 }
 
 fn bounded_time(high: TimeQuantile, low: Option<TimeQuantile>) -> ReportedTime {
-    let Some(low) = low else {
-        return ReportedTime::Time(high);
-    };
+    let Some(low) = low else { return ReportedTime::Time(high) };
     let (low_ns, high_ns) = (low.ns as f64, high.ns as f64);
     match () {
         () if bounds_agree(low_ns, high_ns) => ReportedTime::Time(high),

@@ -139,9 +139,7 @@ pub fn report_findings(
 }
 
 fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Result<()> {
-    let Some(unit) = output.unit else {
-        return Ok(());
-    };
+    let Some(unit) = output.unit else { return Ok(()) };
     let summarized = findings.summaries.iter().map(|summary| &summary.metric);
     let compared = findings.comparisons.iter().map(|found| &found.metric);
     let metrics: Vec<_> = summarized.chain(compared).collect();
@@ -487,9 +485,7 @@ fn row_notes(row: &CaseComparison) -> impl Iterator<Item = Cow<'_, str>> {
 /// Returns notes that hold for every row of a table with several rows. A footnote mark on every row
 /// would carry no information.
 pub fn shared_remarks(cases: &[CaseInComparison<'_>]) -> Vec<String> {
-    let Some(((_, first), others @ [_, ..])) = cases.split_first() else {
-        return Vec::new();
-    };
+    let Some(((_, first), others @ [_, ..])) = cases.split_first() else { return Vec::new() };
     let is_shared = |text: &Cow<'_, str>| {
         others.iter().all(|(_, row)| row_notes(row).any(|other| other == *text))
     };

@@ -36,9 +36,7 @@ pub fn answer_blocks(
         if is_first { variant_label(experiment, name) } else { name.to_owned() }
     };
     for group in &found.groups {
-        let Some(first) = group.metrics.first() else {
-            continue;
-        };
+        let Some(first) = group.metrics.first() else { continue };
         let subject = match found.groups.len() {
             1 => first.metric.name.clone(),
             _ => format!("{}, {}", group.name, first.metric.name),
@@ -259,12 +257,8 @@ fn factor_grids<'a>(
     group: &'a GroupFindings,
     experiment: &'a ExperimentDesign,
 ) -> Vec<FactorGrid<'a>> {
-    let Some((across, down)) = factor_names(experiment) else {
-        return Vec::new();
-    };
-    let Some(metric) = group.metrics.first() else {
-        return Vec::new();
-    };
+    let Some((across, down)) = factor_names(experiment) else { return Vec::new() };
+    let Some(metric) = group.metrics.first() else { return Vec::new() };
     let summaries = metric.findings.summaries.iter();
     distinct(summaries.map(|summary| summary.case.id()))
         .into_iter()
@@ -277,9 +271,7 @@ fn factor_names(experiment: &ExperimentDesign) -> Option<(String, String)> {
         factors.iter().map(|(name, _)| name.clone()).collect()
     };
     let first = names(&experiment.variants.first()?.factors);
-    let [across, down] = &first[..] else {
-        return None;
-    };
+    let [across, down] = &first[..] else { return None };
     let have_same_factors =
         experiment.variants.iter().all(|variant| names(&variant.factors) == first);
     have_same_factors.then(|| (across.clone(), down.clone()))

@@ -166,9 +166,7 @@ fn found_value(row: &JudgedCondition<'_>, value: f64) -> String {
 
 /// Says why a condition could not be evaluated.
 fn unknown_reason(row: &JudgedCondition<'_>) -> Option<&'static str> {
-    let ConditionAnswer::Unknown(why) = row.answer else {
-        return None;
-    };
+    let ConditionAnswer::Unknown(why) = row.answer else { return None };
     Some(match why {
         UnknownReason::Refused(refusal) => refusal_reason(refusal),
         UnknownReason::ClosedLoad => "this time is measured only for loads with --rate",

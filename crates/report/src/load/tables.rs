@@ -306,9 +306,7 @@ pub fn main_facts(load: &LoadFindings<'_>) -> Vec<Fact> {
     let percentiles = [(500_000, "p50"), (900_000, "p90"), (990_000, "p99"), (1_000_000, "max")];
     let mut facts = Vec::new();
     for (quantity, group, name) in quantities {
-        let Some(times) = load.times_of(quantity, group) else {
-            continue;
-        };
+        let Some(times) = load.times_of(quantity, group) else { continue };
         let figure = |(ppm, percentile): (u32, &str)| {
             Some(format!("{percentile} {}", format_reported_time(times.percentile(ppm)?)))
         };

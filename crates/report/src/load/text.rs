@@ -130,12 +130,10 @@ fn machines_sentence(remark: &LoadRemark<'_>) -> Option<String> {
         ),
         LoadRemark::MachineLimited(part, limit) => {
             let explanation = match limit {
-                MachineLimit::Busy(busiest) => {
-                    format!(
-                        "one of its threads had no time to spare ({} busy)",
-                        format_share(*busiest)
-                    )
-                }
+                MachineLimit::Busy(busiest) => format!(
+                    "one of its threads had no time to spare ({} busy)",
+                    format_share(*busiest)
+                ),
                 MachineLimit::Late(lag_ns, limit_ns) => {
                     format!("it was itself late ({})", format_own_lag(*lag_ns, *limit_ns))
                 }

@@ -215,9 +215,7 @@ fn part_title(number: usize, cases: usize) -> String {
 
 /// Returns the addresses and titles of a document's parts.
 pub(super) fn list_parts(charts: &ChartsLocation, document: &Document) -> Vec<(String, String)> {
-    let ChartsLocation::Apart(address) = charts else {
-        return Vec::new();
-    };
+    let ChartsLocation::Apart(address) = charts else { return Vec::new() };
     let cases = galleries(document).map(|gallery| gallery.cases.len()).sum();
     let numbers = 1..=parts_of_charts(document);
     numbers.map(|number| (format!("{address}{number}"), part_title(number, cases))).collect()
@@ -247,9 +245,7 @@ pub(super) fn chart_address(
     gallery: &CaseGallery,
     index: usize,
 ) -> Option<String> {
-    let ChartsLocation::Apart(address) = charts else {
-        return None;
-    };
+    let ChartsLocation::Apart(address) = charts else { return None };
     is_divided(gallery).then(|| format!("{address}{}", index / CASES_PER_PAGE + 1))
 }
 
