@@ -187,10 +187,7 @@ impl SessionTally {
     /// Notes that all runs share, which are reported once. Empty if there are fewer than two runs.
     /// Also empty for an imported session, because importers report such notes themselves.
     pub fn shared_by_all(&self, session: &Session) -> &[String] {
-        if session.state == SessionState::Imported || self.runs < 2 {
-            return &[];
-        }
-        &self.shared
+        if session.state == SessionState::Imported || self.runs < 2 { &[] } else { &self.shared }
     }
 
     /// Warns that the machine is too busy if many runs were rejected.

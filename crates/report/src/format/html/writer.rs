@@ -207,10 +207,7 @@ pub fn part_of_charts(document: &Document, number: usize) -> Option<PartOfCharts
 fn part_title(number: usize, cases: usize) -> String {
     let (first, last) = ((number - 1) * CASES_PER_PAGE + 1, (number * CASES_PER_PAGE).min(cases));
     let [from, to] = [first, last].map(|index| format_number(index as f64, 0));
-    if first == last {
-        return format!("case {from}");
-    }
-    format!("cases {from} to {to}")
+    if first == last { format!("case {from}") } else { format!("cases {from} to {to}") }
 }
 
 /// Returns the addresses and titles of a document's parts.
