@@ -65,7 +65,11 @@ fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> Report
     let mut footnotes = TableFootnotes::default();
     let metrics_are_rows = section.len() > 1 && section[0].metric != section[1].metric;
     let (shared, labels) = if metrics_are_rows {
-        label_by_metric(section)
+        let label = |(index, summary): (usize, &&CaseSummary)| LabelLine::Case {
+            index,
+            name: metric_name(&summary.metric),
+        };
+        (section[0].case.id(), section.iter().enumerate().map(label).collect())
     } else {
         let cases: Vec<_> = section.iter().map(|summary| Arc::clone(&summary.case)).collect();
         let labels = CaseLabels::new(&cases);
@@ -105,13 +109,10 @@ fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> Report
     }
 }
 
-fn label_by_metric(section: &SummarySection<'_>) -> (String, Vec<LabelLine>) {
-    let label = |(index, summary): (usize, &&CaseSummary)| {
-        let metric = &summary.metric;
-        let full = format!("{} ({})", metric.name, better_direction(metric.better));
-        LabelLine::Case { index, name: RowName { full, short: metric.name.clone() } }
-    };
-    (section[0].case.id(), section.iter().enumerate().map(label).collect())
+/// Returns a metric as the name of a row.
+pub(crate) fn metric_name(metric: &Metric) -> RowName {
+    let full = format!("{} ({})", metric.name, better_direction(metric.better));
+    RowName { full, short: metric.name.clone() }
 }
 
 /// Returns all columns. `names` is the heading of the row names.
