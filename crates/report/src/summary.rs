@@ -4,6 +4,7 @@
 //! metric. Start at [`report_summaries`]; [`prepare_lines`] prepares the rows.
 
 use crate::case_labels::{CaseLabels, LabelLine, labelled_rows, parameters_json};
+use crate::charts::distinct_metrics;
 use crate::columns::{ColumnSet, column_set};
 use crate::document::Document;
 use crate::figure::{
@@ -51,14 +52,8 @@ fn group_sections(summaries: &[CaseSummary]) -> Vec<SummarySection<'_>> {
     if summaries.iter().all(|s| s.case.id() == id && s.variant == first.variant) {
         return vec![summaries.iter().collect()];
     }
-    let mut metrics: Vec<&Metric> = Vec::new();
-    for summary in summaries {
-        if !metrics.contains(&&summary.metric) {
-            metrics.push(&summary.metric);
-        }
-    }
     let section_of = |metric: &Metric| summaries.iter().filter(|s| s.metric == *metric).collect();
-    metrics.into_iter().map(section_of).collect()
+    distinct_metrics(summaries).into_iter().map(section_of).collect()
 }
 
 fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> ReportTable {

@@ -104,11 +104,9 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
         ));
     }
     if let Some(ratio) = trend.first_beyond {
-        let location = if ratio.is_finite() {
-            format!("at {} of their median", format_share(ratio))
-        } else {
-            "whose median is 0".to_owned()
-        };
+        let share =
+            ratio.is_finite().then(|| format!("at {} of their median", format_share(ratio)));
+        let location = share.unwrap_or_else(|| "whose median is 0".to_owned());
         notes.push(format!(
             "The newest point lies beyond all of the 40 before it, {location}: a reason to measure \
              it again, not evidence of a change."
