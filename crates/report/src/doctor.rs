@@ -168,8 +168,8 @@ pub fn report_tuned_calibration(
              interval is computed by resampling blocks. Before and after were measured in \
              sequence, so they also differ by other work that started or ended in between.",
         );
-        let [before, after] = [before, after].map(|found| expected_alarms_text(&found.counts));
-        document.push_note(format!("before: {before}; after: {after}"));
+        let [old, new] = [before, after].map(|found| expected_alarms_text(&found.counts));
+        document.push_note(format!("before: {old}; after: {new}"));
     });
     document.attach_data("before", calibration_data(before));
     document.attach_data("after", calibration_data(after));
@@ -462,7 +462,7 @@ pub fn report_knobs(knobs: &[KnobLine], is_plan: bool, output: &OutputOptions) -
     let full = |_: &OutputOptions, document: &mut Document| document.push(table(true));
     output.add_shortened(&mut document, || vec![table(false)], full);
     let settings = knobs.iter().flat_map(|knob| {
-        knob.settings.iter().map(|setting| {
+        knob.settings.iter().map(move |setting| {
             json!({
                 "knob": knob.name, "path": setting.path, "state": setting.state,
                 "before": setting.before, "after": setting.after,
@@ -508,13 +508,9 @@ pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
         return document;
     };
     let settings = format_count(machine.settings.len(), "setting is", "settings are");
-    let time_left =
-        machine.left_ms.map(|time_left| format!(", for at most {}", format_duration(time_left)));
-    document.push_headline(format!(
-        "{settings} changed by {}{}",
-        machine.holder,
-        time_left.unwrap_or_default()
-    ));
+    let holder = &machine.holder;
+    let left = machine.left_ms.map(|left| format!(", for at most {}", format_duration(left)));
+    document.push_headline(format!("{settings} changed by {holder}{}", left.unwrap_or_default()));
     document.push(ReportBlock::Facts(vec![("knobs".to_owned(), machine.knobs.join(", "))]));
     let columns = column_set! { setting: SettingLine;
         identifier("path", "setting") => &setting.path,

@@ -39,20 +39,15 @@ pub fn report_trend(
     for series in &history.series {
         document.push_heading(2, series_title(series));
         document.push_headline(trend_headline(series));
-        document.push(ReportBlock::appendix(
-            "Points",
-            vec![ReportBlock::Table(
-                trend_columns().build_table("points", &point_lines(series, history, listed)),
-            )],
-        ));
+        let points = trend_columns().build_table("points", &point_lines(series, history, listed));
+        document.push(ReportBlock::appendix("Points", vec![ReportBlock::Table(points)]));
         document.extend(changes::changes_table(series, history).map(ReportBlock::Table));
         output.add_detail(&mut document, |_, document| {
             document.extend(trend_notes(series).into_iter().map(ReportBlock::Note));
         });
     }
     document.attach_data("line", json!(history.branch_name()));
-    document
-        .attach_data("trends", json!(history.series.iter().map(series_data).collect::<Vec<_>>()));
+    document.attach_data("trends", history.series.iter().map(series_data).collect());
     document
 }
 

@@ -160,12 +160,10 @@ fn size_text(rows: &[&CaseComparison]) -> String {
         [only] if only.value < MIN_CHANGE_AS_FACTOR => {
             format!(", {}", format_change_interval(only))
         }
-        [only] => format!(
-            ", by a factor of {} [{}, {}]",
-            format_factor(only.value),
-            format_factor(only.low),
-            format_factor(only.high)
-        ),
+        [only] => {
+            let [value, low, high] = [only.value, only.low, only.high].map(format_factor);
+            format!(", by a factor of {value} [{low}, {high}]")
+        }
         [first, .., last] if last.value < MIN_CHANGE_AS_FACTOR => {
             format!(", {} to {}", format_change(first), format_change(last))
         }
@@ -370,18 +368,14 @@ fn grid_chart(grid: &FactorGrid<'_>) -> ReportChart {
         bars: grid.columns.iter().zip(cells).filter_map(bar).collect(),
     };
     let title = format!("{} by {} and {}", grid.metric.name, grid.down, grid.across);
-    ReportChart::new(
-        title.clone(),
-        plot::AnyChart::Bar(plot::BarChart {
-            title: title.clone(),
-            subtitle: Some(format!("{}; with the intervals of the changes", grid.case)),
-            value_axis: plot::ChartAxis::linear(format!(
-                "{} in {}",
-                grid.metric.name, grid.scale.symbol
-            )),
-            categories: grid.rows.iter().map(category).collect(),
-        }),
-    )
+    let axis = format!("{} in {}", grid.metric.name, grid.scale.symbol);
+    let chart = plot::BarChart {
+        title: title.clone(),
+        subtitle: Some(format!("{}; with the intervals of the changes", grid.case)),
+        value_axis: plot::ChartAxis::linear(axis),
+        categories: grid.rows.iter().map(category).collect(),
+    };
+    ReportChart::new(title, plot::AnyChart::Bar(chart))
 }
 
 /// Lists the combinations of case and variant that failed, with the reasons. Returns `None` if
@@ -474,21 +468,18 @@ fn metric_forest(group: &GroupFindings, metric: &MetricFindings) -> Option<Repor
         None => "shaded: changes that count as the same",
     };
     let title = format!("{}, {}: changes", group.name, metric.metric.name);
-    (!rows.is_empty()).then(|| {
-        ReportChart::new(
-            title.clone(),
-            plot::AnyChart::Forest(plot::ForestChart {
-                title: title.clone(),
-                subtitle: Some(subtitle.to_owned()),
-                x_label: format!(
-                    "change in % ({})",
-                    crate::figure::better_direction(metric.metric.better)
-                ),
-                percent: true,
-                reference: 0.0,
-                band: floor.or_else(|| threshold_band(first)),
-                rows,
-            }),
-        )
-    })
+    if rows.is_empty() {
+        return None;
+    }
+    let better = crate::figure::better_direction(metric.metric.better);
+    let chart = plot::ForestChart {
+        title: title.clone(),
+        subtitle: Some(subtitle.to_owned()),
+        x_label: format!("change in % ({better})"),
+        percent: true,
+        reference: 0.0,
+        band: floor.or_else(|| threshold_band(first)),
+        rows,
+    };
+    Some(ReportChart::new(title, plot::AnyChart::Forest(chart)))
 }

@@ -46,8 +46,7 @@ pub fn report_search(
     }
     document
         .push(ReportBlock::appendix("Every load", vec![ReportBlock::Table(summary_table(loads))]));
-    let charts = levels.iter().flat_map(levels_charts);
-    document.push_charts(charts);
+    document.push_charts(levels.iter().flat_map(levels_charts));
     document.attach_data("scaling", levels.iter().map(levels_data).collect());
     document.attach_data("load_findings", loads.iter().map(findings_data).collect());
     document.attach_data("loads", loads.iter().map(run_data).collect());
