@@ -391,9 +391,7 @@ fn describe_single_looks(comparisons: &mut [MatchedCases<'_>], settings: &Analys
 
 /// Evaluates all cases that are not described yet, and describes them.
 fn describe_all(comparisons: &mut [MatchedCases<'_>], settings: &AnalysisSettings) {
-    let Some(alpha) = comparisons.first().map(|matched| matched.policy.alpha) else {
-        return;
-    };
+    let Some(alpha) = comparisons.first().map(|matched| matched.policy.alpha) else { return };
     let mut decision = SequentialDecision::new(alpha, settings.correction);
     let mut members = Vec::new();
     for matched in comparisons.iter() {

@@ -308,9 +308,7 @@ pub(super) fn evaluate_look(
 /// Evaluates non-negative values with a rank test. Such a test can check every ratio exactly, in
 /// agreement with the interval.
 fn look_by_ranks(data: &ComparedData, policy: &JudgingPolicy, rule: LookRule) -> LookResult {
-    let Some(test) = rank_test(policy.method, data) else {
-        return LookResult::default();
-    };
+    let Some(test) = rank_test(policy.method, data) else { return LookResult::default() };
     let (p, direction) = test_beyond(&test, policy.threshold);
     // The change is "same" if two tests show that it lies between two limits. Before the last look,
     // the limits are symmetric around zero as logarithms of the ratio. At the last look, they are

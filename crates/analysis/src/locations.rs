@@ -56,9 +56,7 @@ fn pooled_runs(comparisons: &[CandidateComparison], row_indices: &[[usize; 2]]) 
     let mut pooled = Vec::new();
     for &[comparison, row] in row_indices {
         let row = &comparisons[comparison].rows[row];
-        let Some(ratio) = estimated_ratio(row) else {
-            continue;
-        };
+        let Some(ratio) = estimated_ratio(row) else { continue };
         if pooled.is_empty() {
             pooled.extend(side_values(&row.baseline));
         }
