@@ -67,8 +67,7 @@ pub struct CompareArgs {
 ///
 /// # Errors
 /// Fails if a source cannot be read, the sources have nothing in common, or an option is invalid.
-pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
-    let mut args = args.measuring;
+pub fn run(CompareArgs { measuring: mut args }: CompareArgs) -> anyhow::Result<CommandStatus> {
     let study = &args.results.study;
     let measures_values = study.x_axis.is_none() || args.targets.iter().all(|word| is_target(word));
     let divides_cases = !study.by.is_empty() && measures_values;

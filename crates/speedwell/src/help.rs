@@ -1,5 +1,5 @@
-//! Prints what is generated from the definitions of the commands: help, parse errors, completion
-//! scripts and manual pages.
+//! Prints help, parse errors, completion scripts and manual pages, which are generated from the
+//! definitions of the commands.
 //!
 //! The module replaces three outputs of clap: the short help, suggestions for short names, and
 //! suggestions of hidden items. `-h` shows usage, examples and the most useful options of a command,
@@ -322,7 +322,7 @@ fn argument_item(argument: &Arg) -> (String, String) {
     (label, text)
 }
 
-/// Formats a label with a text beside it, wrapped from column `indent` to [`COLUMNS`]. The text
+/// Formats a label and a text on its right, wrapped from column `indent` to [`COLUMNS`]. The text
 /// begins below a label that reaches the column.
 fn describe(label: &str, text: &str, indent: usize) -> Vec<String> {
     let mut lines = Vec::new();
@@ -440,8 +440,8 @@ pub struct ManArgs {
 ///
 /// # Errors
 /// Fails if the folder or standard output cannot be written.
-pub fn write_manual(args: &ManArgs, grammar: Command) -> anyhow::Result<CommandStatus> {
-    let mut grammar = grammar.disable_help_subcommand(true);
+pub fn write_manual(args: &ManArgs, mut grammar: Command) -> anyhow::Result<CommandStatus> {
+    grammar = grammar.disable_help_subcommand(true);
     grammar.build();
     match &args.folder {
         None => {

@@ -175,15 +175,13 @@ fn assemble_sources(
         variant = None;
     }
     let source = |(index, session): (usize, Session)| -> anyhow::Result<ResultSource> {
-        let mut origins = origins.clone();
-        origins.push(format!("#{index}"));
         let mut source = ResultSource {
             label: operand.label.clone(),
             session,
             variant: variant.clone(),
             part: operand.part.clone(),
             typed: operand.locations.join(","),
-            origins,
+            origins: origins.iter().cloned().chain([format!("#{index}")]).collect(),
         };
         source.keep_matching()?;
         Ok(source)

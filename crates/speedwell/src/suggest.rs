@@ -1,9 +1,9 @@
-//! Answers command lines that were meant for another tool, or that lack a command, with the command
-//! line that works.
+//! Answers command lines in the style of other tools, or without a command, with the command line
+//! that works.
 //!
 //! Decides only what to suggest, from the words, the names of files and the programs in PATH; runs
 //! nothing. [`explain_refusal`] explains a command line that did not parse, [`check_operands`] one
-//! that parsed but cannot mean what it says. Options of other tools are in [`FOREIGN_OPTIONS`].
+//! that parsed but makes no sense. Options of other tools are in [`FOREIGN_OPTIONS`].
 
 use crate::{CliCommand, help};
 use anyhow::bail;
@@ -290,7 +290,7 @@ fn explain_starter(word: &str) -> Option<String> {
     ))
 }
 
-/// Rejects a parsed command whose operands or outputs cannot be meant.
+/// Rejects a parsed command whose operands or outputs make no sense.
 ///
 /// # Errors
 /// Fails if there is such an operand; the message suggests a command line.

@@ -80,7 +80,7 @@ fn check_commands(commands: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns what was probably meant by the commands, of which the one at `index` is unknown.
+/// Returns the command line that was probably intended; the command at `index` is unknown.
 fn suggest_command(commands: &[String], index: usize) -> Option<String> {
     let (words, others) = commands.split_at(index);
     let is_word = |command: &String| !command.contains(char::is_whitespace);

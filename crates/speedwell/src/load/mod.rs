@@ -2,7 +2,7 @@
 //!
 //! Start at [`run`]. This module also decides the order of the loads, and checks the options.
 //! `search.rs` sends loads at several levels of concurrency or several rates,
-//! `engine/execution/load/mod.rs` fills in defaults and runs a load, and `output.rs` writes what is
+//! `engine/execution/load/mod.rs` fills in defaults and runs a load, and `output.rs` writes output
 //! for programs.
 
 mod live;

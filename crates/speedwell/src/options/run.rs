@@ -305,7 +305,7 @@ impl RevisionMeasuringArgs {
     }
 }
 
-/// The task of a measuring command: how it executes plans, and what it does with the results.
+/// The task of a measuring command: how it executes plans, and where the results go.
 #[derive(Debug, Default)]
 pub struct MeasureTask {
     pub settings: AnalysisSettings,
@@ -787,8 +787,7 @@ fn parse_side(side: &Path) -> anyhow::Result<Option<RevisionRequest>> {
     let kind = if side.exists() { None } else { revision_kind(word) };
     match (kind, resolve_program(side)) {
         (Some(kind), Ok(path)) => {
-            let path = path.display();
-            bail!("'{word}' is {path} and a {kind}; write rev:{word} or {path}")
+            bail!("'{word}' is {0} and a {kind}; write rev:{word} or {0}", path.display())
         }
         (Some(_), Err(_)) => parse_revision(&format!("rev:{word}")),
         (None, _) => Ok(None),

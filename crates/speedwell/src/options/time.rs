@@ -1,4 +1,4 @@
-//! Defines the options of `time`, and converts them to those of `eval sh`.
+//! Defines the options of `time`, and converts them to options of `eval sh`.
 
 use super::eval::ParameterArgs;
 use super::{CommandArgs, EvalArgs, MetricArgs, ResultArgs, SnippetArgs, hide_unused, parse};
@@ -62,7 +62,7 @@ pub struct TimeArgs {
 }
 
 impl TimeArgs {
-    /// Converts the options to those of `eval sh`.
+    /// Converts the options to options of `eval sh`.
     pub fn eval_args(self) -> EvalArgs {
         let mut commands = self.commands;
         if !self.program.is_empty() {

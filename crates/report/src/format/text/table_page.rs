@@ -267,7 +267,7 @@ impl<'a> TablePage<'a> {
         self.layout.iter().enumerate().filter_map(cut).collect()
     }
 
-    /// Writes the whole names of those that were cut, unless they are too many.
+    /// Writes the full names behind the shortened ones, unless there are too many.
     fn write_keys(&self, keys: &[NameKey], out: &mut String) {
         for (position, (cut, name)) in keys.iter().enumerate() {
             if keys.len() <= MAX_KEYS && !keys[..position].contains(&keys[position]) {

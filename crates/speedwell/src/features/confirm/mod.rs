@@ -60,8 +60,7 @@ const UNUSED_OPTIONS: &str =
 ///
 /// # Errors
 /// Fails if a change is unknown, a side cannot be built, or the store cannot be written.
-pub fn run(args: ConfirmArgs) -> anyhow::Result<CommandStatus> {
-    let args = args.measuring;
+pub fn run(ConfirmArgs { measuring: args }: ConfirmArgs) -> anyhow::Result<CommandStatus> {
     check_options(&args)?;
     let task = confirm_task(args.measure_task());
     task.output.check_report(ReportSubject::Confirmation)?;

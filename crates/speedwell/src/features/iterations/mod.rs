@@ -361,8 +361,9 @@ impl SearchRounds<'_, '_> {
         };
         let values_of_file: Vec<_> = unfinished.iter().map(values_of_file).collect();
         if runs > 1 {
-            let settings = values_of_file.iter();
-            let settings = settings.map(|(name, (parameter, n))| format!("{name} {parameter}={n}"));
+            let settings = values_of_file
+                .iter()
+                .map(|(name, (parameter, n))| format!("{name} {parameter}={n}"));
             let note = format!("measuring {}", settings.collect::<Vec<String>>().join(", "));
             self.listener.observe(&SessionEvent::Note(&note))?;
         }

@@ -436,7 +436,7 @@ impl UploadJob<'_> {
     }
 }
 
-/// Uploads the lines of a session, which are in files meanwhile: they may be too large for memory.
+/// Uploads the lines of a session from files, because they may be too large for memory.
 /// The inner result is an error if the session was not sent.
 ///
 /// # Errors

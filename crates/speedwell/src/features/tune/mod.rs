@@ -154,8 +154,8 @@ fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
     let is_tuned = plan.has_work();
     if is_tuned {
         let limit = args.limit.or((!has_command).then_some(DEFAULT_LIMIT));
-        let guard = guard::start_guard(&machine, limit)?;
-        plan.apply(&lock, guard, &args.command_line(), !has_command, limit)?;
+        let started = guard::start_guard(&machine, limit)?;
+        plan.apply(&lock, started, &args.command_line(), !has_command, limit)?;
     }
     drop(lock);
     let Some(program) = program else {
@@ -206,8 +206,8 @@ impl MachineTuner {
         if !tune::plan(&machine, &request)?.has_work() {
             return Ok(None);
         }
-        let guard = guard::start_guard(&machine, None)?;
-        Ok(Some(MachineTuner { machine, request, guard }))
+        let started = guard::start_guard(&machine, None)?;
+        Ok(Some(MachineTuner { machine, request, guard: started }))
     }
 
     /// Changes the settings; returns the knobs that were set.
