@@ -35,23 +35,7 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 const FOREIGN_FOLDERS: [&str; 6] = ["node_modules", "vendor", "target", "build", "dist", "venv"];
 
 /// The project file. A test reads it with every commented key as well.
-const TEMPLATE: &str = r#"# What 'speedwell run' measures in this project, and how. An option on the command line wins.
-# Every long option of 'speedwell run' can be a key; all keys: docs/reference/project-file.md.
-
-# On a busy machine, such as a CI runner, measure both sides of a comparison in turns on one
-# processor and compare processor time. Right for work that computes: waiting does not count.
-# order = "paired"
-
-[run]
-targets = TARGETS
-
-# The smallest change that matters. Without it, every certain change counts.
-# threshold = "2%"
-
-[history]
-# How revisions are built, as in 'speedwell compare --old rev:@base'.
-# build = "make"
-"#;
+const TEMPLATE: &str = include_str!("new/templates/project.toml");
 
 /// Writes the project file and prints its path.
 ///

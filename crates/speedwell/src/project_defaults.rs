@@ -4,6 +4,7 @@
 //! A typed option wins over the file, also one that excludes the file's option. Start at
 //! [`add_defaults`].
 
+use crate::help::visible_options;
 use crate::options::is_setting;
 use crate::{CommandLine, status};
 use anyhow::{Context, anyhow, bail};
@@ -106,12 +107,10 @@ fn is_typed(matches: &ArgMatches, id: &str) -> bool {
 
 /// Returns the identifier of the option with this long name.
 fn option_id<'c>(command: &'c Command, key: &str) -> anyhow::Result<&'c str> {
-    let options = || command.get_arguments().filter(|option| !option.is_hide_set());
-    let found = options().find(|option| option.get_long() == Some(key));
+    let mut options = command.get_arguments().filter(|option| !option.is_hide_set());
+    let found = options.find(|option| option.get_long() == Some(key));
     found.map(|option| option.get_id().as_str()).ok_or_else(|| {
-        let names: Vec<String> =
-            options().filter_map(|option| option.get_long().map(str::to_owned)).collect();
-        let hint = match nearest_name(key, &names) {
+        let hint = match nearest_name(key, &visible_options(command)) {
             Some(name) => format!("did you mean '{name}'?"),
             None => "its keys are 'targets' and the long options of 'speedwell run'".to_owned(),
         };

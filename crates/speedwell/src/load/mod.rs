@@ -14,7 +14,7 @@ use crate::options::{
     ComparisonArgs, LoadArgs, LoadMode, LoadRequest, RateChoice, load_mode, plan_turns,
 };
 use crate::{CommandStatus, serve, status};
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, bail, ensure};
 use live::{LivePublisher, LiveView};
 use speedwell_analysis::load::analyze_load;
 use speedwell_analysis::load::gate::{self, LoadCondition};
@@ -444,21 +444,6 @@ fn check_address(text: &str) -> anyhow::Result<()> {
         return Ok(());
     };
     bail!("'{text}' is not an address\nhint: {hint}");
-}
-
-/// Options of other load generators, and what they are called here.
-const FOREIGN_OPTIONS: [(&str, &str); 5] = [
-    ("-z", "-t"),
-    ("-R", "--rate"),
-    ("-m", "-X"),
-    ("--iterations", "-n"),
-    ("--threshold", "--fail-on"),
-];
-
-/// Explains an unknown option that belongs to another load generator.
-pub fn explain_option(option: &str) -> Option<anyhow::Error> {
-    let (_, name) = FOREIGN_OPTIONS.iter().find(|(known, _)| *known == option)?;
-    Some(anyhow!("'{option}' is {name} here"))
 }
 
 /// Checks the options that apply to all URLs.

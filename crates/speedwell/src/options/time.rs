@@ -2,9 +2,10 @@
 
 use super::eval::ParameterArgs;
 use super::{CommandArgs, EvalArgs, MetricArgs, ResultArgs, SnippetArgs, hide_unused, parse};
+use crate::operand_kind::quote_all;
 use clap::Args;
 use speedwell_engine::{ExecutionArgs, SamplingRequest, WarmupLength};
-use speedwell_model::{SnippetLanguage, quote};
+use speedwell_model::SnippetLanguage;
 
 /// Measure commands; several are compared with the first
 ///
@@ -66,8 +67,7 @@ impl TimeArgs {
     pub fn eval_args(self) -> EvalArgs {
         let mut commands = self.commands;
         if !self.program.is_empty() {
-            let words: Vec<String> = self.program.iter().map(|word| quote(word)).collect();
-            commands.push(words.join(" "));
+            commands.push(quote_all(&self.program));
         }
         EvalArgs {
             language: Some(SnippetLanguage::Sh),
