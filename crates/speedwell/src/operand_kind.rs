@@ -254,17 +254,14 @@ pub fn explain_revisions(word: &str, arguments: &[String]) -> Option<anyhow::Err
     }
     let kinds: Option<Vec<&str>> = revisions.iter().map(|name| revision_kind(name)).collect();
     let kind = *kinds?.first()?;
-    let sides = match revisions[..] {
-        [old] => format!("--old {}", quote(&format!("rev:{old}"))),
-        [old, new] => {
-            let [old, new] = [old, new].map(|name| quote(&format!("rev:{name}")));
-            format!("--old {old} --new {new}")
-        }
-        _ => return None,
-    };
+    if revisions.len() > 2 {
+        return None;
+    }
+    let side = |(option, name): (&str, &&str)| format!("{option} {} ", quote(&format!("rev:{name}")));
+    let sides: String = ["--old", "--new"].into_iter().zip(&revisions).map(side).collect();
     let targets = if targets.is_empty() { ".".to_owned() } else { quote_all(&targets) };
     let what = if word.contains("..") { "range of revisions" } else { kind };
     Some(anyhow!(
-        "cannot find '{word}': no file; it is a {what}\nhint: speedwell compare {sides} {targets}"
+        "cannot find '{word}': no file; it is a {what}\nhint: speedwell compare {sides}{targets}"
     ))
 }

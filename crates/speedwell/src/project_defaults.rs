@@ -5,6 +5,7 @@
 //! [`add_defaults`].
 
 use crate::help::visible_options;
+use crate::operand_kind::quote_all;
 use crate::options::is_setting;
 use crate::{CommandLine, status};
 use anyhow::{Context, anyhow, bail};
@@ -12,7 +13,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory};
 use speedwell_config::project::{PROJECT_FILE_NAME, ProjectFile, project_root};
-use speedwell_model::{nearest_name, quote};
+use speedwell_model::nearest_name;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -53,10 +54,10 @@ pub fn add_defaults(arguments: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
     let up = "../".repeat(up);
     let file = format!("{up}{PROJECT_FILE_NAME}");
     let mut targets = typed.get_many::<String>("targets").into_iter().flatten();
-    let mut added: Vec<OsString> = Vec::new();
+    let mut added: Vec<String> = Vec::new();
     if targets.all(|target| is_setting(target)) {
         let targets = project.run.targets.iter();
-        added.extend(targets.map(|target| from_here(target, &up, &project.folder).into()));
+        added.extend(targets.map(|target| from_here(target, &up, &project.folder)));
     }
     for (key, values) in &project.run.options {
         let id = option_id(command, key).with_context(|| format!("in '{file}'"))?;
@@ -68,8 +69,7 @@ pub fn add_defaults(arguments: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
     if added.is_empty() {
         return Ok(arguments);
     }
-    let words: Vec<String> = added.iter().map(|word| quote(&word.to_string_lossy())).collect();
-    status::print_note(&format!("'{file}' adds: {}", words.join(" ")));
+    status::print_note(&format!("'{file}' adds: {}", quote_all(&added)));
     Ok(inserted(&arguments, &added))
 }
 
@@ -80,13 +80,12 @@ pub fn add_defaults(arguments: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
 /// Fails if the command does not accept the option.
 fn with_option(
     arguments: &[OsString],
-    added: Vec<OsString>,
+    added: Vec<String>,
     (key, values): (&str, &[String]),
-) -> anyhow::Result<Vec<OsString>> {
-    let mut words: Vec<OsString> =
-        values.iter().map(|value| format!("--{key}={value}").into()).collect();
+) -> anyhow::Result<Vec<String>> {
+    let mut words: Vec<String> = values.iter().map(|value| format!("--{key}={value}")).collect();
     if values.is_empty() {
-        words.push(format!("--{key}").into());
+        words.push(format!("--{key}"));
     }
     let with_words = [&added[..], &words].concat();
     match CommandLine::command().try_get_matches_from(inserted(arguments, &with_words)) {
@@ -119,8 +118,9 @@ fn option_id<'c>(command: &'c Command, key: &str) -> anyhow::Result<&'c str> {
 }
 
 /// Inserts words after the name of the command.
-fn inserted(arguments: &[OsString], words: &[OsString]) -> Vec<OsString> {
-    [&arguments[..2], words, &arguments[2..]].concat()
+fn inserted(arguments: &[OsString], words: &[String]) -> Vec<OsString> {
+    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    [&arguments[..2], &words, &arguments[2..]].concat()
 }
 
 /// Returns the target as it is typed in the current folder, which is `up` below the project's.

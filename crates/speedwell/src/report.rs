@@ -75,7 +75,11 @@ enum ReportExport {
 /// Fails if a source cannot be read, or a parameter or metric does not exist.
 pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
     let selection = args.selection.build_selection(&args.study.given_values(), TrialMode::No)?;
-    reject_measuring_options(&args.variants)?;
+    ensure!(
+        !args.variants.is_any() && args.variants.build.build.is_none(),
+        "a report shows what has been measured, so --variant, --old, --new and --build have no effect\n\
+         hint: 'speedwell compare' measures variants; --baseline chooses among measured ones"
+    );
     let operands = operand::parse_all(&args.sources)?;
     ensure!(
         args.comparison.fail_on == FailOn::Never || (args.export.is_none() && !args.merge),
@@ -131,16 +135,6 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
         args.output.print_document(&document)?;
     }
     Ok(status)
-}
-
-/// Rejects options that only matter while measuring.
-fn reject_measuring_options(variants: &VariantArgs) -> anyhow::Result<()> {
-    ensure!(
-        variants.variant.is_empty() && variants.old.is_none() && variants.build.build.is_none(),
-        "a report shows what has been measured, so --variant, --old, --new and --build have no effect\n\
-         hint: 'speedwell compare' measures variants; --baseline chooses among measured ones"
-    );
-    Ok(())
 }
 
 /// Evaluates the gate of a report. Without a gate, the command succeeds if the report can be shown.

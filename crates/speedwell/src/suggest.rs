@@ -84,8 +84,8 @@ fn foreign_options(command: &str) -> Vec<ForeignOption> {
     found
 }
 
-/// Returns the name in `--name=value`.
-fn option_name(word: &str) -> &str {
+/// Returns the name in `name=value` or `--name=value`.
+pub fn option_name(word: &str) -> &str {
     word.split_once('=').map_or(word, |(name, _)| name)
 }
 
@@ -97,8 +97,7 @@ pub fn explain_refusal(words: &[&str], command: &Command) -> Option<String> {
     if command.get_name() == "speedwell" {
         return explain_first_word(words);
     }
-    let file = operands.iter().find_map(|word| word.strip_prefix("--json="));
-    if let Some(file) = file {
+    if let Some(file) = operands.iter().find_map(|word| word.strip_prefix("--json=")) {
         return Some(takes_no_value(file));
     }
     explain_foreign_option(words, command).or_else(|| match *name {

@@ -224,8 +224,8 @@ fn style(text: &str) -> Result<ReportDetail, String> {
 /// Fails if there is no such language.
 pub fn language(text: &str) -> Result<SnippetLanguage, String> {
     SnippetLanguage::from_name(&text.to_lowercase()).ok_or_else(|| {
-        let keywords = SnippetLanguage::ALL.map(SnippetLanguage::name);
-        let suggestion = match text.to_lowercase().as_str() {
+        let names = SnippetLanguage::ALL.map(SnippetLanguage::name).join(", ");
+        let meant = match text.to_lowercase().as_str() {
             "js" | "javascript" | "nodejs" => "node",
             "py" | "python3" => "python",
             "erl" => "erlang",
@@ -234,13 +234,9 @@ pub fn language(text: &str) -> Result<SnippetLanguage, String> {
             "golang" => "go",
             "rs" => "rust",
             "bash" | "shell" | "zsh" => "sh",
-            _ => "",
+            _ => return format!("expected one of {names}"),
         };
-        let suggestion = match suggestion {
-            "" => String::new(),
-            suggestion => format!("; did you mean '{suggestion}'?"),
-        };
-        format!("expected one of {}{suggestion}", keywords.join(", "))
+        format!("expected one of {names}; did you mean '{meant}'?")
     })
 }
 
@@ -301,11 +297,10 @@ impl CommandArgs {
     /// Formats the options that a resumed session needs again: ` --setup CMD --cleanup CMD`.
     fn hook_options(&self) -> String {
         let hooks = [("--setup", &self.setup), ("--cleanup", &self.cleanup)];
-        let options = hooks.map(|(option, line)| match line {
-            Some(line) => format!(" {option} {}", quote(line)),
-            None => String::new(),
-        });
-        options.concat()
+        let given = |(option, line): (&str, &Option<String>)| {
+            Some(format!(" {option} {}", quote(line.as_ref()?)))
+        };
+        hooks.into_iter().filter_map(given).collect()
     }
 }
 

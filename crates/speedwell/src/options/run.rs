@@ -9,6 +9,7 @@ use crate::options::{
     parse,
 };
 use crate::progress::ProgressDisplay;
+use crate::suggest::option_name;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use regex::Regex;
@@ -454,8 +455,7 @@ impl StudyArgs {
 
     /// Converts the options for the report.
     pub fn study_choice(&self) -> StudyChoice {
-        let name =
-            |by: &String| by.split_once('=').map_or(by.as_str(), |(name, _)| name).to_owned();
+        let name = |by: &String| option_name(by).to_owned();
         StudyChoice {
             x_axis: self.x_axis.clone(),
             by: self.by.last().filter(|_| self.x_axis.is_some()).map(name),
@@ -640,10 +640,9 @@ impl VariantArgs {
     /// `rev:`.
     fn check_sides(&self) -> anyhow::Result<()> {
         let sides: Vec<&PathBuf> = self.old.iter().chain(&self.new).collect();
-        let is_startable = |side: &&&PathBuf| resolve_program(side).is_ok();
         let commands: Option<Vec<String>> = sides.iter().map(|side| script_command(side)).collect();
         if let (Some(first), Some(commands)) = (sides.first(), commands)
-            && sides.iter().filter(is_startable).count() == 0
+            && !sides.iter().any(|side| resolve_program(side).is_ok())
         {
             bail!(
                 "--old and --new expect programs that execute benchmarks, but '{}' is a script\nhint: speedwell time {}",
