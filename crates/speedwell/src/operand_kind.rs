@@ -257,7 +257,8 @@ pub fn explain_revisions(word: &str, arguments: &[String]) -> Option<anyhow::Err
     if revisions.len() > 2 {
         return None;
     }
-    let side = |(option, name): (&str, &&str)| format!("{option} {} ", quote(&format!("rev:{name}")));
+    let side =
+        |(option, name): (&str, &&str)| format!("{option} {} ", quote(&format!("rev:{name}")));
     let sides: String = ["--old", "--new"].into_iter().zip(&revisions).map(side).collect();
     let targets = if targets.is_empty() { ".".to_owned() } else { quote_all(&targets) };
     let what = if word.contains("..") { "range of revisions" } else { kind };

@@ -15,29 +15,15 @@ use speedwell_model::{SnippetLanguage, quote};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// Words that newcomers type instead of a command's name, and that command.
-const SYNONYMS: &[(&str, &str)] = &[
-    ("bench benchmark measure", "run"),
-    ("list log sessions", "history"),
-    ("diff cmp versus vs benchcmp", "compare"),
-    ("show view results summary", "report"),
-    ("stat stats", "time"),
-    ("http wrk wrk2 hey oha k6 vegeta bombardier autocannon h2load", "load"),
-    ("ui web dashboard", "serve"),
-    ("setup configure config", "init"),
-    ("upload", "push"),
-    ("version", "--version"),
-];
+/// Words that newcomers type instead of a command's name, one command a line.
+const SYNONYMS: &str = include_str!("foreign_commands.txt");
 
 /// Options of other tools, one group a line: the tool, the commands that answer for it, and each
 /// option with ours. `V` is the value. An option without ours can be left out.
 const FOREIGN_OPTIONS: &str = include_str!("foreign_options.txt");
 
 /// Options of other tools for which our name is enough, one command a line: `COMMAND: OPTION=OURS, ...`.
-const RENAMED_OPTIONS: &str = "\
-time: -c=--cleanup, -n=--name, -p=--prepare, -s=--setup, -S=--shell, -m=--min-runs, -M=--max-runs
-time: --export-json=-o FILE.json, --export-markdown=-o FILE.md, --export-csv=-o FILE.csv
-load: -z=-t, -R=--rate, -m=-X, --iterations=-n, --threshold=--fail-on";
+const RENAMED_OPTIONS: &str = include_str!("renamed_options.txt");
 
 /// Explains an unknown option of `time` or `load` that belongs to another tool, or follows a command
 /// without quotes. `arguments` begin with the names of the program and the command.
@@ -121,10 +107,11 @@ fn explain_first_word(words: &[&str]) -> Option<String> {
             "expected a command before '{first}'\nhint: speedwell {command} {line}"
         ));
     }
-    let synonym = SYNONYMS.iter().find(|(names, _)| names.split(' ').any(|name| name == *first));
-    let (command, operands) = if let Some((_, command)) = synonym {
-        let is_bare = *command == "time" && rest.is_empty();
-        (*command, if is_bare { "COMMAND".to_owned() } else { quote_all(rest) })
+    let mut synonyms = SYNONYMS.lines().filter_map(|line| line.split_once(": "));
+    let synonym = synonyms.find(|(_, names)| names.split(' ').any(|name| name == *first));
+    let (command, operands) = if let Some((command, _)) = synonym {
+        let is_bare = command == "time" && rest.is_empty();
+        (command, if is_bare { "COMMAND".to_owned() } else { quote_all(rest) })
     } else if let Some(target) = framework_target(words) {
         ("run", target)
     } else if tool_names().any(|tool| tool == *first) {
@@ -374,7 +361,7 @@ mod tests {
                 assert!(ours.is_empty() || exists, "{} has no {ours}", command.get_name());
             }
         }
-        for (names, command) in SYNONYMS {
+        for (command, names) in SYNONYMS.lines().filter_map(|line| line.split_once(": ")) {
             let exists = command.starts_with('-') || grammar.find_subcommand(command).is_some();
             assert!(exists, "no command '{command}'");
             for name in names.split(' ') {
