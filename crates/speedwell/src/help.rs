@@ -109,9 +109,7 @@ fn suggest_visible_option(error: &mut clap::Error, command: &Command) {
         return;
     };
     let visible = if option.is_hide_set() {
-        let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else {
-            return;
-        };
+        let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return };
         nearest_name(typed.trim_start_matches('-'), &visible_options(command)).cloned()
     } else {
         option.get_long().map(str::to_owned)
@@ -193,9 +191,7 @@ fn short_help_options<'c>(command: &'c Command, name: &str) -> Vec<&'c Arg> {
         let is_built_in = matches!(option.get_long(), Some("help" | "version"));
         !option.is_hide_set() && !is_built_in && !option.is_positional()
     };
-    let Some(names) = listed else {
-        return command.get_arguments().filter(is_shown).collect();
-    };
+    let Some(names) = listed else { return command.get_arguments().filter(is_shown).collect() };
     let find = |name: &'static str| {
         command.get_arguments().find(|option: &&Arg| option.get_long() == Some(name))
     };

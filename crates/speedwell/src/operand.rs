@@ -254,9 +254,7 @@ pub fn program_side(
 ) -> anyhow::Result<Option<ComparisonSide>> {
     let adapters = KnownAdapters::new(&[], &std::env::current_dir()?)?;
     let is_program = |location: &&String| is_benchmark_program(location, &adapters);
-    let Some(location) = operand.locations.iter().find(is_program) else {
-        return Ok(None);
-    };
+    let Some(location) = operand.locations.iter().find(is_program) else { return Ok(None) };
     let context = || format!("in source '{}'", operand.label);
     if operand.locations.len() > 1 {
         bail!("'{location}' is a program and cannot be merged with other sources");

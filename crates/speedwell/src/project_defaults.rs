@@ -27,18 +27,14 @@ const MEASURING_OPTIONS: [&str; 3] = ["old", "variant", "by"];
 /// Fails if the file is invalid, or has an option that the command does not accept.
 pub fn add_defaults(arguments: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
     let name = arguments.get(1).and_then(|name| name.to_str()).unwrap_or_default();
-    let Ok(directory) = std::env::current_dir() else {
-        return Ok(arguments);
-    };
+    let Ok(directory) = std::env::current_dir() else { return Ok(arguments) };
     let has_file =
         || project_root(&directory).is_some_and(|root| root.join(PROJECT_FILE_NAME).is_file());
     if !["run", "compare"].contains(&name) || !has_file() {
         return Ok(arguments);
     }
     let mut grammar = CommandLine::command();
-    let Ok(matches) = grammar.try_get_matches_from_mut(&arguments) else {
-        return Ok(arguments);
-    };
+    let Ok(matches) = grammar.try_get_matches_from_mut(&arguments) else { return Ok(arguments) };
     let (Some(typed), Some(command)) =
         (matches.subcommand_matches(name), grammar.find_subcommand(name))
     else {

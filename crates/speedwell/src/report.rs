@@ -156,23 +156,15 @@ fn large_session(
     operands: &[SourceOperand],
     selection: &BenchmarkSelection,
 ) -> anyhow::Result<Option<CommandStatus>> {
-    let [operand] = operands else {
-        return Ok(None);
-    };
-    let [location] = &operand.locations[..] else {
-        return Ok(None);
-    };
+    let [operand] = operands else { return Ok(None) };
+    let [location] = &operand.locations[..] else { return Ok(None) };
     let is_dividable = !args.merge && args.study.x_axis.is_none();
     if !is_dividable || operand.variant.is_some() || !location.starts_with('@') {
         return Ok(None);
     }
     // Ignore errors: the caller then loads the session, and reports the error.
-    let Ok(store) = args.store.open_to_read() else {
-        return Ok(None);
-    };
-    let Ok(resolved) = stored_session::find_session(&store, location) else {
-        return Ok(None);
-    };
+    let Ok(store) = args.store.open_to_read() else { return Ok(None) };
+    let Ok(resolved) = stored_session::find_session(&store, location) else { return Ok(None) };
     let selected = SessionSelection { selection: Some(selection), part: operand.part.as_ref() };
     let stored = (&store, resolved.number);
     let context = || format!("in source '{}'", operand.label);

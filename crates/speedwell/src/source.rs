@@ -299,9 +299,7 @@ impl ResultSource {
     }
 
     fn keep_matching(&mut self) -> anyhow::Result<()> {
-        let Some(part) = &self.part else {
-            return Ok(());
-        };
+        let Some(part) = &self.part else { return Ok(()) };
         let cases = || self.session.runs.iter().map(|run| &*run.case);
         let narrowed = part.narrowed_to(cases());
         ensure!(cases().any(|case| narrowed.contains(case)), part.explain_no_match(cases()));

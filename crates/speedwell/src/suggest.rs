@@ -308,9 +308,7 @@ fn check_outputs(words: &[&str]) -> anyhow::Result<()> {
 /// Rejects targets that belong to another command.
 fn check_targets(targets: &[String]) -> anyhow::Result<()> {
     let words: Vec<&str> = targets.iter().map(String::as_str).collect();
-    let Some(missing) = words.iter().find(|word| !Path::new(word).exists()) else {
-        return Ok(());
-    };
+    let Some(missing) = words.iter().find(|word| !Path::new(word).exists()) else { return Ok(()) };
     if let Some(target) = framework_target(&words) {
         bail!("'{missing}' is a tool, not a target\nhint: speedwell run {target}");
     }
@@ -332,9 +330,7 @@ fn check_snippets(language: SnippetLanguage, snippets: &[String]) -> anyhow::Res
         let path = Path::new(code.as_str());
         path.extension().is_some() && path.is_file()
     };
-    let Some(file) = snippets.iter().find(is_file) else {
-        return Ok(());
-    };
+    let Some(file) = snippets.iter().find(is_file) else { return Ok(()) };
     let code = quote(&format!("@{file}"));
     let program = match language {
         SnippetLanguage::Python => "python3",

@@ -498,9 +498,7 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
 
 /// Rejects conditions on percentiles that need more requests than the load sends.
 fn check_conditions(args: &LoadArgs) -> anyhow::Result<()> {
-    let Some(count) = args.spec.count else {
-        return Ok(());
-    };
+    let Some(count) = args.spec.count else { return Ok(()) };
     for condition in &args.fail_on {
         let min_requests = condition.fewest_requests();
         ensure!(

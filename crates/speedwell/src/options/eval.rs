@@ -275,9 +275,7 @@ impl CommandArgs {
         rows: &[Vec<(String, ParameterValue)>],
     ) -> anyhow::Result<[Option<String>; 2]> {
         let fill = |option: &str, line: &Option<String>| -> anyhow::Result<Option<String>> {
-            let Some(line) = line else {
-                return Ok(None);
-            };
+            let Some(line) = line else { return Ok(None) };
             let snippet = Snippet::new(SnippetLanguage::Sh, line);
             let mut lines: Vec<String> =
                 rows.iter().map(|row| snippet.with_defaults(row).runner.clone()).collect();
@@ -553,9 +551,7 @@ fn find_module(
     parameters: &[(String, Vec<ParameterValue>)],
 ) -> anyhow::Result<Option<PathBuf>> {
     let file = argument.strip_prefix('@').map(Path::new).filter(|file| file.is_file());
-    let Some(file) = file else {
-        return Ok(None);
-    };
+    let Some(file) = file else { return Ok(None) };
     let text = read_text(argument)?;
     let exports = |line: &str| {
         let has_statement = ["export ", "export{", "exports."].iter().any(|s| line.starts_with(s));

@@ -190,9 +190,7 @@ const NOT_FILES: [&str; 13] = [
 pub fn check_outputs(command: &clap::Command, matches: &ArgMatches) -> anyhow::Result<()> {
     let (mut command, mut matches) = (command, matches);
     while let Some((name, inner_matches)) = matches.subcommand() {
-        let Some(subcommand) = command.find_subcommand(name) else {
-            break;
-        };
+        let Some(subcommand) = command.find_subcommand(name) else { break };
         (command, matches) = (subcommand, inner_matches);
     }
     let files = outputs(command, matches);

@@ -100,9 +100,7 @@ impl RunArgs {
             study.by.len() < 2,
             "a second --by also names variants; use one\nhint: -s NAME=V[,V] measures values of another parameter"
         );
-        let (Some(text), None) = (study.by.first(), &study.x_axis) else {
-            return Ok(None);
-        };
+        let (Some(text), None) = (study.by.first(), &study.x_axis) else { return Ok(None) };
         let other = if self.variants.old.is_some() { "--old" } else { "--variant" };
         ensure!(!self.variants.is_any(), "--by and {other} both name variants; use one");
         let (name, values) = match text.split_once('=') {
@@ -670,9 +668,7 @@ type TypedVariant = (Variant, Option<RevisionRequest>);
 
 /// Parses a revision, `rev:REV[:PROGRAM]`. Returns `None` if the argument is a program.
 fn parse_revision(argument: &str) -> anyhow::Result<Option<RevisionRequest>> {
-    let Some(spec) = argument.strip_prefix("rev:") else {
-        return Ok(None);
-    };
+    let Some(spec) = argument.strip_prefix("rev:") else { return Ok(None) };
     // Inside braces, a colon belongs to the revision: main@{12:30}, HEAD^{/fix: x}.
     let mut depth = 0;
     let end = spec.find(|c| {

@@ -411,9 +411,7 @@ fn group_by_file(
     let mut files: IndexMap<String, IndexMap<String, CaseSamples>> = IndexMap::new();
     let metric = session.metrics.first().map(|metric| metric.name.as_str());
     for run in &session.runs {
-        let Some(name) = file(run.slot).filter(|name| !failed.contains(name)) else {
-            continue;
-        };
+        let Some(name) = file(run.slot).filter(|name| !failed.contains(name)) else { continue };
         let samples = run.samples.iter().filter(|sample| Some(&*sample.metric) == metric);
         let (mut sum, mut count) = (0.0, 0);
         let results = files

@@ -261,9 +261,7 @@ impl NamedSessions {
     }
 
     fn report_unfinished(&self) {
-        let Some(newest) = self.unfinished.last() else {
-            return;
-        };
+        let Some(newest) = self.unfinished.last() else { return };
         let names: Vec<String> =
             self.unfinished.iter().map(|number| format!("@{number}")).collect();
         status::print_warning(&format!(
@@ -359,9 +357,7 @@ impl UploadJob<'_> {
             // The remaining items are due later, or another process is sending them.
             let unsent = self.unsent_items(store)?;
             let waiting_items = unsent.iter().filter(|item| item.state == UploadState::Waiting);
-            let Some(next) = waiting_items.map(|item| item.next_unix_ms).min() else {
-                break;
-            };
+            let Some(next) = waiting_items.map(|item| item.next_unix_ms).min() else { break };
             let pause = u64::try_from(next - process::unix_time_ms()).unwrap_or(0).max(100);
             let until = started_at.elapsed() + Duration::from_millis(pause);
             if until > self.retry_time {

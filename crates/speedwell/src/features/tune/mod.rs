@@ -158,9 +158,7 @@ fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
         plan.apply(&lock, started, &args.command_line(), !has_command, limit)?;
     }
     drop(lock);
-    let Some(program) = program else {
-        return print_plan(&plan, false, &args.output);
-    };
+    let Some(program) = program else { return print_plan(&plan, false, &args.output) };
     report_changes(&plan, &args.output);
     let result = execute_command(&machine, &plan, &program, &args.command[1..]);
     if is_tuned {
