@@ -5,6 +5,7 @@
 //! show how much the samples vary. `analysis::iterations` decides when samples are long enough and
 //! which number to try next. Start at [`run`].
 
+use crate::operand_kind::quote_all;
 use crate::options::{OutputArgs, SelectionArgs, VariantArgs, hide_unused, parse};
 use crate::progress::ProgressDisplay;
 use crate::run::execute_session;
@@ -141,8 +142,8 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<CommandStatus> {
     if !output.quiet
         && let Some(set_option) = set_argument(&outcomes, parameter, set_files.first())
     {
-        let targets: Vec<String> = args.targets.iter().map(|target| quote(target)).collect();
-        status::print_note(&format!("next: speedwell run {} {set_option}", targets.join(" ")));
+        let targets = quote_all(&args.targets);
+        status::print_note(&format!("next: speedwell run {targets} {set_option}"));
     }
     let is_settled = |file: &FileSearch| file.failed || file.search.sufficient_level().is_some();
     let result_status =
