@@ -114,14 +114,9 @@ fn suggest_visible_option(error: &mut clap::Error, command: &Command) {
     } else {
         option.get_long().map(str::to_owned)
     };
-    match visible {
-        Some(name) => {
-            let suggestion = ContextValue::String(format!("--{name}"));
-            error.insert(ContextKind::SuggestedArg, suggestion);
-        }
-        None => {
-            error.remove(ContextKind::SuggestedArg);
-        }
+    error.remove(ContextKind::SuggestedArg);
+    if let Some(name) = visible {
+        error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{name}")));
     }
 }
 
@@ -133,11 +128,8 @@ pub fn has_name(option: &Arg, name: &str) -> bool {
 
 /// Returns the long names of the options that are not hidden.
 pub fn visible_options(command: &Command) -> Vec<String> {
-    command
-        .get_arguments()
-        .filter(|option| !option.is_hide_set())
-        .filter_map(|option| option.get_long().map(str::to_owned))
-        .collect()
+    let visible = command.get_arguments().filter(|option| !option.is_hide_set());
+    visible.filter_map(|option| option.get_long().map(str::to_owned)).collect()
 }
 
 /// Width of a short help.

@@ -420,12 +420,9 @@ pub fn read_snippets(
     parameters: &[(String, Vec<ParameterValue>)],
 ) -> anyhow::Result<Vec<NamedSnippet>> {
     let count = arguments.len();
-    let modules: Vec<Option<PathBuf>> = args
-        .init
-        .iter()
-        .map(|text| find_module(language, text, parameters))
-        .collect::<anyhow::Result<_>>()
-        .context("in --init")?;
+    let found = args.init.iter().map(|text| find_module(language, text, parameters));
+    let modules: Vec<Option<PathBuf>> =
+        found.collect::<anyhow::Result<_>>().context("in --init")?;
     let typed_inits = args.init.iter().zip(&modules);
     let init_code: Vec<String> = typed_inits
         .map(|(text, module)| if module.is_none() { text.clone() } else { String::new() })
@@ -453,6 +450,7 @@ pub fn read_snippets(
         ensure!(!code.trim().is_empty(), "snippet number {} is empty", index + 1);
         let default_name = if code == *text { join_lines(&code) } else { text[1..].to_owned() };
         let name = names.get(index).unwrap_or(&default_name);
+        let module = modules.get(index).or(modules.first()).into_iter().flatten();
         named_snippets.push(NamedSnippet {
             name: unique_name(name, &named_snippets),
             snippet: Snippet {
@@ -460,14 +458,7 @@ pub fn read_snippets(
                 init_worker: init_workers[index].clone(),
                 prepare: prepares[index].clone(),
                 done: dones[index].clone(),
-                paths: modules
-                    .get(index)
-                    .or(modules.first())
-                    .into_iter()
-                    .flatten()
-                    .chain(&paths)
-                    .cloned()
-                    .collect(),
+                paths: module.chain(&paths).cloned().collect(),
                 nodes: nodes.clone(),
                 ..Snippet::new(language, code)
             },
