@@ -103,13 +103,11 @@ pub fn run(CompareArgs { measuring: mut args }: CompareArgs) -> anyhow::Result<C
         }));
     }
     let kinds = operand_kind::classify_all(&args)?;
-    let commands: Vec<String> = kinds
-        .iter()
-        .filter_map(|kind| match kind {
-            OperandKind::Command(command) => Some(command.clone()),
-            _ => None,
-        })
-        .collect();
+    let command_of = |kind: &OperandKind| match kind {
+        OperandKind::Command(command) => Some(command.clone()),
+        _ => None,
+    };
+    let commands: Vec<String> = kinds.iter().filter_map(command_of).collect();
     if let [command] = &commands[..] {
         bail!("'{command}' alone cannot be compared\nhint: speedwell time {}", quote(command));
     }

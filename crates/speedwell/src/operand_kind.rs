@@ -44,14 +44,13 @@ pub fn classify_all(args: &RunArgs) -> anyhow::Result<Vec<OperandKind>> {
     }
     suggest_by(args)?;
     let adapters = KnownAdapters::new(&[], &std::env::current_dir()?)?;
-    let mut kinds = Vec::new();
-    for argument in arguments {
-        kinds.push(classify(argument, &args.arguments, &adapters)?);
-    }
-    if let Some(index) = kinds.iter().position(Option::is_none) {
+    let classified =
+        arguments.iter().map(|argument| classify(argument, &args.arguments, &adapters));
+    let found: Vec<Option<OperandKind>> = classified.collect::<anyhow::Result<_>>()?;
+    if let Some(index) = found.iter().position(Option::is_none) {
         return Err(explain_unknown(&arguments[index], arguments));
     }
-    let kinds: Vec<OperandKind> = kinds.into_iter().flatten().collect();
+    let kinds: Vec<OperandKind> = found.into_iter().flatten().collect();
     check_commands(arguments, &kinds)?;
     Ok(kinds)
 }

@@ -35,8 +35,7 @@ pub fn explain_option(option: &str, arguments: &[OsString]) -> Option<anyhow::Er
         .filter_map(|line| line.strip_prefix(*command)?.strip_prefix(": "))
         .flat_map(|row| row.split(", "))
         .find_map(|pair| pair.strip_prefix(option)?.strip_prefix('='));
-    let is_time = *command == "time";
-    let hint = is_time.then(|| time::quote_command(operands, option)).flatten();
+    let hint = (*command == "time").then(|| time::quote_command(operands, option)).flatten();
     match renamed {
         Some(name) => Some(anyhow!("'{option}' is {name} here{}", hint.unwrap_or_default())),
         None => hint.map(|hint| anyhow!("unknown option '{option}'{hint}")),
@@ -309,19 +308,16 @@ fn check_outputs(words: &[&str]) -> anyhow::Result<()> {
 fn check_targets(targets: &[String]) -> anyhow::Result<()> {
     let words: Vec<&str> = targets.iter().map(String::as_str).collect();
     let Some(missing) = words.iter().find(|word| !Path::new(word).exists()) else { return Ok(()) };
-    if let Some(target) = framework_target(&words) {
-        bail!("'{missing}' is a tool, not a target\nhint: speedwell run {target}");
-    }
-    if is_url(missing) {
-        bail!(
-            "'{missing}' is an address, not a benchmark\nhint: speedwell load {}",
-            quote_all(&words)
-        );
-    }
-    if missing.starts_with('@') {
-        bail!("'{missing}' is a stored session\nhint: speedwell report {}", quote_all(&words));
-    }
-    Ok(())
+    let (kind, command, operands) = if let Some(target) = framework_target(&words) {
+        ("a tool, not a target", "run", target)
+    } else if is_url(missing) {
+        ("an address, not a benchmark", "load", quote_all(&words))
+    } else if missing.starts_with('@') {
+        ("a stored session", "report", quote_all(&words))
+    } else {
+        return Ok(());
+    };
+    bail!("'{missing}' is {kind}\nhint: speedwell {command} {operands}")
 }
 
 /// Rejects the name of a file in the place of code.

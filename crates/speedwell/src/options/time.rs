@@ -65,13 +65,10 @@ pub struct TimeArgs {
 impl TimeArgs {
     /// Converts the options to options of `eval sh`.
     pub fn eval_args(self) -> EvalArgs {
-        let mut commands = self.commands;
-        if !self.program.is_empty() {
-            commands.push(quote_all(&self.program));
-        }
+        let program = (!self.program.is_empty()).then(|| quote_all(&self.program));
         EvalArgs {
             language: Some(SnippetLanguage::Sh),
-            snippets: commands,
+            snippets: self.commands.into_iter().chain(program).collect(),
             snippet: SnippetArgs {
                 prepare: self.prepare,
                 name: self.name,
