@@ -22,7 +22,7 @@ const SYNONYMS: &str = include_str!("foreign_commands.txt");
 /// option with ours. `V` is the value. An option without ours can be left out.
 const FOREIGN_OPTIONS: &str = include_str!("foreign_options.txt");
 
-/// Options of other tools for which our name is enough, one command a line: `COMMAND: OPTION=OURS, ...`.
+/// Options of other tools that have another name here: the command, and each option with ours.
 const RENAMED_OPTIONS: &str = include_str!("renamed_options.txt");
 
 /// Explains an unknown option of `time` or `load` that belongs to another tool, or follows a command
