@@ -186,9 +186,10 @@ pub(super) fn block_test(data: &ComparedData) -> Option<StratifiedRank> {
 }
 
 fn shift_of_logs(data: &ComparedData, confidence: f64) -> Option<RatioEstimate> {
-    let data = data.with_logs()?;
+    let logarithmic = data.with_logs()?;
     let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
-    let shift = hodges_lehmann(&logs(&data.baseline), &logs(&data.candidate), confidence)?;
+    let shift =
+        hodges_lehmann(&logs(&logarithmic.baseline), &logs(&logarithmic.candidate), confidence)?;
     Some(RatioEstimate { ratio: shift.estimate.exp(), interval: shift.interval.map(f64::exp) })
 }
 

@@ -384,7 +384,7 @@ impl SearchedTrend {
 }
 
 /// Merges the changes found now with the recorded changes of earlier searches. A recorded change
-/// that was triaged or measured again is kept even if it is no longer found.
+/// that was triaged or measured again is kept even if the new search does not find it.
 fn merge_known_changes(
     trend: &SearchedTrend,
     current: Vec<RecordedChange>,

@@ -185,7 +185,7 @@ pub fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
     bail!("unknown sort column '{key}': supported columns are {}", keys.join(" "))
 }
 
-// Writes the files requested with `-o`. A file's extension decides what is written to it. Several
+// Writes the files requested with `-o`. A file's extension determines its content. Several
 // requested charts yield several picture files, with numbers in their names. Writing fails if any
 // file cannot be written.
 

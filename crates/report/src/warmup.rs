@@ -484,10 +484,10 @@ pub fn report_iterations(
 
 /// The columns of the table.
 pub(crate) fn iterations_columns(parameter: &str) -> ColumnSet<IterationsOfFile> {
-    let parameter = parameter.to_owned();
+    let name = parameter.to_owned();
     column_set! { file: IterationsOfFile;
         identifier("file", "file") => &file.file,
-        machine("parameter") => &parameter,
+        machine("parameter") => &name,
         figure("n", "iterations") =>
             file.level.as_ref().map(|level| ReportCell::large_count(level.n as usize)),
         words("outcome", "outcome") => outcome_cell(file.outcome),

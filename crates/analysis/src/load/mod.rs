@@ -538,8 +538,8 @@ impl GeneratorTrust {
         let quantiles = |ppm: &[u32]| self.quantiles(quantity, ppm, values, low);
         let mean_ns = values.mean_ns()?;
         let low_mean_ns = low.and_then(TimeValues::mean_ns);
-        let curve_ppm = curve_ppm(values.count());
-        let curve = curve_ppm.iter().zip(quantiles(&curve_ppm));
+        let fractions = curve_ppm(values.count());
+        let curve = fractions.iter().zip(quantiles(&fractions));
         Some(QuantityFindings {
             quantity,
             group,

@@ -63,7 +63,7 @@ pub fn draw_findings(
 }
 
 /// Renames variants that are only called `old` and `new` after their programs. A picture is often
-/// seen without the report that says what was compared.
+/// seen without the report that names the compared programs.
 fn name_programs(findings: &AnalysisFindings) -> Cow<'_, AnalysisFindings> {
     if findings.program_names.is_empty() {
         return Cow::Borrowed(findings);

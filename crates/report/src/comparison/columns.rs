@@ -1,5 +1,5 @@
-//! Declares the columns of the table of changes: what people see, what they see in verbose output,
-//! and what programs get. Start at [`verdict_columns`].
+//! Declares the columns of the table of changes: for people, for people with verbose output, and
+//! for programs. Start at [`verdict_columns`].
 
 use crate::case_labels::{distinct, parameters_json};
 use crate::charts::forest_row;
@@ -180,7 +180,7 @@ pub fn add_columns<'a>(
     });
 }
 
-/// Adds a column for each exact count beside the compared metric, such as `2 -> 1` allocations.
+/// Adds a column for each exact count next to the compared metric, such as `2 -> 1` allocations.
 pub fn add_counts(columns: &mut ColumnSet<VerdictLine<'_>>, beside: &[CandidateComparison]) {
     for metric in distinct(beside.iter().map(|comparison| comparison.metric.name.as_str())) {
         let mut texts = HashMap::new();

@@ -345,7 +345,7 @@ pub fn comparison_notes(comparisons: &[CandidateComparison], verbosity: Verbosit
     distinct(notes)
 }
 
-/// Says what figures that are no times of runs mean.
+/// Explains figures that are not times of runs.
 fn unusual_figures(comparison: &CandidateComparison) -> Option<String> {
     if comparison.metric.name == Metric::CYCLES_ESTIMATE {
         return Some(format!(
@@ -628,9 +628,9 @@ fn comparison_data(comparison: &CandidateComparison) -> Value {
         "only_baseline": comparison.only_baseline,
         "only_candidate": comparison.only_candidate,
     });
-    let withheld = withheld.count();
-    if withheld > 0 {
-        data["verdicts"]["withheld"] = json!(withheld);
+    let withheld_count = withheld.count();
+    if withheld_count > 0 {
+        data["verdicts"]["withheld"] = json!(withheld_count);
     }
     data
 }

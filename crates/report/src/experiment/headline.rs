@@ -298,9 +298,10 @@ fn case_grid<'a>(
             variant.factors.iter().any(|(name, value)| name == factor && value == level)
         };
         let mut variants = experiment.variants.iter();
-        let variant =
-            variants.find(|variant| has(variant, across, column) && has(variant, down, row));
-        let variant = variant?.name.as_str();
+        let variant = variants
+            .find(|variant| has(variant, across, column) && has(variant, down, row))?
+            .name
+            .as_str();
         let summary = of_case.iter().find(|summary| *summary.variant == *variant)?;
         Some(GridCell {
             variant,
@@ -407,8 +408,8 @@ pub fn cells_table(found: &ExperimentFindings) -> Option<ReportTable> {
     let mut rows = Vec::new();
     for cell in &cells {
         rows.push(columns.build_row(cell));
-        let last = cell.failure.stderr_tail.lines().last().map(str::trim);
-        let last = last.filter(|line| !line.is_empty());
+        let last =
+            cell.failure.stderr_tail.lines().last().map(str::trim).filter(|line| !line.is_empty());
         rows.extend(last.map(|line| ReportRow::Remark(format!("last line of stderr: {line}"))));
     }
     Some(ReportTable {

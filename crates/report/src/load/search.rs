@@ -129,9 +129,9 @@ pub fn level_sort_keys() -> Vec<&'static str> {
 }
 
 fn level_columns<'a>(label: &str, knee: Option<u32>) -> ColumnSet<LevelRow<'a>> {
-    let label = label.to_owned();
+    let load = label.to_owned();
     column_set! { row: LevelRow<'a>;
-        machine("load") => &label,
+        machine("load") => &load,
         figure("concurrency", "concurrency") => row.pass.concurrency,
         figure("visits", "visits").expendable(4) => row.pass.visits,
         figure("throughput", "throughput") => throughput_cell(row),
@@ -243,9 +243,9 @@ pub fn rate_sort_keys() -> Vec<&'static str> {
 }
 
 fn rate_columns(label: &str) -> ColumnSet<RateAttempt> {
-    let label = label.to_owned();
+    let load = label.to_owned();
     column_set! { attempt: RateAttempt;
-        machine("load") => &label,
+        machine("load") => &load,
         figure("rate", "rate") => ReportCell::shown_figure(attempt.rate, format_rate),
         figure("sent_share", "sent") => ReportCell::share(attempt.sent),
         figure("answered_share", "answered") => ReportCell::share(attempt.answered),

@@ -120,7 +120,7 @@ impl CountRow {
     }
 }
 
-/// Returns the columns of counts. `headings` are those of the name, the count and the meaning.
+/// Returns the columns of counts. `headings` name the columns of the name, the count and the meaning.
 fn count_columns(
     load: &LoadFindings<'_>,
     headings: [&'static str; 3],
@@ -326,7 +326,7 @@ pub fn closes_each(load: &LoadFindings<'_>) -> bool {
     load.run.requested.keeps_alive && 2 * responses.closing() > responses.count
 }
 
-// Lists facts about a load: what was requested, and how the load went.
+// Lists facts about a load: the request and the outcome.
 
 /// Lists the facts of one load.
 pub fn load_facts(load: &LoadFindings<'_>) -> Vec<Fact> {

@@ -22,7 +22,7 @@ pub fn loads_headline(loads: &[LoadFindings<'_>]) -> String {
     }
 }
 
-/// Says what was sent, how fast, and how many requests succeeded:
+/// Formats the sent requests, their rate, and how many succeeded:
 /// `GET http://127.0.0.1/: 300/s for 3.0 s; 900 ok, 0 failed.`
 fn headline_of_one(load: &LoadFindings<'_>) -> String {
     let counts = &load.run.measured.totals.outcomes;
