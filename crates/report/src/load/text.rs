@@ -298,7 +298,7 @@ fn unfinished_sentence(counts: &OutcomeCounts) -> String {
 
 fn unsteady_sentence(halves: &LoadHalves) -> String {
     let share = || format_share((halves.second / halves.first - 1.0).abs());
-    let change = (halves.first > 0.0).then(|| format!(" by {}", share())).unwrap_or_default();
+    let change = if halves.first > 0.0 { format!(" by {}", share()) } else { String::new() };
     let sides = [halves.first, halves.second];
     let (subject, [first, second]) = match halves.course {
         DriftMetric::Throughput => ("Throughput", sides.map(format_rate)),
