@@ -285,20 +285,15 @@ fn build_benchmark(
         Some(_) => "-c".to_owned(),
         None => main.to_string_lossy().into_owned(),
     });
-    let built = compile::build_program(&BuildRecipe {
+    let recipe = BuildRecipe {
         flags: benchmark_flags,
         file: source.file.clone(),
         directory: source.directory.clone(),
         ..harness
-    })?;
-    let objects = ObjectFiles {
-        compiler,
-        files: vec![built.clone(), main],
-        flags: &flags,
-        directory: &source.directory,
-        environment: &variant.environment,
     };
-    objects.program_of(layout.build, built)
+    let built = compile::build_program(&recipe)?;
+    let objects = ObjectFiles { recipe: &recipe, files: vec![built, main], flags: &flags };
+    objects.program_of(layout.build)
 }
 
 /// Returns the flags that a file requests in its comments.

@@ -102,7 +102,7 @@ fn find_strays(
     let is_stray =
         |path: &PathBuf| path.starts_with(&worktree.checkout) && !path.starts_with(&folder);
     let loaded: Vec<PathBuf> = loaded.into_iter().filter(is_stray).collect();
-    let tracked = worktree::find_tracked(&worktree.checkout, &loaded).into_iter();
+    let tracked = worktree::list_files(&worktree.checkout, &[], &loaded).into_iter();
     let relative = |path: PathBuf| {
         let relative = path.strip_prefix(&worktree.checkout).ok()?;
         Some(relative.to_string_lossy().into_owned())

@@ -309,10 +309,7 @@ impl ExecutionArgs {
 
     /// Whether the user requested an order that may not be blocks.
     pub fn excludes_blocks(&self) -> bool {
-        !matches!(
-            self.order,
-            None | Some(OrderRequest::Auto | OrderRequest::Fixed(RunOrder::Blocks))
-        )
+        self.order.is_some_and(|order| order.initial_order() != RunOrder::Blocks)
     }
 
     /// Returns the options with the order of the project file, which `--order` overrides.

@@ -378,13 +378,9 @@ pub fn find_artifacts(worktree: &VariantWorktree, files: &[PathBuf]) -> BTreeSet
     artifacts
 }
 
-/// Returns which of the given files git tracks in the checkout.
-pub fn find_tracked(checkout: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
-    list_files(checkout, &[], files)
-}
-
-/// Returns which of the files `git ls-files` lists with these options.
-fn list_files(folder: &Path, options: &[&str], files: &[PathBuf]) -> BTreeSet<PathBuf> {
+/// Returns which of the files `git ls-files` lists with these options; without any, the files that
+/// git tracks.
+pub fn list_files(folder: &Path, options: &[&str], files: &[PathBuf]) -> BTreeSet<PathBuf> {
     const MAX_FILES: usize = 200;
     let mut listed = BTreeSet::new();
     for chunk in files.chunks(MAX_FILES) {

@@ -524,16 +524,6 @@ impl WorkerPool {
         }
     }
 
-    /// Whether a worker is still running.
-    fn is_at_work(&self) -> bool {
-        self.finished_reports.iter().any(Option::is_none)
-    }
-
-    /// Records the report of a finished worker.
-    fn record_report(&mut self, index: usize, report: WorkerReport) {
-        self.finished_reports[index] = Some(report);
-    }
-
     /// Records that a worker has passed a deadline. If it was the last of its job, returns the
     /// job's progress.
     fn record_point(&mut self, index: usize, point: (u64, u64)) -> Option<JobProgress> {

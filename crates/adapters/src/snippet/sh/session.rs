@@ -442,9 +442,11 @@ impl ShellSession {
         let streams = command.get("stream").as_deref() == Some("1");
         let mut pool =
             WorkerPool::start(self.worker_slots(jobs), division, &self.message_sender, streams);
-        while pool.is_at_work() {
+        while pool.finished_reports.iter().any(Option::is_none) {
             match self.messages.recv() {
-                Ok(ControlMessage::Back(index, report)) => pool.record_report(index, *report),
+                Ok(ControlMessage::Back(index, report)) => {
+                    pool.finished_reports[index] = Some(*report);
+                }
                 Ok(ControlMessage::Point(index, point)) => {
                     if let Some(progress) = pool.record_point(index, point) {
                         self.send_event(sample_event(command, &jobs[progress.job], &progress))?;
