@@ -131,7 +131,7 @@ fn with_longer_path(program: &Path, bytes: u32) -> PathBuf {
 pub struct LinkRecord {
     build: LinkedBuild,
     /// Shell line that links the program again.
-    link_command: String,
+    pub(crate) link_command: String,
     /// Number of object files, if only whole object files could be shuffled.
     coarse: Option<usize>,
 }
@@ -156,11 +156,6 @@ impl LinkRecord {
         }
         failure.stderr_tail +=
             &format!("build {number}, layout seed {seed}: {}", self.link_command);
-    }
-
-    /// Prefixes `line` with the command that links the program.
-    pub(crate) fn prepend_link(&self, line: &str) -> String {
-        format!("{} && {line}", self.link_command)
     }
 
     /// Returns a note for readers of the results.

@@ -229,7 +229,7 @@ impl LanguageHarness for CppHarness {
                 let mut attempt = perform_program(job, setting, plain);
                 // The linked program no longer exists when a user reads the failure.
                 if let (Some(linking), Some(failure)) = (&linking, &mut attempt.failure) {
-                    failure.replay = linking.prepend_link(&failure.replay);
+                    failure.replay = format!("{} && {}", linking.link_command, failure.replay);
                 }
                 attempt.with_linking(linking)
             }

@@ -20,8 +20,8 @@ const TEXT_TOOLS: [(&str, &[&str]); 2] =
 const AUTOCANNON_RESOLUTION_NS: f64 = NS_PER_MS;
 
 /// Returns whether the data are text output of one of these tools.
-pub fn recognizes_text(bytes: &[u8]) -> bool {
-    detect_tool(&String::from_utf8_lossy(file_beginning(bytes))).is_some()
+pub fn recognizes_text(file: &JsonContent<'_>) -> bool {
+    detect_tool(&String::from_utf8_lossy(file_beginning(file.bytes))).is_some()
 }
 
 fn detect_tool(text: &str) -> Option<&'static str> {
@@ -119,8 +119,8 @@ const SUMMARY_TIMES: [(&str, &str); 3] =
     [("Average:", "latency_mean"), ("Fastest:", "latency_min"), ("Slowest:", "latency_max")];
 
 /// Returns whether the data are text output of hey or oha.
-pub fn recognizes_hey_oha(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(file_beginning(bytes));
+pub fn recognizes_hey_oha(file: &JsonContent<'_>) -> bool {
+    let text = String::from_utf8_lossy(file_beginning(file.bytes));
     let has = |start: &str| text.lines().any(|line| line.trim() == start);
     has("Summary:") && text.lines().any(|line| line.trim().starts_with("Slowest:"))
 }

@@ -7,7 +7,7 @@
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::load_report::NS_PER_SECOND;
 use super::session_builder::{ImportedProcess, InputFile, SessionBuilder};
-use crate::foreign::json::{self, JsonContent, JsonNode};
+use crate::foreign::json::{self, JsonNode};
 use anyhow::{Result, ensure};
 use speedwell_model::{
     Case, Environment, FailureCause, Metric, MetricDirection, ParameterValue, Session,
@@ -15,11 +15,6 @@ use speedwell_model::{
 
 /// Note on the first run of a command. The mean CPU times of all runs are stored in this run.
 const CPU_TIMES_NOTE: &str = "User and system time are means over all runs of this command.";
-
-/// Returns whether the data are results of hyperfine.
-pub fn recognizes(file: &JsonContent<'_>) -> bool {
-    file.begins_with_key("results")
-}
 
 /// Reads a whole file. Adds messages for the user to `warnings`.
 ///

@@ -62,7 +62,7 @@ pub fn recognizes_catch2(file: &JsonContent<'_>) -> bool {
 /// Fails if `parse` does, or if there are no results.
 pub fn read_with(
     file: &InputFile<'_>,
-    parse: impl Fn(&[u8]) -> Result<Vec<ReportedResult>>,
+    parse: impl FnOnce(&[u8]) -> Result<Vec<ReportedResult>>,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Session>> {
     let benchmarks = parse(file.bytes)?.into_iter().map(|result| vec![result]);
@@ -124,8 +124,7 @@ pub fn read_divan(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Ve
         warnings
             .push(format!("'{}': its tree is incomplete, so results may be missing", file.label));
     }
-    let benchmarks = results.into_iter().map(|result| vec![result]);
-    build_session(file, benchmarks, Environment::default(), None, warnings)
+    read_with(file, |_| Ok(results), warnings)
 }
 
 /// Reads pytest-benchmark JSON. The name of a case consists of the file and the name of the test.

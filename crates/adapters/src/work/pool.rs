@@ -159,7 +159,8 @@ impl SourcePool {
             SourceSyntax::from_file(file) == Some(SourceSyntax::Python)
                 && item.names.is_empty()
                 && !item.is_import
-                && !is_entry_point(item)
+                // The entry point of a script: `if __name__ == "__main__":`.
+                && !item.words().any(|word| word == "__name__")
                 && !used.contains(index)
                 && item.words().any(|word| names.contains(word))
         };
@@ -202,11 +203,6 @@ impl SourcePool {
         let content = is_readable.then(|| fs::read(found).ok()).flatten()?;
         Some(Uuid::new_v5(&Uuid::NAMESPACE_OID, &content).into_bytes())
     }
-}
-
-/// Whether the item is the entry point of a script: `if __name__ == "__main__":`.
-fn is_entry_point(item: &SourceItem) -> bool {
-    item.words().any(|word| word == "__name__")
 }
 
 /// Whether a literal matches the name. For example, `parse-{}` matches every name that begins with

@@ -212,7 +212,9 @@ impl LoadKeys {
             rate: self.rate.map(|rate| rate.0),
             timeout: self.timeout.map(|time| time.0),
             request: self.method.clone(),
-            header: header_lines(&self.headers),
+            header: (self.headers.iter())
+                .map(|(name, value)| format!("{name}: {}", value.program_text()))
+                .collect(),
             data: self.body.as_ref().map(|body| body.0.clone()),
             body_file: self.body_file.as_ref().map(|file| root.join(file)),
             http2: self.http2 == Some(true),
@@ -225,12 +227,6 @@ impl LoadKeys {
 fn not_both(part: &FilePart, first_key: &str, second_key: &str) -> anyhow::Error {
     let message = format!("{} cannot have both '{first_key}' and '{second_key}'", part.heading());
     part.error_at_key(second_key, message)
-}
-
-/// Returns the header lines.
-fn header_lines(fields: &IndexMap<String, PlainValue>) -> Vec<String> {
-    let lines = fields.iter();
-    lines.map(|(name, value)| format!("{name}: {}", value.program_text())).collect()
 }
 
 /// Returns `url`, or the URL of `path` on the target itself.

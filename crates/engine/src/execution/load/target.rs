@@ -250,15 +250,11 @@ impl TargetUrl {
     /// password, so it must never be shown.
     pub fn to_full_string(&self) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
-        let user = self
-            .credentials
-            .as_ref()
-            .map(|(name, password)| {
-                let [name, password] =
-                    [name, password].map(|text| percent_encode(text, is_unreserved));
-                format!("{name}:{password}@")
-            })
-            .unwrap_or_default();
+        let user = self.credentials.as_ref().map(|(name, password)| {
+            let [name, password] = [name, password].map(|text| percent_encode(text, is_unreserved));
+            format!("{name}:{password}@")
+        });
+        let user = user.unwrap_or_default();
         format!("{scheme}://{user}{}{}", self.authority_of(&self.host), self.path)
     }
 
