@@ -91,10 +91,9 @@ impl LanguageHarness for FakeHarness {
             let exists = || Path::new(file).exists();
             wait(|| if exists() { Duration::ZERO } else { POLL_INTERVAL });
         }
-        let (word, switches) = match word.split_once('~') {
-            Some((word, switches)) => (word, switches.parse().ok()),
-            None => (word, None),
-        };
+        let (word, switches) = word
+            .split_once('~')
+            .map_or((word, None), |(word, switches)| (word, switches.parse().ok()));
         if let Some(levels) = parse_levels(word).filter(|_| setting.is_series) {
             return series_outcome(job, setting, &levels, started_unix_ms);
         }

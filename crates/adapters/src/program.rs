@@ -370,10 +370,7 @@ fn build_commands(
 fn python_path(folder: &Path, variant: &Variant) -> String {
     let search_path = variant.environment.iter().find(|(name, _)| name == "PYTHONPATH");
     let shown = folder.display();
-    match search_path {
-        Some((_, path)) => format!("{path}:{shown}"),
-        None => shown.to_string(),
-    }
+    search_path.map_or_else(|| shown.to_string(), |(_, path)| format!("{path}:{shown}"))
 }
 
 #[cfg(test)]

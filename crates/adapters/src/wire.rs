@@ -56,10 +56,8 @@ impl ProtocolMessage {
 
     /// Returns the value of `key` as a list.
     pub fn list(&self, key: &str) -> Vec<String> {
-        match self.raw_value(key) {
-            None | Some("") => Vec::new(),
-            Some(text) => text.split(',').map(percent_unescape).collect(),
-        }
+        let text = self.raw_value(key).filter(|text| !text.is_empty());
+        text.map_or(Vec::new(), |text| text.split(',').map(percent_unescape).collect())
     }
 
     /// Returns the value of `key` as a list of numbers; `None` if an item is not a number.

@@ -177,10 +177,7 @@ impl<'a> FilePart<'a> {
 
 /// Creates an error with its line, if known.
 pub fn error_at_line(line: Option<usize>, message: impl Display) -> Error {
-    match line {
-        Some(line) => anyhow!("line {line}: {message}"),
-        None => anyhow!("{message}"),
-    }
+    line.map_or_else(|| anyhow!("{message}"), |line| anyhow!("line {line}: {message}"))
 }
 
 /// Returns a hint with the nearest known name or, if no name is near, with all known names.
@@ -307,10 +304,8 @@ impl LineStarts {
         let content = match value {
             DeValue::String(text) => NodeContent::Text(text.to_string()),
             DeValue::Integer(number) => {
-                match i64::from_str_radix(number.as_str(), number.radix()) {
-                    Ok(whole) => NodeContent::Whole(whole),
-                    Err(_) => NodeContent::Other,
-                }
+                let whole = i64::from_str_radix(number.as_str(), number.radix());
+                whole.map_or(NodeContent::Other, NodeContent::Whole)
             }
             DeValue::Float(number) => match number.as_str().parse() {
                 Ok(number) => NodeContent::Number(number),

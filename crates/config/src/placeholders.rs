@@ -131,10 +131,7 @@ impl PlaceholderMap {
                 names.push(name.to_owned());
             }
         }
-        let location = match line {
-            Some(_) => String::new(),
-            None => format!(" in '{place}'"),
-        };
+        let location = if line.is_some() { String::new() } else { format!(" in '{place}'") };
         let (owner, hint) = (&self.owner, nearest_hint(name, &names));
         let escape_hint = format!("write literal braces as {{{{{name}}}}}");
         error_at_line(

@@ -138,10 +138,7 @@ pub(crate) fn try_run(
 /// Chooses the order and the clock, and adapts the plan. If the work computes, observes the machine
 /// for half a second.
 pub(crate) fn choose_order(plan: &mut SessionPlan, trial: OrderTrial) {
-    let contention = match trial.waiting {
-        Some(_) => Ok(None),
-        None => observe_contention(),
-    };
+    let contention = if trial.waiting.is_some() { Ok(None) } else { observe_contention() };
     apply_choice(plan, trial, contention);
 }
 

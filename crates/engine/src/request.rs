@@ -228,10 +228,7 @@ impl WarmupLength {
     /// # Errors
     /// Fails for anything else.
     pub fn parse(text: &str) -> Result<WarmupLength, String> {
-        match parse::count(text) {
-            Ok(count) => Ok(WarmupLength::Executions(count)),
-            Err(_) => WarmupLength::parse_time(text),
-        }
+        parse::count(text).map(WarmupLength::Executions).or_else(|_| WarmupLength::parse_time(text))
     }
 }
 

@@ -226,10 +226,8 @@ impl EntryInterpretation {
         let by_unit = self.is_by_unit || self.better.is_none();
         let unit_direction =
             (by_unit && metric.better != MetricDirection::Unknown).then_some(metric.better);
-        match directions.direction_of(&metric.name).or(unit_direction).or(self.better) {
-            Some(better) => Ok(better),
-            None => directions.require_direction(&metric.name),
-        }
+        let found = directions.direction_of(&metric.name).or(unit_direction).or(self.better);
+        found.map_or_else(|| directions.require_direction(&metric.name), Ok)
     }
 }
 

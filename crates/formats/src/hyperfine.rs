@@ -172,10 +172,7 @@ fn exit_statuses(result: &JsonNode<'_>, count: usize) -> Result<Vec<Option<i32>>
 }
 
 fn value_text(value: &serde_json::Value) -> String {
-    match value.as_str() {
-        Some(text) => text.to_owned(),
-        None => value.to_string(),
-    }
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Reconstructs the command template, such as `sleep {n}`. All results then become one benchmark

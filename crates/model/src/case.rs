@@ -219,10 +219,8 @@ impl ParameterValue {
         if let Ok(truth) = text.parse() {
             return ParameterValue::Bool(truth);
         }
-        match text.parse::<f64>() {
-            Ok(number) if looks_numeric(text) => ParameterValue::Number(number),
-            _ => ParameterValue::Text(text.to_owned()),
-        }
+        let number = text.parse::<f64>().ok().filter(|_| looks_numeric(text));
+        number.map_or_else(|| ParameterValue::Text(text.to_owned()), ParameterValue::Number)
     }
 
     /// The value as a number, if it is one.

@@ -212,10 +212,8 @@ fn without_prefix(text: &str) -> impl Iterator<Item = &str> {
 
 /// Returns the singular of an English plural.
 fn singular_unit(text: &str) -> Option<String> {
-    match text.strip_suffix("ies") {
-        Some(stem) => Some(format!("{stem}y")),
-        None => text.strip_suffix('s').map(str::to_owned),
-    }
+    let stem = text.strip_suffix("ies").map(|stem| format!("{stem}y"));
+    stem.or_else(|| text.strip_suffix('s').map(str::to_owned))
 }
 
 #[cfg(test)]

@@ -102,10 +102,8 @@ impl RelocationMap {
     /// Maps the absolute path in an argument. The path is the whole argument, or the text after
     /// `=`. Returns other arguments unchanged.
     fn map_argument(&self, argument: &str) -> String {
-        let (option, path) = match argument.find("=/") {
-            Some(index) if !argument.starts_with('/') => argument.split_at(index + 1),
-            _ => ("", argument),
-        };
+        let index = argument.find("=/").filter(|_| !argument.starts_with('/'));
+        let (option, path) = index.map_or(("", argument), |index| argument.split_at(index + 1));
         if !path.starts_with('/') {
             return argument.to_owned();
         }

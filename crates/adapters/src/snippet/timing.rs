@@ -212,10 +212,7 @@ fn intervals_seen(
 /// after the last point is unknown and not counted.
 fn interpolate_count(points: &CounterPoints, time_ns: f64) -> f64 {
     let next = points.partition_point(|point| (point.0 as f64) <= time_ns);
-    let (from_ns, count_before) = match next.checked_sub(1) {
-        Some(last) => points[last],
-        None => (0, 0),
-    };
+    let (from_ns, count_before) = next.checked_sub(1).map_or((0, 0), |last| points[last]);
     match points.get(next) {
         Some(&(to_ns, count_after)) => {
             let fraction = (time_ns - from_ns as f64) / (to_ns - from_ns) as f64;

@@ -105,8 +105,6 @@ const MAX_REASON_LENGTH: usize = 400;
 
 /// Shortens a reason that is too long.
 pub fn shorten_reason(reason: &str) -> String {
-    match reason.char_indices().nth(MAX_REASON_LENGTH) {
-        Some((end, _)) => format!("{}...", &reason[..end]),
-        None => reason.to_owned(),
-    }
+    let cut = reason.char_indices().nth(MAX_REASON_LENGTH);
+    cut.map_or_else(|| reason.to_owned(), |(end, _)| format!("{}...", &reason[..end]))
 }

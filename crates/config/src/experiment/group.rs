@@ -217,10 +217,8 @@ fn check_sections(part: &FilePart, kind: GroupKind) -> Result<()> {
 }
 
 fn check_table(part: &FilePart, section: &str, node: &TreeNode) -> Result<()> {
-    match node.as_table() {
-        Some(_) => Ok(()),
-        None => Err(part.value_error(section, "must be a table")),
-    }
+    let error = || part.value_error(section, "must be a table");
+    node.as_table().map(|_| ()).ok_or_else(error)
 }
 
 fn resolve_files(

@@ -195,10 +195,8 @@ impl TextColumn {
 
     /// Appends the string of a row.
     pub fn push(&mut self, text: &str) {
-        let code = match self.texts.get_index_of(text) {
-            Some(code) => code,
-            None => self.texts.insert_full(text.to_owned()).0,
-        };
+        let known = self.texts.get_index_of(text);
+        let code = known.unwrap_or_else(|| self.texts.insert_full(text.to_owned()).0);
         self.codes.push(code);
     }
 }

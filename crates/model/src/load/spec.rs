@@ -600,10 +600,7 @@ mod duration_text {
         let ns = time.as_nanos();
         let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
         let exact = units.iter().find(|(unit_ns, _)| ns.is_multiple_of(*unit_ns));
-        match exact {
-            Some((unit_ns, unit)) => format!("{}{unit}", ns / unit_ns),
-            None => format!("{ns}ns"),
-        }
+        exact.map_or_else(|| format!("{ns}ns"), |(unit_ns, unit)| format!("{}{unit}", ns / unit_ns))
     }
 
     pub(super) fn serialize<S: Serializer>(

@@ -446,10 +446,8 @@ fn execute_prepared(
         return Ok(None);
     }
     let timed = timed.map_err(|error| error.to_string())?;
-    match work.order.find_failure(timed.ended) {
-        Some(reason) => Err(format!("the command {reason}")),
-        None => Ok(Some(timed)),
-    }
+    let failure = work.order.find_failure(timed.ended);
+    failure.map_or(Ok(Some(timed)), |reason| Err(format!("the command {reason}")))
 }
 
 /// A worker to be started.

@@ -425,10 +425,8 @@ impl ShellSession {
                 )?;
             }
         }
-        match reports.iter().find_map(|report| report.failure.clone()) {
-            Some(error) => self.send_error(command, job, "run", "Command", &error),
-            None => Ok(()),
-        }
+        let error = reports.iter().find_map(|report| report.failure.clone());
+        error.map_or(Ok(()), |error| self.send_error(command, job, "run", "Command", &error))
     }
 
     /// Runs the workers of these jobs, and listens to them and to Speedwell until all workers have

@@ -32,10 +32,7 @@ pub fn send_load(
     seed: u64,
     report: &mut RunReport,
 ) -> StageResult<()> {
-    let mut stage = match server {
-        Some(_) => RunStage::Ready,
-        None => RunStage::Verify,
-    };
+    let mut stage = if server.is_some() { RunStage::Ready } else { RunStage::Verify };
     let mut notes = Vec::new();
     let mut notify = |notice: LoadNotice| match notice {
         LoadNotice::Served => stage = RunStage::Verify,

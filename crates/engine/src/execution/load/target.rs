@@ -386,10 +386,8 @@ fn has_scheme(reference: &str) -> bool {
 
 /// Removes dot segments (RFC 3986, section 5.2.4).
 fn remove_dot_segments(path: &str) -> String {
-    let (path, query) = match path.split_once('?') {
-        Some((path, query)) => (path, Some(query)),
-        None => (path, None),
-    };
+    let (path, query) =
+        path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     let mut segments: Vec<&str> = Vec::new();
     let parts: Vec<&str> = path.split('/').skip(1).collect();
     for (index, part) in parts.iter().enumerate() {

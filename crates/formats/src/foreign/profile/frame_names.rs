@@ -98,10 +98,8 @@ impl FrameNames {
     pub fn shorten_thread(&self, name: &str) -> String {
         let name = name.trim();
         let is_digit = |character: char| character.is_ascii_digit();
-        let front = match name.trim_start_matches(is_digit).strip_prefix('_') {
-            Some(rest) if name.starts_with(is_digit) => rest,
-            _ => name,
-        };
+        let rest = name.trim_start_matches(is_digit).strip_prefix('_');
+        let front = rest.filter(|_| name.starts_with(is_digit)).unwrap_or(name);
         let shortened = front.trim_end_matches(is_digit);
         let shortened = match shortened.strip_suffix(['-', '_', '#', '/', ':', ' ']) {
             Some(shortened) if shortened.len() < front.len() - 1 && front.ends_with(is_digit) => {

@@ -75,10 +75,7 @@ pub fn unit_measure(unit: &str, better: Option<MetricDirection>) -> MetricConver
 fn follow_path<'a>(from: JsonNode<'a>, path: &str) -> Result<Vec<JsonNode<'a>>> {
     let mut nodes = vec![from];
     for step in path.split('.').filter(|step| !step.is_empty()) {
-        let (key, takes_all) = match step.strip_suffix("[*]") {
-            Some(key) => (key, true),
-            None => (step, false),
-        };
+        let (key, takes_all) = step.strip_suffix("[*]").map_or((step, false), |key| (key, true));
         let mut next = Vec::new();
         for node in nodes {
             let node = if key.is_empty() { node } else { node.require(key)? };

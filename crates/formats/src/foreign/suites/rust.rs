@@ -109,10 +109,8 @@ pub fn read_divan(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
             columns = Some(header);
         }
         let (depth, tail) = split_depth(line);
-        let (name, figures) = match &columns {
-            Some(columns) => columns.split_line(line, tail),
-            None => (tail.trim(), None),
-        };
+        let split = columns.as_ref().map(|columns| columns.split_line(line, tail));
+        let (name, figures) = split.unwrap_or((tail.trim(), None));
         // Rows below a benchmark's row contain rates and allocations, and have no name.
         if name.is_empty() || depth > path.len() {
             continue;
