@@ -234,9 +234,7 @@ impl CacheSlot {
         ] {
             key.add(&number.to_le_bytes());
         }
-        for argument in &spec.arguments {
-            key.add(argument.as_bytes());
-        }
+        spec.arguments.iter().for_each(|argument| key.add(argument.as_bytes()));
         let directory = spec.directory.as_deref().unwrap_or(Path::new("."));
         key.add(directory.as_os_str().as_encoded_bytes());
         key.add(opening);

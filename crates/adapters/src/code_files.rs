@@ -63,9 +63,7 @@ pub fn code_files(job: &BenchmarkJob, variant: &Variant, program: &Path) -> Vec<
     if !is_built_once(source) && !matches!(source.kind, SourceKind::Load | SourceKind::Experiment) {
         search.add_program(program, &source.directory);
     }
-    for word in &variant.arguments {
-        search.add_script(word, &source.directory);
-    }
+    variant.arguments.iter().for_each(|word| search.add_script(word, &source.directory));
     for (name, value) in &variant.environment {
         if name == "PYTHONPATH" || name == "NODE_PATH" {
             let listed = value.split(':').filter(|folder| !folder.is_empty());

@@ -172,9 +172,7 @@ impl EventLog {
     /// Creates a conversation that sends `hello`, these commands and `quit`.
     pub fn new<const N: usize>(commands: [ProtocolMessage; N]) -> EventLog {
         let mut opening = ProtocolMessage::new("hello").with("id", 1).with("proto", 1).to_string();
-        for command in commands {
-            opening.push_str(&command.to_string());
-        }
+        opening.extend(commands.map(|command| command.to_string()));
         opening.push_str(&ProtocolMessage::new("quit").with("id", 9).to_string());
         EventLog { opening: opening.into_bytes(), received: Vec::new(), shows_output: false }
     }

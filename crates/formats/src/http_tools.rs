@@ -143,9 +143,7 @@ pub fn read_hey_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Re
         ..LoadReport::default()
     };
     let complete_lines = text.rfind('\n').map_or("", |end| &text[..end]);
-    for line in complete_lines.lines().map(str::trim) {
-        parse_hey_oha_line(line, &mut load);
-    }
+    complete_lines.lines().map(str::trim).for_each(|line| parse_hey_oha_line(line, &mut load));
     load.throughput.context("the line 'Requests/sec' is missing\nhint: is the text cut short?")?;
     let failed = load.errors.unwrap_or(0.0);
     if load.requests.is_none() && failed > 0.0 {

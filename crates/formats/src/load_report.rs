@@ -99,9 +99,7 @@ impl LoadReport {
         for (name, value_ns) in &self.times_ns {
             add_sample(Metric::new(name, "ns", MetricDirection::Lower), *value_ns);
         }
-        for (metric, value) in self.others.drain(..) {
-            add_sample(metric, value);
-        }
+        self.others.drain(..).for_each(|(metric, value)| add_sample(metric, value));
         for (name, count) in [("http_errors", self.errors), ("http_non2xx", self.non2xx)] {
             if let Some(count) = count {
                 add_sample(Metric::new(name, "", MetricDirection::Lower), count);

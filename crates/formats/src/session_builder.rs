@@ -304,9 +304,7 @@ pub fn set_parameters(session: &mut Session, values: &[(String, ParameterValue)]
     if values.is_empty() {
         return;
     }
-    for run in &mut session.runs {
-        run.case = Arc::new(with_parameters(&run.case, values));
-    }
+    session.runs.iter_mut().for_each(|run| run.case = Arc::new(with_parameters(&run.case, values)));
     for failure in &mut session.failures {
         // An id that cannot be parsed was not made from a case, so its parameters are unknown.
         let case = failure.case.as_deref().map(Case::parse);

@@ -87,9 +87,7 @@ pub fn name_criterion_benchmark(session: &mut Session, description: &[u8]) -> Re
     let parsed = json::parse(description)?;
     let name = JsonNode::from_root(&parsed).require("full_id")?.text()?;
     let case = Arc::new(Case::new(name, Vec::new()));
-    for run in &mut session.runs {
-        run.case = case.clone();
-    }
+    session.runs.iter_mut().for_each(|run| run.case = case.clone());
     for failure in &mut session.failures {
         failure.benchmark = name.to_owned();
         failure.case = Some(case.id());
@@ -180,9 +178,7 @@ fn build_session(
     warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
     let mut imported = SessionBuilder::default();
     for ListedResult { case, content, .. } in results {
-        for process in content {
-            add_process(&mut imported, &case, process);
-        }
+        content.into_iter().for_each(|process| add_process(&mut imported, &case, process));
     }
     Ok(vec![imported.into_session(file.label, environment, started_unix_ms)?])
 }

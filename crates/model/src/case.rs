@@ -84,9 +84,7 @@ impl Case {
         let mut sorted: Vec<_> = self.values.iter().collect();
         sorted.sort_by(|a, b| a.0.cmp(&b.0));
         let mut id = self.benchmark.clone();
-        for (name, value) in sorted {
-            id.push_str(&format!(" {name}={value}"));
-        }
+        id.extend(sorted.iter().map(|(name, value)| format!(" {name}={value}")));
         id
     }
 

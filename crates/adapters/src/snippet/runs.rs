@@ -141,9 +141,7 @@ fn perform_snippet(
             let result =
                 parse_timing(JOB_NAME, events.all_events(), &setting.samples).map(|timing| {
                     let mut result = to_observation(&timing, job);
-                    for metric in events.events_of("metric") {
-                        add_metric(&mut result, metric);
-                    }
+                    events.events_of("metric").for_each(|metric| add_metric(&mut result, metric));
                     result.notes.extend(collect_warnings(&events, &timing));
                     result
                 });
@@ -374,9 +372,7 @@ impl SharedProcess {
         match started {
             Ok((harness, _)) => {
                 process.harness = Some(harness);
-                for variant in variants {
-                    process.load_variant(variant, job);
-                }
+                variants.iter().for_each(|variant| process.load_variant(variant, job));
             }
             Err(failure) => process.fail_all(variants, &failure),
         }

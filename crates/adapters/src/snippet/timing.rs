@@ -116,9 +116,7 @@ fn parse_batches(events: &[&ProtocolMessage]) -> Option<BatchQuantiles> {
         let [_, _, _, _] = quantiles[..] else {
             continue;
         };
-        for (sum, quantile) in sums.iter_mut().zip(quantiles) {
-            *sum += quantile / 1000.0;
-        }
+        sums.iter_mut().zip(quantiles).for_each(|(sum, quantile)| *sum += quantile / 1000.0);
         worker_count += 1.0;
         count += event.parse_number::<u64>("batches").unwrap_or(0);
     }

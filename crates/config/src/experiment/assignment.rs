@@ -209,9 +209,7 @@ impl Experiment {
         defined.defer_value("port");
         defined.defer_value("host");
         defined.set_owner(format!(" in the group '{group}' under the variant '{}'", variant.name));
-        for (name, value) in &case.values {
-            defined.define_value(name, value.plain());
-        }
+        case.values.iter().for_each(|(name, value)| defined.define_value(name, value.plain()));
         variant.define_placeholders(&mut defined)?;
         let program = variant.patch.as_table().and_then(|patch| patch.get("program"));
         if let Some((program, line)) = program.and_then(|node| Some((node.as_text()?, node.line))) {
@@ -419,9 +417,7 @@ impl Experiment {
         let mut defined = self.general.clone();
         defined.defer_value("port");
         defined.set_owner(format!(" in [benchmark.{}]", group.name));
-        for (name, value) in &case.values {
-            defined.define_value(name, value.plain());
-        }
+        case.values.iter().for_each(|(name, value)| defined.define_value(name, value.plain()));
         if let Some(declared) = self.find_declared(&variant.name) {
             declared.define_placeholders(&mut defined)?;
         }

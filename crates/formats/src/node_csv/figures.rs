@@ -248,9 +248,7 @@ impl ScatterFrame {
             return;
         }
         self.filenames.push(filename);
-        for (column, text) in self.columns.iter_mut().zip(values) {
-            column.push(text.as_ref());
-        }
+        self.columns.iter_mut().zip(values).for_each(|(column, text)| column.push(text.as_ref()));
         self.rates.push(rate);
     }
 

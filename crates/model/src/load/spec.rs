@@ -356,9 +356,7 @@ impl LoadSpec {
     pub fn fill_placeholders(mut self, fill: &dyn Fn(&str) -> String) -> LoadSpec {
         self.url = fill(&self.url);
         let strings = [&mut self.serve, &mut self.request, &mut self.data, &mut self.expect_body];
-        for text in strings.into_iter().flatten().chain(&mut self.header) {
-            *text = fill(text);
-        }
+        strings.into_iter().flatten().chain(&mut self.header).for_each(|text| *text = fill(text));
         if let Some(file) = &mut self.body_file {
             *file = PathBuf::from(fill(&file.to_string_lossy()));
         }

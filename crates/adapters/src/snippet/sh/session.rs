@@ -376,9 +376,7 @@ impl ShellSession {
                 }
             }
             let mut times = RecordedTimes::default();
-            for report in &reports_so_far {
-                times.merge(&report.times);
-            }
+            reports_so_far.iter().for_each(|report| times.merge(&report.times));
             let timed = answer_event(command, "timed")
                 .with("job", job)
                 .with_list("ns", &sample_times)

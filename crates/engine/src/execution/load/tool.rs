@@ -442,9 +442,7 @@ pub fn load_with_tool(
             "{tool} does not check bodies: only the response before the load was checked."
         )));
     }
-    for warning in &prepared.warnings {
-        notify(LoadNotice::Warning(warning));
-    }
+    prepared.warnings.iter().for_each(|warning| notify(LoadNotice::Warning(warning)));
     let arguments = build_arguments(&prepared.job, &body)?;
     let process_spec = ProcessSpec { limit: UNLIMITED, ..ProcessSpec::new(tool).args(arguments) };
     let outcome = process::run_child(&process_spec, &mut ())
@@ -466,9 +464,7 @@ pub fn load_with_tool(
     let mut warnings = Vec::new();
     let sessions = speedwell_formats::read_with_warnings(&label, text.as_bytes(), &mut warnings)
         .with_context(error_context)?;
-    for warning in &warnings {
-        notify(LoadNotice::Warning(warning));
-    }
+    warnings.iter().for_each(|warning| notify(LoadNotice::Warning(warning)));
     let mut session = sessions.into_iter().next().with_context(error_context)?;
     let expected = select_expected(&tool_support(spec.client)?, &spec.expect_status)?;
     for run in &mut session.runs {
