@@ -199,11 +199,8 @@ impl ModuleSearch {
         };
         for captures in pattern.captures_iter(text) {
             let name = &captures[1];
-            let path = if name.starts_with(['.', '/']) {
-                Some(folder.join(name))
-            } else {
-                resolve_linked_package(name, folder)
-            };
+            let relative = name.starts_with(['.', '/']).then(|| folder.join(name));
+            let path = relative.or_else(|| resolve_linked_package(name, folder));
             if let Some(file) = path.as_deref().and_then(resolve_javascript_module) {
                 self.add_file(&file);
             }

@@ -231,11 +231,8 @@ fn install_packages(
     }
     let note = format!("installing the packages of '{displayed}'");
     listener.observe(&SessionEvent::Note(&note)).map_err(|error| error.to_string())?;
-    let arguments: &[&str] = if lock.is_file() {
-        &["ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-    } else {
-        &["install", "--ignore-scripts", "--no-audit", "--no-fund"]
-    };
+    let command = if lock.is_file() { "ci" } else { "install" };
+    let arguments = [command, "--ignore-scripts", "--no-audit", "--no-fund"];
     let output = Command::new("npm")
         .args(arguments)
         .current_dir(directory)

@@ -399,11 +399,8 @@ fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
         let snippet = plan.jobs[*job].snippet_under(&plan.variants[*variant]);
         snippet.is_some_and(|snippet| snippet.language == SnippetLanguage::Sh)
     };
-    let workers = if pairs.iter().any(is_command) {
-        1
-    } else {
-        thread::available_parallelism().map_or(1, |count| count.get())
-    };
+    let processors = thread::available_parallelism().map_or(1, |count| count.get());
+    let workers = if pairs.iter().any(is_command) { 1 } else { processors };
     let mut failures: Vec<(usize, StepFailure)> = Vec::new();
     for (index, batch) in pairs.chunks(workers).enumerate() {
         let _activity = announce_trial(index * workers, pairs.len());
@@ -609,10 +606,7 @@ pub fn describe_failure(failure: &StepFailure) -> String {
 
 fn indented_output(failure: &StepFailure) -> String {
     let lines: String = failure.stderr_tail.lines().map(|line| format!("\n  {line}")).collect();
-    if lines.is_empty() {
-        return lines;
-    }
-    format!(" and printed:{lines}")
+    if lines.is_empty() { lines } else { format!(" and printed:{lines}") }
 }
 
 fn replay_hint(failure: &StepFailure) -> String {

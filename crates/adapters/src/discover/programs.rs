@@ -127,9 +127,7 @@ fn describe_side(
         ensure!(!jobs.is_empty(), part.explain_no_match(&cases));
     }
     jobs.retain(|job| selection.selects_name(&job.label));
-    if jobs.is_empty() {
-        bail!("'{}' has no matching benchmark", side.variant.name);
-    }
+    ensure!(!jobs.is_empty(), "'{}' has no matching benchmark", side.variant.name);
     Ok(jobs)
 }
 

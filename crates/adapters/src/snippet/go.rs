@@ -64,11 +64,8 @@ fn link_flags(arguments: &[String], build: LinkedBuild) -> String {
     let ldflags_value = |(index, argument): (usize, &String)| {
         let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
         let is_ldflags = matches!(name, "-ldflags" | "--ldflags");
-        let value = if argument.contains('=') {
-            value.to_owned()
-        } else {
-            arguments.get(index + 1).cloned().unwrap_or_default()
-        };
+        let next = || arguments.get(index + 1).cloned().unwrap_or_default();
+        let value = if argument.contains('=') { value.to_owned() } else { next() };
         is_ldflags.then_some(value)
     };
     let user_flags = arguments.iter().enumerate().filter_map(ldflags_value).next_back();

@@ -574,10 +574,7 @@ pub fn parse_statuses(text: &str) -> Result<RangeInclusive<u16>, String> {
     }
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let range = code(first)?..=code(last)?;
-    if range.is_empty() {
-        return Err(error());
-    }
-    Ok(range)
+    if range.is_empty() { Err(error()) } else { Ok(range) }
 }
 
 /// Formats a status or a range of statuses as [`parse_statuses`] reads it: `304`, `200-299`.

@@ -494,20 +494,15 @@ impl StatusCounts {
 
     /// Counts several responses with the same status.
     fn add_statuses(&mut self, code: u16, count: u64) {
-        if COUNTED_STATUSES.contains(&code) {
-            self.counts[usize::from(code - COUNTED_STATUSES.start)] += count
-        } else {
-            self.outside += count
-        }
+        let index = code.checked_sub(COUNTED_STATUSES.start).map(usize::from);
+        let counter = index.and_then(|index| self.counts.get_mut(index));
+        *counter.unwrap_or(&mut self.outside) += count;
     }
 
     /// Number of responses with this status.
     pub fn count_of(&self, code: u16) -> u64 {
-        if COUNTED_STATUSES.contains(&code) {
-            self.counts[usize::from(code - COUNTED_STATUSES.start)]
-        } else {
-            0
-        }
+        let index = code.checked_sub(COUNTED_STATUSES.start).map(usize::from);
+        index.and_then(|index| self.counts.get(index)).copied().unwrap_or(0)
     }
 
     /// Number of responses in the status class with this first digit, for example 200 to 299 for 2.
@@ -561,10 +556,7 @@ impl<const FIRST: u32, const LAST: u32> ResetCodes<FIRST, LAST> {
             .contains(&code)
             .then(|| (code - FIRST) as usize)
             .and_then(|counter| self.counts.get_mut(counter));
-        match counter {
-            Some(counter) => *counter += count,
-            None => self.unknown += count,
-        }
+        *counter.unwrap_or(&mut self.unknown) += count;
     }
 
     /// Iterates over the codes that occurred, each with its count, in ascending order.
