@@ -346,12 +346,8 @@ impl ModuleLog {
     /// loaded modules.
     pub fn observed(&self, variant: &Variant) -> Variant {
         let mut observed = variant.clone();
-        let script = self
-            .scripts
-            .join("node.cjs")
-            .to_string_lossy()
-            .replace('\\', "\\\\")
-            .replace('"', "\\\"");
+        let node_script = self.scripts.join("node.cjs");
+        let script = node_script.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
         let python = self.scripts.join("python");
         let existing = |name: &str| {
             let entry = variant.environment.iter().rfind(|(variable, _)| variable == name);

@@ -126,12 +126,9 @@ impl<'a> FilePart<'a> {
     /// Returns all entries of the table at a key: `[KEY.NAME]` for every name.
     pub fn child_tables(&self, key: &str) -> Vec<FilePart<'a>> {
         let outer = self.part(key);
-        outer
-            .iter()
-            .flat_map(|outer| outer.node.as_table())
-            .flat_map(|table| table.keys())
-            .filter_map(|name| outer.as_ref()?.part(name))
-            .collect()
+        let tables = outer.iter().flat_map(|outer| outer.node.as_table());
+        let names = tables.flat_map(|table| table.keys());
+        names.filter_map(|name| outer.as_ref()?.part(name)).collect()
     }
 
     /// Returns the items of the list at a key, `[[KEY]]`. A single value is treated as a list with

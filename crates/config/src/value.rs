@@ -201,11 +201,8 @@ checked! {
             return Ok(pattern);
         };
         let explained = error.to_string();
-        let why = explained
-            .lines()
-            .last()
-            .unwrap_or_default()
-            .trim_start_matches("error: ");
+        let last_line = explained.lines().last().unwrap_or_default();
+        let why = last_line.trim_start_matches("error: ");
         Err(format!(": cannot parse pattern '{pattern}': {why}"))
     }
 }

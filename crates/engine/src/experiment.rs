@@ -133,11 +133,9 @@ pub(crate) fn check_requirements(
     experiment: &Experiment,
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<()> {
-    let missing: Vec<String> = experiment
-        .requirements
-        .iter()
-        .filter_map(|requirement| describe_missing(requirement, listener))
-        .collect();
+    let requirements = experiment.requirements.iter();
+    let unmet = requirements.filter_map(|requirement| describe_missing(requirement, listener));
+    let missing: Vec<String> = unmet.collect();
     if missing.is_empty() {
         Ok(())
     } else {

@@ -454,12 +454,9 @@ fn rehearse_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Result<(
     if !names_metrics || plan.design.counting.is_some() {
         return Ok(());
     }
-    let definitions: Vec<&Experiment> = plan
-        .jobs
-        .iter()
-        .filter_map(|job| job.source.definition.as_deref())
-        .map(LazyDefinition::experiment)
-        .collect::<Result<_>>()?;
+    let lazy = plan.jobs.iter().filter_map(|job| job.source.definition.as_deref());
+    let definitions: Vec<&Experiment> =
+        lazy.map(LazyDefinition::experiment).collect::<Result<_>>()?;
     if definitions.len() == plan.jobs.len() {
         return check_defined_metrics(&definitions, settings);
     }

@@ -52,11 +52,9 @@ pub fn check_out_revisions(
     let checkout =
         Checkout::find(&directory).with_context(|| format!("cannot look up revision '{first}'"))?;
     let build = build_command(request, &checkout)?;
-    let commits: Vec<ResolvedCommit> = request
-        .revisions
-        .iter()
-        .map(|revision_request| resolve_commit(&checkout, &revision_request.revision))
-        .collect::<Result<_>>()?;
+    let typed = request.revisions.iter().map(|wanted| &wanted.revision);
+    let commits: Vec<ResolvedCommit> =
+        typed.map(|typed| resolve_commit(&checkout, typed)).collect::<Result<_>>()?;
     if let Some(changes) = commits.iter().find_map(|commit| commit.changes.as_ref()) {
         let number = changes.files;
         let files = if number == 1 { "file" } else { "files" };

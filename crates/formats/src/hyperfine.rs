@@ -24,12 +24,8 @@ const CPU_TIMES_NOTE: &str = "User and system time are means over all runs of th
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let label = file.label;
     let parsed = json::parse(file.bytes)?;
-    let results: Vec<HyperfineResult> = JsonNode::from_root(&parsed)
-        .require("results")?
-        .elements()?
-        .iter()
-        .map(HyperfineResult::read)
-        .collect::<Result<_>>()?;
+    let nodes = JsonNode::from_root(&parsed).require("results")?.elements()?;
+    let results = nodes.iter().map(HyperfineResult::read).collect::<Result<Vec<_>>>()?;
     let template = infer_template(&results);
     let mut imported = SessionBuilder::default();
     imported.declare_metric(Metric::new("time", "ns", MetricDirection::Lower));

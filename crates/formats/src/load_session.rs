@@ -43,11 +43,8 @@ pub fn load_session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) 
         add_load(load, variants.as_ref(), &mut imported, &mut remarks)?;
     }
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    let began = loads
-        .iter()
-        .map(|load| load.measured.began_epoch_ms)
-        .min()
-        .and_then(|ms| i64::try_from(ms).ok());
+    let first_ms = loads.iter().map(|load| load.measured.began_epoch_ms).min();
+    let began = first_ms.and_then(|ms| i64::try_from(ms).ok());
     let mut session = imported.into_session(label, Environment::default(), began)?;
     let is_interrupted = loads.iter().any(|load| load.measured.is_interrupted);
     session.state = if is_interrupted { SessionState::Interrupted } else { SessionState::Complete };

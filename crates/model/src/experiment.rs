@@ -148,12 +148,8 @@ impl BenchmarkGroup {
 
     /// Returns the names of all metrics of the group, given those that its target reports.
     pub fn known_metrics(&self, target: &[Metric]) -> Vec<String> {
-        target
-            .iter()
-            .map(|metric| metric.name.clone())
-            .chain(self.also.iter().cloned())
-            .chain(metric_names(self.kind))
-            .collect()
+        let names = target.iter().map(|metric| metric.name.clone());
+        names.chain(self.also.iter().cloned()).chain(metric_names(self.kind)).collect()
     }
 
     /// Returns the metric with that name, whether or not the group reports it.

@@ -160,12 +160,8 @@ const STANDARD_PACKAGES: &str = include_str!("languages/go-packages.txt");
 
 /// Returns the paths of standard packages that the code uses without importing them.
 pub fn missing_imports(parts: &SnippetParts) -> Vec<&'static str> {
-    let imports: String = parts
-        .all_parts()
-        .iter()
-        .flat_map(|part| &part.text.top)
-        .map(|(line, _)| line.as_str())
-        .collect();
+    let lines = parts.all_parts().iter().flat_map(|part| &part.text.top);
+    let imports: String = lines.map(|(line, _)| line.as_str()).collect();
     let needs_import = |path: &&str| {
         let name = path.rsplit('/').next().unwrap_or(path);
         // `math/rand/v2` is called `rand` as well.

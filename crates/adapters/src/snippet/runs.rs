@@ -458,12 +458,8 @@ impl SharedProcess {
             result
         });
         let reported = answer.find_fault(job_name).map(HarnessFailure::new);
-        let failure = self
-            .faults
-            .get(&variant.name)
-            .cloned()
-            .or(reported)
-            .or_else(|| result.is_none().then(silent_failure));
+        let earlier = self.faults.get(&variant.name).cloned();
+        let failure = earlier.or(reported).or_else(|| result.is_none().then(silent_failure));
         let failure = failure.map(|failure| {
             let setting = RunContext { variant, ..setting.clone() };
             shared_process_failure(&failure, job, &setting)

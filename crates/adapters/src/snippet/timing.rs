@@ -45,11 +45,8 @@ fn parse_timed(event: &ProtocolMessage) -> Option<SnippetTiming> {
     };
     let windows: Vec<TimingWindow> = times.iter().enumerate().map(window).collect::<Option<_>>()?;
     let cpu_times = numbers("cpu_ns").filter(|cpu_times| cpu_times.len() == windows.len());
-    let cpu_ns = cpu_times
-        .unwrap_or_default()
-        .into_iter()
-        .zip(&windows)
-        .map(|(cpu_ns, window)| cpu_ns as f64 / window.iterations);
+    let totals = cpu_times.unwrap_or_default().into_iter().zip(&windows);
+    let cpu_ns = totals.map(|(cpu_ns, window)| cpu_ns as f64 / window.iterations);
     let reference_ns = numbers("reference_ns").unwrap_or_default().into_iter();
     Some(SnippetTiming {
         workers,

@@ -319,11 +319,8 @@ pub fn replace_files(
 ) -> Result<()> {
     let entry = WorktreeEntry::of_worktree(worktree)?;
     loop {
-        let others: Vec<PathBuf> = entry
-            .replaced_files()
-            .into_iter()
-            .filter(|path| replacements.iter().all(|(replacement, _)| replacement != path))
-            .collect();
+        let mut others = entry.replaced_files();
+        others.retain(|path| replacements.iter().all(|(replaced, _)| replaced != path));
         let differs =
             |(path, content): &&(PathBuf, Vec<u8>)| fs::read(path).ok().as_ref() != Some(content);
         let different: Vec<_> = replacements.iter().filter(differs).collect();
@@ -384,13 +381,9 @@ pub fn list_files(folder: &Path, options: &[&str], files: &[PathBuf]) -> BTreeSe
     const MAX_FILES: usize = 200;
     let mut listed = BTreeSet::new();
     for chunk in files.chunks(MAX_FILES) {
-        let names = chunk.iter().filter_map(|file| file.to_str());
-        let arguments: Vec<&str> = ["--literal-pathspecs", "ls-files", "-z"]
-            .into_iter()
-            .chain(options.iter().copied())
-            .chain(["--"])
-            .chain(names)
-            .collect();
+        let names: Vec<&str> = chunk.iter().filter_map(|file| file.to_str()).collect();
+        let command = ["--literal-pathspecs", "ls-files", "-z"];
+        let arguments = [&command[..], options, &["--"][..], &names[..]].concat();
         let output = query_git(folder, &arguments).unwrap_or_default();
         let paths = output.split('\0').filter(|path| !path.is_empty());
         listed.extend(paths.map(|path| folder.join(path)));
@@ -607,13 +600,9 @@ impl WorktreeEntry {
     /// make room for one more. Worktrees in use are locked and stay.
     fn evict_unused(&self) {
         let siblings = self.0.parent().and_then(|parent| fs::read_dir(parent).ok());
-        let mut others: Vec<WorktreeEntry> = siblings
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|other| WorktreeEntry(other.path()))
-            .filter(|other| other.0 != self.0)
-            .collect();
+        let folders = siblings.into_iter().flatten().flatten().map(|sibling| sibling.path());
+        let other_folders = folders.filter(|folder| *folder != self.0);
+        let mut others: Vec<WorktreeEntry> = other_folders.map(WorktreeEntry).collect();
         others.sort_by_key(|other| std::cmp::Reverse(other.last_used()));
         let is_retained = |index: usize, other: &WorktreeEntry| {
             index + 1 < MAX_WORKTREES && other.last_used().is_some()

@@ -128,12 +128,9 @@ impl CompareRates {
     /// Returns warnings about dropped content, one sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let other_binaries = "with a binary other than 'old' and 'new'";
-        self.skipped
-            .warning()
-            .into_iter()
-            .chain(dropped_rows(self.of_other_binaries, other_binaries))
-            .chain(dropped_rows(self.without_rate, "without a rate"))
-            .collect()
+        let of_binaries = dropped_rows(self.of_other_binaries, other_binaries);
+        let without_rate = dropped_rows(self.without_rate, "without a rate");
+        self.skipped.warning().into_iter().chain(of_binaries).chain(without_rate).collect()
     }
 }
 

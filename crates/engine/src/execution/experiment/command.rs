@@ -53,11 +53,8 @@ pub fn run_command(
         return Ok(());
     }
     for figure in &assignment.figures {
-        let values: Vec<f64> = extract_values(figure, &output, begin, &outcome)
-            .map_err(with_stderr)?
-            .into_iter()
-            .map(|value| value * figure.factor)
-            .collect();
+        let extracted = extract_values(figure, &output, begin, &outcome).map_err(with_stderr)?;
+        let values: Vec<f64> = extracted.into_iter().map(|value| value * figure.factor).collect();
         if values.iter().any(|value| !value.is_finite()) {
             let name = &figure.metric.name;
             let failure =

@@ -101,12 +101,9 @@ fn add_load_metrics(session: &Session, report: &mut RunReport) -> StageResult<()
     }
     let run = session.runs.first().ok_or_else(|| figures_failure("nothing was measured"))?;
     let is_rate = |name: &str| RATE_METRICS.contains(&name);
-    let mut rate = run
-        .samples
-        .iter()
-        .find(|sample| is_rate(&sample.metric))
-        .ok_or_else(|| figures_failure("the results have no throughput"))?
-        .clone();
+    let reported = run.samples.iter().find(|sample| is_rate(&sample.metric));
+    let no_rate = || figures_failure("the results have no throughput");
+    let mut rate = reported.ok_or_else(no_rate)?.clone();
     let elapsed_ns = rate.elapsed_ns.unwrap_or(run.wall_ns);
     let request_count = rate.value * elapsed_ns as f64 / 1e9;
     rate.iterations = Some(rate.iterations.unwrap_or(request_count).round());

@@ -217,11 +217,8 @@ fn check_supported(tool: &ToolSupport, given: &[String]) -> anyhow::Result<()> {
         return Ok(());
     };
     let names: Vec<String> = unsupported.iter().map(|name| format!("--{name}")).collect();
-    let reason = tool
-        .reasons
-        .iter()
-        .find(|(name, _)| name == first)
-        .map_or(String::new(), |(_, reason)| format!(": {reason}"));
+    let known = tool.reasons.iter().find(|(name, _)| name == first);
+    let reason = known.map_or(String::new(), |(_, reason)| format!(": {reason}"));
     bail!(
         "{} does not support {}{reason}\nhint: leave it out, or leave out --client",
         tool.name,

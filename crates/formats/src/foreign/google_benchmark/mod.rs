@@ -69,13 +69,8 @@ impl GoogleBenchmarkFile {
     fn from_outline(outline: FileOutline<'_>) -> Result<GoogleBenchmarkFile> {
         let context = outline.context;
         check_version(&context)?;
-        let rows = outline
-            .benchmarks
-            .context("the key 'benchmarks' is missing")?
-            .iter()
-            .enumerate()
-            .map(parse_row)
-            .collect::<Result<_>>()?;
+        let benchmarks = outline.benchmarks.context("the key 'benchmarks' is missing")?;
+        let rows = benchmarks.iter().enumerate().map(parse_row).collect::<Result<_>>()?;
         Ok(GoogleBenchmarkFile { context, rows })
     }
 }

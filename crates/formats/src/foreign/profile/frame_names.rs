@@ -63,12 +63,8 @@ impl FrameNames {
         }
         let folders = files.filter_map(|file| Some(Path::new(file).parent()?.to_path_buf()));
         let common = folders.reduce(|first, second| {
-            first
-                .components()
-                .zip(second.components())
-                .take_while(|(first, second)| first == second)
-                .map(|(part, _)| part)
-                .collect()
+            let pairs = first.components().zip(second.components());
+            pairs.take_while(|(first, second)| first == second).map(|(part, _)| part).collect()
         });
         match common {
             // If only the root is common to all files, show their full paths.
