@@ -459,10 +459,10 @@ impl SharedProcess {
         });
         let reported = answer.find_fault(job_name).map(HarnessFailure::new);
         let earlier = self.faults.get(&variant.name).cloned();
-        let failure = earlier.or(reported).or_else(|| result.is_none().then(silent_failure));
-        let failure = failure.map(|failure| {
+        let fault = earlier.or(reported).or_else(|| result.is_none().then(silent_failure));
+        let failure = fault.map(|fault| {
             let setting = RunContext { variant, ..setting.clone() };
-            shared_process_failure(&failure, job, &setting)
+            shared_process_failure(&fault, job, &setting)
         });
         RunOutcome { observations: result.into_iter().collect(), failure, ..RunOutcome::default() }
     }
