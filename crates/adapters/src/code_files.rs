@@ -107,9 +107,7 @@ impl ModuleSearch {
     /// Adds the canonical path of a file and also the path as given, which may contain symlinks: a
     /// symlink may get a new target.
     fn add_file(&mut self, file: &Path) {
-        let Ok(path) = fs::canonicalize(file) else {
-            return;
-        };
+        let Ok(path) = fs::canonicalize(file) else { return };
         let is_new = path.is_file() && self.found.len() < MAX_FILES;
         if is_new && self.found.insert(path.clone()) {
             self.unsearched.push(path.clone());
@@ -194,9 +192,7 @@ impl ModuleSearch {
     }
 
     fn follow_javascript(&mut self, text: &str, folder: &Path) {
-        let Some(pattern) = &*JAVASCRIPT_MODULE else {
-            return;
-        };
+        let Some(pattern) = &*JAVASCRIPT_MODULE else { return };
         for captures in pattern.captures_iter(text) {
             let name = &captures[1];
             let relative = name.starts_with(['.', '/']).then(|| folder.join(name));
@@ -208,9 +204,7 @@ impl ModuleSearch {
     }
 
     fn follow_python(&mut self, text: &str, folder: &Path) {
-        let Some(pattern) = &*PYTHON_MODULE else {
-            return;
-        };
+        let Some(pattern) = &*PYTHON_MODULE else { return };
         let names_in = |list: &str| -> Vec<String> {
             let first = |part: &str| part.split_whitespace().next().map(str::to_owned);
             list.trim_matches(['(', ')']).split(',').filter_map(first).collect()

@@ -209,9 +209,7 @@ fn replay_command(source: &BenchmarkSource) -> ProcessSpec {
 
 /// Adds the value of a further metric, `NAME=VALUE`.
 fn add_metric(text: &str, result: &mut RunResult) {
-    let Some((name, Ok(value))) = text.split_once('=').map(|(n, v)| (n, v.parse())) else {
-        return;
-    };
+    let Some((name, Ok(value))) = text.split_once('=').map(|(n, v)| (n, v.parse())) else { return };
     result.add_value(Metric::new(name, "", MetricDirection::Lower), value);
 }
 

@@ -266,9 +266,7 @@ impl ObjectFiles<'_> {
         &self,
         build: Option<LinkedBuild>,
     ) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
-        let Some(build) = build else {
-            return Ok((self.files[0].clone(), None));
-        };
+        let Some(build) = build else { return Ok((self.files[0].clone(), None)) };
         let compiler = &self.recipe.compiler;
         let (method, (program, link_command)) =
             link_with_first(compiler, self.flags, |method| self.link_with(method, build))?;

@@ -630,9 +630,7 @@ pub(super) fn declared_metric(name: &str, unit: &str, better: Option<&str>) -> M
 
 /// Adds the values of a `metric` event, which has one value for the run or one for each sample.
 pub(super) fn add_metric(result: &mut RunResult, event: &ProtocolMessage) {
-    let Some(name) = event.get("name") else {
-        return;
-    };
+    let Some(name) = event.get("name") else { return };
     let unit = event.get("unit").unwrap_or_default();
     let metric = declared_metric(&name, &unit, event.get("better").as_deref());
     let texts = event.list("value");

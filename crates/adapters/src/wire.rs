@@ -218,9 +218,7 @@ impl ChildConversation for EventLog {
     }
 
     fn handle_line(&mut self, line: &[u8]) -> NextStep {
-        let Some(message) = ProtocolMessage::parse(line) else {
-            return NextStep::Wait;
-        };
+        let Some(message) = ProtocolMessage::parse(line) else { return NextStep::Wait };
         // A long list arrives in several messages; all but the last are marked as continued.
         if let Some(previous) =
             self.received.last_mut().filter(|previous| previous.is_continued_by(&message))

@@ -130,9 +130,7 @@ impl<'a> ExpressionParser<'a> {
         let mut left = self.parse_operand(level)?;
         loop {
             let token_begin = self.skip_whitespace();
-            let Some(operator) = self.parse_operator(level) else {
-                return Ok(left);
-            };
+            let Some(operator) = self.parse_operator(level) else { return Ok(left) };
             self.check_operand(&left, operator.takes_truth(), begin)?;
             let right_begin = self.skip_whitespace();
             let right = self.parse_expression(operator.precedence() + 1)?;

@@ -134,12 +134,8 @@ impl<'a> FilePart<'a> {
     /// Returns the items of the list at a key, `[[KEY]]`. A single value is treated as a list with
     /// one item.
     pub fn list_items(&self, key: &str) -> Vec<FilePart<'a>> {
-        let Some(part) = self.part(key) else {
-            return Vec::new();
-        };
-        let NodeContent::List(items) = &part.node.content else {
-            return vec![part];
-        };
+        let Some(part) = self.part(key) else { return Vec::new() };
+        let NodeContent::List(items) = &part.node.content else { return vec![part] };
         let item = |(index, node)| FilePart::new(&part.place.list_item(index), node);
         items.iter().enumerate().map(item).collect()
     }

@@ -316,16 +316,12 @@ pub fn estimate_from_trial(
     plan: &SessionPlan,
     lived_ns: &[Option<u64>],
 ) -> anyhow::Result<Option<ExperimentEstimate>> {
-    let Some(experiment) = plan.experiment()? else {
-        return Ok(None);
-    };
+    let Some(experiment) = plan.experiment()? else { return Ok(None) };
     let runs = u64::from(plan.runs_per_variant());
     let mut estimate = ExperimentEstimate::default();
     for (index, lived_ns) in lived_ns.iter().enumerate() {
         let (job, variant) = (index / plan.variants.len(), index % plan.variants.len());
-        let (Some(lived_ns), Some(job)) = (lived_ns, plan.jobs.get(job)) else {
-            continue;
-        };
+        let (Some(lived_ns), Some(job)) = (lived_ns, plan.jobs.get(job)) else { continue };
         estimate.time += Duration::from_nanos(lived_ns * runs);
         let name = &plan.variants[variant].name;
         let case = job.case.as_ref();

@@ -199,9 +199,7 @@ fn are_typed_alike(left: &Variant, right: &Variant) -> bool {
 
 /// Whether all variants run all cases with the same program, byte for byte, on the same files.
 pub fn are_identical(plan: &SessionPlan) -> bool {
-    let Some((first, others)) = plan.variants.split_first() else {
-        return false;
-    };
+    let Some((first, others)) = plan.variants.split_first() else { return false };
     let is_same = |job: &BenchmarkJob, other: &Variant| {
         let source = &job.source;
         let files = [first, other].map(|variant| variant.path_of(&source.file));

@@ -87,9 +87,7 @@ pub fn check_paired(plan: &SessionPlan) -> anyhow::Result<()> {
 /// Rejects work that waits. `consequence` completes the message by saying why waiting is a problem.
 fn reject_waiting(trials: &[PairTrial], consequence: &str) -> anyhow::Result<()> {
     let mut waiting = trials.iter().filter(|trial| trial.busy < MIN_BUSY_SHARE);
-    let Some(first) = waiting.next() else {
-        return Ok(());
-    };
+    let Some(first) = waiting.next() else { return Ok(()) };
     let others = match waiting.count() {
         0 => String::new(),
         1 => " (and another)".to_owned(),

@@ -439,9 +439,7 @@ fn reject_not_started(
 /// compared with such a command, its first run shows as much as a rehearsal, which would take just
 /// as long.
 fn is_known_command(job: &BenchmarkJob, variant: &Variant) -> bool {
-    let Some(snippet) = job.snippet_under(variant) else {
-        return false;
-    };
+    let Some(snippet) = job.snippet_under(variant) else { return false };
     let program = snippet.runner.split_whitespace().next().map(Path::new);
     snippet.language == SnippetLanguage::Sh
         && program.is_some_and(|program| resolve_program(program).is_ok())
@@ -551,9 +549,7 @@ fn is_not_started(failure: &StepFailure) -> bool {
 /// with other reasons. One line is enough for a program that did not start, or code that did not
 /// compile.
 fn describe_failures(failures: &[&StepFailure], variant: Option<&Variant>) -> anyhow::Error {
-    let Some(first) = failures.first() else {
-        return anyhow!("nothing can be measured");
-    };
+    let Some(first) = failures.first() else { return anyhow!("nothing can be measured") };
     let variant_clause =
         variant.map(|variant| format!(" of '{}'", variant.name)).unwrap_or_default();
     let describe = |failure: &StepFailure, reason: &str| {

@@ -512,9 +512,7 @@ fn capture_environment(
     let mut programs = Vec::new();
     let mut versions = Vec::new();
     for variant in &plan.variants {
-        let Some(program) = program_of(variant) else {
-            continue;
-        };
+        let Some(program) = program_of(variant) else { continue };
         let is_known = described_program.as_ref() == Some(&program);
         let path = process::resolve_program(&program).unwrap_or(program);
         let version = match asks_version {

@@ -158,9 +158,7 @@ fn run_worker(
     let variants = count_tried_variants(plan);
     while !stop.load(Ordering::Relaxed) && !is_interrupt_requested() {
         let slot = next_slot.fetch_add(1, Ordering::Relaxed);
-        let Some(job) = plan.jobs.get(slot / variants) else {
-            return;
-        };
+        let Some(job) = plan.jobs.get(slot / variants) else { return };
         let variant = &plan.variants[slot % variants];
         let context = plan.run_context(job, variant, slot as u32);
         let own_job = job.for_variant(&variant.name);

@@ -267,21 +267,15 @@ impl AbReport {
 
     fn parse_failure_kinds(&mut self, text: &str) {
         for kind in text.split(',') {
-            let Some((name, count)) = split_field(kind) else {
-                continue;
-            };
-            let Some(count) = first_number(count) else {
-                continue;
-            };
+            let Some((name, count)) = split_field(kind) else { continue };
+            let Some(count) = first_number(count) else { continue };
             let metric = count_metric(&format!("http_failed_{}", name.to_lowercase()));
             self.load.others.push((metric, count));
         }
     }
 
     fn parse_percentile(&mut self, percent: &str, value: &str) {
-        let Some(ms) = first_number(value) else {
-            return;
-        };
+        let Some(ms) = first_number(value) else { return };
         self.has_percentiles = true;
         self.has_longest |= percent == "100";
         let name = percentile_metric(percent);

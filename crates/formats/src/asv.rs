@@ -387,9 +387,7 @@ fn read_texts(node: &JsonNode<'_>) -> Result<Vec<String>> {
 }
 
 fn read_parameters(node: Option<&JsonNode<'_>>) -> Result<Vec<Vec<String>>> {
-    let Some(node) = node else {
-        return Ok(Vec::new());
-    };
+    let Some(node) = node else { return Ok(Vec::new()) };
     node.elements()?.iter().map(read_texts).collect()
 }
 

@@ -182,9 +182,7 @@ fn parse_hey_oha_line(line: &str, load: &mut LoadReport) {
     } else if let Some((number, description)) =
         line.strip_prefix('[').and_then(|l| l.split_once(']'))
     {
-        let Ok(number) = number.parse::<f64>() else {
-            return;
-        };
+        let Ok(number) = number.parse::<f64>() else { return };
         match description.trim().strip_suffix(" responses") {
             Some(count) => count_responses(number, count.trim().parse().unwrap_or(0.0), load),
             None => load.errors = load.errors.map(|errors| errors + number),

@@ -319,9 +319,7 @@ impl StreamingReader {
     /// # Errors
     /// Fails if the session is incomplete, or if it does not list the machine of one of its runs.
     pub fn check_complete(&self) -> anyhow::Result<()> {
-        let Some((announced, header_line)) = self.announced else {
-            return Ok(());
-        };
+        let Some((announced, header_line)) = self.announced else { return Ok(()) };
         if let Some(slot) = self.stray {
             bail!(
                 "line {header_line}: the session has {} machines, but the run of slot {slot} belongs to none of them",

@@ -236,9 +236,7 @@ pub(super) fn time_metrics<K: TimeQuantity>(
 /// Returns whether to report a percentile. `ppm` is the percentile in millionths, or 0 for the
 /// mean.
 fn is_shown(ppm: u32, verdict: Option<&OpenVerdict>, times: Option<&OpenTimes>) -> bool {
-    let (Some(verdict), Some(times)) = (verdict, times) else {
-        return true;
-    };
+    let (Some(verdict), Some(times)) = (verdict, times) else { return true };
     match ppm {
         0 => times.mean_refusal(verdict).is_none(),
         _ => times.quantile_refusals(verdict, &[ppm]).iter().all(Option::is_none),
@@ -246,9 +244,7 @@ fn is_shown(ppm: u32, verdict: Option<&OpenVerdict>, times: Option<&OpenTimes>) 
 }
 
 fn load_warnings(verdict: Option<&OpenVerdict>) -> Vec<String> {
-    let Some(verdict) = verdict else {
-        return Vec::new();
-    };
+    let Some(verdict) = verdict else { return Vec::new() };
     let mut warnings = Vec::new();
     if verdict.is_generator_limited() {
         warnings.push(

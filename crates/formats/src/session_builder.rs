@@ -385,9 +385,7 @@ impl DroppedEntries {
     /// Fails with the error of the first dropped entry if `is_all` states that no entry could be
     /// read at all.
     pub fn into_warning(self, is_all: bool) -> Result<Option<String>> {
-        let Some(first) = self.first else {
-            return Ok(None);
-        };
+        let Some(first) = self.first else { return Ok(None) };
         if is_all {
             return Err(first);
         }

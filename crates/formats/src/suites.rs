@@ -141,9 +141,7 @@ pub fn read_pytest_benchmark(
     let mut results = Vec::new();
     for node in root.require("benchmarks")?.elements()? {
         let read = pytest_benchmark::read_benchmark(&node);
-        let Some(reported) = left_out.ok_or_count(read) else {
-            continue;
-        };
+        let Some(reported) = left_out.ok_or_count(read) else { continue };
         let name = node.text_of("fullname")?.unwrap_or_default();
         results.push(vec![ReportedResult { case: Some(Case::new(name, Vec::new())), ..reported }]);
     }

@@ -37,9 +37,7 @@ impl ComparisonSide {
     /// [`crate::fingerprint_benchmarks`]. Returns no fingerprints if the program is not built from
     /// a local package, because its source is then unknown.
     pub fn fingerprint_work(&self, jobs: &[BenchmarkJob]) -> BTreeMap<String, String> {
-        let Some(package) = &self.directory else {
-            return BTreeMap::new();
-        };
+        let Some(package) = &self.directory else { return BTreeMap::new() };
         let in_package = |job: &BenchmarkJob| BenchmarkJob {
             source: crate::BenchmarkSource {
                 file: package.clone(),
@@ -75,9 +73,7 @@ pub fn find_common_benchmarks(
         let jobs = describe_side(side, selection, &mut suite)?;
         indexed.push(naming.index_jobs(side, jobs, &mut suite.warnings));
     }
-    let Some((first, others)) = indexed.split_first() else {
-        return Ok(suite);
-    };
+    let Some((first, others)) = indexed.split_first() else { return Ok(suite) };
     for name in first.keys() {
         if others.iter().all(|other| other.contains_key(name)) {
             suite.jobs.push(join_jobs(name, sides, &indexed));

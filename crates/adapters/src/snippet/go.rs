@@ -48,9 +48,7 @@ pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, CompileFailur
         |parts| Some(with_parts(parts, compilation(parts, None).find_compiled()?)),
         |parts| Ok(with_parts(parts, compilation(parts, None).compile()?)),
     )?;
-    let Some(build) = layout.build else {
-        return Ok((folder.join("program"), None));
-    };
+    let Some(build) = layout.build else { return Ok((folder.join("program"), None)) };
     // Go caches compiled packages, so only linking is repeated.
     let shuffled = compilation(&parts, Some(link_flags(&variant.arguments, build)));
     let folder = time_build(|| shuffled.compile_below(&build_folder()?))?;

@@ -376,9 +376,7 @@ impl ChildConversation for CommandRelay {
     }
 
     fn handle_line(&mut self, line: &[u8]) -> NextStep {
-        let Some(message) = ProtocolMessage::parse(line) else {
-            return NextStep::Wait;
-        };
+        let Some(message) = ProtocolMessage::parse(line) else { return NextStep::Wait };
         let message = match self.unfinished.take() {
             Some(mut previous) if previous.is_continued_by(&message) => {
                 previous.append(message);

@@ -380,13 +380,9 @@ impl SharedProcess {
     }
 
     fn load_variant(&mut self, variant: &Variant, job: &BenchmarkJob) {
-        let Some(snippet) = job.snippet_under(variant) else {
-            return;
-        };
+        let Some(snippet) = job.snippet_under(variant) else { return };
         let name = self.jobs[&variant.name].clone();
-        let Err(failure) = self.try_load(&name, &snippet, job.worker_count()) else {
-            return;
-        };
+        let Err(failure) = self.try_load(&name, &snippet, job.worker_count()) else { return };
         self.faults.insert(variant.name.clone(), failure);
     }
 

@@ -110,9 +110,7 @@ fn parse_batches(events: &[&ProtocolMessage]) -> Option<BatchQuantiles> {
     for event in events {
         let quantiles = event.list("q_ps");
         let quantiles: Vec<f64> = quantiles.iter().filter_map(|q| q.parse().ok()).collect();
-        let [_, _, _, _] = quantiles[..] else {
-            continue;
-        };
+        let [_, _, _, _] = quantiles[..] else { continue };
         sums.iter_mut().zip(quantiles).for_each(|(sum, quantile)| *sum += quantile / 1000.0);
         worker_count += 1.0;
         count += event.parse_number::<u64>("batches").unwrap_or(0);
@@ -137,9 +135,7 @@ pub(super) fn interpolate_windows(
     samples: &SampleDivision,
 ) -> Vec<TimingWindow> {
     let moving: Vec<&CounterPoints> = workers.iter().filter(|points| points.len() > 1).collect();
-    let Some((begin, end, count)) = window_range(&moving, samples) else {
-        return Vec::new();
-    };
+    let Some((begin, end, count)) = window_range(&moving, samples) else { return Vec::new() };
     let length_ns = (end - begin) as f64 / count as f64;
     let bound = |index: usize| begin as f64 + length_ns * index as f64;
     let completed = |index: usize| -> f64 {
@@ -193,9 +189,7 @@ fn intervals_seen(
     end: u64,
     samples: &SampleDivision,
 ) -> usize {
-    let SampleLength::TimeNs(interval_ns) = samples.length else {
-        return 1;
-    };
+    let SampleLength::TimeNs(interval_ns) = samples.length else { return 1 };
     let times = moving.iter().flat_map(|points| points.iter().map(|point| point.0));
     let times_in_range = times.filter(|time_ns| *time_ns > begin && *time_ns <= end);
     let intervals: BTreeSet<u64> =

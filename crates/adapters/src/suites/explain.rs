@@ -49,9 +49,7 @@ pub fn check_minimum(adapter: &SuiteAdapter, version: &str) -> Option<FailureCau
 /// more than the exit status.
 pub fn explain_failure(attempt: &mut RunOutcome, reported: Option<FailureCause>) {
     let stdout = &attempt.stdout;
-    let Some(failure) = &mut attempt.failure else {
-        return;
-    };
+    let Some(failure) = &mut attempt.failure else { return };
     if matches!(failure.cause, FailureCause::Exit { .. }) {
         failure.cause = reported.unwrap_or(failure.cause.clone());
     }

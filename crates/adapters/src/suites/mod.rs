@@ -525,9 +525,7 @@ impl CaseListing<'_> {
             return listed;
         }
         let package = registry::search_program(&self.built.program, GO_PACKAGE_PATTERN);
-        let Some(package) = package.ok().flatten() else {
-            return listed;
-        };
+        let Some(package) = package.ok().flatten() else { return listed };
         let named = go_bench::case_from_name(Some(&package), &listed.name, None);
         if listed.case.benchmark == named.benchmark {
             return listed;

@@ -214,9 +214,7 @@ fn literal_matches(literal: &str, name: &str) -> bool {
     let mut has_word = false;
     let mut is_first = true;
     while let Some((text, after_brace)) = remaining_pattern.split_once('{') {
-        let Some((_, after)) = after_brace.split_once('}') else {
-            break;
-        };
+        let Some((_, after)) = after_brace.split_once('}') else { break };
         let index = if is_first {
             remaining_name.starts_with(text).then_some(0)
         } else {

@@ -203,9 +203,7 @@ fn check_sections(part: &FilePart, kind: GroupKind) -> Result<()> {
         return Err(part.missing_key(section, hint));
     }
     for section in OVERRIDABLE_SECTIONS {
-        let Some(node) = part.get(section) else {
-            continue;
-        };
+        let Some(node) = part.get(section) else { continue };
         if !allowed.contains(&section) {
             let message =
                 format!("a group of kind '{}' cannot have '{section}'", choice_name(&kind));

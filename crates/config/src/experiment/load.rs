@@ -394,9 +394,7 @@ fn rewrite_keys(keys: BenchmarkKeys, part: &FilePart) -> Result<(ValueTable, Nod
             let declared = part.part("parameters").unwrap_or_else(|| part.clone());
             return Err(reserved_name_error(&declared, name));
         }
-        let Some(values) = values else {
-            continue;
-        };
+        let Some(values) = values else { continue };
         let line = part.get(name).and_then(|node| node.line);
         let placeholder = NodeContent::Text(format!("{{{name}}}"));
         parameters.insert(name.to_owned(), values);
@@ -478,9 +476,7 @@ enum BodyRuleKey {
 pub fn resolve_verify(keys: Option<VerifyKeys>) -> ResponseCheck {
     let mut verify =
         ResponseCheck { path: None, statuses: vec![(200, 299)], body: None, same_bytes: true };
-    let Some(keys) = keys else {
-        return verify;
-    };
+    let Some(keys) = keys else { return verify };
     verify.path = keys.path.map(|path| path.0);
     if let Some(statuses) = keys.status {
         let range = |status: &StatusRange| (*status.0.start(), *status.0.end());

@@ -207,9 +207,7 @@ pub fn resolve_requirements(
     root: &Path,
     placeholders: &PlaceholderMap,
 ) -> Result<Vec<ExperimentRequirement>> {
-    let Some(part) = top.part("requires") else {
-        return Ok(Vec::new());
-    };
+    let Some(part) = top.part("requires") else { return Ok(Vec::new()) };
     let node = placeholders.fill_node(part.node, &part.place)?;
     let filled = FilePart::new(&part.place, &node);
     let requirements: IndexMap<String, RequirementKeys> = filled.read_part()?;

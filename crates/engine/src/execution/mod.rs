@@ -388,9 +388,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         let runs = self.runs.get(&slot.job).map_or(&[][..], Vec::as_slice);
         let block_runs = runs.iter().rev().take_while(|run| run.block == slot.block);
         let mut slot_runs = block_runs.filter(|run| run.slot == slot.index);
-        let Some(last) = slot_runs.next() else {
-            return false;
-        };
+        let Some(last) = slot_runs.next() else { return false };
         let earlier = slot_runs.filter(|run| run.case == last.case).count();
         last.rejected_by.is_some() && earlier < max_executions as usize
     }
@@ -432,9 +430,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
             let job = plan.jobs[slot.job].for_variant(&variant.name);
             Some((slot, unchanged.check_files(job, variant)?))
         });
-        let Some((slot, cause)) = changed else {
-            return Ok(false);
-        };
+        let Some((slot, cause)) = changed else { return Ok(false) };
         *self.consecutive_failures.entry((slot.job, slot.variant)).or_insert(0) += 1;
         let failure = self.slot_failure(slot, cause);
         self.emit(&SessionEvent::Failed(&failure))?;

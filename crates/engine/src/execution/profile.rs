@@ -501,9 +501,7 @@ fn read_v8_profile(scratch: &ScratchFolder, names: &FrameNames) -> Result<StackP
     let mut merged: Option<StackProfile> = None;
     for file in files {
         let bytes = std::fs::read(&file).context("cannot read a recording")?;
-        let Some(profile) = read_profile(&bytes, names)? else {
-            continue;
-        };
+        let Some(profile) = read_profile(&bytes, names)? else { continue };
         match &mut merged {
             None => merged = Some(profile),
             Some(merged) => merged.merge(&profile),

@@ -678,9 +678,7 @@ fn update_submodules(checkout: &Path, folder: &Path) -> Result<()> {
     }
     let paths = ["config", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"];
     for line in query_git(folder, &paths).unwrap_or_default().lines() {
-        let Some((key, path)) = line.split_once(' ') else {
-            continue;
-        };
+        let Some((key, path)) = line.split_once(' ') else { continue };
         let name = key.trim_end_matches(".path");
         let source = checkout.join(path);
         if !source.join(".git").exists() {
@@ -727,9 +725,7 @@ mod tests {
     #[test]
     fn files_of_a_session_replace_worktree_files_until_the_next_session() {
         let folder = tempfile::tempdir().unwrap();
-        let Some(worktree) = create_worktree(folder.path()) else {
-            return;
-        };
+        let Some(worktree) = create_worktree(folder.path()) else { return };
         let path = |name: &str| worktree.folder.join(name);
         let text = |name: &str| fs::read_to_string(path(name)).ok();
         fs::write(path("artifact"), "built").unwrap();
@@ -758,9 +754,7 @@ mod tests {
     #[test]
     fn the_repository_of_the_user_does_not_know_the_worktree() {
         let folder = tempfile::tempdir().unwrap();
-        let Some(worktree) = create_worktree(folder.path()) else {
-            return;
-        };
+        let Some(worktree) = create_worktree(folder.path()) else { return };
         let listed = |at: &Path| query_git(at, &["worktree", "list"]).unwrap();
         assert_eq!(listed(&worktree.checkout).lines().count(), 1);
         assert!(!worktree.checkout.join(".git/worktrees").exists());
@@ -773,9 +767,7 @@ mod tests {
     fn the_working_tree_is_copied_with_everything_that_is_not_committed() {
         let folder = tempfile::tempdir().unwrap();
         let checkout = folder.path().join("checkout");
-        let Some(history) = FakeRepo::init(&checkout) else {
-            return;
-        };
+        let Some(history) = FakeRepo::init(&checkout) else { return };
         for name in ["changed", "deleted", "becomes-folder", "kept", ".gitignore"] {
             history.write_file(name, "ignored\n");
         }
@@ -821,9 +813,7 @@ mod tests {
     #[test]
     fn a_link_that_leads_out_of_the_worktree_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
-        let Some(worktree) = create_worktree(folder.path()) else {
-            return;
-        };
+        let Some(worktree) = create_worktree(folder.path()) else { return };
         let outside = folder.path().join("outside");
         fs::create_dir(&outside).unwrap();
         std::os::unix::fs::symlink(&outside, worktree.folder.join("link")).unwrap();

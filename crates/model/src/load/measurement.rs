@@ -135,9 +135,7 @@ impl LoadMeasurement {
     /// Assesses whether an open load was delivered on schedule and whether the generator kept up.
     /// Returns `None` for a closed load, which has no schedule.
     pub fn verdict(&self) -> Option<OpenVerdict> {
-        let LoadLatency::Open(latency) = &self.totals.latency else {
-            return None;
-        };
+        let LoadLatency::Open(latency) = &self.totals.latency else { return None };
         let outcomes = &self.totals.outcomes;
         let due = outcomes.attempts();
         let sent = due.saturating_sub(outcomes.count_of("unsent"));

@@ -253,9 +253,7 @@ impl ShellSession {
 
     /// Sets the number of workers of a job.
     fn set_workers(&mut self, name: &str, wanted: usize) -> Result<(), String> {
-        let Some(job) = self.jobs.get_mut(name) else {
-            return Ok(());
-        };
+        let Some(job) = self.jobs.get_mut(name) else { return Ok(()) };
         job.workers.truncate(wanted);
         while job.workers.len() < wanted {
             if let Some(line) = &job.init_worker {
@@ -274,9 +272,7 @@ impl ShellSession {
 
     fn unload_job(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
         let name = command.get("job").unwrap_or_default();
-        let Some(job) = self.jobs.remove(&name) else {
-            return self.report_unknown(command, &name);
-        };
+        let Some(job) = self.jobs.remove(&name) else { return self.report_unknown(command, &name) };
         if let Some(line) = &job.done
             && let Err(error) = self.execute_line(line)
         {

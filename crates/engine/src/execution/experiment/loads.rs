@@ -121,9 +121,7 @@ fn add_load_metrics(session: &Session, report: &mut RunReport) -> StageResult<()
 /// Adds the startup time of the load's own server, and its processor time per request, which varies
 /// less than any wall time on a busy machine.
 fn add_own_server_metrics(load: &LoadRun, report: &mut RunReport) {
-    let Some(server) = &load.server else {
-        return;
-    };
+    let Some(server) = &load.server else { return };
     let requests = load.measured.totals.outcomes.attempts() as f64;
     let cpu_ns = server.cpu_ns.map(|ns| ns as f64 / requests);
     let figures = [
@@ -234,9 +232,7 @@ impl ServerLifecycle<'_> {
         session: &Session,
         load: Option<&LoadRun>,
     ) -> StageResult<()> {
-        let Some(load) = load else {
-            return check_tool_errors(session);
-        };
+        let Some(load) = load else { return check_tool_errors(session) };
         check_no_failures(load)?;
         let counts = &load.measured.totals.outcomes;
         match self.serving.load.spec.count {

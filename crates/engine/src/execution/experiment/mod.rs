@@ -111,9 +111,7 @@ fn perform_run(assignment: &RunAssignment, seed: u64) -> RunReport {
 /// Enters a private network if the assignment requests one; adds a note if that is not permitted.
 /// This process must still have a single thread.
 fn enter_private_network(assignment: &RunAssignment, report: &mut RunReport) -> StageResult<()> {
-    let TargetWork::Server(service) = &assignment.work else {
-        return Ok(());
-    };
+    let TargetWork::Server(service) = &assignment.work else { return Ok(()) };
     if service.private_network
         && let Err(error) = site::enter_network_namespace()
     {

@@ -52,9 +52,7 @@ pub(super) fn tls_options(spec: &LoadSpec) -> TlsOptions {
 /// # Errors
 /// Fails if the proxy cannot be used for this URL.
 pub(super) fn find_proxy(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Option<TargetUrl>> {
-    let Some(text) = &spec.proxy else {
-        return Ok(None);
-    };
+    let Some(text) = &spec.proxy else { return Ok(None) };
     let proxy = TargetUrl::parse(text).context("in --proxy")?;
     ensure!(!proxy.is_tls, "TLS to a proxy is not supported: '{text}'\nhint: use http://");
     ensure!(
@@ -336,9 +334,7 @@ pub(super) fn encode_path(text: &str) -> String {
     }
     let mut unencoded = text;
     while let Some((literal, after_braces)) = unencoded.split_once("{{") {
-        let Some((name, after)) = after_braces.split_once("}}") else {
-            break;
-        };
+        let Some((name, after)) = after_braces.split_once("}}") else { break };
         path += &percent_encode(literal, |byte| byte.is_ascii_graphic());
         path += &format!("{{{{{name}}}}}");
         unencoded = after;

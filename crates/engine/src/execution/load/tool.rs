@@ -213,9 +213,7 @@ fn build_arguments(job: &LoadJob, body: &Path) -> anyhow::Result<Vec<String>> {
 fn check_supported(tool: &ToolSupport, given: &[String]) -> anyhow::Result<()> {
     let is_supported = |name: &str| COMMON_OPTIONS.contains(&name) || tool.options.contains(&name);
     let unsupported: Vec<&String> = given.iter().filter(|name| !is_supported(name)).collect();
-    let Some(first) = unsupported.first() else {
-        return Ok(());
-    };
+    let Some(first) = unsupported.first() else { return Ok(()) };
     let names: Vec<String> = unsupported.iter().map(|name| format!("--{name}")).collect();
     let known = tool.reasons.iter().find(|(name, _)| name == first);
     let reason = known.map_or(String::new(), |(_, reason)| format!(": {reason}"));

@@ -210,9 +210,7 @@ impl CallStacks {
                 .names
                 .get(&current)
                 .with_context(|| format!("node {current} does not exist"))?;
-            let Some(parent) = self.parents.get(&current) else {
-                break;
-            };
+            let Some(parent) = self.parents.get(&current) else { break };
             frames.push(name.as_str());
             ensure!(frames.len() <= self.names.len(), "node {current} is its own ancestor");
             current = *parent;

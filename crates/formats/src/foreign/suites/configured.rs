@@ -114,9 +114,7 @@ pub fn read_lines(
     let text = require_utf8(bytes)?;
     let mut reported: Vec<ReportedResult> = Vec::new();
     for (line, line_number) in text.lines().zip(1..) {
-        let Some(groups) = pattern.captures(line) else {
-            continue;
-        };
+        let Some(groups) = pattern.captures(line) else { continue };
         let group = |name: &str| groups.name(name).map(|group| group.as_str());
         let value = group("value").unwrap_or_default();
         // The value may contain commas that separate thousands: 1,000.

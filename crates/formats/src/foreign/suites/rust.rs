@@ -159,9 +159,7 @@ pub fn is_divan_cut_short(bytes: &[u8]) -> bool {
 /// threads is selected with `--threads`, not by name.
 fn case_of_path(path: &[String]) -> ReportedResult {
     let name = |path: &[String]| ReportedResult::new(Some(path.join("::")));
-    let Some((last, parents)) = path.split_last() else {
-        return name(path);
-    };
+    let Some((last, parents)) = path.split_last() else { return name(path) };
     let count = last.strip_prefix("t=").and_then(|count| count.parse::<u32>().ok());
     match count {
         Some(count) if parents.len() > 1 => {
