@@ -234,9 +234,7 @@ impl CacheSlot {
         ] {
             key.add(&number.to_le_bytes());
         }
-        for argument in &spec.arguments {
-            key.add(argument.as_bytes());
-        }
+        spec.arguments.iter().for_each(|argument| key.add(argument.as_bytes()));
         let directory = spec.directory.as_deref().unwrap_or(Path::new("."));
         key.add(directory.as_os_str().as_encoded_bytes());
         key.add(opening);
@@ -277,12 +275,9 @@ impl CacheSlot {
         if origin.depends.volatile || origin.depends.files.is_empty() || !is_same_program {
             return;
         }
-        let files: Option<Vec<(PathBuf, u64)>> = origin
-            .depends
-            .files
-            .iter()
-            .map(|file| Some((file.clone(), hash_content(file)?)))
-            .collect();
+        let depends = origin.depends.files.iter();
+        let files: Option<Vec<(PathBuf, u64)>> =
+            depends.map(|file| Some((file.clone(), hash_content(file)?))).collect();
         let Some(files) = files else { return };
         // Variables that we set for the process are not dependencies: their values differ between
         // processes.

@@ -63,9 +63,7 @@ pub fn code_files(job: &BenchmarkJob, variant: &Variant, program: &Path) -> Vec<
     if !is_built_once(source) && !matches!(source.kind, SourceKind::Load | SourceKind::Experiment) {
         search.add_program(program, &source.directory);
     }
-    for word in &variant.arguments {
-        search.add_script(word, &source.directory);
-    }
+    variant.arguments.iter().for_each(|word| search.add_script(word, &source.directory));
     for (name, value) in &variant.environment {
         if name == "PYTHONPATH" || name == "NODE_PATH" {
             let listed = value.split(':').filter(|folder| !folder.is_empty());
@@ -109,9 +107,7 @@ impl ModuleSearch {
     /// Adds the canonical path of a file and also the path as given, which may contain symlinks: a
     /// symlink may get a new target.
     fn add_file(&mut self, file: &Path) {
-        let Ok(path) = fs::canonicalize(file) else {
-            return;
-        };
+        let Ok(path) = fs::canonicalize(file) else { return };
         let is_new = path.is_file() && self.found.len() < MAX_FILES;
         if is_new && self.found.insert(path.clone()) {
             self.unsearched.push(path.clone());
@@ -196,16 +192,11 @@ impl ModuleSearch {
     }
 
     fn follow_javascript(&mut self, text: &str, folder: &Path) {
-        let Some(pattern) = &*JAVASCRIPT_MODULE else {
-            return;
-        };
+        let Some(pattern) = &*JAVASCRIPT_MODULE else { return };
         for captures in pattern.captures_iter(text) {
             let name = &captures[1];
-            let path = if name.starts_with(['.', '/']) {
-                Some(folder.join(name))
-            } else {
-                resolve_linked_package(name, folder)
-            };
+            let relative = name.starts_with(['.', '/']).then(|| folder.join(name));
+            let path = relative.or_else(|| resolve_linked_package(name, folder));
             if let Some(file) = path.as_deref().and_then(resolve_javascript_module) {
                 self.add_file(&file);
             }
@@ -213,9 +204,7 @@ impl ModuleSearch {
     }
 
     fn follow_python(&mut self, text: &str, folder: &Path) {
-        let Some(pattern) = &*PYTHON_MODULE else {
-            return;
-        };
+        let Some(pattern) = &*PYTHON_MODULE else { return };
         let names_in = |list: &str| -> Vec<String> {
             let first = |part: &str| part.split_whitespace().next().map(str::to_owned);
             list.trim_matches(['(', ')']).split(',').filter_map(first).collect()
@@ -351,12 +340,8 @@ impl ModuleLog {
     /// loaded modules.
     pub fn observed(&self, variant: &Variant) -> Variant {
         let mut observed = variant.clone();
-        let script = self
-            .scripts
-            .join("node.cjs")
-            .to_string_lossy()
-            .replace('\\', "\\\\")
-            .replace('"', "\\\"");
+        let node_script = self.scripts.join("node.cjs");
+        let script = node_script.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
         let python = self.scripts.join("python");
         let existing = |name: &str| {
             let entry = variant.environment.iter().rfind(|(variable, _)| variable == name);

@@ -91,10 +91,9 @@ impl LanguageHarness for FakeHarness {
             let exists = || Path::new(file).exists();
             wait(|| if exists() { Duration::ZERO } else { POLL_INTERVAL });
         }
-        let (word, switches) = match word.split_once('~') {
-            Some((word, switches)) => (word, switches.parse().ok()),
-            None => (word, None),
-        };
+        let (word, switches) = word
+            .split_once('~')
+            .map_or((word, None), |(word, switches)| (word, switches.parse().ok()));
         if let Some(levels) = parse_levels(word).filter(|_| setting.is_series) {
             return series_outcome(job, setting, &levels, started_unix_ms);
         }
@@ -210,9 +209,7 @@ fn replay_command(source: &BenchmarkSource) -> ProcessSpec {
 
 /// Adds the value of a further metric, `NAME=VALUE`.
 fn add_metric(text: &str, result: &mut RunResult) {
-    let Some((name, Ok(value))) = text.split_once('=').map(|(n, v)| (n, v.parse())) else {
-        return;
-    };
+    let Some((name, Ok(value))) = text.split_once('=').map(|(n, v)| (n, v.parse())) else { return };
     result.add_value(Metric::new(name, "", MetricDirection::Lower), value);
 }
 

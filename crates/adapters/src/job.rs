@@ -286,10 +286,9 @@ impl BenchmarkSelection {
                 format!("cannot parse line {number}, '{line}': expected 'group/file NAME=VALUE'")
             };
             let before_equals = line.split_once('=').with_context(refusal)?.0;
-            let (name, words) = match before_equals.rsplit_once(' ') {
-                Some((name, _)) => (name.trim_end(), &line[name.len()..]),
-                None => ("", line),
-            };
+            let name = before_equals.rsplit_once(' ').map(|(name, _)| name);
+            let (name, words) =
+                name.map_or(("", line), |name| (name.trim_end(), &line[name.len()..]));
             for (parameter, value) in Case::with_values(name, words).with_context(refusal)?.values {
                 let set = (parameter, Self::expand_number(&value.plain()));
                 if name.is_empty() {
@@ -306,10 +305,8 @@ impl BenchmarkSelection {
     /// unchanged.
     pub fn expand_number(value: &str) -> String {
         let with_suffix = value.ends_with(['k', 'M', 'G']);
-        match ParameterValue::parse(value, ValueKind::Number).filter(|_| with_suffix) {
-            Some(number) => number.to_string(),
-            None => value.to_owned(),
-        }
+        let number = ParameterValue::parse(value, ValueKind::Number).filter(|_| with_suffix);
+        number.map_or_else(|| value.to_owned(), |number| number.to_string())
     }
 }
 

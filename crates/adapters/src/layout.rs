@@ -7,7 +7,7 @@
 //! links C and C++; [`link_with_first`] is for compilers that run the linker themselves.
 
 use crate::cache::{self, cache_folder};
-use crate::compile::{COMPILER_TIMEOUT, CompileFailure, locate_program, run_compiler};
+use crate::compile::{BuildRecipe, COMPILER_TIMEOUT, CompileFailure, locate_program, run_compiler};
 use speedwell_machine::process::{ProcessSpec, shell_line};
 use speedwell_model::{LayoutVariation, StepFailure, seed_of_step};
 use std::collections::HashMap;
@@ -131,7 +131,7 @@ fn with_longer_path(program: &Path, bytes: u32) -> PathBuf {
 pub struct LinkRecord {
     build: LinkedBuild,
     /// Shell line that links the program again.
-    link_command: String,
+    pub(crate) link_command: String,
     /// Number of object files, if only whole object files could be shuffled.
     coarse: Option<usize>,
 }
@@ -156,11 +156,6 @@ impl LinkRecord {
         }
         failure.stderr_tail +=
             &format!("build {number}, layout seed {seed}: {}", self.link_command);
-    }
-
-    /// Prefixes `line` with the command that links the program.
-    pub(crate) fn prepend_link(&self, line: &str) -> String {
-        format!("{} && {line}", self.link_command)
     }
 
     /// Returns a note for readers of the results.
@@ -255,28 +250,26 @@ pub(crate) fn link_with_first<T>(
 
 /// Object files of a program, and the compiler that links them.
 pub(crate) struct ObjectFiles<'a> {
-    pub compiler: &'a Path,
+    /// Determines the compiler, its folder and its environment.
+    pub recipe: &'a BuildRecipe,
+    /// The program that needs no linking if the run has no build, and further object files.
     pub files: Vec<PathBuf>,
     pub flags: &'a [String],
-    pub directory: &'a Path,
-    pub environment: &'a [(String, String)],
 }
 
 impl ObjectFiles<'_> {
-    /// Returns the program of the build, or `default_program` if the run has no build.
+    /// Returns the program of the build, or the first file if the run has no build.
     ///
     /// # Errors
     /// Fails if the linker rejects the files.
     pub fn program_of(
         &self,
         build: Option<LinkedBuild>,
-        default_program: PathBuf,
     ) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
-        let Some(build) = build else {
-            return Ok((default_program, None));
-        };
+        let Some(build) = build else { return Ok((self.files[0].clone(), None)) };
+        let compiler = &self.recipe.compiler;
         let (method, (program, link_command)) =
-            link_with_first(self.compiler, self.flags, |method| self.link_with(method, build))?;
+            link_with_first(compiler, self.flags, |method| self.link_with(method, build))?;
         let linking = LinkRecord {
             build,
             link_command,
@@ -298,13 +291,14 @@ impl ObjectFiles<'_> {
         // preceding files need.
         arguments.extend(self.flags.iter().cloned());
         arguments.extend(method.linker_arguments(build, names_linker(self.flags)));
-        let mut spec = ProcessSpec::new(self.compiler).args(arguments);
-        spec.environment = self.environment.to_vec();
-        spec.directory = Some(self.directory.to_owned());
+        let BuildRecipe { compiler, environment, directory, .. } = self.recipe;
+        let mut spec = ProcessSpec::new(compiler).args(arguments);
+        spec.environment = environment.clone();
+        spec.directory = Some(directory.clone());
         spec.limit = COMPILER_TIMEOUT;
         let folder = build_folder()?;
         let mut hash = DefaultHasher::new();
-        (self.compiler, &spec.arguments, self.environment, self.directory).hash(&mut hash);
+        (compiler, &spec.arguments, environment, directory).hash(&mut hash);
         let program = folder.join(format!("program-{:016x}", hash.finish()));
         let output_option = |file: &Path| ["-o".to_owned(), file.to_string_lossy().into_owned()];
         let replay = spec.clone().args(output_option(&program));

@@ -197,10 +197,7 @@ impl SessionPlan {
     /// they have there.
     pub fn slots(&self) -> Vec<PlanSlot> {
         let mut slots = Vec::new();
-        let strata = match &self.part {
-            Some(part) => part.shard.stratum + 1,
-            None => self.strata,
-        };
+        let strata = self.part.as_ref().map_or(self.strata, |part| part.shard.stratum + 1);
         let mut begin = StratumStart::default();
         while begin.stratum < strata {
             let jobs = self.jobs_in_stratum(begin.stratum);

@@ -229,7 +229,7 @@ impl LanguageHarness for CppHarness {
                 let mut attempt = perform_program(job, setting, plain);
                 // The linked program no longer exists when a user reads the failure.
                 if let (Some(linking), Some(failure)) = (&linking, &mut attempt.failure) {
-                    failure.replay = linking.prepend_link(&failure.replay);
+                    failure.replay = format!("{} && {}", linking.link_command, failure.replay);
                 }
                 attempt.with_linking(linking)
             }
@@ -285,20 +285,15 @@ fn build_benchmark(
         Some(_) => "-c".to_owned(),
         None => main.to_string_lossy().into_owned(),
     });
-    let built = compile::build_program(&BuildRecipe {
+    let recipe = BuildRecipe {
         flags: benchmark_flags,
         file: source.file.clone(),
         directory: source.directory.clone(),
         ..harness
-    })?;
-    let objects = ObjectFiles {
-        compiler,
-        files: vec![built.clone(), main],
-        flags: &flags,
-        directory: &source.directory,
-        environment: &variant.environment,
     };
-    objects.program_of(layout.build, built)
+    let built = compile::build_program(&recipe)?;
+    let objects = ObjectFiles { recipe: &recipe, files: vec![built, main], flags: &flags };
+    objects.program_of(layout.build)
 }
 
 /// Returns the flags that a file requests in its comments.
@@ -375,10 +370,7 @@ fn build_commands(
 fn python_path(folder: &Path, variant: &Variant) -> String {
     let search_path = variant.environment.iter().find(|(name, _)| name == "PYTHONPATH");
     let shown = folder.display();
-    match search_path {
-        Some((_, path)) => format!("{path}:{shown}"),
-        None => shown.to_string(),
-    }
+    search_path.map_or_else(|| shown.to_string(), |(_, path)| format!("{path}:{shown}"))
 }
 
 #[cfg(test)]

@@ -108,9 +108,7 @@ impl RunOutcome {
         let mut observations: Vec<RunResult> = results.into_iter().collect();
         let find_impossible = || observations.iter().find_map(find_impossible_value);
         let cause = outcome.failure_cause(spec.limit).or(report_fault).or_else(find_impossible);
-        for result in &mut observations {
-            result.notes.extend(exit_notes(outcome));
-        }
+        observations.iter_mut().for_each(|result| result.notes.extend(exit_notes(outcome)));
         RunOutcome {
             observations,
             failure: cause.map(|cause| {
@@ -159,9 +157,7 @@ impl RunOutcome {
     /// Adds the record of how the program was linked for this run.
     pub(super) fn with_linking(mut self, linking: Option<LinkRecord>) -> RunOutcome {
         let note = linking.as_ref().and_then(LinkRecord::coarse_note);
-        for result in &mut self.observations {
-            result.notes.extend(note.clone());
-        }
+        self.observations.iter_mut().for_each(|result| result.notes.extend(note.clone()));
         self.linking = linking;
         self
     }
@@ -546,9 +542,7 @@ pub(super) fn observe_case(
         http: None,
     };
     let (mut result, fault) = observe_rate(case, &rate, job.test);
-    for metric in events.events_of("metric") {
-        add_metric(&mut result, metric);
-    }
+    events.events_of("metric").for_each(|metric| add_metric(&mut result, metric));
     let iterations = once.parse_number::<f64>("iterations").filter(|count| *count > 0.0);
     if let (Some(cpu_ns), Some(count)) = (once.parse_number::<u64>("cpu_ns"), iterations) {
         result.add_cpu_times(&[cpu_ns as f64 / count]);
@@ -607,9 +601,7 @@ fn observe_timed(
         let cpu_ns = cpu_times.get(index);
         each_cpu_ns.extend(cpu_ns.map(|&cpu_ns| cpu_ns as f64 / iterations));
     }
-    for metric in events.events_of("metric") {
-        add_metric(&mut result, metric);
-    }
+    events.events_of("metric").for_each(|metric| add_metric(&mut result, metric));
     result.add_cpu_times(&each_cpu_ns);
     let reference = Metric::new(Metric::REFERENCE_TIME, "ns", MetricDirection::Lower);
     for ns in numbers("reference_ns") {
@@ -638,9 +630,7 @@ pub(super) fn declared_metric(name: &str, unit: &str, better: Option<&str>) -> M
 
 /// Adds the values of a `metric` event, which has one value for the run or one for each sample.
 pub(super) fn add_metric(result: &mut RunResult, event: &ProtocolMessage) {
-    let Some(name) = event.get("name") else {
-        return;
-    };
+    let Some(name) = event.get("name") else { return };
     let unit = event.get("unit").unwrap_or_default();
     let metric = declared_metric(&name, &unit, event.get("better").as_deref());
     let texts = event.list("value");

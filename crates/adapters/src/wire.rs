@@ -56,10 +56,8 @@ impl ProtocolMessage {
 
     /// Returns the value of `key` as a list.
     pub fn list(&self, key: &str) -> Vec<String> {
-        match self.raw_value(key) {
-            None | Some("") => Vec::new(),
-            Some(text) => text.split(',').map(percent_unescape).collect(),
-        }
+        let text = self.raw_value(key).filter(|text| !text.is_empty());
+        text.map_or(Vec::new(), |text| text.split(',').map(percent_unescape).collect())
     }
 
     /// Returns the value of `key` as a list of numbers; `None` if an item is not a number.
@@ -174,9 +172,7 @@ impl EventLog {
     /// Creates a conversation that sends `hello`, these commands and `quit`.
     pub fn new<const N: usize>(commands: [ProtocolMessage; N]) -> EventLog {
         let mut opening = ProtocolMessage::new("hello").with("id", 1).with("proto", 1).to_string();
-        for command in commands {
-            opening.push_str(&command.to_string());
-        }
+        opening.extend(commands.map(|command| command.to_string()));
         opening.push_str(&ProtocolMessage::new("quit").with("id", 9).to_string());
         EventLog { opening: opening.into_bytes(), received: Vec::new(), shows_output: false }
     }
@@ -222,9 +218,7 @@ impl ChildConversation for EventLog {
     }
 
     fn handle_line(&mut self, line: &[u8]) -> NextStep {
-        let Some(message) = ProtocolMessage::parse(line) else {
-            return NextStep::Wait;
-        };
+        let Some(message) = ProtocolMessage::parse(line) else { return NextStep::Wait };
         // A long list arrives in several messages; all but the last are marked as continued.
         if let Some(previous) =
             self.received.last_mut().filter(|previous| previous.is_continued_by(&message))

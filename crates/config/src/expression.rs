@@ -130,9 +130,7 @@ impl<'a> ExpressionParser<'a> {
         let mut left = self.parse_operand(level)?;
         loop {
             let token_begin = self.skip_whitespace();
-            let Some(operator) = self.parse_operator(level) else {
-                return Ok(left);
-            };
+            let Some(operator) = self.parse_operator(level) else { return Ok(left) };
             self.check_operand(&left, operator.takes_truth(), begin)?;
             let right_begin = self.skip_whitespace();
             let right = self.parse_expression(operator.precedence() + 1)?;
@@ -240,10 +238,8 @@ impl<'a> ExpressionParser<'a> {
             let exponent_digits = digits(&exponent[sign..]);
             length += if exponent_digits > 0 { 1 + sign + exponent_digits } else { 0 };
         }
-        let number: f64 = match rest[..length].parse() {
-            Ok(number) => number,
-            Err(_) => return Err(self.error_at(begin, "expected a number")),
-        };
+        let number: f64 =
+            rest[..length].parse().map_err(|_| self.error_at(begin, "expected a number"))?;
         self.position = begin + length;
         let rest = &rest[length..];
         let end = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());

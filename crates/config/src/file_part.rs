@@ -126,23 +126,16 @@ impl<'a> FilePart<'a> {
     /// Returns all entries of the table at a key: `[KEY.NAME]` for every name.
     pub fn child_tables(&self, key: &str) -> Vec<FilePart<'a>> {
         let outer = self.part(key);
-        outer
-            .iter()
-            .flat_map(|outer| outer.node.as_table())
-            .flat_map(|table| table.keys())
-            .filter_map(|name| outer.as_ref()?.part(name))
-            .collect()
+        let tables = outer.iter().flat_map(|outer| outer.node.as_table());
+        let names = tables.flat_map(|table| table.keys());
+        names.filter_map(|name| outer.as_ref()?.part(name)).collect()
     }
 
     /// Returns the items of the list at a key, `[[KEY]]`. A single value is treated as a list with
     /// one item.
     pub fn list_items(&self, key: &str) -> Vec<FilePart<'a>> {
-        let Some(part) = self.part(key) else {
-            return Vec::new();
-        };
-        let NodeContent::List(items) = &part.node.content else {
-            return vec![part];
-        };
+        let Some(part) = self.part(key) else { return Vec::new() };
+        let NodeContent::List(items) = &part.node.content else { return vec![part] };
         let item = |(index, node)| FilePart::new(&part.place.list_item(index), node);
         items.iter().enumerate().map(item).collect()
     }
@@ -177,10 +170,7 @@ impl<'a> FilePart<'a> {
 
 /// Creates an error with its line, if known.
 pub fn error_at_line(line: Option<usize>, message: impl Display) -> Error {
-    match line {
-        Some(line) => anyhow!("line {line}: {message}"),
-        None => anyhow!("{message}"),
-    }
+    line.map_or_else(|| anyhow!("{message}"), |line| anyhow!("line {line}: {message}"))
 }
 
 /// Returns a hint with the nearest known name or, if no name is near, with all known names.
@@ -307,10 +297,8 @@ impl LineStarts {
         let content = match value {
             DeValue::String(text) => NodeContent::Text(text.to_string()),
             DeValue::Integer(number) => {
-                match i64::from_str_radix(number.as_str(), number.radix()) {
-                    Ok(whole) => NodeContent::Whole(whole),
-                    Err(_) => NodeContent::Other,
-                }
+                let whole = i64::from_str_radix(number.as_str(), number.radix());
+                whole.map_or(NodeContent::Other, NodeContent::Whole)
             }
             DeValue::Float(number) => match number.as_str().parse() {
                 Ok(number) => NodeContent::Number(number),

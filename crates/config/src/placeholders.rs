@@ -41,9 +41,7 @@ fn placeholder_name<'a>(captures: &'a Captures<'_>) -> Option<&'a str> {
 /// Fills the placeholders of a string; placeholders for which `value` returns `None` are left
 /// unchanged.
 pub fn fill_text(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
-    let Some(placeholder) = &*PLACEHOLDER else {
-        return text.to_owned();
-    };
+    let Some(placeholder) = &*PLACEHOLDER else { return text.to_owned() };
     let filled = placeholder.replace_all(text, |captures: &Captures<'_>| {
         if let Some(escaped) = captures.get(1).map(|captures| captures.as_str()) {
             return escaped[1..escaped.len() - 1].to_owned();
@@ -56,9 +54,7 @@ pub fn fill_text(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
 
 /// Escapes the placeholders of a string. Filling the result restores the string.
 pub fn escape_text(text: &str) -> String {
-    let Some(placeholder) = &*PLACEHOLDER else {
-        return text.to_owned();
-    };
+    let Some(placeholder) = &*PLACEHOLDER else { return text.to_owned() };
     let escaped = placeholder.replace_all(text, |captures: &Captures<'_>| {
         let is_placeholder = captures.get(1).is_some() || placeholder_name(captures).is_some();
         if is_placeholder { format!("{{{}}}", &captures[0]) } else { captures[0].to_owned() }
@@ -131,10 +127,7 @@ impl PlaceholderMap {
                 names.push(name.to_owned());
             }
         }
-        let location = match line {
-            Some(_) => String::new(),
-            None => format!(" in '{place}'"),
-        };
+        let location = if line.is_some() { String::new() } else { format!(" in '{place}'") };
         let (owner, hint) = (&self.owner, nearest_hint(name, &names));
         let escape_hint = format!("write literal braces as {{{{{name}}}}}");
         error_at_line(
@@ -183,9 +176,7 @@ impl PlaceholderMap {
         line: Option<usize>,
         place: &NodePath,
     ) -> Result<ParameterValue> {
-        let ParameterValue::Text(text) = value else {
-            return Ok(value.clone());
-        };
+        let ParameterValue::Text(text) = value else { return Ok(value.clone()) };
         let filled = self.fill_placeholders(text, line, place)?;
         let is_number = filled != *text
             && matches!(ParameterValue::infer_value(&filled), ParameterValue::Number(_));

@@ -130,9 +130,7 @@ impl FilePart<'_> {
     /// # Errors
     /// Fails if the value is invalid.
     pub fn read_key<T: DeserializeOwned>(&self, key: &str) -> anyhow::Result<Option<T>> {
-        let Some(part) = self.part(key) else {
-            return Ok(None);
-        };
+        let Some(part) = self.part(key) else { return Ok(None) };
         let read = T::deserialize(PartReader::new(&part)).map(Some);
         read.map_err(|error| error.complete_at_key(key, self).into_table_error(self))
     }
@@ -317,9 +315,7 @@ impl<'de> MapAccess<'de> for TableEntries<'_, '_> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, ReadError> {
-        let Some(key) = self.keys.next() else {
-            return Ok(None);
-        };
+        let Some(key) = self.keys.next() else { return Ok(None) };
         self.key = key;
         seed.deserialize(StrDeserializer::new(key)).map(Some)
     }

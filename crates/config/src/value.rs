@@ -197,15 +197,10 @@ checked! {
     /// A regular expression.
     pub struct RegexPattern(String) from String as { "type": "string" },
     |pattern| {
-        let Err(error) = Regex::new(&pattern) else {
-            return Ok(pattern);
-        };
+        let Err(error) = Regex::new(&pattern) else { return Ok(pattern) };
         let explained = error.to_string();
-        let why = explained
-            .lines()
-            .last()
-            .unwrap_or_default()
-            .trim_start_matches("error: ");
+        let last_line = explained.lines().last().unwrap_or_default();
+        let why = last_line.trim_start_matches("error: ");
         Err(format!(": cannot parse pattern '{pattern}': {why}"))
     }
 }
@@ -271,13 +266,9 @@ fn without_null(schema: &mut Schema) {
         schema.remove("default");
     }
     for key in ["type", "anyOf"] {
-        let Some(serde_json::Value::Array(choices)) = schema.get_mut(key) else {
-            continue;
-        };
+        let Some(serde_json::Value::Array(choices)) = schema.get_mut(key) else { continue };
         choices.retain(|choice| !is_null(choice));
-        let [only] = choices.as_mut_slice() else {
-            continue;
-        };
+        let [only] = choices.as_mut_slice() else { continue };
         match only.take() {
             serde_json::Value::Object(only) => {
                 schema.remove(key);

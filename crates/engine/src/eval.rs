@@ -178,10 +178,8 @@ const MAX_PLACES: u32 = 18;
 
 impl DecimalNumber {
     fn parse(text: &str) -> Option<DecimalNumber> {
-        let (sign, digits) = match text.strip_prefix('-') {
-            Some(digits) => (-1, digits),
-            None => (1, text.strip_prefix('+').unwrap_or(text)),
-        };
+        let positive = || (1, text.strip_prefix('+').unwrap_or(text));
+        let (sign, digits) = text.strip_prefix('-').map_or_else(positive, |digits| (-1, digits));
         let (integer_digits, decimals) = digits.split_once('.').unwrap_or((digits, ""));
         let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         let is_number = is_digits(integer_digits)

@@ -133,11 +133,9 @@ pub(crate) fn check_requirements(
     experiment: &Experiment,
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<()> {
-    let missing: Vec<String> = experiment
-        .requirements
-        .iter()
-        .filter_map(|requirement| describe_missing(requirement, listener))
-        .collect();
+    let requirements = experiment.requirements.iter();
+    let unmet = requirements.filter_map(|requirement| describe_missing(requirement, listener));
+    let missing: Vec<String> = unmet.collect();
     if missing.is_empty() {
         Ok(())
     } else {
@@ -231,11 +229,8 @@ fn install_packages(
     }
     let note = format!("installing the packages of '{displayed}'");
     listener.observe(&SessionEvent::Note(&note)).map_err(|error| error.to_string())?;
-    let arguments: &[&str] = if lock.is_file() {
-        &["ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-    } else {
-        &["install", "--ignore-scripts", "--no-audit", "--no-fund"]
-    };
+    let command = if lock.is_file() { "ci" } else { "install" };
+    let arguments = [command, "--ignore-scripts", "--no-audit", "--no-fund"];
     let output = Command::new("npm")
         .args(arguments)
         .current_dir(directory)
@@ -321,16 +316,12 @@ pub fn estimate_from_trial(
     plan: &SessionPlan,
     lived_ns: &[Option<u64>],
 ) -> anyhow::Result<Option<ExperimentEstimate>> {
-    let Some(experiment) = plan.experiment()? else {
-        return Ok(None);
-    };
+    let Some(experiment) = plan.experiment()? else { return Ok(None) };
     let runs = u64::from(plan.runs_per_variant());
     let mut estimate = ExperimentEstimate::default();
     for (index, lived_ns) in lived_ns.iter().enumerate() {
         let (job, variant) = (index / plan.variants.len(), index % plan.variants.len());
-        let (Some(lived_ns), Some(job)) = (lived_ns, plan.jobs.get(job)) else {
-            continue;
-        };
+        let (Some(lived_ns), Some(job)) = (lived_ns, plan.jobs.get(job)) else { continue };
         estimate.time += Duration::from_nanos(lived_ns * runs);
         let name = &plan.variants[variant].name;
         let case = job.case.as_ref();

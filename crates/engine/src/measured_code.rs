@@ -102,7 +102,7 @@ fn find_strays(
     let is_stray =
         |path: &PathBuf| path.starts_with(&worktree.checkout) && !path.starts_with(&folder);
     let loaded: Vec<PathBuf> = loaded.into_iter().filter(is_stray).collect();
-    let tracked = worktree::find_tracked(&worktree.checkout, &loaded).into_iter();
+    let tracked = worktree::list_files(&worktree.checkout, &[], &loaded).into_iter();
     let relative = |path: PathBuf| {
         let relative = path.strip_prefix(&worktree.checkout).ok()?;
         Some(relative.to_string_lossy().into_owned())
@@ -199,9 +199,7 @@ fn are_typed_alike(left: &Variant, right: &Variant) -> bool {
 
 /// Whether all variants run all cases with the same program, byte for byte, on the same files.
 pub fn are_identical(plan: &SessionPlan) -> bool {
-    let Some((first, others)) = plan.variants.split_first() else {
-        return false;
-    };
+    let Some((first, others)) = plan.variants.split_first() else { return false };
     let is_same = |job: &BenchmarkJob, other: &Variant| {
         let source = &job.source;
         let files = [first, other].map(|variant| variant.path_of(&source.file));

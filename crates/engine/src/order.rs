@@ -6,17 +6,16 @@
 //! and variant shows what the work does; it also serves as rehearsal. Start at [`run_trial`] and
 //! [`choose_order`].
 
-use crate::execution::{perform_slot, run_context};
+use crate::execution::{join_thread, perform_slot, run_context};
 use crate::pairs;
-use crate::rehearsal::{announce_trial, trial_slot};
+use crate::rehearsal::{announce_trial, rehearse_job, trial_slot};
 use crate::session::LOOKS_AT_PAIRS;
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
 use speedwell_adapters::{RunOutcome, RunResult, SourceKind};
 use speedwell_machine::environment::{UnknownActivity, observe_contention};
 use speedwell_machine::process::{ThreadLook, ThreadUse, check_interrupted};
 use speedwell_model::{
-    ComparedClock, Metric, RunOrder, SampleDivision, SampleLength, StepFailure, StoppingDesign,
-    TrialShares, median,
+    ComparedClock, Metric, RunOrder, StepFailure, StoppingDesign, TrialShares, median,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -111,7 +110,12 @@ pub(crate) fn try_run(
     slot: &PlanSlot,
     is_clear: impl Fn(f64) -> bool,
 ) -> anyhow::Result<(RunOutcome, Vec<TrialShares>)> {
-    compile_snippet(plan, slot)?;
+    let kind = plan.jobs[slot.job].source.kind;
+    if matches!(kind, SourceKind::Snippet(language) if language.is_compiled()) {
+        // A short run compiles the snippet, so that looks at its threads do not find the compiler.
+        rehearse_job(plan, slot.job, slot.variant);
+        check_interrupted()?;
+    }
     let try_once = || {
         let (outcome, looks) = observe_run(plan, slot);
         check_interrupted()?;
@@ -131,26 +135,10 @@ pub(crate) fn try_run(
     Ok(best)
 }
 
-/// Compiles a snippet by a short run, so that looks at its threads do not find the compiler.
-fn compile_snippet(plan: &SessionPlan, slot: &PlanSlot) -> anyhow::Result<()> {
-    let kind = plan.jobs[slot.job].source.kind;
-    if matches!(kind, SourceKind::Snippet(language) if language.is_compiled()) {
-        let mut short = plan.clone();
-        short.sampling.samples =
-            SampleDivision { count: 1, length: SampleLength::Iterations(1), warmup_ns: 0 };
-        perform_slot(&short, slot, &run_context(&short, slot, short.pin.as_ref()));
-        check_interrupted()?;
-    }
-    Ok(())
-}
-
 /// Chooses the order and the clock, and adapts the plan. If the work computes, observes the machine
 /// for half a second.
 pub(crate) fn choose_order(plan: &mut SessionPlan, trial: OrderTrial) {
-    let contention = match trial.waiting {
-        Some(_) => Ok(None),
-        None => observe_contention(),
-    };
+    let contention = if trial.waiting.is_some() { Ok(None) } else { observe_contention() };
     apply_choice(plan, trial, contention);
 }
 
@@ -221,10 +209,7 @@ fn observe_run(plan: &SessionPlan, slot: &PlanSlot) -> (RunOutcome, Vec<ThreadLo
         });
         let outcome = perform_slot(plan, slot, &run_context(plan, slot, plan.pin.as_ref()));
         has_ended.store(true, Ordering::Relaxed);
-        match watcher.join() {
-            Ok(looks) => (outcome, looks),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        (outcome, join_thread(watcher))
     })
 }
 

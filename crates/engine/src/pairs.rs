@@ -86,10 +86,8 @@ pub fn check_paired(plan: &SessionPlan) -> anyhow::Result<()> {
 
 /// Rejects work that waits. `consequence` completes the message by saying why waiting is a problem.
 fn reject_waiting(trials: &[PairTrial], consequence: &str) -> anyhow::Result<()> {
-    let mut waiting = trials.iter().filter(|trial| trial.is_waiting());
-    let Some(first) = waiting.next() else {
-        return Ok(());
-    };
+    let mut waiting = trials.iter().filter(|trial| trial.busy < MIN_BUSY_SHARE);
+    let Some(first) = waiting.next() else { return Ok(()) };
     let others = match waiting.count() {
         0 => String::new(),
         1 => " (and another)".to_owned(),
@@ -137,12 +135,6 @@ pub struct PairTrial {
     result: RunResult,
     /// Fraction of the time in which the work was running or waiting for a processor.
     busy: f64,
-}
-
-impl PairTrial {
-    fn is_waiting(&self) -> bool {
-        self.busy < MIN_BUSY_SHARE
-    }
 }
 
 /// Runs the baseline of every case once, one after the other, and again while it seems to wait.

@@ -7,7 +7,7 @@
 //! once under every variant. No result is kept. If the order of runs is still open, `order.rs` runs
 //! every case instead.
 
-use crate::execution::{perform_slot, prefer_processor_time, run_context};
+use crate::execution::{map_concurrently, perform_slot, prefer_processor_time, run_context};
 use crate::{
     EventListener, PreparedPlan, SessionRequest, emit_warning, order, pairs, shared_emitter,
 };
@@ -128,10 +128,7 @@ pub fn build_packages(plan: &SessionPlan, listener: &mut EventListener<'_>) -> a
 /// # Errors
 /// Fails if the plan pins processes to such a processor.
 pub fn check_processors(plan: &SessionPlan) -> anyhow::Result<()> {
-    match &plan.pin {
-        Some(pin) => Ok(pin.check_usable().context("in --pin")?),
-        None => Ok(()),
-    }
+    plan.pin.iter().try_for_each(|pin| pin.check_usable().context("in --pin"))
 }
 
 /// Rejects plans with disturbance rules if single runs cannot be discarded and repeated.
@@ -237,13 +234,7 @@ fn warn_before(
     let may_be_paired =
         plans.plan.design.purpose == SessionPurpose::Measured && !request.has_given_order;
     let advice = pairs::suggest_pairs(&plans.plan).filter(|_| may_be_paired);
-    match (environment::busy_machine(), advice) {
-        (Some(busy), Some(advice)) => {
-            listener.observe(&SessionEvent::Busy(&format!("{busy}\n{advice}")))
-        }
-        (Some(busy), None) => listener.observe(&SessionEvent::Busy(&busy)),
-        (None, _) => Ok(()),
-    }
+    report_busy(listener, &advice.map_or(String::new(), |advice| format!("\n{advice}")))
 }
 
 /// Warns if the machine is busy with other work.
@@ -251,8 +242,13 @@ fn warn_before(
 /// # Errors
 /// Fails if the listener fails.
 pub fn warn_if_busy(listener: &mut EventListener<'_>) -> anyhow::Result<()> {
+    report_busy(listener, "")
+}
+
+/// Warns if the machine is busy with other work, and appends `advice`.
+fn report_busy(listener: &mut EventListener<'_>, advice: &str) -> anyhow::Result<()> {
     match environment::busy_machine() {
-        Some(sentence) => listener.observe(&SessionEvent::Busy(&sentence)),
+        Some(sentence) => listener.observe(&SessionEvent::Busy(&(sentence + advice))),
         None => Ok(()),
     }
 }
@@ -403,25 +399,12 @@ fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
         let snippet = plan.jobs[*job].snippet_under(&plan.variants[*variant]);
         snippet.is_some_and(|snippet| snippet.language == SnippetLanguage::Sh)
     };
-    let workers = if pairs.iter().any(is_command) {
-        1
-    } else {
-        thread::available_parallelism().map_or(1, |count| count.get())
-    };
+    let processors = thread::available_parallelism().map_or(1, |count| count.get());
+    let workers = if pairs.iter().any(is_command) { 1 } else { processors };
     let mut failures: Vec<(usize, StepFailure)> = Vec::new();
     for (index, batch) in pairs.chunks(workers).enumerate() {
         let _activity = announce_trial(index * workers, pairs.len());
-        let results: Vec<RehearsalResult> = thread::scope(|scope| {
-            let threads: Vec<_> = batch
-                .iter()
-                .map(|(job, variant)| scope.spawn(|| rehearse_job(plan, *job, *variant)))
-                .collect();
-            let results_of_threads = threads.into_iter().map(|thread| match thread.join() {
-                Ok(rehearsal) => rehearsal,
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
-            results_of_threads.collect()
-        });
+        let results = map_concurrently(batch, |(job, variant)| rehearse_job(plan, *job, *variant));
         check_interrupted()?;
         let outcomes = batch.iter().zip(results);
         failures.extend(
@@ -456,9 +439,7 @@ fn reject_not_started(
 /// compared with such a command, its first run shows as much as a rehearsal, which would take just
 /// as long.
 fn is_known_command(job: &BenchmarkJob, variant: &Variant) -> bool {
-    let Some(snippet) = job.snippet_under(variant) else {
-        return false;
-    };
+    let Some(snippet) = job.snippet_under(variant) else { return false };
     let program = snippet.runner.split_whitespace().next().map(Path::new);
     snippet.language == SnippetLanguage::Sh
         && program.is_some_and(|program| resolve_program(program).is_ok())
@@ -471,12 +452,9 @@ fn rehearse_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Result<(
     if !names_metrics || plan.design.counting.is_some() {
         return Ok(());
     }
-    let definitions: Vec<&Experiment> = plan
-        .jobs
-        .iter()
-        .filter_map(|job| job.source.definition.as_deref())
-        .map(LazyDefinition::experiment)
-        .collect::<Result<_>>()?;
+    let lazy = plan.jobs.iter().filter_map(|job| job.source.definition.as_deref());
+    let definitions: Vec<&Experiment> =
+        lazy.map(LazyDefinition::experiment).collect::<Result<_>>()?;
     if definitions.len() == plan.jobs.len() {
         return check_defined_metrics(&definitions, settings);
     }
@@ -498,7 +476,7 @@ fn rehearse_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Result<(
 
 /// Result of one rehearsed job.
 #[derive(Debug, Clone, Default)]
-struct RehearsalResult {
+pub(crate) struct RehearsalResult {
     /// Metrics in the order the run reported them.
     metrics: Vec<String>,
     /// Why the run failed, if it did.
@@ -507,7 +485,7 @@ struct RehearsalResult {
 
 /// Performs the job with index `job` once under the variant with index `variant`, as briefly as its
 /// harness can.
-fn rehearse_job(plan: &SessionPlan, job: usize, variant: usize) -> RehearsalResult {
+pub(crate) fn rehearse_job(plan: &SessionPlan, job: usize, variant: usize) -> RehearsalResult {
     let slot = trial_slot(job, variant);
     let mut context = run_context(plan, &slot, plan.pin.as_ref());
     (context.samples, context.is_series, context.counting) = (SHORTEST, false, None);
@@ -571,9 +549,7 @@ fn is_not_started(failure: &StepFailure) -> bool {
 /// with other reasons. One line is enough for a program that did not start, or code that did not
 /// compile.
 fn describe_failures(failures: &[&StepFailure], variant: Option<&Variant>) -> anyhow::Error {
-    let Some(first) = failures.first() else {
-        return anyhow!("nothing can be measured");
-    };
+    let Some(first) = failures.first() else { return anyhow!("nothing can be measured") };
     let variant_clause =
         variant.map(|variant| format!(" of '{}'", variant.name)).unwrap_or_default();
     let describe = |failure: &StepFailure, reason: &str| {
@@ -623,10 +599,7 @@ pub fn describe_failure(failure: &StepFailure) -> String {
 
 fn indented_output(failure: &StepFailure) -> String {
     let lines: String = failure.stderr_tail.lines().map(|line| format!("\n  {line}")).collect();
-    if lines.is_empty() {
-        return lines;
-    }
-    format!(" and printed:{lines}")
+    if lines.is_empty() { lines } else { format!(" and printed:{lines}") }
 }
 
 fn replay_hint(failure: &StepFailure) -> String {

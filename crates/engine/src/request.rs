@@ -228,10 +228,7 @@ impl WarmupLength {
     /// # Errors
     /// Fails for anything else.
     pub fn parse(text: &str) -> Result<WarmupLength, String> {
-        match parse::count(text) {
-            Ok(count) => Ok(WarmupLength::Executions(count)),
-            Err(_) => WarmupLength::parse_time(text),
-        }
+        parse::count(text).map(WarmupLength::Executions).or_else(|_| WarmupLength::parse_time(text))
     }
 }
 
@@ -309,10 +306,7 @@ impl ExecutionArgs {
 
     /// Whether the user requested an order that may not be blocks.
     pub fn excludes_blocks(&self) -> bool {
-        !matches!(
-            self.order,
-            None | Some(OrderRequest::Auto | OrderRequest::Fixed(RunOrder::Blocks))
-        )
+        self.order.is_some_and(|order| order.initial_order() != RunOrder::Blocks)
     }
 
     /// Returns the options with the order of the project file, which `--order` overrides.

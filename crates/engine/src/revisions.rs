@@ -52,11 +52,9 @@ pub fn check_out_revisions(
     let checkout =
         Checkout::find(&directory).with_context(|| format!("cannot look up revision '{first}'"))?;
     let build = build_command(request, &checkout)?;
-    let commits: Vec<ResolvedCommit> = request
-        .revisions
-        .iter()
-        .map(|revision_request| resolve_commit(&checkout, &revision_request.revision))
-        .collect::<Result<_>>()?;
+    let typed = request.revisions.iter().map(|wanted| &wanted.revision);
+    let commits: Vec<ResolvedCommit> =
+        typed.map(|typed| resolve_commit(&checkout, typed)).collect::<Result<_>>()?;
     if let Some(changes) = commits.iter().find_map(|commit| commit.changes.as_ref()) {
         let number = changes.files;
         let files = if number == 1 { "file" } else { "files" };
@@ -134,9 +132,7 @@ fn build_command(request: &VariantRequest, checkout: &Checkout) -> Result<Option
         None => {
             let directory = checkout.root.join(&checkout.inside);
             let project = ProjectFile::find_file(&directory)?.unwrap_or_default();
-            let Some(command) = project.history.build else {
-                return Ok(None);
-            };
+            let Some(command) = project.history.build else { return Ok(None) };
             (command, project.folder.strip_prefix(&checkout.root)?.to_owned())
         }
     };
@@ -231,9 +227,7 @@ fn missing_program_message(typed: &Path, worktree: &VariantWorktree) -> String {
 /// Names variants after the typed revision and its commit, unless they have names of their own.
 fn name_variants(variants: &mut [Variant], revisions: &[RevisionRequest]) {
     for wanted in revisions.iter().filter(|wanted| wanted.names_variant) {
-        let Some(worktree) = &variants[wanted.variant].worktree else {
-            continue;
-        };
+        let Some(worktree) = &variants[wanted.variant].worktree else { continue };
         let short = worktree.short_revision();
         let typed: String = wanted.revision.chars().take(MAX_TYPED_NAME).collect();
         let default_name = if typed == WORKING_TREE {
@@ -273,9 +267,7 @@ fn fill_placeholders(request: &mut VariantRequest, checkout: &Checkout) {
 /// Turns the variant of one revision into the variant of another revision. Replaces the folder and
 /// the revision ID wherever they were filled in.
 pub fn move_variant(variant: &Variant, to: &VariantWorktree) -> Variant {
-    let Some(from) = &variant.worktree else {
-        return variant.clone();
-    };
+    let Some(from) = &variant.worktree else { return variant.clone() };
     let folders = [from, to].map(|worktree| worktree.folder.to_string_lossy());
     let redirect = |string: &String| {
         string.replace(&*folders[0], &folders[1]).replace(&from.revision, &to.revision)
@@ -400,9 +392,7 @@ pub fn place_benchmark_files<'a>(
     for worktree in variants.iter().filter_map(|variant| variant.worktree.as_ref()) {
         let mut copies = Vec::new();
         for file in &files {
-            let Some(target) = worktree.path_of(file) else {
-                continue;
-            };
+            let Some(target) = worktree.path_of(file) else { continue };
             let content =
                 fs::read(file).with_context(|| format!("cannot read '{}'", file.display()))?;
             copies.push((target, content));
@@ -444,9 +434,7 @@ fn keep_common(
         }
     }
     for variant in variants {
-        let Some(worktree) = &variant.worktree else {
-            continue;
-        };
+        let Some(worktree) = &variant.worktree else { continue };
         for source in &programs {
             ensure!(
                 has_source(variant, source),

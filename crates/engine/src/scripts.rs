@@ -65,11 +65,8 @@ pub fn execute_scripts(
 ) -> anyhow::Result<()> {
     process::adopt_orphans();
     process::install_handlers()?;
-    let sources: Vec<BenchmarkSource> = request
-        .scripts
-        .iter()
-        .map(|script| script_source(script, request))
-        .collect::<Result<_, _>>()?;
+    let read = request.scripts.iter().map(|script| script_source(script, request));
+    let sources: Vec<BenchmarkSource> = read.collect::<Result<_, _>>()?;
     let selection = BenchmarkSelection {
         sets: request.sets.clone(),
         trial: if request.test { TrialMode::Own } else { TrialMode::No },

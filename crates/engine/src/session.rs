@@ -93,7 +93,11 @@ impl PreparedPlan {
                 variants.len() == 1,
                 "the definition file declares its own variants\nhint: leave out --by"
             );
-            variants = resolved.divided_variants(discover::divide_cases(&mut suite, division)?)?;
+            // The variants start the same program.
+            let names = discover::divide_cases(&mut suite, division)?;
+            let given = names.into_iter().map(Variant::plain).collect();
+            let divided = VariantRequest { given, division: None, ..resolved.clone() };
+            variants = divided.build_variants(Vec::new())?;
         } else {
             measured_code::record_benchmarks(&mut variants, &mut suite, selection, &emit)?;
         }
@@ -235,14 +239,6 @@ impl VariantRequest {
     }
 }
 
-impl VariantRequest {
-    /// Returns the variants with these names, which start the same program, the baseline first.
-    fn divided_variants(&self, names: Vec<String>) -> anyhow::Result<Vec<Variant>> {
-        let given = names.into_iter().map(Variant::plain).collect();
-        VariantRequest { given, division: None, ..self.clone() }.build_variants(Vec::new())
-    }
-}
-
 impl PlanRequest {
     /// Builds the plan for the discovered cases.
     pub fn build_plan(&self, variants: Vec<Variant>, suite: &DiscoveredBenchmarks) -> SessionPlan {
@@ -266,7 +262,9 @@ impl PlanRequest {
             _ if variants.len() == 1 => 1,
             _ => 2,
         };
-        let layout = round_to_blocks(self.layout, runs_per_block);
+        // The runs of a variant in a block all execute different builds.
+        let builds = self.layout.builds.next_multiple_of(runs_per_block);
+        let layout = LayoutVariation { builds, ..self.layout };
         let stopping = self.stopping_design(&sampling.runs, order, layout.builds);
         let order_choice =
             (request == OrderRequest::Auto && variants.len() > 1).then(|| OrderChoice {
@@ -276,25 +274,18 @@ impl PlanRequest {
                 trial: Vec::new(),
             });
         let design = SessionDesign {
-            order,
-            stopping,
-            baseline: variants[0].name.clone(),
             seed: execution.seed.unwrap_or_else(draw_seed),
             runs_per_block,
             // A confirmation asks only whether there is a change, so it has no threshold. The
             // interval shows the size of the change.
             threshold: self.threshold.filter(|_| !self.is_confirmation()),
-            experiment: None,
             definitions: suite.definitions(),
-            conditions: Vec::new(),
             reject: execution.reject.clone().unwrap_or_default(),
             counting: self.counting.clone(),
-            steady: None,
             layout,
-            bisection: None,
             purpose: self.purpose,
-            work: BTreeMap::new(),
             order_choice,
+            ..SessionDesign::new(order, stopping, &variants[0].name)
         };
         SessionPlan {
             jobs: suite.jobs.clone(),
@@ -365,13 +356,6 @@ fn build_looks(default_looks: &[u32], builds: u32) -> Vec<u32> {
     let earlier = default_looks.iter().copied().filter(|look| *look < builds);
     let looks = earlier.chain([builds]);
     looks.map(|builds| builds * runs_per_build).collect()
-}
-
-/// Rounds the number of builds up to a multiple of the runs per block: the runs of a variant in a
-/// block all execute different builds.
-fn round_to_blocks(layout: LayoutVariation, runs_per_block: u32) -> LayoutVariation {
-    let builds = layout.builds.next_multiple_of(runs_per_block.max(1));
-    LayoutVariation { builds, ..layout }
 }
 
 /// Draws a random seed below 2^53, so that JSON parsers of other languages keep every digit.
@@ -528,9 +512,7 @@ fn capture_environment(
     let mut programs = Vec::new();
     let mut versions = Vec::new();
     for variant in &plan.variants {
-        let Some(program) = program_of(variant) else {
-            continue;
-        };
+        let Some(program) = program_of(variant) else { continue };
         let is_known = described_program.as_ref() == Some(&program);
         let path = process::resolve_program(&program).unwrap_or(program);
         let version = match asks_version {

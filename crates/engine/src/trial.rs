@@ -38,9 +38,7 @@ pub fn try_cases(
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<TrialResult> {
     let mut result = TrialResult::new(plans);
-    for failure in &plans.suite.failures {
-        result.add_failure(failure);
-    }
+    plans.suite.failures.iter().for_each(|failure| result.add_failure(failure));
     let processors = std::thread::available_parallelism().map_or(1, |processors| processors.get());
     result.ended = try_all(&plans.plan, processors, fail_fast, &mut [&mut result, listener])?;
     // Several cases are tried at a time, so the failures arrive in the order in which the runs end.
@@ -160,9 +158,7 @@ fn run_worker(
     let variants = count_tried_variants(plan);
     while !stop.load(Ordering::Relaxed) && !is_interrupt_requested() {
         let slot = next_slot.fetch_add(1, Ordering::Relaxed);
-        let Some(job) = plan.jobs.get(slot / variants) else {
-            return;
-        };
+        let Some(job) = plan.jobs.get(slot / variants) else { return };
         let variant = &plan.variants[slot % variants];
         let context = plan.run_context(job, variant, slot as u32);
         let own_job = job.for_variant(&variant.name);

@@ -8,6 +8,7 @@
 //! of httpd 2.2 and 2.4.
 
 use crate::foreign::file_beginning;
+use crate::foreign::json::JsonContent;
 use crate::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile_metric};
 use crate::session_builder::{ImportedProcess, SessionBuilder};
 use anyhow::{Context, Result, ensure};
@@ -21,8 +22,8 @@ const REPORT_FIELDS: [&str; 4] =
     ["Server Software", "Concurrency Level", "Complete requests", "Requests per second"];
 
 /// Returns whether the data contain a report of ab.
-pub fn recognizes(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(file_beginning(bytes));
+pub fn recognizes(file: &JsonContent<'_>) -> bool {
+    let text = String::from_utf8_lossy(file_beginning(file.bytes));
     text.lines().any(|line| {
         let line = line.trim();
         line.starts_with(FIRST_LINE)
@@ -266,21 +267,15 @@ impl AbReport {
 
     fn parse_failure_kinds(&mut self, text: &str) {
         for kind in text.split(',') {
-            let Some((name, count)) = split_field(kind) else {
-                continue;
-            };
-            let Some(count) = first_number(count) else {
-                continue;
-            };
+            let Some((name, count)) = split_field(kind) else { continue };
+            let Some(count) = first_number(count) else { continue };
             let metric = count_metric(&format!("http_failed_{}", name.to_lowercase()));
             self.load.others.push((metric, count));
         }
     }
 
     fn parse_percentile(&mut self, percent: &str, value: &str) {
-        let Some(ms) = first_number(value) else {
-            return;
-        };
+        let Some(ms) = first_number(value) else { return };
         self.has_percentiles = true;
         self.has_longest |= percent == "100";
         let name = percentile_metric(percent);
@@ -306,13 +301,13 @@ const KEPT_PERCENTILES: [&str; 10] = ["0", "50", "66", "75", "80", "90", "95", "
 const DEFAULT_BENCHMARK: &str = "ab";
 
 /// Returns whether the data are a percentile table.
-pub fn recognizes_percentages(bytes: &[u8]) -> bool {
-    bytes.starts_with(PERCENTAGES_HEADER.as_bytes())
+pub fn recognizes_percentages(file: &JsonContent<'_>) -> bool {
+    file.bytes.starts_with(PERCENTAGES_HEADER.as_bytes())
 }
 
 /// Returns whether the data are a table of requests.
-pub fn recognizes_requests(bytes: &[u8]) -> bool {
-    bytes.starts_with(REQUESTS_HEADER.as_bytes())
+pub fn recognizes_requests(file: &JsonContent<'_>) -> bool {
+    file.bytes.starts_with(REQUESTS_HEADER.as_bytes())
 }
 
 /// Reads a percentile table. Adds messages for the user to `warnings`.

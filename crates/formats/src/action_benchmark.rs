@@ -94,9 +94,7 @@ impl EntriesReader<'_> {
             let (kind, key) = (EntryInterpretation::read(entry)?, point_key(suite, entry)?);
             Ok((kind, key, entry.require("benches")?.elements()?))
         };
-        let Some((kind, key, benches)) = self.left_out.ok_or_count(read()) else {
-            return Ok(());
-        };
+        let Some((kind, key, benches)) = self.left_out.ok_or_count(read()) else { return Ok(()) };
         let measurement = self.keys.len();
         self.keys.push(key);
         for bench in benches {
@@ -226,10 +224,8 @@ impl EntryInterpretation {
         let by_unit = self.is_by_unit || self.better.is_none();
         let unit_direction =
             (by_unit && metric.better != MetricDirection::Unknown).then_some(metric.better);
-        match directions.direction_of(&metric.name).or(unit_direction).or(self.better) {
-            Some(better) => Ok(better),
-            None => directions.require_direction(&metric.name),
-        }
+        let found = directions.direction_of(&metric.name).or(unit_direction).or(self.better);
+        found.map_or_else(|| directions.require_direction(&metric.name), Ok)
     }
 }
 
@@ -289,9 +285,7 @@ const COUNT_KEYS: [&str; 13] = [
 /// Returns the lines of `extra` that describe the setup: `threads: 4`, `8 procs`, or anything
 /// written by a user's own tool.
 fn setup_lines(extra: &JsonNode<'_>) -> String {
-    let Ok(extra) = extra.text() else {
-        return extra.value().to_string();
-    };
+    let Ok(extra) = extra.text() else { return extra.value().to_string() };
     let is_counted = |line: &str| {
         let key = line.split([':', '=']).next().unwrap_or_default().trim();
         let last = line.split_whitespace().last().unwrap_or_default();

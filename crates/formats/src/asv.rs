@@ -291,12 +291,9 @@ impl<'a> AsvRow<'a> {
     /// at the end of the list may be missing.
     fn from_columns(name: &'a str, node: &JsonNode<'a>, columns: &[String]) -> Result<AsvRow<'a>> {
         let elements = node.elements()?;
-        let by_column: HashMap<&str, JsonNode<'a>> = columns
-            .iter()
-            .zip(elements)
-            .filter(|(_, element)| !element.is_null())
-            .map(|(key, node)| (key.as_str(), node))
-            .collect();
+        let present = columns.iter().zip(elements).filter(|(_, element)| !element.is_null());
+        let by_column: HashMap<&str, JsonNode<'a>> =
+            present.map(|(key, node)| (key.as_str(), node)).collect();
         let list = |key: &str| by_column.get(key).map(JsonNode::elements).transpose();
         let mut statistics = HashMap::new();
         for column in columns {
@@ -348,11 +345,9 @@ impl<'a> AsvRow<'a> {
         &self,
         names: &[String],
     ) -> Result<Vec<Vec<(String, ParameterValue)>>> {
-        let parameters: Vec<(String, Vec<ParameterValue>)> = names
-            .iter()
-            .cloned()
-            .zip(self.parameters.iter().map(|texts| parse_values(texts)))
-            .collect();
+        let values = self.parameters.iter().map(|texts| parse_values(texts));
+        let parameters: Vec<(String, Vec<ParameterValue>)> =
+            names.iter().cloned().zip(values).collect();
         let combinations = Case::cartesian_product(&parameters)
             .map_err(anyhow::Error::from)
             .with_context(|| format!("'results.{}'", self.name))?;
@@ -392,9 +387,7 @@ fn read_texts(node: &JsonNode<'_>) -> Result<Vec<String>> {
 }
 
 fn read_parameters(node: Option<&JsonNode<'_>>) -> Result<Vec<Vec<String>>> {
-    let Some(node) = node else {
-        return Ok(Vec::new());
-    };
+    let Some(node) = node else { return Ok(Vec::new()) };
     node.elements()?.iter().map(read_texts).collect()
 }
 
@@ -532,12 +525,8 @@ fn build_process(
 ) -> Result<ImportedProcess> {
     let value = result.scaled_number(measure.factor)?;
     let metric = imported.declare_metric(measure.metric.clone());
-    let single = row
-        .samples
-        .get(index)
-        .filter(|node| !node.is_null())
-        .map(|node| node.elements())
-        .transpose()?;
+    let measured = row.samples.get(index).filter(|node| !node.is_null());
+    let single = measured.map(|node| node.elements()).transpose()?;
     let number = row.statistic("number", index).filter(|number| *number > 0.0);
     let is_time = measure.metric.unit == "ns";
     let loop_sample = |value: f64| Sample {

@@ -268,9 +268,7 @@ impl ReportFigure {
 }
 
 fn read_start_time(point: &JsonNode<'_>) -> Result<Option<i64>> {
-    let Some(text) = point.text_of("start_time")? else {
-        return Ok(None);
-    };
+    let Some(text) = point.text_of("start_time")? else { return Ok(None) };
     let moment = text.parse::<Timestamp>().ok().with_context(|| {
         let (location, text) = (point.location(), text.escape_debug());
         format!("'{location}.start_time' is '{text}', not a time like 2026-01-31T12:00:00Z")

@@ -9,6 +9,7 @@
 use super::load_report::{LoadReport, NS_PER_SECOND};
 use super::load_session::time_metrics;
 use super::session_builder::SessionBuilder;
+use crate::foreign::json::JsonContent;
 use crate::foreign::{file_beginning, require_utf8};
 use anyhow::{Context, Result};
 use indexmap::IndexMap;
@@ -31,8 +32,8 @@ const BENCHMARK: &str = "load";
 
 /// Returns whether the data are an HdrHistogram log. Near its beginning, a log has a comment with
 /// the version of the format, or the usual header of the columns.
-pub fn recognizes(bytes: &[u8]) -> bool {
-    let beginning = String::from_utf8_lossy(file_beginning(bytes));
+pub fn recognizes(file: &JsonContent<'_>) -> bool {
+    let beginning = String::from_utf8_lossy(file_beginning(file.bytes));
     beginning.lines().take(32).any(|line| {
         line.starts_with("#[Histogram log format version")
             || line.starts_with("\"StartTimestamp\",\"Interval_Length\"")

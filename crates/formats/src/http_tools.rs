@@ -20,8 +20,8 @@ const TEXT_TOOLS: [(&str, &[&str]); 2] =
 const AUTOCANNON_RESOLUTION_NS: f64 = NS_PER_MS;
 
 /// Returns whether the data are text output of one of these tools.
-pub fn recognizes_text(bytes: &[u8]) -> bool {
-    detect_tool(&String::from_utf8_lossy(file_beginning(bytes))).is_some()
+pub fn recognizes_text(file: &JsonContent<'_>) -> bool {
+    detect_tool(&String::from_utf8_lossy(file_beginning(file.bytes))).is_some()
 }
 
 fn detect_tool(text: &str) -> Option<&'static str> {
@@ -119,8 +119,8 @@ const SUMMARY_TIMES: [(&str, &str); 3] =
     [("Average:", "latency_mean"), ("Fastest:", "latency_min"), ("Slowest:", "latency_max")];
 
 /// Returns whether the data are text output of hey or oha.
-pub fn recognizes_hey_oha(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(file_beginning(bytes));
+pub fn recognizes_hey_oha(file: &JsonContent<'_>) -> bool {
+    let text = String::from_utf8_lossy(file_beginning(file.bytes));
     let has = |start: &str| text.lines().any(|line| line.trim() == start);
     has("Summary:") && text.lines().any(|line| line.trim().starts_with("Slowest:"))
 }
@@ -143,9 +143,7 @@ pub fn read_hey_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Re
         ..LoadReport::default()
     };
     let complete_lines = text.rfind('\n').map_or("", |end| &text[..end]);
-    for line in complete_lines.lines().map(str::trim) {
-        parse_hey_oha_line(line, &mut load);
-    }
+    complete_lines.lines().map(str::trim).for_each(|line| parse_hey_oha_line(line, &mut load));
     load.throughput.context("the line 'Requests/sec' is missing\nhint: is the text cut short?")?;
     let failed = load.errors.unwrap_or(0.0);
     if load.requests.is_none() && failed > 0.0 {
@@ -184,9 +182,7 @@ fn parse_hey_oha_line(line: &str, load: &mut LoadReport) {
     } else if let Some((number, description)) =
         line.strip_prefix('[').and_then(|l| l.split_once(']'))
     {
-        let Ok(number) = number.parse::<f64>() else {
-            return;
-        };
+        let Ok(number) = number.parse::<f64>() else { return };
         match description.trim().strip_suffix(" responses") {
             Some(count) => count_responses(number, count.trim().parse().unwrap_or(0.0), load),
             None => load.errors = load.errors.map(|errors| errors + number),

@@ -7,7 +7,7 @@
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::load_report::NS_PER_SECOND;
 use super::session_builder::{ImportedProcess, InputFile, SessionBuilder};
-use crate::foreign::json::{self, JsonContent, JsonNode};
+use crate::foreign::json::{self, JsonNode};
 use anyhow::{Result, ensure};
 use speedwell_model::{
     Case, Environment, FailureCause, Metric, MetricDirection, ParameterValue, Session,
@@ -15,11 +15,6 @@ use speedwell_model::{
 
 /// Note on the first run of a command. The mean CPU times of all runs are stored in this run.
 const CPU_TIMES_NOTE: &str = "User and system time are means over all runs of this command.";
-
-/// Returns whether the data are results of hyperfine.
-pub fn recognizes(file: &JsonContent<'_>) -> bool {
-    file.begins_with_key("results")
-}
 
 /// Reads a whole file. Adds messages for the user to `warnings`.
 ///
@@ -29,12 +24,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let label = file.label;
     let parsed = json::parse(file.bytes)?;
-    let results: Vec<HyperfineResult> = JsonNode::from_root(&parsed)
-        .require("results")?
-        .elements()?
-        .iter()
-        .map(HyperfineResult::read)
-        .collect::<Result<_>>()?;
+    let nodes = JsonNode::from_root(&parsed).require("results")?.elements()?;
+    let results = nodes.iter().map(HyperfineResult::read).collect::<Result<Vec<_>>>()?;
     let template = infer_template(&results);
     let mut imported = SessionBuilder::default();
     imported.declare_metric(Metric::new("time", "ns", MetricDirection::Lower));
@@ -177,10 +168,7 @@ fn exit_statuses(result: &JsonNode<'_>, count: usize) -> Result<Vec<Option<i32>>
 }
 
 fn value_text(value: &serde_json::Value) -> String {
-    match value.as_str() {
-        Some(text) => text.to_owned(),
-        None => value.to_string(),
-    }
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Reconstructs the command template, such as `sleep {n}`. All results then become one benchmark

@@ -49,7 +49,8 @@ pub fn write_streaming(
 ) -> anyhow::Result<()> {
     let header = serde_json::to_string(&HeaderLine {
         speedwell: "session".to_owned(),
-        version: format_version(session),
+        // A reader of version 1 would attribute the runs of all machines to one machine.
+        version: if session.machines.len() > 1 { 2 } else { 1 },
         id: session.id.clone(),
         started_unix_ms: session.started_unix_ms,
         state: session.state,
@@ -318,9 +319,7 @@ impl StreamingReader {
     /// # Errors
     /// Fails if the session is incomplete, or if it does not list the machine of one of its runs.
     pub fn check_complete(&self) -> anyhow::Result<()> {
-        let Some((announced, header_line)) = self.announced else {
-            return Ok(());
-        };
+        let Some((announced, header_line)) = self.announced else { return Ok(()) };
         if let Some(slot) = self.stray {
             bail!(
                 "line {header_line}: the session has {} machines, but the run of slot {slot} belongs to none of them",
@@ -402,12 +401,6 @@ fn parse_line<'a, T: Deserialize<'a>>(line: &'a str) -> anyhow::Result<T> {
 
 /// Highest version that can be read.
 const MAX_VERSION: u64 = 2;
-
-/// Returns the version to write. It is 2 for a session with several machines, because a reader of
-/// version 1 would attribute the runs of all machines to one machine.
-fn format_version(session: &Session) -> u64 {
-    if session.machines.len() > 1 { 2 } else { 1 }
-}
 
 /// A line of any kind. The key that is present determines the kind: `speedwell`, `run`, `failure`
 /// or `profile`.

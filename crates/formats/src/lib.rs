@@ -69,6 +69,13 @@ const fn format(
     FileFormat { name, recognizes, read }
 }
 
+/// Reads a file that is a single session, with a function of the label, the bytes and the warnings.
+macro_rules! single {
+    ($read:expr) => {
+        |file, warnings| $read(file.label, file.bytes, warnings).map(|session| vec![session])
+    };
+}
+
 /// All formats. The first format that recognizes a file reads it. JSON formats of other programs
 /// come before JSON Lines, because JSON on a single line resembles JSON Lines.
 pub const FORMATS: &[FileFormat] = &[
@@ -90,16 +97,14 @@ pub const FORMATS: &[FileFormat] = &[
     format("asv JSON", asv::recognizes, asv::read),
     format("github-action-benchmark data.js", action_benchmark::recognizes, action_benchmark::read),
     format("bencher JSON", bencher::recognizes, bencher::read),
-    format("hyperfine JSON", hyperfine::recognizes, hyperfine::read),
-    format("autocannon JSON", http_tools::recognizes_autocannon, |file, warnings| {
-        single(http_tools::read_autocannon(file.label, file.bytes, warnings))
-    }),
-    format("oha JSON", http_tools::recognizes_oha, |file, warnings| {
-        single(http_tools::read_oha(file.label, file.bytes, warnings))
-    }),
-    format("speedwell load JSON", load_session::recognizes, |file, warnings| {
-        single(load_session::read(file.label, file.bytes, warnings))
-    }),
+    format("hyperfine JSON", |file| file.begins_with_key("results"), hyperfine::read),
+    format(
+        "autocannon JSON",
+        http_tools::recognizes_autocannon,
+        single!(http_tools::read_autocannon),
+    ),
+    format("oha JSON", http_tools::recognizes_oha, single!(http_tools::read_oha)),
+    format("speedwell load JSON", load_session::recognizes, single!(load_session::read)),
     format("Bencher Metric Format JSON", bencher::recognizes_metrics, bencher::read_metrics),
     format("Speedwell JSON lines", is_json_lines, |file, _| {
         json_lines::read(require_utf8(file.bytes)?)
@@ -113,36 +118,12 @@ pub const FORMATS: &[FileFormat] = &[
     format("Catch2 XML", suites::recognizes_catch2, |file, warnings| {
         suites::read_with(file, catch2::read, warnings)
     }),
-    format(
-        "ab output",
-        |file| ab::recognizes(file.bytes),
-        |file, warnings| single(ab::read(file.label, file.bytes, warnings)),
-    ),
-    format(
-        "ab -e CSV",
-        |file| ab::recognizes_percentages(file.bytes),
-        |file, warnings| single(ab::read_percentages(file.label, file.bytes, warnings)),
-    ),
-    format(
-        "ab -g TSV",
-        |file| ab::recognizes_requests(file.bytes),
-        |file, warnings| single(ab::read_requests(file.label, file.bytes, warnings)),
-    ),
-    format(
-        "wrk or h2load output",
-        |file| http_tools::recognizes_text(file.bytes),
-        |file, warnings| single(http_tools::read_text(file.label, file.bytes, warnings)),
-    ),
-    format(
-        "hey or oha output",
-        |file| http_tools::recognizes_hey_oha(file.bytes),
-        |file, warnings| single(http_tools::read_hey_oha(file.label, file.bytes, warnings)),
-    ),
-    format(
-        "HdrHistogram log",
-        |file| hdr_log::recognizes(file.bytes),
-        |file, warnings| single(hdr_log::read(file.label, file.bytes, warnings)),
-    ),
+    format("ab output", ab::recognizes, single!(ab::read)),
+    format("ab -e CSV", ab::recognizes_percentages, single!(ab::read_percentages)),
+    format("ab -g TSV", ab::recognizes_requests, single!(ab::read_requests)),
+    format("wrk or h2load output", http_tools::recognizes_text, single!(http_tools::read_text)),
+    format("hey or oha output", http_tools::recognizes_hey_oha, single!(http_tools::read_hey_oha)),
+    format("HdrHistogram log", hdr_log::recognizes, single!(hdr_log::read)),
     format("go test -bench output", go_bench::recognizes, go_bench::read),
     format("divan output", suites::recognizes_divan, suites::read_divan),
     format("#[bench] output", suites::recognizes_libtest, suites::read_libtest),
@@ -166,10 +147,6 @@ fn unpack(bytes: &[u8], max_bytes: u64) -> (Cow<'_, [u8]>, Option<std::io::Error
     let mut unpacked = Vec::new();
     let read = GzDecoder::new(bytes).take(max_bytes).read_to_end(&mut unpacked);
     (unpacked.into(), read.err())
-}
-
-fn single(session: Result<Session>) -> Result<Vec<Session>> {
-    session.map(|session| vec![session])
 }
 
 /// Reads results in any known format. `label` is the user's name for the data: a path, or `-`.

@@ -99,9 +99,7 @@ impl LoadReport {
         for (name, value_ns) in &self.times_ns {
             add_sample(Metric::new(name, "ns", MetricDirection::Lower), *value_ns);
         }
-        for (metric, value) in self.others.drain(..) {
-            add_sample(metric, value);
-        }
+        self.others.drain(..).for_each(|(metric, value)| add_sample(metric, value));
         for (name, count) in [("http_errors", self.errors), ("http_non2xx", self.non2xx)] {
             if let Some(count) = count {
                 add_sample(Metric::new(name, "", MetricDirection::Lower), count);
@@ -144,11 +142,8 @@ impl LoadReport {
         let (zeros, times): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.times_ns).into_iter().partition(|(_, value)| *value == 0.0);
         self.times_ns = times;
-        let latencies: Vec<&str> = zeros
-            .iter()
-            .map(|(name, _)| name.as_str())
-            .filter(|name| name.starts_with("latency"))
-            .collect();
+        let names = zeros.iter().map(|(name, _)| name.as_str());
+        let latencies: Vec<&str> = names.filter(|name| name.starts_with("latency")).collect();
         // If a percentile was 0, a printed minimum above 0 is wrong.
         let is_minimum = |name: &str| name == LATENCY_MIN;
         let has_lower = latencies.iter().any(|name| !is_minimum(name));
@@ -170,12 +165,8 @@ impl LoadReport {
     /// most one request, so a report that implies more requests in flight than connections is
     /// corrupt. The mean latency may be rounded by half the resolution of the tool.
     fn warn_if_impossible(&mut self) {
-        let by_length: f64 = self
-            .others
-            .iter()
-            .filter(|(metric, _)| metric.name == "http_failed_length")
-            .map(|(_, count)| count)
-            .sum();
+        let lengths = self.others.iter().filter(|(metric, _)| metric.name == "http_failed_length");
+        let by_length: f64 = lengths.map(|(_, count)| count).sum();
         // Responses of a different length are still responses, although ab counts them as failed.
         let failed = self.errors.is_some_and(|errors| errors > by_length);
         let mean = self.times_ns.iter().find(|(name, _)| name == "latency_mean");

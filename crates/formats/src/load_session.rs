@@ -43,11 +43,8 @@ pub fn load_session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) 
         add_load(load, variants.as_ref(), &mut imported, &mut remarks)?;
     }
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    let began = loads
-        .iter()
-        .map(|load| load.measured.began_epoch_ms)
-        .min()
-        .and_then(|ms| i64::try_from(ms).ok());
+    let first_ms = loads.iter().map(|load| load.measured.began_epoch_ms).min();
+    let began = first_ms.and_then(|ms| i64::try_from(ms).ok());
     let mut session = imported.into_session(label, Environment::default(), began)?;
     let is_interrupted = loads.iter().any(|load| load.measured.is_interrupted);
     session.state = if is_interrupted { SessionState::Interrupted } else { SessionState::Complete };
@@ -239,9 +236,7 @@ pub(super) fn time_metrics<K: TimeQuantity>(
 /// Returns whether to report a percentile. `ppm` is the percentile in millionths, or 0 for the
 /// mean.
 fn is_shown(ppm: u32, verdict: Option<&OpenVerdict>, times: Option<&OpenTimes>) -> bool {
-    let (Some(verdict), Some(times)) = (verdict, times) else {
-        return true;
-    };
+    let (Some(verdict), Some(times)) = (verdict, times) else { return true };
     match ppm {
         0 => times.mean_refusal(verdict).is_none(),
         _ => times.quantile_refusals(verdict, &[ppm]).iter().all(Option::is_none),
@@ -249,9 +244,7 @@ fn is_shown(ppm: u32, verdict: Option<&OpenVerdict>, times: Option<&OpenTimes>) 
 }
 
 fn load_warnings(verdict: Option<&OpenVerdict>) -> Vec<String> {
-    let Some(verdict) = verdict else {
-        return Vec::new();
-    };
+    let Some(verdict) = verdict else { return Vec::new() };
     let mut warnings = Vec::new();
     if verdict.is_generator_limited() {
         warnings.push(

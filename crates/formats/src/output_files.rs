@@ -52,9 +52,7 @@ impl FileIdentity {
 
     fn identify_missing(mut path: PathBuf) -> Option<FileIdentity> {
         for _ in 0..MAX_LINKS {
-            let Ok(target) = fs::read_link(&path) else {
-                break;
-            };
+            let Ok(target) = fs::read_link(&path) else { break };
             path = folder_of(&path).join(target);
         }
         let folder = fs::metadata(folder_of(&path)).ok()?;
@@ -98,9 +96,7 @@ impl OutputFile {
             return false;
         }
         let stem = |path: &Path| path.file_stem().and_then(OsStr::to_str).map(str::to_owned);
-        let (Some(own_stem), Some(name)) = (stem(&self.path), stem(other)) else {
-            return false;
-        };
+        let (Some(own_stem), Some(name)) = (stem(&self.path), stem(other)) else { return false };
         let number = name.strip_prefix(&own_stem).and_then(|rest| rest.strip_prefix('-'));
         let is_number = number.is_some_and(|number| number.parse().is_ok_and(|n: u32| n > 1));
         let folder = |path: &Path| fs::canonicalize(folder_of(path)).ok();

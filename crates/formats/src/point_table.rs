@@ -49,11 +49,8 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
         let cut = "its last line has no newline and was left out; it may be cut short";
         remarks.push(cut.to_owned());
     }
-    let mut columns = complete_lines
-        .lines()
-        .next()
-        .and_then(TableColumns::parse)
-        .context("the header is missing")?;
+    let header = complete_lines.lines().next().and_then(TableColumns::parse);
+    let mut columns = header.context("the header is missing")?;
     let mut rows = parse_rows(complete_lines, columns.separator)?.split_off(1);
     let mut left_out = DroppedEntries::default();
     rows.retain(|row| left_out.ok_or_count(columns.check_length(row)).is_some());

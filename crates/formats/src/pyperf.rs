@@ -107,9 +107,7 @@ fn add_benchmark(
     let is_time = metric.unit == "ns";
     let metric = imported.declare_metric(metric);
     for run in benchmark.require("runs")?.elements()? {
-        let Some(values) = run.get("values") else {
-            continue;
-        };
+        let Some(values) = run.get("values") else { continue };
         let [benchmark_metadata, file_metadata] = inner.clone();
         let metadata = [run.get("metadata"), benchmark_metadata, file_metadata];
         let iterations = iterations_per_value(&metadata)?;
@@ -171,9 +169,7 @@ fn iterations_per_value(metadata: &[Option<JsonNode<'_>>]) -> Result<f64> {
 }
 
 fn read_environment(metadata: Option<JsonNode<'_>>) -> Result<Environment> {
-    let Some(metadata) = metadata else {
-        return Ok(Environment::default());
-    };
+    let Some(metadata) = metadata else { return Ok(Environment::default()) };
     let text =
         |key: &str| -> Result<Option<String>> { Ok(metadata.text_of(key)?.map(str::to_owned)) };
     let mut environment = Environment {

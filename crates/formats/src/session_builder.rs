@@ -304,9 +304,7 @@ pub fn set_parameters(session: &mut Session, values: &[(String, ParameterValue)]
     if values.is_empty() {
         return;
     }
-    for run in &mut session.runs {
-        run.case = Arc::new(with_parameters(&run.case, values));
-    }
+    session.runs.iter_mut().for_each(|run| run.case = Arc::new(with_parameters(&run.case, values)));
     for failure in &mut session.failures {
         // An id that cannot be parsed was not made from a case, so its parameters are unknown.
         let case = failure.case.as_deref().map(Case::parse);
@@ -387,9 +385,7 @@ impl DroppedEntries {
     /// Fails with the error of the first dropped entry if `is_all` states that no entry could be
     /// read at all.
     pub fn into_warning(self, is_all: bool) -> Result<Option<String>> {
-        let Some(first) = self.first else {
-            return Ok(None);
-        };
+        let Some(first) = self.first else { return Ok(None) };
         if is_all {
             return Err(first);
         }

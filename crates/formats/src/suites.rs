@@ -62,7 +62,7 @@ pub fn recognizes_catch2(file: &JsonContent<'_>) -> bool {
 /// Fails if `parse` does, or if there are no results.
 pub fn read_with(
     file: &InputFile<'_>,
-    parse: impl Fn(&[u8]) -> Result<Vec<ReportedResult>>,
+    parse: impl FnOnce(&[u8]) -> Result<Vec<ReportedResult>>,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Session>> {
     let benchmarks = parse(file.bytes)?.into_iter().map(|result| vec![result]);
@@ -87,9 +87,7 @@ pub fn name_criterion_benchmark(session: &mut Session, description: &[u8]) -> Re
     let parsed = json::parse(description)?;
     let name = JsonNode::from_root(&parsed).require("full_id")?.text()?;
     let case = Arc::new(Case::new(name, Vec::new()));
-    for run in &mut session.runs {
-        run.case = case.clone();
-    }
+    session.runs.iter_mut().for_each(|run| run.case = case.clone());
     for failure in &mut session.failures {
         failure.benchmark = name.to_owned();
         failure.case = Some(case.id());
@@ -124,8 +122,7 @@ pub fn read_divan(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Ve
         warnings
             .push(format!("'{}': its tree is incomplete, so results may be missing", file.label));
     }
-    let benchmarks = results.into_iter().map(|result| vec![result]);
-    build_session(file, benchmarks, Environment::default(), None, warnings)
+    read_with(file, |_| Ok(results), warnings)
 }
 
 /// Reads pytest-benchmark JSON. The name of a case consists of the file and the name of the test.
@@ -144,9 +141,7 @@ pub fn read_pytest_benchmark(
     let mut results = Vec::new();
     for node in root.require("benchmarks")?.elements()? {
         let read = pytest_benchmark::read_benchmark(&node);
-        let Some(reported) = left_out.ok_or_count(read) else {
-            continue;
-        };
+        let Some(reported) = left_out.ok_or_count(read) else { continue };
         let name = node.text_of("fullname")?.unwrap_or_default();
         results.push(vec![ReportedResult { case: Some(Case::new(name, Vec::new())), ..reported }]);
     }
@@ -181,9 +176,7 @@ fn build_session(
     warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
     let mut imported = SessionBuilder::default();
     for ListedResult { case, content, .. } in results {
-        for process in content {
-            add_process(&mut imported, &case, process);
-        }
+        content.into_iter().for_each(|process| add_process(&mut imported, &case, process));
     }
     Ok(vec![imported.into_session(file.label, environment, started_unix_ms)?])
 }

@@ -339,9 +339,7 @@ pub struct StderrTail {
 impl StderrTail {
     /// Collects the stderr of a child.
     pub fn collect(child: &mut Child) -> StderrTail {
-        let Some(mut stderr) = child.stderr.take() else {
-            return StderrTail::default();
-        };
+        let Some(mut stderr) = child.stderr.take() else { return StderrTail::default() };
         let bytes = Arc::<Mutex<Vec<u8>>>::default();
         let shared_bytes = Arc::clone(&bytes);
         let collector = thread::spawn(move || {

@@ -127,9 +127,7 @@ impl TargetProgram {
     /// Expands these placeholders.
     #[must_use]
     pub fn fill_placeholders(mut self, blanks: &[PlaceholderValue]) -> TargetProgram {
-        for text in self.strings_mut() {
-            *text = fill_text(text, blanks);
-        }
+        self.strings_mut().for_each(|text| *text = fill_text(text, blanks));
         self
     }
 
@@ -246,9 +244,7 @@ impl BackingService {
     #[must_use]
     pub fn fill_placeholders(mut self, blanks: &[PlaceholderValue]) -> BackingService {
         self.program = self.program.fill_placeholders(blanks);
-        for word in self.ready.iter_mut().flatten() {
-            *word = fill_text(word, blanks);
-        }
+        self.ready.iter_mut().flatten().for_each(|word| *word = fill_text(word, blanks));
         self
     }
 }

@@ -84,9 +84,7 @@ impl Case {
         let mut sorted: Vec<_> = self.values.iter().collect();
         sorted.sort_by(|a, b| a.0.cmp(&b.0));
         let mut id = self.benchmark.clone();
-        for (name, value) in sorted {
-            id.push_str(&format!(" {name}={value}"));
-        }
+        id.extend(sorted.iter().map(|(name, value)| format!(" {name}={value}")));
         id
     }
 
@@ -219,10 +217,8 @@ impl ParameterValue {
         if let Ok(truth) = text.parse() {
             return ParameterValue::Bool(truth);
         }
-        match text.parse::<f64>() {
-            Ok(number) if looks_numeric(text) => ParameterValue::Number(number),
-            _ => ParameterValue::Text(text.to_owned()),
-        }
+        let number = text.parse::<f64>().ok().filter(|_| looks_numeric(text));
+        number.map_or_else(|| ParameterValue::Text(text.to_owned()), ParameterValue::Number)
     }
 
     /// The value as a number, if it is one.

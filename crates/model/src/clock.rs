@@ -77,10 +77,7 @@ impl WaitClock {
 
     /// Lets time pass, for example before a retry. A movable clock is moved immediately.
     pub fn pause(self, time: Duration) {
-        match self.0 {
-            None => std::thread::sleep(time),
-            Some(_) => self.advance(time),
-        }
+        if self.0.is_some() { self.advance(time) } else { std::thread::sleep(time) }
     }
 
     /// Maximum length of a single wait for a process or a socket, if the remaining time by this
@@ -88,10 +85,7 @@ impl WaitClock {
     /// be moved during the wait.
     #[inline]
     pub fn max_wait(self, longest: Duration) -> Duration {
-        match self.0 {
-            None => longest,
-            Some(_) => longest.min(POLL_INTERVAL),
-        }
+        if self.0.is_some() { longest.min(POLL_INTERVAL) } else { longest }
     }
 
     /// Sleeps for `interval` of real time, or less with a movable clock, between two checks of a

@@ -148,12 +148,8 @@ impl BenchmarkGroup {
 
     /// Returns the names of all metrics of the group, given those that its target reports.
     pub fn known_metrics(&self, target: &[Metric]) -> Vec<String> {
-        target
-            .iter()
-            .map(|metric| metric.name.clone())
-            .chain(self.also.iter().cloned())
-            .chain(metric_names(self.kind))
-            .collect()
+        let names = target.iter().map(|metric| metric.name.clone());
+        names.chain(self.also.iter().cloned()).chain(metric_names(self.kind)).collect()
     }
 
     /// Returns the metric with that name, whether or not the group reports it.
@@ -287,9 +283,7 @@ fn stored_name(kind: GroupKind, name: &str) -> &str {
 /// Whether the metric is a latency: `latency_mean`, `latency_min`, `latency_max`, or a percentile
 /// such as `latency_p50` or `latency_p99_9`.
 fn is_latency(name: &str) -> bool {
-    let Some(statistic) = name.strip_prefix("latency_") else {
-        return false;
-    };
+    let Some(statistic) = name.strip_prefix("latency_") else { return false };
     let percentile = statistic.strip_prefix('p').and_then(|text| {
         let is_number = text.starts_with(|c: char| c.is_ascii_digit());
         text.replace('_', ".").parse::<f64>().ok().filter(|_| is_number)

@@ -154,13 +154,8 @@ impl MetricDirection {
     /// The direction implied by a unit. `ns/op` and `KiB` are costs; `ops/sec`, `rows per second`,
     /// `MB/s` and `qps` are gains; `misses/s` and `%` imply no direction.
     pub fn of_unit(unit: &str) -> MetricDirection {
-        let normalized = unit
-            .trim()
-            .trim_start_matches(['#', '[', '('])
-            .trim_end_matches([']', ')'])
-            .to_lowercase()
-            .replace(" per ", "/")
-            .replace("_per_", "/");
+        let bare = unit.trim().trim_start_matches(['#', '[', '(']).trim_end_matches([']', ')']);
+        let normalized = bare.to_lowercase().replace(" per ", "/").replace("_per_", "/");
         match normalized.rsplit_once('/') {
             Some((numerator, denominator)) if is_time(denominator) && is_work(numerator) => {
                 MetricDirection::Higher
@@ -212,10 +207,8 @@ fn without_prefix(text: &str) -> impl Iterator<Item = &str> {
 
 /// Returns the singular of an English plural.
 fn singular_unit(text: &str) -> Option<String> {
-    match text.strip_suffix("ies") {
-        Some(stem) => Some(format!("{stem}y")),
-        None => text.strip_suffix('s').map(str::to_owned),
-    }
+    let stem = text.strip_suffix("ies").map(|stem| format!("{stem}y"));
+    stem.or_else(|| text.strip_suffix('s').map(str::to_owned))
 }
 
 #[cfg(test)]

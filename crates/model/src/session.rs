@@ -135,9 +135,7 @@ impl Session {
         let mut indices: HashMap<(String, Arc<str>), usize> = HashMap::new();
         let mut series: Vec<RunSeries> = Vec::new();
         for run in &self.runs {
-            let Some(value) = run.value_of(&metric.name) else {
-                continue;
-            };
+            let Some(value) = run.value_of(&metric.name) else { continue };
             let index = *indices.entry((run.case.id(), run.variant.clone())).or_insert_with(|| {
                 series.push(RunSeries {
                     case: run.case.clone(),
@@ -421,9 +419,7 @@ impl SampleDivision {
     /// Returns how long the warm-up and the samples of a run take if no iteration is longer than a
     /// sample; `None` if a sample ends after a number of iterations.
     pub fn planned_time(&self) -> Option<Duration> {
-        let SampleLength::TimeNs(ns) = self.length else {
-            return None;
-        };
+        let SampleLength::TimeNs(ns) = self.length else { return None };
         let measured_ns = ns.saturating_mul(self.count.into());
         Some(Duration::from_nanos(measured_ns.saturating_add(self.warmup_ns)))
     }

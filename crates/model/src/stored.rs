@@ -355,10 +355,7 @@ fn tag_problem(name: &str) -> Option<&'static str> {
 /// # Errors
 /// Fails with the reason why the name is rejected.
 pub fn validate_tag(name: &str) -> anyhow::Result<()> {
-    match tag_problem(name) {
-        Some(reason) => bail!("invalid tag '{name}': {reason}"),
-        None => Ok(()),
-    }
+    tag_problem(name).map_or(Ok(()), |reason| bail!("invalid tag '{name}': {reason}"))
 }
 
 #[cfg(test)]

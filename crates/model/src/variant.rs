@@ -218,11 +218,9 @@ impl Snippet {
     /// substituted.
     pub fn with_defaults<'a>(&'a self, values: &[(String, ParameterValue)]) -> Cow<'a, Snippet> {
         let is_parameter = |name: &str| !matches!(name, "code" | "concurrency");
-        let settings: Vec<(String, String)> = values
-            .iter()
-            .filter(|(name, _)| is_parameter(name))
-            .map(|(name, value)| (format!("{{{name}}}"), value.plain()))
-            .collect();
+        let parameters = values.iter().filter(|(name, _)| is_parameter(name));
+        let settings: Vec<(String, String)> =
+            parameters.map(|(name, value)| (format!("{{{name}}}"), value.plain())).collect();
         if settings.is_empty() {
             return Cow::Borrowed(self);
         }

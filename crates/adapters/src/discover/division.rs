@@ -65,9 +65,7 @@ pub fn divide_cases(
     }
     let side_names: Vec<&str> = names.iter().map(String::as_str).collect();
     let warning = unmatched_warning(&side_names, &indexed);
-    if suite.jobs.is_empty() {
-        bail!("nothing to compare: {}", warning.unwrap_or_default());
-    }
+    ensure!(!suite.jobs.is_empty(), "nothing to compare: {}", warning.unwrap_or_default());
     suite.warnings.extend(warning);
     Ok(names)
 }

@@ -37,9 +37,7 @@ impl ComparisonSide {
     /// [`crate::fingerprint_benchmarks`]. Returns no fingerprints if the program is not built from
     /// a local package, because its source is then unknown.
     pub fn fingerprint_work(&self, jobs: &[BenchmarkJob]) -> BTreeMap<String, String> {
-        let Some(package) = &self.directory else {
-            return BTreeMap::new();
-        };
+        let Some(package) = &self.directory else { return BTreeMap::new() };
         let in_package = |job: &BenchmarkJob| BenchmarkJob {
             source: crate::BenchmarkSource {
                 file: package.clone(),
@@ -75,9 +73,7 @@ pub fn find_common_benchmarks(
         let jobs = describe_side(side, selection, &mut suite)?;
         indexed.push(naming.index_jobs(side, jobs, &mut suite.warnings));
     }
-    let Some((first, others)) = indexed.split_first() else {
-        return Ok(suite);
-    };
+    let Some((first, others)) = indexed.split_first() else { return Ok(suite) };
     for name in first.keys() {
         if others.iter().all(|other| other.contains_key(name)) {
             suite.jobs.push(join_jobs(name, sides, &indexed));
@@ -127,9 +123,7 @@ fn describe_side(
         ensure!(!jobs.is_empty(), part.explain_no_match(&cases));
     }
     jobs.retain(|job| selection.selects_name(&job.label));
-    if jobs.is_empty() {
-        bail!("'{}' has no matching benchmark", side.variant.name);
-    }
+    ensure!(!jobs.is_empty(), "'{}' has no matching benchmark", side.variant.name);
     Ok(jobs)
 }
 

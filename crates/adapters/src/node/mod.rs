@@ -364,9 +364,7 @@ fn parameter_value(json: &Json) -> ParameterValue {
 
 impl ChildConversation for ReportCollector {
     fn handle_line(&mut self, line: &[u8]) -> NextStep {
-        let Ok(message) = serde_json::from_slice::<Json>(line) else {
-            return NextStep::Wait;
-        };
+        let Ok(message) = serde_json::from_slice::<Json>(line) else { return NextStep::Wait };
         match message["type"].as_str() {
             Some("config") => {
                 let length = message["queueLength"].as_u64().map(|length| length as usize);

@@ -102,10 +102,8 @@ impl RelocationMap {
     /// Maps the absolute path in an argument. The path is the whole argument, or the text after
     /// `=`. Returns other arguments unchanged.
     fn map_argument(&self, argument: &str) -> String {
-        let (option, path) = match argument.find("=/") {
-            Some(index) if !argument.starts_with('/') => argument.split_at(index + 1),
-            _ => ("", argument),
-        };
+        let index = argument.find("=/").filter(|_| !argument.starts_with('/'));
+        let (option, path) = index.map_or(("", argument), |index| argument.split_at(index + 1));
         if !path.starts_with('/') {
             return argument.to_owned();
         }
@@ -120,9 +118,7 @@ impl SessionPlan {
     /// identify cases over time.
     pub fn relocated(&self, prefixes: &RelocationMap) -> SessionPlan {
         let mut plan = self.clone();
-        for job in &mut plan.jobs {
-            relocate_job(job, prefixes);
-        }
+        plan.jobs.iter_mut().for_each(|job| relocate_job(job, prefixes));
         for variant in &mut plan.variants {
             // A name without a folder is looked up on the other machine.
             let program = variant.program.as_mut().filter(|path| path.is_absolute());
@@ -134,9 +130,7 @@ impl SessionPlan {
             }
             let words = variant.arguments.iter_mut();
             let values = variant.environment.iter_mut().map(|(_, value)| value);
-            for word in words.chain(values) {
-                *word = prefixes.map_argument(word);
-            }
+            words.chain(values).for_each(|word| *word = prefixes.map_argument(word));
             if let Some(snippet) = &mut variant.snippet {
                 map_paths(&mut snippet.paths, prefixes);
             }
@@ -159,21 +153,15 @@ fn relocate_job(job: &mut BenchmarkJob, prefixes: &RelocationMap) {
     for path in [&mut source.file, &mut source.root, &mut source.directory] {
         *path = prefixes.map_path(path);
     }
-    for flag in &mut job.flags {
-        *flag = prefixes.map_argument(flag);
-    }
+    job.flags.iter_mut().for_each(|flag| *flag = prefixes.map_argument(flag));
     if let Some(snippet) = &mut job.snippet {
         map_paths(&mut snippet.paths, prefixes);
     }
-    for (_, side) in &mut job.sides {
-        relocate_job(side, prefixes);
-    }
+    job.sides.iter_mut().for_each(|(_, side)| relocate_job(side, prefixes));
 }
 
 fn map_paths(paths: &mut [PathBuf], prefixes: &RelocationMap) {
-    for path in paths {
-        *path = prefixes.map_path(path);
-    }
+    paths.iter_mut().for_each(|path| *path = prefixes.map_path(path));
 }
 
 #[cfg(test)]

@@ -73,14 +73,8 @@ pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, CompileFailur
     };
     let built =
         compile_first_accepted(SnippetParts::of_snippet(snippet), is_c, find_built, compile_text)?;
-    let objects = ObjectFiles {
-        compiler,
-        files: vec![built.clone(), main],
-        flags: &libraries,
-        directory: &harness.directory,
-        environment: &variant.environment,
-    };
-    objects.program_of(layout.build, built)
+    let objects = ObjectFiles { recipe: &harness, files: vec![built, main], flags: &libraries };
+    objects.program_of(layout.build)
 }
 
 /// Compiles the snippet. Tries to read the last statement of each part as an expression whose value

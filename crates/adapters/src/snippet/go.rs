@@ -48,9 +48,7 @@ pub fn build_program(build: SnippetBuild) -> Result<LinkedProgram, CompileFailur
         |parts| Some(with_parts(parts, compilation(parts, None).find_compiled()?)),
         |parts| Ok(with_parts(parts, compilation(parts, None).compile()?)),
     )?;
-    let Some(build) = layout.build else {
-        return Ok((folder.join("program"), None));
-    };
+    let Some(build) = layout.build else { return Ok((folder.join("program"), None)) };
     // Go caches compiled packages, so only linking is repeated.
     let shuffled = compilation(&parts, Some(link_flags(&variant.arguments, build)));
     let folder = time_build(|| shuffled.compile_below(&build_folder()?))?;
@@ -64,11 +62,8 @@ fn link_flags(arguments: &[String], build: LinkedBuild) -> String {
     let ldflags_value = |(index, argument): (usize, &String)| {
         let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
         let is_ldflags = matches!(name, "-ldflags" | "--ldflags");
-        let value = if argument.contains('=') {
-            value.to_owned()
-        } else {
-            arguments.get(index + 1).cloned().unwrap_or_default()
-        };
+        let next = || arguments.get(index + 1).cloned().unwrap_or_default();
+        let value = if argument.contains('=') { value.to_owned() } else { next() };
         is_ldflags.then_some(value)
     };
     let user_flags = arguments.iter().enumerate().filter_map(ldflags_value).next_back();
@@ -163,12 +158,8 @@ const STANDARD_PACKAGES: &str = include_str!("languages/go-packages.txt");
 
 /// Returns the paths of standard packages that the code uses without importing them.
 pub fn missing_imports(parts: &SnippetParts) -> Vec<&'static str> {
-    let imports: String = parts
-        .all_parts()
-        .iter()
-        .flat_map(|part| &part.text.top)
-        .map(|(line, _)| line.as_str())
-        .collect();
+    let lines = parts.all_parts().iter().flat_map(|part| &part.text.top);
+    let imports: String = lines.map(|(line, _)| line.as_str()).collect();
     let needs_import = |path: &&str| {
         let name = path.rsplit('/').next().unwrap_or(path);
         // `math/rand/v2` is called `rand` as well.

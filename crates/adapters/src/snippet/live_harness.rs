@@ -94,10 +94,7 @@ impl CommandAnswer {
     /// # Errors
     /// Fails with the fault of `job`.
     pub fn check_fault(self, job: &str) -> Result<CommandAnswer, HarnessFailure> {
-        match self.find_fault(job) {
-            None => Ok(self),
-            Some(cause) => Err(HarnessFailure::new(cause)),
-        }
+        self.find_fault(job).map_or(Ok(self), |cause| Err(HarnessFailure::new(cause)))
     }
 
     /// Returns the timing of `job`. `samples` is the division into samples that was requested for
@@ -238,10 +235,7 @@ impl LiveHarness {
         while let Ok(event) = self.receive_event(deadline) {
             answer.events.push(event);
         }
-        match self.failed_outcome() {
-            Some(failure) => Err(failure),
-            None => Ok(answer),
-        }
+        self.failed_outcome().map_or(Ok(answer), Err)
     }
 
     fn send_command(
@@ -382,9 +376,7 @@ impl ChildConversation for CommandRelay {
     }
 
     fn handle_line(&mut self, line: &[u8]) -> NextStep {
-        let Some(message) = ProtocolMessage::parse(line) else {
-            return NextStep::Wait;
-        };
+        let Some(message) = ProtocolMessage::parse(line) else { return NextStep::Wait };
         let message = match self.unfinished.take() {
             Some(mut previous) if previous.is_continued_by(&message) => {
                 previous.append(message);

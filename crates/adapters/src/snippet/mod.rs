@@ -193,10 +193,8 @@ fn compile_erlang_harness(emulator: &Path) -> Result<PathBuf, CompileFailure> {
 fn elixir_library(program: &Path) -> Result<PathBuf, CompileFailure> {
     let location = locate_program(program);
     let location = fs::canonicalize(&location).unwrap_or(location);
-    location
-        .parent()
-        .and_then(Path::parent)
-        .map(|root| root.join("lib/elixir/ebin"))
+    let folder = location.parent().and_then(Path::parent).map(|root| root.join("lib/elixir/ebin"));
+    folder
         .filter(|folder| folder.is_dir())
         .ok_or_else(|| missing_language(program, "Elixir", "elixir"))
 }

@@ -152,9 +152,7 @@ fn count_errors(failure: &CompileFailure) -> usize {
 /// Rewrites a failure for the user: the first error in the user's code becomes the reason. The
 /// output keeps each message once, without messages about generated code.
 pub fn rewrite_for_user(mut failure: CompileFailure) -> CompileFailure {
-    let FailureCause::Invalid { reason } = &mut failure.cause else {
-        return failure;
-    };
+    let FailureCause::Invalid { reason } = &mut failure.cause else { return failure };
     let lines = relevant_lines(&failure.output);
     if let Some(index) = lines.iter().position(|line| part_of_line(line).is_some()) {
         // rustc reports the error in the line above its position.

@@ -141,9 +141,7 @@ fn perform_snippet(
             let result =
                 parse_timing(JOB_NAME, events.all_events(), &setting.samples).map(|timing| {
                     let mut result = to_observation(&timing, job);
-                    for metric in events.events_of("metric") {
-                        add_metric(&mut result, metric);
-                    }
+                    events.events_of("metric").for_each(|metric| add_metric(&mut result, metric));
                     result.notes.extend(collect_warnings(&events, &timing));
                     result
                 });
@@ -374,9 +372,7 @@ impl SharedProcess {
         match started {
             Ok((harness, _)) => {
                 process.harness = Some(harness);
-                for variant in variants {
-                    process.load_variant(variant, job);
-                }
+                variants.iter().for_each(|variant| process.load_variant(variant, job));
             }
             Err(failure) => process.fail_all(variants, &failure),
         }
@@ -384,13 +380,9 @@ impl SharedProcess {
     }
 
     fn load_variant(&mut self, variant: &Variant, job: &BenchmarkJob) {
-        let Some(snippet) = job.snippet_under(variant) else {
-            return;
-        };
+        let Some(snippet) = job.snippet_under(variant) else { return };
         let name = self.jobs[&variant.name].clone();
-        let Err(failure) = self.try_load(&name, &snippet, job.worker_count()) else {
-            return;
-        };
+        let Err(failure) = self.try_load(&name, &snippet, job.worker_count()) else { return };
         self.faults.insert(variant.name.clone(), failure);
     }
 
@@ -462,16 +454,12 @@ impl SharedProcess {
             result
         });
         let reported = answer.find_fault(job_name).map(HarnessFailure::new);
-        let failure = self
-            .faults
-            .get(&variant.name)
-            .cloned()
-            .or(reported)
-            .or_else(|| result.is_none().then(silent_failure))
-            .map(|failure| {
-                let setting = RunContext { variant, ..setting.clone() };
-                shared_process_failure(&failure, job, &setting)
-            });
+        let earlier = self.faults.get(&variant.name).cloned();
+        let fault = earlier.or(reported).or_else(|| result.is_none().then(silent_failure));
+        let failure = fault.map(|fault| {
+            let setting = RunContext { variant, ..setting.clone() };
+            shared_process_failure(&fault, job, &setting)
+        });
         RunOutcome { observations: result.into_iter().collect(), failure, ..RunOutcome::default() }
     }
 }

@@ -90,11 +90,8 @@ fn link_build(
 }
 
 fn link_arguments(flags: &[String], method: ShuffleMethod, build: LinkedBuild) -> Vec<String> {
-    method
-        .linker_arguments(build, names_linker(flags))
-        .into_iter()
-        .map(|argument| format!("-Clink-arg={argument}"))
-        .collect()
+    let arguments = method.linker_arguments(build, names_linker(flags)).into_iter();
+    arguments.map(|argument| format!("-Clink-arg={argument}")).collect()
 }
 
 /// Compiles the harness library once.

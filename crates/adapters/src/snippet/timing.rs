@@ -45,11 +45,8 @@ fn parse_timed(event: &ProtocolMessage) -> Option<SnippetTiming> {
     };
     let windows: Vec<TimingWindow> = times.iter().enumerate().map(window).collect::<Option<_>>()?;
     let cpu_times = numbers("cpu_ns").filter(|cpu_times| cpu_times.len() == windows.len());
-    let cpu_ns = cpu_times
-        .unwrap_or_default()
-        .into_iter()
-        .zip(&windows)
-        .map(|(cpu_ns, window)| cpu_ns as f64 / window.iterations);
+    let totals = cpu_times.unwrap_or_default().into_iter().zip(&windows);
+    let cpu_ns = totals.map(|(cpu_ns, window)| cpu_ns as f64 / window.iterations);
     let reference_ns = numbers("reference_ns").unwrap_or_default().into_iter();
     Some(SnippetTiming {
         workers,
@@ -113,12 +110,8 @@ fn parse_batches(events: &[&ProtocolMessage]) -> Option<BatchQuantiles> {
     for event in events {
         let quantiles = event.list("q_ps");
         let quantiles: Vec<f64> = quantiles.iter().filter_map(|q| q.parse().ok()).collect();
-        let [_, _, _, _] = quantiles[..] else {
-            continue;
-        };
-        for (sum, quantile) in sums.iter_mut().zip(quantiles) {
-            *sum += quantile / 1000.0;
-        }
+        let [_, _, _, _] = quantiles[..] else { continue };
+        sums.iter_mut().zip(quantiles).for_each(|(sum, quantile)| *sum += quantile / 1000.0);
         worker_count += 1.0;
         count += event.parse_number::<u64>("batches").unwrap_or(0);
     }
@@ -142,9 +135,7 @@ pub(super) fn interpolate_windows(
     samples: &SampleDivision,
 ) -> Vec<TimingWindow> {
     let moving: Vec<&CounterPoints> = workers.iter().filter(|points| points.len() > 1).collect();
-    let Some((begin, end, count)) = window_range(&moving, samples) else {
-        return Vec::new();
-    };
+    let Some((begin, end, count)) = window_range(&moving, samples) else { return Vec::new() };
     let length_ns = (end - begin) as f64 / count as f64;
     let bound = |index: usize| begin as f64 + length_ns * index as f64;
     let completed = |index: usize| -> f64 {
@@ -198,9 +189,7 @@ fn intervals_seen(
     end: u64,
     samples: &SampleDivision,
 ) -> usize {
-    let SampleLength::TimeNs(interval_ns) = samples.length else {
-        return 1;
-    };
+    let SampleLength::TimeNs(interval_ns) = samples.length else { return 1 };
     let times = moving.iter().flat_map(|points| points.iter().map(|point| point.0));
     let times_in_range = times.filter(|time_ns| *time_ns > begin && *time_ns <= end);
     let intervals: BTreeSet<u64> =
@@ -212,10 +201,7 @@ fn intervals_seen(
 /// after the last point is unknown and not counted.
 fn interpolate_count(points: &CounterPoints, time_ns: f64) -> f64 {
     let next = points.partition_point(|point| (point.0 as f64) <= time_ns);
-    let (from_ns, count_before) = match next.checked_sub(1) {
-        Some(last) => points[last],
-        None => (0, 0),
-    };
+    let (from_ns, count_before) = next.checked_sub(1).map_or((0, 0), |last| points[last]);
     match points.get(next) {
         Some(&(to_ns, count_after)) => {
             let fraction = (time_ns - from_ns as f64) / (to_ns - from_ns) as f64;

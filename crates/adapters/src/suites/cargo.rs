@@ -59,9 +59,7 @@ pub fn build_with_cargo(
     }
     let mut built = Vec::new();
     for line in output.0.split(|&byte| byte == b'\n') {
-        let Ok(artifact) = serde_json::from_slice::<CargoArtifact>(line) else {
-            continue;
-        };
+        let Ok(artifact) = serde_json::from_slice::<CargoArtifact>(line) else { continue };
         let (Some(program), Some(target)) = (artifact.executable, artifact.target) else {
             continue;
         };

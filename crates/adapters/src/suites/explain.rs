@@ -49,9 +49,7 @@ pub fn check_minimum(adapter: &SuiteAdapter, version: &str) -> Option<FailureCau
 /// more than the exit status.
 pub fn explain_failure(attempt: &mut RunOutcome, reported: Option<FailureCause>) {
     let stdout = &attempt.stdout;
-    let Some(failure) = &mut attempt.failure else {
-        return;
-    };
+    let Some(failure) = &mut attempt.failure else { return };
     if matches!(failure.cause, FailureCause::Exit { .. }) {
         failure.cause = reported.unwrap_or(failure.cause.clone());
     }
@@ -105,8 +103,6 @@ const MAX_REASON_LENGTH: usize = 400;
 
 /// Shortens a reason that is too long.
 pub fn shorten_reason(reason: &str) -> String {
-    match reason.char_indices().nth(MAX_REASON_LENGTH) {
-        Some((end, _)) => format!("{}...", &reason[..end]),
-        None => reason.to_owned(),
-    }
+    let cut = reason.char_indices().nth(MAX_REASON_LENGTH);
+    cut.map_or_else(|| reason.to_owned(), |(end, _)| format!("{}...", &reason[..end]))
 }

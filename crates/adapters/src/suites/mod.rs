@@ -159,10 +159,7 @@ fn target_programs(
     let user_suites = &source.user_suites;
     let built = build_programs((&adapter, user_suites), &source.file, program, variant, &|_| ())?;
     let refused = built.iter().find_map(|built| refuse_options(&built.adapter, &variant.arguments));
-    match refused {
-        Some(cause) => Err(CompileFailure::before_start(cause)),
-        None => Ok(built),
-    }
+    refused.map_or(Ok(built), |cause| Err(CompileFailure::before_start(cause)))
 }
 
 /// Build timeout: compiling all dependencies of a package may take a long time on a small machine.
@@ -498,10 +495,9 @@ impl CaseListing<'_> {
 
     /// Returns the name of a case's benchmark, prefixed with the target if cargo built the program.
     fn benchmark_name(&self, case: &Case) -> String {
-        match &self.built.target {
-            Some(target) => format!("{target}/{}", case.benchmark),
-            None => case.benchmark.clone(),
-        }
+        let target = self.built.target.as_ref();
+        target
+            .map_or_else(|| case.benchmark.clone(), |target| format!("{target}/{}", case.benchmark))
     }
 
     /// Finds the cases within a listed benchmark by executing it. A benchmark that fails is kept as
@@ -529,9 +525,7 @@ impl CaseListing<'_> {
             return listed;
         }
         let package = registry::search_program(&self.built.program, GO_PACKAGE_PATTERN);
-        let Some(package) = package.ok().flatten() else {
-            return listed;
-        };
+        let Some(package) = package.ok().flatten() else { return listed };
         let named = go_bench::case_from_name(Some(&package), &listed.name, None);
         if listed.case.benchmark == named.benchmark {
             return listed;

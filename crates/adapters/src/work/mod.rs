@@ -72,9 +72,7 @@ pub fn fingerprint_benchmarks(
             continue;
         }
         let source = job.source.under(variant);
-        let Some(location) = locate_source(job, &source, variant) else {
-            continue;
-        };
+        let Some(location) = locate_source(job, &source, variant) else { continue };
         let has_own_text = !matches!(location, SourceLocation::Program(_));
         let pool = pools.entry(location.clone()).or_insert_with(|| location.build_pool());
         let name = job.name_under(&variant.name);
@@ -252,9 +250,7 @@ fn file_extension(path: &Path) -> Option<&str> {
 /// Whether a file belongs to tests or benchmarks, judging by its name and the names of its folders
 /// below `root`.
 fn is_of_tests(path: &Path, root: &Path) -> bool {
-    let Ok(relative) = path.strip_prefix(root) else {
-        return false;
-    };
+    let Ok(relative) = path.strip_prefix(root) else { return false };
     let name = relative.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let stem = name.split('.').next().unwrap_or_default();
     let parts = stem.split(['_', '-']);

@@ -159,7 +159,8 @@ impl SourcePool {
             SourceSyntax::from_file(file) == Some(SourceSyntax::Python)
                 && item.names.is_empty()
                 && !item.is_import
-                && !is_entry_point(item)
+                // The entry point of a script: `if __name__ == "__main__":`.
+                && !item.words().any(|word| word == "__name__")
                 && !used.contains(index)
                 && item.words().any(|word| names.contains(word))
         };
@@ -204,11 +205,6 @@ impl SourcePool {
     }
 }
 
-/// Whether the item is the entry point of a script: `if __name__ == "__main__":`.
-fn is_entry_point(item: &SourceItem) -> bool {
-    item.words().any(|word| word == "__name__")
-}
-
 /// Whether a literal matches the name. For example, `parse-{}` matches every name that begins with
 /// `parse-`.
 fn literal_matches(literal: &str, name: &str) -> bool {
@@ -218,9 +214,7 @@ fn literal_matches(literal: &str, name: &str) -> bool {
     let mut has_word = false;
     let mut is_first = true;
     while let Some((text, after_brace)) = remaining_pattern.split_once('{') {
-        let Some((_, after)) = after_brace.split_once('}') else {
-            break;
-        };
+        let Some((_, after)) = after_brace.split_once('}') else { break };
         let index = if is_first {
             remaining_name.starts_with(text).then_some(0)
         } else {

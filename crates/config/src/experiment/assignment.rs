@@ -209,9 +209,7 @@ impl Experiment {
         defined.defer_value("port");
         defined.defer_value("host");
         defined.set_owner(format!(" in the group '{group}' under the variant '{}'", variant.name));
-        for (name, value) in &case.values {
-            defined.define_value(name, value.plain());
-        }
+        case.values.iter().for_each(|(name, value)| defined.define_value(name, value.plain()));
         variant.define_placeholders(&mut defined)?;
         let program = variant.patch.as_table().and_then(|patch| patch.get("program"));
         if let Some((program, line)) = program.and_then(|node| Some((node.as_text()?, node.line))) {
@@ -419,9 +417,7 @@ impl Experiment {
         let mut defined = self.general.clone();
         defined.defer_value("port");
         defined.set_owner(format!(" in [benchmark.{}]", group.name));
-        for (name, value) in &case.values {
-            defined.define_value(name, value.plain());
-        }
+        case.values.iter().for_each(|(name, value)| defined.define_value(name, value.plain()));
         if let Some(declared) = self.find_declared(&variant.name) {
             declared.define_placeholders(&mut defined)?;
         }
@@ -488,9 +484,7 @@ fn has_program(sections: &NodeTable, variant: &VariantSource) -> bool {
 
 /// Rejects server keys in a group of another kind.
 fn refuse_server_keys(target: &FilePart, group: &BenchmarkGroup) -> Result<()> {
-    let Some(key) = SERVER_KEYS.iter().find(|key| target.has(key)) else {
-        return Ok(());
-    };
+    let Some(key) = SERVER_KEYS.iter().find(|key| target.has(key)) else { return Ok(()) };
     let message = format!("'{key}' does not apply to a command");
     let hint = format!("if the group '{}' is a server, set kind = \"server\"", group.name);
     Err(target.error_at_key(key, format!("{message}\nhint: {hint}")))
@@ -511,9 +505,7 @@ fn load_path(
     if let Some((path, line)) = text("path") {
         return placeholders.fill_placeholders(path, line, &load_place.child_key("path")).map(Some);
     }
-    let Some((url, line)) = text("url") else {
-        return Ok(load.map(|_| "/".to_owned()));
-    };
+    let Some((url, line)) = text("url") else { return Ok(load.map(|_| "/".to_owned())) };
     let url = placeholders.fill_placeholders(url, line, &load_place.child_key("url"))?;
     Ok(load::path_of(&url).map(str::to_owned))
 }

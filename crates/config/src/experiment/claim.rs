@@ -354,9 +354,7 @@ pub fn resolve_gates(
     groups: &[BenchmarkGroup],
 ) -> Result<Vec<(Option<String>, ChangeGate)>> {
     let mut found = Vec::new();
-    let Some(part) = top.part("compare") else {
-        return Ok(found);
-    };
+    let Some(part) = top.part("compare") else { return Ok(found) };
     match (&keys.gate, part.part("gate")) {
         (Some(TextOrTable::Text(text)), _) => parse_gates(&part, "gate", text, groups, None),
         (Some(TextOrTable::Table(texts)), Some(inner)) => {
@@ -464,9 +462,7 @@ pub fn resolve_profile(
     groups: &[BenchmarkGroup],
     default_pairs: &[(String, String)],
 ) -> Result<Option<ProfilePlan>> {
-    let Some(part) = top.part("profile") else {
-        return Ok(None);
-    };
+    let Some(part) = top.part("profile") else { return Ok(None) };
     let pairs = match check_pairs(&keys.pairs, &part, variants)? {
         pairs if pairs.is_empty() => default_pairs.to_vec(),
         pairs => pairs,

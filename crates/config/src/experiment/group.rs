@@ -203,9 +203,7 @@ fn check_sections(part: &FilePart, kind: GroupKind) -> Result<()> {
         return Err(part.missing_key(section, hint));
     }
     for section in OVERRIDABLE_SECTIONS {
-        let Some(node) = part.get(section) else {
-            continue;
-        };
+        let Some(node) = part.get(section) else { continue };
         if !allowed.contains(&section) {
             let message =
                 format!("a group of kind '{}' cannot have '{section}'", choice_name(&kind));
@@ -217,10 +215,8 @@ fn check_sections(part: &FilePart, kind: GroupKind) -> Result<()> {
 }
 
 fn check_table(part: &FilePart, section: &str, node: &TreeNode) -> Result<()> {
-    match node.as_table() {
-        Some(_) => Ok(()),
-        None => Err(part.value_error(section, "must be a table")),
-    }
+    let error = || part.value_error(section, "must be a table");
+    node.as_table().map(|_| ()).ok_or_else(error)
 }
 
 fn resolve_files(

@@ -212,7 +212,9 @@ impl LoadKeys {
             rate: self.rate.map(|rate| rate.0),
             timeout: self.timeout.map(|time| time.0),
             request: self.method.clone(),
-            header: header_lines(&self.headers),
+            header: (self.headers.iter())
+                .map(|(name, value)| format!("{name}: {}", value.program_text()))
+                .collect(),
             data: self.body.as_ref().map(|body| body.0.clone()),
             body_file: self.body_file.as_ref().map(|file| root.join(file)),
             http2: self.http2 == Some(true),
@@ -225,12 +227,6 @@ impl LoadKeys {
 fn not_both(part: &FilePart, first_key: &str, second_key: &str) -> anyhow::Error {
     let message = format!("{} cannot have both '{first_key}' and '{second_key}'", part.heading());
     part.error_at_key(second_key, message)
-}
-
-/// Returns the header lines.
-fn header_lines(fields: &IndexMap<String, PlainValue>) -> Vec<String> {
-    let lines = fields.iter();
-    lines.map(|(name, value)| format!("{name}: {}", value.program_text())).collect()
 }
 
 /// Returns `url`, or the URL of `path` on the target itself.
@@ -398,9 +394,7 @@ fn rewrite_keys(keys: BenchmarkKeys, part: &FilePart) -> Result<(ValueTable, Nod
             let declared = part.part("parameters").unwrap_or_else(|| part.clone());
             return Err(reserved_name_error(&declared, name));
         }
-        let Some(values) = values else {
-            continue;
-        };
+        let Some(values) = values else { continue };
         let line = part.get(name).and_then(|node| node.line);
         let placeholder = NodeContent::Text(format!("{{{name}}}"));
         parameters.insert(name.to_owned(), values);
@@ -482,9 +476,7 @@ enum BodyRuleKey {
 pub fn resolve_verify(keys: Option<VerifyKeys>) -> ResponseCheck {
     let mut verify =
         ResponseCheck { path: None, statuses: vec![(200, 299)], body: None, same_bytes: true };
-    let Some(keys) = keys else {
-        return verify;
-    };
+    let Some(keys) = keys else { return verify };
     verify.path = keys.path.map(|path| path.0);
     if let Some(statuses) = keys.status {
         let range = |status: &StatusRange| (*status.0.start(), *status.0.end());

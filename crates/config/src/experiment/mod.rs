@@ -207,9 +207,7 @@ pub fn definition_form(file: &Path) -> Option<DefinitionForm> {
 }
 
 fn is_experiment(tree: &TreeNode) -> bool {
-    let Some(top) = tree.as_table() else {
-        return false;
-    };
+    let Some(top) = tree.as_table() else { return false };
     let variants = top.get("variant").map(|node| &node.content);
     let variants: Vec<&TreeNode> = match variants {
         Some(NodeContent::Table(table)) => table.values().collect(),

@@ -82,9 +82,7 @@ pub fn file_parameters(
     let mut found: Vec<(String, ParameterValue)> = Vec::new();
     let mut defined = PlaceholderMap::default();
     defined.define_value(CPUS_TEXT, cpus.to_string());
-    let Some(part) = top.part("params") else {
-        return Ok(found);
-    };
+    let Some(part) = top.part("params") else { return Ok(found) };
     for (name, declared) in params {
         check_name(&part, name)?;
         let line = part.get(name).and_then(|node| node.line);

@@ -292,9 +292,7 @@ pub fn resolve_placement(
         );
         return Err(top.error_at_key(key, message));
     }
-    let Some(keys) = keys else {
-        return Ok(None);
-    };
+    let Some(keys) = keys else { return Ok(None) };
     if has_pins {
         let message = "'cpus' divides the processors of one machine between target and load, but \
                        [place] gives each its own machine\n\

@@ -86,10 +86,8 @@ struct StopWhenKeys {
 
 /// Resolves `[plan]`. The variants are read later, so [`check_control`] checks the control.
 pub fn resolve_plan(keys: &PlanKeys, top: &FilePart) -> Result<ExperimentPlan> {
-    let order = match keys.order {
-        Some(OrderName::Alternate) => RunOrder::Alternate,
-        _ => RunOrder::Blocks,
-    };
+    let is_alternate = matches!(keys.order, Some(OrderName::Alternate));
+    let order = if is_alternate { RunOrder::Alternate } else { RunOrder::Blocks };
     let stop = keys.stop_when;
     let (budget, inner) = (keys.budget, stop.and_then(|stop| stop.budget));
     let stop_part = top.part("plan").and_then(|plan| plan.part("stop_when"));
@@ -131,10 +129,8 @@ pub fn check_variant(
     name: &str,
     variants: &[ExperimentVariant],
 ) -> Result<()> {
-    match super::variant::find_variant(variants, name) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(part.error_at_key(key, error)),
-    }
+    let found = super::variant::find_variant(variants, name);
+    found.map(|_| ()).map_err(|error| part.error_at_key(key, error))
 }
 
 // Reads `[requires]`, which lists what must be installed before anything starts.
@@ -211,9 +207,7 @@ pub fn resolve_requirements(
     root: &Path,
     placeholders: &PlaceholderMap,
 ) -> Result<Vec<ExperimentRequirement>> {
-    let Some(part) = top.part("requires") else {
-        return Ok(Vec::new());
-    };
+    let Some(part) = top.part("requires") else { return Ok(Vec::new()) };
     let node = placeholders.fill_node(part.node, &part.place)?;
     let filled = FilePart::new(&part.place, &node);
     let requirements: IndexMap<String, RequirementKeys> = filled.read_part()?;

@@ -299,12 +299,8 @@ checked! {
 pub fn target_figures(group: &FilePart) -> Result<Vec<TargetMetric>> {
     let keys: Option<IndexMap<String, MetricKeys>> = group.read_key("metric")?;
     let parts = group.child_tables("metric");
-    keys.into_iter()
-        .flatten()
-        .map(|(_, keys)| keys)
-        .zip(&parts)
-        .map(|(keys, part)| resolve_figure(keys, part))
-        .collect()
+    let tables = keys.into_iter().flatten().map(|(_, keys)| keys);
+    tables.zip(&parts).map(|(keys, part)| resolve_figure(keys, part)).collect()
 }
 
 /// Resolves a metric that the target reports itself. Times are stored in nanoseconds, and sizes in

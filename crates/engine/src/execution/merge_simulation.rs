@@ -276,9 +276,7 @@ impl MergeHistory<'_> {
                     self.refused += u32::from(matches!(merged, MergeOutcome::Refused(_)));
                 }
                 SpoolItem::Decided { job, after, saved } => {
-                    let Some(known) = self.whole_plan.jobs.get(job as usize) else {
-                        continue;
-                    };
+                    let Some(known) = self.whole_plan.jobs.get(job as usize) else { continue };
                     let (origin, label) = (attempt.origin, &known.label);
                     if !merger.record_decision(origin, (job, after), label, saved).unwrap() {
                         attempt.decisions.push((job, saved));

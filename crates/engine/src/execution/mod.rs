@@ -6,7 +6,7 @@
 //!
 //! The two sides of a pair run at the same time and take turns on one processor many times a
 //! second. Whatever slows the machine therefore slows both sides. The time that a side waits for
-//! its turn is not part of its processor time. See [`run_concurrently`].
+//! its turn is not part of its processor time. See [`map_concurrently`].
 
 mod code_change_guard;
 pub mod experiment;
@@ -388,9 +388,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         let runs = self.runs.get(&slot.job).map_or(&[][..], Vec::as_slice);
         let block_runs = runs.iter().rev().take_while(|run| run.block == slot.block);
         let mut slot_runs = block_runs.filter(|run| run.slot == slot.index);
-        let Some(last) = slot_runs.next() else {
-            return false;
-        };
+        let Some(last) = slot_runs.next() else { return false };
         let earlier = slot_runs.filter(|run| run.case == last.case).count();
         last.rejected_by.is_some() && earlier < max_executions as usize
     }
@@ -432,9 +430,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
             let job = plan.jobs[slot.job].for_variant(&variant.name);
             Some((slot, unchanged.check_files(job, variant)?))
         });
-        let Some((slot, cause)) = changed else {
-            return Ok(false);
-        };
+        let Some((slot, cause)) = changed else { return Ok(false) };
         *self.consecutive_failures.entry((slot.job, slot.variant)).or_insert(0) += 1;
         let failure = self.slot_failure(slot, cause);
         self.emit(&SessionEvent::Failed(&failure))?;
@@ -462,7 +458,12 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
                     let job = plan.jobs[slot.job].for_variant(&slot_context.variant.name);
                     adapters::harness_for(job.source.kind).prepare_job(job, &slot_context);
                 }
-                run_concurrently(group, |slot| perform_slot(plan, slot, &context(slot)))
+                map_concurrently(group, |slot| {
+                    // The processes of a run inherit the time slice from the thread that starts
+                    // them. A kernel without custom slices uses its default, which is shorter.
+                    let _ = PAIR_TIME_SLICE.apply();
+                    perform_slot(plan, slot, &context(slot))
+                })
             }
         }
     }
@@ -726,27 +727,21 @@ fn draw_processor(plan: &SessionPlan, block: u32) -> Option<CpuSet> {
     usable.cpus().get(index).map(|&cpu| CpuSet::from_iter([cpu]))
 }
 
-/// Starts the slots in order, and performs all of them at the same time.
-fn run_concurrently(
-    slots: &[PlanSlot],
-    perform: impl Fn(&PlanSlot) -> RunOutcome + Sync,
-) -> Vec<RunOutcome> {
+/// Starts a thread for each item, in order, and returns the results of all threads.
+pub(crate) fn map_concurrently<T: Sync, R: Send>(
+    items: &[T],
+    perform: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
     let perform = &perform;
-    let run_with_slice = |slot| {
-        // The processes of a run inherit the time slice from the thread that starts them. A kernel
-        // without custom slices uses its default, which is shorter.
-        let _ = PAIR_TIME_SLICE.apply();
-        perform(slot)
-    };
     thread::scope(|scope| {
-        let threads: Vec<_> =
-            slots.iter().map(|slot| scope.spawn(move || run_with_slice(slot))).collect();
-        let outcomes = threads.into_iter().map(|thread| match thread.join() {
-            Ok(attempt) => attempt,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        outcomes.collect()
+        let threads: Vec<_> = items.iter().map(|item| scope.spawn(move || perform(item))).collect();
+        threads.into_iter().map(join_thread).collect()
     })
+}
+
+/// Waits for a thread, and panics if it did.
+pub(crate) fn join_thread<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Puts processor time first, because the first metric is compared. Paired runs keep no other

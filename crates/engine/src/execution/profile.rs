@@ -16,7 +16,7 @@
 //! stacks (`--call-graph dwarf`) would slow the program many times over. Callers of functions
 //! compiled without frame pointers are therefore missing.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 use speedwell_formats::foreign::profile::{FrameNames, PerfScript, read_perf_script, read_profile};
 use speedwell_machine::process::{
@@ -196,9 +196,7 @@ impl ActiveRecording {
         let commands = create_pipe(&scratch.path("orders"))?;
         let acknowledgments = create_pipe(&scratch.path("answers"))?;
         let tree: Vec<String> = tree_of(pid).iter().map(ToString::to_string).collect();
-        if tree.is_empty() {
-            bail!("process {pid} has ended");
-        }
+        ensure!(!tree.is_empty(), "process {pid} has ended");
         let control = format!(
             "--control=fifo:{},{}",
             scratch.path("orders").display(),
@@ -260,9 +258,7 @@ impl ActiveRecording {
             if self.service.has_ended() {
                 bail!("perf cannot record this process\nhint: does it belong to another user?");
             }
-            if clock.now() > deadline {
-                bail!("perf did not start to record");
-            }
+            ensure!(clock.now() <= deadline, "perf did not start to record");
             clock.wait(POLL_INTERVAL);
         }
     }
@@ -391,9 +387,7 @@ fn explain_refusal(outcome: &ProcessOutcome) -> String {
 /// Fails if perf cannot read the recording, or the recording is empty.
 fn read_perf_profile(perf: &Path, scratch: &ScratchFolder, home: &Path) -> Result<PerfScript> {
     let data = scratch.path(DATA_FILE);
-    if !data.is_file() {
-        bail!("perf wrote no recording");
-    }
+    ensure!(data.is_file(), "perf wrote no recording");
     let text = scratch.path("stacks.txt");
     // A shell redirects the output to a file: stacks recorded over minutes exceed the limit on
     // captured output. The option `--no-inline` is set, because looking up inlined functions in
@@ -507,9 +501,7 @@ fn read_v8_profile(scratch: &ScratchFolder, names: &FrameNames) -> Result<StackP
     let mut merged: Option<StackProfile> = None;
     for file in files {
         let bytes = std::fs::read(&file).context("cannot read a recording")?;
-        let Some(profile) = read_profile(&bytes, names)? else {
-            continue;
-        };
+        let Some(profile) = read_profile(&bytes, names)? else { continue };
         match &mut merged {
             None => merged = Some(profile),
             Some(merged) => merged.merge(&profile),

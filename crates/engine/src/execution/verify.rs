@@ -21,10 +21,7 @@ const MAX_SHOWN_BYTES: usize = 120;
 /// # Errors
 /// Fails if there is no response, or if the response violates the rules.
 pub fn check_response(rules: &ResponseCheck, load: &LoadSpec, url: &str) -> Result<(), String> {
-    let url = match &rules.path {
-        Some(path) => replace_path(url, path),
-        None => url.to_owned(),
-    };
+    let url = rules.path.as_ref().map_or_else(|| url.to_owned(), |path| replace_path(url, path));
     let probe = send_single_request(&LoadSpec { url: url.clone(), ..load.clone() })?;
     let contains_status = |(from, to): &(u16, u16)| (*from..=*to).contains(&probe.status);
     if !rules.statuses.iter().any(contains_status) {

@@ -319,11 +319,8 @@ pub fn replace_files(
 ) -> Result<()> {
     let entry = WorktreeEntry::of_worktree(worktree)?;
     loop {
-        let others: Vec<PathBuf> = entry
-            .replaced_files()
-            .into_iter()
-            .filter(|path| replacements.iter().all(|(replacement, _)| replacement != path))
-            .collect();
+        let mut others = entry.replaced_files();
+        others.retain(|path| replacements.iter().all(|(replaced, _)| replaced != path));
         let differs =
             |(path, content): &&(PathBuf, Vec<u8>)| fs::read(path).ok().as_ref() != Some(content);
         let different: Vec<_> = replacements.iter().filter(differs).collect();
@@ -378,23 +375,15 @@ pub fn find_artifacts(worktree: &VariantWorktree, files: &[PathBuf]) -> BTreeSet
     artifacts
 }
 
-/// Returns which of the given files git tracks in the checkout.
-pub fn find_tracked(checkout: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
-    list_files(checkout, &[], files)
-}
-
-/// Returns which of the files `git ls-files` lists with these options.
-fn list_files(folder: &Path, options: &[&str], files: &[PathBuf]) -> BTreeSet<PathBuf> {
+/// Returns which of the files `git ls-files` lists with these options; without any, the files that
+/// git tracks.
+pub fn list_files(folder: &Path, options: &[&str], files: &[PathBuf]) -> BTreeSet<PathBuf> {
     const MAX_FILES: usize = 200;
     let mut listed = BTreeSet::new();
     for chunk in files.chunks(MAX_FILES) {
-        let names = chunk.iter().filter_map(|file| file.to_str());
-        let arguments: Vec<&str> = ["--literal-pathspecs", "ls-files", "-z"]
-            .into_iter()
-            .chain(options.iter().copied())
-            .chain(["--"])
-            .chain(names)
-            .collect();
+        let names: Vec<&str> = chunk.iter().filter_map(|file| file.to_str()).collect();
+        let command = ["--literal-pathspecs", "ls-files", "-z"];
+        let arguments = [&command[..], options, &["--"][..], &names[..]].concat();
         let output = query_git(folder, &arguments).unwrap_or_default();
         let paths = output.split('\0').filter(|path| !path.is_empty());
         listed.extend(paths.map(|path| folder.join(path)));
@@ -611,13 +600,9 @@ impl WorktreeEntry {
     /// make room for one more. Worktrees in use are locked and stay.
     fn evict_unused(&self) {
         let siblings = self.0.parent().and_then(|parent| fs::read_dir(parent).ok());
-        let mut others: Vec<WorktreeEntry> = siblings
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|other| WorktreeEntry(other.path()))
-            .filter(|other| other.0 != self.0)
-            .collect();
+        let folders = siblings.into_iter().flatten().flatten().map(|sibling| sibling.path());
+        let other_folders = folders.filter(|folder| *folder != self.0);
+        let mut others: Vec<WorktreeEntry> = other_folders.map(WorktreeEntry).collect();
         others.sort_by_key(|other| std::cmp::Reverse(other.last_used()));
         let is_retained = |index: usize, other: &WorktreeEntry| {
             index + 1 < MAX_WORKTREES && other.last_used().is_some()
@@ -693,9 +678,7 @@ fn update_submodules(checkout: &Path, folder: &Path) -> Result<()> {
     }
     let paths = ["config", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"];
     for line in query_git(folder, &paths).unwrap_or_default().lines() {
-        let Some((key, path)) = line.split_once(' ') else {
-            continue;
-        };
+        let Some((key, path)) = line.split_once(' ') else { continue };
         let name = key.trim_end_matches(".path");
         let source = checkout.join(path);
         if !source.join(".git").exists() {
@@ -742,9 +725,7 @@ mod tests {
     #[test]
     fn files_of_a_session_replace_worktree_files_until_the_next_session() {
         let folder = tempfile::tempdir().unwrap();
-        let Some(worktree) = create_worktree(folder.path()) else {
-            return;
-        };
+        let Some(worktree) = create_worktree(folder.path()) else { return };
         let path = |name: &str| worktree.folder.join(name);
         let text = |name: &str| fs::read_to_string(path(name)).ok();
         fs::write(path("artifact"), "built").unwrap();
@@ -773,9 +754,7 @@ mod tests {
     #[test]
     fn the_repository_of_the_user_does_not_know_the_worktree() {
         let folder = tempfile::tempdir().unwrap();
-        let Some(worktree) = create_worktree(folder.path()) else {
-            return;
-        };
+        let Some(worktree) = create_worktree(folder.path()) else { return };
         let listed = |at: &Path| query_git(at, &["worktree", "list"]).unwrap();
         assert_eq!(listed(&worktree.checkout).lines().count(), 1);
         assert!(!worktree.checkout.join(".git/worktrees").exists());
@@ -788,9 +767,7 @@ mod tests {
     fn the_working_tree_is_copied_with_everything_that_is_not_committed() {
         let folder = tempfile::tempdir().unwrap();
         let checkout = folder.path().join("checkout");
-        let Some(history) = FakeRepo::init(&checkout) else {
-            return;
-        };
+        let Some(history) = FakeRepo::init(&checkout) else { return };
         for name in ["changed", "deleted", "becomes-folder", "kept", ".gitignore"] {
             history.write_file(name, "ignored\n");
         }
@@ -836,9 +813,7 @@ mod tests {
     #[test]
     fn a_link_that_leads_out_of_the_worktree_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
-        let Some(worktree) = create_worktree(folder.path()) else {
-            return;
-        };
+        let Some(worktree) = create_worktree(folder.path()) else { return };
         let outside = folder.path().join("outside");
         fs::create_dir(&outside).unwrap();
         std::os::unix::fs::symlink(&outside, worktree.folder.join("link")).unwrap();

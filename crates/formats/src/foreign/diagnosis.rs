@@ -6,7 +6,7 @@
 //! format.
 
 use super::file_beginning;
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use std::io::{Cursor, Read};
 
 /// Strips the byte order mark, which Windows editors and shells prepend.
@@ -14,9 +14,7 @@ use std::io::{Cursor, Read};
 /// # Errors
 /// Fails if the bytes are UTF-16; the message does not name the file.
 pub fn strip_bom(bytes: &[u8]) -> Result<&[u8]> {
-    if is_utf16(bytes) {
-        bail!("it {UTF16_FOUND}\nhint: {SAVE_AS_UTF8}");
-    }
+    ensure!(!is_utf16(bytes), "it {UTF16_FOUND}\nhint: {SAVE_AS_UTF8}");
     Ok(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes))
 }
 

@@ -106,12 +106,8 @@ fn strip_markup(text: &str) -> String {
     let mut stripped = String::new();
     let mut rest = text.trim();
     while let Some(start) = rest.find('[') {
-        let Some((name, tail)) = rest[start + 1..].split_once("](") else {
-            break;
-        };
-        let Some((_, after)) = tail.split_once(')') else {
-            break;
-        };
+        let Some((name, tail)) = rest[start + 1..].split_once("](") else { break };
+        let Some((_, after)) = tail.split_once(')') else { break };
         stripped.push_str(rest[..start].trim_end_matches('!'));
         stripped.push_str(name);
         rest = after;

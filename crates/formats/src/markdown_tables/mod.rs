@@ -384,9 +384,7 @@ const MIN_MISFIT_RATIO: usize = 4;
 /// Determines whether bandwidths without a unit are in MB/s or in MiB/s. Adds this assumption to
 /// `remarks`.
 fn infer_byte_unit(group: &mut [FigureTable], remarks: &mut Vec<String>) {
-    let Some(index) = group.iter().position(|table| table.is_vague) else {
-        return;
-    };
+    let Some(index) = group.iter().position(|table| table.is_vague) else { return };
     let misfits = |unit| count_misfits(group, &group[index], unit);
     let (decimal, binary) =
         (misfits(MeasuredUnit::MB_PER_SECOND), misfits(MeasuredUnit::MIB_PER_SECOND));

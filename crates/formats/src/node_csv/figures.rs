@@ -128,12 +128,9 @@ impl CompareRates {
     /// Returns warnings about dropped content, one sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let other_binaries = "with a binary other than 'old' and 'new'";
-        self.skipped
-            .warning()
-            .into_iter()
-            .chain(dropped_rows(self.of_other_binaries, other_binaries))
-            .chain(dropped_rows(self.without_rate, "without a rate"))
-            .collect()
+        let of_binaries = dropped_rows(self.of_other_binaries, other_binaries);
+        let without_rate = dropped_rows(self.without_rate, "without a rate");
+        self.skipped.warning().into_iter().chain(of_binaries).chain(without_rate).collect()
     }
 }
 
@@ -195,10 +192,8 @@ impl TextColumn {
 
     /// Appends the string of a row.
     pub fn push(&mut self, text: &str) {
-        let code = match self.texts.get_index_of(text) {
-            Some(code) => code,
-            None => self.texts.insert_full(text.to_owned()).0,
-        };
+        let known = self.texts.get_index_of(text);
+        let code = known.unwrap_or_else(|| self.texts.insert_full(text.to_owned()).0);
         self.codes.push(code);
     }
 }
@@ -250,9 +245,7 @@ impl ScatterFrame {
             return;
         }
         self.filenames.push(filename);
-        for (column, text) in self.columns.iter_mut().zip(values) {
-            column.push(text.as_ref());
-        }
+        self.columns.iter_mut().zip(values).for_each(|(column, text)| column.push(text.as_ref()));
         self.rates.push(rate);
     }
 

@@ -62,13 +62,9 @@ impl<R: Read> RowReader<R> {
     /// # Errors
     /// Fails if reading the source fails.
     pub fn next_row(&mut self) -> io::Result<Option<CsvRow<'_>>> {
-        let Some((record, rate)) = self.find_row()? else {
-            return Ok(None);
-        };
+        let Some((record, rate)) = self.find_row()? else { return Ok(None) };
         // There is always a layout here, because rows are only recognized below a header.
-        let Some(layout) = &self.layout else {
-            return Ok(None);
-        };
+        let Some(layout) = &self.layout else { return Ok(None) };
         Ok(Some(CsvRow { record: &self.buffer[record], fields: &self.fields, layout, rate }))
     }
 
@@ -103,9 +99,7 @@ impl<R: Read> RowReader<R> {
     /// Returns the rate of a record; `None` if the record is not a row.
     fn row_rate(&self, record: &[u8]) -> Option<f64> {
         self.layout.as_ref().filter(|layout| layout.column_count() == self.fields.len())?;
-        let [name, .., rate, time] = self.fields.as_slice() else {
-            return None;
-        };
+        let [name, .., rate, time] = self.fields.as_slice() else { return None };
         let (rate, time) = (javascript::parse_figure(rate.raw(record))?, time.raw(record));
         let has_time = javascript::is_number(time) || javascript::parse_figure(time).is_some();
         (has_time && !name.raw(record).is_empty()).then_some(rate)
@@ -230,9 +224,7 @@ mod tests {
 
     impl Read for DripSource<'_> {
         fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-            let Some((first, rest)) = self.0.split_first() else {
-                return Ok(0);
-            };
+            let Some((first, rest)) = self.0.split_first() else { return Ok(0) };
             out[0] = *first;
             self.0 = rest;
             Ok(1)

@@ -6,7 +6,7 @@
 use crate::node_csv::reader::{CsvRow, RowReader};
 use crate::node_csv::{CsvLayout, javascript, rows};
 use crate::session_builder::{InputFile, ONLY_VARIANT, empty_session};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use speedwell_model::{
     Case, FailureCause, Metric, ParameterValue, Run, Sample, Session, SessionStep, StepFailure,
     Variant,
@@ -28,9 +28,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
         let number = collected.runs.len() + collected.failures.len() + 1;
         collected.add_row(&row).with_context(|| format!("row {number} of '{label}'"))?;
     }
-    if collected.variants.is_empty() {
-        bail!("'{label}' has a header but no results");
-    }
+    ensure!(!collected.variants.is_empty(), "'{label}' has a header but no results");
     let remarks: Vec<String> = reader
         .skipped
         .warning()

@@ -281,9 +281,7 @@ fn read_counters(tree: &FileTree, pid: i32) -> ActivityCounters {
         let tasks = format!("/proc/{member}/task");
         for task in tree.list_names(&tasks) {
             let status = tree.read_text(format!("{tasks}/{task}/status"));
-            let (Some(status), Ok(task)) = (status, task.parse()) else {
-                continue;
-            };
+            let (Some(status), Ok(task)) = (status, task.parse()) else { continue };
             let counts = ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"].map(|name| {
                 find_field(&status, name, ':').and_then(|value| value.parse().ok()).unwrap_or(0)
             });

@@ -37,9 +37,7 @@ impl FileTree {
 
     /// Returns the names in a folder, sorted.
     pub fn list_names(&self, folder: &str) -> Vec<String> {
-        let Ok(entries) = fs::read_dir(self.resolve(folder)) else {
-            return Vec::new();
-        };
+        let Ok(entries) = fs::read_dir(self.resolve(folder)) else { return Vec::new() };
         let mut names: Vec<String> = entries
             .flatten()
             .map(|entry| entry.file_name().to_string_lossy().into_owned())

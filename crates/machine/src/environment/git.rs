@@ -388,9 +388,7 @@ mod tests {
     #[test]
     fn output_is_complete_and_errors_are_distinguished_from_timeouts() {
         let folder = tempfile::tempdir().unwrap();
-        let Some(history) = FakeRepo::init(folder.path()) else {
-            return;
-        };
+        let Some(history) = FakeRepo::init(folder.path()) else { return };
         let message = "0123456789abcdef".repeat(20_000);
         std::fs::write(folder.path().join(".git/message"), &message).unwrap();
         history.run_git(&["commit", "--quiet", "--allow-empty", "--file", ".git/message"]);

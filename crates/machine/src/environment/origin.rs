@@ -190,9 +190,7 @@ mod tests {
 
     #[test]
     fn a_repository_tells_its_commit_and_branch() {
-        let Some((_folder, history)) = repository() else {
-            return;
-        };
+        let Some((_folder, history)) = repository() else { return };
         let origin =
             found_in(history.folder(), CiJob::default(), &OriginRequest::default()).unwrap();
         assert_eq!(origin.revision, history.commit_id("HEAD"));
@@ -214,9 +212,7 @@ mod tests {
 
     #[test]
     fn a_revision_given_by_the_user_need_not_be_in_the_repository() {
-        let Some((_folder, history)) = repository() else {
-            return;
-        };
+        let Some((_folder, history)) = repository() else { return };
         let request = |revision: &str| OriginRequest {
             revision: Some(revision.to_owned()),
             branch: Some("release".to_owned()),
@@ -244,9 +240,7 @@ mod tests {
 
     #[test]
     fn a_pull_request_is_measured_at_its_own_head() {
-        let Some((_folder, history)) = repository() else {
-            return;
-        };
+        let Some((_folder, history)) = repository() else { return };
         let main = history.commit_id("HEAD");
         history.check_out("HEAD~1").create_branch("fast");
         let head = history.commit_all("faster");

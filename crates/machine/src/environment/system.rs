@@ -145,12 +145,10 @@ pub(super) fn processor_model(tree: &FileTree) -> Option<String> {
     let text = tree.read_text("/proc/cpuinfo")?;
     // The line is named "model name" on x86, "cpu model" on MIPS, and "cpu" on POWER. On ARM, only
     // the board's model is known: from the line "Model" or from another file.
-    ["model name", "cpu model", "cpu", "Model"]
-        .iter()
-        .find_map(|name| find_field(&text, name, ':'))
-        .map(str::to_owned)
-        .or_else(|| tree.read_text("/proc/device-tree/model"))
-        .map(|name| name.trim_end_matches('\0').to_owned())
+    let mut names = ["model name", "cpu model", "cpu", "Model"].iter();
+    let named = names.find_map(|name| find_field(&text, name, ':')).map(str::to_owned);
+    let model = named.or_else(|| tree.read_text("/proc/device-tree/model"))?;
+    Some(model.trim_end_matches('\0').to_owned())
 }
 
 /// Parses a list such as `0-3,8`, the kernel's notation for sets of processors.

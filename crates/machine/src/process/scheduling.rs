@@ -81,9 +81,7 @@ impl CpuSet {
     /// Converts to the kernel's representation.
     pub(super) fn to_mask(&self) -> thread::CpuSet {
         let mut mask = thread::CpuSet::new();
-        for &cpu in &self.0 {
-            mask.set(cpu);
-        }
+        self.0.iter().for_each(|&cpu| mask.set(cpu));
         mask
     }
 }

@@ -80,9 +80,7 @@ fn remove_abandoned(parent: &Path, min_age: Duration) {
         let is_own_folder =
             |metadata: &fs::Metadata| metadata.is_dir() && metadata.uid() == effective_user_id();
         // This is the metadata of the entry, not of the target of a link.
-        let Some(metadata) = entry.metadata().ok().filter(is_own_folder) else {
-            continue;
-        };
+        let Some(metadata) = entry.metadata().ok().filter(is_own_folder) else { continue };
         let age = metadata.modified().ok().and_then(|time| time.elapsed().ok());
         if age.is_none_or(|age| age < min_age) {
             continue;

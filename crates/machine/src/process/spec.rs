@@ -119,10 +119,8 @@ pub enum ProcessEnd {
 /// Converts to `Exit` or `Signal` only: a status does not show whether we ended the process.
 impl From<ExitStatus> for ProcessEnd {
     fn from(status: ExitStatus) -> ProcessEnd {
-        match status.signal() {
-            Some(signal) => ProcessEnd::Signal(signal),
-            None => ProcessEnd::Exit(status.code().unwrap_or_default()),
-        }
+        let exit = || ProcessEnd::Exit(status.code().unwrap_or_default());
+        status.signal().map_or_else(exit, ProcessEnd::Signal)
     }
 }
 

@@ -59,10 +59,7 @@ pub(super) fn run_until(
     started(group.as_raw_pid());
     let mut listener = ChildListener::new(child, spec, conversation);
     let is_held = end.is_some();
-    listener.stop_source = match end {
-        Some(pipe) => StopSource::Pipe(pipe),
-        None => StopSource::User,
-    };
+    listener.stop_source = end.map_or(StopSource::User, StopSource::Pipe);
     let forced_end = listener.listen();
     let wall_ns = begin.elapsed().as_nanos() as u64;
     // The migrations are read before the process is reaped, because reaping removes the process

@@ -156,10 +156,8 @@ impl IntervalUse {
                 (known.is_some(), run_ns, run_ns + wait_ns)
             })
             .collect();
-        let (is_known, needed_ns) = uses
-            .iter()
-            .max_by_key(|(_, _, needed_ns)| *needed_ns)
-            .map_or((true, 0), |&(is_known, _, needed_ns)| (is_known, needed_ns));
+        let most = uses.iter().copied().max_by_key(|(_, _, needed_ns)| *needed_ns);
+        let (is_known, _, needed_ns) = most.unwrap_or((true, 0, 0));
         let mut earlier = from.threads.iter();
         let is_complete =
             earlier.all(|(thread, state)| !state.is_runnable || to.threads.contains_key(thread));

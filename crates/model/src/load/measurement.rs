@@ -129,17 +129,13 @@ impl LoadMeasurement {
     /// Shifts all times by `later_ns`, for a generator that started later than the others.
     pub fn shift_by(&mut self, later_ns: u64) {
         self.timeline.shift_by(later_ns);
-        for row in &mut self.rows {
-            row.shift_by(later_ns);
-        }
+        self.rows.iter_mut().for_each(|row| row.shift_by(later_ns));
     }
 
     /// Assesses whether an open load was delivered on schedule and whether the generator kept up.
     /// Returns `None` for a closed load, which has no schedule.
     pub fn verdict(&self) -> Option<OpenVerdict> {
-        let LoadLatency::Open(latency) = &self.totals.latency else {
-            return None;
-        };
+        let LoadLatency::Open(latency) = &self.totals.latency else { return None };
         let outcomes = &self.totals.outcomes;
         let due = outcomes.attempts();
         let sent = due.saturating_sub(outcomes.count_of("unsent"));
@@ -184,9 +180,7 @@ impl RequestRecord {
         let known_times = [&mut self.intended_ns, &mut self.sent_ns, &mut self.first_byte_ns]
             .into_iter()
             .flatten();
-        for ns in known_times.chain([&mut self.begun_ns, &mut self.end_ns]) {
-            *ns += later_ns;
-        }
+        known_times.chain([&mut self.begun_ns, &mut self.end_ns]).for_each(|ns| *ns += later_ns);
     }
 }
 
@@ -325,9 +319,7 @@ impl LoadTimeline {
         if self.ticks.len() < other.ticks.len() {
             self.ticks.resize_with(other.ticks.len(), TimelineTick::default);
         }
-        for (mine, theirs) in self.ticks.iter_mut().zip(&other.ticks) {
-            mine.merge(theirs);
-        }
+        self.ticks.iter_mut().zip(&other.ticks).for_each(|(mine, theirs)| mine.merge(theirs));
     }
 }
 

@@ -356,9 +356,7 @@ impl LoadSpec {
     pub fn fill_placeholders(mut self, fill: &dyn Fn(&str) -> String) -> LoadSpec {
         self.url = fill(&self.url);
         let strings = [&mut self.serve, &mut self.request, &mut self.data, &mut self.expect_body];
-        for text in strings.into_iter().flatten().chain(&mut self.header) {
-            *text = fill(text);
-        }
+        strings.into_iter().flatten().chain(&mut self.header).for_each(|text| *text = fill(text));
         if let Some(file) = &mut self.body_file {
             *file = PathBuf::from(fill(&file.to_string_lossy()));
         }
@@ -576,10 +574,7 @@ pub fn parse_statuses(text: &str) -> Result<RangeInclusive<u16>, String> {
     }
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let range = code(first)?..=code(last)?;
-    if range.is_empty() {
-        return Err(error());
-    }
-    Ok(range)
+    if range.is_empty() { Err(error()) } else { Ok(range) }
 }
 
 /// Formats a status or a range of statuses as [`parse_statuses`] reads it: `304`, `200-299`.
@@ -600,10 +595,7 @@ mod duration_text {
         let ns = time.as_nanos();
         let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
         let exact = units.iter().find(|(unit_ns, _)| ns.is_multiple_of(*unit_ns));
-        match exact {
-            Some((unit_ns, unit)) => format!("{}{unit}", ns / unit_ns),
-            None => format!("{ns}ns"),
-        }
+        exact.map_or_else(|| format!("{ns}ns"), |(unit_ns, unit)| format!("{}{unit}", ns / unit_ns))
     }
 
     pub(super) fn serialize<S: Serializer>(

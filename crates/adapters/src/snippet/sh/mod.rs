@@ -446,10 +446,8 @@ fn execute_prepared(
         return Ok(None);
     }
     let timed = outcome.map_err(|error| error.to_string())?;
-    match work.order.find_failure(timed.ended) {
-        Some(reason) => Err(format!("the command {reason}")),
-        None => Ok(Some(timed)),
-    }
+    let failure = work.order.find_failure(timed.ended);
+    failure.map_or(Ok(Some(timed)), |reason| Err(format!("the command {reason}")))
 }
 
 /// A worker to be started.
@@ -522,16 +520,6 @@ impl WorkerPool {
             slots,
             shared,
         }
-    }
-
-    /// Whether a worker is still running.
-    fn is_at_work(&self) -> bool {
-        self.finished_reports.iter().any(Option::is_none)
-    }
-
-    /// Records the report of a finished worker.
-    fn record_report(&mut self, index: usize, report: WorkerReport) {
-        self.finished_reports[index] = Some(report);
     }
 
     /// Records that a worker has passed a deadline. If it was the last of its job, returns the

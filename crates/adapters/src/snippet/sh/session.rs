@@ -253,9 +253,7 @@ impl ShellSession {
 
     /// Sets the number of workers of a job.
     fn set_workers(&mut self, name: &str, wanted: usize) -> Result<(), String> {
-        let Some(job) = self.jobs.get_mut(name) else {
-            return Ok(());
-        };
+        let Some(job) = self.jobs.get_mut(name) else { return Ok(()) };
         job.workers.truncate(wanted);
         while job.workers.len() < wanted {
             if let Some(line) = &job.init_worker {
@@ -274,9 +272,7 @@ impl ShellSession {
 
     fn unload_job(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
         let name = command.get("job").unwrap_or_default();
-        let Some(job) = self.jobs.remove(&name) else {
-            return self.report_unknown(command, &name);
-        };
+        let Some(job) = self.jobs.remove(&name) else { return self.report_unknown(command, &name) };
         if let Some(line) = &job.done
             && let Err(error) = self.execute_line(line)
         {
@@ -376,9 +372,7 @@ impl ShellSession {
                 }
             }
             let mut times = RecordedTimes::default();
-            for report in &reports_so_far {
-                times.merge(&report.times);
-            }
+            reports_so_far.iter().for_each(|report| times.merge(&report.times));
             let timed = answer_event(command, "timed")
                 .with("job", job)
                 .with_list("ns", &sample_times)
@@ -425,10 +419,8 @@ impl ShellSession {
                 )?;
             }
         }
-        match reports.iter().find_map(|report| report.failure.clone()) {
-            Some(error) => self.send_error(command, job, "run", "Command", &error),
-            None => Ok(()),
-        }
+        let error = reports.iter().find_map(|report| report.failure.clone());
+        error.map_or(Ok(()), |error| self.send_error(command, job, "run", "Command", &error))
     }
 
     /// Runs the workers of these jobs, and listens to them and to Speedwell until all workers have
@@ -442,9 +434,11 @@ impl ShellSession {
         let streams = command.get("stream").as_deref() == Some("1");
         let mut pool =
             WorkerPool::start(self.worker_slots(jobs), division, &self.message_sender, streams);
-        while pool.is_at_work() {
+        while pool.finished_reports.iter().any(Option::is_none) {
             match self.messages.recv() {
-                Ok(ControlMessage::Back(index, report)) => pool.record_report(index, *report),
+                Ok(ControlMessage::Back(index, report)) => {
+                    pool.finished_reports[index] = Some(*report);
+                }
                 Ok(ControlMessage::Point(index, point)) => {
                     if let Some(progress) = pool.record_point(index, point) {
                         self.send_event(sample_event(command, &jobs[progress.job], &progress))?;

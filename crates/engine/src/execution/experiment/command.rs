@@ -53,11 +53,8 @@ pub fn run_command(
         return Ok(());
     }
     for figure in &assignment.figures {
-        let values: Vec<f64> = extract_values(figure, &output, begin, &outcome)
-            .map_err(with_stderr)?
-            .into_iter()
-            .map(|value| value * figure.factor)
-            .collect();
+        let extracted = extract_values(figure, &output, begin, &outcome).map_err(with_stderr)?;
+        let values: Vec<f64> = extracted.into_iter().map(|value| value * figure.factor).collect();
         if values.iter().any(|value| !value.is_finite()) {
             let name = &figure.metric.name;
             let failure =
@@ -155,10 +152,8 @@ fn value_by_path(path: &str, text: &str) -> Result<f64, String> {
         .map_err(|error| format!("the command's stdout is not JSON: {error}"))?;
     let mut value = &root;
     for part in path.split('.') {
-        let inner = match part.parse::<usize>() {
-            Ok(index) if value.is_array() => value.get(index),
-            _ => value.get(part),
-        };
+        let index = part.parse::<usize>().ok().filter(|_| value.is_array());
+        let inner = index.map_or_else(|| value.get(part), |index| value.get(index));
         value = inner.ok_or_else(|| format!("the JSON on the command's stdout has no '{path}'"))?;
     }
     value

@@ -158,10 +158,8 @@ impl<'a> ServerLifecycle<'a> {
     /// `is_warm` is set, else at the start of the server.
     fn attach_profiler(&self, is_warm: bool) -> StageResult<Option<ActiveRecording>> {
         let home = &self.assignment.target.directory;
-        match &self.profiler {
-            Some(profiler) => profiler.attach(&self.service, home, is_warm),
-            None => Ok(None),
-        }
+        let profiler = self.profiler.as_ref();
+        profiler.map_or(Ok(None), |profiler| profiler.attach(&self.service, home, is_warm))
     }
 
     /// Runs the stages of a server that is ready: checks the proofs that the variant took effect,

@@ -32,10 +32,7 @@ pub fn send_load(
     seed: u64,
     report: &mut RunReport,
 ) -> StageResult<()> {
-    let mut stage = match server {
-        Some(_) => RunStage::Ready,
-        None => RunStage::Verify,
-    };
+    let mut stage = if server.is_some() { RunStage::Ready } else { RunStage::Verify };
     let mut notes = Vec::new();
     let mut notify = |notice: LoadNotice| match notice {
         LoadNotice::Served => stage = RunStage::Verify,
@@ -104,12 +101,9 @@ fn add_load_metrics(session: &Session, report: &mut RunReport) -> StageResult<()
     }
     let run = session.runs.first().ok_or_else(|| figures_failure("nothing was measured"))?;
     let is_rate = |name: &str| RATE_METRICS.contains(&name);
-    let mut rate = run
-        .samples
-        .iter()
-        .find(|sample| is_rate(&sample.metric))
-        .ok_or_else(|| figures_failure("the results have no throughput"))?
-        .clone();
+    let reported = run.samples.iter().find(|sample| is_rate(&sample.metric));
+    let no_rate = || figures_failure("the results have no throughput");
+    let mut rate = reported.ok_or_else(no_rate)?.clone();
     let elapsed_ns = rate.elapsed_ns.unwrap_or(run.wall_ns);
     let request_count = rate.value * elapsed_ns as f64 / 1e9;
     rate.iterations = Some(rate.iterations.unwrap_or(request_count).round());
@@ -127,9 +121,7 @@ fn add_load_metrics(session: &Session, report: &mut RunReport) -> StageResult<()
 /// Adds the startup time of the load's own server, and its processor time per request, which varies
 /// less than any wall time on a busy machine.
 fn add_own_server_metrics(load: &LoadRun, report: &mut RunReport) {
-    let Some(server) = &load.server else {
-        return;
-    };
+    let Some(server) = &load.server else { return };
     let requests = load.measured.totals.outcomes.attempts() as f64;
     let cpu_ns = server.cpu_ns.map(|ns| ns as f64 / requests);
     let figures = [
@@ -240,9 +232,7 @@ impl ServerLifecycle<'_> {
         session: &Session,
         load: Option<&LoadRun>,
     ) -> StageResult<()> {
-        let Some(load) = load else {
-            return check_tool_errors(session);
-        };
+        let Some(load) = load else { return check_tool_errors(session) };
         check_no_failures(load)?;
         let counts = &load.measured.totals.outcomes;
         match self.serving.load.spec.count {

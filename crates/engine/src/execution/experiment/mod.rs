@@ -111,9 +111,7 @@ fn perform_run(assignment: &RunAssignment, seed: u64) -> RunReport {
 /// Enters a private network if the assignment requests one; adds a note if that is not permitted.
 /// This process must still have a single thread.
 fn enter_private_network(assignment: &RunAssignment, report: &mut RunReport) -> StageResult<()> {
-    let TargetWork::Server(service) = &assignment.work else {
-        return Ok(());
-    };
+    let TargetWork::Server(service) = &assignment.work else { return Ok(()) };
     if service.private_network
         && let Err(error) = site::enter_network_namespace()
     {
@@ -142,10 +140,7 @@ fn run_with_services(
     let stop_result = services::stop_all(services, report);
     // The loss of a service takes precedence over a failure of the target, because the loss may be
     // the cause.
-    match lost_service {
-        Some(failure) => Err(failure),
-        None => result.and(stop_result),
-    }
+    lost_service.map_or_else(|| result.and(stop_result), Err)
 }
 
 /// Starts services in the given order, because a service may need the services before it. Adds the
@@ -269,10 +264,8 @@ fn target_spec(target: &TargetProgram, port: Option<u16>) -> ProcessSpec {
 fn current_value(spec: &ProcessSpec, name: &str) -> Option<String> {
     let found = spec.environment.iter().find(|(variable, _)| variable == name);
     let is_unset = spec.unset.iter().any(|variable| variable == name);
-    match found {
-        Some((_, value)) => Some(value.clone()),
-        None => std::env::var(name).ok().filter(|_| !is_unset),
-    }
+    let inherited = || std::env::var(name).ok().filter(|_| !is_unset);
+    found.map(|(_, value)| value.clone()).or_else(inherited)
 }
 
 #[cfg(test)]

@@ -467,9 +467,7 @@ fn thread_count(spec: &LoadSpec, pace: &PacingModel, streams: u32) -> anyhow::Re
 /// Assigns the processors of `--pin` to threads. Every thread of every generator process gets its
 /// own processor, as long as there are enough.
 fn assign_processors(spec: &LoadSpec, part: LoadShare, threads: u32) -> anyhow::Result<Vec<usize>> {
-    let Some(set) = &spec.pin else {
-        return Ok(Vec::new());
-    };
+    let Some(set) = &spec.pin else { return Ok(Vec::new()) };
     let mut processors = set.parse::<CpuSet>()?.cpus().to_vec();
     let offset = (part.index as usize * threads as usize) % processors.len().max(1);
     processors.rotate_left(offset);

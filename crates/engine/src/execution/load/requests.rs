@@ -162,10 +162,7 @@ pub(super) fn build_kinds(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Re
             }
         }
     }
-    let rows = match &spec.data_rows {
-        Some(file) => read_rows(file)?,
-        None => DataTable::default(),
-    };
+    let rows = spec.data_rows.as_ref().map(|file| read_rows(file)).transpose()?.unwrap_or_default();
     RequestKinds::new(kinds, rows).with_context(|| format!("cannot send requests to '{url}'"))
 }
 

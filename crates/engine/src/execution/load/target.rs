@@ -52,9 +52,7 @@ pub(super) fn tls_options(spec: &LoadSpec) -> TlsOptions {
 /// # Errors
 /// Fails if the proxy cannot be used for this URL.
 pub(super) fn find_proxy(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Option<TargetUrl>> {
-    let Some(text) = &spec.proxy else {
-        return Ok(None);
-    };
+    let Some(text) = &spec.proxy else { return Ok(None) };
     let proxy = TargetUrl::parse(text).context("in --proxy")?;
     ensure!(!proxy.is_tls, "TLS to a proxy is not supported: '{text}'\nhint: use http://");
     ensure!(
@@ -250,15 +248,11 @@ impl TargetUrl {
     /// password, so it must never be shown.
     pub fn to_full_string(&self) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
-        let user = self
-            .credentials
-            .as_ref()
-            .map(|(name, password)| {
-                let [name, password] =
-                    [name, password].map(|text| percent_encode(text, is_unreserved));
-                format!("{name}:{password}@")
-            })
-            .unwrap_or_default();
+        let user = self.credentials.as_ref().map(|(name, password)| {
+            let [name, password] = [name, password].map(|text| percent_encode(text, is_unreserved));
+            format!("{name}:{password}@")
+        });
+        let user = user.unwrap_or_default();
         format!("{scheme}://{user}{}{}", self.authority_of(&self.host), self.path)
     }
 
@@ -340,9 +334,7 @@ pub(super) fn encode_path(text: &str) -> String {
     }
     let mut unencoded = text;
     while let Some((literal, after_braces)) = unencoded.split_once("{{") {
-        let Some((name, after)) = after_braces.split_once("}}") else {
-            break;
-        };
+        let Some((name, after)) = after_braces.split_once("}}") else { break };
         path += &percent_encode(literal, |byte| byte.is_ascii_graphic());
         path += &format!("{{{{{name}}}}}");
         unencoded = after;
@@ -390,10 +382,8 @@ fn has_scheme(reference: &str) -> bool {
 
 /// Removes dot segments (RFC 3986, section 5.2.4).
 fn remove_dot_segments(path: &str) -> String {
-    let (path, query) = match path.split_once('?') {
-        Some((path, query)) => (path, Some(query)),
-        None => (path, None),
-    };
+    let (path, query) =
+        path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     let mut segments: Vec<&str> = Vec::new();
     let parts: Vec<&str> = path.split('/').skip(1).collect();
     for (index, part) in parts.iter().enumerate() {

@@ -213,15 +213,10 @@ fn build_arguments(job: &LoadJob, body: &Path) -> anyhow::Result<Vec<String>> {
 fn check_supported(tool: &ToolSupport, given: &[String]) -> anyhow::Result<()> {
     let is_supported = |name: &str| COMMON_OPTIONS.contains(&name) || tool.options.contains(&name);
     let unsupported: Vec<&String> = given.iter().filter(|name| !is_supported(name)).collect();
-    let Some(first) = unsupported.first() else {
-        return Ok(());
-    };
+    let Some(first) = unsupported.first() else { return Ok(()) };
     let names: Vec<String> = unsupported.iter().map(|name| format!("--{name}")).collect();
-    let reason = tool
-        .reasons
-        .iter()
-        .find(|(name, _)| name == first)
-        .map_or(String::new(), |(_, reason)| format!(": {reason}"));
+    let known = tool.reasons.iter().find(|(name, _)| name == first);
+    let reason = known.map_or(String::new(), |(_, reason)| format!(": {reason}"));
     bail!(
         "{} does not support {}{reason}\nhint: leave it out, or leave out --client",
         tool.name,
@@ -442,9 +437,7 @@ pub fn load_with_tool(
             "{tool} does not check bodies: only the response before the load was checked."
         )));
     }
-    for warning in &prepared.warnings {
-        notify(LoadNotice::Warning(warning));
-    }
+    prepared.warnings.iter().for_each(|warning| notify(LoadNotice::Warning(warning)));
     let arguments = build_arguments(&prepared.job, &body)?;
     let process_spec = ProcessSpec { limit: UNLIMITED, ..ProcessSpec::new(tool).args(arguments) };
     let outcome = process::run_child(&process_spec, &mut ())
@@ -466,9 +459,7 @@ pub fn load_with_tool(
     let mut warnings = Vec::new();
     let sessions = speedwell_formats::read_with_warnings(&label, text.as_bytes(), &mut warnings)
         .with_context(error_context)?;
-    for warning in &warnings {
-        notify(LoadNotice::Warning(warning));
-    }
+    warnings.iter().for_each(|warning| notify(LoadNotice::Warning(warning)));
     let mut session = sessions.into_iter().next().with_context(error_context)?;
     let expected = select_expected(&tool_support(spec.client)?, &spec.expect_status)?;
     for run in &mut session.runs {

@@ -69,13 +69,8 @@ impl GoogleBenchmarkFile {
     fn from_outline(outline: FileOutline<'_>) -> Result<GoogleBenchmarkFile> {
         let context = outline.context;
         check_version(&context)?;
-        let rows = outline
-            .benchmarks
-            .context("the key 'benchmarks' is missing")?
-            .iter()
-            .enumerate()
-            .map(parse_row)
-            .collect::<Result<_>>()?;
+        let benchmarks = outline.benchmarks.context("the key 'benchmarks' is missing")?;
+        let rows = benchmarks.iter().enumerate().map(parse_row).collect::<Result<_>>()?;
         Ok(GoogleBenchmarkFile { context, rows })
     }
 }
@@ -192,10 +187,8 @@ fn format_caches(context: &JsonNode<'_>) -> Result<Option<String>> {
         let level = cache.require("level")?.number()?;
         let kind = cache.require("type")?.text()?;
         let size = cache.require("size")?.number()?;
-        let shared = match cache.number_of("num_sharing")? {
-            Some(count) if count > 1.0 => format!(" shared by {count}"),
-            _ => String::new(),
-        };
+        let sharing = cache.number_of("num_sharing")?.filter(|count| *count > 1.0);
+        let shared = sharing.map_or(String::new(), |count| format!(" shared by {count}"));
         caches.push(format!("L{level} {kind} {size} B{shared}"));
     }
     Ok((!caches.is_empty()).then(|| caches.join(", ")))

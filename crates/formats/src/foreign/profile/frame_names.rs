@@ -63,12 +63,8 @@ impl FrameNames {
         }
         let folders = files.filter_map(|file| Some(Path::new(file).parent()?.to_path_buf()));
         let common = folders.reduce(|first, second| {
-            first
-                .components()
-                .zip(second.components())
-                .take_while(|(first, second)| first == second)
-                .map(|(part, _)| part)
-                .collect()
+            let pairs = first.components().zip(second.components());
+            pairs.take_while(|(first, second)| first == second).map(|(part, _)| part).collect()
         });
         match common {
             // If only the root is common to all files, show their full paths.
@@ -98,10 +94,8 @@ impl FrameNames {
     pub fn shorten_thread(&self, name: &str) -> String {
         let name = name.trim();
         let is_digit = |character: char| character.is_ascii_digit();
-        let front = match name.trim_start_matches(is_digit).strip_prefix('_') {
-            Some(rest) if name.starts_with(is_digit) => rest,
-            _ => name,
-        };
+        let rest = name.trim_start_matches(is_digit).strip_prefix('_');
+        let front = rest.filter(|_| name.starts_with(is_digit)).unwrap_or(name);
         let shortened = front.trim_end_matches(is_digit);
         let shortened = match shortened.strip_suffix(['-', '_', '#', '/', ':', ' ']) {
             Some(shortened) if shortened.len() < front.len() - 1 && front.ends_with(is_digit) => {

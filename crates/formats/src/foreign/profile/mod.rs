@@ -8,7 +8,7 @@
 
 use crate::foreign::json::JsonContent;
 use crate::foreign::{file_beginning, require_utf8};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use speedwell_model::{ProfileTool, StackProfile, WeightUnit};
 use std::collections::HashMap;
@@ -78,9 +78,7 @@ fn read_folded(text: &str, names: &FrameNames) -> Result<StackProfile> {
         let frames: Vec<_> = stack.split(';').map(|frame| names.shorten_function(frame)).collect();
         profile.add(frames.iter().map(AsRef::as_ref), weight);
     }
-    if profile.total() == 0 {
-        bail!("the weights of its stacks add up to 0");
-    }
+    ensure!(profile.total() != 0, "the weights of its stacks add up to 0");
     Ok(profile)
 }
 
@@ -164,9 +162,7 @@ fn read_cpu_profile(text: &str, names: &FrameNames) -> Result<StackProfile> {
         samples += 1;
         profile.add(frames, weight);
     }
-    if samples == 0 {
-        bail!("it contains no samples");
-    }
+    ensure!(samples != 0, "it contains no samples");
     profile.samples = Some(samples);
     Ok(profile)
 }
@@ -214,13 +210,9 @@ impl CallStacks {
                 .names
                 .get(&current)
                 .with_context(|| format!("node {current} does not exist"))?;
-            let Some(parent) = self.parents.get(&current) else {
-                break;
-            };
+            let Some(parent) = self.parents.get(&current) else { break };
             frames.push(name.as_str());
-            if frames.len() > self.names.len() {
-                bail!("node {current} is its own ancestor");
-            }
+            ensure!(frames.len() <= self.names.len(), "node {current} is its own ancestor");
             current = *parent;
         }
         if frames.is_empty() {

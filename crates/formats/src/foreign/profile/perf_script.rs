@@ -128,9 +128,7 @@ impl PerfReader<'_> {
     }
 
     fn end_sample(&mut self) {
-        let Some(sample) = self.sample.take() else {
-            return;
-        };
+        let Some(sample) = self.sample.take() else { return };
         self.samples += 1;
         let callers = sample.frames.iter().rev().map(String::as_str);
         let frames = [sample.thread.as_str()].into_iter().chain(callers);

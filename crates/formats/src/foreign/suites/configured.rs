@@ -75,10 +75,7 @@ pub fn unit_measure(unit: &str, better: Option<MetricDirection>) -> MetricConver
 fn follow_path<'a>(from: JsonNode<'a>, path: &str) -> Result<Vec<JsonNode<'a>>> {
     let mut nodes = vec![from];
     for step in path.split('.').filter(|step| !step.is_empty()) {
-        let (key, takes_all) = match step.strip_suffix("[*]") {
-            Some(key) => (key, true),
-            None => (step, false),
-        };
+        let (key, takes_all) = step.strip_suffix("[*]").map_or((step, false), |key| (key, true));
         let mut next = Vec::new();
         for node in nodes {
             let node = if key.is_empty() { node } else { node.require(key)? };
@@ -117,9 +114,7 @@ pub fn read_lines(
     let text = require_utf8(bytes)?;
     let mut reported: Vec<ReportedResult> = Vec::new();
     for (line, line_number) in text.lines().zip(1..) {
-        let Some(groups) = pattern.captures(line) else {
-            continue;
-        };
+        let Some(groups) = pattern.captures(line) else { continue };
         let group = |name: &str| groups.name(name).map(|group| group.as_str());
         let value = group("value").unwrap_or_default();
         // The value may contain commas that separate thousands: 1,000.

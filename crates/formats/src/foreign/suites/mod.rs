@@ -130,10 +130,8 @@ pub fn first_line(text: &str) -> String {
 /// Shortens a line for a message.
 pub fn shorten_line(line: &str) -> String {
     let line = line.trim();
-    match line.char_indices().nth(MAX_EXCERPT_CHARS) {
-        Some((end, _)) => format!("{}...", &line[..end]),
-        None => line.to_owned(),
-    }
+    let cut = line.char_indices().nth(MAX_EXCERPT_CHARS);
+    cut.map_or_else(|| line.to_owned(), |(end, _)| format!("{}...", &line[..end]))
 }
 
 /// Maximum length of a line quoted in a message.

@@ -109,10 +109,8 @@ pub fn read_divan(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
             columns = Some(header);
         }
         let (depth, tail) = split_depth(line);
-        let (name, figures) = match &columns {
-            Some(columns) => columns.split_line(line, tail),
-            None => (tail.trim(), None),
-        };
+        let split = columns.as_ref().map(|columns| columns.split_line(line, tail));
+        let (name, figures) = split.unwrap_or((tail.trim(), None));
         // Rows below a benchmark's row contain rates and allocations, and have no name.
         if name.is_empty() || depth > path.len() {
             continue;
@@ -161,9 +159,7 @@ pub fn is_divan_cut_short(bytes: &[u8]) -> bool {
 /// threads is selected with `--threads`, not by name.
 fn case_of_path(path: &[String]) -> ReportedResult {
     let name = |path: &[String]| ReportedResult::new(Some(path.join("::")));
-    let Some((last, parents)) = path.split_last() else {
-        return name(path);
-    };
+    let Some((last, parents)) = path.split_last() else { return name(path) };
     let count = last.strip_prefix("t=").and_then(|count| count.parse::<u32>().ok());
     match count {
         Some(count) if parents.len() > 1 => {

@@ -143,10 +143,8 @@ fn check_clock_source(tree: &FileTree) -> Option<Finding> {
 /// nanoseconds with a system call.
 fn check_clock_cost(cost_ns: f64, resolution_ns: Option<u64>) -> Option<Finding> {
     let cost_state = judge_figure(cost_ns, 150.0, 1000.0);
-    let resolution_state = match resolution_ns {
-        Some(ns) if ns > 1_000 => CheckState::Bad,
-        _ => CheckState::Good,
-    };
+    let is_coarse = resolution_ns.is_some_and(|ns| ns > 1_000);
+    let resolution_state = if is_coarse { CheckState::Bad } else { CheckState::Good };
     let step = resolution_ns.map(|ns| format!(", resolution {ns} ns")).unwrap_or_default();
     finding(
         cost_state.max(resolution_state),

@@ -298,9 +298,7 @@ impl JournalEntry {
                 .and_then(|()| machine.write_setting(TUNE_CGROUP, SettingChange::Remove));
             return restore_outcome(machine, removed);
         };
-        let Some(current) = machine.current_value(&self.path) else {
-            return RestoreOutcome::Gone;
-        };
+        let Some(current) = machine.current_value(&self.path) else { return RestoreOutcome::Gone };
         if is_same(&self.path, &current, old) {
             return RestoreOutcome::Done;
         }

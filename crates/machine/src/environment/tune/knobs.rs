@@ -279,9 +279,7 @@ const NEEDS_CPUS: MissingReason = MissingReason::Option("--cpus CPUS");
 const IRQ_BALANCER: &str = "service:irqbalance";
 
 fn interrupt_settings(machine: &TunableMachine, request: &TuneRequest) -> FoundSettings {
-    let Some(reserved) = &request.cpus else {
-        return Err(NEEDS_CPUS);
-    };
+    let Some(reserved) = &request.cpus else { return Err(NEEDS_CPUS) };
     let others: Vec<u32> =
         online_cpus(machine).into_iter().filter(|cpu| !reserved.contains(cpu)).collect();
     let list = format_cpu_list(&others);
@@ -312,9 +310,7 @@ fn cpu_mask(cpus: &[u32]) -> String {
 /// Returns the settings that create a version 2 control group with exclusive processors (kernel
 /// documentation, `admin-guide/cgroup-v2.rst`, "cpuset.cpus.partition").
 fn own_cpu_settings(machine: &TunableMachine, request: &TuneRequest) -> FoundSettings {
-    let Some(reserved) = &request.cpus else {
-        return Err(NEEDS_CPUS);
-    };
+    let Some(reserved) = &request.cpus else { return Err(NEEDS_CPUS) };
     needs_command(request)?;
     let controllers = machine.tree.read_text(format!("{CGROUP_ROOT}/cgroup.controllers"));
     if !controllers.is_some_and(|names| names.split(' ').any(|name| name == "cpuset")) {

@@ -146,9 +146,7 @@ pub fn read_log(text: &str) -> Result<Vec<LoggedHistogram>, HistogramLogError> {
                 error;
             HistogramLogError::Line(offset)
         })?;
-        let LogEntry::Interval(line) = entry else {
-            continue;
-        };
+        let LogEntry::Interval(line) = entry else { continue };
         let tag = line.tag().map(|tag| tag.as_str().to_owned());
         found.push(LoggedHistogram {
             histogram: decode_histogram(line.encoded_histogram()).map_err(|why| {

@@ -672,9 +672,7 @@ impl TimeValues {
         ranks
             .map(|rank| {
                 while passed < rank {
-                    let Some((max_ns, count)) = bins.next() else {
-                        break;
-                    };
+                    let Some((max_ns, count)) = bins.next() else { break };
                     passed += count;
                     value_ns = max_ns;
                 }

@@ -81,11 +81,8 @@ pub struct PercentRow {
 /// [`TimeValues::quantile`]. The rows that `ab` prints are one rank too high.
 pub fn percent_rows_of(times: &TimeValues, percents: &[u32]) -> Vec<PercentRow> {
     let ppm: Vec<u32> = percents.iter().map(|percent| percent * 10_000).collect();
-    percents
-        .iter()
-        .zip(times.quantiles(&ppm))
-        .filter_map(|(percent, within)| Some(PercentRow { percent: *percent, within: within? }))
-        .collect()
+    let rows = percents.iter().zip(times.quantiles(&ppm));
+    rows.filter_map(|(&percent, within)| Some(PercentRow { percent, within: within? })).collect()
 }
 
 /// Returns the table for every percentage from 0 (fastest request) to 100 (slowest request).

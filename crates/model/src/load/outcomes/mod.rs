@@ -181,9 +181,7 @@ impl OutcomeCounts {
     pub fn merge(&mut self, other: &OutcomeCounts) {
         self.attempted += other.attempted;
         self.ok += other.ok;
-        for (mine, theirs) in self.errors.0.iter_mut().zip(&other.errors.0) {
-            *mine += theirs;
-        }
+        self.errors.0.iter_mut().zip(&other.errors.0).for_each(|(mine, theirs)| *mine += theirs);
         self.cancelled += other.cancelled;
         self.unsent += other.unsent;
         self.in_flight += other.in_flight;
@@ -401,9 +399,7 @@ impl From<&StatusCounts> for StoredStatuses {
 impl From<StoredStatuses> for StatusCounts {
     fn from(stored: StoredStatuses) -> StatusCounts {
         let mut codes = StatusCounts::default();
-        for (code, count) in stored.codes {
-            codes.add_statuses(code, count);
-        }
+        stored.codes.into_iter().for_each(|(code, count)| codes.add_statuses(code, count));
         codes.outside += stored.outside;
         codes
     }
@@ -460,15 +456,10 @@ impl TryFrom<StoredOutcomes> for OutcomeCounts {
                 .ok_or_else(|| format!("unknown error class '{name}'"))?;
             outcomes.errors.0[class.index()] = count;
         }
-        for (code, count) in stored.h2_reset {
-            outcomes.resets.add_resets(code, count);
-        }
-        outcomes.resets.add_resets(u32::MAX, stored.h2_reset_unknown);
-        for (code, count) in stored.h3_reset {
-            outcomes.resets_of_http3.add_resets(code, count);
-        }
-        let unknown = stored.h3_reset_unknown;
-        outcomes.resets_of_http3.add_resets(u32::MAX, unknown);
+        let h2_resets = stored.h2_reset.into_iter().chain([(u32::MAX, stored.h2_reset_unknown)]);
+        h2_resets.for_each(|(code, count)| outcomes.resets.add_resets(code, count));
+        let h3_resets = stored.h3_reset.into_iter().chain([(u32::MAX, stored.h3_reset_unknown)]);
+        h3_resets.for_each(|(code, count)| outcomes.resets_of_http3.add_resets(code, count));
         Ok(outcomes)
     }
 }
@@ -503,20 +494,15 @@ impl StatusCounts {
 
     /// Counts several responses with the same status.
     fn add_statuses(&mut self, code: u16, count: u64) {
-        if COUNTED_STATUSES.contains(&code) {
-            self.counts[usize::from(code - COUNTED_STATUSES.start)] += count
-        } else {
-            self.outside += count
-        }
+        let index = code.checked_sub(COUNTED_STATUSES.start).map(usize::from);
+        let counter = index.and_then(|index| self.counts.get_mut(index));
+        *counter.unwrap_or(&mut self.outside) += count;
     }
 
     /// Number of responses with this status.
     pub fn count_of(&self, code: u16) -> u64 {
-        if COUNTED_STATUSES.contains(&code) {
-            self.counts[usize::from(code - COUNTED_STATUSES.start)]
-        } else {
-            0
-        }
+        let index = code.checked_sub(COUNTED_STATUSES.start).map(usize::from);
+        index.and_then(|index| self.counts.get(index)).copied().unwrap_or(0)
     }
 
     /// Number of responses in the status class with this first digit, for example 200 to 299 for 2.
@@ -541,9 +527,7 @@ impl StatusCounts {
     }
 
     fn merge(&mut self, other: &StatusCounts) {
-        for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {
-            *mine += theirs;
-        }
+        self.counts.iter_mut().zip(other.counts.iter()).for_each(|(mine, theirs)| *mine += theirs);
         self.outside += other.outside;
     }
 }
@@ -572,10 +556,7 @@ impl<const FIRST: u32, const LAST: u32> ResetCodes<FIRST, LAST> {
             .contains(&code)
             .then(|| (code - FIRST) as usize)
             .and_then(|counter| self.counts.get_mut(counter));
-        match counter {
-            Some(counter) => *counter += count,
-            None => self.unknown += count,
-        }
+        *counter.unwrap_or(&mut self.unknown) += count;
     }
 
     /// Iterates over the codes that occurred, each with its count, in ascending order.
@@ -594,9 +575,7 @@ impl<const FIRST: u32, const LAST: u32> ResetCodes<FIRST, LAST> {
     }
 
     fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
-            *mine += theirs;
-        }
+        self.counts.iter_mut().zip(other.counts).for_each(|(mine, theirs)| *mine += theirs);
         self.unknown += other.unknown;
     }
 }
