@@ -5,10 +5,12 @@
 //! nothing. [`explain_refusal`] explains a command line that did not parse, [`check_operands`] one
 //! that parsed but cannot mean what it says. Options of other tools are in [`FOREIGN_OPTIONS`].
 
+use crate::options::SnippetArgs;
 use crate::{CliCommand, help};
 use anyhow::bail;
 use clap::{Arg, Command};
 use speedwell_adapters::discover::is_command;
+use speedwell_adapters::snippet::is_module;
 use speedwell_compat::tool_names;
 use speedwell_model::{SnippetLanguage, quote};
 use std::path::Path;
@@ -266,13 +268,13 @@ fn explain_language(word: &str) -> Option<String> {
     let line = if Path::new(word).is_file() {
         let language =
             Path::new(word).extension().and_then(|extension| match extension.to_str()? {
-                "js" | "mjs" | "cjs" | "ts" => Some("node"),
-                "py" => Some("python"),
+                "js" | "mjs" | "cjs" | "ts" => Some(SnippetLanguage::Node),
+                "py" => Some(SnippetLanguage::Python),
                 _ => None,
             });
         language.map_or_else(
             || format!("run {quoted}"),
-            |language| format!("eval {language} {}", quote(&format!("@{word}"))),
+            |language| format!("eval {}", measure_file(language, word)),
         )
     } else if word.contains(' ') && is_command(word) {
         format!("time {quoted}")
@@ -301,7 +303,7 @@ pub fn check_operands(command: &CliCommand, words: &[&str]) -> anyhow::Result<()
     match command {
         CliCommand::Run(args) => check_targets(&args.0.targets),
         CliCommand::Eval(args) if args.0.language() != SnippetLanguage::Sh => {
-            check_snippets(args.0.language(), &args.0.snippets)
+            check_snippets(args.0.language(), &args.0.snippets, &args.0.snippet)
         }
         _ => Ok(()),
     }
@@ -346,15 +348,27 @@ fn check_targets(targets: &[String]) -> anyhow::Result<()> {
 }
 
 /// Rejects the name of a file in the place of code.
-fn check_snippets(language: SnippetLanguage, snippets: &[String]) -> anyhow::Result<()> {
+fn check_snippets(
+    language: SnippetLanguage,
+    snippets: &[String],
+    hooks: &SnippetArgs,
+) -> anyhow::Result<()> {
     let is_file = |code: &&String| {
         let path = Path::new(code.as_str());
         path.extension().is_some() && path.is_file()
     };
+    let (init, worker, done) = (&hooks.init, &hooks.init_worker, &hooks.done);
+    for (option, texts) in [("--init", init), ("--init-worker", worker), ("--done", done)] {
+        if let Some(file) = texts.iter().find(is_file) {
+            bail!(
+                "in {option}: '{file}' is a file, not code\nhint: {option} {}",
+                quote(&format!("@{file}"))
+            );
+        }
+    }
     let Some(file) = snippets.iter().find(is_file) else {
         return Ok(());
     };
-    let code = quote(&format!("@{file}"));
     let program = match language {
         SnippetLanguage::Python => "python3",
         language => language.name(),
@@ -362,8 +376,21 @@ fn check_snippets(language: SnippetLanguage, snippets: &[String]) -> anyhow::Res
     let command = quote(&format!("{program} {}", quote(file)));
     bail!(
         "'{file}' is a file, not code\nhint: to time the program: speedwell time {command}\n\
-         hint: to measure the code in it: speedwell eval {language} {code}"
+         hint: to measure the code in it: speedwell eval {}",
+        measure_file(language, file)
     )
+}
+
+/// Returns the operands of `eval` that measure a function of the file, or the code in it.
+fn measure_file(language: SnippetLanguage, file: &str) -> String {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let named = quote(&format!("@{file}"));
+    let has_functions = language != SnippetLanguage::Python || text.contains("def ");
+    if has_functions && is_module(language, Path::new(file), &text) {
+        format!("{language} --init {named} 'FUNCTION()'")
+    } else {
+        format!("{language} {named}")
+    }
 }
 
 #[cfg(test)]
