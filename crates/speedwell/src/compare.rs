@@ -353,7 +353,10 @@ fn quote_functions(operands: &[SourceOperand]) -> Option<String> {
         files.push(file.as_str());
         calls.push(format!("{}()", operand.part.as_ref()?.pattern()));
     }
-    files.dedup();
+    let first = *files.first()?;
+    if files.iter().all(|file| *file == first) {
+        files.truncate(1);
+    }
     let are_all = |is_kind: fn(&Path) -> bool| {
         files.iter().all(|file| is_kind(Path::new(file)) && Path::new(file).is_file())
     };
