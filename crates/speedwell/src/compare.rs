@@ -10,8 +10,8 @@ use crate::source::ResultSource;
 use crate::{CommandStatus, operand, operand_kind, run, source, stored_session, time};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
-use speedwell_adapters::TrialMode;
 use speedwell_adapters::discover::{BenchmarkPart, CaseDivision, ComparisonSide};
+use speedwell_adapters::{TrialMode, is_javascript, is_python};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, profile};
 use speedwell_config::experiment::{DefinitionForm, Experiment, definition_form};
 use speedwell_engine::PreparedPlan;
@@ -327,6 +327,12 @@ fn explain_mistake(error: anyhow::Error, operands: &[SourceOperand]) -> anyhow::
              hint: to measure without comparing: speedwell run {all_locations}"
         );
     }
+    if let Some(functions) = quote_functions(operands) {
+        return anyhow!(
+            "'{}' is a script without benchmarks\nhint: to compare functions: speedwell eval {functions}",
+            locations[0]
+        );
+    }
     let scripts = locations.iter().map(|location| script_command(Path::new(location)));
     match scripts.collect::<Option<Vec<String>>>() {
         Some(commands) if commands.len() > 1 => anyhow!(
@@ -336,6 +342,32 @@ fn explain_mistake(error: anyhow::Error, operands: &[SourceOperand]) -> anyhow::
         ),
         _ => error,
     }
+}
+
+/// Returns the operands of `eval` that compare functions of scripts, if every operand is of the form
+/// `FILE::NAME`.
+fn quote_functions(operands: &[SourceOperand]) -> Option<String> {
+    let (mut files, mut calls) = (Vec::new(), Vec::new());
+    for operand in operands {
+        let [file] = &operand.locations[..] else { return None };
+        files.push(file.as_str());
+        calls.push(format!("{}()", operand.part.as_ref()?.pattern()));
+    }
+    let first = *files.first()?;
+    if files.iter().all(|file| *file == first) {
+        files.truncate(1);
+    }
+    let are_all = |is_kind: fn(&Path) -> bool| {
+        files.iter().all(|file| is_kind(Path::new(file)) && Path::new(file).is_file())
+    };
+    let language = match (are_all(is_javascript), are_all(is_python)) {
+        (true, _) => "node",
+        (_, true) => "python",
+        _ => return None,
+    };
+    let inits: String =
+        files.iter().map(|file| format!("--init {} ", quote(&format!("@{file}")))).collect();
+    Some(format!("{language} {inits}{}", quote_all(&calls)))
 }
 
 /// Compares two profiles.

@@ -6,10 +6,12 @@
 //! that parsed but makes no sense. Options of other tools are in [`FOREIGN_OPTIONS`].
 
 use crate::operand_kind::{is_url, quote_all};
+use crate::options::SnippetArgs;
 use crate::{CliCommand, help, time};
 use anyhow::{anyhow, bail};
 use clap::{Arg, Command};
 use speedwell_adapters::discover::is_command;
+use speedwell_adapters::snippet::is_module;
 use speedwell_compat::tool_names;
 use speedwell_model::{SnippetLanguage, quote};
 use std::ffi::{OsStr, OsString};
@@ -247,11 +249,13 @@ fn explain_language(word: &str) -> Option<String> {
     if word.starts_with('-') || word.chars().all(is_name) {
         return None;
     }
-    let (quoted, code) = (quote(word), quote(&format!("@{word}")));
+    let quoted = quote(word);
     let line = if Path::new(word).is_file() {
         match Path::new(word).extension().and_then(OsStr::to_str) {
-            Some("js" | "mjs" | "cjs" | "ts") => format!("eval node {code}"),
-            Some("py") => format!("eval python {code}"),
+            Some("js" | "mjs" | "cjs" | "ts") => {
+                format!("eval {}", measure_file(SnippetLanguage::Node, word))
+            }
+            Some("py") => format!("eval {}", measure_file(SnippetLanguage::Python, word)),
             _ => format!("run {quoted}"),
         }
     } else if word.contains(' ') && is_command(word) {
@@ -281,7 +285,7 @@ pub fn check_operands(command: &CliCommand, words: &[&str]) -> anyhow::Result<()
     match command {
         CliCommand::Run(args) => check_targets(&args.0.targets),
         CliCommand::Eval(args) if args.0.language() != SnippetLanguage::Sh => {
-            check_snippets(args.0.language(), &args.0.snippets)
+            check_snippets(args.0.language(), &args.0.snippets, &args.0.snippet)
         }
         _ => Ok(()),
     }
@@ -321,13 +325,23 @@ fn check_targets(targets: &[String]) -> anyhow::Result<()> {
 }
 
 /// Rejects the name of a file in the place of code.
-fn check_snippets(language: SnippetLanguage, snippets: &[String]) -> anyhow::Result<()> {
+fn check_snippets(
+    language: SnippetLanguage,
+    snippets: &[String],
+    hooks: &SnippetArgs,
+) -> anyhow::Result<()> {
     let is_file = |code: &&String| {
         let path = Path::new(code.as_str());
         path.extension().is_some() && path.is_file()
     };
+    let (init, worker, done) = (&hooks.init, &hooks.init_worker, &hooks.done);
+    for (option, texts) in [("--init", init), ("--init-worker", worker), ("--done", done)] {
+        if let Some(file) = texts.iter().find(is_file) {
+            let named = quote(&format!("@{file}"));
+            bail!("in {option}: '{file}' is a file, not code\nhint: {option} {named}");
+        }
+    }
     let Some(file) = snippets.iter().find(is_file) else { return Ok(()) };
-    let code = quote(&format!("@{file}"));
     let program = match language {
         SnippetLanguage::Python => "python3",
         language => language.name(),
@@ -335,8 +349,21 @@ fn check_snippets(language: SnippetLanguage, snippets: &[String]) -> anyhow::Res
     let command = quote(&format!("{program} {}", quote(file)));
     bail!(
         "'{file}' is a file, not code\nhint: to time the program: speedwell time {command}\n\
-         hint: to measure the code in it: speedwell eval {language} {code}"
+         hint: to measure the code in it: speedwell eval {}",
+        measure_file(language, file)
     )
+}
+
+/// Returns the operands of `eval` that measure a function of the file, or the code in it.
+fn measure_file(language: SnippetLanguage, file: &str) -> String {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let named = quote(&format!("@{file}"));
+    let has_functions = language != SnippetLanguage::Python || text.contains("def ");
+    if has_functions && is_module(language, Path::new(file), &text) {
+        format!("{language} --init {named} 'FUNCTION()'")
+    } else {
+        format!("{language} {named}")
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ pub use division::{CaseDivision, divide_cases};
 pub use part::{BenchmarkPart, shared_word};
 pub use programs::{ComparisonSide, find_common_benchmarks as common_benchmarks};
 pub use target::{
-    core_source, declared_variants, find_experiment, is_command, is_text, similar_file,
+    core_source, declared_variants, find_experiment, is_command, is_text, read_named_file,
+    similar_file,
 };
 
 use crate::job::{

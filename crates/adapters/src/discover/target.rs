@@ -7,13 +7,13 @@
 
 use crate::job::{BenchmarkSource, SourceKind};
 use crate::suites::{KnownAdapters, framework_without_adapter};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use speedwell_config::LazyDefinition;
 use speedwell_config::experiment::{DefinitionForm, definition_form};
 use speedwell_machine::process::resolve_program;
 use speedwell_model::{Variant, nearest_name, quote};
 use std::fs;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -61,6 +61,22 @@ pub fn similar_file(path: &str, cwd: &Path) -> Option<String> {
         .collect();
     let near = nearest_name(path.file_name()?.to_str()?, &names)?;
     Some(path.with_file_name(near).to_string_lossy().into_owned())
+}
+
+/// Reads a file that the user has named.
+///
+/// # Errors
+/// Fails if the file cannot be read. If it does not exist, the message suggests a similar name.
+pub fn read_named_file(file: &Path) -> anyhow::Result<Vec<u8>> {
+    let name = file.to_string_lossy();
+    fs::read(file).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            let near = similar_file(&name, Path::new("."));
+            let hint = near.map(|near| format!("\nhint: did you mean '{near}'?"));
+            anyhow!("cannot read '{name}': no such file{}", hint.unwrap_or_default())
+        }
+        _ => anyhow!("cannot read '{name}': {error}"),
+    })
 }
 
 /// Whether `text` begins with the name or path of an executable program.

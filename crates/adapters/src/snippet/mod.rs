@@ -53,6 +53,24 @@ pub fn default_program(language: SnippetLanguage) -> PathBuf {
     PathBuf::from(program)
 }
 
+/// Whether other code sees names of this file: a Python file, a JavaScript file that exports
+/// something, or an Erlang module.
+pub fn is_module(language: SnippetLanguage, file: &Path, text: &str) -> bool {
+    let exports = |line: &str| {
+        let has_statement = ["export ", "export{", "exports."].iter().any(|s| line.starts_with(s));
+        has_statement || line.contains("module.exports")
+    };
+    match language {
+        SnippetLanguage::Python => file.extension().is_some_and(|ending| ending == "py"),
+        SnippetLanguage::Node => text.lines().any(exports),
+        SnippetLanguage::Erlang => {
+            file.extension().is_some_and(|ending| ending == "erl")
+                && text.lines().any(|line| line.starts_with("-module("))
+        }
+        _ => false,
+    }
+}
+
 fn first_in_path(names: &[&str]) -> String {
     let found = names.iter().find(|name| locate_program(Path::new(name)).is_absolute());
     (*found.unwrap_or(&names[0])).to_owned()

@@ -10,7 +10,7 @@ use super::live_harness::{
     run_command, workers_command,
 };
 use super::timing::parse_timing;
-use super::{build_with_layout, default_program};
+use super::{build_with_layout, default_program, is_module};
 use crate::counting::{CountingInputs, perform_counted};
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
@@ -27,6 +27,7 @@ use speedwell_model::{
     SampleDivision, SamplingOptions, Snippet, SnippetLanguage, SnippetTiming, StepFailure, Variant,
 };
 use std::collections::{HashMap, VecDeque};
+use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -271,8 +272,17 @@ fn replay_command(snippet: &Snippet, setting: &RunContext<'_>) -> ProcessSpec {
     if let Some(count) = snippet.warmup {
         words.extend(["--warmup".to_owned(), count.to_string()]);
     }
-    for path in &snippet.paths {
-        words.extend(["--path".to_owned(), path.to_string_lossy().into_owned()]);
+    for (index, path) in snippet.paths.iter().enumerate() {
+        let name = path.to_string_lossy();
+        // The first path may be a module that '--init @FILE' named.
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let is_init =
+            index == 0 && snippet.init.is_none() && is_module(snippet.language, path, &text);
+        words.extend(if is_init {
+            ["--init".to_owned(), format!("@{name}")]
+        } else {
+            ["--path".to_owned(), name.into_owned()]
+        });
     }
     match &snippet.nodes {
         None => {}

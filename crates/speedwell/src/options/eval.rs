@@ -5,10 +5,10 @@ use super::{
     plan_request,
 };
 use crate::options::MeasureTask;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use regex::Regex;
-use speedwell_adapters::discover::BenchmarkSelection;
+use speedwell_adapters::discover::{BenchmarkSelection, read_named_file};
 use speedwell_adapters::snippet;
 use speedwell_compat::erlperf::ReportDetail;
 use speedwell_engine::eval::{EvalRequest, NamedSnippet, infer_values, parse_list, parse_range};
@@ -29,14 +29,14 @@ use std::time::Duration;
 #[derive(Debug, Default, Args)]
 #[command(mut_arg("by", |arg| arg.requires("x_axis")), after_help = "Examples:
   speedwell eval python 'sum(range(1000))'
-  speedwell eval node 'regex(text)' 'loop(text)' --init @slug.js
+  speedwell eval node --init @slug.js \"regex('a b')\" \"loop('a b')\"
   speedwell eval erlang 'rand:uniform().' 'rand:uniform(1000).'
-  speedwell eval node 'state.next()' --init-worker 'new Counter()' --init 'require(\"./counter\")'
+  speedwell eval node 'state.next()' --init-worker '[1, 2, 3].values()'
   speedwell eval erlang 'code:is_loaded(local_udp).' -c max
   speedwell eval sh 'rg -c needle book.txt' 'grep -c needle book.txt'
   speedwell eval sh 'sort -S {size} words' -L size 1M,16M,64M -o sizes.md
-  speedwell eval node 'JSON.parse(state)' --init-worker '@big.json' --old node18 --new node22
-  speedwell eval python 'import_me()' --watch",
+  speedwell eval node 'JSON.stringify(state)' --init-worker '@big.json' --old node18 --new node22
+  speedwell eval python 'sum(range(1000))' --watch",
     mut_arg("warmup", |arg| arg.value_name("DUR|N").value_parser(WarmupLength::parse)
         .help("Warm-up before the first sample; with 'sh', executions")),
     mut_args(|arg| hide_unused(arg, "with_own_benchmarks")),
@@ -427,14 +427,15 @@ pub fn read_snippets(
     let init_code: Vec<String> = typed_inits
         .map(|(text, module)| if module.is_none() { text.clone() } else { String::new() })
         .collect();
-    let inits = hook_per_snippet("--init", &init_code, count)?;
-    let init_workers = hook_per_snippet("--init-worker", &args.init_worker, count)?;
-    let prepares = hook_per_snippet("--prepare", &args.prepare, count)?;
+    let read = |text: &str| read_code(language, text, parameters);
+    let inits = hook_per_snippet("--init", &init_code, count, read)?;
+    let init_workers = hook_per_snippet("--init-worker", &args.init_worker, count, read)?;
+    let prepares = hook_per_snippet("--prepare", &args.prepare, count, read)?;
     ensure!(
         args.prepare.is_empty() || language == SnippetLanguage::Sh,
         "--prepare needs 'sh', where each iteration is a process\nhint: for other languages, --init-worker prepares each worker once"
     );
-    let dones = hook_per_snippet("--done", &args.done, count)?;
+    let dones = hook_per_snippet("--done", &args.done, count, read)?;
     let names = &args.name;
     ensure!(
         names.is_empty() || names.len() == count,
@@ -446,7 +447,7 @@ pub fn read_snippets(
     let nodes = remote_nodes(language, args)?;
     let mut named_snippets: Vec<NamedSnippet> = Vec::new();
     for (index, text) in arguments.iter().enumerate() {
-        let code = read_text(text)?;
+        let code = read(text)?;
         ensure!(!code.trim().is_empty(), "snippet number {} is empty", index + 1);
         let default_name = if code == *text { join_lines(&code) } else { text[1..].to_owned() };
         let name = names.get(index).unwrap_or(&default_name);
@@ -514,8 +515,9 @@ fn hook_per_snippet(
     option: &str,
     arguments: &[String],
     count: usize,
+    read: impl Fn(&str) -> anyhow::Result<String>,
 ) -> anyhow::Result<Vec<Option<String>>> {
-    let hooks = arguments.iter().map(|text| read_text(text).map(Some));
+    let hooks = arguments.iter().map(|text| read(text).map(Some));
     let hooks: Vec<Option<String>> =
         hooks.collect::<anyhow::Result<_>>().with_context(|| format!("in {option}"))?;
     Ok(match &hooks[..] {
@@ -541,35 +543,46 @@ fn find_module(
     argument: &str,
     parameters: &[(String, Vec<ParameterValue>)],
 ) -> anyhow::Result<Option<PathBuf>> {
-    let file = argument.strip_prefix('@').map(Path::new).filter(|file| file.is_file());
-    let Some(file) = file else { return Ok(None) };
+    let Some(file) = named_file(argument) else { return Ok(None) };
     let text = read_text(argument)?;
-    let exports = |line: &str| {
-        let has_statement = ["export ", "export{", "exports."].iter().any(|s| line.starts_with(s));
-        has_statement || line.contains("module.exports")
-    };
-    let is_module = match language {
-        SnippetLanguage::Python => file.extension().is_some_and(|ending| ending == "py"),
-        SnippetLanguage::Node => text.lines().any(exports),
-        SnippetLanguage::Erlang => {
-            file.extension().is_some_and(|ending| ending == "erl")
-                && text.lines().any(|line| line.starts_with("-module("))
-        }
-        _ => false,
-    };
     let has_parameters = parameters.iter().any(|(name, _)| text.contains(&format!("{{{name}}}")));
-    Ok((is_module && !has_parameters).then(|| std::fs::canonicalize(file)).transpose()?)
+    let has_names = snippet::is_module(language, file, &text) && !has_parameters;
+    Ok(has_names.then(|| std::fs::canonicalize(file)).transpose()?)
+}
+
+/// Returns the file of an `@FILE` argument. Code may also begin with '@': an attribute in Elixir, or
+/// an annotation in Java. A single word cannot be meant as code, even if there is no such file.
+fn named_file(argument: &str) -> Option<&Path> {
+    let name = argument.strip_prefix('@')?;
+    let is_word = !name.is_empty()
+        && name.chars().all(|letter| letter.is_alphanumeric() || "._-+/~".contains(letter));
+    (is_word || Path::new(name).is_file()).then(|| Path::new(name))
 }
 
 /// Reads the file of an `@FILE` argument; returns any other text unchanged.
 fn read_text(argument: &str) -> anyhow::Result<String> {
-    match argument.strip_prefix('@') {
-        // Code may also begin with '@': an attribute in Elixir, or an annotation in Java.
-        Some(file) if Path::new(file).is_file() => {
-            std::fs::read_to_string(file).with_context(|| format!("cannot read '{file}'"))
-        }
-        _ => Ok(argument.to_owned()),
+    let Some(file) = named_file(argument) else { return Ok(argument.to_owned()) };
+    String::from_utf8(read_named_file(file)?)
+        .map_err(|_| anyhow!("cannot read '{}': it is not UTF-8 text", file.display()))
+}
+
+/// Reads code like [`read_text`]. A module of JavaScript or Erlang has no value, and cannot be a part
+/// of a loop.
+fn read_code(
+    language: SnippetLanguage,
+    argument: &str,
+    parameters: &[(String, Vec<ParameterValue>)],
+) -> anyhow::Result<String> {
+    if language != SnippetLanguage::Python {
+        let module = find_module(language, argument, parameters)?;
+        ensure!(
+            module.is_none(),
+            "'{}' is a module\nhint: speedwell eval {language} --init {} 'FUNCTION()' measures a function that it exports",
+            &argument[1..],
+            quote(argument)
+        );
     }
+    read_text(argument)
 }
 
 fn resolve_folder(path: &Path) -> anyhow::Result<PathBuf> {
@@ -646,6 +659,20 @@ mod tests {
             assert_eq!(found.is_some(), expected, "{text}");
         }
         assert_eq!(find_module(SnippetLanguage::Node, "export x", &[]).unwrap(), None);
+    }
+
+    #[test]
+    fn a_single_word_after_an_at_sign_is_a_file() {
+        for (argument, expected) in [
+            ("@slog.js", Some("slog.js")),
+            ("@../a b.js", None),
+            ("@moduledoc false", None),
+            ("@Override public void f() {}", None),
+            ("slug.js", None),
+            ("@", None),
+        ] {
+            assert_eq!(named_file(argument), expected.map(Path::new), "{argument}");
+        }
     }
 
     #[test]

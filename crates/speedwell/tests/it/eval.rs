@@ -62,6 +62,35 @@ fn shell_syntax_errors_are_shown_in_the_words_of_the_shell() {
 }
 
 #[test]
+fn a_file_in_the_wrong_place_is_explained() {
+    let project = TempProject::new()
+        .with("slug.js", "exports.regex = (text) => text;\n")
+        .with("slug.erl", "-module(slug).\n");
+    let missing = "cannot read 'slog.js': no such file\nhint: did you mean 'slug.js'?";
+    let module = "'slug.js' is a module\nhint: speedwell eval node --init @slug.js 'FUNCTION()'";
+    for (line, message) in [
+        ("eval node 'f()' --init @slog.js", format!("in --init: {missing}")),
+        ("eval go 'f()' --init-worker @slog.js", format!("in --init-worker: {missing}")),
+        ("eval python 'f()' --done @slog.js", format!("in --done: {missing}")),
+        ("eval sh @slog.js", missing.to_owned()),
+        ("load http://127.0.0.1:1/ -d @slog.js", missing.to_owned()),
+        ("eval node 'f()' --init slug.js", "not code\nhint: --init @slug.js".to_owned()),
+        ("eval node 'f()' --init-worker @slug.js", format!("in --init-worker: {module}")),
+        ("eval node @slug.js", module.to_owned()),
+        ("eval erlang @slug.erl", "'slug.erl' is a module".to_owned()),
+        ("eval node slug.js", "speedwell eval node --init @slug.js 'FUNCTION()'".to_owned()),
+        (
+            "compare slug.js::regex slug.js::loop",
+            "speedwell eval node --init @slug.js 'regex()' 'loop()'".to_owned(),
+        ),
+    ] {
+        let words = shell_words::split(line).unwrap();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        project.run(&words).expect_status(2).expect_stderr(&[&message]);
+    }
+}
+
+#[test]
 fn hooks_are_executed_before_and_after() {
     let project = TempProject::new();
     let log = project.path("log");

@@ -188,6 +188,35 @@ macro_rules! languages {
 languages! { erlang elixir node python c cpp go rust java }
 
 #[test]
+fn a_file_may_export_any_name() {
+    const NAMES: [&str; 9] =
+        ["loop", "state", "shared", "require", "run", "i", "n", "main", "bench"];
+    for (word, file, head, item, end) in [
+        ("node", "names.js", "", "exports.NAME = (t) => t;\n", ""),
+        ("python", "names.py", "", "def NAME(t):\n    return t\n", ""),
+        ("erlang", "names.erl", "-module(names).\n-compile(export_all).\n", "NAME(T) -> T.\n", "."),
+    ] {
+        if language(word).is_none() {
+            continue;
+        }
+        let text: String = NAMES.iter().map(|name| item.replace("NAME", name)).collect();
+        let project = TempProject::new().with(file, &format!("{head}{text}"));
+        let calls = NAMES.map(|name| format!("{name}(1)")).join(" + ") + end;
+        let init = format!("@{file}");
+        let eval = |code: &str, more: &[&str]| {
+            project.run(&[&["eval", word, code, "--init", &init], more, &QUICK[..]].concat())
+        };
+        eval(&calls, &[]).expect_status(0);
+        if word != "erlang" {
+            let answer = eval(&calls, &["--init-worker", "1"]).expect_status(2);
+            assert!((answer.stdout + &answer.stderr).contains("'state'"), "{word}");
+            let answer = eval("n(1)()", &[]).expect_status(2).stdout;
+            assert!(answer.contains(" --init @") && !answer.contains("--path"), "{answer}");
+        }
+    }
+}
+
+#[test]
 fn a_missing_toolchain_is_named() {
     let project = TempProject::new();
     for word in ["erlang", "elixir", "node", "python", "c", "cpp", "go", "rust", "java"] {

@@ -24,6 +24,7 @@ use base64::engine::general_purpose::STANDARD;
 use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::Value as Json;
+use speedwell_adapters::discover::read_named_file;
 use speedwell_formats::node_csv::{ScanResult, scan_record};
 use speedwell_load::http1::{ConnectionOption, Http1Version};
 use speedwell_load::load::{DataTable, RequestKind, RequestKinds};
@@ -117,7 +118,7 @@ fn build_kind(
     let body = match (entry.body, entry.body_file) {
         (Some(_), Some(_)) => bail!("it has both a body and a body-file"),
         (Some(text), None) => Some(text.into_bytes()),
-        (None, Some(file)) => Some(read_body(&folder.join(file))?),
+        (None, Some(file)) => Some(read_named_file(&folder.join(file))?),
         (None, None) => None,
     };
     let path = match &entry.path {
@@ -199,15 +200,7 @@ fn request_body(spec: &LoadSpec) -> anyhow::Result<Option<Vec<u8>>> {
         (None, Some(file)) => file,
         (None, None) => return Ok(None),
     };
-    read_body(file).map(Some)
-}
-
-/// Reads a file as a request body.
-///
-/// # Errors
-/// Fails if it cannot be read.
-fn read_body(file: &Path) -> anyhow::Result<Vec<u8>> {
-    std::fs::read(file).with_context(|| format!("cannot read the body from '{}'", file.display()))
+    read_named_file(file).map(Some)
 }
 
 /// Default header fields, which `--header` may override.

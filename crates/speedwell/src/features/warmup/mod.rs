@@ -34,7 +34,7 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(mut_args(|arg| hide_unused(arg, "names chart reject estimate_cycles")), after_help = "Examples:
   speedwell warmup examples/python/data/lists.py
-  speedwell warmup --code node 'JSON.parse(state)' --init-worker '@big.json' -o warmup.html
+  speedwell warmup --code node 'JSON.stringify(state)' --init-worker '@big.json' -o warmup.html
   speedwell warmup --code python 'f(1000)' 'g(1000)' --init '@functions.py'
   speedwell warmup sort.cpp --variant 'O2=g++ -O2' --variant 'O3=g++ -O3' --time 10s")]
 pub struct WarmupArgs {

@@ -11,9 +11,10 @@ const { HarnessError } = require('../harness/session.js');
 
 const MOST_ARITY = { runner: 2, init: 0, init_runner: 1, done: 1 };
 
-/** Names of the loop's variables, chosen not to collide with user code. */
-const [LIMIT, TURN, LAST, GIVEN, CALL, OWN] = ['limit', 'turn', 'last', 'given', 'call', 'own']
-  .map((name) => `$speedwell_${name}`);
+/** Names in generated code. This prefix is reserved, so that they do not collide with names of the user. */
+const PREFIX = '$speedwell_';
+const [LOOP, LIMIT, TURN, LAST, GIVEN, CALL, OWN, SHARED, EXPORTS] =
+  ['loop', 'limit', 'turn', 'last', 'given', 'call', 'own', 'shared', 'exports'].map((name) => PREFIX + name);
 
 /** Parses and checks a runner or hook; undefined for a missing text. */
 function read(text, name) {
@@ -34,21 +35,28 @@ function read(text, name) {
  */
 function loopSource(form) {
   const isFunction = form.kind === 'function';
-  const begin = `(function (require, shared, state) { ${imports(form)}let ${LAST} = state; `;
+  const begin = `(function (require, shared, state) { let ${LAST} = state; ${imports(form)}`;
   const made = isFunction ? `const ${CALL} = (${form.tail}\n); ` : '';
-  const loop = `${form.async ? 'async ' : ''}function loop(${LIMIT}) { ${LIMIT} |= 0; let ${GIVEN} = ${LAST}; `;
-  const own = isFunction ? `const ${OWN} = state; ` : '';
+  const loop = `${form.async ? 'async ' : ''}function ${LOOP}(${LIMIT}) { ${LIMIT} |= 0; let ${GIVEN} = ${LAST}; `;
+  // An export named `state` leaves a function without a state of its own.
+  const own = isFunction ? `const ${OWN} = ${(form.names || []).includes('state') ? undefined : 'state'}; ` : '';
   const head = form.head === '' ? '' : `${form.head}${form.tail === '' ? '\n' : ''};`;
   const value = isFunction ? call(form) : `(${form.tail || 'undefined'}\n)`;
   const turns = `for (let ${TURN} = 0; ${TURN} < ${LIMIT}; ${TURN}++) `;
   const body = `{ ${head}${GIVEN} = ${form.async && !form.awaits ? 'await ' : ''}${value}; }`;
-  const end = ` ${LAST} = ${GIVEN}; } return { loop, last: () => ${LAST}, keep: (value) => { ${LAST} = value; } }; })`;
+  const result = `return { loop: ${LOOP}, last: () => ${LAST}, keep: (value) => { ${LAST} = value; } }; `;
+  const end = ` ${LAST} = ${GIVEN}; } ${result}${closing(form)}})`;
   return begin + made + loop + own + turns + body + end;
 }
 
-/** Statement that declares the names of exposed modules. */
+/** Opens a block with the names of exposed modules, which may hide the parameters of the function around it. */
 function imports({ names = [] }) {
-  return names.length > 0 ? `const { ${names.join(', ')} } = require.exports; ` : '';
+  return names.length > 0 ? `const ${EXPORTS} = require.exports; { const { ${names.join(', ')} } = ${EXPORTS}; ` : '';
+}
+
+/** Closes the block of `imports`. */
+function closing({ names = [] }) {
+  return names.length > 0 ? '} ' : '';
 }
 
 /**
@@ -65,9 +73,9 @@ async function expose(requires, files) {
     Object.assign(requires.exports, loaded.default, loaded);
   }
   return Object.keys(requires.exports).filter((name) => {
-    if (!/^[A-Za-z_$][\w$]*$/.test(name)) return false;
+    if (!/^[A-Za-z_$][\w$]*$/.test(name) || name.startsWith(PREFIX)) return false;
     try {
-      new vm.Script(`(function (require, shared, state) { const ${name} = 0; })`);
+      new vm.Script(`(async function () { const ${name} = 0; })`);
       return true;
     } catch {
       return false;
@@ -92,9 +100,11 @@ function compileEmpty({ kind, async, arity }) {
 
 /** Compiles a hook into a function `(require, shared) => value` (or a promise of it). */
 function compileHook({ kind, head, tail, async, name, names }) {
-  const value = `(${tail || 'undefined'}\n)${kind === 'function' ? '(shared)' : ''}`;
+  const value = `(${tail || 'undefined'}\n)${kind === 'function' ? `(${SHARED})` : ''}`;
   const statements = head === '' ? '' : `${head}${tail === '' ? '\n' : ''};`;
-  return run(`(${async ? 'async ' : ''}function (require, shared) { ${imports({ names })}${statements}return ${value} })`, name);
+  const begin = `(${async ? 'async ' : ''}function (require, shared) { const ${SHARED} = shared; ${imports({ names })}`;
+  // The block lets statements declare any name.
+  return run(`${begin}{ ${statements}return ${value} } ${closing({ names })}})`, name);
 }
 
 function run(source, name) {

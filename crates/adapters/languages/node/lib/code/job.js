@@ -35,6 +35,9 @@ class CodeJob {
       const names = await atHook('init', () => expose(this.requires, this.modules));
       for (const form of Object.values(this.forms).filter(Boolean)) form.names = names;
       const files = this.modules.map((file) => `'${path.basename(file)}'`).join(', ');
+      if (names.includes('state') && this.forms.init_runner) {
+        throw new HarnessError('compile', 'Names', `${files} exports 'state', which is also the value of --init-worker`);
+      }
       describeNames(`; ${files} exports ${names.join(', ') || 'nothing'}`);
     }
     if (this.forms.init) this.shared = await atHook('init', () => compileHook(this.forms.init)(this.requires));

@@ -14,14 +14,14 @@ MOST_ARITY = {"runner": 2, "init": 0, "init_runner": 1, "done": 1}
 _GIVEN, _CALL = "_speedwell_given", "_speedwell_call"
 
 _LOOP = f"""
-def loop(_speedwell_turns, {_GIVEN}, state, shared, {_CALL}=None):
+def loop(_speedwell_turns, {_GIVEN}, {{state}}, {{shared}}, {_CALL}=None):
     for _speedwell_turn in _speedwell_turns:
         pass
-    return {_GIVEN}, state
+    return {_GIVEN}, {{state}}
 """
 
 _HOOK = """
-def hook(shared):
+def hook({shared}):
     pass
 """
 
@@ -97,19 +97,20 @@ class Form:
 
     def loop(self, scope):
         """Compiles `loop(turns, given, state, shared)`, possibly a coroutine function; returns (given, state)."""
-        made = _made(self._loop_tree(), self.file, scope, "loop")
+        made = _made(self._loop_tree(scope), self.file, scope, "loop")
         if self.arity is not None:
             # A local variable, which has the fastest lookup.
             made.__defaults__ = (self.function(scope),)
         return made
 
-    def _loop_tree(self):
-        tree = ast.parse(_LOOP)
+    def _loop_tree(self, scope=()):
+        names = _parameters(scope)
+        tree = ast.parse(_LOOP.format(**names))
         if self.arity is None:
             body = list(self.head)
             value = self.tail
         else:
-            given = ["", "state", f"state, {_GIVEN}"][self.arity]
+            given = ["", names["state"], f"{names['state']}, {_GIVEN}"][self.arity]
             body = []
             value = ast.parse(f"{_CALL}({given})", mode="eval").body
         if value is not None:
@@ -125,7 +126,7 @@ class Form:
         if self.arity is not None:
             made = self.function(scope)
             return (lambda shared: made(shared)) if self.arity else (lambda shared: made())
-        tree = ast.parse(_HOOK)
+        tree = ast.parse(_HOOK.format(**_parameters(scope)))
         tree.body[0].body = list(self.head) + [ast.Return(self.tail)]
         return _made(_completed(_async(tree) if self.awaited else tree), self.file, scope, "hook")
 
@@ -170,6 +171,11 @@ def _awaits(body):
         if not isinstance(node, _SCOPES):
             waiting.extend(ast.iter_child_nodes(node))
     return False
+
+
+def _parameters(scope):
+    """Returns the names of the parameters. They do not hide names that the user's code has bound."""
+    return {name: f"_speedwell_{name}" if name in scope else name for name in ("state", "shared")}
 
 
 def _async(tree):

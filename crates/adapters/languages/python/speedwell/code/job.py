@@ -64,6 +64,8 @@ class Job:
             self.shared = self._at("init", lambda: self._expose(file))
         if "init" in self.forms:
             self.shared = self._at("init", lambda: self.forms["init"].execute(self.scope))
+        if "state" in self.scope and "init_runner" in self.forms:
+            raise AtStage("init", ValueError("'state' is defined, but it is also the value of --init-worker"))
         self.begun = True
 
     def _expose(self, file):
