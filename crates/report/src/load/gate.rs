@@ -11,7 +11,7 @@ use crate::load::tables::refusal_reason;
 use crate::table::{ReportCell, ReportTable, TableFootnotes, TextEmphasis};
 use speedwell_analysis::load::TimedQuantity;
 use speedwell_analysis::load::gate::{
-    ConditionAnswer, JudgedCondition, LoadCondition, LoadFigure, UnknownReason,
+    ConditionAnswer, JudgedCondition, LimitOperator, LoadCondition, LoadFigure, UnknownReason,
 };
 use speedwell_model::Session;
 
@@ -61,12 +61,18 @@ fn gate_lines(judged: &[JudgedCondition<'_>]) -> Vec<String> {
     // What failed is more important than what cannot be judged.
     lines.sort_by_key(|line| !line.starts_with("gate failed"));
     if lines.is_empty() {
-        let passed = judged
-            .iter()
-            .map(|row| format!("{} (limit {})", stated(row), limit_text(row.condition)));
+        let passed = judged.iter().map(|row| {
+            let side = match row.condition.operator {
+                LimitOperator::Below => "below",
+                LimitOperator::AtMost => "up to",
+                LimitOperator::Above => "above",
+                LimitOperator::AtLeast => "from",
+            };
+            format!("{}, fails {side} {}", stated(row), limit_text(row.condition))
+        });
         lines.push(match judged.len() {
             ..=MAX_GATE_LINES => {
-                format!("gate passed: {}", passed.collect::<Vec<_>>().join(", "))
+                format!("gate passed: {}", passed.collect::<Vec<_>>().join("; "))
             }
             count => format!("gate passed: {}", format_count(count, "condition", "conditions")),
         });
