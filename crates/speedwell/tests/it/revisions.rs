@@ -51,6 +51,27 @@ fn a_branch_is_compared_with_main_and_the_checkout_stays_as_it_was() {
 }
 
 #[test]
+fn compared_revisions_have_points_in_the_trends_of_their_branches() {
+    let Some(repository) = repository() else {
+        return;
+    };
+    compare(&repository, &[&["--order", "blocks"], &BENCH[..]].concat()).expect_status(0);
+    let trend = |branch: &str, more: &[&str]| {
+        let words = ["history", "trend", "--branch", branch, "-f", "BM_copy/64"];
+        repository.run(&[&words, more].concat()).expect_status(0)
+    };
+    for (branch, revisions) in [("main", &["main"][..]), ("fast", &["main", "fast"])] {
+        let shown = trend(branch, &["--format", "json"]).json();
+        let points = shown["points"].as_array().unwrap().iter();
+        let found: Vec<_> = points.map(|point| point["revision"].clone()).collect();
+        let expected: Vec<_> = revisions.iter().map(|name| repository.commit_id(name)).collect();
+        assert_eq!(found, expected, "{branch}");
+    }
+    let shown = trend("fast", &[]).expect_stdout(&["  revision  ", "  faster"]).stdout;
+    assert!(!shown.contains("Spread between sessions"), "{shown}");
+}
+
+#[test]
 fn a_build_that_succeeded_is_used_again_and_another_command_builds_again() {
     let Some(repository) = repository() else {
         return;
