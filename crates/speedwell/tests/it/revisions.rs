@@ -157,6 +157,13 @@ fn missing_repositories_and_shallow_clones_are_reported() {
     let words = ["compare", "--old", "rev:main", "--new", "rev:HEAD", "./bench"];
     let answer = outside.run(&words).expect_status(2);
     answer.expect_stderr(&["revision 'main'", "is not in a checkout of a git repository"]);
+    let root = repository.project.path("");
+    let name = root.file_name().unwrap().to_str().unwrap();
+    let mut above = repository.command(&[&words[..5], &["--no-save", name]].concat());
+    let answer = above.current_dir(root.parent().unwrap()).output().unwrap();
+    let line = "speedwell compare --old rev:main --new rev:HEAD --no-save .";
+    let hint = format!("hint: cd {name} && {line}");
+    CommandResult::from(answer).expect_status(2).expect_stderr(&[&hint]);
     let mut without_git = repository.command(&words);
     let answer = CommandResult::from(without_git.env("PATH", "/nonexistent").output().unwrap());
     let answer = answer.expect_status(2).expect_stderr(&["cannot start 'git'"]);
