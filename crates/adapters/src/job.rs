@@ -277,8 +277,7 @@ impl BenchmarkSelection {
     /// # Errors
     /// Fails if a line has no value; the message gives the number of the line.
     pub fn add_lines(&mut self, text: &str) -> anyhow::Result<()> {
-        for (index, line) in text.lines().enumerate() {
-            let line = line.trim();
+        for (index, line) in text.lines().map(str::trim).enumerate() {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }

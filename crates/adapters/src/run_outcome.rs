@@ -516,8 +516,8 @@ fn parse_job(
     }
 }
 
-/// Converts the events to the result of the job's case. Also returns what is wrong with the result,
-/// if anything.
+/// Converts the events to the result of the job's case. Also returns the fault of the result, if
+/// any.
 pub(super) fn observe_case(
     job: &BenchmarkJob,
     events: &EventLog,

@@ -68,9 +68,7 @@ fn compare_requested(
         let source = select_source(label, session, variant.as_deref(), &mut findings);
         selected.extend(source);
     }
-    let Some((baseline, candidates)) = selected.split_first() else {
-        return findings;
-    };
+    let Some((baseline, candidates)) = selected.split_first() else { return findings };
     findings.warnings.extend(environment_warnings(&selected));
     let sides: Vec<_> =
         selected.iter().map(|side| (side.label, side.session, side.variant())).collect();
@@ -247,9 +245,7 @@ fn check_metric(metric: &Metric, session: &Session, label: &str) -> Option<Strin
 /// Compares each source with the first one. Warns if the environment differs, or if the source ran
 /// a different build of the same program.
 fn environment_warnings(sources: &[SelectedSource<'_>]) -> Vec<String> {
-    let Some((first, others)) = sources.split_first() else {
-        return Vec::new();
-    };
+    let Some((first, others)) = sources.split_first() else { return Vec::new() };
     let mut warnings = Vec::new();
     for other in others.iter().filter(|other| other.session.id != first.session.id) {
         let (a, b) = (&first.session.environment, &other.session.environment);

@@ -1,4 +1,4 @@
-//! Holds what is known of a case in a comparison, and explains it: notes for the reader, why a case
+//! Describes a case of a comparison, and explains its result: notes for the reader, why a case
 //! has no verdict, and how many more runs it needs. Also computes the change over all cases
 //! ([`overall_change`]).
 //!

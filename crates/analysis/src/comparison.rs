@@ -1,4 +1,4 @@
-//! Analyzes a session: matches the cases of the baseline with those of every candidate
+//! Analyzes a session: matches the cases of the baseline with every candidate's
 //! ([`match_cases`]), describes them one by one ([`describe_case`]), and decides the verdicts of all
 //! together ([`correct_family`]). Start at [`analyze_session`].
 //!
@@ -65,7 +65,7 @@ pub fn analyze_session(session: &Session, settings: &AnalysisSettings) -> Analys
 }
 
 /// Adds the comparisons by bytes and allocations that never vary from run to run, unless metrics
-/// are requested. In pairs, the sides share what they allocate from, so their counts are left out.
+/// are requested. In pairs, the sides share an allocator, so their counts are left out.
 pub(super) fn add_counts(
     findings: &mut AnalysisFindings,
     session: &Session,
@@ -391,9 +391,7 @@ fn describe_single_looks(comparisons: &mut [MatchedCases<'_>], settings: &Analys
 
 /// Evaluates all cases that are not described yet, and describes them.
 fn describe_all(comparisons: &mut [MatchedCases<'_>], settings: &AnalysisSettings) {
-    let Some(alpha) = comparisons.first().map(|matched| matched.policy.alpha) else {
-        return;
-    };
+    let Some(alpha) = comparisons.first().map(|matched| matched.policy.alpha) else { return };
     let mut decision = SequentialDecision::new(alpha, settings.correction);
     let mut members = Vec::new();
     for matched in comparisons.iter() {
@@ -501,8 +499,12 @@ fn explain_blocked(
     [baseline, candidate]: [MeasuredVariant<'_>; 2],
     metric: &Metric,
 ) -> Option<String> {
-    let choice = baseline.session.design.order_choice.as_ref();
-    let choice = choice.filter(|_| metric.name == Metric::CPU_TIME)?;
+    let choice = baseline
+        .session
+        .design
+        .order_choice
+        .as_ref()
+        .filter(|_| metric.name == Metric::CPU_TIME)?;
     choice.explain_blocked(case, [baseline.variant, candidate.variant])
 }
 

@@ -60,9 +60,7 @@ pub fn evaluate_confirmation(
 ) -> Result<Option<ConfirmationResult>, StratifiedError> {
     let candidate_runs = runs.iter().filter(|run| run.side == BlockSide::Candidate).count();
     let smaller_side = candidate_runs.min(runs.len() - candidate_runs);
-    let Some(look) = CONFIRMATION_DESIGN.look_at(smaller_side) else {
-        return Ok(None);
-    };
+    let Some(look) = CONFIRMATION_DESIGN.look_at(smaller_side) else { return Ok(None) };
     let decision = decide_at_look(runs, &look, delta)?;
     if decision == LookDecision::GoOn && !look.is_last {
         return Ok(None);

@@ -186,9 +186,10 @@ pub(super) fn block_test(data: &ComparedData) -> Option<StratifiedRank> {
 }
 
 fn shift_of_logs(data: &ComparedData, confidence: f64) -> Option<RatioEstimate> {
-    let data = data.with_logs()?;
+    let logarithmic = data.with_logs()?;
     let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
-    let shift = hodges_lehmann(&logs(&data.baseline), &logs(&data.candidate), confidence)?;
+    let shift =
+        hodges_lehmann(&logs(&logarithmic.baseline), &logs(&logarithmic.candidate), confidence)?;
     Some(RatioEstimate { ratio: shift.estimate.exp(), interval: shift.interval.map(f64::exp) })
 }
 
@@ -308,9 +309,7 @@ pub(super) fn evaluate_look(
 /// Evaluates non-negative values with a rank test. Such a test can check every ratio exactly, in
 /// agreement with the interval.
 fn look_by_ranks(data: &ComparedData, policy: &JudgingPolicy, rule: LookRule) -> LookResult {
-    let Some(test) = rank_test(policy.method, data) else {
-        return LookResult::default();
-    };
+    let Some(test) = rank_test(policy.method, data) else { return LookResult::default() };
     let (p, direction) = test_beyond(&test, policy.threshold);
     // The change is "same" if two tests show that it lies between two limits. Before the last look,
     // the limits are symmetric around zero as logarithms of the ratio. At the last look, they are

@@ -68,9 +68,7 @@ impl ExactCounts {
 
     /// Verdict on an exact change.
     pub fn exact_verdict(self, delta: f64, better: MetricDirection) -> Option<Verdict> {
-        let ExactCounts::Exact(change) = self else {
-            return None;
-        };
+        let ExactCounts::Exact(change) = self else { return None };
         let is_more = change > 0.0;
         Some(match better {
             _ if change.abs() <= delta => Verdict::Same,

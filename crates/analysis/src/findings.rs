@@ -21,8 +21,8 @@ pub struct AnalysisFindings {
     pub summaries: Vec<CaseSummary>,
     /// One comparison per candidate and metric; empty with a single variant.
     pub comparisons: Vec<CandidateComparison>,
-    /// Comparisons by exact counts that nobody requested, such as bytes and allocations, which
-    /// reports show beside the requested metric. Gates ignore them.
+    /// Comparisons by exact counts that were not requested, such as bytes and allocations, which
+    /// reports show next to the requested metric. Gates ignore them.
     pub beside: Vec<CandidateComparison>,
     /// Steps without a usable result.
     pub failures: Vec<StepFailure>,
@@ -43,7 +43,7 @@ pub struct AnalysisFindings {
     pub was_busy: bool,
     /// Number of runs so far, if the session was interrupted or is still running.
     pub ended_after: Option<usize>,
-    /// Whether so many runs were rejected as disturbed that the remaining runs may be a biased
+    /// Whether runs were rejected as disturbed so often that the remaining runs may be a biased
     /// selection.
     pub is_too_busy: bool,
     /// Reasons why a gate cannot be evaluated, as parts of a sentence, such as `'old' has no runs`.
@@ -304,7 +304,7 @@ pub struct CalibrationFindings {
     pub level: f64,
     /// False alarms per comparison, with an interval; `None` without comparisons.
     pub rate: Option<IntervalEstimate>,
-    /// Smallest number of comparisons at which too few false alarms can be told apart from chance.
+    /// Smallest number of comparisons at which a lack of false alarms differs from chance.
     /// `None` if nothing varies, because no number is then enough.
     pub needed: Option<u32>,
     /// Rules, each with the fraction of the runs that it would reject.

@@ -32,11 +32,12 @@ pub(super) fn fill_locations(comparisons: &mut [CandidateComparison]) {
         // run of the session.
         let pooled = if is_constant { Vec::new() } else { pooled_runs(comparisons, &row_indices) };
         for [comparison, row] in row_indices {
-            let centre = centre(comparisons[comparison].method);
+            let centre_of = centre(comparisons[comparison].method);
             let row = &mut comparisons[comparison].rows[row];
-            let side_centre = |side: &SideSummary| centre(&side_values(side).collect::<Vec<f64>>());
+            let side_centre =
+                |side: &SideSummary| centre_of(&side_values(side).collect::<Vec<f64>>());
             row.baseline.location =
-                if pooled.is_empty() { side_centre(&row.baseline) } else { centre(&pooled) };
+                if pooled.is_empty() { side_centre(&row.baseline) } else { centre_of(&pooled) };
             row.candidate.location = match estimated_ratio(row) {
                 Some(ratio) if !is_constant => row.baseline.location * ratio,
                 _ => side_centre(&row.candidate),
@@ -56,9 +57,7 @@ fn pooled_runs(comparisons: &[CandidateComparison], row_indices: &[[usize; 2]]) 
     let mut pooled = Vec::new();
     for &[comparison, row] in row_indices {
         let row = &comparisons[comparison].rows[row];
-        let Some(ratio) = estimated_ratio(row) else {
-            continue;
-        };
+        let Some(ratio) = estimated_ratio(row) else { continue };
         if pooled.is_empty() {
             pooled.extend(side_values(&row.baseline));
         }

@@ -1,7 +1,7 @@
 //! Draws conclusions about a case measured on several machines.
 //!
 //! Answers three questions in this order. What holds on these machines? (Another module decides
-//! this, with a test of all blocks.) Is the change the same on all of them? What is to be expected
+//! this, with a test of all blocks.) Is the change the same on all of them? How large is it
 //! on similar machines? Runs are compared only within their machine, and machines of different
 //! classes are not pooled. Start at [`add_machine_results`]; crates/stats/DERIVATIONS.md, "Several
 //! machines", lists the error rates.

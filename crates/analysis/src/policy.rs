@@ -216,9 +216,7 @@ impl SequentialLooks {
         runs_per_block: usize,
         unit: IndependentUnit,
     ) -> Option<SequentialLooks> {
-        let StoppingDesign::Sequential { looks, .. } = stopping else {
-            return None;
-        };
+        let StoppingDesign::Sequential { looks, .. } = stopping else { return None };
         let units = |runs: &u32| *runs as usize / unit.runs_per_unit();
         let round_up_to_blocks = |runs: &u32| units(runs).div_ceil(runs_per_block) * runs_per_block;
         let mut looks: Vec<usize> = looks.iter().map(round_up_to_blocks).collect();

@@ -158,11 +158,11 @@ pub enum CostDirection {
 pub struct CostRow {
     /// Name of the function.
     pub frame: String,
-    /// Fraction of the difference that lies in this function; 1 is the whole difference.
+    /// Fraction of the difference in this function; 1 is the whole difference.
     pub share: f64,
-    /// Fraction of the baseline's cost that lies in this function.
+    /// Fraction of the baseline's cost in this function.
     pub baseline: f64,
-    /// Fraction of the candidate's cost that lies in this function.
+    /// Fraction of the candidate's cost in this function.
     pub candidate: f64,
     /// Whether only the costlier side has the function, apart from sampling noise.
     pub is_new: bool,

@@ -519,16 +519,12 @@ impl ChangeQuestion {
         metrics: &[String],
         pending: &mut Vec<PendingComparison>,
     ) {
-        let Some(id) = runs.first().map(|run| run.case.id()) else {
-            return;
-        };
+        let Some(id) = runs.first().map(|run| run.case.id()) else { return };
         let mut sides = by_variant(runs, &self.design);
         for (_, side) in &mut sides {
             side.retain(|run| !self.design.is_alone(run.block));
         }
-        let Some((_, old)) = sides.iter().find(|(name, _)| *name == self.baseline) else {
-            return;
-        };
+        let Some((_, old)) = sides.iter().find(|(name, _)| *name == self.baseline) else { return };
         for (name, new) in sides.iter().filter(|(name, _)| *name != self.baseline) {
             let comparable =
                 comparable_runs(old, new, self.policy.matching) / self.policy.unit.runs_per_unit();
@@ -561,9 +557,7 @@ impl ChangeQuestion {
 
     /// Whether, for every metric, the comparisons of all candidates with runs have ended.
     fn has_ended(&self, runs: &[Run], metrics: &[String]) -> bool {
-        let Some(id) = runs.first().map(|run| run.case.id()) else {
-            return false;
-        };
+        let Some(id) = runs.first().map(|run| run.case.id()) else { return false };
         let mut candidates: Vec<&str> = runs.iter().map(|run| &*run.variant).collect();
         candidates.sort_unstable();
         candidates.dedup();
@@ -587,9 +581,7 @@ fn metrics_of(runs: &[Run]) -> Vec<String> {
 
 /// Number of comparable runs per side, counted without reading their values.
 fn comparable_runs(old: &[&Run], new: &[&Run], matching: RunMatching) -> usize {
-    let Some(per_block) = matching.runs_together() else {
-        return old.len().min(new.len());
-    };
+    let Some(per_block) = matching.runs_together() else { return old.len().min(new.len()) };
     let group = |run: &&Run| matching.group_of_run(run.slot, run.block);
     let mut blocks: HashMap<u32, (usize, usize)> = HashMap::new();
     old.iter().for_each(|run| blocks.entry(group(run)).or_default().0 += 1);

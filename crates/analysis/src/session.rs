@@ -51,9 +51,7 @@ pub fn check_metrics<'m>(
     names.sort();
     names.dedup();
     let is_unknown = |name: &&String| *name != "all" && !names.contains(name);
-    let Some(unknown) = settings.metrics.iter().find(is_unknown) else {
-        return Ok(());
-    };
+    let Some(unknown) = settings.metrics.iter().find(is_unknown) else { return Ok(()) };
     match (nearest_name(unknown, &names), names.as_slice()) {
         (_, []) => bail!("unknown metric '{unknown}': there are no results"),
         (Some(similar), _) => bail!("unknown metric '{unknown}'\nhint: did you mean '{similar}'?"),
@@ -133,9 +131,7 @@ pub(super) fn warn_other_baseline(
     settings: &AnalysisSettings,
 ) -> Option<String> {
     let requested = requested_baseline(session, settings);
-    let [first, _, ..] = variants else {
-        return None;
-    };
+    let [first, _, ..] = variants else { return None };
     let is_known = variants.iter().any(|name| **name == *requested);
     (!is_known).then(|| format!("Unknown variant '{requested}'; '{first}' is the baseline."))
 }
@@ -191,10 +187,7 @@ impl SessionTally {
     /// Notes that all runs share, which are reported once. Empty if there are fewer than two runs.
     /// Also empty for an imported session, because importers report such notes themselves.
     pub fn shared_by_all(&self, session: &Session) -> &[String] {
-        if session.state == SessionState::Imported || self.runs < 2 {
-            return &[];
-        }
-        &self.shared
+        if session.state == SessionState::Imported || self.runs < 2 { &[] } else { &self.shared }
     }
 
     /// Warns that the machine is too busy if many runs were rejected.

@@ -315,12 +315,8 @@ impl SearchedTrend {
         let session_variance = search::between_sessions(&groups.map(measured).collect::<Vec<_>>());
         self.between_sessions = session_variance.map(f64::sqrt);
         for stretch in stretches {
-            let (Some(&first), Some(&last)) = (stretch.first(), stretch.last()) else {
-                continue;
-            };
-            let Some(value) = self.level_estimate(stretch, session_variance) else {
-                continue;
-            };
+            let (Some(&first), Some(&last)) = (stretch.first(), stretch.last()) else { continue };
+            let Some(value) = self.level_estimate(stretch, session_variance) else { continue };
             let by_machine = self.levels_by_machine(stretch, session_variance);
             self.levels.push(SeriesLevel {
                 first,
@@ -388,7 +384,7 @@ impl SearchedTrend {
 }
 
 /// Merges the changes found now with the recorded changes of earlier searches. A recorded change
-/// that was triaged or measured again is kept even if it is no longer found.
+/// that was triaged or measured again is kept even if the new search does not find it.
 fn merge_known_changes(
     trend: &SearchedTrend,
     current: Vec<RecordedChange>,

@@ -59,9 +59,7 @@ pub(super) fn warn_method(settings: &AnalysisSettings, policy: &JudgingPolicy) -
 
 /// Warns if the user's settings differ from the settings that were fixed before measuring.
 pub(super) fn warn_plan(design: &SessionDesign, settings: &AnalysisSettings) -> Option<String> {
-    let StoppingDesign::Sequential { alpha, delta, .. } = &design.stopping else {
-        return None;
-    };
+    let StoppingDesign::Sequential { alpha, delta, .. } = &design.stopping else { return None };
     let differs = |requested: f64, planned: f64| (requested - planned).abs() > 1e-9;
     let confidence = settings.confidence.is_some_and(|requested| differs(1.0 - requested, *alpha));
     let threshold = settings.threshold.is_some_and(|requested| differs(requested, *delta));

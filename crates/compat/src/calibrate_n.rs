@@ -253,9 +253,7 @@ impl CalibrateOptions {
     fn print_conclusion(&self, out: &mut dyn Write, search: &IterationSearch) -> io::Result<()> {
         let target = self.required.mean;
         let sufficient = search.sufficient_level();
-        let Some(level) = sufficient.or(search.steadiest_level()) else {
-            return Ok(());
-        };
+        let Some(level) = sufficient.or(search.steadiest_level()) else { return Ok(()) };
         let mean = format_percent(level.spread.mean);
         if sufficient.is_some() {
             writeln!(

@@ -371,9 +371,7 @@ fn improvement_chart(table: &CompareTable<'_>) -> String {
 
 /// Returns a message for each case that became significantly slower by more than the limit.
 fn regression_messages(table: &CompareTable<'_>, limit_percent: Option<f64>) -> Vec<String> {
-    let Some(limit) = limit_percent else {
-        return Vec::new();
-    };
+    let Some(limit) = limit_percent else { return Vec::new() };
     let rows = table.rows.iter();
     rows.filter(|row| row.star_count() > 0 && row.improvement_percent < -limit)
         .map(|row| {

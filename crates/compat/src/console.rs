@@ -379,17 +379,13 @@ mod tests {
 
     #[test]
     fn the_local_time_matches_the_date_command() {
-        let Some(printed) = date_command("+%a %b %d %H:%M:%S %Y") else {
-            return;
-        };
+        let Some(printed) = date_command("+%a %b %d %H:%M:%S %Y") else { return };
         assert_eq!(local_time(1_795_288_693), printed);
     }
 
     #[test]
     fn the_utc_offset_matches_the_date_command() {
-        let Some(printed) = date_command("+%Y-%m-%dT%H:%M:%S%:z") else {
-            return;
-        };
+        let Some(printed) = date_command("+%Y-%m-%dT%H:%M:%S%:z") else { return };
         assert_eq!(iso_time(1_795_288_693), printed);
     }
 }

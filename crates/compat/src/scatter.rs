@@ -343,9 +343,7 @@ fn parse_request(
     arguments: &ParsedArguments<'_>,
     console: &DropInConsole<'_>,
 ) -> Result<ScriptsRequest, NodeRefusal> {
-    let [path] = arguments.others.as_slice() else {
-        return Err(NodeRefusal::Usage(String::new()));
-    };
+    let [path] = arguments.others.as_slice() else { return Err(NodeRefusal::Usage(String::new())) };
     let (script, folder) = node::find_script(path, console)?;
     let variants = vec![Variant::plain("default")];
     let request = node::build_request(arguments, vec![script], folder, variants, DEFAULT_RUNS)?;
@@ -365,9 +363,7 @@ struct ScatterPrinter<'a> {
 
 impl ScatterPrinter<'_> {
     fn print_run(&mut self, run: &Run) -> Result<()> {
-        let Some(values) = self.in_columns(run)? else {
-            return Ok(());
-        };
+        let Some(values) = self.in_columns(run)? else { return Ok(()) };
         for measured in driver::throughput_samples(run) {
             match &mut self.collected {
                 None => {

@@ -47,17 +47,16 @@ pub struct RunDefaults {
 
 impl RunDefaults {
     fn read(table: &FilePart<'_>) -> Result<RunDefaults> {
-        let keys = table.node.as_table();
-        let keys = keys.ok_or_else(|| table.wrong_table("must be a table"))?;
+        let keys = table.node.as_table().ok_or_else(|| table.wrong_table("must be a table"))?;
         let mut defaults = RunDefaults::default();
         for (key, node) in keys {
-            let values: Option<Vec<String>> = match &node.content {
+            let parsed: Option<Vec<String>> = match &node.content {
                 NodeContent::Truth(true) if key != "targets" => Some(Vec::new()),
                 NodeContent::Truth(false) if key != "targets" => continue,
                 NodeContent::List(items) => items.iter().map(option_value).collect(),
                 _ => option_value(node).map(|value| vec![value]),
             };
-            let values = values.ok_or_else(|| {
+            let values = parsed.ok_or_else(|| {
                 table.value_error(key, "must be a string, a number, true, or a list of strings")
             })?;
             match key.as_str() {
@@ -121,14 +120,14 @@ impl ProjectFile {
             let text = std::fs::read_to_string(&file)?;
             let tree = file_part::parse_toml(&text)?;
             let keys: ProjectKeys = FilePart::top(&tree).read_part()?;
-            let run = FilePart::top(&tree).part("run");
-            let run = run.map_or(Ok(RunDefaults::default()), |table| RunDefaults::read(&table))?;
+            let run = FilePart::top(&tree)
+                .part("run")
+                .map_or(Ok(RunDefaults::default()), |table| RunDefaults::read(&table))?;
             let suites = read_tables(&FilePart::top(&tree))?;
             let is_empty = keys.history.build.as_ref().is_some_and(|build| build.trim().is_empty());
             ensure!(!is_empty, "the key 'build' of [history] is empty\nhint: leave it out");
-            let folder = folder.to_owned();
             anyhow::Ok(ProjectFile {
-                folder,
+                folder: folder.to_owned(),
                 run,
                 order: keys.order,
                 history: keys.history,

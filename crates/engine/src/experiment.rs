@@ -85,7 +85,7 @@ pub(crate) fn build_variants(
     Ok(variants)
 }
 
-/// Applies the file's plan settings, except those that the request overrides.
+/// Applies the file's plan settings, unless the request overrides them.
 pub(crate) fn apply_file_plan(
     experiment: &Experiment,
     request: &PlanRequest,

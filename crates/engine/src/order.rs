@@ -1,4 +1,4 @@
-//! Chooses the order of runs before the first run, if the user asked for `--order auto`.
+//! Chooses the order of runs before the first run, if the user requested `--order auto`.
 //!
 //! The work decides the metric: if every case and variant only computes, processor time is compared,
 //! otherwise wall time. The machine decides the order: pairs if other work uses the processors,

@@ -160,7 +160,7 @@ fn run_trials(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
         let usage = outcome.usage.as_ref();
         let usage_share = usage.map(|usage| usage.cpu_ns() as f64 / outcome.wall_ns.max(1) as f64);
         for (result, shares) in outcome.observations.into_iter().zip(shares) {
-            // A short process ends before it has been looked at often enough.
+            // A short process ends before there are enough samples.
             let busy = shares.runnable.or(usage_share).unwrap_or(1.0);
             if trials.iter().all(|tried| tried.result.case != result.case) {
                 trials.push(PairTrial { result, busy });

@@ -509,8 +509,8 @@ fn benchmark_digests(plan: &SessionPlan) -> BTreeMap<String, String> {
 }
 
 /// Captures machine and programs once, before measuring. If the baseline's program is Node.js, it
-/// may have reported its versions when it listed the cases. Other programs are asked for their
-/// versions.
+/// may have reported its versions when it listed the cases. Other programs are started to print
+/// their versions.
 fn capture_environment(
     plan: &SessionPlan,
     suite: &DiscoveredBenchmarks,

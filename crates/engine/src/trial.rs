@@ -218,7 +218,7 @@ fn emit_trial_event(
     if attempt.interrupted {
         return Ok(false);
     }
-    // An experiment that failed at a stage still reports what it observed before. Such observations
+    // An experiment that failed at a stage still reports its earlier observations. These
     // are not a complete run.
     let failed_at_stage =
         |failure: &StepFailure| matches!(failure.cause, FailureCause::Stage { .. });

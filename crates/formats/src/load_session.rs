@@ -270,7 +270,7 @@ fn load_warnings(verdict: Option<&OpenVerdict>) -> Vec<String> {
 }
 
 /// Returns the parameters that distinguish cases of one address, without the concurrency. Defaults
-/// are omitted, so that the case ids match those of reports from other tools.
+/// are omitted, so that reports from other tools have the same case ids.
 fn load_parameters(load: &LoadRun) -> Vec<(String, ParameterValue)> {
     let requested = &load.requested;
     let mut parameters = Vec::new();

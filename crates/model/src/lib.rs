@@ -53,7 +53,7 @@ pub mod stage_report;
 pub mod stored;
 mod variant;
 
-/// Describes HTTP loads: what was requested ([`spec`](load::spec)), and the complete record of a load
+/// Describes HTTP loads: the request ([`spec`](load::spec)), and the complete record of a load
 /// ([`measurement`](load::measurement), with [`latency`](load::latency) and
 /// [`outcomes`](load::outcomes)).
 ///

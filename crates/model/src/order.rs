@@ -105,7 +105,7 @@ impl From<OrderRequest> for String {
 /// How the order of a session was chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OrderChoice {
-    /// What was requested. [`crate::SessionDesign::order`] is what was chosen.
+    /// The requested order. [`crate::SessionDesign::order`] is the chosen one.
     pub requested: OrderRequest,
     /// Why the order was chosen; `None` until it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -135,8 +135,10 @@ pub(crate) fn draw_bottom_axis(
     let write_labels = |svg: &mut SvgWriter, baseline: f64| {
         for tick in &ticks {
             let half_width = reserved_width(&tick.label, TICK_PX) / 2.0;
-            let x = mapping.pixel_at(tick.value);
-            let x = x.min(sheet.right - half_width).max(sheet.left + half_width);
+            let x = mapping
+                .pixel_at(tick.value)
+                .min(sheet.right - half_width)
+                .max(sheet.left + half_width);
             let text = TextLine::at(&tick.label, x, baseline, TICK_PX);
             svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(MUTED));
         }
@@ -375,8 +377,8 @@ impl CategoryLabels {
                 }
                 for line in &block.lines {
                     let y = top + self.size_px * 0.7;
-                    let text = TextLine::at(&line.text, x + 4.0, y, self.size_px);
-                    let text = text.with_anchor(TextAnchor::End);
+                    let text = TextLine::at(&line.text, x + 4.0, y, self.size_px)
+                        .with_anchor(TextAnchor::End);
                     svg.write_text(&TextLine { rotation_degrees: -45.0, ..text });
                 }
             }

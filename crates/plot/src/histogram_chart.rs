@@ -193,8 +193,8 @@ impl<'a> ValueData<'a> {
     /// Extent of the axis for the values; `None` without values.
     pub fn extent(&self) -> Option<AxisExtent> {
         if self.has_few_values() {
-            let values = self.series.iter().flat_map(|series| &series.values);
-            let values = values.map(|counted| counted.value);
+            let values =
+                self.series.iter().flat_map(|series| &series.values).map(|counted| counted.value);
             return Some(AxisExtent::of_values(&self.x.scale, values)?.with_padding(0.04));
         }
         self.bins()?.extent(&self.x.scale)

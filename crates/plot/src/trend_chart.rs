@@ -33,7 +33,7 @@ const SPARK_MARGIN_PX: f64 = 7.0;
 /// Height of the strip of marks in a sparkline, and radius of a mark.
 const SPARK_MARKS_PX: f64 = 13.0;
 const SPARK_RADIUS_PX: f64 = 3.2;
-/// The look of the continuation: that of the second machine.
+/// The look of the continuation: the same as for a second machine.
 const CONTINUATION_LOOK: usize = 1;
 /// Minimum distance between neighboring points of a sparkline.
 const SPARK_POINT_PX: f64 = 2.0;
@@ -163,8 +163,10 @@ impl TrendChart {
     }
 
     fn x_extent(&self, shown: &ShownPoints<'_>) -> Option<AxisExtent> {
-        let positions = shown.all.iter().map(|point| point.at.x);
-        let positions = positions
+        let positions = shown
+            .all
+            .iter()
+            .map(|point| point.at.x)
             .chain(self.continued_points().map(|point| point.x))
             .chain(self.levels.iter().flat_map(|level| [level.from, level.to]))
             .chain(self.note_positions(TrendNoteKind::Failure));

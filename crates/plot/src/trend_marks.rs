@@ -298,7 +298,7 @@ impl<'a> TrendMarks<'a> {
         self.lanes as f64 * CHANGE_LANE_PX + self.note_lanes as f64 * NOTE_LANE_PX + GAP_PX
     }
 
-    /// Draws what lies behind the data: the range of each change, and the lines of notes.
+    /// Draws the marks behind the data: the range of each change, and the lines of notes.
     pub fn draw_behind(&self, svg: &mut SvgWriter, area: &PlotArea) {
         svg.start_group("borders").end_with(|svg| {
             for (change, _) in &self.changes {
@@ -331,7 +331,7 @@ impl<'a> TrendMarks<'a> {
         GAP_PX + label.lane as f64 * NOTE_LANE_PX + NOTE_LANE_PX
     }
 
-    /// Draws what lies in front of the data: borders, marks and labels.
+    /// Draws the marks in front of the data: borders, marks and labels.
     pub fn draw(&self, svg: &mut SvgWriter, area: &PlotArea) {
         let PixelRect { top, bottom, .. } = area.rect;
         svg.start_group("borders").end_with(|svg| {

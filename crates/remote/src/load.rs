@@ -384,7 +384,7 @@ fn list_devices(folder: &Path) -> Vec<NetworkDevice> {
 }
 
 /// Returns the device with the highest utilization, and this utilization. Links are full duplex:
-/// each direction has the full speed, so the utilization is that of the busier direction.
+/// each direction has the full speed, so the busier direction determines the utilization.
 fn most_used(
     before: &[NetworkDevice],
     after: &[NetworkDevice],

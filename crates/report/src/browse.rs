@@ -66,12 +66,11 @@ pub fn list_projects(projects: &[ProjectLine]) -> Document {
         figure("week", "last 7 days") => ReportCell::large_count(sessions_of_week(project)),
     };
     document.push_table(columns.build_table("projects", projects));
-    for project in projects.iter().filter(|line| sessions_of_week(line) > 0) {
-        document.push_charts([ReportChart::new(
-            format!("Sessions of {} in the last seven days", project.name),
-            speedwell_plot::AnyChart::Bar(week_chart(project)),
-        )]);
-    }
+    let busy = projects.iter().filter(|line| sessions_of_week(line) > 0);
+    document.push_charts(busy.map(|project| {
+        let title = format!("Sessions of {} in the last seven days", project.name);
+        ReportChart::new(title, speedwell_plot::AnyChart::Bar(week_chart(project)))
+    }));
     document
 }
 
@@ -80,13 +79,10 @@ fn sessions_of_week(project: &ProjectLine) -> usize {
 }
 
 fn week_chart(project: &ProjectLine) -> BarChart {
-    let category = |(day, sessions): &(String, usize)| BarCategory {
-        label: day.clone(),
-        bars: vec![ChartBar {
-            name: "sessions".into(),
-            value: *sessions as f64,
-            ..ChartBar::default()
-        }],
+    let category = |(day, sessions): &(String, usize)| {
+        let (name, value) = ("sessions".into(), *sessions as f64);
+        let bars = vec![ChartBar { name, value, ..ChartBar::default() }];
+        BarCategory { label: day.clone(), bars }
     };
     BarChart {
         title: "Sessions by day (UTC)".into(),
@@ -169,36 +165,28 @@ pub fn list_machines(
     calibrated: &dyn Fn(&StoredMachine) -> Option<NoiseCalibration>,
 ) -> Document {
     let mut document = Document::new("machines");
-    let headline = match machines.len() {
+    document.push_headline(match machines.len() {
         0 => "no machines yet".to_owned(),
         count => format_count(count, "machine", "machines"),
-    };
-    document.push_headline(headline);
+    });
     if machines.is_empty() {
         document.push(ReportBlock::Paragraph(
             "A machine is listed after its first complete session.".into(),
         ));
     }
-    let lines: Vec<MachineLine<'_>> = machines
-        .iter()
-        .map(|stored| MachineLine { stored, calibration: calibrated(stored) })
-        .collect();
-    let columns = column_set! { line: MachineLine<'_>;
-        label("machine", "machine") => line.stored.machine.title(),
-        machine("number") => line.stored.number,
-        words("class", "processor") => line.stored.machine.class.as_deref().unwrap_or_default(),
-        figure("sessions", "sessions") => ReportCell::large_count(line.stored.sessions),
-        words("first_unix_ms", "first (UTC)") => ReportCell::moment(line.stored.first_unix_ms),
-        words("last_unix_ms", "last (UTC)") => ReportCell::moment(line.stored.last_unix_ms),
-        words("calibration", "calibration") => calibration_cell(line.calibration.as_ref()),
+    let lines: Vec<(&StoredMachine, Option<NoiseCalibration>)> =
+        machines.iter().map(|stored| (stored, calibrated(stored))).collect();
+    let columns = column_set! { line: (&StoredMachine, Option<NoiseCalibration>);
+        label("machine", "machine") => line.0.machine.title(),
+        machine("number") => line.0.number,
+        words("class", "processor") => line.0.machine.class.as_deref().unwrap_or_default(),
+        figure("sessions", "sessions") => ReportCell::large_count(line.0.sessions),
+        words("first_unix_ms", "first (UTC)") => ReportCell::moment(line.0.first_unix_ms),
+        words("last_unix_ms", "last (UTC)") => ReportCell::moment(line.0.last_unix_ms),
+        words("calibration", "calibration") => calibration_cell(line.1.as_ref()),
     };
     document.push_table(columns.build_table("machines", &lines));
     document
-}
-
-struct MachineLine<'a> {
-    stored: &'a StoredMachine,
-    calibration: Option<NoiseCalibration>,
 }
 
 fn calibration_cell(calibration: Option<&NoiseCalibration>) -> ReportCell {
@@ -208,11 +196,8 @@ fn calibration_cell(calibration: Option<&NoiseCalibration>) -> ReportCell {
             ReportCell::words("calibrated").with_emphasis(TextEmphasis::Good)
         }
         Some(calibration) => {
-            let problem = if calibration.false_alarms < calibration.expected_low {
-                "too few false alarms"
-            } else {
-                "too many false alarms"
-            };
+            let is_low = calibration.false_alarms < calibration.expected_low;
+            let problem = if is_low { "too few false alarms" } else { "too many false alarms" };
             ReportCell::words(problem).with_emphasis(TextEmphasis::Bad)
         }
     }
@@ -296,18 +281,12 @@ pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
     }
     let unexpected =
         calibrations.iter().filter(|calibration| !calibration.found.is_in_range()).count();
+    let number = format_count(calibrations.len(), "calibration", "calibrations");
     document.push_headline(match unexpected {
-        0 => format!(
-            "{}, all with as many false alarms as expected",
-            format_count(calibrations.len(), "calibration", "calibrations")
-        ),
-        count => format!(
-            "{}, {count} with too many or too few false alarms",
-            format_count(calibrations.len(), "calibration", "calibrations")
-        ),
+        0 => format!("{number}, all with as many false alarms as expected"),
+        count => format!("{number}, {count} with too many or too few false alarms"),
     });
-    let table = calibration_columns().build_table("calibrations", calibrations);
-    document.push_table(table);
+    document.push_table(calibration_columns().build_table("calibrations", calibrations));
     document
 }
 
@@ -420,7 +399,8 @@ pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
     let columns = column_set! { token: StoredToken;
         label("id", "token") => &token.id,
         words("name", "name") => &token.name,
-        words("scopes", "may") => scope_names(token),
+        words("scopes", "may") =>
+            token.scopes.iter().map(|scope| scope.name()).collect::<Vec<_>>().join(", "),
         words("project", "in") => token.project.as_deref().unwrap_or("all projects"),
         words("branches", "branches") => name_list(token.branches.as_deref()),
         words("machines", "machines") => name_list(token.machines.as_deref()),
@@ -436,23 +416,16 @@ pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
     document
 }
 
-fn scope_names(token: &StoredToken) -> String {
-    let names: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
-    names.join(", ")
-}
-
 /// Joins names. `None` becomes "all".
 fn name_list(names: Option<&[String]>) -> String {
     names.map_or_else(|| "all".to_owned(), |names| names.join(", "))
 }
 
 fn token_state(token: &StoredToken, now_unix_ms: i64) -> &'static str {
-    if token.is_valid(now_unix_ms) {
-        "valid"
-    } else if token.revoked_unix_ms.is_some() {
-        "revoked"
-    } else {
-        "expired"
+    match token.revoked_unix_ms {
+        _ if token.is_valid(now_unix_ms) => "valid",
+        Some(_) => "revoked",
+        None => "expired",
     }
 }
 

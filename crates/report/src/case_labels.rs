@@ -101,9 +101,7 @@ impl CaseLabels {
 
 /// Returns the parameters that have the same value in every case, in the order of the first case.
 fn constant_parameters<'a>(cases: &[&'a Case]) -> Vec<ParameterPair<'a>> {
-    let Some(first) = cases.first() else {
-        return Vec::new();
-    };
+    let Some(first) = cases.first() else { return Vec::new() };
     let is_same = |name: &str, value: &ParameterValue| {
         cases.iter().all(|case| case.value(name) == Some(value))
     };

@@ -243,9 +243,8 @@ fn changes_notes(history: &ProjectHistory) -> Vec<String> {
     notes.extend(split_series_notes(history));
     if history.unplaced_points > 0 {
         notes.push(format!(
-            "{} {} left out, because the measured revision is not on this branch.",
-            format_count(history.unplaced_points, "point", "points"),
-            if history.unplaced_points == 1 { "is" } else { "are" }
+            "{} left out, because the measured revision is not on this branch.",
+            format_count(history.unplaced_points, "point is", "points are")
         ));
     }
     if history.threshold > 0.0 {

@@ -79,7 +79,7 @@ impl<T> ColumnSet<T> {
     /// Builds the row of one item.
     pub fn build_row(&self, item: &T) -> ReportRow {
         let build_cell = |(column, cell): &(ReportColumn, BuildCell<T>)| match column.audience {
-            // Large tables have a million cells, so they keep no text that nobody reads.
+            // Large tables have a million cells, so they keep only text that is shown.
             ColumnAudience::Machines => cell(item).with_text(String::new()),
             ColumnAudience::All | ColumnAudience::People => cell(item),
         };

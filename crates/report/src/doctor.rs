@@ -158,10 +158,8 @@ pub fn report_tuned_calibration(
         machine("change_low") => spread.change.map(|change| change.low),
         machine("change_high") => spread.change.map(|change| change.high),
     };
-    let mut table = ReportTable {
-        caption: vec![format!("set: {knobs}")],
-        ..columns.build_table("spreads", spreads)
-    };
+    let mut table = columns.build_table("spreads", spreads);
+    table.caption.push(format!("set: {knobs}"));
     table.caption.extend(before.metric.iter().map(|metric| metric.name.clone()));
     document.push_table(table);
     output.add_detail(&mut document, |_, document| {
@@ -170,10 +168,8 @@ pub fn report_tuned_calibration(
              interval is computed by resampling blocks. Before and after were measured in \
              sequence, so they also differ by other work that started or ended in between.",
         );
-        let alarms = [("before", before), ("after", after)];
-        let alarms =
-            alarms.map(|(when, found)| format!("{when}: {}", expected_alarms_text(&found.counts)));
-        document.push_note(alarms.join("; "));
+        let [old, new] = [before, after].map(|found| expected_alarms_text(&found.counts));
+        document.push_note(format!("before: {old}; after: {new}"));
     });
     document.attach_data("before", calibration_data(before));
     document.attach_data("after", calibration_data(after));
@@ -387,13 +383,10 @@ fn reason_text(item: &OutboxEntry) -> String {
 pub fn outbox_check(items: &[OutboxEntry]) -> Option<CheckLine> {
     let count = |state: UploadState| items.iter().filter(|item| item.state == state).count();
     let (waiting, refused) = (count(UploadState::Waiting), count(UploadState::Refused));
-    let mut found = Vec::new();
-    if waiting > 0 {
-        found.push(format_count(waiting, "session waits", "sessions wait"));
-    }
-    if refused > 0 {
-        found.push(format_count(refused, "session is refused", "sessions are refused"));
-    }
+    let waits = (waiting > 0).then(|| format_count(waiting, "session waits", "sessions wait"));
+    let is_refused =
+        (refused > 0).then(|| format_count(refused, "session is refused", "sessions are refused"));
+    let found: Vec<String> = waits.into_iter().chain(is_refused).collect();
     let remedy = if refused == 0 { "speedwell push" } else { "speedwell push --list shows why" };
     (!found.is_empty()).then(|| CheckLine::new("outbox", "warning", found.join(", "), remedy))
 }
@@ -466,20 +459,16 @@ pub fn report_knobs(knobs: &[KnobLine], is_plan: bool, output: &OutputOptions) -
         ReportBlock::Table(columns.table_of_rows("knobs", rows))
     };
     let mut document = Document::new("knobs");
-    output.add_shortened(
-        &mut document,
-        || vec![table(false)],
-        |_, document| document.push(table(true)),
-    );
-    let settings = knobs
-        .iter()
-        .flat_map(|knob| knob.settings.iter().map(move |setting| (knob, setting)))
-        .map(|(knob, setting)| {
+    let full = |_: &OutputOptions, document: &mut Document| document.push(table(true));
+    output.add_shortened(&mut document, || vec![table(false)], full);
+    let settings = knobs.iter().flat_map(|knob| {
+        knob.settings.iter().map(move |setting| {
             json!({
                 "knob": knob.name, "path": setting.path, "state": setting.state,
                 "before": setting.before, "after": setting.after,
             })
-        });
+        })
+    });
     document.attach_data("settings", settings.collect());
     document
 }
@@ -519,13 +508,9 @@ pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
         return document;
     };
     let settings = format_count(machine.settings.len(), "setting is", "settings are");
-    let time_left =
-        machine.left_ms.map(|time_left| format!(", for at most {}", format_duration(time_left)));
-    document.push_headline(format!(
-        "{settings} changed by {}{}",
-        machine.holder,
-        time_left.unwrap_or_default()
-    ));
+    let holder = &machine.holder;
+    let left = machine.left_ms.map(|left| format!(", for at most {}", format_duration(left)));
+    document.push_headline(format!("{settings} changed by {holder}{}", left.unwrap_or_default()));
     document.push(ReportBlock::Facts(vec![("knobs".to_owned(), machine.knobs.join(", "))]));
     let columns = column_set! { setting: SettingLine;
         identifier("path", "setting") => &setting.path,
@@ -546,15 +531,13 @@ pub fn report_restored(done: usize, others: &[SettingLine]) -> Document {
     let mut document = Document::new("restored");
     document.push_headline(format!("restored: {}", format_count(done, "setting", "settings")));
     document.push_warnings(&others.iter().map(not_restored_sentence).collect::<Vec<_>>());
-    let not_restored: Vec<_> = others
-        .iter()
-        .map(|setting| {
-            json!({
-                "path": setting.path, "before": setting.before, "now": setting.after,
-                "state": setting.state,
-            })
+    let not_restored = others.iter().map(|setting| {
+        json!({
+            "path": setting.path, "before": setting.before, "now": setting.after,
+            "state": setting.state,
         })
-        .collect();
+    });
+    let not_restored: Vec<_> = not_restored.collect();
     document.attach_data("restored", json!({"done": done, "not_restored": not_restored}));
     document
 }

@@ -218,8 +218,7 @@ impl Document {
 
     /// Adds a heading. Level 1 is the highest.
     pub fn push_heading(&mut self, level: u8, text: impl Into<String>) {
-        let text = text.into();
-        self.push(ReportBlock::Heading { level, text });
+        self.push(ReportBlock::Heading { level, text: text.into() });
     }
 
     /// Adds warnings.

@@ -89,16 +89,16 @@ fn failed_blocks(
         return Vec::new();
     }
     let groups = group_failures(failures);
-    if let [group] = groups.as_slice()
+    let is_verbose = verbosity == Verbosity::Verbose;
+    if let ([group], true) = (groups.as_slice(), is_all)
         && group.cases.len() > 1
-        && is_all
     {
         let (count, reason) = (group.cases.len(), group.first.reason_line());
         let summary = format!("all {count} cases failed alike: {reason}");
-        let blocks = details(group.first, verbosity == Verbosity::Verbose);
+        let blocks = details(group.first, is_verbose);
         return vec![ReportBlock::Aside { summary, open: true, blocks }];
     }
-    let shown = if verbosity == Verbosity::Verbose { groups.len() } else { MAX_SHOWN_FAILURES };
+    let shown = if is_verbose { groups.len() } else { MAX_SHOWN_FAILURES };
     let (first, others) = groups.split_at(shown.min(groups.len()));
     let describe = |group: &FailureGroup<'_>| failure_blocks(group, verbosity);
     let mut blocks: Vec<ReportBlock> = first.iter().flat_map(describe).collect();
@@ -139,10 +139,8 @@ fn details(failure: &StepFailure, with_stderr: bool) -> Vec<ReportBlock> {
     // Some failures cannot be reproduced by one command, such as a report that contradicts an
     // earlier one.
     if !failure.replay.is_empty() {
-        blocks.push(ReportBlock::Command {
-            label: "to repeat it".into(),
-            line: failure.replay.clone(),
-        });
+        let (label, line) = ("to repeat it".into(), failure.replay.clone());
+        blocks.push(ReportBlock::Command { label, line });
     }
     blocks
 }

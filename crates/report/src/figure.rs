@@ -77,15 +77,10 @@ impl FigureScale {
         for (stored, uncertainty) in figures.into_iter().filter(|(stored, _)| *stored != 0.0) {
             are_counts &=
                 uncertainty == Uncertainty::Exact && bytes.to_shown(stored).fract() == 0.0;
-            loses_digits |= !self.is_short(stored);
+            let shown = self.to_shown(stored);
+            loses_digits |= !is_exact_at(shown, last_exact_place(shown).max(0));
         }
         if are_counts && loses_digits { bytes } else { self }
-    }
-
-    /// Whether this scale shows an exact `stored` figure in full.
-    fn is_short(&self, stored: f64) -> bool {
-        let shown = self.to_shown(stored);
-        is_exact_at(shown, last_exact_place(shown).max(0))
     }
 
     /// Formats `stored` on this scale, rounded at `place`, without the unit.
@@ -108,12 +103,8 @@ impl FigureScale {
     /// interval is omitted.
     pub fn format_estimate(&self, estimate: &IntervalEstimate, place: i32) -> String {
         let value = self.format_full(estimate.value, place);
-        if estimate.low < estimate.high {
-            let [low, high] = [estimate.low, estimate.high].map(|end| self.format_bare(end, place));
-            format!("{value} [{low}, {high}]")
-        } else {
-            value
-        }
+        let [low, high] = [estimate.low, estimate.high].map(|end| self.format_bare(end, place));
+        if estimate.low < estimate.high { format!("{value} [{low}, {high}]") } else { value }
     }
 }
 
@@ -332,13 +323,8 @@ fn is_exact_at(figure: f64, place: i32) -> bool {
 }
 
 fn round_figure(figure: f64, place: i32) -> f64 {
-    if place >= 0 {
-        let power = 10f64.powi(place);
-        (figure * power).round() / power
-    } else {
-        let step = 10f64.powi(-place);
-        (figure / step).round() * step
-    }
+    let (power, step) = (10f64.powi(place), 10f64.powi(-place));
+    if place >= 0 { (figure * power).round() / power } else { (figure / step).round() * step }
 }
 
 /// Formats `figure` rounded at `place`, with thousands separators.
@@ -349,11 +335,8 @@ pub fn format_number(figure: f64, place: i32) -> String {
     if figure.is_infinite() {
         return if figure > 0.0 { "∞" } else { "-∞" }.to_owned();
     }
-    let number = if place >= 0 {
-        format!("{figure:.*}", place as usize)
-    } else {
-        format!("{:.0}", round_figure(figure, place))
-    };
+    let rounded = if place >= 0 { figure } else { round_figure(figure, place) };
+    let number = format!("{rounded:.*}", place.max(0) as usize);
     let number = match number.strip_prefix('-') {
         Some(zero) if is_zero(zero) => zero,
         _ => &number,
@@ -374,14 +357,8 @@ fn is_zero(formatted: &str) -> bool {
 
 /// Inserts thousands separators into the integer part of a number.
 fn insert_separators(number: &str) -> String {
-    let (sign, digits) = match number.strip_prefix('-') {
-        Some(digits) => ("-", digits),
-        None => ("", number),
-    };
-    let (integer, fraction) = match digits.find('.') {
-        Some(point) => digits.split_at(point),
-        None => (digits, ""),
-    };
+    let (sign, digits) = number.strip_prefix('-').map_or(("", number), |digits| ("-", digits));
+    let (integer, fraction) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
     let mut formatted = String::from(sign);
     for (index, digit) in integer.chars().enumerate() {
         if index > 0 && (integer.len() - index) % 3 == 0 {
@@ -445,23 +422,15 @@ pub fn format_duration(milliseconds: u64) -> String {
 /// Formats an approximate duration: `30 s`, `3 min 20 s`, `12 min`, `2 h 10 min`.
 pub fn format_about(time: Duration) -> String {
     let seconds = time.as_secs_f64().round().max(1.0) as u64;
-    let join_parts = |large_part: String, small_part: u64, unit: &str| match small_part {
-        0 => large_part,
-        small_part => format!("{large_part} {small_part} {unit}"),
+    let (tens, minutes) = ((seconds + 5) / 10, (seconds + 30) / 60);
+    let join_parts = |large: String, small: u64, unit: &str| {
+        if small == 0 { large } else { format!("{large} {small} {unit}") }
     };
     match seconds {
         0..60 => format!("{seconds} s"),
-        60..600 => {
-            let tens = (seconds + 5) / 10;
-            join_parts(format!("{} min", tens / 6), tens % 6 * 10, "s")
-        }
-        _ => {
-            let minutes = (seconds + 30) / 60;
-            match minutes / 60 {
-                0 => format!("{minutes} min"),
-                hours => join_parts(format!("{hours} h"), minutes % 60, "min"),
-            }
-        }
+        60..600 => join_parts(format!("{} min", tens / 6), tens % 6 * 10, "s"),
+        _ if minutes < 60 => format!("{minutes} min"),
+        _ => join_parts(format!("{} h", minutes / 60), minutes % 60, "min"),
     }
 }
 
@@ -478,10 +447,7 @@ pub fn parse_time(text: &str, is_end: bool) -> Option<i64> {
     let time: jiff::civil::DateTime = text.trim().parse().ok()?;
     let begin = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_millisecond();
     let is_day = text.trim().len() <= "2026-03-01".len();
-    Some(match (is_end, is_day) {
-        (true, true) => begin + 86_399_999,
-        _ => begin,
-    })
+    Some(if is_end && is_day { begin + 86_399_999 } else { begin })
 }
 
 #[cfg(test)]

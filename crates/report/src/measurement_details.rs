@@ -187,11 +187,8 @@ fn stopping_text(stopping: &StoppingDesign) -> String {
 
 fn runs_text(session: &Session, done: usize) -> String {
     let failed = session.failures.iter().filter(|f| !f.cause.is_skip()).count();
-    let mut text = format_number(done as f64, 0);
-    if failed > 0 {
-        text.push_str(&format!(", and {} failed", format_number(failed as f64, 0)));
-    }
-    text
+    let [done, others] = [done, failed].map(|runs| format_number(runs as f64, 0));
+    if failed > 0 { format!("{done}, and {others} failed") } else { done }
 }
 
 /// Describes a session for programs. Serialization cannot fail, because the model contains no value

@@ -109,16 +109,11 @@ impl OutputOptions {
     /// Returns the document with its tables sorted as requested. Tables without the sort column are
     /// unchanged.
     fn sort_document<'d>(&self, document: Cow<'d, Document>) -> Cow<'d, Document> {
-        let Some(sort) = &self.sort else {
-            return document;
-        };
-        let (key, descending) = match sort.strip_prefix('-') {
-            Some(key) => (key, false),
-            None => (sort.as_str(), true),
-        };
+        let Some(sort) = &self.sort else { return document };
+        let ascending = sort.strip_prefix('-');
         let mut sorted = document.into_owned();
         sorted.for_each_table(&mut |table| {
-            table.sort_by(key, descending);
+            table.sort_by(ascending.unwrap_or(sort), ascending.is_none());
         });
         Cow::Owned(sorted)
     }
@@ -180,9 +175,7 @@ fn check_sort(document: &Document, output: &OutputOptions) -> anyhow::Result<()>
 /// # Errors
 /// Fails if no column has this key. The error lists the valid keys.
 pub fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
-    let Some(sort) = sort else {
-        return Ok(());
-    };
+    let Some(sort) = sort else { return Ok(()) };
     let key = sort.strip_prefix('-').unwrap_or(sort);
     if keys.contains(&key) {
         return Ok(());
@@ -192,7 +185,7 @@ pub fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
     bail!("unknown sort column '{key}': supported columns are {}", keys.join(" "))
 }
 
-// Writes the files requested with `-o`. A file's extension decides what is written to it. Several
+// Writes the files requested with `-o`. A file's extension determines its content. Several
 // requested charts yield several picture files, with numbers in their names. Writing fails if any
 // file cannot be written.
 
@@ -248,20 +241,17 @@ fn is_page(path: &Path) -> bool {
 fn file_kind(path: &Path) -> anyhow::Result<OutputFileKind> {
     let extension =
         path.extension().and_then(|end| end.to_str()).unwrap_or_default().to_ascii_lowercase();
-    match extension.as_str() {
-        "svg" => return Ok(OutputFileKind::Svg),
-        "png" => return Ok(OutputFileKind::Png),
-        _ => {}
-    }
-    if let Ok(format) = extension.parse() {
-        return Ok(OutputFileKind::Text(format));
-    }
     let known = ReportFormat::NAMES.iter().map(|(_, names)| format!(".{}", names[0]));
-    bail!(
-        "cannot write '{}': unknown kind of file: supported extensions are {} .svg .png",
-        path.display(),
-        known.collect::<Vec<_>>().join(" ")
-    )
+    Ok(match (extension.as_str(), extension.parse::<ReportFormat>()) {
+        ("svg", _) => OutputFileKind::Svg,
+        ("png", _) => OutputFileKind::Png,
+        (_, Ok(format)) => OutputFileKind::Text(format),
+        _ => bail!(
+            "cannot write '{}': unknown kind of file: supported extensions are {} .svg .png",
+            path.display(),
+            known.collect::<Vec<_>>().join(" ")
+        ),
+    })
 }
 
 /// Checks that the files can be written. Commands call this function before they measure, so that a
@@ -331,28 +321,23 @@ fn write_files(document: &Document, plan: &[PlannedFile]) -> anyhow::Result<Vec<
     };
     let mut written = Vec::new();
     for PlannedFile { path, kind, chart } in plan {
-        let bytes = match kind {
-            OutputFileKind::Text(format) => {
-                let mut bytes = Vec::new();
-                format.file_renderer(picture_names(plan, path)).render(document, &mut bytes)?;
-                bytes
-            }
-            OutputFileKind::Svg => {
-                let picture = &charts[*chart].picture;
-                picture.svg(picture.natural_size()).into_bytes()
-            }
-            OutputFileKind::Png => {
-                let ReportChart { picture, title, .. } = charts[*chart];
-                let png = picture.png_zoomed(picture.natural_size(), PNG_SCALE);
+        let mut bytes = Vec::new();
+        let mut shows = None;
+        if let OutputFileKind::Text(format) = kind {
+            format.file_renderer(picture_names(plan, path)).render(document, &mut bytes)?;
+        } else {
+            let ReportChart { picture, title, .. } = charts[*chart];
+            let size = picture.natural_size();
+            bytes = if *kind == OutputFileKind::Svg {
+                picture.svg(size).into_bytes()
+            } else {
+                let png = picture.png_zoomed(size, PNG_SCALE);
                 png.with_context(|| format!("cannot draw '{title}'"))?
-            }
-        };
+            };
+            shows = Some(title.clone() + &more);
+        }
         std::fs::write(path, bytes)
             .with_context(|| format!("cannot write '{}'", path.display()))?;
-        let shows = match kind {
-            OutputFileKind::Text(_) => None,
-            OutputFileKind::Svg | OutputFileKind::Png => Some(charts[*chart].title.clone() + &more),
-        };
         written.push(WrittenFile { path: path.clone(), shows });
     }
     Ok(written)

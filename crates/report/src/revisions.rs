@@ -223,10 +223,9 @@ pub fn report_bisection(
     output.add_detail(&mut document, |_, document| document.extend(ends_note(found)));
     let revisions = measured_revisions(found);
     if !revisions.is_empty() {
-        document.push(ReportBlock::appendix(
-            format!("{} measured", format_count(revisions.len(), "revision", "revisions")),
-            vec![ReportBlock::Table(measured_columns(found).build_table("measured", &revisions))],
-        ));
+        let title = format!("{} measured", format_count(revisions.len(), "revision", "revisions"));
+        let table = measured_columns(found).build_table("measured", &revisions);
+        document.push(ReportBlock::appendix(title, vec![ReportBlock::Table(table)]));
     }
     document.attach_data("range", json!(found.bisection.range));
     document.attach_data("revisions", json!(found.bisection.line.len()));
@@ -434,18 +433,14 @@ fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
     if set.len() <= MAX_LISTED_REVISIONS {
         return vec![table];
     }
-    vec![ReportBlock::appendix(
-        format!("{} left", format_count(set.len(), "revision", "revisions")),
-        vec![table],
-    )]
+    let title = format!("{} left", format_count(set.len(), "revision", "revisions"));
+    vec![ReportBlock::appendix(title, vec![table])]
 }
 
 /// Returns a note on the difference between the ends. Returns `None` if the ends do not clearly
 /// differ, because the headline already states that.
 fn ends_note(found: &BisectFindings) -> Option<ReportBlock> {
-    let Some(EndsComparison::Differ(change)) = found.standing.ends else {
-        return None;
-    };
+    let Some(EndsComparison::Differ(change)) = found.standing.ends else { return None };
     Some(ReportBlock::Note(format!(
         "{} as a whole: {}, {}. To confirm a change, the revision that made it and the one \
          before are measured again.",

@@ -121,12 +121,8 @@ pub(crate) fn report_snippet_session(
     }
     let figures = snippet::snippet_figures(session, confidence);
     let warnings = snippet::snippet_warnings(session, &figures, settings);
-    let compared = if findings.comparisons.is_empty() {
-        None
-    } else {
-        Some(report_findings(findings, output)?)
-    };
-    let is_alone = compared.is_none();
+    let is_alone = findings.comparisons.is_empty();
+    let compared = if is_alone { None } else { Some(report_findings(findings, output)?) };
     let mut document =
         crate::snippet::report_snippets(&figures, &warnings, findings, compared, output);
     if is_alone && output.wants_chart() {
@@ -242,10 +238,12 @@ fn session_columns() -> ColumnSet<SessionOverview> {
 
 /// Builds the cell of a state. Only unusual states are shown, so that they stand out.
 fn state_cell(session: &SessionOverview) -> ReportCell {
-    let (word, emphasis) = if session.is_killed {
-        ("killed", TextEmphasis::Caution)
-    } else {
-        state_word(session.state)
+    let (word, emphasis) = match session.state {
+        _ if session.is_killed => ("killed", TextEmphasis::Caution),
+        SessionState::Running => ("running", TextEmphasis::Caution),
+        SessionState::Complete => ("complete", TextEmphasis::None),
+        SessionState::Interrupted => ("interrupted", TextEmphasis::Caution),
+        SessionState::Imported => ("imported", TextEmphasis::Muted),
     };
     let is_complete = session.state == SessionState::Complete;
     ReportCell::words(word).shown_if(!is_complete).with_emphasis(emphasis)
@@ -253,9 +251,7 @@ fn state_cell(session: &SessionOverview) -> ReportCell {
 
 /// Builds the cell of the measured revision. A `+` marks a checkout with uncommitted changes.
 fn revision_cell(session: &SessionOverview) -> ReportCell {
-    let Some(origin) = &session.origin else {
-        return ReportCell::words("");
-    };
+    let Some(origin) = &session.origin else { return ReportCell::words("") };
     let changed = if origin.dirty.is_some() { "+" } else { "" };
     ReportCell::words(&origin.revision).with_text(format!("{}{changed}", origin.short()))
 }
@@ -278,22 +274,11 @@ const MAX_NAMED_VARIANTS: usize = 4;
 
 /// Returns the command line on one line, with only the file name of the program.
 fn command_line(command: &[String]) -> String {
-    let Some((program, arguments)) = command.split_first() else {
-        return String::new();
-    };
+    let Some((program, arguments)) = command.split_first() else { return String::new() };
     let file_name = program.rsplit('/').next().unwrap_or_default();
     let line = [&[file_name.to_owned()], arguments].concat().join(" ");
     // A script among the arguments may span several lines.
     line.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn state_word(state: SessionState) -> (&'static str, TextEmphasis) {
-    match state {
-        SessionState::Running => ("running", TextEmphasis::Caution),
-        SessionState::Complete => ("complete", TextEmphasis::None),
-        SessionState::Interrupted => ("interrupted", TextEmphasis::Caution),
-        SessionState::Imported => ("imported", TextEmphasis::Muted),
-    }
 }
 
 // Reports plans before anything is measured: every case (`--list`), or the result of a trial

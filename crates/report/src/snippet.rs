@@ -283,19 +283,16 @@ fn format_throughput(standing: &LevelState) -> String {
 
 /// Formats a throughput with its relative uncertainty, as in `91.2 k/s ± 1.1%`.
 pub fn format_throughput_error(standing: &LevelState) -> String {
-    let interval = standing.interval.filter(|_| standing.throughput > 0.0);
-    match interval {
+    let throughput = format_throughput(standing);
+    match standing.interval.filter(|_| standing.throughput > 0.0) {
         // Throughput cannot be negative. An interval of a mean that includes negative values does
         // not tell how exact the mean is.
-        Some(interval) if interval.low < 0.0 => {
-            format!("{} (uncertainty unknown)", format_throughput(standing))
+        Some(interval) if interval.low < 0.0 => format!("{throughput} (uncertainty unknown)"),
+        Some(interval) => {
+            let error = format_share(interval.half_width() / standing.throughput);
+            format!("{throughput} ± {error}")
         }
-        Some(interval) => format!(
-            "{} ± {}",
-            format_throughput(standing),
-            format_share(interval.half_width() / standing.throughput)
-        ),
-        None => format_throughput(standing),
+        None => throughput,
     }
 }
 
@@ -307,12 +304,10 @@ pub fn scaling_headline(label: &str, scaling: &ScalingFindings, spoilt: Option<u
     let figure = format_throughput_error(knee);
     let concurrency = knee.concurrency;
     match (is_open, spoilt) {
-        (true, Some(spoilt)) => {
-            format!(
-                "{label}: throughput grows up to {concurrency}: {figure}; at {spoilt}, requests \
-                 fail."
-            )
-        }
+        (true, Some(spoilt)) => format!(
+            "{label}: throughput grows up to {concurrency}: {figure}; at {spoilt}, requests \
+             fail."
+        ),
         (true, None) => format!(
             "{label}: throughput still grows at {concurrency}, the highest level measured: \
              {figure}."
@@ -320,22 +315,19 @@ pub fn scaling_headline(label: &str, scaling: &ScalingFindings, spoilt: Option<u
         (false, _) => {
             // The sentence mentions the next level up, unless the best level is more informative.
             let above = standings.iter().find(|standing| standing.concurrency > knee.concurrency);
+            let is_best = best.concurrency == knee.concurrency;
             let next_levels = above.map_or(String::new(), |above| match above.status {
                 LevelStatus::Lower => format!("; {} gives less", above.concurrency),
-                _ if best.concurrency == knee.concurrency => {
-                    format!("; {} gives no more", above.concurrency)
-                }
+                _ if is_best => format!("; {} gives no more", above.concurrency),
                 _ => format!(
                     "; {} ({}) is statistically indistinguishable from it",
                     best.concurrency,
                     format_throughput(best)
                 ),
             });
-            let verb = if is_too_noisy(scaling) {
-                "does not measurably grow beyond"
-            } else {
-                "stops growing at"
-            };
+            let is_noisy = is_too_noisy(scaling);
+            let verb =
+                if is_noisy { "does not measurably grow beyond" } else { "stops growing at" };
             format!("{label}: throughput {verb} {concurrency}: {figure}{next_levels}.")
         }
     }
@@ -411,8 +403,7 @@ pub fn law_sentence(scaling: &ScalingFindings) -> String {
         }
         Ok(usl) => usl,
     };
-    let error = usl.lambda.error;
-    let lambda = format_quantity(usl.lambda.value, "1/s", half_width(error));
+    let lambda = format_quantity(usl.lambda.value, "1/s", half_width(usl.lambda.error));
     let highest = scaling.answer.standings.last();
     let peak = match scaling.peak {
         // Beyond the measured levels, the curve says little.
@@ -454,11 +445,9 @@ fn misfit_note(scaling: &ScalingFindings) -> String {
 
 fn refusal_text(error: &UslError) -> String {
     match error {
-        UslError::TooFewLevels { levels } => {
-            format!(
-                "{levels} levels are too few for its three parameters; it needs at least {MIN_LEVELS}"
-            )
-        }
+        UslError::TooFewLevels { levels } => format!(
+            "{levels} levels are too few for its three parameters; it needs at least {MIN_LEVELS}"
+        ),
         UslError::NotPositive => "throughput was 0 at one of the levels".to_owned(),
         UslError::NoFit => "no curve of this form fits the levels".to_owned(),
         UslError::Poor { r_squared } if r_squared.is_nan() || *r_squared <= 0.0 => {
@@ -481,13 +470,10 @@ fn half_width(error: Option<f64>) -> Uncertainty {
 /// Formats a parameter with its standard error, as in `0.0268 ± 0.0033`. A parameter without an
 /// error is at its lower bound, 0.
 fn format_parameter(parameter: &UslParameter) -> String {
-    match parameter.error {
-        None => "0".to_owned(),
-        Some(error) => {
-            let place = decimal_place(parameter.value, half_width(parameter.error)).min(7);
-            format!("{} ± {}", format_number(parameter.value, place), format_number(error, place))
-        }
-    }
+    parameter.error.map_or("0".to_owned(), |error| {
+        let place = decimal_place(parameter.value, half_width(parameter.error)).min(7);
+        format!("{} ± {}", format_number(parameter.value, place), format_number(error, place))
+    })
 }
 
 /// Returns the fitted law with every digit, for programs.

@@ -71,9 +71,7 @@ pub fn report_sources(
     settings: &AnalysisSettings,
     output: &OutputOptions,
 ) -> anyhow::Result<Document> {
-    let Some((_, session, _)) = sources.first() else {
-        return Ok(Document::default());
-    };
+    let Some((_, session, _)) = sources.first() else { return Ok(Document::default()) };
     let mut document = report_requested((session, experiment), findings, study, settings, output)?;
     // Sessions have names only if there are several.
     let mut sessions: Vec<(Option<&str>, &Session)> = Vec::new();
@@ -154,19 +152,15 @@ impl LoadPaces {
         let number = |value: &f64| format_number(*value, 0);
         match (&self.rates[..], &self.levels[..]) {
             ([rate], _) => format!("a load at the rate {}/s", number(rate)),
-            ([lowest, .., highest], _) => format!(
-                "a search or list of {} rates ({} to {}/s)",
-                self.rates.len(),
-                number(lowest),
-                number(highest)
-            ),
+            (rates @ [lowest, .., highest], _) => {
+                let (count, low, high) = (rates.len(), number(lowest), number(highest));
+                format!("a search or list of {count} rates ({low} to {high}/s)")
+            }
             ([], [level]) => format!("a load with {} requests in flight", number(level)),
-            ([], [lowest, .., highest]) => format!(
-                "a search or list of {} levels of concurrency ({} to {})",
-                self.levels.len(),
-                number(lowest),
-                number(highest)
-            ),
+            ([], levels @ [lowest, .., highest]) => {
+                let (count, low, high) = (levels.len(), number(lowest), number(highest));
+                format!("a search or list of {count} levels of concurrency ({low} to {high})")
+            }
             ([], []) => "a load of another kind".to_owned(),
         }
     }
@@ -198,10 +192,8 @@ fn session_paces(session: &Session) -> Option<LoadPaces> {
 fn failed_side_text(failures: &[StepFailure]) -> Option<String> {
     let relevant = || failures.iter().filter(|failure| !failure.cause.is_skip());
     let first = relevant().next()?;
-    let subject = match &first.variant {
-        Some(variant) => format!("'{variant}' in '{}'", first.benchmark),
-        None => format!("'{}'", first.benchmark),
-    };
+    let variant = first.variant.as_ref().map(|variant| format!("'{variant}' in "));
+    let subject = format!("{}'{}'", variant.unwrap_or_default(), first.benchmark);
     let others = match relevant().count() - 1 {
         0 => String::new(),
         count => format!(" (and {count} more)"),

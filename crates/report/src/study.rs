@@ -93,16 +93,13 @@ fn study_table(study: &ParameterStudy, output: &OutputOptions) -> ReportTable {
             rows.push(ReportRow::Group(RowName::plain(line_heading(study, name))));
         }
         for point in study.points.iter().filter(|point| point.line == name) {
+            let mark = point.is_skewed.then(|| footnotes.footnote_mark(SKEWED_NOTE));
             let line = PointLine {
                 study,
                 point,
                 step: study.steps.iter().find(|step| step.line == name && step.to == point.x),
                 scale: scale.clone(),
-                mark: if point.is_skewed {
-                    footnotes.footnote_mark(SKEWED_NOTE)
-                } else {
-                    String::new()
-                },
+                mark: mark.unwrap_or_default(),
             };
             rows.push(columns.build_row(&line));
         }

@@ -4,6 +4,7 @@
 //! metric. Start at [`report_summaries`]; [`prepare_lines`] prepares the rows.
 
 use crate::case_labels::{CaseLabels, LabelLine, labelled_rows, parameters_json};
+use crate::charts::distinct_metrics;
 use crate::columns::{ColumnSet, column_set};
 use crate::document::Document;
 use crate::figure::{
@@ -54,28 +55,24 @@ pub fn report_summaries(summaries: &[CaseSummary], output: &OutputOptions) -> Do
 type SummarySection<'a> = Vec<&'a CaseSummary>;
 
 fn group_sections(summaries: &[CaseSummary]) -> Vec<SummarySection<'_>> {
-    let Some(first) = summaries.first() else {
-        return Vec::new();
-    };
+    let Some(first) = summaries.first() else { return Vec::new() };
     let id = first.case.id();
     if summaries.iter().all(|s| s.case.id() == id && s.variant == first.variant) {
         return vec![summaries.iter().collect()];
     }
-    let mut metrics: Vec<&Metric> = Vec::new();
-    for summary in summaries {
-        if !metrics.contains(&&summary.metric) {
-            metrics.push(&summary.metric);
-        }
-    }
     let section_of = |metric: &Metric| summaries.iter().filter(|s| s.metric == *metric).collect();
-    metrics.into_iter().map(section_of).collect()
+    distinct_metrics(summaries).into_iter().map(section_of).collect()
 }
 
 fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> ReportTable {
     let mut footnotes = TableFootnotes::default();
     let metrics_are_rows = section.len() > 1 && section[0].metric != section[1].metric;
     let (shared, labels) = if metrics_are_rows {
-        label_by_metric(section)
+        let label = |(index, summary): (usize, &&CaseSummary)| LabelLine::Case {
+            index,
+            name: metric_name(&summary.metric),
+        };
+        (section[0].case.id(), section.iter().enumerate().map(label).collect())
     } else {
         let cases: Vec<_> = section.iter().map(|summary| Arc::clone(&summary.case)).collect();
         let labels = CaseLabels::new(&cases);
@@ -117,13 +114,10 @@ fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> Report
     }
 }
 
-fn label_by_metric(section: &SummarySection<'_>) -> (String, Vec<LabelLine>) {
-    let label = |(index, summary): (usize, &&CaseSummary)| {
-        let metric = &summary.metric;
-        let full = format!("{} ({})", metric.name, better_direction(metric.better));
-        LabelLine::Case { index, name: RowName { full, short: metric.name.clone() } }
-    };
-    (section[0].case.id(), section.iter().enumerate().map(label).collect())
+/// Returns a metric as the name of a row.
+pub(crate) fn metric_name(metric: &Metric) -> RowName {
+    let full = format!("{} ({})", metric.name, better_direction(metric.better));
+    RowName { full, short: metric.name.clone() }
 }
 
 /// Returns all columns. `names` is the heading of the row names.

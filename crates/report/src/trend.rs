@@ -46,8 +46,7 @@ pub fn report_trend(
         });
     }
     document.attach_data("line", json!(history.branch_name()));
-    document
-        .attach_data("trends", json!(history.series.iter().map(series_data).collect::<Vec<_>>()));
+    document.attach_data("trends", history.series.iter().map(series_data).collect());
     document
 }
 
@@ -136,11 +135,9 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
         ));
     }
     if let Some(ratio) = trend.first_beyond {
-        let location = if ratio.is_finite() {
-            format!("at {} of their median", format_share(ratio))
-        } else {
-            "whose median is 0".to_owned()
-        };
+        let share =
+            ratio.is_finite().then(|| format!("at {} of their median", format_share(ratio)));
+        let location = share.unwrap_or_else(|| "whose median is 0".to_owned());
         notes.push(format!(
             "The newest point lies beyond all of the 40 before it, {location}: a reason to measure \
              it again, not evidence of a change."
@@ -404,9 +401,7 @@ fn format_timestamp(unix_ms: i64) -> String {
 }
 
 fn session_line(points: &[&TrendPoint], history: &ProjectHistory) -> String {
-    let Some(first) = points.first() else {
-        return String::new();
-    };
+    let Some(first) = points.first() else { return String::new() };
     let unix_ms = first.revision.committed_unix_ms.unwrap_or(first.at_unix_ms);
     let machine = history.machines.get(&first.machine).map_or("", Machine::title);
     let values = points.iter().map(|point| point.point.value.to_string());

@@ -152,9 +152,7 @@ fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String>
     let mut sentences = Vec::new();
     for (name, warmup) in names.iter().zip(&found.cases) {
         let mut pairs = found.findings.comparisons.iter();
-        let Some(pair) = pairs.find(|pair| *pair.candidate == *warmup.variant) else {
-            continue;
-        };
+        let Some(pair) = pairs.find(|pair| *pair.candidate == *warmup.variant) else { continue };
         let (baseline, candidate) = (pair.baseline.as_str(), pair.candidate.as_str());
         let row = |metric| found.case_comparison(metric, &warmup.case, candidate);
         let iterations =
@@ -190,9 +188,7 @@ fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String>
 
 /// Describes one verdict, as in `start: worse by 18%`.
 fn verdict_part(name: &str, row: Option<&CaseComparison>) -> String {
-    let Some(row) = row else {
-        return format!("{name}: some processes did not become steady");
-    };
+    let Some(row) = row else { return format!("{name}: some processes did not become steady") };
     let amount = row.change.map(|change| format!(" by {}", format_share(change.value.abs())));
     match row.verdict {
         Verdict::Better | Verdict::Worse => {
@@ -488,10 +484,10 @@ pub fn report_iterations(
 
 /// The columns of the table.
 pub(crate) fn iterations_columns(parameter: &str) -> ColumnSet<IterationsOfFile> {
-    let parameter = parameter.to_owned();
+    let name = parameter.to_owned();
     column_set! { file: IterationsOfFile;
         identifier("file", "file") => &file.file,
-        machine("parameter") => &parameter,
+        machine("parameter") => &name,
         figure("n", "iterations") =>
             file.level.as_ref().map(|level| ReportCell::large_count(level.n as usize)),
         words("outcome", "outcome") => outcome_cell(file.outcome),

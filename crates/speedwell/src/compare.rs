@@ -67,8 +67,7 @@ pub struct CompareArgs {
 ///
 /// # Errors
 /// Fails if a source cannot be read, the sources have nothing in common, or an option is invalid.
-pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
-    let mut args = args.measuring;
+pub fn run(CompareArgs { measuring: mut args }: CompareArgs) -> anyhow::Result<CommandStatus> {
     let study = &args.results.study;
     let measures_values = study.x_axis.is_none() || args.targets.iter().all(|word| is_target(word));
     let divides_cases = !study.by.is_empty() && measures_values;
@@ -104,7 +103,11 @@ pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
         }));
     }
     let kinds = operand_kind::classify_all(&args)?;
-    let commands: Vec<String> = kinds.iter().filter_map(OperandKind::command).collect();
+    let command_of = |kind: &OperandKind| match kind {
+        OperandKind::Command(command) => Some(command.clone()),
+        _ => None,
+    };
+    let commands: Vec<String> = kinds.iter().filter_map(command_of).collect();
     if let [command] = &commands[..] {
         bail!("'{command}' alone cannot be compared\nhint: speedwell time {}", quote(command));
     }

@@ -73,9 +73,7 @@ impl CommandGate {
     /// Adds the gate's line to a report. With `--format` or `--quiet`, people may not see the whole
     /// report, so also prints the line on stderr.
     pub fn add_to(&self, document: &mut Document, output: &OutputArgs) {
-        let Some(outcome) = &self.outcome else {
-            return;
-        };
+        let Some(outcome) = &self.outcome else { return };
         document.append_document(report::report_gate(outcome));
         if output.format.is_some() || output.quiet {
             status::print_note(&outcome.to_line());

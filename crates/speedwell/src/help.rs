@@ -1,5 +1,5 @@
-//! Prints what is generated from the definitions of the commands: help, parse errors, completion
-//! scripts and manual pages.
+//! Prints help, parse errors, completion scripts and manual pages, which are generated from the
+//! definitions of the commands.
 //!
 //! The module replaces three outputs of clap: the short help, suggestions for short names, and
 //! suggestions of hidden items. `-h` shows usage, examples and the most useful options of a command,
@@ -8,7 +8,7 @@
 
 use crate::{CommandStatus, status, suggest};
 use anyhow::Context;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Args, Command};
 use clap_complete::Shell;
@@ -91,11 +91,8 @@ fn suggest_command(error: &mut clap::Error, command: &Command) {
     if error.get(ContextKind::SuggestedSubcommand).is_some() {
         return;
     }
-    let names: Vec<String> = command
-        .get_subcommands()
-        .filter(|inner| !inner.is_hide_set())
-        .map(|inner| inner.get_name().to_owned())
-        .collect();
+    let visible = command.get_subcommands().filter(|inner| !inner.is_hide_set());
+    let names: Vec<String> = visible.map(|inner| inner.get_name().to_owned()).collect();
     if let Some(name) = nearest_name(typed, &names).cloned() {
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![name]));
     }
@@ -112,21 +109,14 @@ fn suggest_visible_option(error: &mut clap::Error, command: &Command) {
         return;
     };
     let visible = if option.is_hide_set() {
-        let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else {
-            return;
-        };
+        let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return };
         nearest_name(typed.trim_start_matches('-'), &visible_options(command)).cloned()
     } else {
         option.get_long().map(str::to_owned)
     };
-    match visible {
-        Some(name) => {
-            let suggestion = ContextValue::String(format!("--{name}"));
-            error.insert(ContextKind::SuggestedArg, suggestion);
-        }
-        None => {
-            error.remove(ContextKind::SuggestedArg);
-        }
+    error.remove(ContextKind::SuggestedArg);
+    if let Some(name) = visible {
+        error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{name}")));
     }
 }
 
@@ -136,12 +126,10 @@ pub fn has_name(option: &Arg, name: &str) -> bool {
     option.get_long() == Some(name) || aliases.contains(&name)
 }
 
-fn visible_options(command: &Command) -> Vec<String> {
-    command
-        .get_arguments()
-        .filter(|option| !option.is_hide_set())
-        .filter_map(|option| option.get_long().map(str::to_owned))
-        .collect()
+/// Returns the long names of the options that are not hidden.
+pub fn visible_options(command: &Command) -> Vec<String> {
+    let visible = command.get_arguments().filter(|option| !option.is_hide_set());
+    visible.filter_map(|option| option.get_long().map(str::to_owned)).collect()
 }
 
 /// Width of a short help.
@@ -156,51 +144,8 @@ const EXAMPLES: usize = 6;
 /// Column at which the descriptions of options begin.
 const DESCRIPTION_COLUMN: usize = 26;
 
-/// Options in a command's short help. A command that is not listed shows all of its options.
-const SHORT_HELP_OPTIONS: &[(&str, &str)] = &[
-    (
-        "run",
-        "filter set by variant old new runs time metric threshold fail-on list test resume output json tag",
-    ),
-    (
-        "eval",
-        "init init-worker name concurrency watch runs time variant metric threshold fail-on output json tag",
-    ),
-    (
-        "time",
-        "warmup runs prepare parameter-list name no-shell ignore-failure order metric threshold fail-on output json tag",
-    ),
-    (
-        "iterations",
-        "parameter start most cv time runs filter set variant old new output format quiet",
-    ),
-    (
-        "warmup",
-        "code init init-worker runs iterations time steady filter set variant old new fail-on output json tag",
-    ),
-    (
-        "load",
-        "concurrency count time rate ramp warmup request header data no-keepalive timeout insecure serve fail-on output json",
-    ),
-    ("compare", "filter set by build runs order metric threshold fail-on output json tag"),
-    ("confirm", "filter set old new build threshold list resume output json tag"),
-    ("bisect", "change program build threshold budget resume filter set output format quiet db"),
-    (
-        "report",
-        "export merge filter set metric baseline threshold x-axis by output format json chart sort quiet verbose db",
-    ),
-    ("backfill", "points program build budget filter set runs output format quiet db branch"),
-    ("comment", "text on check status commit token-file dry-run metric threshold fail-on db"),
-    ("doctor", "calibrate builds comparisons tuned set runs pin output format json verbose db"),
-    (
-        "history trend",
-        "set metric branch threshold relative x-axis export output format json quiet db",
-    ),
-    (
-        "history changes",
-        "set metric branch threshold since open fail-on confirm build output format json quiet db",
-    ),
-];
+/// Options in each command's short help. A command that is not listed shows all of its options.
+const SHORT_HELP_OPTIONS: &str = include_str!("short_help_options.txt");
 
 /// Returns the short help of `command`. Requires that clap has already built the command.
 fn short_help(command: &Command) -> String {
@@ -232,14 +177,13 @@ fn short_help(command: &Command) -> String {
 
 /// Returns the options that the short help of a command shows.
 fn short_help_options<'c>(command: &'c Command, name: &str) -> Vec<&'c Arg> {
-    let listed = SHORT_HELP_OPTIONS.iter().find(|(command, _)| *command == name);
+    let mut lines = SHORT_HELP_OPTIONS.lines();
+    let listed = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     let is_shown = |option: &&Arg| {
         let is_built_in = matches!(option.get_long(), Some("help" | "version"));
         !option.is_hide_set() && !is_built_in && !option.is_positional()
     };
-    let Some((_, names)) = listed else {
-        return command.get_arguments().filter(is_shown).collect();
-    };
+    let Some(names) = listed else { return command.get_arguments().filter(is_shown).collect() };
     let find = |name: &'static str| {
         command.get_arguments().find(|option: &&Arg| option.get_long() == Some(name))
     };
@@ -255,13 +199,10 @@ fn list_arguments(command: &Command, options: &[&Arg]) -> Vec<String> {
         let text = "program, or rev:REV; without --new, the working tree";
         arguments.insert(1, ("  P".to_owned(), text.to_owned()));
     }
-    let subcommands = command
-        .get_subcommands()
-        .filter(|inner| !inner.is_hide_set() && inner.get_name() != "help")
-        .map(|inner| {
-            let about = inner.get_about().map(ToString::to_string).unwrap_or_default();
-            (format!("  {}", inner.get_name()), about)
-        });
+    let subcommands = visible_subcommands(command).map(|inner| {
+        let about = inner.get_about().map(ToString::to_string).unwrap_or_default();
+        (format!("  {}", inner.get_name()), about)
+    });
     let sections: [(&str, Vec<(String, String)>); 3] = [
         ("Commands:", subcommands.collect()),
         ("Arguments:", arguments),
@@ -300,53 +241,40 @@ fn argument_item(argument: &Arg) -> (String, String) {
     let label = match argument.get_long() {
         Some(long) => format!("  {short}--{long}{value}"),
         None => {
-            let names: Vec<String> = argument
-                .get_possible_values()
-                .iter()
-                .map(|value| value.get_name().to_owned())
-                .collect();
+            let choices = argument.get_possible_values();
+            let names: Vec<&str> = choices.iter().map(PossibleValue::get_name).collect();
             if !names.is_empty() {
                 text += &format!(": {}", names.join(", "));
             }
             format!("  {values}")
         }
     };
-    let defaults: Vec<String> = argument
-        .get_default_values()
-        .iter()
-        .map(|value| value.to_string_lossy().into_owned())
-        .collect();
+    let texts = argument.get_default_values().iter().map(|value| value.to_string_lossy());
+    let defaults: Vec<_> = texts.collect();
     if takes_values && !defaults.is_empty() && !argument.is_hide_default_value_set() {
         text += &format!(" [default: {}]", defaults.join(","));
     }
     (label, text)
 }
 
-/// Formats a label with a text beside it, wrapped from column `indent` to [`COLUMNS`]. The text
+/// Formats a label and a text on its right, wrapped from column `indent` to [`COLUMNS`]. The text
 /// begins below a label that reaches the column.
 fn describe(label: &str, text: &str, indent: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = format!("{label:<indent$}");
+    let (mut lines, mut line, mut separator) = (Vec::new(), format!("{label:<indent$}"), "");
     if !label.is_empty() && label.chars().count() >= indent {
-        lines.push(line);
-        line = " ".repeat(indent);
+        lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
     }
-    let mut is_start = true;
     for word in text.split_whitespace() {
-        let width = line.chars().count() + usize::from(!is_start) + word.chars().count();
+        let width = line.chars().count() + separator.len() + word.chars().count();
         if width > COLUMNS && !line.trim().is_empty() {
-            lines.push(line.trim_end().to_owned());
-            line = " ".repeat(indent);
-            is_start = true;
+            lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
+            separator = "";
         }
-        if !is_start {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_start = false;
+        line = line + separator + word;
+        separator = " ";
     }
-    lines.push(line.trim_end().to_owned());
-    lines
+    lines.push(line);
+    lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
 /// Print a completion script for a shell
@@ -381,9 +309,6 @@ pub fn print_completions(
 /// Copies the command without its hidden items, which bash completion scripts would offer.
 fn visible_command(command: &Command) -> Command {
     let options = command.get_arguments().filter(|arg| !arg.is_hide_set());
-    let commands = command
-        .get_subcommands()
-        .filter(|inner| !inner.is_hide_set() && inner.get_name() != "help");
     Command::new(command.get_name().to_owned())
         .about(command.get_about().cloned().unwrap_or_default())
         .version(env!("CARGO_PKG_VERSION"))
@@ -392,7 +317,13 @@ fn visible_command(command: &Command) -> Command {
         .disable_version_flag(true)
         .disable_help_subcommand(true)
         .args(options.map(without_relations))
-        .subcommands(commands.map(visible_command))
+        .subcommands(visible_subcommands(command).map(visible_command))
+}
+
+/// Returns the subcommands, without 'help' and hidden ones.
+fn visible_subcommands(command: &Command) -> impl Iterator<Item = &Command> {
+    let commands = command.get_subcommands();
+    commands.filter(|inner| !inner.is_hide_set() && inner.get_name() != "help")
 }
 
 /// Copies the option without its relations to other options. These may be hidden options, which the
@@ -440,8 +371,8 @@ pub struct ManArgs {
 ///
 /// # Errors
 /// Fails if the folder or standard output cannot be written.
-pub fn write_manual(args: &ManArgs, grammar: Command) -> anyhow::Result<CommandStatus> {
-    let mut grammar = grammar.disable_help_subcommand(true);
+pub fn write_manual(args: &ManArgs, mut grammar: Command) -> anyhow::Result<CommandStatus> {
+    grammar = grammar.disable_help_subcommand(true);
     grammar.build();
     match &args.folder {
         None => {
@@ -460,10 +391,8 @@ pub fn write_manual(args: &ManArgs, grammar: Command) -> anyhow::Result<CommandS
 
 /// Writes the pages of a command and all its subcommands.
 fn write_pages(command: &Command, folder: &Path) -> std::io::Result<()> {
-    for inner in command.get_subcommands() {
-        if inner.get_name() != "help" && !inner.is_hide_set() {
-            write_pages(inner, folder)?;
-        }
+    for inner in visible_subcommands(command) {
+        write_pages(inner, folder)?;
     }
     let file = folder.join(Man::new(command.clone()).get_filename());
     write_page(command, &mut fs::File::create(file)?)
@@ -505,7 +434,8 @@ mod tests {
 
     #[test]
     fn every_option_of_a_short_help_exists() {
-        for (name, options) in SHORT_HELP_OPTIONS {
+        let rows = SHORT_HELP_OPTIONS.lines().filter_map(|line| line.split_once(": "));
+        for (name, options) in rows {
             let mut command = crate::build_grammar();
             for word in name.split(' ') {
                 command = command.find_subcommand(word).unwrap().clone();

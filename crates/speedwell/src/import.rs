@@ -74,9 +74,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
             speedwell_formats::set_parameters(&mut session, &values);
             session.tags.extend(args.store.tag.iter().cloned());
             args.origin.apply_to(&mut session);
-            let Some(number) = summary.import_session(&mut store, &mut session)? else {
-                continue;
-            };
+            let Some(number) = summary.import_session(&mut store, &mut session)? else { continue };
             let mut findings = validity::check_session(&session, &facts);
             if has_revision_from_file(&session) {
                 // A file with many revisions often has a single run of each revision. Differences

@@ -8,9 +8,9 @@ use speedwell_adapters::discover::find_sources;
 use speedwell_adapters::{KnownAdapters, SourceKind};
 use speedwell_config::project::{PROJECT_FILE_NAME, ProjectFile};
 use speedwell_machine::environment::GitRepository;
+use speedwell_machine::process::resolve_program;
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -35,23 +35,7 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 const FOREIGN_FOLDERS: [&str; 6] = ["node_modules", "vendor", "target", "build", "dist", "venv"];
 
 /// The project file. A test reads it with every commented key as well.
-const TEMPLATE: &str = r#"# What 'speedwell run' measures in this project, and how. An option on the command line wins.
-# Every long option of 'speedwell run' can be a key; all keys: docs/reference/project-file.md.
-
-# On a busy machine, such as a CI runner, measure both sides of a comparison in turns on one
-# processor and compare processor time. Right for work that computes: waiting does not count.
-# order = "paired"
-
-[run]
-targets = TARGETS
-
-# The smallest change that matters. Without it, every certain change counts.
-# threshold = "2%"
-
-[history]
-# How revisions are built, as in 'speedwell compare --old rev:@base'.
-# build = "make"
-"#;
+const TEMPLATE: &str = include_str!("new/templates/project.toml");
 
 /// Writes the project file and prints its path.
 ///
@@ -108,7 +92,6 @@ fn find_targets(folder: &Path) -> anyhow::Result<Vec<String>> {
     let adapters = KnownAdapters::new(&[], folder)?;
     ProjectFile::find_file(folder)?;
     let sources = |target: &str| find_sources(target, folder, &adapters).unwrap_or_default();
-    let is_go = |suite: Option<&str>| suite == Some("go-package");
     let mut targets = Vec::new();
     if folder.join("go.mod").is_file() && !sources("./...").is_empty() {
         targets.push("./...".to_owned());
@@ -126,20 +109,16 @@ fn find_targets(folder: &Path) -> anyhow::Result<Vec<String>> {
     // Git fails if it ignores none of them.
     let ignored = git.try_git_output(&query).unwrap_or_default();
     for name in &names {
-        let is_program = || {
-            let mode = fs::metadata(folder.join(name)).map(|data| data.permissions().mode());
-            folder.join(name).is_file() && mode.is_ok_and(|mode| mode & 0o111 != 0)
-        };
         let is_left_out = name.starts_with(['.', '_'])
             || FOREIGN_FOLDERS.contains(&name.as_str())
             || ignored.lines().any(|line| line == name)
-            || is_program();
+            || resolve_program(&folder.join(name)).is_ok();
         // A definition file is measured alone.
         let has_benchmarks = !is_left_out
             && sources(name).iter().any(|source| {
                 let suite = source.suite.as_ref().map(|suite| suite.name.as_str());
-                let is_covered =
-                    is_go(suite) && targets.first().is_some_and(|first| first == "./...");
+                let is_covered = suite == Some("go-package")
+                    && targets.first().is_some_and(|first| first == "./...");
                 !is_covered && !matches!(source.kind, SourceKind::Experiment | SourceKind::Load)
             });
         if has_benchmarks {

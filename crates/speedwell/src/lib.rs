@@ -215,12 +215,9 @@ fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, CommandStat
         .try_get_matches_from_mut(arguments)
         .and_then(|matches| Ok((CommandLine::from_arg_matches(&matches)?, matches)));
     let (line, matches) = parsed.map_err(|error| {
-        let explained = match (name, help::unknown_option(&error)) {
-            (Some("time"), Some(option)) => time::explain_option(option, arguments),
-            (Some("load"), Some(option)) => load::explain_option(option),
-            _ => None,
-        };
-        if let Some(explained) = explained {
+        if let Some(option) = help::unknown_option(&error)
+            && let Some(explained) = suggest::explain_option(option, arguments)
+        {
             status::print_error(&explained);
             return CommandStatus::FAILED;
         }

@@ -254,9 +254,7 @@ pub fn program_side(
 ) -> anyhow::Result<Option<ComparisonSide>> {
     let adapters = KnownAdapters::new(&[], &std::env::current_dir()?)?;
     let is_program = |location: &&String| is_benchmark_program(location, &adapters);
-    let Some(location) = operand.locations.iter().find(is_program) else {
-        return Ok(None);
-    };
+    let Some(location) = operand.locations.iter().find(is_program) else { return Ok(None) };
     let context = || format!("in source '{}'", operand.label);
     if operand.locations.len() > 1 {
         bail!("'{location}' is a program and cannot be merged with other sources");
@@ -298,35 +296,24 @@ pub fn program_side(
     Ok(Some(ComparisonSide { variant, file, suite, directory, part: operand.part.clone() }))
 }
 
-/// Returns whether `location` is a folder from which a benchmark program is built.
-fn is_package(adapters: &KnownAdapters, location: &str) -> bool {
-    let location = Path::new(location);
-    let suite = || adapters.recognize(location);
-    location.is_dir() && suite().is_some_and(|suite| suite.keys.build.is_some())
-}
-
-/// Returns whether `location` is a build artifact, such as a jar, that a suite's program executes.
-fn is_artifact(adapters: &KnownAdapters, location: &str) -> bool {
-    let location = Path::new(location);
-    location.is_file()
-        && adapters.recognize(location).is_some_and(|suite| suite.keys.program.is_some())
-        && !is_text(location)
-}
-
 /// Whether `location` is a program with benchmarks of a known kind, or a folder or artifact from which
 /// one is started. Reads files without executing them.
 pub fn is_benchmark_program(location: &str, adapters: &KnownAdapters) -> bool {
     let file = Path::new(location);
+    let suite = || adapters.recognize(file);
     let is_known = || {
         is_program_with_harness(file)
             || is_wrapper(file)
-            || adapters.recognize(file).is_some()
+            || suite().is_some()
             || framework_without_adapter(file).is_some()
     };
+    // A package is built, and a suite's program executes an artifact such as a jar.
+    let is_package = || file.is_dir() && suite().is_some_and(|suite| suite.keys.build.is_some());
+    let is_run_by_suite = || suite().is_some_and(|suite| suite.keys.program.is_some());
     adapters.split_operand(location).is_some()
         || is_executable(file) && is_known()
-        || is_package(adapters, location)
-        || is_artifact(adapters, location)
+        || is_package()
+        || file.is_file() && is_run_by_suite() && !is_text(file)
 }
 
 /// Whether the file is an ELF program or an executable script.

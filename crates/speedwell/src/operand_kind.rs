@@ -5,7 +5,7 @@
 //! Arguments are tried in this order: `@SESSION`, `-`, an existing path (before `::`), text with a
 //! space. Start at [`classify_all`].
 
-use crate::operand::{self, SourceOperand};
+use crate::operand;
 use crate::options::RunArgs;
 use anyhow::{anyhow, bail, ensure};
 use speedwell_adapters::KnownAdapters;
@@ -29,16 +29,6 @@ pub enum OperandKind {
     Command(String),
 }
 
-impl OperandKind {
-    /// The shell command, if it is one.
-    pub fn command(&self) -> Option<String> {
-        match self {
-            OperandKind::Command(command) => Some(command.clone()),
-            _ => None,
-        }
-    }
-}
-
 /// Timeout for git to look up a name.
 const GIT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -49,21 +39,18 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// command.
 pub fn classify_all(args: &RunArgs) -> anyhow::Result<Vec<OperandKind>> {
     let arguments = &args.targets;
-    let is_address =
-        |argument: &&String| argument.starts_with("http://") || argument.starts_with("https://");
-    if let Some(url) = arguments.iter().find(is_address) {
+    if let Some(url) = arguments.iter().find(|argument| is_url(argument)) {
         bail!("'{url}' is an address\nhint: speedwell load {}", quote_all(arguments));
     }
     suggest_by(args)?;
     let adapters = KnownAdapters::new(&[], &std::env::current_dir()?)?;
-    let mut kinds = Vec::new();
-    for argument in arguments {
-        kinds.push(classify(argument, &args.arguments, &adapters)?);
-    }
-    if let Some(index) = kinds.iter().position(Option::is_none) {
+    let classified =
+        arguments.iter().map(|argument| classify(argument, &args.arguments, &adapters));
+    let found: Vec<Option<OperandKind>> = classified.collect::<anyhow::Result<_>>()?;
+    if let Some(index) = found.iter().position(Option::is_none) {
         return Err(explain_unknown(&arguments[index], arguments));
     }
-    let kinds: Vec<OperandKind> = kinds.into_iter().flatten().collect();
+    let kinds: Vec<OperandKind> = found.into_iter().flatten().collect();
     check_commands(arguments, &kinds)?;
     Ok(kinds)
 }
@@ -83,9 +70,8 @@ fn classify(
         Err(_) if has_space => return Ok(Some(to_command(argument.clone()))),
         parsed => parsed?.pop(),
     };
-    let Some((operand, location)) = operand.as_ref().and_then(with_location) else {
-        return Ok(None);
-    };
+    let Some(operand) = operand else { return Ok(None) };
+    let Some(location) = operand.locations.first() else { return Ok(None) };
     if location == "-" || location.starts_with('@') {
         return Ok(Some(OperandKind::Results));
     }
@@ -98,19 +84,16 @@ fn classify(
         Some(OperandKind::Benchmarks)
     } else if operand::is_executable(path) && resolve_program(path).is_ok() && !is_target(location)
     {
-        let has_folder = location.contains('/');
-        Some(to_command(if has_folder {
-            quote(location)
-        } else {
-            format!("./{}", quote(location))
-        }))
+        let folder = if location.contains('/') { "" } else { "./" };
+        Some(to_command(folder.to_owned() + &quote(location)))
     } else {
         Some(OperandKind::Results)
     })
 }
 
-fn with_location(operand: &SourceOperand) -> Option<(&SourceOperand, &str)> {
-    Some((operand, operand.locations.first()?))
+/// Whether the word is the URL of a web server.
+pub fn is_url(word: &str) -> bool {
+    word.starts_with("http://") || word.starts_with("https://")
 }
 
 /// Whether this location is a benchmark file, or a folder with benchmark files.
@@ -128,7 +111,7 @@ pub fn script_command(file: &Path) -> Option<String> {
         "js" | "mjs" | "cjs" => "node",
         "rb" => "ruby",
         "pl" => "perl",
-        "sh" => "sh",
+        program @ ("sh" | "php" | "lua") => program,
         _ => return None,
     };
     file.is_file().then(|| format!("{interpreter} {}", quote(&file.to_string_lossy())))
@@ -184,9 +167,8 @@ fn check_commands(arguments: &[String], kinds: &[OperandKind]) -> anyhow::Result
         }
     }
     for command in &commands {
-        let near = || similar_file(command, Path::new("."));
         if !is_command(command)
-            && let Some(near) = near()
+            && let Some(near) = similar_file(command, Path::new("."))
         {
             bail!(
                 "cannot find '{command}': no file and no program\nhint: did you mean the file '{near}'?"
@@ -271,17 +253,15 @@ pub fn explain_revisions(word: &str, arguments: &[String]) -> Option<anyhow::Err
     }
     let kinds: Option<Vec<&str>> = revisions.iter().map(|name| revision_kind(name)).collect();
     let kind = *kinds?.first()?;
-    let sides = match revisions[..] {
-        [old] => format!("--old {}", quote(&format!("rev:{old}"))),
-        [old, new] => {
-            let [old, new] = [old, new].map(|name| quote(&format!("rev:{name}")));
-            format!("--old {old} --new {new}")
-        }
-        _ => return None,
-    };
+    if revisions.len() > 2 {
+        return None;
+    }
+    let side =
+        |(option, name): (&str, &&str)| format!("{option} {} ", quote(&format!("rev:{name}")));
+    let sides: String = ["--old", "--new"].into_iter().zip(&revisions).map(side).collect();
     let targets = if targets.is_empty() { ".".to_owned() } else { quote_all(&targets) };
     let what = if word.contains("..") { "range of revisions" } else { kind };
     Some(anyhow!(
-        "cannot find '{word}': no file; it is a {what}\nhint: speedwell compare {sides} {targets}"
+        "cannot find '{word}': no file; it is a {what}\nhint: speedwell compare {sides}{targets}"
     ))
 }

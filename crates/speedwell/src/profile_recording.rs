@@ -31,9 +31,7 @@ pub fn record_profiles(
     store: &mut Store,
     task: &MeasureTask,
 ) -> anyhow::Result<SessionEnd> {
-    let Some(experiment) = plan.experiment()? else {
-        return Ok(SessionEnd::Complete);
-    };
+    let Some(experiment) = plan.experiment()? else { return Ok(SessionEnd::Complete) };
     let Some(profile) = requested_profile(&experiment, task.profile) else {
         return Ok(SessionEnd::Complete);
     };
@@ -69,9 +67,7 @@ pub fn record_profiles(
             session_end = SessionEnd::Interrupted;
             break;
         }
-        let Some(recording) = recording else {
-            continue;
-        };
+        let Some(recording) = recording else { continue };
         store.store_profile(number, &recording)?;
         recordings.push(recording);
     }

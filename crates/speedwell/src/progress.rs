@@ -24,7 +24,7 @@ pub struct ProgressDisplay {
 /// The current phase.
 #[derive(Debug)]
 enum ProgressState {
-    /// Benchmarks are being discovered, asked for their cases, and built.
+    /// Benchmarks are being discovered, listed and built.
     Preparing(PreparationProgress),
     /// Runs are being executed.
     Measuring(MeasurementProgress),

@@ -4,6 +4,8 @@
 //! A typed option wins over the file, also one that excludes the file's option. Start at
 //! [`add_defaults`].
 
+use crate::help::visible_options;
+use crate::operand_kind::quote_all;
 use crate::options::is_setting;
 use crate::{CommandLine, status};
 use anyhow::{Context, anyhow, bail};
@@ -11,7 +13,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory};
 use speedwell_config::project::{PROJECT_FILE_NAME, ProjectFile, project_root};
-use speedwell_model::{nearest_name, quote};
+use speedwell_model::nearest_name;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -25,18 +27,14 @@ const MEASURING_OPTIONS: [&str; 3] = ["old", "variant", "by"];
 /// Fails if the file is invalid, or has an option that the command does not accept.
 pub fn add_defaults(arguments: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
     let name = arguments.get(1).and_then(|name| name.to_str()).unwrap_or_default();
-    let Ok(directory) = std::env::current_dir() else {
-        return Ok(arguments);
-    };
+    let Ok(directory) = std::env::current_dir() else { return Ok(arguments) };
     let has_file =
         || project_root(&directory).is_some_and(|root| root.join(PROJECT_FILE_NAME).is_file());
     if !["run", "compare"].contains(&name) || !has_file() {
         return Ok(arguments);
     }
     let mut grammar = CommandLine::command();
-    let Ok(matches) = grammar.try_get_matches_from_mut(&arguments) else {
-        return Ok(arguments);
-    };
+    let Ok(matches) = grammar.try_get_matches_from_mut(&arguments) else { return Ok(arguments) };
     let (Some(typed), Some(command)) =
         (matches.subcommand_matches(name), grammar.find_subcommand(name))
     else {
@@ -52,10 +50,10 @@ pub fn add_defaults(arguments: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
     let up = "../".repeat(up);
     let file = format!("{up}{PROJECT_FILE_NAME}");
     let mut targets = typed.get_many::<String>("targets").into_iter().flatten();
-    let mut added: Vec<OsString> = Vec::new();
+    let mut added: Vec<String> = Vec::new();
     if targets.all(|target| is_setting(target)) {
         let targets = project.run.targets.iter();
-        added.extend(targets.map(|target| from_here(target, &up, &project.folder).into()));
+        added.extend(targets.map(|target| from_here(target, &up, &project.folder)));
     }
     for (key, values) in &project.run.options {
         let id = option_id(command, key).with_context(|| format!("in '{file}'"))?;
@@ -67,8 +65,7 @@ pub fn add_defaults(arguments: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
     if added.is_empty() {
         return Ok(arguments);
     }
-    let words: Vec<String> = added.iter().map(|word| quote(&word.to_string_lossy())).collect();
-    status::print_note(&format!("'{file}' adds: {}", words.join(" ")));
+    status::print_note(&format!("'{file}' adds: {}", quote_all(&added)));
     Ok(inserted(&arguments, &added))
 }
 
@@ -79,13 +76,12 @@ pub fn add_defaults(arguments: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
 /// Fails if the command does not accept the option.
 fn with_option(
     arguments: &[OsString],
-    added: Vec<OsString>,
+    added: Vec<String>,
     (key, values): (&str, &[String]),
-) -> anyhow::Result<Vec<OsString>> {
-    let mut words: Vec<OsString> =
-        values.iter().map(|value| format!("--{key}={value}").into()).collect();
+) -> anyhow::Result<Vec<String>> {
+    let mut words: Vec<String> = values.iter().map(|value| format!("--{key}={value}")).collect();
     if values.is_empty() {
-        words.push(format!("--{key}").into());
+        words.push(format!("--{key}"));
     }
     let with_words = [&added[..], &words].concat();
     match CommandLine::command().try_get_matches_from(inserted(arguments, &with_words)) {
@@ -106,12 +102,10 @@ fn is_typed(matches: &ArgMatches, id: &str) -> bool {
 
 /// Returns the identifier of the option with this long name.
 fn option_id<'c>(command: &'c Command, key: &str) -> anyhow::Result<&'c str> {
-    let options = || command.get_arguments().filter(|option| !option.is_hide_set());
-    let found = options().find(|option| option.get_long() == Some(key));
+    let mut options = command.get_arguments().filter(|option| !option.is_hide_set());
+    let found = options.find(|option| option.get_long() == Some(key));
     found.map(|option| option.get_id().as_str()).ok_or_else(|| {
-        let names: Vec<String> =
-            options().filter_map(|option| option.get_long().map(str::to_owned)).collect();
-        let hint = match nearest_name(key, &names) {
+        let hint = match nearest_name(key, &visible_options(command)) {
             Some(name) => format!("did you mean '{name}'?"),
             None => "its keys are 'targets' and the long options of 'speedwell run'".to_owned(),
         };
@@ -120,8 +114,9 @@ fn option_id<'c>(command: &'c Command, key: &str) -> anyhow::Result<&'c str> {
 }
 
 /// Inserts words after the name of the command.
-fn inserted(arguments: &[OsString], words: &[OsString]) -> Vec<OsString> {
-    [&arguments[..2], words, &arguments[2..]].concat()
+fn inserted(arguments: &[OsString], words: &[String]) -> Vec<OsString> {
+    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    [&arguments[..2], &words, &arguments[2..]].concat()
 }
 
 /// Returns the target as it is typed in the current folder, which is `up` below the project's.

@@ -75,7 +75,11 @@ enum ReportExport {
 /// Fails if a source cannot be read, or a parameter or metric does not exist.
 pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
     let selection = args.selection.build_selection(&args.study.given_values(), TrialMode::No)?;
-    reject_measuring_options(&args.variants)?;
+    ensure!(
+        !args.variants.is_any() && args.variants.build.build.is_none(),
+        "a report shows what has been measured, so --variant, --old, --new and --build have no effect\n\
+         hint: 'speedwell compare' measures variants; --baseline chooses among measured ones"
+    );
     let operands = operand::parse_all(&args.sources)?;
     ensure!(
         args.comparison.fail_on == FailOn::Never || (args.export.is_none() && !args.merge),
@@ -133,16 +137,6 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
     Ok(status)
 }
 
-/// Rejects options that only matter while measuring.
-fn reject_measuring_options(variants: &VariantArgs) -> anyhow::Result<()> {
-    ensure!(
-        variants.variant.is_empty() && variants.old.is_none() && variants.build.build.is_none(),
-        "a report shows what has been measured, so --variant, --old, --new and --build have no effect\n\
-         hint: 'speedwell compare' measures variants; --baseline chooses among measured ones"
-    );
-    Ok(())
-}
-
 /// Evaluates the gate of a report. Without a gate, the command succeeds if the report can be shown.
 fn report_gate(
     findings: &AnalysisFindings,
@@ -162,23 +156,15 @@ fn large_session(
     operands: &[SourceOperand],
     selection: &BenchmarkSelection,
 ) -> anyhow::Result<Option<CommandStatus>> {
-    let [operand] = operands else {
-        return Ok(None);
-    };
-    let [location] = &operand.locations[..] else {
-        return Ok(None);
-    };
+    let [operand] = operands else { return Ok(None) };
+    let [location] = &operand.locations[..] else { return Ok(None) };
     let is_dividable = !args.merge && args.study.x_axis.is_none();
     if !is_dividable || operand.variant.is_some() || !location.starts_with('@') {
         return Ok(None);
     }
     // Ignore errors: the caller then loads the session, and reports the error.
-    let Ok(store) = args.store.open_to_read() else {
-        return Ok(None);
-    };
-    let Ok(resolved) = stored_session::find_session(&store, location) else {
-        return Ok(None);
-    };
+    let Ok(store) = args.store.open_to_read() else { return Ok(None) };
+    let Ok(resolved) = stored_session::find_session(&store, location) else { return Ok(None) };
     let selected = SessionSelection { selection: Some(selection), part: operand.part.as_ref() };
     let stored = (&store, resolved.number);
     let context = || format!("in source '{}'", operand.label);

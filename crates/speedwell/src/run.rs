@@ -476,9 +476,7 @@ fn resume_hint(
 
 /// Says where the session is stored, and how its runs were ordered unless the report does.
 fn print_place(session: &Session, findings: &AnalysisFindings, task: &MeasureTask) {
-    let Some(number) = stored_number(session, task) else {
-        return;
-    };
+    let Some(number) = stored_number(session, task) else { return };
     let order = match session.design.order {
         _ if report::shows_commands(findings) => "",
         RunOrder::Blocks if session.variants.len() > 1 => "measured in random blocks, ",

@@ -175,15 +175,13 @@ fn assemble_sources(
         variant = None;
     }
     let source = |(index, session): (usize, Session)| -> anyhow::Result<ResultSource> {
-        let mut origins = origins.clone();
-        origins.push(format!("#{index}"));
         let mut source = ResultSource {
             label: operand.label.clone(),
             session,
             variant: variant.clone(),
             part: operand.part.clone(),
             typed: operand.locations.join(","),
-            origins,
+            origins: origins.iter().cloned().chain([format!("#{index}")]).collect(),
         };
         source.keep_matching()?;
         Ok(source)
@@ -301,9 +299,7 @@ impl ResultSource {
     }
 
     fn keep_matching(&mut self) -> anyhow::Result<()> {
-        let Some(part) = &self.part else {
-            return Ok(());
-        };
+        let Some(part) = &self.part else { return Ok(()) };
         let cases = || self.session.runs.iter().map(|run| &*run.case);
         let narrowed = part.narrowed_to(cases());
         ensure!(cases().any(|case| narrowed.contains(case)), part.explain_no_match(cases()));

@@ -6,6 +6,7 @@
 //! run. Requests that need all of its runs at once are rejected ([`load_selected`]).
 
 use crate::history::line::branch_tip;
+use crate::operand_kind::quote_all;
 use crate::options::MeasureTask;
 use crate::status;
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -20,7 +21,7 @@ use speedwell_machine::environment::{BranchFork, GitRepository, find_fork};
 use speedwell_machine::process;
 use speedwell_model::{
     Case, RunCount, Session, SessionReference, SessionState, StoppingDesign, as_milliseconds,
-    quote, short_revision,
+    short_revision,
 };
 use speedwell_report::{Document, OutputOptions, session};
 use speedwell_store::{LARGE_SESSION, SessionByCases, Store};
@@ -270,11 +271,10 @@ fn explain_no_plan(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> 
     if session.state == SessionState::Imported {
         return Ok(anyhow!("session @{number} was imported: nothing to resume"));
     }
-    let arguments: Vec<String> = session.command.iter().map(|argument| quote(argument)).collect();
     Ok(anyhow!(
         "session @{number} cannot be resumed: it was not measured in separate runs, because it is an \
          HTTP load\nhint: measure it again: {}",
-        arguments.join(" ")
+        quote_all(&session.command)
     ))
 }
 

@@ -1,54 +1,46 @@
-//! Answers command lines that were meant for another tool, or that lack a command, with the command
-//! line that works.
+//! Answers command lines in the style of other tools, or without a command, with the command line
+//! that works.
 //!
 //! Decides only what to suggest, from the words, the names of files and the programs in PATH; runs
 //! nothing. [`explain_refusal`] explains a command line that did not parse, [`check_operands`] one
-//! that parsed but cannot mean what it says. Options of other tools are in [`FOREIGN_OPTIONS`].
+//! that parsed but makes no sense. Options of other tools are in [`FOREIGN_OPTIONS`].
 
-use crate::{CliCommand, help};
-use anyhow::bail;
+use crate::operand_kind::{is_url, quote_all};
+use crate::{CliCommand, help, time};
+use anyhow::{anyhow, bail};
 use clap::{Arg, Command};
 use speedwell_adapters::discover::is_command;
 use speedwell_compat::tool_names;
 use speedwell_model::{SnippetLanguage, quote};
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// Words that newcomers type instead of a command's name, and that command.
-const SYNONYMS: &[(&str, &str)] = &[
-    ("bench benchmark measure", "run"),
-    ("list log sessions", "history"),
-    ("diff cmp versus vs benchcmp", "compare"),
-    ("show view results summary", "report"),
-    ("stat stats", "time"),
-    ("http wrk wrk2 hey oha k6 vegeta bombardier autocannon h2load", "load"),
-    ("ui web dashboard", "serve"),
-    ("setup configure config", "init"),
-    ("upload", "push"),
-    ("version", "--version"),
-];
+/// Words that newcomers type instead of a command's name, one command a line.
+const SYNONYMS: &str = include_str!("foreign_commands.txt");
 
 /// Options of other tools, one group a line: the tool, the commands that answer for it, and each
 /// option with ours. `V` is the value. An option without ours can be left out.
-const FOREIGN_OPTIONS: &str = "\
-go test | run compare | -benchmem:, -benchtime V: -t V, -count V: -r V, -run V:, -timeout V: --timeout V
-google/benchmark | run compare | --benchmark_filter V: -f V, --benchmark_repetitions V: -r V, --benchmark_min_time V: -t V
-google/benchmark | run compare | --benchmark_out V: -o V, --benchmark_format V: --format V, --benchmark_list_tests: --list
-criterion | run | --bench V: -f V, --benches:, --save-baseline V: --tag V, --sample-size V: -r V
-criterion | run | --measurement-time V: -t Vs, --warm-up-time V: -w Vs
-pytest-benchmark | run | --benchmark-json V: -o V, --benchmark-save V: --tag V, --benchmark-autosave:, --benchmark-only:
-pytest-benchmark | run | --benchmark-min-rounds V: -r V, --benchmark-max-time V: -t Vs, --benchmark-disable: --test, -k V: -f V
-timeit | eval | -s V: --init V, --setup V: --init V, -n V: --iterations V, --number V: --iterations V, --repeat V: -r V
-hyperfine | eval | --cleanup V: --done V, --conclude V: --done V
-hyperfine | time eval | --command-name V: --name V
-hyperfine | time eval run compare | --min-runs V: -r V, --max-runs V: -r V, -m V: -r V, -M V: -r V
-hyperfine | time eval run compare report | --export-json V: -o V, --export-markdown V: -o V, --export-csv V: -o V
-hyperfine | time eval run compare report | --time-unit V: --unit V
-k6 | load | --vus V: -c V, --iterations V: -n V, --summary-export V: -o V
-wrk | load | -R V: --rate V, --latency:
-hey | load | -z V: -t V, -m V: -X V, -D V: -d @V
-ab | load | -p V: -d @V
-other tools | time run compare eval | --count V: -r V, --repeat V: -r V, --repetitions V: -r V, --rounds V: -r V, --out V: -o V
-other tools | run compare eval | --duration V: -t V, --grep V: -f V, --only V: -f V";
+const FOREIGN_OPTIONS: &str = include_str!("foreign_options.txt");
+
+/// Options of other tools that have another name here: the command, and each option with ours.
+const RENAMED_OPTIONS: &str = include_str!("renamed_options.txt");
+
+/// Explains an unknown option of `time` or `load` that belongs to another tool, or follows a command
+/// without quotes. `arguments` begin with the names of the program and the command.
+pub fn explain_option(option: &str, arguments: &[OsString]) -> Option<anyhow::Error> {
+    let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
+    let (command, operands) = words.split_first()?;
+    let rows = RENAMED_OPTIONS.lines();
+    let renamed = rows
+        .filter_map(|line| line.strip_prefix(*command)?.strip_prefix(": "))
+        .flat_map(|row| row.split(", "))
+        .find_map(|pair| pair.strip_prefix(option)?.strip_prefix('='));
+    let hint = (*command == "time").then(|| time::quote_command(operands, option)).flatten();
+    match renamed {
+        Some(name) => Some(anyhow!("'{option}' is {name} here{}", hint.unwrap_or_default())),
+        None => hint.map(|hint| anyhow!("unknown option '{option}'{hint}")),
+    }
+}
 
 /// An option of another tool.
 struct ForeignOption {
@@ -77,8 +69,8 @@ fn foreign_options(command: &str) -> Vec<ForeignOption> {
     found
 }
 
-/// Returns the name in `--name=value`.
-fn option_name(word: &str) -> &str {
+/// Returns the name in `name=value` or `--name=value`.
+pub fn option_name(word: &str) -> &str {
     word.split_once('=').map_or(word, |(name, _)| name)
 }
 
@@ -90,8 +82,7 @@ pub fn explain_refusal(words: &[&str], command: &Command) -> Option<String> {
     if command.get_name() == "speedwell" {
         return explain_first_word(words);
     }
-    let file = operands.iter().find_map(|word| word.strip_prefix("--json="));
-    if let Some(file) = file {
+    if let Some(file) = operands.iter().find_map(|word| word.strip_prefix("--json=")) {
         return Some(takes_no_value(file));
     }
     explain_foreign_option(words, command).or_else(|| match *name {
@@ -108,39 +99,35 @@ fn takes_no_value(file: &str) -> String {
 /// Suggests a command line if the first word is not a command.
 fn explain_first_word(words: &[&str]) -> Option<String> {
     let (first, rest) = words.split_first()?;
+    let line = quote_all(words);
     if first.starts_with('-') {
         let command = words.iter().find_map(|word| guess_command(word))?;
-        let line = quote_words(words);
         return Some(format!(
             "expected a command before '{first}'\nhint: speedwell {command} {line}"
         ));
     }
-    let synonym = SYNONYMS.iter().find(|(names, _)| names.split(' ').any(|name| name == *first));
-    let line = if let Some((_, command)) = synonym {
-        match rest {
-            [] if *command == "time" => "time COMMAND".to_owned(),
-            rest => format!("{command} {}", quote_words(rest)),
-        }
+    let mut synonyms = SYNONYMS.lines().filter_map(|line| line.split_once(": "));
+    let synonym = synonyms.find(|(_, names)| names.split(' ').any(|name| name == *first));
+    let (command, operands) = if let Some((command, _)) = synonym {
+        let is_bare = command == "time" && rest.is_empty();
+        (command, if is_bare { "COMMAND".to_owned() } else { quote_all(rest) })
     } else if let Some(target) = framework_target(words) {
-        format!("run {target}")
+        ("run", target)
     } else if tool_names().any(|tool| tool == *first) {
-        format!("as {}", quote_words(words))
+        ("as", line)
     } else if is_snippet(first, rest) {
-        format!("eval {}", quote_words(words))
+        ("eval", line)
     } else {
         match guess_command(first)? {
-            "time" => format!("time {}", quote_commands(words)),
+            "time" => ("time", quote_commands(words)),
             "report" if rest.iter().any(|word| guess_command(word) == Some("report")) => {
-                format!("compare {}", quote_words(words))
+                ("compare", line)
             }
-            command => format!("{command} {}", quote_words(words)),
+            command => (command, line),
         }
     };
-    Some(format!("unknown command '{first}'\nhint: speedwell {}", line.trim_end()))
-}
-
-fn quote_words(words: &[&str]) -> String {
-    words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+    let suggested = format!("{command} {operands}");
+    Some(format!("unknown command '{first}'\nhint: speedwell {}", suggested.trim_end()))
 }
 
 /// Quotes commands that were typed as separate words: each command if there are several, else all
@@ -150,9 +137,9 @@ fn quote_commands(words: &[&str]) -> String {
     let are_commands =
         words[..count].iter().all(|word| word.contains(char::is_whitespace) || is_command(word));
     if are_commands && (count > 1 || words.len() == 1) {
-        quote_words(words)
+        quote_all(words)
     } else {
-        quote(&quote_words(words))
+        quote(&quote_all(words))
     }
 }
 
@@ -202,9 +189,7 @@ fn is_address(word: &str) -> bool {
             && host.chars().all(is_host)
             && port.starts_with(|c: char| c.is_ascii_digit())
     };
-    word.starts_with("http://")
-        || word.starts_with("https://")
-        || word.split_once(':').is_some_and(has_port)
+    is_url(word) || word.split_once(':').is_some_and(has_port)
 }
 
 /// Rewrites the command line with our options if it has an unknown option of another tool.
@@ -222,7 +207,7 @@ fn explain_foreign_option(words: &[&str], command: &Command) -> Option<String> {
     let mut remaining = typed.iter();
     while let Some(word) = remaining.next() {
         if *word == "--" {
-            line.push(format!("-- {}", quote_words(remaining.as_slice())));
+            line.push(format!("-- {}", quote_all(remaining.as_slice())));
             break;
         }
         let is_typed =
@@ -262,18 +247,13 @@ fn explain_language(word: &str) -> Option<String> {
     if word.starts_with('-') || word.chars().all(is_name) {
         return None;
     }
-    let quoted = quote(word);
+    let (quoted, code) = (quote(word), quote(&format!("@{word}")));
     let line = if Path::new(word).is_file() {
-        let language =
-            Path::new(word).extension().and_then(|extension| match extension.to_str()? {
-                "js" | "mjs" | "cjs" | "ts" => Some("node"),
-                "py" => Some("python"),
-                _ => None,
-            });
-        language.map_or_else(
-            || format!("run {quoted}"),
-            |language| format!("eval {language} {}", quote(&format!("@{word}"))),
-        )
+        match Path::new(word).extension().and_then(OsStr::to_str) {
+            Some("js" | "mjs" | "cjs" | "ts") => format!("eval node {code}"),
+            Some("py") => format!("eval python {code}"),
+            _ => format!("run {quoted}"),
+        }
     } else if word.contains(' ') && is_command(word) {
         format!("time {quoted}")
     } else {
@@ -290,7 +270,7 @@ fn explain_starter(word: &str) -> Option<String> {
     ))
 }
 
-/// Rejects a parsed command whose operands or outputs cannot be meant.
+/// Rejects a parsed command whose operands or outputs make no sense.
 ///
 /// # Errors
 /// Fails if there is such an operand; the message suggests a command line.
@@ -327,22 +307,17 @@ fn check_outputs(words: &[&str]) -> anyhow::Result<()> {
 /// Rejects targets that belong to another command.
 fn check_targets(targets: &[String]) -> anyhow::Result<()> {
     let words: Vec<&str> = targets.iter().map(String::as_str).collect();
-    let Some(missing) = words.iter().find(|word| !Path::new(word).exists()) else {
+    let Some(missing) = words.iter().find(|word| !Path::new(word).exists()) else { return Ok(()) };
+    let (kind, command, operands) = if let Some(target) = framework_target(&words) {
+        ("a tool, not a target", "run", target)
+    } else if is_url(missing) {
+        ("an address, not a benchmark", "load", quote_all(&words))
+    } else if missing.starts_with('@') {
+        ("a stored session", "report", quote_all(&words))
+    } else {
         return Ok(());
     };
-    if let Some(target) = framework_target(&words) {
-        bail!("'{missing}' is a tool, not a target\nhint: speedwell run {target}");
-    }
-    if missing.starts_with("http://") || missing.starts_with("https://") {
-        bail!(
-            "'{missing}' is an address, not a benchmark\nhint: speedwell load {}",
-            quote_words(&words)
-        );
-    }
-    if missing.starts_with('@') {
-        bail!("'{missing}' is a stored session\nhint: speedwell report {}", quote_words(&words));
-    }
-    Ok(())
+    bail!("'{missing}' is {kind}\nhint: speedwell {command} {operands}")
 }
 
 /// Rejects the name of a file in the place of code.
@@ -351,9 +326,7 @@ fn check_snippets(language: SnippetLanguage, snippets: &[String]) -> anyhow::Res
         let path = Path::new(code.as_str());
         path.extension().is_some() && path.is_file()
     };
-    let Some(file) = snippets.iter().find(is_file) else {
-        return Ok(());
-    };
+    let Some(file) = snippets.iter().find(is_file) else { return Ok(()) };
     let code = quote(&format!("@{file}"));
     let program = match language {
         SnippetLanguage::Python => "python3",
@@ -380,7 +353,7 @@ mod tests {
                 assert!(ours.is_empty() || exists, "{} has no {ours}", command.get_name());
             }
         }
-        for (names, command) in SYNONYMS {
+        for (command, names) in SYNONYMS.lines().filter_map(|line| line.split_once(": ")) {
             let exists = command.starts_with('-') || grammar.find_subcommand(command).is_some();
             assert!(exists, "no command '{command}'");
             for name in names.split(' ') {

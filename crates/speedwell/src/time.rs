@@ -1,17 +1,16 @@
 //! `speedwell time`: measures shell commands, as `speedwell eval sh` does.
 //!
 //! Adds what helps people who type commands: the check that every command exists before any runs,
-//! and explanations of options that belong to hyperfine or to a command without quotes. Start at
-//! [`run`].
+//! and hints for commands without quotes. Start at [`run`].
 
+use crate::operand_kind::{quote_all, script_command};
 use crate::options::{EvalArgs, RunArgs, TimeArgs};
 use crate::{CommandStatus, eval, serve};
-use anyhow::{anyhow, bail, ensure};
+use anyhow::{bail, ensure};
 use speedwell_adapters::discover::similar_file;
 use speedwell_adapters::snippet::sh::unknown_command;
 use speedwell_machine::process::resolve_program;
 use speedwell_model::{SnippetLanguage, quote};
-use std::ffi::OsString;
 use std::path::Path;
 
 /// Measures the commands.
@@ -70,29 +69,28 @@ fn measure_commands(args: EvalArgs) -> anyhow::Result<CommandStatus> {
 fn check_commands(commands: &[String]) -> anyhow::Result<()> {
     for (index, command) in commands.iter().enumerate() {
         if let Some(word) = unknown_command(command) {
-            let hint = match suggest_command(commands, index) {
-                Some(suggested) => format!("\nhint: {suggested}"),
-                None => String::new(),
-            };
+            let suggested = suggest_command(commands, index);
+            let hint = suggested.map_or(String::new(), |line| format!("\nhint: {line}"));
             bail!("'{word}' is not a command{hint}");
         }
     }
     Ok(())
 }
 
-/// Returns what was probably meant by the commands, of which the one at `index` is unknown.
+/// Returns the command line that was probably intended; the command at `index` is unknown.
 fn suggest_command(commands: &[String], index: usize) -> Option<String> {
     let (words, others) = commands.split_at(index);
     let is_word = |command: &String| !command.contains(char::is_whitespace);
     let is_unquoted = index > 0 && commands.iter().all(is_word);
     if is_unquoted && others.iter().all(|file| Path::new(file).is_file()) {
         let program = words.join(" ");
-        let lines: Vec<String> =
-            others.iter().map(|file| quote(&format!("{program} {}", quote(file)))).collect();
-        return Some(format!("speedwell time {}", lines.join(" ")));
+        let line = |file: &String| format!("{program} {}", quote(file));
+        let lines: Vec<String> = others.iter().map(line).collect();
+        return Some(format!("speedwell time {}", quote_all(&lines)));
     }
-    if let Some(suggested) = suggest_scripts(commands) {
-        return Some(suggested);
+    let scripts = commands.iter().map(|file| script_command(Path::new(file)));
+    if let Some(lines) = scripts.collect::<Option<Vec<String>>>() {
+        return Some(format!("speedwell time {}", quote_all(&lines)));
     }
     match similar_file(&others[0], Path::new(".")).filter(|file| *file != others[0]) {
         Some(file) => Some(format!("did you mean the file '{file}'?")),
@@ -100,67 +98,15 @@ fn suggest_command(commands: &[String], index: usize) -> Option<String> {
     }
 }
 
-/// Extensions of scripts, and the programs that execute them.
-const INTERPRETERS: [(&str, &str); 9] = [
-    ("py", "python3"),
-    ("js", "node"),
-    ("mjs", "node"),
-    ("cjs", "node"),
-    ("sh", "sh"),
-    ("rb", "ruby"),
-    ("pl", "perl"),
-    ("php", "php"),
-    ("lua", "lua"),
-];
-
-/// Returns the command line that measures these scripts: `speedwell time 'python3 a.py'`. Returns
-/// `None` if a file does not exist or is not a script.
-pub fn suggest_scripts(files: &[String]) -> Option<String> {
-    let line = |file: &String| {
-        let path = Path::new(file);
-        let extension = path.extension()?.to_str().filter(|_| path.is_file())?;
-        let (_, program) = INTERPRETERS.iter().find(|(known, _)| *known == extension)?;
-        Some(quote(&format!("{program} {}", quote(file))))
-    };
-    let lines: Vec<String> = files.iter().map(line).collect::<Option<_>>()?;
-    Some(format!("speedwell time {}", lines.join(" ")))
-}
-
-/// Options of hyperfine, and what they are called here.
-const HYPERFINE_OPTIONS: [(&str, &str); 10] = [
-    ("-c", "--cleanup"),
-    ("-n", "--name"),
-    ("-p", "--prepare"),
-    ("-s", "--setup"),
-    ("-S", "--shell"),
-    ("-m", "--min-runs"),
-    ("-M", "--max-runs"),
-    ("--export-json", "-o FILE.json"),
-    ("--export-markdown", "-o FILE.md"),
-    ("--export-csv", "-o FILE.csv"),
-];
-
-/// Explains an unknown option that belongs to hyperfine, or follows a command without quotes.
-/// `arguments` begin with the names of the program and the command.
-pub fn explain_option(option: &str, arguments: &[OsString]) -> Option<anyhow::Error> {
-    let words: Vec<&str> = arguments.iter().skip(2).filter_map(|word| word.to_str()).collect();
-    let hint = quote_command(&words, option);
-    match HYPERFINE_OPTIONS.iter().find(|(known, _)| *known == option) {
-        Some((_, name)) => Some(anyhow!("'{option}' is {name} here{}", hint.unwrap_or_default())),
-        None => hint.map(|hint| anyhow!("unknown option '{option}'{hint}")),
-    }
-}
-
 /// Returns a hint that quotes the command before `option`, if it is a word without quotes.
-fn quote_command(words: &[&str], option: &str) -> Option<String> {
+pub fn quote_command(words: &[&str], option: &str) -> Option<String> {
     let option_at = words.iter().position(|word| word.starts_with(option))?;
     let is_part = |word: &&str| !word.starts_with('-') && !word.contains(char::is_whitespace);
     let parts = words[..option_at].iter().rev().take_while(|word| is_part(word)).count();
     let is_program = |index: &usize| resolve_program(Path::new(words[*index])).is_ok();
     let start = (option_at - parts..option_at).find(is_program)?;
     let before: String = words[..start].iter().map(|word| format!("{} ", quote(word))).collect();
-    let quoted: Vec<String> = words[start..].iter().map(|word| quote(word)).collect();
-    let line = quoted.join(" ");
+    let line = quote_all(&words[start..]);
     Some(format!(
         "\nhint: speedwell time {before}{}, or: speedwell time {before}-- {line}",
         quote(&line)

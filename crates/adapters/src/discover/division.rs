@@ -8,7 +8,7 @@ use crate::job::{DeclaredParameter, StartMode};
 use anyhow::{bail, ensure};
 use speedwell_model::{Case, ParameterValue};
 
-/// What becomes the variants of a session.
+/// Source of the variants of a session.
 #[derive(Debug, Clone)]
 pub enum CaseDivision {
     /// The values of a parameter, the baseline first; without values, all values of the cases.
@@ -22,7 +22,7 @@ pub enum CaseDivision {
     Parts(Vec<(String, BenchmarkPart)>),
 }
 
-/// Replaces the cases by those that all variants have: each variant performs its own job
+/// Keeps only the cases that all variants have: each variant performs its own job
 /// ([`BenchmarkJob::sides`]). Returns the names of the variants.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! [`find_all_sources`] finds benchmark files and decides their kinds. [`discover_benchmarks`] asks
 //! every file for its cases, and checks the user's values against the parameters that the files
-//! declare. `target.rs` knows paths and folders, among them those of Node.js core, and `programs.rs`
+//! declare. `target.rs` knows paths and folders, including the folders of Node.js core, and `programs.rs`
 //! pairs the benchmarks of the programs in a comparison.
 
 mod division;
@@ -476,8 +476,8 @@ pub fn describe_sources(
                     if let Ok(mut slot) = slots[index].lock() {
                         *slot = description;
                     }
-                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                    reporter(&SessionEvent::Described { done, all: sources.len() });
+                    let described = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    reporter(&SessionEvent::Described { done: described, all: sources.len() });
                 }
             });
         }

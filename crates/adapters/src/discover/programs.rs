@@ -107,8 +107,8 @@ fn describe_side(
     let mut jobs = Vec::new();
     for description in described {
         if let Some(failure) = description.failure {
-            let last_line = failure.stderr_tail.lines().last().map(str::trim);
-            let last_line = last_line.filter(|line| !line.is_empty());
+            let last_line =
+                failure.stderr_tail.lines().last().map(str::trim).filter(|line| !line.is_empty());
             bail!(
                 "'{}' {}{}\nhint: repeat it with: {}",
                 side.variant.name,

@@ -30,7 +30,7 @@ const COMMAND_TIMEOUT: (u32, Duration) = (3, Duration::from_secs(10));
 /// about a second to start on an idle machine.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a process may take to exit after it was told to.
+/// How long a process may take to exit after the command to quit.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Grace period of a run. The run is stopped after twice its planned duration plus this time, and
@@ -397,8 +397,7 @@ impl ChildConversation for CommandRelay {
             return NextStep::Wait;
         }
         let complete = self.pending.is_some_and(|final_verb| is_last(&message, final_verb));
-        // Sending fails if nobody receives events any more. No command follows then, and the
-        // process is told to quit.
+        // Sending fails if the receiver is gone. The process then gets no command but to quit.
         let _ = self.messages.send(message);
         if !complete {
             return NextStep::Wait;

@@ -170,9 +170,10 @@ fn compile_erlang_harness(emulator: &Path) -> Result<PathBuf, CompileFailure> {
     let adjacent = location.with_file_name("erlc");
     let compiler = if adjacent.is_file() { adjacent } else { PathBuf::from("erlc") };
     let folder = unpack_harness(&sources::ERLANG)?;
-    let files = sorted_entries(&folder.join("src")).into_iter();
-    let files = files.filter(|path| path.extension().is_some_and(|ending| ending == "erl"));
-    let files = files.map(|path| path.to_string_lossy().into_owned());
+    let files = sorted_entries(&folder.join("src"))
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|ending| ending == "erl"))
+        .map(|path| path.to_string_lossy().into_owned());
     let arguments = ["+deterministic".to_owned(), "-o".to_owned(), ".".to_owned()];
     // The path, size and modification time of the compiler identify the Erlang release.
     let data = fs::metadata(&compiler).ok();

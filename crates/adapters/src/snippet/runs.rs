@@ -467,11 +467,11 @@ impl SharedProcess {
             .get(&variant.name)
             .cloned()
             .or(reported)
-            .or_else(|| result.is_none().then(silent_failure));
-        let failure = failure.map(|failure| {
-            let setting = RunContext { variant, ..setting.clone() };
-            shared_process_failure(&failure, job, &setting)
-        });
+            .or_else(|| result.is_none().then(silent_failure))
+            .map(|failure| {
+                let setting = RunContext { variant, ..setting.clone() };
+                shared_process_failure(&failure, job, &setting)
+            });
         RunOutcome { observations: result.into_iter().collect(), failure, ..RunOutcome::default() }
     }
 }

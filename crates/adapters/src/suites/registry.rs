@@ -37,7 +37,7 @@ pub fn is_elf(file: &Path) -> bool {
 }
 
 /// Whether the file is an executable script that handles the options of google/benchmark itself. No
-/// other script is started to find out what it is.
+/// other script is started to identify it.
 pub fn is_wrapper(file: &Path) -> bool {
     let handles_option = || {
         let text = fs::read(file).unwrap_or_default();

@@ -192,9 +192,7 @@ impl BisectReplay<'_> {
         // after the good end.
         let mut observed: Vec<(usize, f64)> = Vec::new();
         loop {
-            let Some(bins) = PosteriorBins::new(&good, &bad) else {
-                return Ok(Vec::new());
-            };
+            let Some(bins) = PosteriorBins::new(&good, &bad) else { return Ok(Vec::new()) };
             let posterior = RevisionPosterior::new(high - low, &bins, &observed);
             let set: Vec<usize> = posterior
                 .credible_set(FOUND_PROBABILITY)

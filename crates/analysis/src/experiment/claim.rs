@@ -118,9 +118,7 @@ fn term_values(
     term: &MetricTerm,
     selected: &SelectedCase,
 ) -> Vec<f64> {
-    let Some(group) = experiment.groups.get(selected.group) else {
-        return Vec::new();
-    };
+    let Some(group) = experiment.groups.get(selected.group) else { return Vec::new() };
     let metric = group.stored_name(&term.metric);
     let case = selected.case.and_then(|index| group.cases.get(index));
     let of_variant = session.runs.iter().filter(|run| *run.variant == *term.variant);
@@ -210,9 +208,7 @@ impl ClaimRow<'_> {
             };
             (0..runs).map(value).collect()
         };
-        let (Some(left), Some(right)) = (side(left), side(right)) else {
-            return part;
-        };
+        let (Some(left), Some(right)) = (side(left), side(right)) else { return part };
         part.sides = median_of(&left).zip(median_of(&right));
         let is_positive = left.iter().chain(&right).all(|value| *value > 0.0);
         let distances: Vec<f64> = left

@@ -550,9 +550,7 @@ pub fn latency_curves(session: &Session) -> Vec<LatencyCurve> {
             Some(load) => times_of_histogram(load),
             None => times_of_percentiles(run),
         };
-        let Some(row) = row else {
-            continue;
-        };
+        let Some(row) = row else { continue };
         let is_of_run = |(curve, _): &&mut (LatencyCurve, Vec<PercentTimes>)| {
             curve.case == run.case && curve.variant == run.variant
         };

@@ -271,7 +271,7 @@ pub enum LoadFigure {
 pub enum TimeStatistic {
     /// Quantile.
     Quantile {
-        /// Fraction of the requests that lie at or below the quantile, in millionths.
+        /// Fraction of the requests at or below the quantile, in millionths.
         ppm: u32,
     },
     /// The mean.

@@ -301,10 +301,7 @@ fn combined_verdict(load_verdict: OpenVerdict, parts: &[LoadPart]) -> OpenVerdic
     };
     let late = parts.iter().filter_map(verdict_of_part).filter(OpenVerdict::is_generator_limited);
     let latest = late.max_by_key(|verdict| verdict.own_lag_p99_ns);
-    if load_verdict.is_generator_limited() {
-        return load_verdict;
-    }
-    latest.unwrap_or(load_verdict)
+    if load_verdict.is_generator_limited() { load_verdict } else { latest.unwrap_or(load_verdict) }
 }
 
 // The times of a load, and how far they can be trusted if the generator itself was late.
@@ -541,8 +538,8 @@ impl GeneratorTrust {
         let quantiles = |ppm: &[u32]| self.quantiles(quantity, ppm, values, low);
         let mean_ns = values.mean_ns()?;
         let low_mean_ns = low.and_then(TimeValues::mean_ns);
-        let curve_ppm = curve_ppm(values.count());
-        let curve = curve_ppm.iter().zip(quantiles(&curve_ppm));
+        let fractions = curve_ppm(values.count());
+        let curve = fractions.iter().zip(quantiles(&fractions));
         Some(QuantityFindings {
             quantity,
             group,
@@ -605,9 +602,7 @@ fn is_exempt(quantity: TimedQuantity) -> bool {
 }
 
 fn bounded_time(high: TimeQuantile, low: Option<TimeQuantile>) -> ReportedTime {
-    let Some(low) = low else {
-        return ReportedTime::Time(high);
-    };
+    let Some(low) = low else { return ReportedTime::Time(high) };
     let (low_ns, high_ns) = (low.ns as f64, high.ns as f64);
     match () {
         () if bounds_agree(low_ns, high_ns) => ReportedTime::Time(high),

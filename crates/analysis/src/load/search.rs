@@ -258,7 +258,7 @@ pub struct LevelVisits {
     /// Whether, in most of these loads, threads of the generator were so busy that they may have
     /// limited the load.
     pub is_generator_bound: bool,
-    /// Whether so many requests failed that the level is invalid. The search then tried no higher
+    /// Whether the level is invalid because of failed requests. The search then tried no higher
     /// level.
     pub is_spoilt: bool,
 }

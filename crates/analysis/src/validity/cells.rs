@@ -114,9 +114,7 @@ impl<'s> CheckedCells<'s> {
             let grid = RunGrid::new(session);
             let name: Arc<str> = Arc::from(*label);
             cells.variants.push(name.clone());
-            let Some(index) = grid.variant_index(variant) else {
-                continue;
-            };
+            let Some(index) = grid.variant_index(variant) else { continue };
             for case in &grid.cases {
                 let runs = case.by_variant[index].clone();
                 cells.add_cell(session, &case.case, name.clone(), runs, &KnownFacts::default());
@@ -449,9 +447,7 @@ const BYTE_UNITS: [f64; 6] = [1.0, 1e3, 1e6, 1024.0, 1_048_576.0, 1_073_741_824.
 /// Step between adjacent printed values of a metric, in the metric's unit.
 pub(super) fn metric_step(sessions: &[&Session], metric: &str) -> f64 {
     let unit = sessions.iter().find_map(|session| session.metric(metric));
-    let Some(unit) = unit.map(|metric| metric.unit.as_str()) else {
-        return 0.0;
-    };
+    let Some(unit) = unit.map(|metric| metric.unit.as_str()) else { return 0.0 };
     let runs = sessions.iter().flat_map(|session| &session.runs);
     let samples = runs.flat_map(|run| &run.samples);
     let values: Vec<f64> = samples

@@ -172,9 +172,7 @@ pub(super) fn check_sizes(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     if findings.is_empty() {
         return findings;
     }
-    let Some((baseline, candidates)) = cells.variants.split_first() else {
-        return findings;
-    };
+    let Some((baseline, candidates)) = cells.variants.split_first() else { return findings };
     for candidate in candidates {
         let sizes: Vec<ResponseSizes<'_>> = cells
             .cells_by_case()

@@ -49,9 +49,7 @@ pub(super) fn check_better_than_possible(
     cells: &CheckedCells<'_>,
     facts: &KnownFacts<'_>,
 ) -> Vec<ValidityFinding> {
-    let Some(baseline) = cells.variants.first() else {
-        return Vec::new();
-    };
+    let Some(baseline) = cells.variants.first() else { return Vec::new() };
     let names = facts.never_better.iter();
     let present = names.filter(|name| cells.variants.iter().any(|other| **other == ***name));
     let checks = present.flat_map(|name| MEASURES.iter().map(move |measure| (name, measure)));
@@ -393,9 +391,7 @@ pub(super) fn check_in_flight(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> 
 }
 
 fn load_findings(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<ValidityFinding> {
-    let Some(requested) = cell.requested else {
-        return Vec::new();
-    };
+    let Some(requested) = cell.requested else { return Vec::new() };
     let check = ValidityCheck::InFlight;
     let in_runs = |runs: &[usize]| format_run_numbers(runs, cell.runs.len());
     let is_too_short = |run: &Run| {

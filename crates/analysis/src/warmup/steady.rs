@@ -175,9 +175,7 @@ pub fn classify_series(
 type LogLevel = (Range<usize>, f64);
 
 fn class_of(levels: &[LogLevel], crossings: usize, count: usize, rule: &SteadyRule) -> WarmupClass {
-    let [.., previous, last] = levels else {
-        return WarmupClass::Flat;
-    };
+    let [.., previous, last] = levels else { return WarmupClass::Flat };
     let steady_points = count - last.0.start;
     if crossings >= CYCLIC_CROSSINGS {
         WarmupClass::Cyclic

@@ -164,9 +164,7 @@ fn build_request(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Req
 /// # Errors
 /// Fails if the file cannot be read.
 pub fn read_body(request: &AbRequest, directory: &std::path::Path) -> Result<Option<Vec<u8>>> {
-    let Some(upload) = &request.upload else {
-        return Ok(None);
-    };
+    let Some(upload) = &request.upload else { return Ok(None) };
     let file = directory.join(&upload.file);
     ensure!(!file.is_dir(), "'{}' is a folder", upload.file.display());
     let context = || format!("cannot read the request body '{}'", upload.file.display());

@@ -94,9 +94,7 @@ fn parse_options(arguments: &[String]) -> Result<Option<BenchstatOptions<'_>>, S
     };
     let mut remaining = arguments.iter();
     while let Some(argument) = remaining.as_slice().first() {
-        let Some(flag) = argument.strip_prefix('-').filter(|flag| !flag.is_empty()) else {
-            break;
-        };
+        let Some(flag) = argument.strip_prefix('-').filter(|flag| !flag.is_empty()) else { break };
         remaining.next();
         if argument == "--" {
             break;

@@ -192,8 +192,7 @@ impl CsvSheet {
 
     /// Adds empty cells up to a column.
     fn pad_to(&mut self, column: usize) {
-        let column = column.max(self.row.len());
-        self.row.resize(column, String::new());
+        self.row.resize(column.max(self.row.len()), String::new());
     }
 
     fn end_row(&mut self) {

@@ -102,9 +102,7 @@ impl QueryLexer<'_> {
         let text = self.text;
         let remaining = text[self.position..].trim_start();
         self.position = text.len() - remaining.len();
-        let Some(first) = remaining.chars().next() else {
-            return Ok(QueryToken::End);
-        };
+        let Some(first) = remaining.chars().next() else { return Ok(QueryToken::End) };
         let (token, length) = match first {
             '(' | ')' | ':' | '@' | ',' | '-' | '*' => (QueryToken::Sign(first), 1),
             '/' if is_value => {
@@ -240,9 +238,7 @@ impl QueryLexer<'_> {
 
     fn parse_part(&mut self) -> Result<ProjectionPart, String> {
         let start = *self;
-        let QueryToken::Word(key) = self.take(false)? else {
-            return start.fail("expected key");
-        };
+        let QueryToken::Word(key) = self.take(false)? else { return start.fail("expected key") };
         if !self.accept(&QueryToken::Sign('@'))? {
             return Ok(ProjectionPart { key, order: PartOrder::First });
         }

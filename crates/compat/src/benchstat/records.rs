@@ -112,9 +112,7 @@ impl BenchmarkRecords {
 
     fn read_unit_line(&mut self, line: &str) -> Vec<String> {
         let mut fields = line.split_whitespace().skip(1);
-        let Some(unit) = fields.next() else {
-            return vec!["missing unit".to_owned()];
-        };
+        let Some(unit) = fields.next() else { return vec!["missing unit".to_owned()] };
         let mut complaints = Vec::new();
         for field in fields {
             let Some((key, value)) = field.split_once('=').filter(|(key, _)| !key.is_empty())
@@ -171,9 +169,7 @@ fn parse_setting(line: &str) -> Option<(&str, &str)> {
 /// Parses the part of a line after `Benchmark` into name and figures. Returns `None` if the line
 /// holds only a name.
 fn parse_result(result: &str) -> Result<Option<(String, Vec<BenchstatFigure>)>, String> {
-    let Some((name, result)) = result.split_once(char::is_whitespace) else {
-        return Ok(None);
-    };
+    let Some((name, result)) = result.split_once(char::is_whitespace) else { return Ok(None) };
     let mut fields = result.split_whitespace();
     let count = fields.next().ok_or("missing iteration count")?;
     count.parse::<i64>().map_err(|error| {

@@ -223,9 +223,7 @@ impl<'a> ArgumentReader<'a> {
     }
 
     fn finish(self) -> Result<ComparePyCommand, String> {
-        let Some((mode, operand_names)) = self.mode else {
-            return Ok(ComparePyCommand::Nothing);
-        };
+        let Some((mode, operand_names)) = self.mode else { return Ok(ComparePyCommand::Nothing) };
         if let Some(missing) = operand_names.get(self.operands.len()) {
             return Err(format!("the mode '{mode}' needs another argument: {missing}"));
         }

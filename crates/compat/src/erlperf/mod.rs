@@ -281,9 +281,7 @@ fn remarks_on<'a>(
 /// Returns a warning if a sample ended so late that the next one was due. There is no warning if
 /// iterations usually take this long.
 fn lateness(samples: &SnippetSamples, request: &ErlperfRequest) -> Option<String> {
-    let SampleDefinition::Window(length) = request.sample else {
-        return None;
-    };
+    let SampleDefinition::Window(length) = request.sample else { return None };
     let iteration_ns = samples.net_figures(request, None)?.iteration_ns;
     let is_late = samples.late_ns - iteration_ns >= length.as_nanos() as f64;
     (is_late && iteration_ns.is_finite()).then(|| {
@@ -333,9 +331,7 @@ fn disturbance_warning(samples: &SnippetSamples, request: &ErlperfRequest) -> Op
 
 /// Returns warnings about snippets that do not differ significantly from the best one.
 pub fn table_warnings(table: &SnippetTable, request: &ErlperfRequest) -> Vec<String> {
-    let Some((best, others)) = table.lines.split_first() else {
-        return Vec::new();
-    };
+    let Some((best, others)) = table.lines.split_first() else { return Vec::new() };
     let samples = |line: &SnippetLine| {
         line.figures.as_ref().map_or(Vec::new(), |figures| figures.samples.clone())
     };

@@ -120,9 +120,7 @@ fn sample_settings(request: &ErlperfRequest, count: u32, is_first: bool) -> Samp
 /// Whether the last samples of every snippet vary by no more than requested.
 fn is_steady(machines: &ErlangMachines<'_>, by_snippet: &[SnippetSamples]) -> bool {
     let request = machines.request;
-    let Some(until) = request.until else {
-        return true;
-    };
+    let Some(until) = request.until else { return true };
     let mut measurable =
         (by_snippet.iter()).zip(&machines.jobs).filter(|(_, job)| job.is_measurable());
     measurable.all(|(samples, _)| {

@@ -159,9 +159,7 @@ impl<'a> ErlangMachines<'a> {
         let SnippetJob { name, machine, parsed, .. } = &self.jobs[job];
         let (name, machine, snippet) = (name.clone(), *machine, parsed.snippet.clone());
         let answer = self.ask_machine(machine, |live, _| live.load_snippet(&name, &snippet))?;
-        let Some(answer) = answer.filter(|_| self.jobs[job].is_measurable()) else {
-            return Ok(());
-        };
+        let Some(answer) = answer.filter(|_| self.jobs[job].is_measurable()) else { return Ok(()) };
         self.record_faults(&answer);
         self.jobs[job].loaded = answer.first("loaded").cloned();
         if let Some(loaded) = answer.first("loaded").filter(|_| self.request.verbose) {
@@ -210,9 +208,7 @@ impl<'a> ErlangMachines<'a> {
         let answer = self.ask_machine(machine, |live, hear| {
             live.run_jobs(&names, samples, false, expected, hear)
         })?;
-        let Some(answer) = answer else {
-            return Ok(Vec::new());
-        };
+        let Some(answer) = answer else { return Ok(Vec::new()) };
         self.record_faults(&answer);
         let late_ns = answer.first("end").and_then(|end| end.parse_number("max_late_ns"));
         let mut visits = Vec::new();
@@ -237,9 +233,7 @@ impl<'a> ErlangMachines<'a> {
     /// VM's `ready` message.
     pub fn stop_all(mut self) -> (Vec<SnippetJob>, Option<ProtocolMessage>) {
         for machine in 0..self.machines.len() {
-            let Some(live) = self.machines[machine].take() else {
-                continue;
-            };
+            let Some(live) = self.machines[machine].take() else { continue };
             match live.shut_down() {
                 Ok(answer) => self.record_faults(&answer),
                 // The measurements of a VM that does not exit by itself stay valid.
@@ -262,9 +256,7 @@ impl<'a> ErlangMachines<'a> {
             &mut dyn FnMut(&ProtocolMessage),
         ) -> Result<T, HarnessFailure>,
     ) -> io::Result<Option<T>> {
-        let Some(Some(live)) = self.machines.get_mut(machine) else {
-            return Ok(None);
-        };
+        let Some(Some(live)) = self.machines.get_mut(machine) else { return Ok(None) };
         let mut written_result = Ok(());
         let (monitor, out) = (&mut self.monitor, &mut *self.out);
         let answer = ask(live, &mut |event| {

@@ -268,8 +268,9 @@ impl HyperfineOptions {
             (ExportKind::Markdown, "export-markdown", &self.export_markdown),
             (ExportKind::Org, "export-orgmode", &self.export_orgmode),
         ];
-        let exports = exports.into_iter();
-        exports.filter_map(|(export, option, file)| Some((export, option, file.as_deref()?)))
+        exports
+            .into_iter()
+            .filter_map(|(export, option, file)| Some((export, option, file.as_deref()?)))
     }
 
     /// Returns the minimum and the maximum number of runs. By default, the minimum is ten, or the

@@ -349,9 +349,7 @@ impl<'a, 'c> CommandMeasurement<'a, 'c> {
     /// Executes a step before or after runs, such as `--prepare`; returns its time in seconds, 0 if
     /// there is no such step.
     fn run_hook(&mut self, number: usize, template: Option<&str>, option: &str) -> Result<f64> {
-        let Some(template) = template else {
-            return Ok(0.0);
-        };
+        let Some(template) = template else { return Ok(0.0) };
         let line = self.request.commands[number].fill_parameters(template);
         let timing = self
             .execute(&line, ExecutionKind::Around, &self.request.options.output[number])

@@ -141,9 +141,7 @@ impl RootKey {
         };
         for c in text.chars() {
             let base = base_letter(c);
-            let Some(weight) = character_weight(base) else {
-                continue;
-            };
+            let Some(weight) = character_weight(base) else { continue };
             key.letters.push(weight);
             key.accents.push(if base == c { 0 } else { c.to_ascii_lowercase().into() });
             key.capitals.push(base.is_uppercase());

@@ -264,7 +264,7 @@ impl OrphanTracker {
         self.spared.extend(self.new_orphans());
     }
 
-    /// Kills the processes that a command has left behind, except those that were kept. Returns the
+    /// Kills the processes that a command has left behind, unless they were kept. Returns the
     /// names of the killed processes.
     pub fn kill_new(&self) -> BTreeSet<String> {
         kill_repeatedly(|| self.new_orphans())

@@ -38,7 +38,7 @@ impl ThreadLook {
             for task in tasks {
                 let thread = task.file_name().to_str().and_then(|name| name.parse().ok());
                 let read = |file: &str| fs::read_to_string(task.path().join(file)).ok();
-                // A thread that ends meanwhile has no files any more.
+                // A thread that has just ended has no files.
                 if let (Some(thread), Some(stat), Some(counters)) =
                     (thread, read("stat"), read("schedstat"))
                     && let Some((run_ns, wait_ns)) = parse_counters(&counters)

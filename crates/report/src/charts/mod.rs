@@ -169,15 +169,21 @@ pub struct CaseCategory<'a> {
     pub variants: Vec<&'a CaseSummary>,
 }
 
-/// Creates one panel per metric.
-pub fn metric_panels(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<MetricPanel<'_>> {
+/// Returns the metrics of summaries, without duplicates.
+pub fn distinct_metrics(summaries: &[CaseSummary]) -> Vec<&Metric> {
     let mut metrics: Vec<&Metric> = Vec::new();
     for summary in summaries {
         if !metrics.contains(&&summary.metric) {
             metrics.push(&summary.metric);
         }
     }
-    metrics.into_iter().map(|metric| metric_panel(metric, summaries, unit)).collect()
+    metrics
+}
+
+/// Creates one panel per metric.
+pub fn metric_panels(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<MetricPanel<'_>> {
+    let metrics = distinct_metrics(summaries).into_iter();
+    metrics.map(|metric| metric_panel(metric, summaries, unit)).collect()
 }
 
 fn metric_panel<'a>(

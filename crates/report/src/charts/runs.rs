@@ -29,14 +29,8 @@ pub fn draw_findings(
     kind: Option<ChartKind>,
     unit: Option<UnitChoice>,
 ) -> anyhow::Result<Vec<ReportChart>> {
-    draw_named(&name_programs(findings), kind, unit)
-}
-
-fn draw_named(
-    findings: &AnalysisFindings,
-    kind: Option<ChartKind>,
-    unit: Option<UnitChoice>,
-) -> anyhow::Result<Vec<ReportChart>> {
+    let named = name_programs(findings);
+    let findings = &*named;
     let Some(kind) = kind else {
         let mut charts = draw_forests(&findings.comparisons);
         if count_runs(findings) <= MAX_DRAWN_RUNS {
@@ -69,7 +63,7 @@ fn draw_named(
 }
 
 /// Renames variants that are only called `old` and `new` after their programs. A picture is often
-/// seen without the report that says what was compared.
+/// seen without the report that names the compared programs.
 fn name_programs(findings: &AnalysisFindings) -> Cow<'_, AnalysisFindings> {
     if findings.program_names.is_empty() {
         return Cow::Borrowed(findings);
@@ -233,15 +227,13 @@ fn bar_chart(panel: &MetricPanel<'_>, compared: &ComparedSides) -> ReportChart {
         "with the intervals of the changes"
     };
     let title = format!("{}, {description}", panel.metric.name);
-    ReportChart::new(
-        title.clone(),
-        plot::AnyChart::Bar(plot::BarChart {
-            title: title.clone(),
-            subtitle: panel.subtitle(),
-            value_axis: panel.value_axis(values),
-            categories,
-        }),
-    )
+    let chart = plot::BarChart {
+        title: title.clone(),
+        subtitle: panel.subtitle(),
+        value_axis: panel.value_axis(values),
+        categories,
+    };
+    ReportChart::new(title, plot::AnyChart::Bar(chart))
 }
 
 /// Draws histograms. Each case has a panel, and each sheet shows up to [`MAX_PANELS_PER_SHEET`]
@@ -270,10 +262,8 @@ fn draw_in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<Rep
             plot::ChartPoint::new(f64::from(run.slot), panel.scale.to_shown(run.value))
         };
         let series = |name: &str, summary: Option<&&CaseSummary>| {
-            point_series(
-                name,
-                summary.into_iter().flat_map(|summary| summary.runs.iter()).map(point),
-            )
+            let runs = summary.into_iter().flat_map(|summary| summary.runs.iter());
+            point_series(name, runs.map(point))
         };
         let title = format!("{} in order of execution", panel.metric.name);
         let x = plot::ChartAxis::linear("position in the order of execution");
@@ -322,13 +312,8 @@ fn draw_sheet(
         subtitle = Some(first.map(|summary| summary.case.id()).unwrap_or_default());
         match marks(only) {
             plot::GridMarks::Points(series) => {
-                return plot::AnyChart::Scatter(plot::ScatterChart {
-                    title,
-                    subtitle,
-                    x,
-                    y,
-                    series,
-                });
+                let chart = plot::ScatterChart { title, subtitle, x, y, series };
+                return plot::AnyChart::Scatter(chart);
             }
             plot::GridMarks::Values(series) => {
                 let chart = plot::HistogramChart { title, subtitle, x, series };
@@ -561,12 +546,8 @@ impl<'a> StudyDrawing<'a> {
 
     /// Returns the position of a point on the bottom axis.
     fn x_position(&self, point: &StudyPoint) -> f64 {
-        let position = || self.x_values.iter().position(|x_value| **x_value == point.x);
-        let x = if self.is_numeric() {
-            point.x.as_number()
-        } else {
-            position().map(|index| index as f64)
-        };
+        let position = || self.x_values.iter().position(|x| **x == point.x).map(|i| i as f64);
+        let x = if self.is_numeric() { point.x.as_number() } else { position() };
         x.unwrap_or(f64::NAN)
     }
 

@@ -1,5 +1,5 @@
-//! Declares the columns of the table of changes: what people see, what they see in verbose output,
-//! and what programs get. Start at [`verdict_columns`].
+//! Declares the columns of the table of changes: for people, for people with verbose output, and
+//! for programs. Start at [`verdict_columns`].
 
 use crate::case_labels::{distinct, parameters_json};
 use crate::charts::forest_row;
@@ -164,7 +164,15 @@ pub fn add_columns<'a>(
             line.row.machines.as_ref().and_then(machines::range_text).unwrap_or_default(),
     });
     if !is_single && verbosity == Verbosity::Verbose {
-        add_machine_columns(columns, &by_machine);
+        let machines = by_machine.iter().flat_map(|by_machine| &by_machine.machines);
+        for name in distinct(machines.map(|machine| machine.name.clone())) {
+            let column = ReportColumn::figure("change_on_machine", name.clone()).for_people();
+            columns.add_column(column.expendable(7), move |line| {
+                let effect = line_machines(line).find(|machine| machine.name == name);
+                let change = effect.and_then(|machine| machine.change);
+                change.map(|c| ReportCell::from(c.value).with_text(format_change(&c))).into()
+            });
+        }
     }
     columns.append(column_set! { line: VerdictLine<'a>;
         machine("p_equal") => line.row.machines.as_ref().and_then(|machines| machines.p_equal),
@@ -172,7 +180,7 @@ pub fn add_columns<'a>(
     });
 }
 
-/// Adds a column for each exact count beside the compared metric, such as `2 -> 1` allocations.
+/// Adds a column for each exact count next to the compared metric, such as `2 -> 1` allocations.
 pub fn add_counts(columns: &mut ColumnSet<VerdictLine<'_>>, beside: &[CandidateComparison]) {
     for metric in distinct(beside.iter().map(|comparison| comparison.metric.name.as_str())) {
         let mut texts = HashMap::new();
@@ -196,19 +204,4 @@ pub fn add_counts(columns: &mut ColumnSet<VerdictLine<'_>>, beside: &[CandidateC
 /// Returns the effects in a row of the table, one per machine.
 fn line_machines<'l>(line: &'l VerdictLine<'_>) -> impl Iterator<Item = &'l MachineEffect> {
     line.row.machines.iter().flat_map(|by_machine| &by_machine.machines)
-}
-
-fn add_machine_columns<'a>(
-    columns: &mut ColumnSet<VerdictLine<'a>>,
-    by_machine: &[&AcrossMachines],
-) {
-    let machines = by_machine.iter().flat_map(|by_machine| &by_machine.machines);
-    for name in distinct(machines.map(|machine| machine.name.clone())) {
-        let column = ReportColumn::figure("change_on_machine", name.clone()).for_people();
-        columns.add_column(column.expendable(7), move |line| {
-            let effect = line_machines(line).find(|machine| machine.name == name);
-            let change = effect.and_then(|machine| machine.change);
-            change.map(|c| ReportCell::from(c.value).with_text(format_change(&c))).into()
-        });
-    }
 }

@@ -53,14 +53,9 @@ pub fn describe_effect(metric: &Metric, change: &IntervalEstimate) -> EffectWord
         *change
     };
     let [percent, interval] = format_magnitude(&magnitude);
-    let (verb, direction) = match (speed.is_some(), time.is_some(), is_less) {
-        (_, true, true) => ("takes", "less"),
-        (_, true, false) => ("takes", "more"),
-        (true, false, true) => ("has", "less"),
-        (true, false, false) => ("has", "more"),
-        (false, false, true) => ("has", "lower"),
-        (false, false, false) => ("has", "higher"),
-    };
+    let verb = if time.is_some() { "takes" } else { "has" };
+    let [less, more] = if speed.is_some() { ["less", "more"] } else { ["lower", "higher"] };
+    let direction = if is_less { less } else { more };
     EffectWords {
         predicate: format!("{verb} {percent} {direction} {noun}"),
         link: "than",
@@ -73,9 +68,7 @@ pub fn describe_effect(metric: &Metric, change: &IntervalEstimate) -> EffectWord
 pub fn metric_noun(metric: &Metric) -> String {
     match metric.name.as_str() {
         Metric::CPU_TIME | Metric::OWN_CPU_TIME => "CPU time".to_owned(),
-        Metric::TIME | Metric::TIME_MEDIAN | Metric::TIME_P5 | Metric::SHELL_TIME => {
-            "time".to_owned()
-        }
+        Metric::TIME | Metric::TIME_MEDIAN | Metric::TIME_P5 | Metric::SHELL_TIME => "time".into(),
         name => name.replace('_', " "),
     }
 }

@@ -139,9 +139,7 @@ pub fn report_findings(
 }
 
 fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Result<()> {
-    let Some(unit) = output.unit else {
-        return Ok(());
-    };
+    let Some(unit) = output.unit else { return Ok(()) };
     let summarized = findings.summaries.iter().map(|summary| &summary.metric);
     let compared = findings.comparisons.iter().map(|found| &found.metric);
     let metrics: Vec<_> = summarized.chain(compared).collect();
@@ -225,10 +223,8 @@ fn add_section(
         }
         let shared = shared_remarks(&section.named_rows().cases);
         document.extend(shared.into_iter().map(ReportBlock::Note));
-        let machine_notes = section
-            .comparisons
-            .iter()
-            .flat_map(|comparison| machines::population_notes(comparison));
+        let compared = section.comparisons.iter();
+        let machine_notes = compared.flat_map(|comparison| machines::population_notes(comparison));
         document.extend(distinct(machine_notes).into_iter().map(ReportBlock::Note));
         document.extend(text::disturbance_note(&section.comparisons).map(ReportBlock::Note));
     }
@@ -245,8 +241,8 @@ fn section_table(
     let named = section.named_rows();
     let mut lines = prepare_lines(named.cases, output.unit, &mut footnotes);
     let unit = take_common_text(&mut lines, |line| &mut line.unit);
-    let runs =
-        take_common_text(&mut lines, |line| &mut line.runs).or_else(|| range_of_runs(&lines));
+    let runs = take_common_text(&mut lines, |line| &mut line.runs)
+        .or_else(|| text::range_of_runs(lines.iter().map(|line| line.row)));
     let confidence = section.first_comparison().confidence;
     let mut columns = verdict_columns(&section.column_headings(), confidence, output.verbosity);
     let mut section_rows = section.comparisons.iter().flat_map(|comparison| &comparison.rows);
@@ -336,22 +332,14 @@ impl VerdictLine<'_> {
 
     /// Returns the verdict with its symbol and footnote marks.
     pub fn verdict_text(&self) -> String {
-        if let Some(withheld) = &self.row.withheld {
-            return format!("- {withheld} {}", self.marks).trim_end().to_owned();
-        }
         let verdict = self.row.verdict;
-        let verdict_words = if self.has_no_direction() {
-            "≠ differs".to_owned()
-        } else {
-            format!("{} {verdict}", verdict_symbol(verdict))
+        let has_direction = self.comparison.metric.better != MetricDirection::Unknown;
+        let words = match &self.row.withheld {
+            Some(withheld) => format!("- {withheld}"),
+            None if self.row.differs && !has_direction => "≠ differs".to_owned(),
+            None => format!("{} {verdict}", verdict_symbol(verdict)),
         };
-        format!("{verdict_words} {}", self.marks).trim_end().to_owned()
-    }
-
-    /// Whether there is a change in a metric for which it is unknown whether higher or lower is
-    /// better.
-    fn has_no_direction(&self) -> bool {
-        self.row.differs && self.comparison.metric.better == MetricDirection::Unknown
+        format!("{words} {}", self.marks).trim_end().to_owned()
     }
 
     /// Formats the change in percent. A change from zero shows both figures.
@@ -364,11 +352,8 @@ impl VerdictLine<'_> {
     }
 
     fn verdict_cell(&self) -> ReportCell {
-        let wording = match &self.row.withheld {
-            Some(withheld) => withheld.to_string(),
-            None => self.row.verdict.to_string(),
-        };
-        ReportCell::words(wording)
+        let withheld = self.row.withheld.as_ref().map(ToString::to_string);
+        ReportCell::words(withheld.unwrap_or_else(|| self.row.verdict.to_string()))
             .with_text(self.verdict_text())
             .with_emphasis(verdict_emphasis(self.row.verdict))
     }
@@ -461,19 +446,8 @@ fn common_scale(cases: &[CaseInComparison<'_>], choice: Option<UnitChoice>) -> O
 }
 
 fn runs_text(row: &CaseComparison) -> String {
-    let (baseline, candidate) = (row.baseline.runs.len(), row.candidate.runs.len());
-    if baseline == candidate {
-        return format_number(baseline as f64, 0);
-    }
-    format!("{baseline}/{candidate}")
-}
-
-/// Formats the smallest and the largest number of runs of a side, if the rows differ.
-fn range_of_runs(lines: &[VerdictLine<'_>]) -> Option<String> {
-    let runs =
-        lines.iter().flat_map(|line| [line.row.baseline.runs.len(), line.row.candidate.runs.len()]);
-    let (fewest, most) = (runs.clone().min()?, runs.max()?);
-    Some([fewest, most].map(|runs| format_number(runs as f64, 0)).join(" to "))
+    let (old, new) = (row.baseline.runs.len(), row.candidate.runs.len());
+    if old == new { format_number(old as f64, 0) } else { format!("{old}/{new}") }
 }
 
 /// All notes on a row.
@@ -487,9 +461,7 @@ fn row_notes(row: &CaseComparison) -> impl Iterator<Item = Cow<'_, str>> {
 /// Returns notes that hold for every row of a table with several rows. A footnote mark on every row
 /// would carry no information.
 pub fn shared_remarks(cases: &[CaseInComparison<'_>]) -> Vec<String> {
-    let Some(((_, first), others @ [_, ..])) = cases.split_first() else {
-        return Vec::new();
-    };
+    let Some(((_, first), others @ [_, ..])) = cases.split_first() else { return Vec::new() };
     let is_shared = |text: &Cow<'_, str>| {
         others.iter().all(|(_, row)| row_notes(row).any(|other| other == *text))
     };

@@ -7,7 +7,7 @@
 use crate::case_labels::{CaseLabels, LabelLine};
 use crate::comparison::commands::snippet_language;
 use crate::comparison::effect::metric_noun;
-use crate::figure::better_direction;
+use crate::summary::metric_name;
 use crate::table::RowName;
 use indexmap::IndexMap;
 use speedwell_analysis::{CandidateComparison, CaseComparison};
@@ -160,10 +160,7 @@ impl<'a> ComparisonSection<'a> {
     pub fn sentence_prefix(&self, comparison: &CandidateComparison) -> String {
         match self.rows {
             SectionRows::Metrics => format!("{}: ", comparison.metric.name),
-            SectionRows::Cases
-            | SectionRows::Candidates
-            | SectionRows::Pairs
-            | SectionRows::Commands => String::new(),
+            _ => String::new(),
         }
     }
 
@@ -193,12 +190,9 @@ impl<'a> ComparisonSection<'a> {
 
     /// The rows and their names.
     pub fn named_rows(&self) -> NamedRows<'a> {
-        let rows = |comparison: &&'a CandidateComparison| {
-            let comparison = *comparison;
-            comparison.rows.iter().map(move |row| (comparison, row))
-        };
-        let compared_cases: Vec<CaseInComparison<'a>> =
-            self.comparisons.iter().flat_map(rows).collect();
+        let compared_cases: Vec<CaseInComparison<'a>> = (self.comparisons.iter())
+            .flat_map(|&comparison| comparison.rows.iter().map(move |row| (comparison, row)))
+            .collect();
         if self.rows == SectionRows::Cases {
             let cases: Vec<_> =
                 compared_cases.iter().map(|(_, row)| Arc::clone(&row.case)).collect();
@@ -210,14 +204,12 @@ impl<'a> ComparisonSection<'a> {
         }
         let line = |(index, (comparison, _)): (usize, &CaseInComparison<'a>)| {
             let name = match self.rows {
-                SectionRows::Metrics => metric_name(comparison),
-                SectionRows::Cases | SectionRows::Candidates | SectionRows::Commands => {
-                    RowName::plain(comparison.candidate.as_str())
-                }
+                SectionRows::Metrics => metric_name(&comparison.metric),
                 SectionRows::Pairs => RowName {
                     full: format!("{} against {}", comparison.candidate, comparison.baseline),
                     short: format!("{} / {}", comparison.candidate, comparison.baseline),
                 },
+                _ => RowName::plain(comparison.candidate.as_str()),
             };
             LabelLine::Case { index, name }
         };
@@ -252,13 +244,5 @@ fn single_case(comparison: &CandidateComparison) -> Option<String> {
     match &comparison.rows[..] {
         [only] => Some(only.case.id()),
         _ => None,
-    }
-}
-
-fn metric_name(comparison: &CandidateComparison) -> RowName {
-    let metric = &comparison.metric;
-    RowName {
-        full: format!("{} ({})", metric.name, better_direction(metric.better)),
-        short: metric.name.clone(),
     }
 }

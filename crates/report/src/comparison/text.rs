@@ -3,10 +3,11 @@
 //!
 //! The words must agree with the figures: nothing is called faster unless the verdict says so.
 
-use crate::case_labels::{CaseLabels, LabelLine, distinct};
+use crate::case_labels::distinct;
+use crate::charts::label_cases;
 use crate::comparison::commands::with_short_names;
 use crate::comparison::effect::{EffectWords, describe_effect, reversed, spaced};
-use crate::comparison::prepare_lines;
+use crate::comparison::{capitalize_sentence, prepare_lines};
 use crate::document::ReportBlock;
 use crate::figure::{
     Uncertainty, better_direction, format_change_interval, format_count, format_interval,
@@ -15,10 +16,10 @@ use crate::figure::{
 use crate::output::Verbosity;
 use crate::table::{TableFootnotes, TextEmphasis, json_number};
 use crate::unit::UnitChoice;
+use indexmap::IndexMap;
 use serde_json::{Value, json};
 use speedwell_analysis::{
-    AnalysisFindings, CandidateComparison, CaseComparison, SideSummary, StatisticalMethod,
-    TestingCorrection,
+    AnalysisFindings, CandidateComparison, CaseComparison, StatisticalMethod, TestingCorrection,
 };
 use speedwell_model::{IntervalEstimate, Metric, RunOrder, StepFailure, Verdict};
 use std::sync::Arc;
@@ -70,16 +71,12 @@ pub fn comparison_headline(
 
 /// Names the sides that failed, and how, as in `new failed (exited with status 3)`.
 fn failed_sides(comparison: &CandidateComparison, failures: &[StepFailure]) -> Option<String> {
-    let sides = [&comparison.baseline, &comparison.candidate];
-    let failed: Vec<String> = sides
-        .into_iter()
-        .filter_map(|side| {
-            let failure = failures.iter().find(|failure| {
-                !failure.cause.is_skip() && failure.variant.as_ref() == Some(side)
-            })?;
-            Some(format!("{side} failed ({})", failure.cause))
-        })
-        .collect();
+    let failed = [&comparison.baseline, &comparison.candidate].into_iter().filter_map(|side| {
+        let mut failures = failures.iter().filter(|failure| !failure.cause.is_skip());
+        let failure = failures.find(|failure| failure.variant.as_ref() == Some(side))?;
+        Some(format!("{side} failed ({})", failure.cause))
+    });
+    let failed: Vec<String> = failed.collect();
     (!failed.is_empty()).then(|| failed.join(" and "))
 }
 
@@ -93,31 +90,24 @@ fn single_case_headline(
     if let Some(withheld) = &row.withheld {
         return format!("{prefix}{baseline} and {candidate} are not compared: {withheld}.");
     }
-    let no_difference = if prefix.is_empty() {
-        "No difference".to_owned()
-    } else {
-        format!("{prefix}no difference")
-    };
+    let no = if prefix.is_empty() { "No" } else { "no" };
     let interval = row.change.map_or_else(String::new, |change| spaced(&format_interval(&change)));
     match (row.verdict, row.change) {
         (Verdict::Better | Verdict::Worse, Some(change)) => {
             format!("{prefix}{}.", effect_sentence(comparison, context, row, &change))
         }
         (Verdict::Same, _) => format!(
-            "{no_difference}: {candidate} and {baseline} are the same within {}{interval}.",
-            equivalence_margin(comparison)
+            "{prefix}{no} difference: {candidate} and {baseline} are the same within {}{interval}.",
+            format_setting(comparison.delta)
         ),
         _ if is_without_difference(row) => {
-            let sides = if context.is_only {
-                String::new()
-            } else {
-                format!(" between {candidate} and {baseline}")
-            };
+            let between = format!(" between {candidate} and {baseline}");
+            let sides = if context.is_only { "" } else { between.as_str() };
             let missed = row.detectable.map(|share| {
                 format!("; one of {} or more would probably have been", format_share(share))
             });
             format!(
-                "{no_difference} found{sides}{}{interval}.{}",
+                "{prefix}{no} difference found{sides}{}{interval}.{}",
                 missed.unwrap_or_default(),
                 more_runs_sentence(row, context)
             )
@@ -147,10 +137,8 @@ fn undecided(comparison: &CandidateComparison, row: &CaseComparison, metric: &Me
         _ => format!("it is unclear whether {candidate} is {good} than {baseline}"),
     };
     // Without a verdict, the reader needs to know which direction is better.
-    let direction = match row.verdict {
-        Verdict::Unclear => format!(" ({})", better_direction(metric.better)),
-        Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
-    };
+    let better = format!(" ({})", better_direction(metric.better));
+    let direction = if row.verdict == Verdict::Unclear { better.as_str() } else { "" };
     let change = size(row, metric).map(|size| format!(": {} {size}{direction}", metric.name));
     format!("{sentence}{}", change.unwrap_or_default())
 }
@@ -179,28 +167,26 @@ fn effect_sentence(
     };
     let effect = describe_effect(&comparison.metric, &change);
     let EffectWords { predicate, link, interval, is_factor } = effect;
-    let figures = if is_factor {
-        let lines =
-            prepare_lines(vec![(comparison, row)], context.unit, &mut TableFootnotes::default());
-        let [old, new] = lines[0].side_figures();
-        let [first, second] = if is_about_candidate { [new, old] } else { [old, new] };
-        let gap = if lines[0].unit.starts_with('/') || lines[0].unit.is_empty() { "" } else { " " };
-        format!(": {first} against {second}{gap}{}", lines[0].unit)
-    } else {
-        String::new()
-    };
-    format!("{subject} {predicate} {link} {other}{interval}{figures}")
+    let sentence = format!("{subject} {predicate} {link} {other}{interval}");
+    if !is_factor {
+        return sentence;
+    }
+    let lines =
+        prepare_lines(vec![(comparison, row)], context.unit, &mut TableFootnotes::default());
+    let ([old, new], [old_in_unit, new_in_unit]) =
+        (lines[0].side_figures(), lines[0].figures_with_unit());
+    let (first, second) = if is_about_candidate { (new, old_in_unit) } else { (old, new_in_unit) };
+    format!("{sentence}: {first} against {second}")
 }
 
 /// Formats the change with its interval, or both sides of a change from zero: `0 -> 1`.
 pub fn size(row: &CaseComparison, metric: &Metric) -> Option<String> {
     let from_zero = || {
-        let side =
-            |side: &SideSummary| format_quantity(side.location, &metric.unit, Uncertainty::Unknown);
-        let sides = [&row.baseline, &row.candidate];
-        row.is_from_zero().then(|| sides.map(side).join(" -> "))
+        let sides = [row.baseline.location, row.candidate.location];
+        sides.map(|side| format_quantity(side, &metric.unit, Uncertainty::Unknown)).join(" -> ")
     };
-    row.change.map(|change| format_change_interval(&change)).or_else(from_zero)
+    let change = row.change.map(|change| format_change_interval(&change));
+    change.or_else(|| row.is_from_zero().then(from_zero))
 }
 
 fn many_cases_headline(comparison: &CandidateComparison) -> String {
@@ -211,16 +197,13 @@ fn many_cases_headline(comparison: &CandidateComparison) -> String {
     if total == 0 {
         return format!("{baseline} and {candidate} are not compared{omitted}.");
     }
-    let count = |verdict| comparison.rows_with_verdict(verdict).count();
     let is_different = |row: &&CaseComparison| row.verdict == Verdict::Unclear && row.differs;
     let differing = comparison.rows.iter().filter(is_different).count();
     if differing > 0 {
-        return format!(
-            "{candidate} differs from {baseline} in {}.",
-            share_of_cases(differing, total)
-        );
+        let cases = share_of_cases(differing, total);
+        return format!("{candidate} differs from {baseline} in {cases}.");
     }
-    let equal = format!("the same within {}", equivalence_margin(comparison));
+    let equal = format!("the same within {}", format_setting(comparison.delta));
     let counts = [
         (Verdict::Better, good),
         (Verdict::Worse, bad),
@@ -229,28 +212,20 @@ fn many_cases_headline(comparison: &CandidateComparison) -> String {
     ];
     let mut parts = Vec::new();
     for (verdict, adjective) in counts {
-        match count(verdict) {
-            0 => {}
-            number if parts.is_empty() => {
-                parts.push(format!("{} {adjective}", share_of_cases(number, total)));
-            }
-            number => parts.push(format!("{number} {adjective}")),
-        }
+        let count = comparison.rows_with_verdict(verdict).count();
+        let cases = if parts.is_empty() { share_of_cases(count, total) } else { count.to_string() };
+        parts.extend((count > 0).then(|| format!("{cases} {adjective}")));
     }
     format!("{candidate} against {baseline}: {}{omitted}.", parts.join(", "))
 }
 
 /// Says how many cases have no answer, and why.
 fn omitted_clause(comparison: &CandidateComparison) -> String {
-    let mut reasons: Vec<(String, usize)> = Vec::new();
+    let mut reasons: IndexMap<String, usize> = IndexMap::new();
     for withheld in comparison.rows.iter().filter_map(|row| row.withheld.as_ref()) {
-        let reason = withheld.to_string();
-        match reasons.iter_mut().find(|(other, _)| *other == reason) {
-            Some((_, cases)) => *cases += 1,
-            None => reasons.push((reason, 1)),
-        }
+        *reasons.entry(withheld.to_string()).or_default() += 1;
     }
-    let part = |(reason, cases): &(String, usize)| format!("; {cases} left out, because {reason}");
+    let part = |(reason, cases): (&String, &usize)| format!("; {cases} left out, because {reason}");
     reasons.iter().map(part).collect()
 }
 
@@ -280,22 +255,12 @@ fn short_case_name(comparison: &CandidateComparison, row: &CaseComparison) -> St
         return row.case.id();
     }
     let cases: Vec<_> = comparison.rows.iter().map(|row| Arc::clone(&row.case)).collect();
-    let labels = CaseLabels::new(&cases);
-    let mut name = None;
-    for line in &labels.lines {
-        match line {
-            LabelLine::Group(heading) if !heading.full.is_empty() => return row.case.id(),
-            LabelLine::Case { index, name: own } if Arc::ptr_eq(&cases[*index], &row.case) => {
-                name = Some(own.full.split_whitespace().collect::<Vec<_>>().join(" "));
-            }
-            LabelLine::Group(_) | LabelLine::Case { .. } => {}
-        }
-    }
-    name.filter(|name| !name.is_empty()).unwrap_or_else(|| row.case.id())
-}
-
-fn equivalence_margin(comparison: &CandidateComparison) -> String {
-    format_setting(comparison.delta)
+    let (_, names) = label_cases(&cases);
+    // The name of a case in a group follows the group's heading, on a line of its own.
+    let is_grouped = names.iter().any(|(_, name)| name.contains('\n'));
+    let own = names.into_iter().rfind(|(index, _)| Arc::ptr_eq(&cases[*index], &row.case));
+    let name = own.map(|(_, name)| name).filter(|name| !name.is_empty() && !is_grouped);
+    name.unwrap_or_else(|| row.case.id())
 }
 
 /// Formats the number of affected cases: `3 of 8 cases`, `both cases`, `all 8 cases`.
@@ -333,10 +298,7 @@ pub fn runs_sentence(
     section: &[&CandidateComparison],
     findings: &AnalysisFindings,
 ) -> Option<String> {
-    let rows = section.iter().flat_map(|comparison| &comparison.rows);
-    let counts: Vec<usize> =
-        rows.flat_map(|row| [row.baseline.runs.len(), row.candidate.runs.len()]).collect();
-    let runs = format_range(&counts, |runs| format_number(runs as f64, 0))?;
+    let runs = range_of_runs(section.iter().flat_map(|comparison| &comparison.rows))?;
     let (run, pair) = if runs == "1" { ("run", "pair") } else { ("runs", "pairs") };
     let busy = if findings.was_busy { " (machine busy)" } else { "" };
     Some(match findings.order {
@@ -348,6 +310,12 @@ pub fn runs_sentence(
     })
 }
 
+/// Formats the smallest and the largest number of runs of a side.
+pub fn range_of_runs<'r>(rows: impl Iterator<Item = &'r CaseComparison>) -> Option<String> {
+    let counts = rows.flat_map(|row| [row.baseline.runs.len(), row.candidate.runs.len()]);
+    format_range(&counts.collect::<Vec<usize>>(), |runs| format_number(runs as f64, 0))
+}
+
 /// Returns the explanations below all tables, without duplicates: limits of unusual figures and,
 /// where no change was found, how large a hidden change may be and how many more runs are needed.
 /// Verbose output adds the method, which pages list among the measurement details.
@@ -355,9 +323,8 @@ pub fn comparison_notes(comparisons: &[CandidateComparison], verbosity: Verbosit
     let is_verbose = verbosity == Verbosity::Verbose;
     let mut notes: Vec<String> = Vec::new();
     for comparison in comparisons.iter().filter(|comparison| !comparison.rows.is_empty()) {
-        notes.extend(
-            unusual_figures(comparison).or_else(|| is_verbose.then(|| method_note(comparison))),
-        );
+        let method = || is_verbose.then(|| method_note(comparison));
+        notes.extend(unusual_figures(comparison).or_else(method));
         if is_verbose {
             notes.extend(hypothesis_note(comparison));
         }
@@ -378,7 +345,7 @@ pub fn comparison_notes(comparisons: &[CandidateComparison], verbosity: Verbosit
     distinct(notes)
 }
 
-/// Says what figures that are no times of runs mean.
+/// Explains figures that are not times of runs.
 fn unusual_figures(comparison: &CandidateComparison) -> Option<String> {
     if comparison.metric.name == Metric::CYCLES_ESTIMATE {
         return Some(format!(
@@ -417,12 +384,10 @@ fn method_note(comparison: &CandidateComparison) -> String {
     let method = method_words(comparison.method);
     let confidence = format_setting(comparison.confidence);
     let figures = match comparison.method {
-        StatisticalMethod::Rank
-        | StatisticalMethod::SignedRank
-        | StatisticalMethod::MannWhitney => {
+        StatisticalMethod::Welch | StatisticalMethod::Bootstrap => "figures are means",
+        _ => {
             "a candidate's figure is the baseline's figure plus the change; the median is that of all runs"
         }
-        StatisticalMethod::Welch | StatisticalMethod::Bootstrap => "figures are means",
     };
     format!(
         "Method: {method}, {confidence} intervals; a change within {delta} counts as the same; {figures}."
@@ -444,14 +409,28 @@ pub fn method_words(method: StatisticalMethod) -> &'static str {
 
 /// Says how the p-values of many cases are adjusted.
 pub fn correction_words(correction: TestingCorrection) -> &'static str {
+    correction_texts(correction)[1]
+}
+
+/// Returns a correction's name in `--correct`, its description, and the note below a table.
+fn correction_texts(correction: TestingCorrection) -> [&'static str; 3] {
     match correction {
-        TestingCorrection::BenjaminiHochberg => {
-            "Benjamini-Hochberg over all comparisons shown: controls the false discovery rate"
-        }
-        TestingCorrection::Holm => {
-            "Holm over all comparisons shown: controls the family-wise error rate"
-        }
-        TestingCorrection::None => "none: p values are not corrected",
+        TestingCorrection::BenjaminiHochberg => [
+            "bh",
+            "Benjamini-Hochberg over all comparisons shown: controls the false discovery rate",
+            "q: p corrected for all comparisons shown (Benjamini-Hochberg).",
+        ],
+        TestingCorrection::Holm => [
+            "holm",
+            "Holm over all comparisons shown: controls the family-wise error rate",
+            "q: p corrected for all comparisons shown (Holm).",
+        ],
+        TestingCorrection::None => [
+            "none",
+            "none: p values are not corrected",
+            "p values are not corrected for the number of cases: about one in twenty unchanged \
+             cases has p < 0.05.",
+        ],
     }
 }
 
@@ -466,18 +445,9 @@ fn hypothesis_note(comparison: &CandidateComparison) -> Option<String> {
 
 fn correction_note(comparisons: &[CandidateComparison]) -> Option<&'static str> {
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
-    let tests = rows.filter(|row| row.p.is_some()).count();
-    match comparisons.first()?.correction {
-        _ if tests < 2 => None,
-        TestingCorrection::BenjaminiHochberg => {
-            Some("q: p corrected for all comparisons shown (Benjamini-Hochberg).")
-        }
-        TestingCorrection::Holm => Some("q: p corrected for all comparisons shown (Holm)."),
-        TestingCorrection::None => Some(
-            "p values are not corrected for the number of cases: about one in twenty unchanged \
-             cases has p < 0.05.",
-        ),
-    }
+    let has_several = rows.filter(|row| row.p.is_some()).nth(1).is_some();
+    let correction = comparisons.first()?.correction;
+    has_several.then(|| correction_texts(correction)[2])
 }
 
 /// Formats the smallest and the largest figure.
@@ -506,10 +476,7 @@ fn undetected_note(comparisons: &[CandidateComparison]) -> Option<String> {
     let needed = format_range(&more_runs, |n| n.to_string())
         .map(|range| format!("unclear cases need about {range} more runs a side"));
     let parts: Vec<String> = found.into_iter().chain(needed).collect();
-    let mut sentence = parts.join("; ") + ".";
-    let first = sentence.get(..1)?.to_uppercase();
-    sentence.replace_range(..1, &first);
-    (!parts.is_empty()).then_some(sentence)
+    (!parts.is_empty()).then(|| capitalize_sentence(&parts.join("; ")))
 }
 
 fn early_stop_note(comparisons: &[CandidateComparison]) -> Option<String> {
@@ -552,14 +519,13 @@ pub fn highlight_blocks(comparison: &CandidateComparison) -> Vec<ReportBlock> {
     if comparison.rows.len() <= MAX_SHORT_TABLE {
         return Vec::new();
     }
-    let mut items = Vec::new();
-    for verdict in [Verdict::Worse, Verdict::Better] {
-        items.extend(
-            largest_changes(comparison, verdict)
-                .into_iter()
-                .map(|row| highlight_text(row, verdict)),
-        );
-    }
+    let largest = |verdict| largest_changes(comparison, verdict);
+    let items: Vec<String> = [Verdict::Worse, Verdict::Better]
+        .map(largest)
+        .concat()
+        .into_iter()
+        .map(highlight_text)
+        .collect();
     if items.is_empty() {
         return Vec::new();
     }
@@ -574,9 +540,9 @@ fn largest_changes(comparison: &CandidateComparison, verdict: Verdict) -> Vec<&C
     rows
 }
 
-fn highlight_text(row: &CaseComparison, verdict: Verdict) -> String {
+fn highlight_text(row: &CaseComparison) -> String {
     let change = row.change.as_ref().map(format_change_interval).unwrap_or_default();
-    format!("{} {verdict} {change} {}", verdict_symbol(verdict), row.case.id())
+    format!("{} {} {change} {}", verdict_symbol(row.verdict), row.verdict, row.case.id())
 }
 
 /// Maximum number of unmatched cases that are named by default.
@@ -598,19 +564,16 @@ pub fn unmatched_blocks(
     for (variant, ids) in distinct(sides.filter(|(_, ids)| !ids.is_empty())) {
         let cases = format_count(ids.len(), "case", "cases");
         blocks.push(ReportBlock::Paragraph(format!("Not compared, only in {variant} ({cases}):")));
-        let named = if verbosity == Verbosity::Verbose {
-            ids.len()
-        } else {
-            MAX_NAMED_UNMATCHED.min(ids.len())
-        };
-        let mut items: Vec<String> = (ids[..named].iter())
+        let is_verbose = verbosity == Verbosity::Verbose;
+        let most = if is_verbose { usize::MAX } else { MAX_NAMED_UNMATCHED };
+        let mut items: Vec<String> = (ids.iter().take(most))
             .map(|id| match failed_partner(id, variant, comparisons, failures) {
                 Some(failed) => format!("{id}: {failed}"),
                 None => id.clone(),
             })
             .collect();
-        if named < ids.len() {
-            items.push(format!("and {} more", ids.len() - named));
+        if most < ids.len() {
+            items.push(format!("and {} more", ids.len() - most));
         }
         blocks.push(ReportBlock::List(items));
     }
@@ -626,20 +589,15 @@ fn failed_partner(
 ) -> Option<String> {
     let is_partner = |name: &str| {
         comparisons.iter().any(|comparison| {
-            [
-                (&comparison.baseline, &comparison.candidate),
-                (&comparison.candidate, &comparison.baseline),
-            ]
-            .iter()
-            .any(|(one, other)| *one == variant && *other == name)
+            let sides = [comparison.baseline.as_str(), comparison.candidate.as_str()];
+            sides == [variant, name] || sides == [name, variant]
         })
     };
-    let failure = failures.iter().find(|failure| {
-        let is_case = failure.case.as_deref() == Some(id);
-        is_case && failure.variant.as_deref().is_some_and(is_partner)
-    })?;
-    let partner = failure.variant.as_deref().unwrap_or_default();
-    Some(format!("{partner} {}", failure.cause))
+    let mut failures = failures.iter().filter(|failure| failure.case.as_deref() == Some(id));
+    failures.find_map(|failure| {
+        let partner = failure.variant.as_deref().filter(|name| is_partner(name))?;
+        Some(format!("{partner} {}", failure.cause))
+    })
 }
 
 /// Returns one object per comparison.
@@ -657,7 +615,7 @@ fn comparison_data(comparison: &CandidateComparison) -> Value {
         "method": comparison.method,
         "confidence": comparison.confidence,
         "delta": comparison.delta,
-        "correction": correction_name(comparison.correction),
+        "correction": correction_texts(comparison.correction)[0],
         "cases": comparison.rows.len(),
         "verdicts": {
             "better": count(Verdict::Better),
@@ -670,9 +628,9 @@ fn comparison_data(comparison: &CandidateComparison) -> Value {
         "only_baseline": comparison.only_baseline,
         "only_candidate": comparison.only_candidate,
     });
-    let withheld = withheld.count();
-    if withheld > 0 {
-        data["verdicts"]["withheld"] = json!(withheld);
+    let withheld_count = withheld.count();
+    if withheld_count > 0 {
+        data["verdicts"]["withheld"] = json!(withheld_count);
     }
     data
 }
@@ -684,13 +642,4 @@ fn estimate_data(estimate: &IntervalEstimate) -> Value {
         "low": json_number(estimate.low),
         "high": json_number(estimate.high),
     })
-}
-
-/// Returns a correction's name in `--correct`.
-fn correction_name(correction: TestingCorrection) -> &'static str {
-    match correction {
-        TestingCorrection::BenjaminiHochberg => "bh",
-        TestingCorrection::Holm => "holm",
-        TestingCorrection::None => "none",
-    }
 }

@@ -36,9 +36,7 @@ pub fn answer_blocks(
         if is_first { variant_label(experiment, name) } else { name.to_owned() }
     };
     for group in &found.groups {
-        let Some(first) = group.metrics.first() else {
-            continue;
-        };
+        let Some(first) = group.metrics.first() else { continue };
         let subject = match found.groups.len() {
             1 => first.metric.name.clone(),
             _ => format!("{}, {}", group.name, first.metric.name),
@@ -162,12 +160,10 @@ fn size_text(rows: &[&CaseComparison]) -> String {
         [only] if only.value < MIN_CHANGE_AS_FACTOR => {
             format!(", {}", format_change_interval(only))
         }
-        [only] => format!(
-            ", by a factor of {} [{}, {}]",
-            format_factor(only.value),
-            format_factor(only.low),
-            format_factor(only.high)
-        ),
+        [only] => {
+            let [value, low, high] = [only.value, only.low, only.high].map(format_factor);
+            format!(", by a factor of {value} [{low}, {high}]")
+        }
         [first, .., last] if last.value < MIN_CHANGE_AS_FACTOR => {
             format!(", {} to {}", format_change(first), format_change(last))
         }
@@ -259,12 +255,8 @@ fn factor_grids<'a>(
     group: &'a GroupFindings,
     experiment: &'a ExperimentDesign,
 ) -> Vec<FactorGrid<'a>> {
-    let Some((across, down)) = factor_names(experiment) else {
-        return Vec::new();
-    };
-    let Some(metric) = group.metrics.first() else {
-        return Vec::new();
-    };
+    let Some((across, down)) = factor_names(experiment) else { return Vec::new() };
+    let Some(metric) = group.metrics.first() else { return Vec::new() };
     let summaries = metric.findings.summaries.iter();
     distinct(summaries.map(|summary| summary.case.id()))
         .into_iter()
@@ -277,9 +269,7 @@ fn factor_names(experiment: &ExperimentDesign) -> Option<(String, String)> {
         factors.iter().map(|(name, _)| name.clone()).collect()
     };
     let first = names(&experiment.variants.first()?.factors);
-    let [across, down] = &first[..] else {
-        return None;
-    };
+    let [across, down] = &first[..] else { return None };
     let have_same_factors =
         experiment.variants.iter().all(|variant| names(&variant.factors) == first);
     have_same_factors.then(|| (across.clone(), down.clone()))
@@ -308,9 +298,10 @@ fn case_grid<'a>(
             variant.factors.iter().any(|(name, value)| name == factor && value == level)
         };
         let mut variants = experiment.variants.iter();
-        let variant =
-            variants.find(|variant| has(variant, across, column) && has(variant, down, row));
-        let variant = variant?.name.as_str();
+        let variant = variants
+            .find(|variant| has(variant, across, column) && has(variant, down, row))?
+            .name
+            .as_str();
         let summary = of_case.iter().find(|summary| *summary.variant == *variant)?;
         Some(GridCell {
             variant,
@@ -378,18 +369,14 @@ fn grid_chart(grid: &FactorGrid<'_>) -> ReportChart {
         bars: grid.columns.iter().zip(cells).filter_map(bar).collect(),
     };
     let title = format!("{} by {} and {}", grid.metric.name, grid.down, grid.across);
-    ReportChart::new(
-        title.clone(),
-        plot::AnyChart::Bar(plot::BarChart {
-            title: title.clone(),
-            subtitle: Some(format!("{}; with the intervals of the changes", grid.case)),
-            value_axis: plot::ChartAxis::linear(format!(
-                "{} in {}",
-                grid.metric.name, grid.scale.symbol
-            )),
-            categories: grid.rows.iter().map(category).collect(),
-        }),
-    )
+    let axis = format!("{} in {}", grid.metric.name, grid.scale.symbol);
+    let chart = plot::BarChart {
+        title: title.clone(),
+        subtitle: Some(format!("{}; with the intervals of the changes", grid.case)),
+        value_axis: plot::ChartAxis::linear(axis),
+        categories: grid.rows.iter().map(category).collect(),
+    };
+    ReportChart::new(title, plot::AnyChart::Bar(chart))
 }
 
 /// Lists the combinations of case and variant that failed, with the reasons. Returns `None` if
@@ -421,8 +408,8 @@ pub fn cells_table(found: &ExperimentFindings) -> Option<ReportTable> {
     let mut rows = Vec::new();
     for cell in &cells {
         rows.push(columns.build_row(cell));
-        let last = cell.failure.stderr_tail.lines().last().map(str::trim);
-        let last = last.filter(|line| !line.is_empty());
+        let last =
+            cell.failure.stderr_tail.lines().last().map(str::trim).filter(|line| !line.is_empty());
         rows.extend(last.map(|line| ReportRow::Remark(format!("last line of stderr: {line}"))));
     }
     Some(ReportTable {
@@ -482,21 +469,18 @@ fn metric_forest(group: &GroupFindings, metric: &MetricFindings) -> Option<Repor
         None => "shaded: changes that count as the same",
     };
     let title = format!("{}, {}: changes", group.name, metric.metric.name);
-    (!rows.is_empty()).then(|| {
-        ReportChart::new(
-            title.clone(),
-            plot::AnyChart::Forest(plot::ForestChart {
-                title: title.clone(),
-                subtitle: Some(subtitle.to_owned()),
-                x_label: format!(
-                    "change in % ({})",
-                    crate::figure::better_direction(metric.metric.better)
-                ),
-                percent: true,
-                reference: 0.0,
-                band: floor.or_else(|| threshold_band(first)),
-                rows,
-            }),
-        )
-    })
+    if rows.is_empty() {
+        return None;
+    }
+    let better = crate::figure::better_direction(metric.metric.better);
+    let chart = plot::ForestChart {
+        title: title.clone(),
+        subtitle: Some(subtitle.to_owned()),
+        x_label: format!("change in % ({better})"),
+        percent: true,
+        reference: 0.0,
+        band: floor.or_else(|| threshold_band(first)),
+        rows,
+    };
+    Some(ReportChart::new(title, plot::AnyChart::Forest(chart)))
 }

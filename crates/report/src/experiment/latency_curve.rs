@@ -283,11 +283,8 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &ExperimentDesig
         })
         .collect();
     rows.push(ReportRow::Remark(in_flight_caption(curves)));
-    let labels = curves
-        .iter()
-        .map(|curve| variant_label(experiment, &curve.variant))
-        .collect::<Vec<_>>()
-        .join(", ");
+    let labels = curves.iter().map(|curve| variant_label(experiment, &curve.variant));
+    let labels = labels.collect::<Vec<_>>().join(", ");
     ReportTable {
         caption: vec![
             case.to_owned(),
@@ -308,11 +305,8 @@ fn in_flight_caption(curves: &[&LatencyCurve]) -> String {
         .iter()
         .filter_map(|curve| Some(format!("{} {:.1}", curve.variant, curve.effective_concurrency?)))
         .collect();
-    let requested_note = curves
-        .iter()
-        .find_map(|curve| curve.requested_concurrency)
-        .map(|requested| format!(" of {requested}"))
-        .unwrap_or_default();
+    let requested = curves.iter().find_map(|curve| curve.requested_concurrency);
+    let requested_note = requested.map(|requested| format!(" of {requested}")).unwrap_or_default();
     format!("requests in flight on average{requested_note}: {}", parts.join(", "))
 }
 

@@ -347,9 +347,8 @@ fn comparison_remark(part: &ClaimComparison) -> String {
         format!("{} against {}", figure(left), figure(right))
     });
     let ratio = part.ratio.map(|ratio| {
-        let ends = [ratio.value, ratio.low, ratio.high]
-            .map(|end| format_number(end, decimal_place(end, Uncertainty::Unknown)));
-        format!(", {} times [{}, {}]", ends[0], ends[1], ends[2])
+        let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(format_figure);
+        format!(", {value} times [{low}, {high}]")
     });
     format!("{case_prefix}{}: {sides}{} {shown}", part.text, ratio.unwrap_or_default())
 }

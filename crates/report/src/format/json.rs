@@ -160,9 +160,7 @@ pub struct Csv;
 impl RenderDocument for Csv {
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
         let mut tables = document.tables().peekable();
-        let Some(main) = tables.peek().map(|table| table.name) else {
-            return Ok(());
-        };
+        let Some(main) = tables.peek().map(|table| table.name) else { return Ok(()) };
         let tables: Vec<&ReportTable> = tables.filter(|table| table.name == main).collect();
         let shown = flat_columns(&tables);
         let header = shown.iter().map(|&column| quote_field(tables[0].columns[column].key));

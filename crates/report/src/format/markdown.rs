@@ -156,11 +156,9 @@ pub fn write_table(table: &ReportTable, budget: usize, out: &mut String) -> usiz
     let rows = table.cell_rows().count();
     let shown_rows = fitting_rows(table, &shown, budget);
     if rows > MAX_UNFOLDED_ROWS {
-        let summary = match shown_rows.len() {
-            shown_count if shown_count == rows => {
-                format!("All {}", format_count(rows, "row", "rows"))
-            }
-            shown_count => format!("{} of {}", format_count(shown_count, "row", "rows"), rows),
+        let summary = match format_count(shown_rows.len(), "row", "rows") {
+            shown if shown_rows.len() == rows => format!("All {shown}"),
+            shown => format!("{shown} of {rows}"),
         };
         out.push_str(&format!("<details><summary>{summary}</summary>\n\n"));
     }
@@ -190,10 +188,8 @@ fn fitting_rows(table: &ReportTable, shown: &[usize], budget: usize) -> HashSet<
     let mut remaining = budget;
     let mut fitting = HashSet::new();
     for number in by_severity(&table.row_emphases()) {
-        let Some(remainder) = remaining.checked_sub(row_line(table, shown, cells[number]).len())
-        else {
-            break;
-        };
+        let length = row_line(table, shown, cells[number]).len();
+        let Some(remainder) = remaining.checked_sub(length) else { break };
         remaining = remainder;
         fitting.insert(number);
     }
@@ -257,12 +253,9 @@ fn join_cells(cells: impl Iterator<Item = String>) -> String {
 }
 
 fn format_cell(cell: &ReportCell, kind: ColumnKind) -> String {
-    match kind {
-        ColumnKind::Label | ColumnKind::Identifier if !cell.text.is_empty() => {
-            format_code(&cell.text)
-        }
-        _ => escape_markdown(&cell.text),
-    }
+    let is_name = matches!(kind, ColumnKind::Label | ColumnKind::Identifier);
+    let is_code = is_name && !cell.text.is_empty();
+    if is_code { format_code(&cell.text) } else { escape_markdown(&cell.text) }
 }
 
 /// Formats a name as code. Consecutive spaces, which align names on fixed-width screens, become

@@ -46,22 +46,17 @@ fn gate_lines(judged: &[JudgedCondition<'_>]) -> Vec<String> {
     };
     let line = |row: &JudgedCondition<'_>| {
         let (_, operator) = split_condition(row);
-        let limit = limit_text(row.condition);
-        match unknown_reason(row) {
-            _ if row.answer == ConditionAnswer::Failed => {
-                Some(format!("gate failed: {} {operator} {limit}", stated(row)))
-            }
-            Some(reason) => {
-                Some(format!("gate cannot judge: {} {operator} {limit}: {reason}", stated(row)))
-            }
-            None => None,
-        }
+        let condition = format!("{} {operator} {}", stated(row), limit_text(row.condition));
+        let failed = (row.answer == ConditionAnswer::Failed).then_some(("failed", String::new()));
+        let unknown = unknown_reason(row).map(|reason| ("cannot judge", format!(": {reason}")));
+        let (outcome, reason) = failed.or(unknown)?;
+        Some(format!("gate {outcome}: {condition}{reason}"))
     };
     let mut lines: Vec<String> = judged.iter().filter_map(line).collect();
     // What failed is more important than what cannot be judged.
     lines.sort_by_key(|line| !line.starts_with("gate failed"));
     if lines.is_empty() {
-        let passed = judged.iter().map(|row| {
+        let passed = |row: &JudgedCondition<'_>| {
             let side = match row.condition.operator {
                 LimitOperator::Below => "below",
                 LimitOperator::AtMost => "up to",
@@ -69,13 +64,12 @@ fn gate_lines(judged: &[JudgedCondition<'_>]) -> Vec<String> {
                 LimitOperator::AtLeast => "from",
             };
             format!("{}, fails {side} {}", stated(row), limit_text(row.condition))
-        });
-        lines.push(match judged.len() {
-            ..=MAX_GATE_LINES => {
-                format!("gate passed: {}", passed.collect::<Vec<_>>().join("; "))
-            }
-            count => format!("gate passed: {}", format_count(count, "condition", "conditions")),
-        });
+        };
+        let conditions = match judged.len() {
+            ..=MAX_GATE_LINES => judged.iter().map(passed).collect::<Vec<_>>().join("; "),
+            count => format_count(count, "condition", "conditions"),
+        };
+        lines.push(format!("gate passed: {conditions}"));
     }
     let more = lines.len().saturating_sub(MAX_GATE_LINES);
     if more > 0 {
@@ -106,14 +100,11 @@ fn limit_text(condition: &LoadCondition) -> String {
 
 fn conditions_table(judged: &[JudgedCondition<'_>]) -> ReportTable {
     let mut footnotes = TableFootnotes::default();
-    let rows: Vec<ConditionLine<'_>> = judged
-        .iter()
-        .map(|judged| ConditionLine {
-            judged,
-            mark: unknown_reason(judged)
-                .map_or(String::new(), |reason| footnotes.footnote_mark(reason)),
-        })
-        .collect();
+    let mut rows = Vec::new();
+    for row in judged {
+        let mark = unknown_reason(row).map(|reason| footnotes.footnote_mark(reason));
+        rows.push((row, mark.unwrap_or_default()));
+    }
     ReportTable {
         footnotes: footnotes.into_texts(),
         ..condition_columns().build_table("conditions", &rows)
@@ -121,32 +112,29 @@ fn conditions_table(judged: &[JudgedCondition<'_>]) -> ReportTable {
 }
 
 /// A condition with the mark of its footnote.
-struct ConditionLine<'a> {
-    judged: &'a JudgedCondition<'a>,
-    mark: String,
-}
+type ConditionLine<'a> = (&'a JudgedCondition<'a>, String);
 
 fn condition_columns<'a>() -> ColumnSet<ConditionLine<'a>> {
     column_set! { row: ConditionLine<'a>;
-        identifier("fails_if", "fails if") => &row.judged.condition.text,
-        label("load", "load") => row.judged.load,
-        machine("quantity") => row.judged.quantity.map(|quantity| quantity.name()),
+        identifier("fails_if", "fails if") => &row.0.condition.text,
+        label("load", "load") => row.0.load,
+        machine("quantity") => row.0.quantity.map(|quantity| quantity.name()),
         figure("value", "found") =>
-            ReportCell::shown_figure(row.judged.value, |value| found_text(row.judged, value)),
-        machine("low") => row.judged.low,
-        machine("limit") => row.judged.condition.limit,
-        machine("is_lower_bound") => row.judged.is_lower_bound,
+            ReportCell::shown_figure(row.0.value, |value| found_text(row.0, value)),
+        machine("low") => row.0.low,
+        machine("limit") => row.0.condition.limit,
+        machine("is_lower_bound") => row.0.is_lower_bound,
         words("answer", "answer").facet() => answer_cell(row),
     }
 }
 
-fn answer_cell(row: &ConditionLine<'_>) -> ReportCell {
-    let (name, words, emphasis) = match row.judged.answer {
+fn answer_cell((row, mark): &ConditionLine<'_>) -> ReportCell {
+    let (name, words, emphasis) = match row.answer {
         ConditionAnswer::Passed => ("passed", "✓ passed", TextEmphasis::Good),
         ConditionAnswer::Failed => ("failed", "✗ failed", TextEmphasis::Bad),
         ConditionAnswer::Unknown(_) => ("unknown", "✗ cannot be judged", TextEmphasis::Caution),
     };
-    ReportCell::words(name).with_text(format!("{words}{}", row.mark)).with_emphasis(emphasis)
+    ReportCell::words(name).with_text(format!("{words}{mark}")).with_emphasis(emphasis)
 }
 
 fn found_text(row: &JudgedCondition<'_>, value: f64) -> String {
@@ -172,9 +160,7 @@ fn found_value(row: &JudgedCondition<'_>, value: f64) -> String {
 
 /// Says why a condition could not be evaluated.
 fn unknown_reason(row: &JudgedCondition<'_>) -> Option<&'static str> {
-    let ConditionAnswer::Unknown(why) = row.answer else {
-        return None;
-    };
+    let ConditionAnswer::Unknown(why) = row.answer else { return None };
     Some(match why {
         UnknownReason::Refused(refusal) => refusal_reason(refusal),
         UnknownReason::ClosedLoad => "this time is measured only for loads with --rate",

@@ -46,8 +46,7 @@ pub fn report_search(
     }
     document
         .push(ReportBlock::appendix("Every load", vec![ReportBlock::Table(summary_table(loads))]));
-    let charts = levels.iter().flat_map(levels_charts);
-    document.push_charts(charts);
+    document.push_charts(levels.iter().flat_map(levels_charts));
     document.attach_data("scaling", levels.iter().map(levels_data).collect());
     document.attach_data("load_findings", loads.iter().map(findings_data).collect());
     document.attach_data("loads", loads.iter().map(run_data).collect());
@@ -130,9 +129,9 @@ pub fn level_sort_keys() -> Vec<&'static str> {
 }
 
 fn level_columns<'a>(label: &str, knee: Option<u32>) -> ColumnSet<LevelRow<'a>> {
-    let label = label.to_owned();
+    let load = label.to_owned();
     column_set! { row: LevelRow<'a>;
-        machine("load") => &label,
+        machine("load") => &load,
         figure("concurrency", "concurrency") => row.pass.concurrency,
         figure("visits", "visits").expendable(4) => row.pass.visits,
         figure("throughput", "throughput") => throughput_cell(row),
@@ -196,10 +195,9 @@ fn add_rates(rates: &RateSeries, document: &mut Document) {
 fn rates_headline(rates: &RateSeries) -> String {
     let label = &rates.label;
     if let Some(refused_at) = rates.refused_at {
-        let kept_note = rates
-            .answer
-            .kept
-            .map_or(String::new(), |kept| format!("; it keeps at least {}", format_rate(kept)));
+        let kept = rates.answer.kept;
+        let kept_note =
+            kept.map_or(String::new(), |kept| format!("; it keeps at least {}", format_rate(kept)));
         return format!(
             "{label}: the highest rate is unknown: in every try of {}, the generator, not the \
              server, was late{kept_note}. More --threads help if there are processors for them; \
@@ -212,30 +210,21 @@ fn rates_headline(rates: &RateSeries) -> String {
         let mut reasons = tries.filter_map(|attempt| attempt.missed.as_ref());
         reasons.next_back().map_or(String::new(), missed_reason)
     };
-    match (rates.answer.kept, rates.answer.missed) {
-        (Some(kept), Some(missed)) if rates.is_disturbed => format!(
-            "{label}: keeps at least {}; unclear whether the server can keep {}, which it \
-             missed ({}): other programs took the processor during every try of both rates. \
-             Quiet the machine, or use --pin or --rt.",
-            format_rate(kept),
-            format_rate(missed),
-            last_reason(missed)
+    let reason = rates.answer.missed.map_or(String::new(), last_reason);
+    match [rates.answer.kept, rates.answer.missed].map(|rate| rate.map(format_rate)) {
+        [Some(kept), Some(missed)] if rates.is_disturbed => format!(
+            "{label}: keeps at least {kept}; unclear whether the server can keep {missed}, which it \
+             missed ({reason}): other programs took the processor during every try of both rates. \
+             Quiet the machine, or use --pin or --rt."
         ),
-        (Some(kept), Some(missed)) => format!(
-            "{label}: keeps {}; misses {} ({}).",
-            format_rate(kept),
-            format_rate(missed),
-            last_reason(missed)
-        ),
-        (Some(kept), None) => {
-            format!("{label}: keeps {}, the highest rate tried.", format_rate(kept))
+        [Some(kept), Some(missed)] => {
+            format!("{label}: keeps {kept}; misses {missed} ({reason}).")
         }
-        (None, Some(missed)) => format!(
-            "{label}: keeps no rate; misses even {} ({}).",
-            format_rate(missed),
-            last_reason(missed)
-        ),
-        (None, None) => format!("{label}: no try was completed."),
+        [Some(kept), None] => format!("{label}: keeps {kept}, the highest rate tried."),
+        [None, Some(missed)] => {
+            format!("{label}: keeps no rate; misses even {missed} ({reason}).")
+        }
+        [None, None] => format!("{label}: no try was completed."),
     }
 }
 
@@ -254,9 +243,9 @@ pub fn rate_sort_keys() -> Vec<&'static str> {
 }
 
 fn rate_columns(label: &str) -> ColumnSet<RateAttempt> {
-    let label = label.to_owned();
+    let load = label.to_owned();
     column_set! { attempt: RateAttempt;
-        machine("load") => &label,
+        machine("load") => &load,
         figure("rate", "rate") => ReportCell::shown_figure(attempt.rate, format_rate),
         figure("sent_share", "sent") => ReportCell::share(attempt.sent),
         figure("answered_share", "answered") => ReportCell::share(attempt.answered),
@@ -267,10 +256,7 @@ fn rate_columns(label: &str) -> ColumnSet<RateAttempt> {
 }
 
 fn response_cell(ns: Option<f64>) -> ReportCell {
-    match ns {
-        Some(ns) => ReportCell::time(ns),
-        None => ReportCell::text("refused"),
-    }
+    ns.map_or_else(|| ReportCell::text("refused"), ReportCell::time)
 }
 
 fn rates_chart(rates: &RateSeries) -> Option<ReportChart> {

@@ -120,7 +120,7 @@ impl CountRow {
     }
 }
 
-/// Returns the columns of counts. `headings` are those of the name, the count and the meaning.
+/// Returns the columns of counts. `headings` name the columns of the name, the count and the meaning.
 fn count_columns(
     load: &LoadFindings<'_>,
     headings: [&'static str; 3],
@@ -188,15 +188,10 @@ fn percentile_columns() -> Vec<ReportColumn> {
     let mut columns =
         vec![ReportColumn::machine("load"), ReportColumn::new("percent", "%", ColumnKind::Figure)];
     columns.extend(TIMES.map(|(quantity, _, key, name)| {
-        if HIDDEN_QUANTITIES.contains(&quantity) {
-            ReportColumn::machine(key)
-        } else {
-            ReportColumn::new(key, name, ColumnKind::Figure)
-        }
+        let is_hidden = HIDDEN_QUANTITIES.contains(&quantity);
+        if is_hidden { ReportColumn::machine(key) } else { ReportColumn::figure(key, name) }
     }));
-    columns.push(ReportColumn::machine("response_all_low_ns"));
-    columns.push(ReportColumn::machine("lower_bounds"));
-    columns.push(ReportColumn::machine("refused"));
+    columns.extend(["response_all_low_ns", "lower_bounds", "refused"].map(ReportColumn::machine));
     columns
 }
 
@@ -241,8 +236,7 @@ fn percentile_row(
         value: response.and_then(ReportedTime::low_ns).map(|ns| Value::from(ns).into()),
         ..ReportCell::default()
     });
-    cells.push(ReportCell::value(lower_bounds));
-    cells.push(ReportCell::value(refused));
+    cells.extend([lower_bounds, refused].map(ReportCell::value));
     ReportRow::Cells(cells)
 }
 
@@ -250,9 +244,8 @@ fn percentile_row(
 pub fn times_table(load: &LoadFindings<'_>) -> ReportTable {
     let name = load_name(load);
     let mut rows: Vec<&QuantityFindings> = load.times.iter().collect();
-    rows.sort_by_key(|times| {
-        TimedQuantity::ALL.iter().position(|quantity| *quantity == times.quantity)
-    });
+    let order = |time: TimedQuantity| TimedQuantity::ALL.iter().position(|other| *other == time);
+    rows.sort_by_key(|times| order(times.quantity));
     ReportTable {
         caption: vec!["times of connections and requests:".to_owned()],
         ..time_columns(name).build_table("times", &rows)
@@ -262,8 +255,10 @@ pub fn times_table(load: &LoadFindings<'_>) -> ReportTable {
 fn time_columns<'a>(name: String) -> ColumnSet<&'a QuantityFindings> {
     column_set! { times: &'a QuantityFindings;
         machine("load") => &name,
-        label("quantity", "") =>
-            ReportCell::words(times.quantity.name()).with_text(time_name(times)),
+        label("quantity", "") => {
+            let time = TIMES.iter().find(|time| (time.0, time.1) == (times.quantity, times.group));
+            ReportCell::words(times.quantity.name()).with_text(time.map_or("", |time| time.3))
+        },
         machine("group") => times.group.name(),
         figure("count", "number") => ReportCell::large_count(times.count as usize),
         machine("lower_bounds") => times.lower_bounds,
@@ -291,11 +286,6 @@ fn spread_cell(times: &QuantityFindings, ns: Option<f64>, is_lower_bound: bool) 
     }
 }
 
-fn time_name(times: &QuantityFindings) -> &'static str {
-    let time = TIMES.iter().find(|time| (time.0, time.1) == (times.quantity, times.group));
-    time.map_or("", |time| time.3)
-}
-
 /// Lists what a reader needs to judge a single load: its main times, and whether connections or
 /// the generator itself distort them.
 pub fn main_facts(load: &LoadFindings<'_>) -> Vec<Fact> {
@@ -306,9 +296,7 @@ pub fn main_facts(load: &LoadFindings<'_>) -> Vec<Fact> {
     let percentiles = [(500_000, "p50"), (900_000, "p90"), (990_000, "p99"), (1_000_000, "max")];
     let mut facts = Vec::new();
     for (quantity, group, name) in quantities {
-        let Some(times) = load.times_of(quantity, group) else {
-            continue;
-        };
+        let Some(times) = load.times_of(quantity, group) else { continue };
         let figure = |(ppm, percentile): (u32, &str)| {
             Some(format!("{percentile} {}", format_reported_time(times.percentile(ppm)?)))
         };
@@ -338,7 +326,7 @@ pub fn closes_each(load: &LoadFindings<'_>) -> bool {
     load.run.requested.keeps_alive && 2 * responses.closing() > responses.count
 }
 
-// Lists facts about a load: what was requested, and how the load went.
+// Lists facts about a load: the request and the outcome.
 
 /// Lists the facts of one load.
 pub fn load_facts(load: &LoadFindings<'_>) -> Vec<Fact> {
@@ -352,15 +340,8 @@ pub fn load_facts(load: &LoadFindings<'_>) -> Vec<Fact> {
     facts.extend(in_flight_fact(load));
     facts.extend(schedule_fact(load));
     facts.extend(load.bytes_per_s.map(|(received, sent)| {
-        let format_rate_of_bytes = |bytes| format_quantity(bytes, "B/s", Uncertainty::Unknown);
-        new_fact(
-            "traffic",
-            format!(
-                "{} received, {} sent",
-                format_rate_of_bytes(received),
-                format_rate_of_bytes(sent)
-            ),
-        )
+        let rate = |bytes| format_quantity(bytes, "B/s", Uncertainty::Unknown);
+        new_fact("traffic", format!("{} received, {} sent", rate(received), rate(sent)))
     }));
     facts.push(new_fact("generator", generator_text(load)));
     facts.extend(machines_fact(run));
@@ -398,21 +379,15 @@ fn load_line(requested: &LoadFacts) -> String {
         0 => String::new(),
         ns => format!("; waits for responses up to {} after the end", format_length(ns)),
     };
-    if ends.is_empty() {
-        format!("{pace}{drain}")
-    } else {
-        format!("{pace}; {}{drain}", ends.join(", at most "))
-    }
+    let separator = if ends.is_empty() { "" } else { "; " };
+    format!("{pace}{separator}{}{drain}", ends.join(", at most "))
 }
 
 fn stage_text(stage: &StageFacts) -> String {
     let StageFacts { from_per_s, to_per_s, duration_ns } = stage;
     let length = duration_ns.map(|ns| format!(" for {}", format_length(ns))).unwrap_or_default();
-    if from_per_s == to_per_s {
-        format!("{}{length}", format_rate(*from_per_s))
-    } else {
-        format!("{} to {}{length}", format_rate(*from_per_s), format_rate(*to_per_s))
-    }
+    let [from, to] = [*from_per_s, *to_per_s].map(format_rate);
+    if from_per_s == to_per_s { format!("{to}{length}") } else { format!("{from} to {to}{length}") }
 }
 
 fn sent_text(run: &LoadRun) -> String {
@@ -433,9 +408,7 @@ fn sent_text(run: &LoadRun) -> String {
     };
     let reuse = match (requested.keeps_alive, requested.max_requests_per_connection) {
         (false, _) => ", a connection for each request".to_owned(),
-        (true, Some(max_requests)) => {
-            format!(", {} on a connection", format_requests(max_requests))
-        }
+        (true, Some(requests)) => format!(", {} on a connection", format_requests(requests)),
         (true, None) => String::new(),
     };
     format!("{kinds}, {}{streams}{reuse}", requested.protocol)

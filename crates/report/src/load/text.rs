@@ -23,7 +23,7 @@ pub fn loads_headline(loads: &[LoadFindings<'_>]) -> String {
     }
 }
 
-/// Says what was sent, how fast, and how many requests succeeded:
+/// Formats the sent requests, their rate, and how many succeeded:
 /// `GET http://127.0.0.1/: 300/s for 3.0 s; 900 ok, 0 failed.`
 fn headline_of_one(load: &LoadFindings<'_>) -> String {
     let counts = &load.run.measured.totals.outcomes;
@@ -33,21 +33,16 @@ fn headline_of_one(load: &LoadFindings<'_>) -> String {
     };
     let rate = load.throughput_per_s.map_or("no rate".to_owned(), format_rate);
     let time = format_duration(load.run.measured.elapsed_ns / 1_000_000);
+    let number = |count: f64| format_number(count, 0);
     let pace = match (load.concurrency.requested, load.open) {
         (_, Some(verdict)) if verdict.achieved < 0.995 => {
             format!(" ({})", format_achieved(&verdict))
         }
-        (Some(clients), None) => {
-            format!(" with {} in flight", format_number(f64::from(clients), 0))
-        }
+        (Some(clients), None) => format!(" with {} in flight", number(f64::from(clients))),
         _ => String::new(),
     };
-    format!(
-        "{method}{}: {rate}{pace} for {time}; {} ok, {} failed.",
-        load.run.label,
-        format_number(counts.succeeded() as f64, 0),
-        format_number(counts.all_errors() as f64, 0)
-    )
+    let [ok, failed] = [counts.succeeded(), counts.all_errors()].map(|count| number(count as f64));
+    format!("{method}{}: {rate}{pace} for {time}; {ok} ok, {failed} failed.", load.run.label)
 }
 
 /// Whether these are several runs of one load.
@@ -110,14 +105,13 @@ fn headline_of_several(loads: &[LoadFindings<'_>]) -> String {
     let mut rates: Vec<(f64, &str)> = rates.collect();
     rates.sort_by(|one, other| one.0.total_cmp(&other.0));
     let failed = format_failures(loads);
+    let loads = format_count(loads.len(), "load", "loads");
     match (rates.first(), rates.last()) {
-        (Some((low, slowest)), Some((high, fastest))) => format!(
-            "{}: throughput from {} ({slowest}) to {} ({fastest}); {failed}.",
-            format_count(loads.len(), "load", "loads"),
-            format_rate(*low),
-            format_rate(*high)
-        ),
-        _ => format!("{}; {failed}.", format_count(loads.len(), "load", "loads")),
+        (Some((low, slowest)), Some((high, fastest))) => {
+            let [low, high] = [*low, *high].map(format_rate);
+            format!("{loads}: throughput from {low} ({slowest}) to {high} ({fastest}); {failed}.")
+        }
+        _ => format!("{loads}; {failed}."),
     }
 }
 
@@ -180,12 +174,10 @@ fn machines_sentence(remark: &LoadRemark<'_>) -> Option<String> {
         ),
         LoadRemark::MachineLimited(part, limit) => {
             let explanation = match limit {
-                MachineLimit::Busy(busiest) => {
-                    format!(
-                        "one of its threads had no time to spare ({} busy)",
-                        format_share(*busiest)
-                    )
-                }
+                MachineLimit::Busy(busiest) => format!(
+                    "one of its threads had no time to spare ({} busy)",
+                    format_share(*busiest)
+                ),
                 MachineLimit::Late(lag_ns, limit_ns) => {
                     format!("it was itself late ({})", format_own_lag(*lag_ns, *limit_ns))
                 }
@@ -324,14 +316,11 @@ fn concurrency_short(in_flight: &RequestsInFlight) -> String {
     let missing = requested - in_flight.effective.unwrap_or(0.0);
     let connecting = in_flight.connecting.unwrap_or(0.0);
     // Give the wait for connections as the reason if it accounts for most of the missing requests.
-    let reason = if connecting > missing / 2.0 {
-        format!(
-            " On average {connecting:.1} were still waiting for their connection, which does not \
-             count as service time."
-        )
-    } else {
-        String::new()
-    };
+    let waiting = format!(
+        " On average {connecting:.1} were still waiting for their connection, which does not \
+         count as service time."
+    );
+    let reason = if connecting > missing / 2.0 { waiting.as_str() } else { "" };
     format!(
         "Only {} requests were in flight on average (rate times mean \
          service time): the load was lighter than requested, so its latency must not be \
@@ -346,12 +335,11 @@ fn unfinished_sentence(counts: &OutcomeCounts) -> String {
         ("in-flight", "sent but not answered"),
         ("cancelled", "given up"),
     ];
-    let parts: Vec<String> = outcomes
-        .into_iter()
-        .map(|(outcome, description)| (counts.count_of(outcome), description))
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, description)| format!("{} {description}", format_number(count as f64, 0)))
-        .collect();
+    let parts = outcomes.into_iter().filter_map(|(outcome, description)| {
+        let count = counts.count_of(outcome);
+        (count > 0).then(|| format!("{} {description}", format_number(count as f64, 0)))
+    });
+    let parts: Vec<String> = parts.collect();
     format!(
         "Some requests were unfinished when the load ended: {}. Their times are lower bounds.",
         parts.join(", ")
@@ -359,20 +347,12 @@ fn unfinished_sentence(counts: &OutcomeCounts) -> String {
 }
 
 fn unsteady_sentence(halves: &LoadHalves) -> String {
-    let change = if halves.first > 0.0 {
-        format!(" by {}", format_share((halves.second / halves.first - 1.0).abs()))
-    } else {
-        String::new()
-    };
-    let (subject, first, second) = match halves.course {
-        DriftMetric::Throughput => {
-            ("Throughput", format_rate(halves.first), format_rate(halves.second))
-        }
-        DriftMetric::Median => (
-            "The median service time",
-            format_ns(halves.first, false),
-            format_ns(halves.second, false),
-        ),
+    let share = || format_share((halves.second / halves.first - 1.0).abs());
+    let change = (halves.first > 0.0).then(|| format!(" by {}", share())).unwrap_or_default();
+    let sides = [halves.first, halves.second];
+    let (subject, [first, second]) = match halves.course {
+        DriftMetric::Throughput => ("Throughput", sides.map(format_rate)),
+        DriftMetric::Median => ("The median service time", sides.map(|ns| format_ns(ns, false))),
     };
     let verb = if halves.second > halves.first { "rose" } else { "fell" };
     format!(

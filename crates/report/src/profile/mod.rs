@@ -112,10 +112,7 @@ fn profile_warnings([old, new]: [ProfileSide<'_>; 2]) -> Vec<String> {
 fn profile_notes(sides: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Vec<String> {
     let mut notes = Vec::new();
     if extra.direction != CostDirection::Alike {
-        let word = match extra.direction {
-            CostDirection::Cheaper => "GONE",
-            _ => "NEW",
-        };
+        let word = if extra.direction == CostDirection::Cheaper { "GONE" } else { "NEW" };
         notes.push(format!(
             "The cost of a function includes the functions that it called, so percentages overlap. Both sides must have \
              done the same work, because absolute costs are compared, not percentages. {word}: the cheaper side spent less than 0.2% there."

@@ -126,9 +126,7 @@ impl ConcurrencySearch<'_, '_> {
         context: &RunContext<'_>,
     ) -> Result<anyhow::Result<()>, HarnessFailure> {
         let variant = context.variant;
-        let Some(snippet_code) = job.snippet_under(variant) else {
-            return Ok(Ok(()));
-        };
+        let Some(snippet_code) = job.snippet_under(variant) else { return Ok(Ok(())) };
         let folder = &job.source.directory;
         let (mut harness, _) =
             LiveHarness::open(&snippet_code, &context.program, variant, folder, context.pin)?;
@@ -140,9 +138,7 @@ impl ConcurrencySearch<'_, '_> {
             }
             let begin = (unix_time_ms(), Instant::now());
             let measured = measure_level(&mut harness, level, context)?;
-            let Some(measured) = measured.filter(|_| !is_interrupt_requested()) else {
-                break;
-            };
+            let Some(measured) = measured.filter(|_| !is_interrupt_requested()) else { break };
             let stored = self.record_visit(&measured, level, begin, job, variant, &mut levels);
             if stored.is_err() {
                 return Ok(stored);

@@ -173,9 +173,7 @@ impl WatchState {
     /// Follows the measured process if it is not the harness itself but, for example, a running
     /// Erlang node.
     fn follow_process(&mut self, pid: Option<i32>) {
-        let Some(pid) = pid.filter(|pid| *pid != self.pid) else {
-            return;
-        };
+        let Some(pid) = pid.filter(|pid| *pid != self.pid) else { return };
         self.pid = pid;
         self.process_watch = (pid > 0).then(|| ProcessWatch::new(pid));
     }

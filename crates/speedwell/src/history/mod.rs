@@ -84,9 +84,7 @@ impl HistoryArgs {
     /// Returns the number of sessions on a page, or `None` for all. By default, formats other than
     /// text and Markdown show all sessions, but a request for a later page sets the limit.
     fn page_limit(&self, format: Option<ReportFormat>) -> Option<u32> {
-        let is_for_humans =
-            matches!(format, None | Some(ReportFormat::Text | ReportFormat::Markdown));
-        let default_limit = (is_for_humans || self.page > 1).then_some(DEFAULT_LIMIT);
+        let default_limit = (is_for_people(format) || self.page > 1).then_some(DEFAULT_LIMIT);
         self.limit.or(default_limit).filter(|limit| *limit > 0)
     }
 }
@@ -121,15 +119,16 @@ fn list_sessions(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
         all: store.count_sessions(&filter)?,
         is_chosen: filter != SessionFilter::default(),
     };
-    let is_for_people =
-        matches!(output.format, None | Some(ReportFormat::Text | ReportFormat::Markdown));
-    let answers = if is_for_people && limit.is_some() {
-        find_answers(&store, &sessions)
-    } else {
-        HashMap::new()
-    };
+    let mut answers = HashMap::new();
+    if is_for_people(output.format) && limit.is_some() {
+        answers = find_answers(&store, &sessions);
+    }
     args.output.print_document(&report::list_sessions_with_answers(&page, answers))?;
     Ok(CommandStatus::DONE)
+}
+
+fn is_for_people(format: Option<ReportFormat>) -> bool {
+    matches!(format, None | Some(ReportFormat::Text | ReportFormat::Markdown))
 }
 
 /// Maximum number of runs of a session whose answer the list shows: the list appears at once.

@@ -191,22 +191,16 @@ fn find_parent_branch<'a>(
     line: &str,
     request: &'a HistoryRequest,
 ) -> Result<Option<ParentBranch<'a>>> {
-    let Some(name) = default_branch(git)?.filter(|name| name != line) else {
-        return Ok(None);
-    };
+    let Some(name) = default_branch(git)?.filter(|name| name != line) else { return Ok(None) };
     let (Some(line_tip), Some(parent_tip)) = (branch_tip(git, line), branch_tip(git, &name)) else {
         return Ok(None);
     };
-    let Some(fork) = git.merge_base(&line_tip, &parent_tip) else {
-        return Ok(None);
-    };
+    let Some(fork) = git.merge_base(&line_tip, &parent_tip) else { return Ok(None) };
     if !update_line(store, git, &name, &parent_tip, &mut Vec::new())? {
         return Ok(None);
     }
     let positions = (store.line_position(line, &fork)?, store.line_position(&name, &fork)?);
-    let (Some(position_on_line), Some(position_on_parent)) = positions else {
-        return Ok(None);
-    };
+    let (Some(position_on_line), Some(position_on_parent)) = positions else { return Ok(None) };
     Ok(Some(ParentBranch {
         reader: Box::new(HistoryReader::new(name, request)),
         fork_on_line: position_on_line,
@@ -345,9 +339,7 @@ fn reference_values(
 /// value.
 fn divide_by_reference(points: &mut Vec<TrendPoint>, references: &HashMap<i64, f64>) {
     points.retain_mut(|TrendPoint { session, point, .. }| {
-        let Some(reference) = references.get(session) else {
-            return false;
-        };
+        let Some(reference) = references.get(session) else { return false };
         point.value /= reference;
         point.interval = point.interval.map(|(low, high)| (low / reference, high / reference));
         true

@@ -227,12 +227,8 @@ impl Drop for LivePublisher {
 
 fn write_progress(path: &std::path::Path, receiver: &Receiver<LoadProgress>) {
     let Ok(first) = receiver.recv() else { return };
-    let Ok(mut store) = Store::open(path) else {
-        return;
-    };
-    let Ok(number) = store.begin_load(&first, unix_time_ms()) else {
-        return;
-    };
+    let Ok(mut store) = Store::open(path) else { return };
+    let Ok(number) = store.begin_load(&first, unix_time_ms()) else { return };
     for progress in receiver {
         let _ = store.update_load(number, &progress, unix_time_ms());
     }

@@ -2,7 +2,7 @@
 //!
 //! Start at [`run`]. This module also decides the order of the loads, and checks the options.
 //! `search.rs` sends loads at several levels of concurrency or several rates,
-//! `engine/execution/load/mod.rs` fills in defaults and runs a load, and `output.rs` writes what is
+//! `engine/execution/load/mod.rs` fills in defaults and runs a load, and `output.rs` writes output
 //! for programs.
 
 mod live;
@@ -14,7 +14,7 @@ use crate::options::{
     ComparisonArgs, LoadArgs, LoadMode, LoadRequest, RateChoice, load_mode, plan_turns,
 };
 use crate::{CommandStatus, serve, status};
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, bail, ensure};
 use live::{LivePublisher, LiveView};
 use speedwell_analysis::load::analyze_load;
 use speedwell_analysis::load::gate::{self, LoadCondition};
@@ -449,21 +449,6 @@ fn check_address(text: &str) -> anyhow::Result<()> {
     bail!("'{text}' is not an address\nhint: {hint}");
 }
 
-/// Options of other load generators, and what they are called here.
-const FOREIGN_OPTIONS: [(&str, &str); 5] = [
-    ("-z", "-t"),
-    ("-R", "--rate"),
-    ("-m", "-X"),
-    ("--iterations", "-n"),
-    ("--threshold", "--fail-on"),
-];
-
-/// Explains an unknown option that belongs to another load generator.
-pub fn explain_option(option: &str) -> Option<anyhow::Error> {
-    let (_, name) = FOREIGN_OPTIONS.iter().find(|(known, _)| *known == option)?;
-    Some(anyhow!("'{option}' is {name} here"))
-}
-
 /// Checks the options that apply to all URLs.
 ///
 /// # Errors
@@ -522,9 +507,7 @@ fn check_conditions(args: &LoadArgs) -> anyhow::Result<()> {
             bail!("'{condition}' fails if {failing}\nhint: --fail-on '{mended}'");
         }
     }
-    let Some(count) = args.spec.count else {
-        return Ok(());
-    };
+    let Some(count) = args.spec.count else { return Ok(()) };
     for condition in &args.fail_on {
         let min_requests = condition.fewest_requests();
         ensure!(

@@ -224,8 +224,8 @@ fn style(text: &str) -> Result<ReportDetail, String> {
 /// Fails if there is no such language.
 pub fn language(text: &str) -> Result<SnippetLanguage, String> {
     SnippetLanguage::from_name(&text.to_lowercase()).ok_or_else(|| {
-        let keywords = SnippetLanguage::ALL.map(SnippetLanguage::name);
-        let suggestion = match text.to_lowercase().as_str() {
+        let names = SnippetLanguage::ALL.map(SnippetLanguage::name).join(", ");
+        let meant = match text.to_lowercase().as_str() {
             "js" | "javascript" | "nodejs" => "node",
             "py" | "python3" => "python",
             "erl" => "erlang",
@@ -234,13 +234,9 @@ pub fn language(text: &str) -> Result<SnippetLanguage, String> {
             "golang" => "go",
             "rs" => "rust",
             "bash" | "shell" | "zsh" => "sh",
-            _ => "",
+            _ => return format!("expected one of {names}"),
         };
-        let suggestion = match suggestion {
-            "" => String::new(),
-            suggestion => format!("; did you mean '{suggestion}'?"),
-        };
-        format!("expected one of {}{suggestion}", keywords.join(", "))
+        format!("expected one of {names}; did you mean '{meant}'?")
     })
 }
 
@@ -279,9 +275,7 @@ impl CommandArgs {
         rows: &[Vec<(String, ParameterValue)>],
     ) -> anyhow::Result<[Option<String>; 2]> {
         let fill = |option: &str, line: &Option<String>| -> anyhow::Result<Option<String>> {
-            let Some(line) = line else {
-                return Ok(None);
-            };
+            let Some(line) = line else { return Ok(None) };
             let snippet = Snippet::new(SnippetLanguage::Sh, line);
             let mut lines: Vec<String> =
                 rows.iter().map(|row| snippet.with_defaults(row).runner.clone()).collect();
@@ -301,11 +295,10 @@ impl CommandArgs {
     /// Formats the options that a resumed session needs again: ` --setup CMD --cleanup CMD`.
     fn hook_options(&self) -> String {
         let hooks = [("--setup", &self.setup), ("--cleanup", &self.cleanup)];
-        let options = hooks.map(|(option, line)| match line {
-            Some(line) => format!(" {option} {}", quote(line)),
-            None => String::new(),
-        });
-        options.concat()
+        let given = |(option, line): (&str, &Option<String>)| {
+            Some(format!(" {option} {}", quote(line.as_ref()?)))
+        };
+        hooks.into_iter().filter_map(given).collect()
     }
 }
 
@@ -427,12 +420,9 @@ pub fn read_snippets(
     parameters: &[(String, Vec<ParameterValue>)],
 ) -> anyhow::Result<Vec<NamedSnippet>> {
     let count = arguments.len();
-    let modules: Vec<Option<PathBuf>> = args
-        .init
-        .iter()
-        .map(|text| find_module(language, text, parameters))
-        .collect::<anyhow::Result<_>>()
-        .context("in --init")?;
+    let found = args.init.iter().map(|text| find_module(language, text, parameters));
+    let modules: Vec<Option<PathBuf>> =
+        found.collect::<anyhow::Result<_>>().context("in --init")?;
     let typed_inits = args.init.iter().zip(&modules);
     let init_code: Vec<String> = typed_inits
         .map(|(text, module)| if module.is_none() { text.clone() } else { String::new() })
@@ -460,6 +450,7 @@ pub fn read_snippets(
         ensure!(!code.trim().is_empty(), "snippet number {} is empty", index + 1);
         let default_name = if code == *text { join_lines(&code) } else { text[1..].to_owned() };
         let name = names.get(index).unwrap_or(&default_name);
+        let module = modules.get(index).or(modules.first()).into_iter().flatten();
         named_snippets.push(NamedSnippet {
             name: unique_name(name, &named_snippets),
             snippet: Snippet {
@@ -467,14 +458,7 @@ pub fn read_snippets(
                 init_worker: init_workers[index].clone(),
                 prepare: prepares[index].clone(),
                 done: dones[index].clone(),
-                paths: modules
-                    .get(index)
-                    .or(modules.first())
-                    .into_iter()
-                    .flatten()
-                    .chain(&paths)
-                    .cloned()
-                    .collect(),
+                paths: module.chain(&paths).cloned().collect(),
                 nodes: nodes.clone(),
                 ..Snippet::new(language, code)
             },
@@ -558,9 +542,7 @@ fn find_module(
     parameters: &[(String, Vec<ParameterValue>)],
 ) -> anyhow::Result<Option<PathBuf>> {
     let file = argument.strip_prefix('@').map(Path::new).filter(|file| file.is_file());
-    let Some(file) = file else {
-        return Ok(None);
-    };
+    let Some(file) = file else { return Ok(None) };
     let text = read_text(argument)?;
     let exports = |line: &str| {
         let has_statement = ["export ", "export{", "exports."].iter().any(|s| line.starts_with(s));

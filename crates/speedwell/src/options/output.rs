@@ -190,18 +190,16 @@ const NOT_FILES: [&str; 13] = [
 pub fn check_outputs(command: &clap::Command, matches: &ArgMatches) -> anyhow::Result<()> {
     let (mut command, mut matches) = (command, matches);
     while let Some((name, inner_matches)) = matches.subcommand() {
-        let Some(subcommand) = command.find_subcommand(name) else {
-            break;
-        };
+        let Some(subcommand) = command.find_subcommand(name) else { break };
         (command, matches) = (subcommand, inner_matches);
     }
-    let outputs = outputs(command, matches);
-    if outputs.is_empty() {
+    let files = outputs(command, matches);
+    if files.is_empty() {
         return Ok(());
     }
     let database = database_path(command, matches);
-    refuse_same(&outputs)?;
-    for output in &outputs {
+    refuse_same(&files)?;
+    for output in &files {
         if let Some(database) = &database
             && database_files(database).any(|file| output.writes(&file))
         {
@@ -213,7 +211,7 @@ pub fn check_outputs(command: &clap::Command, matches: &ArgMatches) -> anyhow::R
         }
     }
     for argument in input_arguments(command, matches) {
-        refuse_word(&outputs, &argument, Path::new(""))?;
+        refuse_word(&files, &argument, Path::new(""))?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use crate::options::{
     parse,
 };
 use crate::progress::ProgressDisplay;
+use crate::suggest::option_name;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use regex::Regex;
@@ -99,9 +100,7 @@ impl RunArgs {
             study.by.len() < 2,
             "a second --by also names variants; use one\nhint: -s NAME=V[,V] measures values of another parameter"
         );
-        let (Some(text), None) = (study.by.first(), &study.x_axis) else {
-            return Ok(None);
-        };
+        let (Some(text), None) = (study.by.first(), &study.x_axis) else { return Ok(None) };
         let other = if self.variants.old.is_some() { "--old" } else { "--variant" };
         ensure!(!self.variants.is_any(), "--by and {other} both name variants; use one");
         let (name, values) = match text.split_once('=') {
@@ -305,7 +304,7 @@ impl RevisionMeasuringArgs {
     }
 }
 
-/// The task of a measuring command: how it executes plans, and what it does with the results.
+/// The task of a measuring command: how it executes plans, and where the results go.
 #[derive(Debug, Default)]
 pub struct MeasureTask {
     pub settings: AnalysisSettings,
@@ -454,8 +453,7 @@ impl StudyArgs {
 
     /// Converts the options for the report.
     pub fn study_choice(&self) -> StudyChoice {
-        let name =
-            |by: &String| by.split_once('=').map_or(by.as_str(), |(name, _)| name).to_owned();
+        let name = |by: &String| option_name(by).to_owned();
         StudyChoice {
             x_axis: self.x_axis.clone(),
             by: self.by.last().filter(|_| self.x_axis.is_some()).map(name),
@@ -640,10 +638,9 @@ impl VariantArgs {
     /// `rev:`.
     fn check_sides(&self) -> anyhow::Result<()> {
         let sides: Vec<&PathBuf> = self.old.iter().chain(&self.new).collect();
-        let is_startable = |side: &&&PathBuf| resolve_program(side).is_ok();
         let commands: Option<Vec<String>> = sides.iter().map(|side| script_command(side)).collect();
         if let (Some(first), Some(commands)) = (sides.first(), commands)
-            && sides.iter().filter(is_startable).count() == 0
+            && !sides.iter().any(|side| resolve_program(side).is_ok())
         {
             bail!(
                 "--old and --new expect programs that execute benchmarks, but '{}' is a script\nhint: speedwell time {}",
@@ -671,9 +668,7 @@ type TypedVariant = (Variant, Option<RevisionRequest>);
 
 /// Parses a revision, `rev:REV[:PROGRAM]`. Returns `None` if the argument is a program.
 fn parse_revision(argument: &str) -> anyhow::Result<Option<RevisionRequest>> {
-    let Some(spec) = argument.strip_prefix("rev:") else {
-        return Ok(None);
-    };
+    let Some(spec) = argument.strip_prefix("rev:") else { return Ok(None) };
     // Inside braces, a colon belongs to the revision: main@{12:30}, HEAD^{/fix: x}.
     let mut depth = 0;
     let end = spec.find(|c| {
@@ -787,8 +782,7 @@ fn parse_side(side: &Path) -> anyhow::Result<Option<RevisionRequest>> {
     let kind = if side.exists() { None } else { revision_kind(word) };
     match (kind, resolve_program(side)) {
         (Some(kind), Ok(path)) => {
-            let path = path.display();
-            bail!("'{word}' is {path} and a {kind}; write rev:{word} or {path}")
+            bail!("'{word}' is {0} and a {kind}; write rev:{word} or {0}", path.display())
         }
         (Some(_), Err(_)) => parse_revision(&format!("rev:{word}")),
         (None, _) => Ok(None),

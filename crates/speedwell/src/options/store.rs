@@ -247,9 +247,7 @@ pub fn mark_known(findings: &mut AnalysisFindings, sessions: &[&Session], store:
     }
     for session in sessions {
         let machine = &session.environment;
-        let Ok(Some(calibration)) = store.latest_calibration(machine) else {
-            continue;
-        };
+        let Ok(Some(calibration)) = store.latest_calibration(machine) else { continue };
         let warning = analysis::warn_uncalibrated(machine, &calibration);
         let is_new = |text: &String| !findings.warnings.contains(text);
         findings.warnings.extend(warning.filter(is_new));

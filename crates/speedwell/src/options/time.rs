@@ -1,10 +1,11 @@
-//! Defines the options of `time`, and converts them to those of `eval sh`.
+//! Defines the options of `time`, and converts them to options of `eval sh`.
 
 use super::eval::ParameterArgs;
 use super::{CommandArgs, EvalArgs, MetricArgs, ResultArgs, SnippetArgs, hide_unused, parse};
+use crate::operand_kind::quote_all;
 use clap::Args;
 use speedwell_engine::{ExecutionArgs, SamplingRequest, WarmupLength};
-use speedwell_model::{SnippetLanguage, quote};
+use speedwell_model::SnippetLanguage;
 
 /// Measure commands; several are compared with the first
 ///
@@ -62,16 +63,12 @@ pub struct TimeArgs {
 }
 
 impl TimeArgs {
-    /// Converts the options to those of `eval sh`.
+    /// Converts the options to options of `eval sh`.
     pub fn eval_args(self) -> EvalArgs {
-        let mut commands = self.commands;
-        if !self.program.is_empty() {
-            let words: Vec<String> = self.program.iter().map(|word| quote(word)).collect();
-            commands.push(words.join(" "));
-        }
+        let program = (!self.program.is_empty()).then(|| quote_all(&self.program));
         EvalArgs {
             language: Some(SnippetLanguage::Sh),
-            snippets: commands,
+            snippets: self.commands.into_iter().chain(program).collect(),
             snippet: SnippetArgs {
                 prepare: self.prepare,
                 name: self.name,

@@ -68,9 +68,7 @@ fn post_all(site: &SiteState, public_url: Option<&str>) {
                 Ok(store.forge_setting()?.filter(|_| is_due))
             })
         });
-        let Some(Ok(Some(setting))) = setting else {
-            continue;
-        };
+        let Some(Ok(Some(setting))) = setting else { continue };
         let link = public_url.map(|url| format!("{}/{}", url.trim_end_matches('/'), project.name));
         let poster = CommentPoster { site, project: &project.name, setting: &setting, link };
         if let Err(error) = poster.post_pending(project.path()) {

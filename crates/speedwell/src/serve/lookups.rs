@@ -139,9 +139,7 @@ fn with_derived_store<T>(
 }
 
 fn read_plan_summary(store: &Store, number: i64) -> anyhow::Result<PlanSummary> {
-    let Some(text) = store.session_plan(number)? else {
-        return Ok(PlanSummary::default());
-    };
+    let Some(text) = store.session_plan(number)? else { return Ok(PlanSummary::default()) };
     // The plan may have a version that this program does not know; the page can still show the
     // runs.
     let Ok(plan) = serde_json::from_str::<SessionPlan>(&text) else {

@@ -290,9 +290,7 @@ fn restore_project(
 /// Fails if there is no such project.
 pub fn open_project_store(path: &Path, name: Option<&str>) -> anyhow::Result<Store> {
     let first_store = Store::open(path)?;
-    let Some(name) = name else {
-        return Ok(first_store);
-    };
+    let Some(name) = name else { return Ok(first_store) };
     let project = first_store.find_project(name)?.with_context(|| {
         format!("unknown project '{name}'\nhint: 'speedwell serve project list' shows all projects")
     })?;

@@ -307,9 +307,7 @@ impl ListenPlan {
 /// treated as such a user.
 fn reject_public_name(url: &str, listen: &ListenAddress) -> anyhow::Result<()> {
     let hosts = AllowedHosts::public(url)?;
-    let Some(name) = hosts.public_name() else {
-        return Ok(());
-    };
+    let Some(name) = hosts.public_name() else { return Ok(()) };
     let proxy = match listen {
         ListenAddress::Unix(_) => "unix",
         _ => "127.0.0.1",

@@ -441,11 +441,11 @@ fn execute_prepared(
         }
         prepared.map_err(|reason| format!("the preparation {reason}"))?;
     }
-    let timed = work.order.time_execution(stopwatch);
+    let outcome = work.order.time_execution(stopwatch);
     if stopwatch.is_stopped() {
         return Ok(None);
     }
-    let timed = timed.map_err(|error| error.to_string())?;
+    let timed = outcome.map_err(|error| error.to_string())?;
     match work.order.find_failure(timed.ended) {
         Some(reason) => Err(format!("the command {reason}")),
         None => Ok(Some(timed)),

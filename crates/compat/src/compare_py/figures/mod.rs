@@ -449,9 +449,7 @@ impl NameFilter {
             copied = found.end();
             search_start = copied;
             if found.is_empty() {
-                let Some(character) = name[copied..].chars().next() else {
-                    break;
-                };
+                let Some(character) = name[copied..].chars().next() else { break };
                 search_start += character.len_utf8();
             }
         }

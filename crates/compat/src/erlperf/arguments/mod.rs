@@ -229,9 +229,7 @@ fn explain_error(error: ArgumentError<'_>) -> String {
 /// The values of the options of erlperf.
 impl ParsedArguments<'_> {
     fn parse_count(&self, option: &str, min: u32, max: u32) -> Result<Option<u32>, String> {
-        let Some(text) = self.value(option) else {
-            return Ok(None);
-        };
+        let Some(text) = self.value(option) else { return Ok(None) };
         let count = (text.parse::<u32>().ok()).filter(|count| (min..=max).contains(count));
         count.map(Some).ok_or_else(|| {
             format!(
@@ -241,9 +239,7 @@ impl ParsedArguments<'_> {
     }
 
     fn parse_choice<T: ValueEnum>(&self, option: &str) -> Result<Option<T>, String> {
-        let Some(text) = self.value(option) else {
-            return Ok(None);
-        };
+        let Some(text) = self.value(option) else { return Ok(None) };
         T::from_str(text, false).map(Some).map_err(|_| {
             let values = T::value_variants().iter().filter_map(T::to_possible_value);
             let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
@@ -300,9 +296,7 @@ impl ParsedArguments<'_> {
         for snippet in snippets {
             *hook_of(snippet) = hooks.next().or(shared_hook).map(str::to_owned);
         }
-        let Some(surplus) = hooks.next() else {
-            return Ok(());
-        };
+        let Some(surplus) = hooks.next() else { return Ok(()) };
         let existing = match count {
             1 => "is only one snippet".to_owned(),
             count => format!("are only {count} snippets"),

@@ -99,9 +99,7 @@ pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
 /// Draws the charts of a case. `detail` applies to the points of a trend chart on wide screens.
 fn draw_case(picture: &Picture, number: &str, detail: TrendDetail) -> String {
     let id = format!("c{number}");
-    let Picture::Trend(trend) = picture else {
-        return picture.svg_on_page(CASE_PX, &id);
-    };
+    let Picture::Trend(trend) = picture else { return picture.svg_on_page(CASE_PX, &id) };
     let with_detail = |detail| Picture::Trend(TrendChart { detail, ..trend.clone() });
     format!(
         "<figure class=\"wide\">\n{}</figure>\n<figure class=\"narrow\">\n{}</figure>\n",

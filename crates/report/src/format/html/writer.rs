@@ -207,17 +207,12 @@ pub fn part_of_charts(document: &Document, number: usize) -> Option<PartOfCharts
 fn part_title(number: usize, cases: usize) -> String {
     let (first, last) = ((number - 1) * CASES_PER_PAGE + 1, (number * CASES_PER_PAGE).min(cases));
     let [from, to] = [first, last].map(|index| format_number(index as f64, 0));
-    if first == last {
-        return format!("case {from}");
-    }
-    format!("cases {from} to {to}")
+    if first == last { format!("case {from}") } else { format!("cases {from} to {to}") }
 }
 
 /// Returns the addresses and titles of a document's parts.
 pub(super) fn list_parts(charts: &ChartsLocation, document: &Document) -> Vec<(String, String)> {
-    let ChartsLocation::Apart(address) = charts else {
-        return Vec::new();
-    };
+    let ChartsLocation::Apart(address) = charts else { return Vec::new() };
     let cases = galleries(document).map(|gallery| gallery.cases.len()).sum();
     let numbers = 1..=parts_of_charts(document);
     numbers.map(|number| (format!("{address}{number}"), part_title(number, cases))).collect()
@@ -247,9 +242,7 @@ pub(super) fn chart_address(
     gallery: &CaseGallery,
     index: usize,
 ) -> Option<String> {
-    let ChartsLocation::Apart(address) = charts else {
-        return None;
-    };
+    let ChartsLocation::Apart(address) = charts else { return None };
     is_divided(gallery).then(|| format!("{address}{}", index / CASES_PER_PAGE + 1))
 }
 

@@ -8,6 +8,7 @@
 //! A wide screen also shows the intervals as drawings. Control characters are escaped, because text
 //! that others wrote must not control the terminal.
 
+use crate::case_labels::distinct;
 use crate::format::text::drawn::{DRAWN_WIDTH, IntervalAxis, MIN_DRAWN_SCREEN};
 use crate::format::text::{display_width, escape_line, paint_text, shorten_text, wrap_text};
 use crate::table::{ColumnKind, ReportCell, ReportRow, ReportTable, RowName, TextEmphasis};
@@ -53,8 +54,7 @@ pub fn write_table(table: &ReportTable, max_width: Option<usize>, color: bool, o
             ReportRow::Remark(text) => page.write_remark(text, indent + GROUP_INDENT, out),
         }
     }
-    page.write_omitted(out);
-    page.write_keys(&keys, out);
+    page.write_notes(keys, out);
 }
 
 /// A shortened name and the whole name.
@@ -74,16 +74,11 @@ struct TablePage<'a> {
 
 impl<'a> TablePage<'a> {
     fn fit_columns(table: &'a ReportTable, max_width: usize, color: bool) -> TablePage<'a> {
-        let mut people = table.for_people();
-        let mut axis = None;
-        if (MIN_DRAWN_SCREEN..usize::MAX).contains(&max_width) {
-            let is_drawn = |index: &usize| table.columns[*index].kind == ColumnKind::Drawn;
-            let drawn = (0..table.columns.len()).find(is_drawn);
-            axis = drawn.and_then(|column| IntervalAxis::of_column(table, column));
-            if axis.is_some() {
-                people = table.for_pages();
-            }
-        }
+        let is_wide = (MIN_DRAWN_SCREEN..usize::MAX).contains(&max_width);
+        let is_drawn = |index: &usize| table.columns[*index].kind == ColumnKind::Drawn;
+        let drawn = (0..table.columns.len()).find(is_drawn).filter(|_| is_wide);
+        let axis = drawn.and_then(|column| IntervalAxis::of_column(table, column));
+        let people = if axis.is_some() { table.for_pages() } else { table.for_people() };
         let mut page =
             TablePage { table, max_width, people, layout: Vec::new(), axis, short: false, color };
         page.layout = page.columns_up_to(MAX_IMPORTANT_ORDER);
@@ -267,18 +262,9 @@ impl<'a> TablePage<'a> {
         self.layout.iter().enumerate().filter_map(cut).collect()
     }
 
-    /// Writes the whole names of those that were cut, unless they are too many.
-    fn write_keys(&self, keys: &[NameKey], out: &mut String) {
-        for (position, (cut, name)) in keys.iter().enumerate() {
-            if keys.len() <= MAX_KEYS && !keys[..position].contains(&keys[position]) {
-                for line in wrap_text(&format!("{cut}: {name}"), self.max_width) {
-                    self.write_line(&line, TextEmphasis::Muted, out);
-                }
-            }
-        }
-    }
-
-    fn write_omitted(&self, out: &mut String) {
+    /// Writes which columns are omitted, and the whole names of those that were cut, unless they
+    /// are too many.
+    fn write_notes(&self, keys: Vec<NameKey>, out: &mut String) {
         let is_named = |index: &usize| {
             let is_shown = self.layout.iter().any(|(shown, _)| shown == index);
             !is_shown && self.table.columns[*index].kind != ColumnKind::Drawn
@@ -286,10 +272,13 @@ impl<'a> TablePage<'a> {
         let missing = self.people.iter().copied().filter(is_named);
         let names: Vec<_> =
             missing.map(|index| self.table.columns[index].header.as_str()).collect();
-        if !names.is_empty() {
-            for line in wrap_text(&format!("(no room for: {})", names.join(", ")), self.max_width) {
-                self.write_line(&line, TextEmphasis::Muted, out);
-            }
+        let omitted = (!names.is_empty()).then(|| format!("(no room for: {})", names.join(", ")));
+        let shown_keys = if keys.len() <= MAX_KEYS { distinct(keys) } else { Vec::new() };
+        let keys = shown_keys.iter().map(|(cut, name)| format!("{cut}: {name}"));
+        for line in
+            omitted.into_iter().chain(keys).flat_map(|note| wrap_text(&note, self.max_width))
+        {
+            self.write_line(&line, TextEmphasis::Muted, out);
         }
     }
 

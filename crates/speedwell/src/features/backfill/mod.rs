@@ -107,9 +107,7 @@ pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
     revisions.iter().filter_map(|(_, reason)| reason.as_deref()).for_each(status::print_warning);
     let lines: Vec<BackfillLine> = revisions.into_iter().map(|(line, _)| line).collect();
     args.measuring.output.print_document(&report::report_backfill(&lines, line))?;
-    let Some((note, status)) = early else {
-        return Ok(CommandStatus::DONE);
-    };
+    let Some((note, status)) = early else { return Ok(CommandStatus::DONE) };
     status::print_note(&note);
     Ok(status)
 }
@@ -249,9 +247,7 @@ fn list_line(range: &str) -> Result<Vec<Revision>> {
 /// Every prefix of the sequence covers the range evenly. A later request for more points continues
 /// the sequence.
 fn coarse_to_fine(count: usize) -> Vec<usize> {
-    let Some(last) = count.checked_sub(1) else {
-        return Vec::new();
-    };
+    let Some(last) = count.checked_sub(1) else { return Vec::new() };
     let mut indices = vec![last, 0];
     indices.dedup();
     // Each gap is stored as its width and the index of its newer end, so the heap returns the

@@ -308,9 +308,7 @@ impl BisectRun<'_, '_> {
     }
 
     fn ensure_ready(&mut self, variant: &Variant) -> Result<()> {
-        let Some(worktree) = &variant.worktree else {
-            return Ok(());
-        };
+        let Some(worktree) = &variant.worktree else { return Ok(()) };
         worktree::prepare_worktree(worktree, &mut |sentence| {
             self.listener.observe(&SessionEvent::Note(sentence))
         })

@@ -60,8 +60,7 @@ const UNUSED_OPTIONS: &str =
 ///
 /// # Errors
 /// Fails if a change is unknown, a side cannot be built, or the store cannot be written.
-pub fn run(args: ConfirmArgs) -> anyhow::Result<CommandStatus> {
-    let args = args.measuring;
+pub fn run(ConfirmArgs { measuring: args }: ConfirmArgs) -> anyhow::Result<CommandStatus> {
     check_options(&args)?;
     let task = confirm_task(args.measure_task());
     task.output.check_report(ReportSubject::Confirmation)?;
@@ -363,9 +362,7 @@ fn group_changes(
 fn changes_in_plan(store: &Store, plan: &SessionPlan) -> Result<Vec<SuspectChange>> {
     let commit =
         |variant: usize| Some(plan.variants.get(variant)?.worktree.as_ref()?.revision.as_str());
-    let (Some(before), Some(after)) = (commit(0), commit(1)) else {
-        return Ok(Vec::new());
-    };
+    let (Some(before), Some(after)) = (commit(0), commit(1)) else { return Ok(Vec::new()) };
     let mut suspects = Vec::new();
     for series in store.list_series()? {
         if !plan.jobs.iter().any(|job| measures_series(job, &series.key)) {
@@ -442,9 +439,7 @@ fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Varia
     let key = &series.key;
     for point in store.load_points(series.number)?.iter().rev() {
         let text = store.session_plan(point.session)?.unwrap_or_default();
-        let Ok(plan) = serde_json::from_str::<SessionPlan>(&text) else {
-            continue;
-        };
+        let Ok(plan) = serde_json::from_str::<SessionPlan>(&text) else { continue };
         if let Some(job) = plan.jobs.iter().find(|job| measures_series(job, key)) {
             let same_variant = plan.variants.iter().find(|variant| variant.name == key.variant);
             let mut variant = same_variant

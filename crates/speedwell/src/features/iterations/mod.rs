@@ -5,6 +5,7 @@
 //! show how much the samples vary. `analysis::iterations` decides when samples are long enough and
 //! which number to try next. Start at [`run`].
 
+use crate::operand_kind::quote_all;
 use crate::options::{OutputArgs, SelectionArgs, VariantArgs, hide_unused, parse};
 use crate::progress::ProgressDisplay;
 use crate::run::execute_session;
@@ -141,8 +142,8 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<CommandStatus> {
     if !output.quiet
         && let Some(set_option) = set_argument(&outcomes, parameter, set_files.first())
     {
-        let targets: Vec<String> = args.targets.iter().map(|target| quote(target)).collect();
-        status::print_note(&format!("next: speedwell run {} {set_option}", targets.join(" ")));
+        let targets = quote_all(&args.targets);
+        status::print_note(&format!("next: speedwell run {targets} {set_option}"));
     }
     let is_settled = |file: &FileSearch| file.failed || file.search.sufficient_level().is_some();
     let result_status =
@@ -361,8 +362,9 @@ impl SearchRounds<'_, '_> {
         };
         let values_of_file: Vec<_> = unfinished.iter().map(values_of_file).collect();
         if runs > 1 {
-            let settings = values_of_file.iter();
-            let settings = settings.map(|(name, (parameter, n))| format!("{name} {parameter}={n}"));
+            let settings = values_of_file
+                .iter()
+                .map(|(name, (parameter, n))| format!("{name} {parameter}={n}"));
             let note = format!("measuring {}", settings.collect::<Vec<String>>().join(", "));
             self.listener.observe(&SessionEvent::Note(&note))?;
         }
@@ -410,9 +412,7 @@ fn group_by_file(
     let mut files: IndexMap<String, IndexMap<String, CaseSamples>> = IndexMap::new();
     let metric = session.metrics.first().map(|metric| metric.name.as_str());
     for run in &session.runs {
-        let Some(name) = file(run.slot).filter(|name| !failed.contains(name)) else {
-            continue;
-        };
+        let Some(name) = file(run.slot).filter(|name| !failed.contains(name)) else { continue };
         let samples = run.samples.iter().filter(|sample| Some(&*sample.metric) == metric);
         let (mut sum, mut count) = (0.0, 0);
         let results = files

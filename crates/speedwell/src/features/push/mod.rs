@@ -261,9 +261,7 @@ impl NamedSessions {
     }
 
     fn report_unfinished(&self) {
-        let Some(newest) = self.unfinished.last() else {
-            return;
-        };
+        let Some(newest) = self.unfinished.last() else { return };
         let names: Vec<String> =
             self.unfinished.iter().map(|number| format!("@{number}")).collect();
         status::print_warning(&format!(
@@ -359,9 +357,7 @@ impl UploadJob<'_> {
             // The remaining items are due later, or another process is sending them.
             let unsent = self.unsent_items(store)?;
             let waiting_items = unsent.iter().filter(|item| item.state == UploadState::Waiting);
-            let Some(next) = waiting_items.map(|item| item.next_unix_ms).min() else {
-                break;
-            };
+            let Some(next) = waiting_items.map(|item| item.next_unix_ms).min() else { break };
             let pause = u64::try_from(next - process::unix_time_ms()).unwrap_or(0).max(100);
             let until = started_at.elapsed() + Duration::from_millis(pause);
             if until > self.retry_time {
@@ -436,7 +432,7 @@ impl UploadJob<'_> {
     }
 }
 
-/// Uploads the lines of a session, which are in files meanwhile: they may be too large for memory.
+/// Uploads the lines of a session from files, because they may be too large for memory.
 /// The inner result is an error if the session was not sent.
 ///
 /// # Errors

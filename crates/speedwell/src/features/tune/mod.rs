@@ -154,13 +154,11 @@ fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
     let is_tuned = plan.has_work();
     if is_tuned {
         let limit = args.limit.or((!has_command).then_some(DEFAULT_LIMIT));
-        let guard = guard::start_guard(&machine, limit)?;
-        plan.apply(&lock, guard, &args.command_line(), !has_command, limit)?;
+        let started = guard::start_guard(&machine, limit)?;
+        plan.apply(&lock, started, &args.command_line(), !has_command, limit)?;
     }
     drop(lock);
-    let Some(program) = program else {
-        return print_plan(&plan, false, &args.output);
-    };
+    let Some(program) = program else { return print_plan(&plan, false, &args.output) };
     report_changes(&plan, &args.output);
     let result = execute_command(&machine, &plan, &program, &args.command[1..]);
     if is_tuned {
@@ -206,8 +204,8 @@ impl MachineTuner {
         if !tune::plan(&machine, &request)?.has_work() {
             return Ok(None);
         }
-        let guard = guard::start_guard(&machine, None)?;
-        Ok(Some(MachineTuner { machine, request, guard }))
+        let started = guard::start_guard(&machine, None)?;
+        Ok(Some(MachineTuner { machine, request, guard: started }))
     }
 
     /// Changes the settings; returns the knobs that were set.

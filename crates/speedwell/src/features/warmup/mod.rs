@@ -143,7 +143,7 @@ impl WarmupArgs {
                 timeout: Some(self.timeout),
                 ..SamplingRequest::default()
             },
-            // The clock is that of the steady part, and disturbed runs are not repeated.
+            // The steady part determines the clock, and disturbed runs are not repeated.
             execution: ExecutionArgs { clock: None, reject: None, ..self.execution.clone() },
             confidence: self.comparison.confidence,
             threshold: self.comparison.threshold,
