@@ -74,7 +74,7 @@ pub fn plan_snippets(
         request.language
     );
     if !request.variants.revisions.is_empty() {
-        request.variants = revisions::check_out_revisions(&request.variants, listener)?;
+        request.variants = revisions::check_out_revisions(&request.variants, &[], listener)?;
     }
     let compares_snippets = !has_named_variants && request.snippets.len() > 1;
     let jobs = build_jobs(&request, compares_snippets)?;

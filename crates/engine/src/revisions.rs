@@ -20,7 +20,7 @@ use speedwell_machine::process::{
     adopt_orphans, check_interrupted, install_handlers, resolve_program,
 };
 use speedwell_model::{
-    BuildCommand, SessionEvent, SessionReference, Variant, VariantWorktree, as_milliseconds,
+    BuildCommand, SessionEvent, SessionReference, Variant, VariantWorktree, as_milliseconds, quote,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -36,12 +36,14 @@ const MAX_TYPED_NAME: usize = 60;
 /// Timeout for git to find a merge base.
 const MERGE_BASE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Checks out, builds and names every revision of the request, which has at least one.
+/// Checks out, builds and names every revision of the request, which has at least one. If there is no
+/// repository here but the targets are in one, the error says how to measure there.
 ///
 /// # Errors
 /// Fails if a revision is unknown, or cannot be checked out or built.
 pub fn check_out_revisions(
     request: &VariantRequest,
+    targets: &[String],
     listener: &mut EventListener<'_>,
 ) -> Result<VariantRequest> {
     let mut resolved = VariantRequest { revisions: Vec::new(), ..request.clone() };
@@ -49,8 +51,10 @@ pub fn check_out_revisions(
     install_handlers()?;
     let directory = std::env::current_dir()?;
     let first = &request.revisions[0].revision;
-    let checkout =
-        Checkout::find(&directory).with_context(|| format!("cannot look up revision '{first}'"))?;
+    let checkout = Checkout::find(&directory).with_context(|| {
+        let hint = suggest_checkout(&directory, targets).unwrap_or_default();
+        format!("cannot look up revision '{first}'{hint}")
+    })?;
     let build = build_command(request, &checkout)?;
     let typed = request.revisions.iter().map(|wanted| &wanted.revision);
     let commits: Vec<ResolvedCommit> =
@@ -93,6 +97,29 @@ pub fn check_out_revisions(
         }
     }
     Ok(resolved)
+}
+
+/// Returns a hint with the command that works in the checkout of the targets, if they are in one.
+fn suggest_checkout(directory: &Path, targets: &[String]) -> Option<String> {
+    let first = Path::new(targets.first()?).canonicalize().ok()?;
+    let folder = if first.is_dir() { first.as_path() } else { first.parent()? };
+    let root = Checkout::find(folder).ok()?.root;
+    let relative = |word: &str| {
+        let is_target = targets.iter().any(|target| target == word);
+        let path = Path::new(word).canonicalize().ok().filter(|_| is_target)?;
+        let inside = path.strip_prefix(&root).ok()?.to_string_lossy().into_owned();
+        Some(if inside.is_empty() { ".".to_owned() } else { inside })
+    };
+    let words: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|word| {
+            let typed = word.to_string_lossy();
+            quote(&relative(&typed).unwrap_or_else(|| typed.into_owned()))
+        })
+        .collect();
+    let directory = directory.canonicalize().ok()?;
+    let folder = root.strip_prefix(directory).unwrap_or(&root).to_string_lossy();
+    Some(format!("\nhint: cd {} && speedwell {}", quote(&folder), words.join(" ")))
 }
 
 /// Resolves a typed revision: a name that git knows, the merge base with a branch, or the working

@@ -71,7 +71,8 @@ impl PreparedPlan {
         let has_revisions = !request.variants.revisions.is_empty();
         let mut resolved = request.variants.clone();
         let sources = if has_revisions {
-            resolved = revisions::check_out_revisions(&request.variants, listener)?;
+            resolved =
+                revisions::check_out_revisions(&request.variants, &request.targets, listener)?;
             revisions::find_sources(&request.targets, &directory, &resolved.given)?
         } else {
             discover::find_all_sources(&request.targets, &directory)?

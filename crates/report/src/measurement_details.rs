@@ -118,7 +118,8 @@ fn design_facts(design: &SessionDesign) -> Vec<Fact> {
     let number = u64::from(design.runs_per_block);
     let order = match design.order {
         RunOrder::Blocks => format!(
-            "randomised blocks of {number} runs of every variant, shuffled, spread over the session"
+            "randomised blocks of {number} {} of every variant, shuffled, spread over the session",
+            if number == 1 { "run" } else { "runs" }
         ),
         RunOrder::Alternate => "fixed alternation of the variants".into(),
         RunOrder::Parallel => "all variants at the same time".into(),

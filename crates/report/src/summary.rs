@@ -22,9 +22,9 @@ use speedwell_analysis::CaseSummary;
 use speedwell_model::{DisturbanceFigure, IntervalEstimate, Metric, MetricDirection};
 use std::sync::Arc;
 
-/// The note below the tables.
-const SUMMARY_NOTE: &str = "median over the runs with its interval; CV: standard deviation of the \
-                           runs divided by their mean; time: how long one worker takes for one iteration.";
+/// The note below the tables, after the words about the median.
+const SUMMARY_NOTE: &str = "CV: standard deviation of the runs divided by their mean; time: how long one worker \
+                           takes for one iteration.";
 
 /// The machine-readable name of the table.
 const SUMMARIES_TABLE: &str = "summaries";
@@ -39,7 +39,15 @@ pub fn report_summaries(summaries: &[CaseSummary], output: &OutputOptions) -> Do
         document.push_table(section_table(&section, output));
     }
     if !summaries.is_empty() {
-        output.add_detail(&mut document, |_, document| document.push_note(SUMMARY_NOTE));
+        output.add_detail(&mut document, |_, document| {
+            let has_interval = |summary: &CaseSummary| known_bound(summary, 0.0).is_some();
+            let median = if summaries.iter().any(has_interval) {
+                "median over the runs with its interval"
+            } else {
+                "median over the runs, which are too few for an interval"
+            };
+            document.push_note(format!("{median}; {SUMMARY_NOTE}"));
+        });
     }
     document
 }
@@ -94,7 +102,9 @@ fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> Report
     }
     // `prepare_lines` has already formatted the count. Only 1 takes the singular.
     parts.extend(runs.map(|runs| runs.clone() + if runs == "1" { " run" } else { " runs" }));
-    parts.extend(variant.filter(|name| !name.is_empty()).map(|name| format!("variant {name}")));
+    // A session without named variants has only this one.
+    let named_variant = variant.filter(|name| !name.is_empty() && name != "default");
+    parts.extend(named_variant.map(|name| format!("variant {name}")));
     caption.push(parts.join(", "));
     caption.retain(|line| !line.is_empty());
     ReportTable {

@@ -8,11 +8,11 @@ use crate::charts::TrendXAxis;
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_share};
-use crate::format::quote_field;
+use crate::format::{ReportFormat, quote_field};
 use crate::gallery::trend_blocks;
-use crate::output::OutputOptions;
+use crate::output::{OutputOptions, Verbosity};
 use crate::series_change::{cause_text, format_figure, series_title};
-use crate::table::{ReportCell, json_number};
+use crate::table::{ReportCell, ReportTable, json_number};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
@@ -39,8 +39,7 @@ pub fn report_trend(
     for series in &history.series {
         document.push_heading(2, series_title(series));
         document.push_headline(trend_headline(series));
-        let points = trend_columns().build_table("points", &point_lines(series, history, listed));
-        document.push(ReportBlock::appendix("Points", vec![ReportBlock::Table(points)]));
+        add_points(series, history, listed, output, &mut document);
         document.extend(changes::changes_table(series, history).map(ReportBlock::Table));
         output.add_detail(&mut document, |_, document| {
             document.extend(trend_notes(series).into_iter().map(ReportBlock::Note));
@@ -49,6 +48,40 @@ pub fn report_trend(
     document.attach_data("line", json!(history.branch_name()));
     document.attach_data("trends", history.series.iter().map(series_data).collect());
     document
+}
+
+/// Number of points that a terminal lists unless everything is requested.
+const SHOWN_POINTS: usize = 10;
+
+/// Adds the newest `listed` points. Unless everything is requested, a terminal lists fewer.
+fn add_points(
+    series: &SeriesTrend,
+    history: &ProjectHistory,
+    listed: usize,
+    output: &OutputOptions,
+    document: &mut Document,
+) {
+    let table = |listed: usize| {
+        trend_columns().build_table("points", &point_lines(series, history, listed))
+    };
+    let appendix = ReportBlock::appendix("Points", vec![ReportBlock::Table(table(listed))]);
+    let is_text = matches!(output.format, None | Some(ReportFormat::Text));
+    if !is_text || output.verbosity == Verbosity::Verbose {
+        document.push(appendix);
+        return;
+    }
+    let mut whole = Document::default();
+    whole.push(appendix);
+    let caption = match series.trend.points.len() {
+        ..=SHOWN_POINTS => None,
+        points => Some(format!("the newest {SHOWN_POINTS} of {points} points; -v lists all:")),
+    };
+    let newest =
+        ReportTable { caption: caption.into_iter().collect(), ..table(SHOWN_POINTS.min(listed)) };
+    document.push(ReportBlock::Shortened {
+        short: vec![ReportBlock::Table(newest)],
+        whole: Box::new(whole),
+    });
 }
 
 /// The sort keys of the tables.
@@ -88,7 +121,10 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
             format_share(ratio - 1.0)
         ));
     }
-    if let (Some(between), Some(within)) = (trend.between_sessions, trend.within_sessions) {
+    // Until changes are searched for, the spread includes the changes of the code.
+    if let (true, Some(between), Some(within)) =
+        (trend.is_searched(), trend.between_sessions, trend.within_sessions)
+    {
         notes.push(spread_note(between, within));
     }
     if let Some([fewest, most]) = trend.run_range().filter(|[fewest, most]| *most > 4 * fewest) {

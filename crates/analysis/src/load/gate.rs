@@ -317,6 +317,20 @@ impl LoadCondition {
             _ => 1,
         }
     }
+
+    /// Returns which loads fail, and the condition with the opposite operator, if the operator is
+    /// the wrong way round: only `throughput` and `ok` have a lower limit.
+    pub fn mend_operator(&self) -> Option<(&'static str, String)> {
+        let is_below = matches!(self.operator, LimitOperator::Below | LimitOperator::AtMost);
+        let failing = match (self.figure, is_below) {
+            (LoadFigure::Time(..), true) | (LoadFigure::Throughput, false) => "the load is fast",
+            (LoadFigure::ErrorShare | LoadFigure::ErrorCount, true) => "few requests fail",
+            (LoadFigure::OkShare | LoadFigure::OkCount, false) => "many requests succeed",
+            _ => return None,
+        };
+        let (sign, opposite) = if is_below { ('<', ">") } else { ('>', "<") };
+        Some((failing, self.text.replacen(sign, opposite, 1)))
+    }
 }
 
 impl fmt::Display for LoadCondition {
@@ -548,6 +562,24 @@ mod tests {
         assert_eq!(fewest("p99.99>1s"), 10_000);
         assert_eq!((fewest("p99>1s"), fewest("p50>1s")), (100, 2));
         assert_eq!((fewest("max>1s"), fewest("errors>0")), (1, 1));
+    }
+
+    #[test]
+    fn only_throughput_and_successes_have_lower_limits() {
+        for (text, mended) in [
+            ("p99<20ms", Some("p99>20ms")),
+            ("lag max <= 1s", Some("lag max >= 1s")),
+            ("errors<1%", Some("errors>1%")),
+            ("throughput>5k", Some("throughput<5k")),
+            ("ok>=99%", Some("ok<=99%")),
+            ("p99>20ms", None),
+            ("errors>=1", None),
+            ("throughput<5k", None),
+            ("ok<100%", None),
+        ] {
+            let found = text.parse::<LoadCondition>().unwrap().mend_operator();
+            assert_eq!(found.map(|(_, mended)| mended).as_deref(), mended, "{text}");
+        }
     }
 
     #[test]

@@ -17,15 +17,19 @@ const MAX_POINTS: usize = 240;
 const MAX_LINES: usize = 8;
 
 /// Draws the charts of loads. A single load is drawn in detail. Several loads are compared, with
-/// one line per load, up to [`MAX_LINES`] lines.
-pub fn draw_charts(loads: &[LoadFindings<'_>]) -> Vec<ReportChart> {
+/// one line per load, up to [`MAX_LINES`] lines. The first chart is the main one: the percentiles if
+/// `has_time_limit` or if the loads had a fixed rate, else the throughput.
+pub fn draw_charts(loads: &[LoadFindings<'_>], has_time_limit: bool) -> Vec<ReportChart> {
     let loads = &loads[..loads.len().min(MAX_LINES)];
-    let charts = [
+    let mut charts = [
         throughput_chart(loads),
         latency_chart(loads),
         percentiles_chart(loads),
         histogram_chart(loads),
     ];
+    if has_time_limit || loads.iter().all(|load| load.open.is_some()) {
+        charts[..3].rotate_right(1);
+    }
     charts.into_iter().flatten().collect()
 }
 

@@ -11,7 +11,7 @@ use crate::load::tables::refusal_reason;
 use crate::table::{ReportCell, ReportTable, TableFootnotes, TextEmphasis};
 use speedwell_analysis::load::TimedQuantity;
 use speedwell_analysis::load::gate::{
-    ConditionAnswer, JudgedCondition, LoadCondition, LoadFigure, UnknownReason,
+    ConditionAnswer, JudgedCondition, LimitOperator, LoadCondition, LoadFigure, UnknownReason,
 };
 use speedwell_model::Session;
 
@@ -57,10 +57,16 @@ fn gate_lines(judged: &[JudgedCondition<'_>]) -> Vec<String> {
     lines.sort_by_key(|line| !line.starts_with("gate failed"));
     if lines.is_empty() {
         let passed = |row: &JudgedCondition<'_>| {
-            format!("{} (limit {})", stated(row), limit_text(row.condition))
+            let side = match row.condition.operator {
+                LimitOperator::Below => "below",
+                LimitOperator::AtMost => "up to",
+                LimitOperator::Above => "above",
+                LimitOperator::AtLeast => "from",
+            };
+            format!("{}, fails {side} {}", stated(row), limit_text(row.condition))
         };
         let conditions = match judged.len() {
-            ..=MAX_GATE_LINES => judged.iter().map(passed).collect::<Vec<_>>().join(", "),
+            ..=MAX_GATE_LINES => judged.iter().map(passed).collect::<Vec<_>>().join("; "),
             count => format_count(count, "condition", "conditions"),
         };
         lines.push(format!("gate passed: {conditions}"));

@@ -18,6 +18,7 @@ use crate::figure::{format_count, format_rate, format_share};
 use crate::output::OutputOptions;
 use crate::table::{ReportCell, ReportTable};
 use serde_json::{Value, json};
+use speedwell_analysis::load::gate::{LoadCondition, LoadFigure};
 use speedwell_analysis::load::{
     DriftMetric, LoadFindings, LoadRemark, RemarkSeverity, ReportedTime, TimedQuantity,
     group_by_level, group_by_rate,
@@ -31,8 +32,8 @@ pub use gate::add_gate;
 pub use search::{level_sort_keys, rate_sort_keys, report_search};
 pub(crate) use text::loads_headline;
 
-/// Maximum number of loads whose details are shown open. With more loads, the details are
-/// collapsed: the table of loads suffices to compare them.
+/// Maximum number of loads whose details are shown open. With more loads, or repeated ones, the
+/// details are collapsed: the table of loads suffices to compare them.
 const MAX_UNFOLDED_LOADS: usize = 4;
 
 /// The note for closed loads, which have no schedule.
@@ -49,8 +50,8 @@ const OPEN_NOTE: &str = "response: from the time a request was due to the last b
 
 /// Reports a session whose runs were HTTP loads, `loads`. A search for a level or a rate gets the
 /// report of a search. Loads that were sent once get their own report, because a table of medians
-/// of single values would say less. Repeated loads are reported like any other runs, by
-/// `report_runs`, followed by their details.
+/// of single values would say less. Different loads that were repeated are reported like any other
+/// runs, by `report_runs`, followed by their details; for the runs of one load, that report follows.
 ///
 /// # Errors
 /// Fails if `report_runs` fails.
@@ -66,18 +67,39 @@ pub fn report_load_session(
     if !levels.is_empty() || !rates.is_empty() {
         return Ok(report_search(loads, &levels, &rates, output));
     }
-    let details = report_loads(loads, output);
-    let is_repeated = loads.iter().any(|load| load.run.round > 0);
-    if !is_repeated || session.runs.is_empty() {
+    let limits_time = |limit: &LoadCondition| matches!(limit.figure, LoadFigure::Time(..));
+    let details = describe_loads(loads, conditions.iter().any(limits_time), output);
+    if !is_repeated(loads) || session.runs.is_empty() {
         return Ok(details);
     }
     let mut document = report_runs()?;
+    let mut runs = Vec::new();
+    if text::is_one_load(loads) {
+        let is_warning = |block: &ReportBlock| matches!(block, ReportBlock::Warning(_));
+        let blocks = std::mem::take(&mut document.blocks).into_iter();
+        (document.blocks, runs) = blocks.partition(is_warning);
+    }
     document.append_document(details);
+    if !runs.is_empty() {
+        document.push(ReportBlock::appendix("Figures over the runs", runs));
+    }
     Ok(document)
+}
+
+fn is_repeated(loads: &[LoadFindings<'_>]) -> bool {
+    loads.iter().any(|load| load.run.round > 0)
 }
 
 /// Builds the report of loads.
 pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Document {
+    describe_loads(loads, false, output)
+}
+
+fn describe_loads(
+    loads: &[LoadFindings<'_>],
+    has_time_limit: bool,
+    output: &OutputOptions,
+) -> Document {
     let mut document = Document::new("load");
     document.extend(load_warnings(loads).into_iter().map(ReportBlock::Warning));
     document.push_headline(text::loads_headline(loads));
@@ -91,10 +113,10 @@ pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Docum
     }
     // The charts precede the details: a timeline shows at a glance whether the load was steady
     // enough for meaningful results.
-    document.push_charts(charts::draw_charts(loads));
+    document.push_charts(charts::draw_charts(loads, has_time_limit));
     output.add_detail(&mut document, |_, document| {
         for load in loads {
-            add_details(load, loads.len(), document);
+            add_details(load, loads, document);
         }
         let notes = load_notes(loads);
         match loads {
@@ -242,8 +264,9 @@ fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     warnings.into_iter().map(sentence).collect()
 }
 
-/// Adds the details of a load. `load_count` is the number of loads in the report.
-fn add_details(load: &LoadFindings<'_>, load_count: usize, document: &mut Document) {
+/// Adds the details of one of the loads in the report.
+fn add_details(load: &LoadFindings<'_>, loads: &[LoadFindings<'_>], document: &mut Document) {
+    let load_count = loads.len();
     let mut blocks = vec![ReportBlock::Facts(tables::load_facts(load))];
     blocks.extend(tables::percentiles_table(load).map(ReportBlock::Table));
     blocks.push(ReportBlock::Table(tables::times_table(load)));
@@ -265,7 +288,7 @@ fn add_details(load: &LoadFindings<'_>, load_count: usize, document: &mut Docume
     }
     blocks.extend(others);
     match load_count {
-        2..=MAX_UNFOLDED_LOADS => {
+        2..=MAX_UNFOLDED_LOADS if !is_repeated(loads) => {
             document.push_heading(2, load_name(load));
             document.extend(blocks);
         }

@@ -8,7 +8,7 @@ use crate::figure::{
 };
 use crate::load::tables::{format_achieved, format_failed, format_in_flight, format_requests};
 use speedwell_analysis::load::{
-    DriftMetric, LoadFindings, LoadHalves, LoadRemark, MachineLimit, RequestsInFlight,
+    DriftMetric, LoadFindings, LoadHalves, LoadRemark, MachineLimit, ReportedTime, RequestsInFlight,
 };
 use speedwell_model::load::latency::OpenVerdict;
 use speedwell_model::load::outcomes::OutcomeCounts;
@@ -18,6 +18,7 @@ pub fn loads_headline(loads: &[LoadFindings<'_>]) -> String {
     match loads {
         [] => "nothing was measured".to_owned(),
         [load] => headline_of_one(load),
+        _ if is_one_load(loads) => headline_of_runs(loads),
         _ => headline_of_several(loads),
     }
 }
@@ -44,17 +45,66 @@ fn headline_of_one(load: &LoadFindings<'_>) -> String {
     format!("{method}{}: {rate}{pace} for {time}; {ok} ok, {failed} failed.", load.run.label)
 }
 
+/// Whether these are several runs of one load.
+pub fn is_one_load(loads: &[LoadFindings<'_>]) -> bool {
+    let [first, others @ ..] = loads else {
+        return false;
+    };
+    let is_same = |load: &LoadFindings<'_>| {
+        load.run.label == first.run.label && load.run.requested.pace == first.run.requested.pace
+    };
+    others.iter().all(is_same) && others.iter().any(|load| load.run.round > 0)
+}
+
+/// Gives the medians and ranges over the runs of one load:
+/// `http://127.0.0.1/: 500/s in 2 runs; p99 3.50 ms (3.40 ms to 3.60 ms in 2 runs); no request failed.`
+fn headline_of_runs(loads: &[LoadFindings<'_>]) -> String {
+    let rates = loads.iter().filter_map(|load| load.throughput_per_s).collect();
+    let times: Vec<ReportedTime> =
+        loads.iter().filter_map(|load| load.principal_quantile(990_000)).collect();
+    let is_bound = times.iter().any(|time| {
+        let (ReportedTime::Time(end) | ReportedTime::Range { high: end, .. }) = time else {
+            return false;
+        };
+        end.is_lower_bound
+    });
+    let longest = times.iter().filter_map(|time| time.longest_ns()).map(|ns| ns as f64).collect();
+    let figures = [
+        format_over_runs(rates, format_rate),
+        format_over_runs(longest, |ns| format_ns(ns, is_bound)).map(|text| format!("p99 {text}")),
+        Some(format_failures(loads)),
+    ];
+    let figures: Vec<String> = figures.into_iter().flatten().collect();
+    format!("{}: {}.", loads[0].run.label, figures.join("; "))
+}
+
+/// Formats the median over the runs with their range. Returns `None` if there are no values.
+fn format_over_runs(mut values: Vec<f64>, format: impl Fn(f64) -> String) -> Option<String> {
+    values.sort_by(f64::total_cmp);
+    let (low, high) = (format(*values.first()?), format(*values.last()?));
+    let median = f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2]);
+    let runs = format_count(values.len(), "run", "runs");
+    Some(if low == high {
+        format!("{low} in {runs}")
+    } else {
+        format!("{} ({low} to {high} in {runs})", format(median))
+    })
+}
+
+fn format_failures(loads: &[LoadFindings<'_>]) -> String {
+    let errors = |load: &LoadFindings<'_>| load.run.measured.totals.outcomes.all_errors();
+    match loads.iter().map(errors).sum::<u64>() {
+        0 => "no request failed".to_owned(),
+        failed => format!("{} failed", format_requests(failed)),
+    }
+}
+
 fn headline_of_several(loads: &[LoadFindings<'_>]) -> String {
     let rates =
         loads.iter().filter_map(|load| Some((load.throughput_per_s?, load.run.label.as_str())));
     let mut rates: Vec<(f64, &str)> = rates.collect();
     rates.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let errors = |load: &LoadFindings<'_>| load.run.measured.totals.outcomes.all_errors();
-    let failed: u64 = loads.iter().map(errors).sum();
-    let failed = match failed {
-        0 => "no request failed".to_owned(),
-        failed => format!("{} failed", format_requests(failed)),
-    };
+    let failed = format_failures(loads);
     let loads = format_count(loads.len(), "load", "loads");
     match (rates.first(), rates.last()) {
         (Some((low, slowest)), Some((high, fastest))) => {

@@ -435,7 +435,10 @@ fn check_address(text: &str) -> anyhow::Result<()> {
         format!("--rate {text}")
     } else if text.contains(['<', '>']) && !text.contains("://") {
         match text.parse::<LoadCondition>() {
-            Ok(condition) => format!("--fail-on '{condition}'"),
+            Ok(condition) => {
+                let mended = condition.mend_operator().map(|(_, mended)| mended);
+                format!("--fail-on '{}'", mended.unwrap_or(condition.text))
+            }
             Err(error) => return Err(error).context("in a condition without --fail-on"),
         }
     } else if text.ends_with(".js") || text.ends_with(".ts") || text.ends_with(".lua") {
@@ -496,8 +499,14 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     search::check_search(args)
 }
 
-/// Rejects conditions on percentiles that need more requests than the load sends.
+/// Rejects conditions whose operator is the wrong way round, and those on percentiles that need more
+/// requests than the load sends.
 fn check_conditions(args: &LoadArgs) -> anyhow::Result<()> {
+    for condition in &args.fail_on {
+        if let Some((failing, mended)) = condition.mend_operator() {
+            bail!("'{condition}' fails if {failing}\nhint: --fail-on '{mended}'");
+        }
+    }
     let Some(count) = args.spec.count else { return Ok(()) };
     for condition in &args.fail_on {
         let min_requests = condition.fewest_requests();

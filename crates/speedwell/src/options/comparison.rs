@@ -135,6 +135,9 @@ pub struct SeriesArgs {
     /// Show only cases whose name matches this pattern (repeatable)
     #[arg(value_name = "PATTERN")]
     patterns: Vec<Regex>,
+    /// The same as PATTERN
+    #[arg(short, long, value_name = "RE")]
+    filter: Vec<Regex>,
     /// Show only cases with this parameter value (repeatable)
     #[arg(short = 's', long, value_name = "NAME=VALUE", value_parser = parse::assignment)]
     set: Vec<(String, String)>,
@@ -165,7 +168,7 @@ impl SeriesArgs {
     pub fn history_request(&self) -> anyhow::Result<HistoryRequest> {
         Ok(HistoryRequest {
             branch: self.branch.clone(),
-            filters: self.patterns.clone(),
+            filters: self.patterns.iter().chain(&self.filter).cloned().collect(),
             sets: self.set.clone(),
             metrics: self.metric.names.clone(),
             threshold: match self.threshold {

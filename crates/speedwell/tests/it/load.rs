@@ -252,6 +252,11 @@ fn a_gate_fails_when_its_condition_is_met() {
     gate("errors>1%").expect_status(0);
     gate("p50>1ns").expect_status(1);
     gate("p50 is bad").expect_status(2);
+    // The picture shows what the gate is about.
+    let words = ["-n", "50", "--fail-on", "p50>1m", "-o", "times.svg"];
+    load(&project, &server.url("/"), &words).expect_status(0);
+    let picture = std::fs::read_to_string(project.path("times.svg")).unwrap();
+    assert!(picture.contains("Percentage served"), "{picture}");
 }
 
 #[test]

@@ -51,6 +51,28 @@ fn a_branch_is_compared_with_main_and_the_checkout_stays_as_it_was() {
 }
 
 #[test]
+fn compared_revisions_have_points_in_the_trends_of_their_branches() {
+    let Some(repository) = repository() else {
+        return;
+    };
+    compare(&repository, &[&["--order", "blocks"], &BENCH[..]].concat()).expect_status(0);
+    let trend = |branch: &str, more: &[&str]| {
+        let words = ["history", "trend", "--branch", branch, "-f", "BM_copy/64"];
+        repository.run(&[&words, more].concat()).expect_status(0)
+    };
+    for (branch, revisions) in [("main", &["main"][..]), ("fast", &["main", "fast"][..])] {
+        let shown = trend(branch, &["--format", "json"]).json();
+        let points = shown["points"].as_array().unwrap().iter();
+        let points = points.filter(|point| point["series"] == shown["trends"][0]["series"]);
+        let found: Vec<_> = points.map(|point| point["revision"].clone()).collect();
+        let expected: Vec<_> = revisions.iter().map(|name| repository.commit_id(name)).collect();
+        assert_eq!(found, expected, "{branch}");
+    }
+    let shown = trend("fast", &[]).expect_stdout(&["  revision  ", "  faster"]).stdout;
+    assert!(!shown.contains("Spread between sessions"), "{shown}");
+}
+
+#[test]
 fn a_build_that_succeeded_is_used_again_and_another_command_builds_again() {
     let Some(repository) = repository() else {
         return;
@@ -136,6 +158,13 @@ fn missing_repositories_and_shallow_clones_are_reported() {
     let words = ["compare", "--old", "rev:main", "--new", "rev:HEAD", "./bench"];
     let answer = outside.run(&words).expect_status(2);
     answer.expect_stderr(&["revision 'main'", "is not in a checkout of a git repository"]);
+    let root = repository.project.path("");
+    let name = root.file_name().unwrap().to_str().unwrap();
+    let mut above = repository.command(&[&words[..5], &["--no-save", name]].concat());
+    let answer = above.current_dir(root.parent().unwrap()).output().unwrap();
+    let line = "speedwell compare --old rev:main --new rev:HEAD --no-save .";
+    let hint = format!("hint: cd {name} && {line}");
+    CommandResult::from(answer).expect_status(2).expect_stderr(&[&hint]);
     let mut without_git = repository.command(&words);
     let answer = CommandResult::from(without_git.env("PATH", "/nonexistent").output().unwrap());
     let answer = answer.expect_status(2).expect_stderr(&["cannot start 'git'"]);

@@ -88,6 +88,10 @@ fn wrong_guesses_are_answered_with_what_works() {
         ("load localhost:1 'p99>20ms'", "hint: --fail-on 'p99>20ms'"),
         ("load localhost:1 'p(99)<200'", "write 'p99>200ms'"),
         ("load localhost:1 --fail-on 'p(99)<200'", "write 'p99>200ms'"),
+        (
+            "load localhost:1 --fail-on 'p99<20ms'",
+            "'p99<20ms' fails if the load is fast\nhint: --fail-on 'p99>20ms'",
+        ),
         ("load script.js", "hint: speedwell load URL -c 5 -t 10s"),
     ] {
         let words = shell_words::split(line).unwrap();

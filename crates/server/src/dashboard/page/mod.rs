@@ -416,7 +416,7 @@ impl PageLayout<'_> {
         };
         let mut bytes = Vec::new();
         let renderer = kind.file_renderer(Vec::new());
-        renderer.render(&page.document, &mut bytes).map_err(in_memory)?;
+        renderer.render(&page.document.whole(), &mut bytes).map_err(in_memory)?;
         Ok(Bytes::from(bytes))
     }
 

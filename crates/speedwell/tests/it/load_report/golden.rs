@@ -132,6 +132,21 @@ fn several_loads_side_by_side() {
 }
 
 #[test]
+fn runs_of_one_load_are_stated_with_their_median_and_range() {
+    let one = clean_load();
+    let other = clean_load().with_change(|run| {
+        run.round = 1;
+        run.measured.ok_in_time = 9_000;
+    });
+    let shown = text(&[analyze_load(&one.run), analyze_load(&other.run)]);
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let headline =
+        "3,800/s (3,600/s to 4,000/s in 2 runs); p99 1.98 ms in 2 runs; no request failed.";
+    assert!(words.contains(headline), "{shown}");
+    assert!(!words.contains("requests served within"), "{shown}");
+}
+
+#[test]
 fn a_gate_reports_its_results_and_the_conditions_it_cannot_judge() {
     let (clean, troubled) = (clean_load(), troubled_load());
     let loads = [analyze_load(&clean.run), analyze_load(&troubled.run)];
