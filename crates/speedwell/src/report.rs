@@ -107,10 +107,8 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
         stored_session::check_metrics([session], &settings)?;
         stored_session::check_variant(session, baseline).context("in --baseline")?;
         let study = args.study.study_choice();
-        let experiment_gate = match study.x_axis {
-            None => own_gate(session, &settings, args.comparison.fail_on)?,
-            Some(_) => None,
-        };
+        let own_gate = || own_gate(session, &settings, args.comparison.fail_on);
+        let experiment_gate = if study.x_axis.is_none() { own_gate()? } else { None };
         let has_experiment_gate = experiment_gate.is_some();
         let mut gate = experiment_gate.unwrap_or_default();
         let mark = |findings: &mut AnalysisFindings| {
