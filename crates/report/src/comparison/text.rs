@@ -68,7 +68,7 @@ pub fn comparison_headline(
     }
 }
 
-/// Names the sides that failed, and how, as in `new failed (exited with status 3)`.
+/// Names the sides that failed, and how, as in `new failed (exited with status 3: no such file)`.
 fn failed_sides(comparison: &CandidateComparison, failures: &[StepFailure]) -> Option<String> {
     let sides = [&comparison.baseline, &comparison.candidate];
     let failed: Vec<String> = sides
@@ -77,7 +77,11 @@ fn failed_sides(comparison: &CandidateComparison, failures: &[StepFailure]) -> O
             let failure = failures.iter().find(|failure| {
                 !failure.cause.is_skip() && failure.variant.as_ref() == Some(side)
             })?;
-            Some(format!("{side} failed ({})", failure.cause))
+            let reason = failure.reason_line();
+            Some(match reason.strip_prefix("failed") {
+                Some(reason) => format!("{side} failed{reason}"),
+                None => format!("{side} failed ({reason})"),
+            })
         })
         .collect();
     (!failed.is_empty()).then(|| failed.join(" and "))
@@ -596,6 +600,13 @@ pub fn unmatched_blocks(
         ]
     });
     for (variant, ids) in distinct(sides.filter(|(_, ids)| !ids.is_empty())) {
+        // The headline says how the only case failed.
+        if let ([only], [id]) = (comparisons, ids.as_slice())
+            && only.rows.is_empty()
+            && failed_partner(id, variant, comparisons, failures).is_some()
+        {
+            continue;
+        }
         let cases = format_count(ids.len(), "case", "cases");
         blocks.push(ReportBlock::Paragraph(format!("Not compared, only in {variant} ({cases}):")));
         let named = if verbosity == Verbosity::Verbose {

@@ -45,9 +45,14 @@ fn any_code_may_be_the_baseline_by_its_name() {
 #[test]
 fn a_command_that_fails_leaves_the_others_their_figures() {
     let project = TempProject::new();
-    eval(&project, &["sleep 0.005", "exit 3", "sleep 0.006"]).expect_status(2).expect_stdout(&[
+    let failing = "echo no such file >&2; exit 3";
+    let answer = eval(&project, &["sleep 0.005", failing, "sleep 0.006"]).expect_status(2);
+    assert_eq!(answer.stderr.matches("if the exit status is expected: ").count(), 1);
+    assert!(!answer.stdout.contains("failed (failed"), "{answer:#?}");
+    answer.expect_stdout(&[
         "exited with status 3",
-        "speedwell time 'exit 3' --runs 1",
+        "\n  no such file\n",
+        "speedwell time 'echo no such file >&2; exit 3' --runs 1",
         "\nsleep 0.005 ",
         "\nsleep 0.006 ",
     ]);
