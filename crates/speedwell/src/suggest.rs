@@ -88,7 +88,7 @@ fn option_name(word: &str) -> &str {
 pub fn explain_refusal(words: &[&str], command: &Command) -> Option<String> {
     let (name, operands) = words.split_first()?;
     if command.get_name() == "speedwell" {
-        return explain_first_word(words);
+        return explain_first_word(words, command);
     }
     let file = operands.iter().find_map(|word| word.strip_prefix("--json="));
     if let Some(file) = file {
@@ -105,15 +105,18 @@ fn takes_no_value(file: &str) -> String {
     format!("'--json' takes no value\nhint: to write a file: -o {}", quote(file))
 }
 
-/// Suggests a command line if the first word is not a command.
-fn explain_first_word(words: &[&str]) -> Option<String> {
+/// Suggests a command line if the first word is not a command of `program`.
+fn explain_first_word(words: &[&str], program: &Command) -> Option<String> {
     let (first, rest) = words.split_first()?;
     if first.starts_with('-') {
-        let command = words.iter().find_map(|word| guess_command(word))?;
-        let line = quote_words(words);
-        return Some(format!(
-            "expected a command before '{first}'\nhint: speedwell {command} {line}"
-        ));
+        let line = match put_command_first(words, program) {
+            Some(line) => line,
+            None => {
+                let command = words.iter().find_map(|word| guess_command(word))?;
+                format!("{command} {}", quote_words(words))
+            }
+        };
+        return Some(format!("expected a command before '{first}'\nhint: speedwell {line}"));
     }
     let synonym = SYNONYMS.iter().find(|(names, _)| names.split(' ').any(|name| name == *first));
     let line = if let Some((_, command)) = synonym {
@@ -137,6 +140,19 @@ fn explain_first_word(words: &[&str]) -> Option<String> {
         }
     };
     Some(format!("unknown command '{first}'\nhint: speedwell {}", line.trim_end()))
+}
+
+/// Moves the options before a command behind it.
+fn put_command_first(words: &[&str], program: &Command) -> Option<String> {
+    let at = words.iter().position(|word| {
+        *word == "--" || !word.starts_with('-') && program.find_subcommand(word).is_some()
+    })?;
+    let (options, line) = words.split_at(at);
+    if line[0] == "--" {
+        return None;
+    }
+    let end = line.iter().position(|word| *word == "--").unwrap_or(line.len());
+    Some(quote_words(&[&line[..end], options, &line[end..]].concat()))
 }
 
 fn quote_words(words: &[&str]) -> String {
