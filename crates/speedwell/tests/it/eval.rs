@@ -140,7 +140,7 @@ fn failing_hooks_are_reported_by_name() {
     // Earlier measurements are kept.
     eval(&project, &["true", "--done", "exit 5"]).expect_status(2).expect_stdout(&[
         "true: ",
-        "an iteration",
+        "an execution",
         "failed in done: ",
         "exited with status 5",
     ]);
@@ -402,7 +402,7 @@ mod measures_alone {
         });
         project.run(&["report"]).expect_status(0).expect_stdout(&[
             "sleep 0.02: ",
-            "an iteration",
+            "an execution",
             "6 runs",
             "user",
             "system",
@@ -418,7 +418,7 @@ mod measures_alone {
                 .expect_status(0)
                 .expect_stdout(&["command", "baseline"])
                 .expect_stderr(&["speedwell: stored as @"]);
-            assert!(!answer.stdout.contains("Each snippet by itself"), "{answer:#?}");
+            assert!(!answer.stdout.contains("Each command by itself"), "{answer:#?}");
             let at = |text: &str| answer.stdout.rfind(text).unwrap();
             assert!(at("\nsleep 0.005 ") < at("\nsleep 0.05 "), "{answer:#?}");
             // The verdict came at the first look: so large a difference needs no more runs, unless the
@@ -427,7 +427,7 @@ mod measures_alone {
             let is_told = all.iter().all(|text| answer.stdout.contains(text));
             ensure_holds(is_told, || answer.stdout)
         });
-        project.run(&["report", "-v"]).expect_stdout(&["Each snippet by itself"]);
+        project.run(&["report", "-v"]).expect_stdout(&["Each command by itself"]);
     }
 }
 
