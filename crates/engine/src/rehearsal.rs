@@ -232,18 +232,7 @@ fn warn_before(
         // Pairs were chosen because the machine is busy.
         return Ok(());
     }
-    // Suggest pairs only if the user may choose the order of the runs. In a confirmation, for
-    // example, the order is fixed.
-    let may_be_paired =
-        plans.plan.design.purpose == SessionPurpose::Measured && !request.has_given_order;
-    let advice = pairs::suggest_pairs(&plans.plan).filter(|_| may_be_paired);
-    match (environment::busy_machine(), advice) {
-        (Some(busy), Some(advice)) => {
-            listener.observe(&SessionEvent::Busy(&format!("{busy}\n{advice}")))
-        }
-        (Some(busy), None) => listener.observe(&SessionEvent::Busy(&busy)),
-        (None, _) => Ok(()),
-    }
+    warn_if_busy(listener)
 }
 
 /// Warns if the machine is busy with other work.

@@ -410,8 +410,7 @@ pub fn disturbance_note(comparisons: &[&CandidateComparison]) -> Option<String> 
     let notable = shares.filter(|side| side.is_notable()).map(|side| side.disturbed_share());
     let worst = notable.max_by(f64::total_cmp)?;
     Some(format!(
-        "Other work disturbed up to {} of the runs of unclear cases: quiet the machine, or measure \
-         with --order paired.",
+        "Other work disturbed up to {} of the runs of unclear cases: quiet the machine.",
         format_share(worst)
     ))
 }
