@@ -51,6 +51,12 @@ pub fn needs_shell(line: &str) -> bool {
     has_shell_syntax(line) || argv.first().is_none_or(|program| !is_program(program))
 }
 
+/// Returns the program that executes a line, unless a shell does.
+pub fn direct_program(line: &str) -> Option<PathBuf> {
+    let argv = shell_words::split(line).ok().filter(|_| !needs_shell(line))?;
+    argv.into_iter().next().map(PathBuf::from)
+}
+
 /// Whether the line contains shell syntax outside of single quotes.
 fn has_shell_syntax(line: &str) -> bool {
     let (mut in_single, mut in_double) = (false, false);
@@ -664,6 +670,8 @@ mod tests {
             assert!(needs_shell(line), "{line}");
         }
         assert!(needs_shell("ls \"'\" *") && needs_shell("ls 'a' $b"));
+        assert_eq!(direct_program("sleep 1"), Some("sleep".into()));
+        assert_eq!(direct_program("sleep 1 | cat"), None);
         assert!(ShellCommand::new("sleep 1", "bash", true).in_shell);
     }
 
