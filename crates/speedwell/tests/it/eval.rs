@@ -299,7 +299,8 @@ fn a_session_with_parameters_is_resumed_where_it_was_interrupted() {
          kill -INT $(sed -n 's/^PPid:.//p' /proc/$PPID/status)"
     );
     let words = ["eval", "sh", &command, "-L", "n", "1,2,3", "-r4", "-n1", "--iterations=1", "-w0"];
-    project.run(&words).expect_status(130);
+    let interrupted = project.run(&words).expect_status(130);
+    interrupted.expect_stderr(&["resume with: speedwell time --resume @1"]);
     std::fs::write(project.path("go"), "").unwrap();
     let again = ["eval", "--resume", "@latest", "--format", "json"];
     let json = project.run(&again).expect_status(0).json();
@@ -427,7 +428,7 @@ mod measures_alone {
             let is_told = all.iter().all(|text| answer.stdout.contains(text));
             ensure_holds(is_told, || answer.stdout)
         });
-        project.run(&["report", "-v"]).expect_stdout(&["Each command by itself"]);
+        project.run(&["report", "-v"]).expect_stdout(&["Each command by itself", "bin/sleep"]);
     }
 }
 

@@ -52,7 +52,7 @@ pub fn serve_protocol(shell: &str, force_shell: bool) -> anyhow::Result<()> {
     let commands = File::open(commands)?;
     let events = File::options().write(true).open(events)?;
     if let Ok(tail) = OutputTail::start() {
-        COMMAND_STDERR.get_or_init(|| tail);
+        let _ = COMMAND_STDERR.set(tail);
     }
     let (message_sender, messages) = channel();
     let reader = message_sender.clone();
