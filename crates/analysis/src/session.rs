@@ -52,7 +52,9 @@ pub fn check_metrics<'m>(
     names.dedup();
     let is_unknown = |name: &&String| *name != "all" && !names.contains(name);
     let Some(unknown) = settings.metrics.iter().find(is_unknown) else { return Ok(()) };
-    match (nearest_name(unknown, &names), names.as_slice()) {
+    let is_memory = ["memory", "mem", "rss"].contains(&unknown.as_str());
+    let memory = names.iter().find(|name| is_memory && *name == "max_rss");
+    match (memory.or_else(|| nearest_name(unknown, &names)), names.as_slice()) {
         (_, []) => bail!("unknown metric '{unknown}': there are no results"),
         (Some(similar), _) => bail!("unknown metric '{unknown}'\nhint: did you mean '{similar}'?"),
         (None, [only]) => bail!("unknown metric '{unknown}'\nhint: the only metric is '{only}'"),

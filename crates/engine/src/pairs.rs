@@ -27,18 +27,6 @@ const MIN_BUSY_SHARE: f64 = 0.5;
 
 const HINT: &str = "hint: --order blocks";
 
-/// Returns advice for a busy machine, if `plan` could be measured in pairs.
-pub fn suggest_pairs(plan: &SessionPlan) -> Option<&'static str> {
-    let is_series = plan.design.steady.is_some();
-    let is_timed = plan.design.counting.is_none() && !is_series;
-    let is_requested = plan.design.order == RunOrder::Blocks && plan.design.order_choice.is_none();
-    let may_help = is_requested && is_timed && check_kinds(plan).is_ok();
-    may_help.then_some(
-        "hint: --order paired runs both sides on one processor and compares their processor time; this needs far fewer \
-         runs, but suits only work that does not sleep or wait for I/O",
-    )
-}
-
 /// Rejects targets of frameworks that report no processor time, before anything is built. Targets
 /// that cannot be found are reported when they are read.
 ///

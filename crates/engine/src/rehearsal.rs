@@ -229,12 +229,7 @@ fn warn_before(
         // Pairs were chosen because the machine is busy.
         return Ok(());
     }
-    // Suggest pairs only if the user may choose the order of the runs. In a confirmation, for
-    // example, the order is fixed.
-    let may_be_paired =
-        plans.plan.design.purpose == SessionPurpose::Measured && !request.has_given_order;
-    let advice = pairs::suggest_pairs(&plans.plan).filter(|_| may_be_paired);
-    report_busy(listener, &advice.map_or(String::new(), |advice| format!("\n{advice}")))
+    warn_if_busy(listener)
 }
 
 /// Warns if the machine is busy with other work.
@@ -242,13 +237,8 @@ fn warn_before(
 /// # Errors
 /// Fails if the listener fails.
 pub fn warn_if_busy(listener: &mut EventListener<'_>) -> anyhow::Result<()> {
-    report_busy(listener, "")
-}
-
-/// Warns if the machine is busy with other work, and appends `advice`.
-fn report_busy(listener: &mut EventListener<'_>, advice: &str) -> anyhow::Result<()> {
     match environment::busy_machine() {
-        Some(sentence) => listener.observe(&SessionEvent::Busy(&(sentence + advice))),
+        Some(sentence) => listener.observe(&SessionEvent::Busy(&sentence)),
         None => Ok(()),
     }
 }

@@ -358,9 +358,6 @@ pub struct SessionRequest {
     pub machine: Option<String>,
     /// The server project to push the session to when it ends.
     pub push: Option<String>,
-    /// Whether the order of runs is given, as in a calibration. Then no advice about the order is
-    /// shown.
-    pub has_given_order: bool,
     /// Whether to stop at the first failure.
     pub fail_fast: bool,
     /// Whether the user gave options that divide runs into samples.

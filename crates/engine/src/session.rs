@@ -16,6 +16,7 @@ use speedwell_adapters::discover::{
     self, BenchmarkSelection, ComparisonSide, DiscoveredBenchmarks,
 };
 use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::snippet::sh::direct_program;
 use speedwell_adapters::{
     self as adapters, BenchmarkJob, BenchmarkSource, KnownAdapters, RunResult, SourceKind,
     build_cost,
@@ -29,11 +30,11 @@ use speedwell_machine::{environment, process};
 use speedwell_model::{
     CodeOrigin, ComparedClock, DefinitionFile, Environment, LayoutVariation, OrderChoice,
     OrderRequest, Run, RunCount, RunOrder, SamplingOptions, Session, SessionDesign, SessionPurpose,
-    SessionState, SteadyRule, StoppingDesign, Variant, as_milliseconds,
+    SessionState, SnippetLanguage, SteadyRule, StoppingDesign, Variant, as_milliseconds,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -492,6 +493,13 @@ fn benchmark_digests(plan: &SessionPlan) -> BTreeMap<String, String> {
     digests.collect()
 }
 
+/// Returns the program of a shell command that is started without a shell.
+fn command_program(job: &BenchmarkJob, variant: &Variant) -> Option<PathBuf> {
+    let snippet = job.snippet_under(variant).filter(|_| variant.program.is_none())?;
+    let is_direct = snippet.language == SnippetLanguage::Sh && !snippet.in_shell;
+    is_direct.then(|| direct_program(&snippet.runner)).flatten()
+}
+
 /// Captures machine and programs once, before measuring. If the baseline's program is Node.js, it
 /// may have reported its versions when it listed the cases. Other programs are started to print
 /// their versions.
@@ -502,7 +510,10 @@ fn capture_environment(
 ) -> Environment {
     let first = plan.jobs.first();
     let program_of = |variant: &Variant| match first {
-        Some(job) => Some(adapters::resolve_program_for(&job.source, variant)),
+        Some(job) => Some(
+            command_program(job, variant)
+                .unwrap_or_else(|| adapters::resolve_program_for(&job.source, variant)),
+        ),
         None => variant.program.clone(),
     };
     let described_program = program_of(&plan.variants[0]);

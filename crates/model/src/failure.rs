@@ -34,6 +34,9 @@ pub struct StepFailure {
     pub replay: String,
 }
 
+/// Prefix of the reason when a shell command failed.
+const EXITED: &str = "exited with status ";
+
 /// Prefix of the reason when code does not compile.
 const NOT_COMPILED: &str = "does not compile: ";
 
@@ -48,7 +51,7 @@ impl StepFailure {
                 let located_message = lines.find(|line| line.ends_with(message));
                 format!("{NOT_COMPILED}{}", located_message.unwrap_or(message))
             }
-            None if matches!(self.cause, FailureCause::Invalid { .. }) => cause,
+            None if self.names_defect() => cause,
             None => {
                 match lines.clone().rfind(|line| names_error(line)).or_else(|| lines.next_back()) {
                     Some(line) => format!("{cause}: {line}"),
@@ -56,6 +59,11 @@ impl StepFailure {
                 }
             }
         }
+    }
+
+    /// Whether the cause itself says what is wrong. An exit status does not.
+    fn names_defect(&self) -> bool {
+        matches!(&self.cause, FailureCause::Invalid { reason } if !reason.starts_with(EXITED))
     }
 
     /// Whether [`StepFailure::reason_line`] says all that a user needs: the program is missing, or
@@ -329,17 +337,20 @@ mod tests {
             ("Traceback:\n  File \"a.py\"\nmod.ParseError: bad\n", "mod.ParseError: bad"),
             ("starting\nno library x\n\n", "no library x"),
         ] {
-            let failure = StepFailure {
-                step: SessionStep::Run,
-                benchmark: "g/x".into(),
-                case: None,
-                variant: None,
-                slot: None,
-                cause: FailureCause::Exit { code: 1 },
-                stderr_tail: stderr.into(),
-                replay: String::new(),
-            };
-            assert_eq!(failure.reason_line(), format!("exited with status 1: {expected}"));
+            let command_failed = FailureCause::invalid("exited with status 1");
+            for cause in [FailureCause::Exit { code: 1 }, command_failed] {
+                let failure = StepFailure {
+                    step: SessionStep::Run,
+                    benchmark: "g/x".into(),
+                    case: None,
+                    variant: None,
+                    slot: None,
+                    cause,
+                    stderr_tail: stderr.into(),
+                    replay: String::new(),
+                };
+                assert_eq!(failure.reason_line(), format!("exited with status 1: {expected}"));
+            }
         }
     }
 

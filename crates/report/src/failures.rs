@@ -145,9 +145,20 @@ fn details(failure: &StepFailure, with_stderr: bool) -> Vec<ReportBlock> {
     blocks
 }
 
-/// Names the case of a failure, and the variants if there are any.
+/// Names the case of a failure, and the variants if there are any. A shell command is named by its
+/// text.
 fn name_subject(failure: &StepFailure, variants: &str) -> String {
     let case = failure.case.as_ref().unwrap_or(&failure.benchmark);
+    if let Some(parameters) = case.strip_prefix("eval/sh") {
+        match parameters.strip_prefix(" code=") {
+            Some(text) if variants == "default" => {
+                let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+                return quoted.unwrap_or(text).replace("\\\"", "\"");
+            }
+            None if !variants.is_empty() => return format!("{variants}{parameters}"),
+            _ => {}
+        }
+    }
     if variants.is_empty() { case.clone() } else { format!("{case} ({variants})") }
 }
 
@@ -250,6 +261,28 @@ fn finding_place(finding: &ValidityFinding) -> String {
 mod tests {
     use super::*;
     use speedwell_model::{FailureCause, SessionStep};
+
+    #[test]
+    fn a_failed_command_is_named_by_its_text() {
+        for (case, variants, expected) in [
+            ("eval/sh code=\"ls -l\"", "default", "ls -l"),
+            ("eval/sh n=1", "ls -l", "ls -l n=1"),
+            ("eval/sh", "ls, ls -l", "ls, ls -l"),
+            ("g/x n=1", "new", "g/x n=1 (new)"),
+        ] {
+            let failure = StepFailure {
+                step: SessionStep::Run,
+                benchmark: "g/x".into(),
+                case: Some(case.into()),
+                variant: None,
+                slot: None,
+                cause: FailureCause::Silent,
+                stderr_tail: String::new(),
+                replay: String::new(),
+            };
+            assert_eq!(name_subject(&failure, variants), expected);
+        }
+    }
 
     #[test]
     fn cases_that_failed_for_the_same_reason_share_a_line() {

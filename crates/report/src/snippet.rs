@@ -31,7 +31,11 @@ const FIGURES_NOTE: &str = "median, p5: time that one worker needs for an iterat
     batch and in the batch at the 5th percentile; mean: the average of this time over the whole \
     measurement; disturbance: mean divided by median.";
 
-/// The sentence after [`FIGURES_NOTE`] if commands were run by a shell.
+/// The note below the table of figures of commands.
+const COMMANDS_NOTE: &str = "median, p5: time of an execution, the median and the 5th percentile; \
+    mean: the average over the whole measurement; disturbance: mean divided by median.";
+
+/// The sentence after [`COMMANDS_NOTE`] if commands were run by a shell.
 const SHELL_NOTE: &str = " shell: time of a shell that does nothing; all other times except own \
     cpu include it; own cpu: user and system time minus the shell's, shown where it is more than \
     noise.";
@@ -57,12 +61,13 @@ pub fn report_snippets(
     // Snippets measured in pairs, two at once on one processor, have no times of their own.
     let has_times = figures.iter().any(|figures| figures.time_ns.is_some());
     let with_workers = figures.iter().any(|figures| figures.concurrency.is_some());
-    let with_cpu = figures.iter().any(|figures| figures.cpu_ns.is_some());
+    let with_cpu = figures.iter().any(is_command);
     let table = snippet_columns(with_workers, with_cpu).build_table("codes", figures);
     let mut figures_blocks = vec![ReportBlock::Table(table)];
     if has_times {
         let in_shell = figures.iter().any(|figures| figures.shell_ns.is_some());
-        let note = [FIGURES_NOTE, if in_shell { SHELL_NOTE } else { "" }].concat();
+        let meanings = if with_cpu { COMMANDS_NOTE } else { FIGURES_NOTE };
+        let note = [meanings, if in_shell { SHELL_NOTE } else { "" }].concat();
         let mut explained = Document::default();
         output.add_detail(&mut explained, |_, document| document.push_note(note));
         figures_blocks.extend(explained.blocks);
@@ -74,7 +79,7 @@ pub fn report_snippets(
             document.blocks = quiet_appendix(warning_blocks, is_quiet);
             document.append_document(compared);
             if has_times {
-                document.extend(by_itself(figures_blocks, findings, is_quiet));
+                document.extend(by_itself(figures, figures_blocks, findings, is_quiet));
             }
         }
         None => {
@@ -96,11 +101,13 @@ pub fn report_snippets(
 /// Gives the figures of compared snippets a title. They are an appendix unless the comparison lacks
 /// some of them.
 fn by_itself(
+    figures: &[SnippetFigures],
     mut figures_blocks: Vec<ReportBlock>,
     findings: &AnalysisFindings,
     is_quiet: bool,
 ) -> Vec<ReportBlock> {
-    let title = "Each snippet by itself".to_owned();
+    let are_commands = figures.iter().any(is_command);
+    let title = format!("Each {} by itself", if are_commands { "command" } else { "snippet" });
     let is_complete = |comparison: &CandidateComparison| {
         let unmatched = [&comparison.only_baseline, &comparison.only_candidate];
         !comparison.rows.is_empty() && unmatched.iter().all(|ids| ids.is_empty())
@@ -181,7 +188,8 @@ pub fn hindrance_note(language: &str, scaling: &ScalingFindings) -> Option<Strin
 /// The time is a median. It is not the inverse of the throughput in the table, which is computed
 /// from the mean.
 fn snippet_sentence(snippet: &SnippetFigures) -> String {
-    let label = &snippet.label;
+    let label = shown_label(snippet);
+    let iteration = if is_command(snippet) { "execution" } else { "iteration" };
     let runs = crate::figure::format_count(snippet.runs, "run", "runs");
     let workers = match snippet.concurrency {
         Some(count) if count > 1 => format!(" with {count} workers"),
@@ -191,15 +199,35 @@ fn snippet_sentence(snippet: &SnippetFigures) -> String {
         let scale = FigureScale::fit_scale("ns", &[time.value], None);
         let place = scale.rounding_place(time.value, uncertainty_of(&time));
         let time = scale.format_estimate(&time, place);
-        return format!("{label}: {time} an iteration{workers} ({runs}).");
+        return format!("{label}: {time} an {iteration}{workers} ({runs}).");
     }
     let rate = snippet.per_s.map_or(String::new(), |rate| format!(", {}", format_rate(rate)));
-    format!("{label}: too few iterations for a median{rate} ({runs}).")
+    format!("{label}: too few {iteration}s for a median{rate} ({runs}).")
+}
+
+/// Whether the snippet is a shell command: only these report user and system time.
+fn is_command(snippet: &SnippetFigures) -> bool {
+    snippet.cpu_ns.is_some()
+}
+
+/// Returns the label. In a command, the values of parameters replace their placeholders:
+/// `sleep {n} n=1` becomes `sleep 1`.
+fn shown_label(snippet: &SnippetFigures) -> String {
+    let mut shown = snippet.label.clone();
+    while let Some((command, parameter)) = shown.rsplit_once(' ')
+        && let Some((name, value)) = parameter.split_once('=')
+        && is_command(snippet)
+        && command.contains(&format!("{{{name}}}"))
+    {
+        shown = command.replace(&format!("{{{name}}}"), value);
+    }
+    shown
 }
 
 pub(crate) fn snippet_columns(with_workers: bool, with_cpu: bool) -> ColumnSet<SnippetFigures> {
     column_set! { figures: SnippetFigures;
-        label("code", "code") => &figures.label,
+        label("code", if with_cpu { "command" } else { "code" }) =>
+            ReportCell::words(figures.label.as_str()).with_text(shown_label(figures)),
         figure("concurrency", "workers") if with_workers => figures.concurrency.unwrap_or(1),
         figure("time_median_ns", "median") => ReportCell::estimate(figures.time_median_ns, "ns"),
         machine("time_median_low_ns") => figures.time_median_ns.map(|time| time.low),
@@ -555,6 +583,12 @@ mod tests {
         };
         let expected = "f(x): 5.40 ns [5.31, 5.52] an iteration with 2 workers (6 runs).";
         assert_eq!(snippet_sentence(&one), expected);
+        let label = "sort -S {size} {n}.txt n=1 size=2M x=3".to_owned();
+        let mut command = SnippetFigures { label, cpu_ns: Some((1.0, 1.0)), ..one.clone() };
+        assert!(snippet_sentence(&command).contains(" an execution with"));
+        assert_eq!(shown_label(&command), command.label, "'x' is not in the command");
+        command.label.truncate(command.label.len() - " x=3".len());
+        assert_eq!(shown_label(&command), "sort -S 2M 1.txt");
         one.time_median_ns = None;
         let expected = "f(x): too few iterations for a median, 242 M/s (6 runs).";
         assert_eq!(snippet_sentence(&one), expected);

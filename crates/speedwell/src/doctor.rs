@@ -262,7 +262,6 @@ impl DoctorArgs {
             execution: self.execution.clone(),
             output: self.output.clone(),
             store,
-            has_given_order: true,
             resume_command: "doctor --calibrate",
             ..MeasureTask::default()
         }

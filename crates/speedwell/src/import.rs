@@ -228,8 +228,9 @@ impl ImportSummary {
         match self.numbers[..] {
             [] => {}
             [number] => status::print_note(&format!(
-                "@{number}: {} runs of {} variants",
-                self.runs, self.variants
+                "@{number}: {} of {}",
+                report::format_count(self.runs, "run", "runs"),
+                report::format_count(self.variants, "variant", "variants")
             )),
             [first, .., last] => status::print_note(&format!(
                 "'{label}': {} sessions (@{first} to @{last}), {}, {}, {} skipped, {} failed",

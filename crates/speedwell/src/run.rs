@@ -12,6 +12,7 @@ use crate::stored_session::SessionSelection;
 use crate::{CommandStatus, gate, push, rehearsal, serve, status, stored_session};
 use anyhow::{Context, ensure};
 use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::snippet::sh::is_not_started;
 use speedwell_adapters::{self as adapters, BenchmarkJob, SourceKind};
 use speedwell_analysis::experiment::analyze_experiment;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, warmup};
@@ -27,7 +28,7 @@ use speedwell_machine::process::InterruptedEarly;
 use speedwell_model::experiment::{ExperimentDesign, ReportOutput};
 use speedwell_model::{
     ComparedClock, DefinitionFile, Metric, RunOrder, Session, SessionEvent, SessionObserver,
-    SessionState, SteadyRule, StoppingDesign, Verdict,
+    SessionState, SteadyRule, StepFailure, StoppingDesign, Verdict,
 };
 use speedwell_remote::fleet::{FleetRequest, measure_on_fleet};
 use speedwell_remote::roles;
@@ -440,8 +441,17 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
     if let Some(hint) = next_step {
         status::print_hint(&hint);
     }
+    if stored_number(session, task).is_some() && session.failures.iter().any(is_command_failure) {
+        status::print_hint("if the exit status is expected: speedwell time -i ...");
+    }
     print_place(session, &findings, task);
     Ok(status)
+}
+
+/// Whether a shell command was executed, and its exit status counts as a failure.
+fn is_command_failure(failure: &StepFailure) -> bool {
+    let is_status = failure.cause.to_string().starts_with("exited with status");
+    failure.benchmark == "eval/sh" && is_status && !is_not_started(&failure.cause)
 }
 
 /// Runs a side that the hint for an unclear case suggests.
@@ -465,10 +475,12 @@ fn resume_hint(
         rows.any(|row| row.verdict == Verdict::Unclear && row.is_judged() && !row.differs);
     let is_complete = session.state == SessionState::Complete
         && matches!(session.design.stopping, StoppingDesign::Sequential { .. });
-    (is_unclear && is_complete && task.resume_command == "run").then(|| {
+    let command = task.resume_command;
+    (is_unclear && is_complete && ["run", "time", "eval"].contains(&command)).then(|| {
         format!(
-            "to look closer: speedwell run --resume @{number} --runs {CLOSER_RUNS}{}   \
+            "to look closer: speedwell {command} --resume @{number} --runs {CLOSER_RUNS}{}{}   \
              ({CLOSER_RUNS} new runs a side)",
+            task.gate_options,
             task.store.database.db_option()
         )
     })

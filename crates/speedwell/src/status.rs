@@ -98,9 +98,42 @@ pub fn ignore_closed_pipe(result: anyhow::Result<()>) -> anyhow::Result<()> {
 
 /// Prints a line on standard error. Ignores write errors, such as a closed pipe (`2>&1 | head`).
 fn print_stderr(prefix: &str, message: &str) {
+    let text = format!("{prefix}: {}", escape_controls(message));
+    let text = match terminal_columns(std::io::stderr()) {
+        Some(columns) => wrap_message(&text, columns),
+        None => text,
+    };
     let mut err = std::io::stderr().lock();
     clear_line();
-    let _ = writeln!(err, "{prefix}: {}", escape_controls(message));
+    let _ = writeln!(err, "{text}");
+}
+
+/// Wraps the lines of a message at spaces, except in command lines to copy, and lines that are
+/// indented, such as the output of other programs.
+fn wrap_message(text: &str, columns: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.split('\n') {
+        if line.starts_with(char::is_whitespace) {
+            lines.push(line.to_owned());
+            continue;
+        }
+        let (words, command) = match line.find(": speedwell ") {
+            Some(colon) => (&line[..=colon], Some(&line[colon + 2..])),
+            None => (line, None),
+        };
+        let mut wrapped = String::new();
+        for word in words.split(' ').chain(command) {
+            let width = wrapped.chars().count() + 1 + word.chars().count();
+            if !wrapped.is_empty() && width > columns {
+                lines.push(std::mem::take(&mut wrapped));
+            } else if !wrapped.is_empty() {
+                wrapped.push(' ');
+            }
+            wrapped.push_str(word);
+        }
+        lines.push(wrapped);
+    }
+    lines.join("\n")
 }
 
 /// Prints an error: the outermost context first, and each hint on its own line.
@@ -224,6 +257,18 @@ pub fn terminal_width() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_are_wrapped_and_command_lines_stay_whole() {
+        for (text, expected) in [
+            ("warning: it is busy", "warning: it is\nbusy"),
+            ("speedwell: wrote a/long/path.html", "speedwell:\nwrote\na/long/path.html"),
+            ("hint: speedwell time 'ls -l'", "hint:\nspeedwell time 'ls -l'"),
+            ("short\n  output of a compiler", "short\n  output of a compiler"),
+        ] {
+            assert_eq!(wrap_message(text, 14), expected);
+        }
+    }
 
     #[test]
     fn a_negative_result_outranks_a_failure_in_either_order() {

@@ -82,7 +82,7 @@ pub fn option_name(word: &str) -> &str {
 pub fn explain_refusal(words: &[&str], command: &Command) -> Option<String> {
     let (name, operands) = words.split_first()?;
     if command.get_name() == "speedwell" {
-        return explain_first_word(words);
+        return explain_first_word(words, command);
     }
     if let Some(file) = operands.iter().find_map(|word| word.strip_prefix("--json=")) {
         return Some(takes_no_value(file));
@@ -98,15 +98,19 @@ fn takes_no_value(file: &str) -> String {
     format!("'--json' takes no value\nhint: to write a file: -o {}", quote(file))
 }
 
-/// Suggests a command line if the first word is not a command.
-fn explain_first_word(words: &[&str]) -> Option<String> {
+/// Suggests a command line if the first word is not a command of `program`.
+fn explain_first_word(words: &[&str], program: &Command) -> Option<String> {
     let (first, rest) = words.split_first()?;
     let line = quote_all(words);
     if first.starts_with('-') {
-        let command = words.iter().find_map(|word| guess_command(word))?;
-        return Some(format!(
-            "expected a command before '{first}'\nhint: speedwell {command} {line}"
-        ));
+        let suggested = match put_command_first(words, program) {
+            Some(line) => line,
+            None => {
+                let command = words.iter().find_map(|word| guess_command(word))?;
+                format!("{command} {line}")
+            }
+        };
+        return Some(format!("expected a command before '{first}'\nhint: speedwell {suggested}"));
     }
     let mut synonyms = SYNONYMS.lines().filter_map(|line| line.split_once(": "));
     let synonym = synonyms.find(|(_, names)| names.split(' ').any(|name| name == *first));
@@ -130,6 +134,19 @@ fn explain_first_word(words: &[&str]) -> Option<String> {
     };
     let suggested = format!("{command} {operands}");
     Some(format!("unknown command '{first}'\nhint: speedwell {}", suggested.trim_end()))
+}
+
+/// Moves the options before a command behind it.
+fn put_command_first(words: &[&str], program: &Command) -> Option<String> {
+    let at = words.iter().position(|word| {
+        *word == "--" || !word.starts_with('-') && program.find_subcommand(word).is_some()
+    })?;
+    let (options, line) = words.split_at(at);
+    if line[0] == "--" {
+        return None;
+    }
+    let end = line.iter().position(|word| *word == "--").unwrap_or(line.len());
+    Some(quote_all(&[&line[..end], options, &line[end..]].concat()))
 }
 
 /// Quotes commands that were typed as separate words: each command if there are several, else all

@@ -330,6 +330,8 @@ pub fn error_cause(error: &ProtocolMessage) -> Option<FailureCause> {
         "init" => invalid_cause(format!("failed in init: {reason}")),
         "init_runner" => invalid_cause(format!("failed in init-worker: {reason}")),
         "protocol" => invalid_cause(reason),
+        // A shell command; the reason says how it failed.
+        "run" if error.get("class").as_deref() == Some("Command") => invalid_cause(reason),
         _ => invalid_cause(format!("failed: {reason}")),
     })
 }

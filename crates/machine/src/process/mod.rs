@@ -7,6 +7,7 @@
 
 mod interrupt;
 mod listeners;
+mod output_tail;
 mod process_tree;
 mod scheduling;
 mod scratch;
@@ -21,6 +22,7 @@ pub use interrupt::{
     with_stop_flag,
 };
 pub use listeners::{all_holders_of, holders_of, sockets_at, sockets_at_path};
+pub use output_tail::OutputTail;
 pub use process_tree::{
     CompanionProcess, OrphanTracker, ProcessIdentity, adopt_orphans, cpu_ns_of, cpu_ns_of_others,
     name_of, names_of, peak_rss_bytes_of, tree_of,

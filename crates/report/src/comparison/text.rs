@@ -69,12 +69,16 @@ pub fn comparison_headline(
     }
 }
 
-/// Names the sides that failed, and how, as in `new failed (exited with status 3)`.
+/// Names the sides that failed, and how, as in `new failed (exited with status 3: no such file)`.
 fn failed_sides(comparison: &CandidateComparison, failures: &[StepFailure]) -> Option<String> {
     let failed = [&comparison.baseline, &comparison.candidate].into_iter().filter_map(|side| {
         let mut failures = failures.iter().filter(|failure| !failure.cause.is_skip());
         let failure = failures.find(|failure| failure.variant.as_ref() == Some(side))?;
-        Some(format!("{side} failed ({})", failure.cause))
+        let reason = failure.reason_line();
+        Some(match reason.strip_prefix("failed") {
+            Some(reason) => format!("{side} failed{reason}"),
+            None => format!("{side} failed ({reason})"),
+        })
     });
     let failed: Vec<String> = failed.collect();
     (!failed.is_empty()).then(|| failed.join(" and "))
@@ -373,8 +377,7 @@ pub fn disturbance_note(comparisons: &[&CandidateComparison]) -> Option<String> 
     let notable = shares.filter(|side| side.is_notable()).map(|side| side.disturbed_share());
     let worst = notable.max_by(f64::total_cmp)?;
     Some(format!(
-        "Other work disturbed up to {} of the runs of unclear cases: quiet the machine, or measure \
-         with --order paired.",
+        "Other work disturbed up to {} of the runs of unclear cases: quiet the machine.",
         format_share(worst)
     ))
 }
@@ -562,6 +565,13 @@ pub fn unmatched_blocks(
         ]
     });
     for (variant, ids) in distinct(sides.filter(|(_, ids)| !ids.is_empty())) {
+        // The headline says how the only case failed.
+        if let ([only], [id]) = (comparisons, ids.as_slice())
+            && only.rows.is_empty()
+            && failed_partner(id, variant, comparisons, failures).is_some()
+        {
+            continue;
+        }
         let cases = format_count(ids.len(), "case", "cases");
         blocks.push(ReportBlock::Paragraph(format!("Not compared, only in {variant} ({cases}):")));
         let is_verbose = verbosity == Verbosity::Verbose;

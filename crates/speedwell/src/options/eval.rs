@@ -199,12 +199,8 @@ impl EvalArgs {
         let mut task =
             self.results.measure_task(&self.execution, &self.sampling, &self.metric.names);
         task.style = self.style;
-        // `run` can resume the session, because the stored plan contains the snippets.
-        let hooks = self.commands.hook_options();
-        if !hooks.is_empty() {
-            task.resume_command = "time";
-            task.gate_options.push_str(&hooks);
-        }
+        task.resume_command = if self.language() == SnippetLanguage::Sh { "time" } else { "eval" };
+        task.gate_options.push_str(&self.commands.hook_options());
         task
     }
 }

@@ -321,8 +321,6 @@ pub struct MeasureTask {
     /// Execution options, for example whether to only list or try the cases.
     pub execution: ExecutionArgs,
     pub profile: bool,
-    /// Whether the caller fixes the order of runs. There is then no advice about the order.
-    pub has_given_order: bool,
     pub fleet: FleetArgs,
     pub study: StudyArgs,
     pub output: OutputArgs,
@@ -359,7 +357,6 @@ impl MeasureTask {
     pub fn session_request(&self) -> SessionRequest {
         SessionRequest {
             settings: self.settings.clone(),
-            has_given_order: self.has_given_order,
             fail_fast: self.execution.fail_fast,
             divides_runs: self.divides_runs,
             push: self.owing.push_url(),

@@ -114,8 +114,10 @@ fn a_metric_that_no_case_reports_is_refused_and_nothing_is_kept() {
         let answer = project.run(&words).expect_status(2);
         answer.expect_stderr(&["unknown metric 'throuput'", "did you mean 'throughput'?"]);
     }
-    let answer = project.run(&["eval", "sh", "true", "--metric", "tim"]);
-    answer.expect_status(2).expect_stderr(&["did you mean 'time'?"]);
+    for (typed, meant) in [("tim", "time"), ("memory", "max_rss")] {
+        let answer = project.run(&["eval", "sh", "true", "--metric", typed]);
+        answer.expect_status(2).expect_stderr(&[&format!("did you mean '{meant}'?")]);
+    }
     expect_nothing_measured(&project);
     project.run(&["run", "g", "--runs", "1"]).expect_status(0);
     project.run(&["run", "g", "--runs", "1"]).expect_status(0);

@@ -45,9 +45,14 @@ fn any_code_may_be_the_baseline_by_its_name() {
 #[test]
 fn a_command_that_fails_leaves_the_others_their_figures() {
     let project = TempProject::new();
-    eval(&project, &["sleep 0.005", "exit 3", "sleep 0.006"]).expect_status(2).expect_stdout(&[
+    let failing = "echo no such file >&2; exit 3";
+    let answer = eval(&project, &["sleep 0.005", failing, "sleep 0.006"]).expect_status(2);
+    assert_eq!(answer.stderr.matches("if the exit status is expected: ").count(), 1);
+    assert!(!answer.stdout.contains("failed (failed"), "{answer:#?}");
+    answer.expect_stdout(&[
         "exited with status 3",
-        "speedwell time 'exit 3' --runs 1",
+        "\n  no such file\n",
+        "speedwell time 'echo no such file >&2; exit 3' --runs 1",
         "\nsleep 0.005 ",
         "\nsleep 0.006 ",
     ]);
@@ -164,7 +169,7 @@ fn failing_hooks_are_reported_by_name() {
     // Earlier measurements are kept.
     eval(&project, &["true", "--done", "exit 5"]).expect_status(2).expect_stdout(&[
         "true: ",
-        "an iteration",
+        "an execution",
         "failed in done: ",
         "exited with status 5",
     ]);
@@ -323,7 +328,8 @@ fn a_session_with_parameters_is_resumed_where_it_was_interrupted() {
          kill -INT $(sed -n 's/^PPid:.//p' /proc/$PPID/status)"
     );
     let words = ["eval", "sh", &command, "-L", "n", "1,2,3", "-r4", "-n1", "--iterations=1", "-w0"];
-    project.run(&words).expect_status(130);
+    let interrupted = project.run(&words).expect_status(130);
+    interrupted.expect_stderr(&["resume with: speedwell time --resume @1"]);
     std::fs::write(project.path("go"), "").unwrap();
     let again = ["eval", "--resume", "@latest", "--format", "json"];
     let json = project.run(&again).expect_status(0).json();
@@ -426,7 +432,7 @@ mod measures_alone {
         });
         project.run(&["report"]).expect_status(0).expect_stdout(&[
             "sleep 0.02: ",
-            "an iteration",
+            "an execution",
             "6 runs",
             "user",
             "system",
@@ -442,7 +448,7 @@ mod measures_alone {
                 .expect_status(0)
                 .expect_stdout(&["command", "baseline"])
                 .expect_stderr(&["speedwell: stored as @"]);
-            assert!(!answer.stdout.contains("Each snippet by itself"), "{answer:#?}");
+            assert!(!answer.stdout.contains("Each command by itself"), "{answer:#?}");
             let at = |text: &str| answer.stdout.rfind(text).unwrap();
             assert!(at("\nsleep 0.005 ") < at("\nsleep 0.05 "), "{answer:#?}");
             // The verdict came at the first look: so large a difference needs no more runs, unless the
@@ -451,7 +457,7 @@ mod measures_alone {
             let is_told = all.iter().all(|text| answer.stdout.contains(text));
             ensure_holds(is_told, || answer.stdout)
         });
-        project.run(&["report", "-v"]).expect_stdout(&["Each snippet by itself"]);
+        project.run(&["report", "-v"]).expect_stdout(&["Each command by itself", "bin/sleep"]);
     }
 }
 

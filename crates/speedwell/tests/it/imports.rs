@@ -62,7 +62,7 @@ fn repetitions_of_google_benchmark_are_runs_and_aggregates_are_left_out() {
 fn a_pytest_benchmark_file_is_recognized() {
     let project = project(&[("p.json", "suites/pytest-benchmark.json")]);
     let stored = project.run(&["import", "p.json"]).expect_status(0);
-    stored.expect_stderr(&["@1: ", " runs of 1 variants"]);
+    stored.expect_stderr(&["@1: ", " runs of 1 variant\n"]);
     project
         .run(&["report", "@1"])
         .expect_status(0)

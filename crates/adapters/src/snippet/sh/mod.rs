@@ -17,15 +17,17 @@ pub use session::serve_protocol;
 
 use crate::ProtocolMessage;
 use anyhow::{Context, ensure};
-use speedwell_machine::process::{ProcessEnd, ProcessStopwatch, TimedExecution, resolve_program};
+use speedwell_machine::process::{
+    OutputTail, ProcessEnd, ProcessStopwatch, TimedExecution, resolve_program,
+};
 use speedwell_model::FailureCause;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Hidden command that starts this program as a harness.
@@ -33,6 +35,9 @@ pub const HARNESS_COMMAND: &str = "harness-sh";
 
 /// Characters with a meaning only in a shell.
 const SHELL_CHARACTERS: &str = "|&;<>()$`*?[]#~{}!\n\\";
+
+/// The last output of commands on stderr, if this process is a harness and they do not show it.
+static COMMAND_STDERR: OnceLock<OutputTail> = OnceLock::new();
 
 /// Minimum time for measuring the shell itself.
 const MIN_SHELL_TIME: Duration = Duration::from_millis(40);
@@ -44,6 +49,12 @@ const MIN_SHELL_RUNS: usize = 10;
 pub fn needs_shell(line: &str) -> bool {
     let argv = shell_words::split(line).unwrap_or_default();
     has_shell_syntax(line) || argv.first().is_none_or(|program| !is_program(program))
+}
+
+/// Returns the program that executes a line, unless a shell does.
+pub fn direct_program(line: &str) -> Option<PathBuf> {
+    let argv = shell_words::split(line).ok().filter(|_| !needs_shell(line))?;
+    argv.into_iter().next().map(PathBuf::from)
 }
 
 /// Whether the line contains shell syntax outside of single quotes.
@@ -124,13 +135,14 @@ impl ShellCommand {
         Ok(ShellCommand { argv, in_shell: false, is_shown: false, ignores_failure: false })
     }
 
-    /// Returns the process to start. It has no input. Its output is discarded if `is_shown` is not
-    /// set.
+    /// Returns the process to start. It has no input. If `is_shown` is not set, its output is
+    /// discarded, except for the end of stderr in a harness.
     pub fn to_command(&self) -> Command {
         let mut command = Command::new(&self.argv[0]);
         command.args(&self.argv[1..]).stdin(Stdio::null());
         if !self.is_shown {
-            command.stdout(Stdio::null()).stderr(Stdio::null());
+            let stderr = COMMAND_STDERR.get().and_then(|tail| tail.next_stream().ok());
+            command.stdout(Stdio::null()).stderr(stderr.unwrap_or_else(Stdio::null));
         }
         command
     }
@@ -147,15 +159,20 @@ impl ShellCommand {
     /// Executes the command once without timing. `Err` describes the failure.
     pub fn execute_once(&self, stopwatch: &ProcessStopwatch) -> Result<(), String> {
         match self.time_execution(stopwatch) {
-            Ok(timed) => self.find_failure(timed.ended).map_or(Ok(()), Err),
+            Ok(timed) => self.report_failure(timed.ended).map_or(Ok(()), Err),
             Err(error) => Err(format!("'{}': {error}", self.argv[0])),
         }
     }
 
-    /// Describes how the command failed, if it did and failures count.
-    fn find_failure(&self, ended: ProcessEnd) -> Option<String> {
+    /// Describes how the command failed, if it did and failures count. Repeats the end of its
+    /// stderr on our own, which Speedwell reads.
+    fn report_failure(&self, ended: ProcessEnd) -> Option<String> {
         let is_started = !matches!(ended, ProcessEnd::Exit(126 | 127));
-        describe_failure(ended).filter(|_| !(self.ignores_failure && is_started))
+        let failure = describe_failure(ended).filter(|_| !(self.ignores_failure && is_started))?;
+        if let Some(tail) = COMMAND_STDERR.get().filter(|_| !self.is_shown) {
+            let _ = io::stderr().write_all(&tail.last_output());
+        }
+        Some(failure)
     }
 }
 
@@ -165,7 +182,6 @@ pub fn describe_failure(ended: ProcessEnd) -> Option<String> {
         ProcessEnd::Exit(0) => return None,
         ProcessEnd::Exit(126) => NOT_EXECUTABLE,
         ProcessEnd::Exit(127) => NOT_FOUND,
-        ProcessEnd::Exit(_) => "; if that is expected, add '|| true' to the command",
         _ => "",
     };
     Some(format!("{ended}{remark}"))
@@ -439,15 +455,14 @@ fn execute_prepared(
         if stopwatch.is_stopped() {
             return Ok(None);
         }
-        prepared.map_err(|reason| format!("the preparation {reason}"))?;
+        prepared.map_err(|reason| format!("failed in prepare: {reason}"))?;
     }
     let outcome = work.order.time_execution(stopwatch);
     if stopwatch.is_stopped() {
         return Ok(None);
     }
-    let timed = outcome.map_err(|error| error.to_string())?;
-    let failure = work.order.find_failure(timed.ended);
-    failure.map_or(Ok(Some(timed)), |reason| Err(format!("the command {reason}")))
+    let timed = outcome.map_err(|error| format!("could not be started: {error}"))?;
+    work.order.report_failure(timed.ended).map_or(Ok(Some(timed)), Err)
 }
 
 /// A worker to be started.
@@ -645,6 +660,8 @@ mod tests {
             assert!(needs_shell(line), "{line}");
         }
         assert!(needs_shell("ls \"'\" *") && needs_shell("ls 'a' $b"));
+        assert_eq!(direct_program("sleep 1"), Some("sleep".into()));
+        assert_eq!(direct_program("sleep 1 | cat"), None);
         assert!(ShellCommand::new("sleep 1", "bash", true).in_shell);
     }
 

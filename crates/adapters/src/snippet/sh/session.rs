@@ -5,11 +5,11 @@
 //! times. Start at [`serve_protocol`].
 
 use super::{
-    ControlMessage, ExecutionTask, JobProgress, RecordedTimes, RunDivision, ShellCommand,
-    ShellCost, WorkerPool, WorkerReport, WorkerSlot,
+    COMMAND_STDERR, ControlMessage, ExecutionTask, JobProgress, RecordedTimes, RunDivision,
+    ShellCommand, ShellCost, WorkerPool, WorkerReport, WorkerSlot,
 };
 use crate::ProtocolMessage;
-use speedwell_machine::process::ProcessStopwatch;
+use speedwell_machine::process::{OutputTail, ProcessStopwatch};
 use speedwell_model::Metric;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -51,6 +51,9 @@ pub fn serve_protocol(shell: &str, force_shell: bool) -> anyhow::Result<()> {
     let [commands, events] = CHANNEL_PATHS;
     let commands = File::open(commands)?;
     let events = File::options().write(true).open(events)?;
+    if let Ok(tail) = OutputTail::start() {
+        let _ = COMMAND_STDERR.set(tail);
+    }
     let (message_sender, messages) = channel();
     let reader = message_sender.clone();
     std::thread::spawn(move || {
@@ -478,10 +481,10 @@ fn warm_up(order: &ShellCommand, prepare: Option<&ShellCommand>, count: u32) -> 
     for _ in 0..count {
         if let Some(prepare) = prepare {
             let result = prepare.execute_once(&stopwatch);
-            result.map_err(|error| format!("in the warm-up, the preparation {error}"))?;
+            result.map_err(|error| format!("failed in prepare: {error}"))?;
         }
         let result = order.execute_once(&stopwatch);
-        result.map_err(|error| format!("in the warm-up, the command {error}"))?;
+        result.map_err(|error| format!("failed in the warm-up: {error}"))?;
     }
     Ok(())
 }

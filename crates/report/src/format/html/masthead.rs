@@ -119,7 +119,9 @@ pub fn write_masthead(
 ) -> String {
     let kind = match frame {
         PageFrame::Alone => {
-            format!("<p class=\"kind\"><b>Speedwell</b> {}</p>\n", escape_html(document.report))
+            // The report of commands is called the same as that of snippets in other languages.
+            let report = if document.report == "code" { "measurement" } else { document.report };
+            format!("<p class=\"kind\"><b>Speedwell</b> {}</p>\n", escape_html(report))
         }
         PageFrame::Served(served) => page_layout::breadcrumbs_markup(served),
     };
