@@ -206,6 +206,11 @@ pub fn format_interval(change: &IntervalEstimate) -> String {
     format!("[{}, {}]", end(change.low), end(change.high))
 }
 
+/// Does the same as [`format_interval`] with a sign of percent at both ends: `[+6.9%, +9.6%]`.
+pub fn format_percent_interval(change: &IntervalEstimate) -> String {
+    format_interval(change).replace(", ", "%, ").replace(']', "%]")
+}
+
 /// Formats a change with its interval, for sentences: `+8.2% [+6.9, +9.6]`.
 pub fn format_change_interval(estimate: &IntervalEstimate) -> String {
     format!("{} {}", format_change(estimate), format_interval(estimate)).trim_end().to_owned()
