@@ -25,7 +25,8 @@ use speedwell_machine::process::unix_time_ms;
 use speedwell_model::stored::SessionOverview;
 use speedwell_model::{ChangeTriage, RecordedChange, check_note};
 use speedwell_report::{
-    self as report, ExportedHistory, ReportFormat, ReportSubject, SessionsPage, TrendXAxis,
+    self as report, ExportedHistory, OutputOptions, ReportFormat, ReportSubject, SessionsPage,
+    TrendXAxis,
 };
 use speedwell_store::{SessionFilter, Store};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -128,8 +129,20 @@ fn list_sessions(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
     } else {
         HashMap::new()
     };
-    args.output.print_document(&report::list_sessions_with_answers(&page, answers))?;
+    let document = report::list_sessions_with_answers(&page, &answers);
+    let width = output.width.or_else(|| (!args.output.verbose).then(piped_width));
+    args.output.print_with(&document, &OutputOptions { width, ..output })?;
     Ok(CommandStatus::DONE)
+}
+
+/// Maximum width of a list that does not go to a terminal.
+const MAX_PIPED_WIDTH: usize = 100;
+
+/// Returns the width of a list that does not go to a terminal: that of the environment, if it is
+/// known and not too wide.
+fn piped_width() -> usize {
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    columns.unwrap_or(MAX_PIPED_WIDTH).clamp(40, MAX_PIPED_WIDTH)
 }
 
 /// Maximum number of runs of a session whose answer the list shows: the list appears at once.
