@@ -378,7 +378,7 @@ fn is_zero(formatted: &str) -> bool {
 }
 
 /// Inserts thousands separators into the integer part of a number.
-fn insert_separators(number: &str) -> String {
+pub fn insert_separators(number: &str) -> String {
     let (sign, digits) = match number.strip_prefix('-') {
         Some(digits) => ("-", digits),
         None => ("", number),

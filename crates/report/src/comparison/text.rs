@@ -508,8 +508,8 @@ fn correction_note(comparisons: &[CandidateComparison]) -> Option<&'static str> 
         }
         TestingCorrection::Holm => Some("q: p corrected for all comparisons shown (Holm)."),
         TestingCorrection::None => Some(
-            "p values are not corrected for the number of cases: about one in twenty unchanged \
-             cases has p < 0.05.",
+            "Not corrected for the number of cases: about one in twenty unchanged cases looks \
+             changed.",
         ),
     }
 }
@@ -537,7 +537,7 @@ fn undetected_note(comparisons: &[CandidateComparison]) -> Option<String> {
         format!("where no change was found, a change of {range} would have been detected")
     });
     let more_runs: Vec<u32> = open.iter().filter_map(|row| row.more_runs).collect();
-    let needed = format_range(&more_runs, |n| n.to_string())
+    let needed = format_range(&more_runs, |n| format_number(f64::from(n), 0))
         .map(|range| format!("unclear cases need about {range} more runs a side"));
     let parts: Vec<String> = found.into_iter().chain(needed).collect();
     let mut sentence = parts.join("; ") + ".";
@@ -549,7 +549,7 @@ fn undetected_note(comparisons: &[CandidateComparison]) -> Option<String> {
 fn early_stop_note(comparisons: &[CandidateComparison]) -> Option<String> {
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
     let looks: Vec<u32> = rows.filter_map(|row| row.decided_at).collect();
-    let range = format_range(&looks, |n| n.to_string())?;
+    let range = format_range(&looks, |n| format_number(f64::from(n), 0))?;
     Some(format!(
         "Measuring ended as soon as the sequential test decided (at {range} runs a side); stopping \
          early exaggerates changes a little."
