@@ -75,18 +75,26 @@ fn share_words(metric: &Metric) -> (&'static str, [&'static str; 2]) {
 /// Describes a bounded change that may be chance: `takes 64% less time than main, or up to 2% more
 /// [-85%, +2%]`.
 pub fn describe_unclear(metric: &Metric, change: &IntervalEstimate, other: &str) -> String {
-    let percent = |change: &IntervalEstimate| format_change(change).replace(['+', '-'], "");
-    let is_less = change.value < 0.0;
-    let (verb, directions) = share_words(metric);
-    let (direction, back) = (directions[usize::from(!is_less)], directions[usize::from(is_less)]);
-    let far_end = if is_less { change.high.max(0.0) } else { change.low.min(0.0) };
-    let end = percent(&IntervalEstimate { value: far_end, ..*change });
-    let or_back = match end.trim_matches(['0', '.', '%']) {
-        "" => String::new(),
-        _ => format!(", or up to {end} {back}"),
+    let percent = |value: f64| {
+        let text = format_change(&IntervalEstimate { value, ..*change }).replace(['+', '-'], "");
+        // Nothing if it rounds to zero.
+        Some(text).filter(|text| text.contains(|digit: char| ('1'..='9').contains(&digit)))
     };
-    let (size, noun) = (percent(change), metric_noun(metric));
+    let noun = metric_noun(metric);
+    let (verb, [less, more]) = share_words(metric);
+    let (direction, back, far_end) = if change.value < 0.0 {
+        (less, more, change.high.max(0.0))
+    } else {
+        (more, less, change.low.min(0.0))
+    };
+    let Some(size) = percent(change.value) else {
+        let [low, high] = [change.low, change.high].map(percent);
+        let [low, high] = [low, high].map(|end| end.unwrap_or_else(|| "0%".to_owned()));
+        return format!("{verb} between {low} {less} and {high} {more} {noun} than {other}");
+    };
+    let or_back = percent(far_end).map(|end| format!(", or up to {end} {back}"));
     let interval = spaced(&format_percent_interval(change));
+    let or_back = or_back.unwrap_or_default();
     format!("{verb} {size} {direction} {noun} than {other}{or_back}{interval}")
 }
 
@@ -157,6 +165,7 @@ mod tests {
                 [0.34, 0.08, 0.51],
                 "takes 34% more system time than a [+8%, +51%]",
             ),
+            (time("time"), [0.001, -0.5, 0.8], "takes between 50% less and 80% more time than a"),
             (
                 Metric::throughput(),
                 [0.1, -0.2, 0.3],

@@ -96,6 +96,7 @@ impl<'a> TablePage<'a> {
         page.layout = page.columns_up_to(MAX_IMPORTANT_ORDER);
         page.short = page.total_width() > max_width;
         // A kind of column whose cells may be cut, or only headings, and the least width and saving.
+        // The first step only wraps.
         let steps = [
             (None, usize::MAX, 0),
             (None, LONG_HEADING_WIDTH, MIN_SAVING),
