@@ -88,13 +88,13 @@ pub fn describe_unclear(metric: &Metric, change: &IntervalEstimate, other: &str)
         (more, less, change.low.min(0.0))
     };
     let Some(size) = percent(change.value) else {
-        let [low, high] = [change.low, change.high].map(percent);
-        let [low, high] = [low, high].map(|end| end.unwrap_or_else(|| "0%".to_owned()));
+        let end = |value| percent(value).unwrap_or_else(|| "0%".to_owned());
+        let [low, high] = [change.low, change.high].map(end);
         return format!("{verb} between {low} {less} and {high} {more} {noun} than {other}");
     };
-    let or_back = percent(far_end).map(|end| format!(", or up to {end} {back}"));
+    let or_back =
+        percent(far_end).map_or_else(String::new, |end| format!(", or up to {end} {back}"));
     let interval = spaced(&format_percent_interval(change));
-    let or_back = or_back.unwrap_or_default();
     format!("{verb} {size} {direction} {noun} than {other}{or_back}{interval}")
 }
 

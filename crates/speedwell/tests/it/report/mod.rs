@@ -228,8 +228,16 @@ fn the_headline_states_the_answer_in_words() {
     ] {
         assert_eq!(headline(&verdicts), sentence);
     }
+    let output = OutputOptions { has_resume_hint: true, ..OutputOptions::default() };
+    let document = findings_of(&sample_findings::verdicts(&[(Unclear, 0.0)]), &output).unwrap();
+    let mut texts = document.blocks.iter().filter_map(ReportBlock::sentence);
+    assert!(texts.any(|text| text.ends_with("would probably have been.")), "{document:?}");
+}
+
+#[test]
+fn an_unclear_headline_says_what_remains_possible() {
     let headline_with = |change: IntervalEstimate, no_verdict, notes: &[&str]| {
-        let mut findings = sample_findings::verdicts(&[(Unclear, 0.0)]);
+        let mut findings = sample_findings::verdicts(&[(Verdict::Unclear, 0.0)]);
         let row = &mut findings.comparisons[0].rows[0];
         (row.change, row.detectable, row.no_verdict) = (Some(change), Some(0.13), no_verdict);
         row.notes = notes.iter().map(ToString::to_string).collect();
@@ -267,10 +275,6 @@ fn the_headline_states_the_answer_in_words() {
         let change = IntervalEstimate { value, low, high };
         assert_eq!(headline_with(change, no_verdict, notes), sentence);
     }
-    let output = OutputOptions { has_resume_hint: true, ..OutputOptions::default() };
-    let document = findings_of(&sample_findings::verdicts(&[(Unclear, 0.0)]), &output).unwrap();
-    let mut texts = document.blocks.iter().filter_map(ReportBlock::sentence);
-    assert!(texts.any(|text| text.ends_with("would probably have been.")), "{document:?}");
 }
 
 #[test]
