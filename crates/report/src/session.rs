@@ -172,15 +172,14 @@ pub fn session_answer(session: &Session, settings: &AnalysisSettings) -> String 
 
 /// Returns where the last interval of a sentence ends. Names may have brackets, too.
 fn interval_end(sentence: &str) -> Option<usize> {
-    let starts = sentence.rmatch_indices('[').map(|(start, _)| start);
-    let mut ends = starts.filter_map(|start| {
+    let mut starts = sentence.rmatch_indices('[').map(|(start, _)| start);
+    starts.find_map(|start| {
         let length = sentence[start..].find(']')?;
         let inside = &sentence[start + 1..start + length];
         let is_interval = inside.contains(", ")
             && inside.chars().all(|one| one.is_ascii_digit() || "+-.,%∞ ".contains(one));
         is_interval.then_some(start + length + 1)
-    });
-    ends.next()
+    })
 }
 
 /// Lists the sessions.
