@@ -230,8 +230,8 @@ pub(super) fn explain_open_verdict(
     let would_stand = outcome.direction.is_some() && outcome.p.is_some_and(|p| p <= policy.alpha);
     if !is_change && would_stand {
         return Some(
-            "The change is significant on its own, but not after correction for the \
-             number of cases (see q)."
+            "The change is significant on its own, but not after correction for the number of \
+             comparisons."
                 .into(),
         );
     }

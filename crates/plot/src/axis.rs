@@ -39,10 +39,12 @@ impl ChartAxis {
     }
 
     /// The label, with a note if the axis is logarithmic, because the ticks do not make that
-    /// obvious.
+    /// obvious. Changes that are placed by their ratio are on such an axis.
     pub(crate) fn full_label(&self) -> String {
         match self.scale {
-            AxisScale::Log2 | AxisScale::Log10 if !self.label.trim().is_empty() => {
+            AxisScale::Log2 | AxisScale::Log10 | AxisScale::Change
+                if !self.label.trim().is_empty() =>
+            {
                 format!("{} (logarithmic)", self.label)
             }
             _ => self.label.clone(),

@@ -68,10 +68,10 @@ impl ForestRow {
         !self.low.is_nan() && !self.high.is_nan()
     }
 
-    /// Formats the row as `1.02 [0.99, 1.05]`.
-    fn format_figures(&self, decimals: usize) -> String {
-        let [estimate, low, high] =
-            [self.estimate, self.low, self.high].map(|value| format_fixed(value, decimals));
+    /// Formats the row as `1.02 [0.99, 1.05]`, each figure followed by the unit.
+    fn format_figures(&self, decimals: usize, unit: &str) -> String {
+        let [estimate, low, high] = [self.estimate, self.low, self.high]
+            .map(|value| format!("{}{unit}", format_fixed(value, decimals)));
         match (self.estimate.is_finite(), self.has_interval()) {
             (false, _) => "no estimate".into(),
             (true, false) => estimate,
@@ -198,8 +198,9 @@ impl SheetContent for ForestChart {
     fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
         let Some(extent) = self.extent() else { return };
         let decimals = self.figure_decimals();
+        let unit = if self.percent { "%" } else { "" };
         let figures: Vec<String> =
-            self.rows.iter().map(|row| row.format_figures(decimals)).collect();
+            self.rows.iter().map(|row| row.format_figures(decimals, unit)).collect();
         let rows = RowPlot::lay_out(area, (&self.axis(), extent), &self.labels(), MARGINS);
         let widths = figures.iter().map(|text| reserved_width(text, FIGURES_PX));
         let widest = widths.fold(0.0, f64::max);
@@ -423,6 +424,20 @@ mod tests {
         );
         assert!(strips.axis.contains(">0</text>"), "{}", strips.axis);
         assert_eq!(ForestChart::default().render_strips(200), None);
+    }
+
+    #[test]
+    fn changes_have_a_unit_and_an_axis_by_ratio_says_so() {
+        let far = ForestChart {
+            percent: true,
+            x_label: "change in %".into(),
+            rows: vec![row(-85.0, -89.0, -80.0)],
+            ..ForestChart::default()
+        };
+        assert_eq!(far.rows[0].format_figures(0, "%"), "−85% [−89%, −80%]");
+        assert_eq!(far.axis().full_label(), "change in % (logarithmic)");
+        let near = ForestChart { rows: vec![row(5.0, 4.0, 6.0)], ..far };
+        assert_eq!(near.axis().full_label(), "change in %");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use crate::figure::{
     Uncertainty, format_moment, format_number, format_quantity, format_reported_time, format_share,
-    uncertainty_of,
+    insert_separators, uncertainty_of,
 };
 use serde_json::{Number, Value};
 use speedwell_analysis::load::ReportedTime;
@@ -277,7 +277,7 @@ convert_with! {
     &str => ReportCell::words,
     &String => ReportCell::words,
     String => ReportCell::words,
-    // Counts show every digit.
+    // Counts show every digit, with separators.
     i64 => count_cell,
     u32 => count_cell,
     u64 => count_cell,
@@ -287,9 +287,9 @@ convert_with! {
     Value => ReportCell::value,
 }
 
-/// Creates a cell with a whole number, shown without separators.
+/// Creates a cell with a whole number, shown with thousands separators.
 fn count_cell<Count: Into<Value> + ToString>(count: Count) -> ReportCell {
-    let text = count.to_string();
+    let text = insert_separators(&count.to_string());
     ReportCell::value(count).with_text(text)
 }
 
@@ -406,6 +406,14 @@ mod tests {
             assert_eq!(datum.as_f64(), value.as_f64());
             assert_eq!(datum.as_str(), value.as_str());
             assert_eq!(datum.is_nested(), value.is_array());
+        }
+    }
+
+    #[test]
+    fn all_counts_have_separators() {
+        let cells = [ReportCell::from(1_838_u64), 1_838_i64.into(), ReportCell::large_count(1_838)];
+        for cell in cells {
+            assert_eq!((cell.text.as_str(), cell.value), ("1,838", Some(json!(1_838).into())));
         }
     }
 

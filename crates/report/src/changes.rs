@@ -157,7 +157,9 @@ fn changes_block(lines: &[SeriesChange<'_>], output: &OutputOptions) -> ReportBl
 pub(crate) fn change_columns<'a>() -> ColumnSet<SeriesChange<'a>> {
     column_set! { line: SeriesChange<'a>;
         figure("number", "no.") =>
-            ReportCell::from(line.change.number).shown_if(line.change.number > 0),
+            ReportCell::from(line.change.number)
+                .with_text(line.change.number.to_string())
+                .shown_if(line.change.number > 0),
         words("verdict", "verdict").facet() => verdict_cell(line.verdict),
         figure("change", "change") =>
             ReportCell::from(line.relative_change().value).with_text(line.size_text(true)),

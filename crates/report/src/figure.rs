@@ -197,6 +197,11 @@ pub fn format_interval(change: &IntervalEstimate) -> String {
     format!("[{}, {}]", end(change.low), end(change.high))
 }
 
+/// Does the same as [`format_interval`] with a sign of percent at both ends: `[+6.9%, +9.6%]`.
+pub fn format_percent_interval(change: &IntervalEstimate) -> String {
+    format_interval(change).replace(", ", "%, ").replace(']', "%]")
+}
+
 /// Formats a change with its interval, for sentences: `+8.2% [+6.9, +9.6]`.
 pub fn format_change_interval(estimate: &IntervalEstimate) -> String {
     format!("{} {}", format_change(estimate), format_interval(estimate)).trim_end().to_owned()
@@ -356,7 +361,7 @@ fn is_zero(formatted: &str) -> bool {
 }
 
 /// Inserts thousands separators into the integer part of a number.
-fn insert_separators(number: &str) -> String {
+pub fn insert_separators(number: &str) -> String {
     let (sign, digits) = number.strip_prefix('-').map_or(("", number), |digits| ("-", digits));
     let (integer, fraction) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
     let mut formatted = String::from(sign);

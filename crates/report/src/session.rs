@@ -16,7 +16,7 @@ use crate::failures::report_failures;
 use crate::figure::{format_about, format_count, format_duration, format_number};
 use crate::load::{loads_headline, report_load_session};
 use crate::output::OutputOptions;
-use crate::table::{ReportCell, ReportColumn, TextEmphasis};
+use crate::table::{ReportCell, ReportRow, TextEmphasis};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, snippet};
 use speedwell_model::experiment::ExperimentDesign;
 use speedwell_model::stored::SessionOverview;
@@ -162,19 +162,32 @@ pub fn session_answer(session: &Session, settings: &AnalysisSettings) -> String 
         loads_headline(&loads)
     };
     let first = sentence.split(". ").next().unwrap_or_default();
-    let words = first.split_inclusive(']').next().unwrap_or_default();
+    let words = interval_end(first).map_or(first, |end| &first[..end]);
     words.strip_suffix('.').unwrap_or(words).to_owned()
+}
+
+/// Returns where the last interval of a sentence ends. Names may have brackets, too.
+fn interval_end(sentence: &str) -> Option<usize> {
+    let mut starts = sentence.rmatch_indices('[').map(|(start, _)| start);
+    starts.find_map(|start| {
+        let length = sentence[start..].find(']')?;
+        let inside = &sentence[start + 1..start + length];
+        let is_interval = inside.contains(", ")
+            && inside.chars().all(|one| one.is_ascii_digit() || "+-.,%∞ ".contains(one));
+        is_interval.then_some(start + length + 1)
+    })
 }
 
 /// Lists the sessions.
 pub fn list_sessions(page: &SessionsPage<'_>) -> Document {
-    list_sessions_with_answers(page, HashMap::new())
+    list_sessions_with_answers(page, &HashMap::new())
 }
 
-/// Lists the sessions with those of their answers that are known, by number.
+/// Lists the sessions with those of their answers that are known, by number. An answer has lines of
+/// its own, because it is worth more than any column beside it.
 pub fn list_sessions_with_answers(
     page: &SessionsPage<'_>,
-    answers: HashMap<i64, String>,
+    answers: &HashMap<i64, String>,
 ) -> Document {
     let sessions = page.sessions;
     let mut document = Document::new("sessions");
@@ -186,13 +199,14 @@ pub fn list_sessions_with_answers(
         };
         document.push(ReportBlock::Paragraph(message));
     }
-    let mut columns = session_columns();
-    if answers.values().any(|answer| !answer.is_empty()) {
-        columns.add_column(ReportColumn::label("answer", "answer"), move |session| {
-            ReportCell::from(answers.get(&session.number))
-        });
+    let columns = session_columns();
+    let mut rows = Vec::new();
+    for session in sessions {
+        rows.push(columns.build_row(session));
+        let answer = answers.get(&session.number).filter(|answer| !answer.is_empty());
+        rows.extend(answer.cloned().map(ReportRow::Remark));
     }
-    document.push_table(columns.build_table("sessions", sessions));
+    document.push_table(columns.table_of_rows("sessions", rows));
     if sessions.len() < page.all && !sessions.is_empty() {
         document.push_note(format!(
             "{} of {} sessions; earlier ones: --page {}, all: --limit 0",
@@ -245,8 +259,12 @@ fn state_cell(session: &SessionOverview) -> ReportCell {
         SessionState::Interrupted => ("interrupted", TextEmphasis::Caution),
         SessionState::Imported => ("imported", TextEmphasis::Muted),
     };
-    let is_complete = session.state == SessionState::Complete;
-    ReportCell::words(word).shown_if(!is_complete).with_emphasis(emphasis)
+    if session.state != SessionState::Complete {
+        return ReportCell::words(word).with_emphasis(emphasis);
+    }
+    let is_failed = session.runs == 0 && session.failures > 0;
+    let shown = if is_failed { "failed" } else { "" };
+    ReportCell::words(word).with_text(shown).with_emphasis(TextEmphasis::Bad)
 }
 
 /// Builds the cell of the measured revision. A `+` marks a checkout with uncommitted changes.
@@ -426,10 +444,24 @@ mod tests {
         assert!(answer.contains("new") && !answer.ends_with('.'), "{answer}");
         let lines = [session(1, SessionState::Complete, 0), session(2, SessionState::Complete, 0)];
         let page = SessionsPage { sessions: &lines, number: 1, all: 2, is_chosen: false };
-        let document = list_sessions_with_answers(&page, HashMap::from([(2, answer.clone())]));
+        let long = "sum([i for i in range({n})] + [1, x]) is 2.00 times as fast as sum(range({n})) \
+            [1.90, 2.10]: 1 against 2 ns";
+        let end = interval_end(long).unwrap();
+        assert!(long[..end].ends_with("sum(range({n})) [1.90, 2.10]"), "{}", &long[..end]);
+        assert_eq!(interval_end("sum([i for i in x]) waits"), None);
+        let answers = HashMap::from([(2, long[..end].to_owned())]);
+        let document = list_sessions_with_answers(&page, &answers);
         let mut out = Vec::new();
-        print_document(&document, &OutputOptions::default(), &mut out).unwrap();
-        assert!(String::from_utf8(out).unwrap().trim_end().ends_with(&answer));
+        let output = OutputOptions { width: Some(80), ..OutputOptions::default() };
+        print_document(&document, &output, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(&long[..end]), "{text}");
+        let failed = SessionOverview { runs: 0, ..session(3, SessionState::Complete, 8) };
+        let listed = print(&[failed], &OutputOptions::default());
+        // The state, and the heading of the number of failures.
+        assert_eq!(listed.matches("failed").count(), 2, "{listed}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::gate::{self, GateAnswer, GateOutcome};
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings, TestingCorrection, WithheldReason};
 use speedwell_engine::reach_warning;
-use speedwell_report::{self as report, Document};
+use speedwell_report::{self as report, Document, ReportFormat};
 
 /// The outcome of the gate, if there is a gate, and the exit status.
 #[derive(Debug, Clone, Default)]
@@ -70,12 +70,16 @@ impl CommandGate {
         }
     }
 
-    /// Adds the gate's line to a report. With `--format` or `--quiet`, people may not see the whole
-    /// report, so also prints the line on stderr.
+    /// Adds the gate's line to a report. Also prints it on stderr if standard output is for
+    /// programs: text and Markdown begin with the line.
     pub fn add_to(&self, document: &mut Document, output: &OutputArgs) {
         let Some(outcome) = &self.outcome else { return };
         document.append_document(report::report_gate(outcome));
-        if output.format.is_some() || output.quiet {
+        let is_shown = matches!(
+            output.output_format(),
+            None | Some(ReportFormat::Text | ReportFormat::Markdown)
+        );
+        if !is_shown {
             status::print_note(&outcome.to_line());
         }
     }

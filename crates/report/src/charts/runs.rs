@@ -532,7 +532,14 @@ impl<'a> StudyDrawing<'a> {
 
     fn x_axis(&self, log: bool) -> plot::ChartAxis {
         let name = self.study.x_axis.clone();
+        let is_power_of_ten = |x_value: &&ParameterValue| {
+            let exponent = x_value.as_number().map_or(f64::NAN, f64::log10);
+            (exponent - exponent.round()).abs() < 1e-9
+        };
         match (self.is_numeric(), log) {
+            (true, true) if self.x_values.iter().all(is_power_of_ten) => {
+                plot::ChartAxis::log10(name)
+            }
             (true, true) => plot::ChartAxis::log2(name),
             (true, false) => plot::ChartAxis::linear(name),
             _ => plot::ChartAxis::category(name, self.x_values.iter().map(|x| x.plain()).collect()),

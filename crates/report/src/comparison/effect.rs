@@ -1,6 +1,6 @@
 //! Puts a change into words: a factor from a tenth on, and a share in percent below.
 
-use crate::figure::{format_factor, format_magnitude};
+use crate::figure::{format_change, format_factor, format_magnitude, format_percent_interval};
 use crate::unit::{UnitDimension, dimension_of};
 use speedwell_model::{IntervalEstimate, Metric, MetricDirection};
 
@@ -47,21 +47,60 @@ pub fn describe_effect(metric: &Metric, change: &IntervalEstimate) -> EffectWord
     if let Some(time) = time.filter(is_large) {
         return factor_words(time, "takes N times as long");
     }
-    let magnitude = if is_less {
-        IntervalEstimate { value: -change.value, low: -change.high, high: -change.low }
-    } else {
-        *change
-    };
+    let magnitude = if is_less { opposite(change) } else { *change };
     let [percent, interval] = format_magnitude(&magnitude);
-    let verb = if time.is_some() { "takes" } else { "has" };
-    let [less, more] = if speed.is_some() { ["less", "more"] } else { ["lower", "higher"] };
-    let direction = if is_less { less } else { more };
+    let (verb, directions) = share_words(metric);
+    let direction = directions[usize::from(!is_less)];
     EffectWords {
         predicate: format!("{verb} {percent} {direction} {noun}"),
         link: "than",
         interval: spaced(&interval),
         is_factor: false,
     }
+}
+
+/// Returns the verb of a share, and the words for less and for more.
+fn share_words(metric: &Metric) -> (&'static str, [&'static str; 2]) {
+    match (dimension_of(&metric.unit), metric.better) {
+        (Some(UnitDimension::Time), MetricDirection::Lower)
+            if metric_noun(metric).ends_with("time") =>
+        {
+            ("takes", ["less", "more"])
+        }
+        (Some(UnitDimension::Rate), MetricDirection::Higher) => ("has", ["less", "more"]),
+        _ => ("has", ["lower", "higher"]),
+    }
+}
+
+/// Describes a bounded change that may be chance: `takes 64% less time than main, or up to 2% more
+/// [-85%, +2%]`.
+pub fn describe_unclear(metric: &Metric, change: &IntervalEstimate, other: &str) -> String {
+    let percent = |value: f64| {
+        let text = format_change(&IntervalEstimate { value, ..*change }).replace(['+', '-'], "");
+        // Nothing if it rounds to zero.
+        Some(text).filter(|text| text.contains(|digit: char| ('1'..='9').contains(&digit)))
+    };
+    let noun = metric_noun(metric);
+    let (verb, [less, more]) = share_words(metric);
+    let (direction, back, far_end) = if change.value < 0.0 {
+        (less, more, change.high.max(0.0))
+    } else {
+        (more, less, change.low.min(0.0))
+    };
+    let Some(size) = percent(change.value) else {
+        let end = |value| percent(value).unwrap_or_else(|| "0%".to_owned());
+        let [low, high] = [change.low, change.high].map(end);
+        return format!("{verb} between {low} {less} and {high} {more} {noun} than {other}");
+    };
+    let or_back =
+        percent(far_end).map_or_else(String::new, |end| format!(", or up to {end} {back}"));
+    let interval = spaced(&format_percent_interval(change));
+    format!("{verb} {size} {direction} {noun} than {other}{or_back}{interval}")
+}
+
+/// Returns the change with the opposite sign.
+fn opposite(change: &IntervalEstimate) -> IntervalEstimate {
+    IntervalEstimate { value: -change.value, low: -change.high, high: -change.low }
 }
 
 /// Returns the plain name of a metric, such as `CPU time`.
@@ -112,6 +151,27 @@ mod tests {
                 describe_effect(&metric, &IntervalEstimate { value, low, high });
             let told = format!("{predicate} {link}{interval}");
             assert_eq!(told.replace([' ', '%'], ""), words.replace(' ', ""), "{told}");
+        }
+        for (metric, [value, low, high], words) in [
+            (
+                time("time"),
+                [-0.64, -0.85, 0.02],
+                "takes 64% less time than a, or up to 2% more [-85%, +2%]",
+            ),
+            (
+                time("system_time"),
+                [0.34, 0.08, 0.51],
+                "takes 34% more system time than a [+8%, +51%]",
+            ),
+            (time("time"), [0.001, -0.5, 0.8], "takes between 50% less and 80% more time than a"),
+            (
+                Metric::throughput(),
+                [0.1, -0.2, 0.3],
+                "has 10% more throughput than a, or up to 20% less [-20%, +30%]",
+            ),
+        ] {
+            let change = IntervalEstimate { value, low, high };
+            assert_eq!(describe_unclear(&metric, &change, "a"), words);
         }
         let change = IntervalEstimate { value: 1.0, low: 0.0, high: f64::INFINITY };
         let back = reversed(&change);

@@ -6,12 +6,13 @@
 use crate::case_labels::distinct;
 use crate::charts::label_cases;
 use crate::comparison::commands::with_short_names;
-use crate::comparison::effect::{EffectWords, describe_effect, reversed, spaced};
+use crate::comparison::effect::{EffectWords, describe_effect, describe_unclear, reversed, spaced};
 use crate::comparison::{capitalize_sentence, prepare_lines};
 use crate::document::ReportBlock;
 use crate::figure::{
-    Uncertainty, better_direction, format_change_interval, format_count, format_interval,
-    format_number, format_quantity, format_setting, format_share, name_in_unit, quality_words,
+    Uncertainty, better_direction, format_change_interval, format_count, format_number,
+    format_percent_interval, format_quantity, format_setting, format_share, name_in_unit,
+    quality_words,
 };
 use crate::output::Verbosity;
 use crate::table::{TableFootnotes, TextEmphasis, json_number};
@@ -19,7 +20,8 @@ use crate::unit::UnitChoice;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 use speedwell_analysis::{
-    AnalysisFindings, CandidateComparison, CaseComparison, StatisticalMethod, TestingCorrection,
+    AnalysisFindings, CandidateComparison, CaseComparison, NoVerdict, StatisticalMethod,
+    TestingCorrection,
 };
 use speedwell_model::{IntervalEstimate, Metric, RunOrder, StepFailure, Verdict};
 use std::sync::Arc;
@@ -95,7 +97,8 @@ fn single_case_headline(
         return format!("{prefix}{baseline} and {candidate} are not compared: {withheld}.");
     }
     let no = if prefix.is_empty() { "No" } else { "no" };
-    let interval = row.change.map_or_else(String::new, |change| spaced(&format_interval(&change)));
+    let interval =
+        row.change.map_or_else(String::new, |change| spaced(&format_percent_interval(&change)));
     match (row.verdict, row.change) {
         (Verdict::Better | Verdict::Worse, Some(change)) => {
             format!("{prefix}{}.", effect_sentence(comparison, context, row, &change))
@@ -104,47 +107,79 @@ fn single_case_headline(
             "{prefix}{no} difference: {candidate} and {baseline} are the same within {}{interval}.",
             format_setting(comparison.delta)
         ),
-        _ if is_without_difference(row) => {
+        _ if is_without_difference(comparison, row) => {
             let between = format!(" between {candidate} and {baseline}");
             let sides = if context.is_only { "" } else { between.as_str() };
             let missed = row.detectable.map(|share| {
                 format!("; one of {} or more would probably have been", format_share(share))
             });
             format!(
-                "{prefix}{no} difference found{sides}{}{interval}.{}",
+                "{prefix}{no} difference found{sides}{interval}{}.{}",
                 missed.unwrap_or_default(),
                 more_runs_sentence(row, context)
             )
         }
-        _ => format!(
-            "{prefix}{}.{}",
-            undecided(comparison, row, metric),
-            more_runs_sentence(row, context)
-        ),
+        _ => {
+            let mut sentence = undecided(comparison, row, metric);
+            if prefix.is_empty() && !sentence.starts_with(candidate.as_str()) {
+                sentence[..1].make_ascii_uppercase();
+            }
+            let is_enough_said = row.no_verdict == Some(NoVerdict::TooFewRuns);
+            let more_runs = Some(more_runs_sentence(row, context)).filter(|_| !is_enough_said);
+            format!("{prefix}{sentence}.{}", more_runs.unwrap_or_default())
+        }
     }
 }
 
-/// Whether the headline of a single case says which difference would have been found.
-fn is_without_difference(row: &CaseComparison) -> bool {
-    let includes_zero = row.change.is_some_and(|change| change.low <= 0.0 && change.high >= 0.0);
-    row.verdict == Verdict::Unclear && !row.differs && row.is_judged() && includes_zero
+/// Detectable change, as a fraction, from which on "no difference found" would say too little.
+const MAX_TOLD_DETECTABLE: f64 = 0.5;
+
+/// Whether the headline of a single case says which difference would have been found. It does not
+/// if the interval leaves open a change that is larger than that, and the estimate is such a one.
+fn is_without_difference(comparison: &CandidateComparison, row: &CaseComparison) -> bool {
+    let (Some(change), Some(detectable)) = (row.change, row.detectable) else {
+        return false;
+    };
+    let includes_zero = change.low <= 0.0 && change.high >= 0.0;
+    let farthest = change.high.ln_1p().max(-change.low.ln_1p());
+    let is_within = farthest <= detectable.ln_1p() || change.value.abs() <= comparison.delta;
+    let is_told = detectable < MAX_TOLD_DETECTABLE && is_within;
+    row.verdict == Verdict::Unclear && !row.differs && row.is_judged() && includes_zero && is_told
 }
 
 /// Says that the sides differ, or whether they do, where no verdict on a relative change can.
 fn undecided(comparison: &CandidateComparison, row: &CaseComparison, metric: &Metric) -> String {
     let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
     let (good, bad) = quality_words(metric);
-    let sentence = match row.verdict {
-        Verdict::Better => format!("{candidate} is {good} than {baseline}"),
-        Verdict::Worse => format!("{candidate} is {bad} than {baseline}"),
+    let sentence = match (row.verdict, row.change) {
+        (Verdict::Better, _) => format!("{candidate} is {good} than {baseline}"),
+        (Verdict::Worse, _) => format!("{candidate} is {bad} than {baseline}"),
         _ if row.differs => format!("{candidate} differs from {baseline}"),
-        _ => format!("it is unclear whether {candidate} is {good} than {baseline}"),
+        _ if row.no_verdict == Some(NoVerdict::TooFewRuns) => {
+            return too_few_runs(comparison, row);
+        }
+        (_, Some(change)) if change.low > -1.0 && change.high.is_finite() => {
+            return format!("unclear: {candidate} {}", describe_unclear(metric, &change, baseline));
+        }
+        _ => format!("unclear whether {candidate} is {good} than {baseline}"),
     };
     // Without a verdict, the reader needs to know which direction is better.
     let better = format!(" ({})", better_direction(metric.better));
     let direction = if row.verdict == Verdict::Unclear { better.as_str() } else { "" };
     let change = size(row, metric).map(|size| format!(": {} {size}{direction}", metric.name));
     format!("{sentence}{}", change.unwrap_or_default())
+}
+
+/// Says how many runs there are and, if a note says so, how many are enough.
+fn too_few_runs(comparison: &CandidateComparison, row: &CaseComparison) -> String {
+    let fewest = row.baseline.runs.len().min(row.candidate.runs.len());
+    let mut notes = row.notes.iter().filter_map(|note| note.strip_prefix("Too few "));
+    let (unit, numbers) = match notes.find_map(|note| note.split_once(": ")) {
+        Some((unit, numbers)) => (unit, numbers.trim_end_matches('.').to_owned()),
+        None => ("runs", format!("{} a side", format_number(fewest as f64, 0))),
+    };
+    let CandidateComparison { baseline, candidate, .. } = comparison;
+    format!("too few {unit} to compare {candidate} with {baseline}: {numbers}")
 }
 
 fn more_runs_sentence(row: &CaseComparison, context: &HeadlineContext) -> String {
@@ -338,7 +373,7 @@ pub fn comparison_notes(comparisons: &[CandidateComparison], verbosity: Verbosit
     }
     let is_in_headline = matches!(
         comparisons,
-        [only] if matches!(&only.rows[..], [row] if is_without_difference(row))
+        [only] if matches!(&only.rows[..], [row] if row.verdict == Verdict::Unclear)
     );
     if is_verbose || !is_in_headline {
         notes.extend(undetected_note(comparisons));
@@ -431,8 +466,8 @@ fn correction_texts(correction: TestingCorrection) -> [&'static str; 3] {
         TestingCorrection::None => [
             "none",
             "none: p values are not corrected",
-            "p values are not corrected for the number of cases: about one in twenty unchanged \
-             cases has p < 0.05.",
+            "Not corrected for the number of comparisons: about one in twenty unchanged ones looks \
+             changed.",
         ],
     }
 }
@@ -476,7 +511,7 @@ fn undetected_note(comparisons: &[CandidateComparison]) -> Option<String> {
         format!("where no change was found, a change of {range} would have been detected")
     });
     let more_runs: Vec<u32> = open.iter().filter_map(|row| row.more_runs).collect();
-    let needed = format_range(&more_runs, |n| n.to_string())
+    let needed = format_range(&more_runs, |n| format_number(f64::from(n), 0))
         .map(|range| format!("unclear cases need about {range} more runs a side"));
     let parts: Vec<String> = found.into_iter().chain(needed).collect();
     (!parts.is_empty()).then(|| capitalize_sentence(&parts.join("; ")))
@@ -485,7 +520,7 @@ fn undetected_note(comparisons: &[CandidateComparison]) -> Option<String> {
 fn early_stop_note(comparisons: &[CandidateComparison]) -> Option<String> {
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
     let looks: Vec<u32> = rows.filter_map(|row| row.decided_at).collect();
-    let range = format_range(&looks, |n| n.to_string())?;
+    let range = format_range(&looks, |n| format_number(f64::from(n), 0))?;
     Some(format!(
         "Measuring ended as soon as the sequential test decided (at {range} runs a side); stopping \
          early exaggerates changes a little."

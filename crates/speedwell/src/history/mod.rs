@@ -25,7 +25,8 @@ use speedwell_machine::process::unix_time_ms;
 use speedwell_model::stored::SessionOverview;
 use speedwell_model::{ChangeTriage, RecordedChange, check_note};
 use speedwell_report::{
-    self as report, ExportedHistory, ReportFormat, ReportSubject, SessionsPage, TrendXAxis,
+    self as report, ExportedHistory, OutputOptions, ReportFormat, ReportSubject, SessionsPage,
+    TrendXAxis,
 };
 use speedwell_store::{SessionFilter, Store};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -123,12 +124,24 @@ fn list_sessions(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
     if is_for_people(output.format) && limit.is_some() {
         answers = find_answers(&store, &sessions);
     }
-    args.output.print_document(&report::list_sessions_with_answers(&page, answers))?;
+    let document = report::list_sessions_with_answers(&page, &answers);
+    let width = output.width.or_else(|| (!args.output.verbose).then(piped_width));
+    args.output.print_with(&document, &OutputOptions { width, ..output })?;
     Ok(CommandStatus::DONE)
 }
 
 fn is_for_people(format: Option<ReportFormat>) -> bool {
     matches!(format, None | Some(ReportFormat::Text | ReportFormat::Markdown))
+}
+
+/// Maximum width of a list that does not go to a terminal.
+const MAX_PIPED_WIDTH: usize = 100;
+
+/// Returns the width of a list that does not go to a terminal: that of the environment, if it is
+/// known and not too wide.
+fn piped_width() -> usize {
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    columns.unwrap_or(MAX_PIPED_WIDTH).clamp(40, MAX_PIPED_WIDTH)
 }
 
 /// Maximum number of runs of a session whose answer the list shows: the list appears at once.

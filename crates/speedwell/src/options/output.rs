@@ -150,11 +150,15 @@ impl OutputArgs {
     /// # Errors
     /// Fails if a file has an unknown kind or cannot be written.
     pub fn print_document(&self, document: &Document) -> anyhow::Result<()> {
-        let files = report::print_document(
-            document,
-            &self.report_settings(),
-            &mut std::io::stdout().lock(),
-        )?;
+        self.print_with(document, &self.report_settings())
+    }
+
+    /// Does the same as [`OutputArgs::print_document`] with other settings.
+    ///
+    /// # Errors
+    /// Fails if a file has an unknown kind or cannot be written.
+    pub fn print_with(&self, document: &Document, settings: &OutputOptions) -> anyhow::Result<()> {
+        let files = report::print_document(document, settings, &mut std::io::stdout().lock())?;
         for file in files {
             if !self.quiet {
                 let description =

@@ -68,6 +68,13 @@ fn a_stored_session_that_is_worse_fails_the_gate_of_its_report() {
     let report = project.run(&words(&[&["report", "@latest"], &WORSE]));
     report.expect_status(1).expect_stdout(&[line]);
     project.run(&["report", "@latest"]).expect_status(0);
+    for (option, printed) in
+        [("-q", [1, 0]), ("--format=markdown", [1, 0]), ("--format=csv", [0, 1])]
+    {
+        let told = project.run(&words(&[&["report", "@latest", option], &WORSE]));
+        let lines = [&told.stdout, &told.stderr].map(|text| text.matches("gate failed").count());
+        assert_eq!(lines, printed, "{option}: {told:#?}");
+    }
 }
 
 #[test]

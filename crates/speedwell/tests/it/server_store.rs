@@ -41,7 +41,7 @@ fn sessions_on_a_server_are_listed_reported_compared_and_exported() {
         run(&project, &words, db).expect_status(0);
     }
     assert!(!project.path(".speedwell/results.db").exists(), "nothing lies in a file");
-    run(&project, &["history"], db).expect_status(0).expect_stdout(&["@1", "@2", "main"]);
+    run(&project, &["history", "-v"], db).expect_status(0).expect_stdout(&["@1", "@2", "main"]);
     run(&project, &["compare", "@1[old]", "@2[new]"], db)
         .expect_status(0)
         .expect_stdout(&["g/a.fake"]);

@@ -2,9 +2,10 @@
 //! lines.
 //!
 //! Rows show their full names if every important column fits next to them, otherwise their short
-//! names. If even the required columns do not fit next to the short names, names and headings are
-//! cut, with a key below the table, and the last columns are omitted if that does not suffice.
-//! Expendable columns fill the remaining room, and a line below the table lists the omitted columns.
+//! names. If even the required columns do not fit next to the short names, headings are wrapped, and
+//! names and headings are cut, with a key below the table, where that saves room. If that does not
+//! suffice, the last columns are omitted. Expendable columns fill the remaining room, the first of
+//! them even if names must be cut, and a line below the table lists the omitted columns.
 //! A wide screen also shows the intervals as drawings. Control characters are escaped, because text
 //! that others wrote must not control the terminal.
 
@@ -19,6 +20,8 @@ const COLUMN_GAP: usize = 2;
 /// Columns with an `expendable` number up to this are important. If they do not fit next to full
 /// names, rows show their short names.
 const MAX_IMPORTANT_ORDER: u8 = 2;
+/// Columns with an `expendable` number up to this are worth cutting names.
+const MAX_KEPT_ORDER: u8 = 1;
 /// Place of the drawings among the expendable columns.
 const DRAWN_ORDER: u8 = 3;
 /// Minimum width to which a name is shortened.
@@ -27,6 +30,10 @@ const MIN_NAME_WIDTH: usize = 8;
 const MIN_WORDS_WIDTH: usize = 16;
 /// Width to which headings are shortened before names are: a variant may be named after a command.
 const LONG_HEADING_WIDTH: usize = 20;
+/// Minimum number of columns that a cut saves: each cut name takes a line of the key.
+const MIN_SAVING: usize = 6;
+/// Maximum number of lines of a heading.
+const MAX_HEADING_LINES: usize = 3;
 /// Maximum number of names that the key of a table lists.
 const MAX_KEYS: usize = 30;
 /// Indent of rows below a heading.
@@ -83,43 +90,69 @@ impl<'a> TablePage<'a> {
             TablePage { table, max_width, people, layout: Vec::new(), axis, short: false, color };
         page.layout = page.columns_up_to(MAX_IMPORTANT_ORDER);
         page.short = page.total_width() > max_width;
-        page.layout = page.columns_up_to(0);
-        if page.shrink_to_fit() {
+        // A kind of column whose cells may be cut, or only headings, and the least width and saving.
+        // The first step only wraps.
+        let steps = [
+            (None, usize::MAX, 0),
+            (None, LONG_HEADING_WIDTH, MIN_SAVING),
+            (Some(ColumnKind::Label), MIN_NAME_WIDTH, MIN_SAVING),
+            (None, MIN_NAME_WIDTH, MIN_SAVING),
+            (Some(ColumnKind::Words), MIN_WORDS_WIDTH, 0),
+            (Some(ColumnKind::Label), MIN_NAME_WIDTH, 0),
+            (None, MIN_NAME_WIDTH, 0),
+        ];
+        let is_complete =
+            [(MAX_KEPT_ORDER, 4), (0, steps.len())].into_iter().any(|(order, used)| {
+                page.layout = page.columns_up_to(order);
+                for (kind, least, saving) in &steps[..used] {
+                    for position in 0..page.layout.len() {
+                        page.layout[position].1 =
+                            page.reduced_width(position, *kind, *least, *saving);
+                    }
+                }
+                page.total_width() <= max_width
+            });
+        if is_complete {
             page.add_expendable();
+        } else {
+            page.remove_columns();
         }
         page
     }
 
-    /// Shortens long headings, then names, then all headings, then words, until the required
-    /// columns fit. If that does not suffice, removes the last columns, and returns `false`.
-    fn shrink_to_fit(&mut self) -> bool {
-        // A kind of column whose cells may be cut, or only headings, and the least width.
-        let steps = [
-            (None, LONG_HEADING_WIDTH),
-            (Some(ColumnKind::Label), MIN_NAME_WIDTH),
-            (None, MIN_NAME_WIDTH),
-            (Some(ColumnKind::Words), MIN_WORDS_WIDTH),
-        ];
-        for (kind, least) in steps {
-            for position in 0..self.layout.len() {
-                let excess = self.total_width().saturating_sub(self.max_width);
-                let (index, width) = self.layout[position];
-                let uncut = match kind {
-                    Some(kind) if kind == self.table.columns[index].kind => 0,
-                    Some(_) => width,
-                    None => self.widest_cell(index),
-                };
-                let reduced = width.saturating_sub(excess);
-                self.layout[position].1 = reduced.max(least).max(uncut).min(width);
-            }
+    /// Returns the width to which a column is reduced so that the table fits, if it is one whose
+    /// heading or cells of the given kind may be cut. A cut leaves at least `least` columns and
+    /// saves at least `saving`. A heading may be wrapped at any width.
+    fn reduced_width(
+        &self,
+        position: usize,
+        kind: Option<ColumnKind>,
+        least: usize,
+        saving: usize,
+    ) -> usize {
+        let excess = self.total_width().saturating_sub(self.max_width);
+        let (index, width) = self.layout[position];
+        let column = &self.table.columns[index];
+        let uncut = if kind.is_none() { self.widest_cell(index) } else { 0 };
+        if excess == 0 || kind.is_some_and(|kind| kind != column.kind) {
+            return width;
         }
-        let required = self.layout.len();
+        let wanted = (width - excess.min(width)).max(uncut).max(1);
+        let wrapped = (wanted..width).find(|&width| {
+            kind.is_none() && least == usize::MAX && wrap_heading(&column.header, width).is_some()
+        });
+        let most = self.natural_width(index).saturating_sub(saving);
+        let cut = wanted.max(least).min(most);
+        wrapped.unwrap_or(if cut >= least.max(uncut) { cut.min(width) } else { width })
+    }
+
+    /// Removes the last columns until the table fits.
+    fn remove_columns(&mut self) {
         while self.layout.len() > 2 && self.total_width() > self.max_width {
             let is_facet = |(index, _): &PlacedColumn| self.table.columns[*index].facet;
             let last = self.layout.iter().skip(1).rposition(|column| !is_facet(column));
             self.layout.remove(last.map_or(self.layout.len() - 1, |position| position + 1));
         }
-        self.layout.len() == required
     }
 
     /// Returns the columns whose `expendable` number is at most the given one, with their natural
@@ -138,7 +171,7 @@ impl<'a> TablePage<'a> {
     /// Adds each expendable column that still fits, most important column first.
     fn add_expendable(&mut self) {
         let mut others = self.people.clone();
-        others.retain(|&index| self.order_of(index) > 0);
+        others.retain(|&index| self.layout.iter().all(|&(shown, _)| shown != index));
         others.sort_by_key(|&index| self.order_of(index));
         for index in others {
             let width = self.natural_width(index);
@@ -190,18 +223,28 @@ impl<'a> TablePage<'a> {
     }
 
     fn write_header(&self, out: &mut String) {
-        let header = |&(index, width): &PlacedColumn| {
-            let column = &self.table.columns[index];
-            let text = shorten_text(&column.header, width);
-            let padding = " ".repeat(width.saturating_sub(display_width(&text)));
-            if column.kind == ColumnKind::Figure { padding + &text } else { text + &padding }
+        let heading = |&(index, width): &PlacedColumn| {
+            let header = &self.table.columns[index].header;
+            wrap_heading(header, width).unwrap_or_else(|| vec![shorten_text(header, width)])
         };
-        let headers: Vec<String> = self.layout.iter().map(header).collect();
-        let line = headers.join(&" ".repeat(COLUMN_GAP));
-        if line.trim().is_empty() {
+        let headings: Vec<Vec<String>> = self.layout.iter().map(heading).collect();
+        let height = headings.iter().map(Vec::len).max().unwrap_or(0);
+        if headings.iter().flatten().all(|line| line.is_empty()) {
             return;
         }
-        self.write_line(line.trim_end(), TextEmphasis::Strong, out);
+        for row in 0..height {
+            let cell = |(lines, &(index, width)): (&Vec<String>, &PlacedColumn)| {
+                // Short headings are at the bottom.
+                let line =
+                    (row + lines.len()).checked_sub(height).map_or("", |line| lines[line].as_str());
+                let padding = " ".repeat(width.saturating_sub(display_width(line)));
+                let is_figure = self.table.columns[index].kind == ColumnKind::Figure;
+                if is_figure { padding + line } else { line.to_owned() + &padding }
+            };
+            let cells: Vec<String> = headings.iter().zip(&self.layout).map(cell).collect();
+            let line = cells.join(&" ".repeat(COLUMN_GAP));
+            self.write_line(line.trim_end(), TextEmphasis::Strong, out);
+        }
         self.write_line(&"─".repeat(self.total_width()), TextEmphasis::Muted, out);
     }
 
@@ -246,8 +289,10 @@ impl<'a> TablePage<'a> {
 
     /// Returns the headings that do not fit.
     fn cut_headings(&self) -> Vec<NameKey> {
-        let heading =
-            |&(index, width): &PlacedColumn| cut_key(&self.table.columns[index].header, width);
+        let heading = |&(index, width): &PlacedColumn| {
+            let header = &self.table.columns[index].header;
+            cut_key(header, width).filter(|_| wrap_heading(header, width).is_none())
+        };
         self.layout.iter().filter_map(heading).collect()
     }
 
@@ -286,6 +331,22 @@ impl<'a> TablePage<'a> {
         out.push_str(&paint_text(text, emphasis, self.color));
         out.push('\n');
     }
+}
+
+/// Wraps a heading into lines of at most `width` columns, if a few lines suffice.
+fn wrap_heading(heading: &str, width: usize) -> Option<Vec<String>> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in heading.split_inclusive([' ', '=', '/', ',', '-', '_', ':']) {
+        let fits = |line: &str| display_width(format!("{line}{part}").trim_end()) <= width;
+        let is_joined = lines.last().is_some_and(|line| fits(line));
+        match lines.last_mut() {
+            Some(line) if is_joined => line.push_str(part),
+            _ if fits("") => lines.push(part.to_owned()),
+            _ => return None,
+        }
+    }
+    lines.iter_mut().for_each(|line| line.truncate(line.trim_end().len()));
+    (lines.len() <= MAX_HEADING_LINES).then_some(lines)
 }
 
 /// Returns a name with its shortened form, if it must be shortened to `width` columns.
@@ -402,8 +463,34 @@ mod tests {
         assert!(wide[2].ends_with("1.23  ─────●─── │"), "{}", wide[2]);
         assert!(wide[3].ends_with("1.23  ──────────┼────●─────"), "{}", wide[3]);
         let narrow = drawn(Some(30));
-        assert_eq!(narrow[0], "case  python3 s…name.py --fast");
+        assert_eq!(narrow[0], "       python3 scripts/with-a-");
+        assert_eq!(narrow[1], "case       long-name.py --fast");
         assert!(!drawn(None).concat().contains('●'));
+    }
+
+    #[test]
+    fn names_are_cut_for_the_interval_and_headings_only_if_that_saves_room() {
+        let columns = vec![
+            ReportColumn::label("case", "case"),
+            ReportColumn::figure("old", "gomaxprocs=2"),
+            ReportColumn::figure("interval", "95% interval").expendable(1),
+            ReportColumn::words("verdict", "verdict").facet(),
+        ];
+        let cells = ["words/Join/of/many/parts", "1.23 ms", "[-2.6, -0.4]", "▲ better"];
+        let rows = vec![ReportRow::Cells(cells.map(|text| ReportCell::words(text)).to_vec())];
+        let table = ReportTable { columns, rows, ..ReportTable::new("t") };
+        for (width, heading, name) in [
+            (62, "gomaxprocs=2  95% interval", cells[0]),
+            (61, "gomaxprocs=", cells[0]),
+            (52, "gomaxprocs=", "words…any/parts"),
+        ] {
+            let mut out = String::new();
+            write_table(&table, Some(width), false, &mut out);
+            assert!(out.lines().next().is_some_and(|line| line.contains(heading)), "{out}");
+            assert!(out.contains(&format!("\n{name}  ")) && out.contains("[-2.6"), "{out}");
+            assert!(out.lines().all(|line| display_width(line) <= width), "{out}");
+            assert!(!out.contains("go…"), "{out}");
+        }
     }
 
     #[test]

@@ -16,8 +16,8 @@ use crate::project::expect_golden;
 use sample_findings::{comparison, load_test, one_sided};
 use sample_sessions::{failures, session};
 use sample_study::study;
-use speedwell_analysis::AnalysisFindings;
-use speedwell_model::Verdict;
+use speedwell_analysis::{AnalysisFindings, NoVerdict};
+use speedwell_model::{IntervalEstimate, Verdict};
 use speedwell_report::{
     ChartKind, Csv, Document, Json, Markdown, OutputOptions, RenderDocument, ReportBlock,
     TextFormat, Verbosity, print_document, report_findings as findings_of,
@@ -186,8 +186,11 @@ fn every_kind_of_chart_can_be_drawn() {
 
 /// The first headline of a comparison with these verdicts.
 fn headline(verdicts: &[(Verdict, f64)]) -> String {
-    let document =
-        findings_of(&sample_findings::verdicts(verdicts), &OutputOptions::default()).unwrap();
+    headline_of(&sample_findings::verdicts(verdicts))
+}
+
+fn headline_of(findings: &AnalysisFindings) -> String {
+    let document = findings_of(findings, &OutputOptions::default()).unwrap();
     let first = document.blocks.iter().find_map(|block| match block {
         ReportBlock::Headline(text) => Some(text.clone()),
         _ => None,
@@ -200,15 +203,15 @@ fn the_headline_states_the_answer_in_words() {
     use Verdict::{Better, Same, Unclear, Worse};
     for (verdicts, sentence) in [
         (vec![(Better, 0.08)], "new has 8.0% more throughput than old [7.0, 9.0]."),
-        (vec![(Same, 0.001)], "No difference: new and old are the same within 2% [-0.9, +1.1]."),
+        (vec![(Same, 0.001)], "No difference: new and old are the same within 2% [-0.9%, +1.1%]."),
         (
             vec![(Unclear, 0.0)],
-            "No difference found; one of 0.90% or more would probably have been [-1.0, +1.0]. About \
-             12 more runs a side would decide.",
+            "No difference found [-1.0%, +1.0%]; one of 0.90% or more would probably have been. \
+             About 12 more runs a side would decide.",
         ),
         (
             vec![(Unclear, 0.02)],
-            "it is unclear whether new is faster than old: throughput +2.0% [+1.0, +3.0] (higher is better). \
+            "Unclear: new has 2.0% more throughput than old [+1.0%, +3.0%]. \
              About 12 more runs a side would decide.",
         ),
         (
@@ -228,7 +231,50 @@ fn the_headline_states_the_answer_in_words() {
     let output = OutputOptions { has_resume_hint: true, ..OutputOptions::default() };
     let document = findings_of(&sample_findings::verdicts(&[(Unclear, 0.0)]), &output).unwrap();
     let mut texts = document.blocks.iter().filter_map(ReportBlock::sentence);
-    assert!(texts.any(|text| text.ends_with("have been [-1.0, +1.0].")), "{document:?}");
+    assert!(texts.any(|text| text.ends_with("would probably have been.")), "{document:?}");
+}
+
+#[test]
+fn an_unclear_headline_says_what_remains_possible() {
+    let headline_with = |change: IntervalEstimate, no_verdict, notes: &[&str]| {
+        let mut findings = sample_findings::verdicts(&[(Verdict::Unclear, 0.0)]);
+        let row = &mut findings.comparisons[0].rows[0];
+        (row.change, row.detectable, row.no_verdict) = (Some(change), Some(0.13), no_verdict);
+        row.notes = notes.iter().map(ToString::to_string).collect();
+        headline_of(&findings)
+    };
+    let too_few = Some(NoVerdict::TooFewRuns);
+    for ([value, low, high], no_verdict, notes, sentence) in [
+        (
+            [0.0, -1.0, f64::INFINITY],
+            too_few,
+            &["Too few runs: 1 a side can decide nothing; 6 are enough."][..],
+            "Too few runs to compare new with old: 1 a side can decide nothing; 6 are enough.",
+        ),
+        (
+            [0.05, -0.08, 0.11],
+            None,
+            &[],
+            "No difference found [-8%, +11%]; one of 13% or more would probably have been. \
+             About 12 more runs a side would decide.",
+        ),
+        (
+            [-0.64, -0.85, 0.02],
+            None,
+            &[],
+            "Unclear: new has 64% less throughput than old, or up to 2% more [-85%, +2%]. \
+             About 12 more runs a side would decide.",
+        ),
+        (
+            [0.0, -1.0, f64::INFINITY],
+            too_few,
+            &[],
+            "Too few runs to compare new with old: 8 a side.",
+        ),
+    ] {
+        let change = IntervalEstimate { value, low, high };
+        assert_eq!(headline_with(change, no_verdict, notes), sentence);
+    }
 }
 
 #[test]
