@@ -477,7 +477,7 @@ mod tests {
             ReportColumn::words("verdict", "verdict").facet(),
         ];
         let cells = ["words/Join/of/many/parts", "1.23 ms", "[-2.6, -0.4]", "▲ better"];
-        let rows = vec![ReportRow::Cells(cells.map(|text| ReportCell::words(text)).to_vec())];
+        let rows = vec![ReportRow::Cells(cells.map(ReportCell::words).to_vec())];
         let table = ReportTable { columns, rows, ..ReportTable::new("t") };
         for (width, heading, name) in [
             (62, "gomaxprocs=2  95% interval", cells[0]),
