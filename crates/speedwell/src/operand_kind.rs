@@ -237,7 +237,7 @@ fn explain_unknown(word: &str, arguments: &[String]) -> anyhow::Error {
 }
 
 /// If all arguments that do not exist are revisions, returns an error with the command that compares
-/// these revisions.
+/// these revisions; if only some are, an error that names another.
 pub fn explain_revisions(word: &str, arguments: &[String]) -> Option<anyhow::Error> {
     let (mut revisions, mut targets) = (Vec::new(), Vec::new());
     for argument in arguments {
@@ -251,8 +251,12 @@ pub fn explain_revisions(word: &str, arguments: &[String]) -> Option<anyhow::Err
             revisions.push(name);
         }
     }
-    let kinds: Option<Vec<&str>> = revisions.iter().map(|name| revision_kind(name)).collect();
-    let kind = *kinds?.first()?;
+    let (known, unknown): (Vec<&str>, Vec<&str>) =
+        revisions.iter().partition(|name| revision_kind(name).is_some());
+    let kind = revision_kind(known.first()?)?;
+    if let Some(unknown) = unknown.first() {
+        return Some(anyhow!("cannot find '{unknown}': no file, program or revision"));
+    }
     if revisions.len() > 2 {
         return None;
     }

@@ -95,6 +95,7 @@ fn names_of_revisions_are_answered_with_revisions() {
         ("main sort", "cannot find 'main': no file; it is a branch"),
         ("main sort", "hint: speedwell compare --old rev:main --new rev:sort ."),
         ("main..sort .", "it is a range of revisions"),
+        ("main nosuch .", "cannot find 'nosuch': no file, program or revision"),
         ("HEAD main .", "speedwell compare --old rev:HEAD --new rev:main ."),
         ("rev:main rev:sort", "speedwell compare --old rev:main --new rev:sort ."),
         ("--old sort --new main .", "and a branch; write rev:sort or "),
