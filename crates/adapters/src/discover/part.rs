@@ -38,10 +38,20 @@ impl BenchmarkPart {
     }
 
     /// Returns the part as it applies to `cases`: if one of them has exactly this name or value,
-    /// the part contains only such cases.
+    /// the part contains only such cases. Benchmarks of Go are listed without the prefix `Benchmark`,
+    /// and may be named with it.
     pub fn narrowed_to<'c>(&self, cases: impl IntoIterator<Item = &'c Case>) -> BenchmarkPart {
-        let is_exact = cases.into_iter().any(|case| self.is_equal(case));
-        BenchmarkPart { is_exact, ..self.clone() }
+        let cases: Vec<&Case> = cases.into_iter().collect();
+        let narrow = |part: BenchmarkPart| {
+            let is_exact = cases.iter().any(|case| part.is_equal(case));
+            BenchmarkPart { is_exact, ..part }
+        };
+        let typed = narrow(self.clone());
+        let is_go_name = |name: &&str| !name.is_empty() && !name.starts_with(char::is_lowercase);
+        match self.text.strip_prefix("Benchmark").filter(is_go_name).map(BenchmarkPart::parse) {
+            Some(Ok(short)) if !cases.iter().any(|case| typed.contains(case)) => narrow(short),
+            _ => typed,
+        }
     }
 
     /// Whether the case belongs to the part.
@@ -161,6 +171,8 @@ mod tests {
                 &[("s.js impl=loop n=1", "s.js n=1"), ("s.js impl=loop2 n=1", "s.js n=1")][..],
             ),
             ("loop", names, &[("s.py/loop n=1", "s.py n=1")][..]),
+            ("BenchmarkA", ["gp/A", "gp/AB", "gp/B"], &[("gp/A", "gp")][..]),
+            ("Benchmarking", ["gp/string", "gp/B", "gp/C"], &[][..]),
             ("test_x[loop]", names, &[("s.py/test_x[loop]", "s.py")][..]),
             ("p2", names, &[("s.py/loop2 n=1", "s.py/loo[a|b] n=1")][..]),
             (r"BM_(\d+)", ["g/BM_8", "g/x", "y"], &[("g/BM_8", "g/[a|b](8)")][..]),
