@@ -72,7 +72,7 @@ pub fn run(CompareArgs { measuring: mut args }: CompareArgs) -> anyhow::Result<C
     let measures_values = study.x_axis.is_none() || args.targets.iter().all(|word| is_target(word));
     let divides_cases = !study.by.is_empty() && measures_values;
     if args.variants.is_any() || divides_cases {
-        if args.variants.variant.len() == 1 {
+        if args.variants.variant.len() == 1 && !divides_cases {
             bail!("a single --variant cannot be compared\nhint: give a second one, or use 'run'");
         }
         if let Some(stored) = args.targets.iter().find(|target| target.starts_with('@')) {

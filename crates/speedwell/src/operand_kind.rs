@@ -43,6 +43,7 @@ pub fn classify_all(args: &RunArgs) -> anyhow::Result<Vec<OperandKind>> {
         bail!("'{url}' is an address\nhint: speedwell load {}", quote_all(arguments));
     }
     suggest_by(args)?;
+    suggest_packages(arguments)?;
     let adapters = KnownAdapters::new(&[], &std::env::current_dir()?)?;
     let classified =
         arguments.iter().map(|argument| classify(argument, &args.arguments, &adapters));
@@ -155,6 +156,28 @@ fn suggest_by(args: &RunArgs) -> anyhow::Result<()> {
         quote(&set)
     );
     Ok(())
+}
+
+/// Suggests the folders of Go files from which benchmarks are named: Go builds packages.
+fn suggest_packages(arguments: &[String]) -> anyhow::Result<()> {
+    let exists = |text: &str| Path::new(text).exists();
+    let in_package = |argument: &String| {
+        let (file, name) = operand::split_part(argument, exists)
+            .filter(|(file, _)| file.ends_with("_test.go") && exists(file))?;
+        let folder = file.rsplit_once('/').map_or(".", |(folder, _)| folder);
+        Some(format!("{folder}::{name}"))
+    };
+    let Some(file) = arguments.iter().find(|argument| in_package(argument).is_some()) else {
+        return Ok(());
+    };
+    let working: Vec<String> = arguments
+        .iter()
+        .map(|argument| in_package(argument).unwrap_or_else(|| argument.clone()))
+        .collect();
+    bail!(
+        "'{file}' is part of a Go package, which is named by its folder\nhint: speedwell compare {}",
+        quote_all(&working)
+    )
 }
 
 /// Rejects commands together with other kinds, and misspelled files that look like commands.
