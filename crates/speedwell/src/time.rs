@@ -55,7 +55,7 @@ pub fn compare_commands(
 fn measure_commands(args: EvalArgs) -> anyhow::Result<CommandStatus> {
     let commands = &args.commands;
     // The setup may build a command, and another machine or shell may have others.
-    let knows_commands = commands.setup.is_none() && commands.shell.is_none();
+    let knows_commands = commands.setup.is_empty() && commands.shell.is_none();
     if knows_commands && args.results.fleet.machines.is_none() {
         check_commands(&args.snippets)?;
     }

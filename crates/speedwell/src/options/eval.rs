@@ -251,10 +251,10 @@ pub struct CommandArgs {
     pub shell: Option<PathBuf>,
     /// Run once before everything is measured, untimed
     #[arg(long, value_name = "CMD")]
-    pub setup: Option<String>,
+    pub setup: Vec<String>,
     /// Run once after everything has been measured
     #[arg(long, value_name = "CMD")]
-    pub cleanup: Option<String>,
+    pub cleanup: Vec<String>,
     /// Show the output of the commands on stderr
     #[arg(long)]
     pub show_output: bool,
@@ -264,21 +264,22 @@ impl CommandArgs {
     /// Returns the lines of `--setup` and `--cleanup`, with the values of parameters filled in.
     ///
     /// # Errors
-    /// Fails if a line differs between the cases (`rows`). Blocks mix the cases, so the line of the
-    /// last one would hold for all of them.
+    /// Fails if several different lines are given, or if a line differs between the cases (`rows`).
+    /// Blocks mix commands and cases, so the line of the last one would hold for all of them.
     pub fn fill_hooks(
         &self,
         rows: &[Vec<(String, ParameterValue)>],
     ) -> anyhow::Result<[Option<String>; 2]> {
-        let fill = |option: &str, line: &Option<String>| -> anyhow::Result<Option<String>> {
-            let Some(line) = line else { return Ok(None) };
-            let snippet = Snippet::new(SnippetLanguage::Sh, line);
-            let mut lines: Vec<String> =
-                rows.iter().map(|row| snippet.with_defaults(row).runner.clone()).collect();
+        let fill = |option: &str, typed: &[String]| -> anyhow::Result<Option<String>> {
+            let mut lines: Vec<String> = Vec::new();
+            for line in typed {
+                let snippet = Snippet::new(SnippetLanguage::Sh, line);
+                lines.extend(rows.iter().map(|row| snippet.with_defaults(row).runner.clone()));
+            }
             lines.dedup();
             ensure!(
                 lines.len() < 2,
-                "{option} differs between cases: '{}' and '{}'\nhint: --prepare runs before every execution; to \
+                "{option} differs between commands: '{}' and '{}'\nhint: --prepare runs before every execution; to \
                  compare revisions: speedwell compare --old rev:A --new rev:B",
                 lines[0],
                 lines[1]
@@ -291,8 +292,8 @@ impl CommandArgs {
     /// Formats the options that a resumed session needs again: ` --setup CMD --cleanup CMD`.
     fn hook_options(&self) -> String {
         let hooks = [("--setup", &self.setup), ("--cleanup", &self.cleanup)];
-        let given = |(option, line): (&str, &Option<String>)| {
-            Some(format!(" {option} {}", quote(line.as_ref()?)))
+        let given = |(option, lines): (&str, &Vec<String>)| {
+            Some(format!(" {option} {}", quote(lines.last()?)))
         };
         hooks.into_iter().filter_map(given).collect()
     }
