@@ -237,10 +237,12 @@ fn help_of_the_as_command_differs_from_help_of_its_tools() {
 #[test]
 fn options_that_other_tools_have_are_understood() {
     let (project, server) = (project(), WebServer::start());
-    let words = ["--duration", "50ms", "--connections", "2", "--no-save"];
     let url = server.url("/");
-    let answer = project.run(&[&["load", &url, "--json"], &words[..]].concat());
-    assert!(answer.expect_status(0).json()["loads"].is_array());
+    for words in [&["--connections", "2"][..], &["--rps", "200", "--vus", "2"]] {
+        let load = ["load", &url, "--json", "--duration", "50ms", "--no-save"];
+        let answer = project.run(&[&load, words].concat());
+        assert!(answer.expect_status(0).json()["loads"].is_array());
+    }
     project
         .run(&["run", "g", "--json", "--format", "csv"])
         .expect_status(2)

@@ -14,6 +14,7 @@ fn project() -> TempProject {
         .with("my results.json", "{}")
         .with("a.py", "print(1)\n")
         .with("b.py", "print(2)\n")
+        .with("x_test.go", "package x\n")
         .with_program("node-18", "#!/bin/sh\ntouch started\n")
         .with_program("node-22", "#!/bin/sh\ntouch started\n")
 }
@@ -52,6 +53,33 @@ fn benchmarks_and_values_of_one_file_are_variants_of_one_session() {
 }
 
 #[test]
+fn values_are_lines_of_a_study() {
+    let project = project();
+    for command in ["run", "compare"] {
+        let words = [command, "g/slug.fake", "--x-axis", "size", "--by", "impl", "-r", "1"];
+        let csv = project.run(&[&words[..], &["--format", "csv"]].concat()).expect_status(0).stdout;
+        for line in ["regex", "loop2", "loop"] {
+            let points = csv.lines().filter(|row| row.split(',').any(|cell| cell == line)).count();
+            assert_eq!(points, if line == "loop" { 2 } else { 1 }, "{command} {line}: {csv}");
+        }
+    }
+}
+
+#[test]
+fn commands_and_executables_are_timed_and_compared() {
+    let project = TempProject::new()
+        .with_program("first", "#!/bin/sh\n:\n")
+        .with_program("second", "#!/bin/sh\n:\n");
+    for sides in [["sh -c :", "sh -c true"], ["./first", "./second"]] {
+        let words = [&["compare"], &sides[..], &["-r2", "-t1ms", "--json"]].concat();
+        let json = project.run(&words).expect_status(0).json();
+        let codes = json["codes"].as_array().unwrap();
+        let names: Vec<&str> = codes.iter().filter_map(|code| code["code"].as_str()).collect();
+        assert_eq!((names, json["changes"].as_array().unwrap().len()), (sides.to_vec(), 1));
+    }
+}
+
+#[test]
 fn a_wrong_argument_is_answered_with_the_command_that_works() {
     let project = project();
     project.run(&["run", "g/slug.fake", "-r", "1", "-q"]).expect_status(0);
@@ -60,11 +88,13 @@ fn a_wrong_argument_is_answered_with_the_command_that_works() {
         ("g/slug.fake -s impl=a,b", "speedwell compare g/slug.fake --by impl=a,b"),
         ("g/slug.fake --by impl -s impl=a,b", "--by and 'impl=a,b' both set 'impl'"),
         ("g/slug.fake --by impl --variant a=true --variant b=true", "use one"),
+        ("g/slug.fake --by impl --variant a=", "--by and --variant both name variants; use one"),
         ("g/slug.fake --by impl --by size", "a second --by also names variants"),
         ("g/slug.fake --by imp", "did you mean 'impl'?"),
         ("@latest --by impl", "speedwell compare @latest::A @latest::B"),
         ("g/slug.fake::regex g/slug.fake::impl=x", "'::impl=x' matches nothing; cases: impl="),
         ("g/slug.fake::regex g/other.fake::a", "benchmarks of different files"),
+        ("x_test.go::A x_test.go::B", "hint: speedwell compare .::A .::B"),
         ("a.py b.py", "speedwell compare 'python3 a.py' 'python3 b.py'"),
         ("--old a.py --new b.py g", "speedwell time 'python3 a.py' 'python3 b.py'"),
         ("./node-18 ./node-22 g/slug.fake", "--old ./node-18 --new ./node-22 g/slug.fake"),

@@ -53,6 +53,28 @@ fn setup_and_cleanup_run_once_and_a_warm_up_in_every_run() {
 }
 
 #[test]
+fn parameters_preparation_and_shells_are_those_of_hyperfine() {
+    let own_shell = "#!/bin/sh\necho shell >> log\nexec sh \"$@\"\n";
+    let project = TempProject::new().with_program("own-shell", own_shell);
+    for (command, options, expected) in [
+        ("sh -c 'echo {n} >> log'", &["-P", "n", "1", "2"][..], &["1", "2"][..]),
+        ("sh -c 'echo run >> log'", &["--prepare", "echo before >> log"], &["before", "run"]),
+        ("echo run >> log", &["--shell", "./own-shell"], &["run", "shell"]),
+        ("sh -c 'echo run >> log'", &["-N"], &["run"]),
+    ] {
+        let words = ["time", command, "-r1", "-t1ms", "--no-save"];
+        project.run(&[&words[..], options].concat()).expect_status(0);
+        let mut log = read_lines(&project, "log");
+        std::fs::remove_file(project.path("log")).unwrap();
+        let is_skipped = log[0] == "run" || log.windows(2).any(|pair| pair == ["run", "run"]);
+        assert!(!is_skipped || options[0] != "--prepare", "{log:?}");
+        log.sort();
+        log.dedup();
+        assert_eq!(log, expected, "{options:?}");
+    }
+}
+
+#[test]
 fn any_exit_status_is_accepted_on_request() {
     let project = TempProject::new();
     let words = ["time", "exit 3", "-r1", "-t1ms", "--no-save"];
@@ -76,9 +98,18 @@ fn wrong_guesses_are_answered_with_what_works() {
         ("time 'sleep 1' -n a", "'-n' is --name here"),
         ("time sort -n x", "hint: speedwell time 'sort -n x', or:"),
         ("time true -p true", "'-p' is --prepare here"),
+        ("time true -c true", "'-c' is --cleanup here"),
+        ("time true -s true", "'-s' is --setup here"),
         ("time 'true a' --export-json=x", "'--export-json' is -o FILE.json here"),
         ("time 'ls | cat' -N", "'ls | cat' needs a shell"),
-        ("time 'sleep {n}' -L n 0,1 --setup 'echo {n}'", "--setup differs between cases: 'echo 0'"),
+        (
+            "time 'sleep {n}' -L n 0,1 --setup 'echo {n}'",
+            "--setup differs between commands: 'echo 0'",
+        ),
+        (
+            "time true false --setup 'echo a' --setup 'echo b'",
+            "between commands: 'echo a' and 'echo b'",
+        ),
         ("run a.py -w 3", "such as 3s or 3ms"),
         ("load 500", "'500' is not an address\nhint: --rate 500"),
         ("load -q 500 localhost:1", "hint: --rate 500"),
