@@ -572,8 +572,10 @@ fn describe_failures(failures: &[&StepFailure], variant: Option<&Variant>) -> an
         0 => String::new(),
         others => format!(", and {others} more failed"),
     };
-    let first_line = describe(first, &reason);
-    anyhow!("{first_line}{others}{output}{different}{}", replay_hint(first))
+    // Hints come last.
+    let (defect, hint) = reason.split_at(reason.find("\nhint: ").unwrap_or(reason.len()));
+    let first_line = describe(first, defect);
+    anyhow!("{first_line}{others}{output}{different}{hint}{}", replay_hint(first))
 }
 
 /// Explains why a target lists no cases, with the output of the target and a command that repeats
@@ -595,6 +597,7 @@ fn indented_output(failure: &StepFailure) -> String {
 fn replay_hint(failure: &StepFailure) -> String {
     match failure.replay.as_str() {
         "" => String::new(),
+        _ if failure.has_install_hint() => String::new(),
         line => format!("\nhint: repeat it with: {line}"),
     }
 }

@@ -66,10 +66,17 @@ impl StepFailure {
         matches!(&self.cause, FailureCause::Invalid { reason } if !reason.starts_with(EXITED))
     }
 
-    /// Whether [`StepFailure::reason_line`] says all that a user needs: the program is missing, or
-    /// its code does not compile.
+    /// Whether [`StepFailure::reason_line`] says all that a user needs: the program or framework is
+    /// missing, or the code does not compile.
     pub fn is_one_line(&self) -> bool {
-        matches!(self.cause, FailureCause::Start { .. }) || self.cause.is_compile_error()
+        matches!(self.cause, FailureCause::Start { .. })
+            || self.cause.is_compile_error()
+            || self.has_install_hint()
+    }
+
+    /// Whether the cause itself says what to install.
+    pub fn has_install_hint(&self) -> bool {
+        self.names_defect() && self.cause.to_string().contains("\nhint: install ")
     }
 }
 

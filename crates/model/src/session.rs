@@ -113,17 +113,20 @@ impl Session {
         session
     }
 
-    /// Names and versions of the programs of variants that are only called `old` and `new`, by the
-    /// variant's name, as in `node v22.1.0`. Empty if this does not distinguish the variants.
+    /// Names and known versions of the programs of variants that are only called `old` and `new`,
+    /// by the variant's name, as in `node v22.1.0`. Empty if this does not distinguish the variants.
     pub fn program_names(&self) -> BTreeMap<String, String> {
         let is_version = |word: &&str| {
             word.trim_start_matches('v').starts_with(|first: char| first.is_ascii_digit())
         };
         let name_program = |program: &MeasuredProgram| {
             let file = program.path.file_name()?.to_string_lossy();
-            let version = program.version.as_deref()?.split_whitespace().find(is_version)?;
+            let mut words = program.version.as_deref().unwrap_or_default().split_whitespace();
+            let name = words
+                .find(is_version)
+                .map_or_else(|| file.clone().into_owned(), |version| format!("{file} {version}"));
             let is_side = matches!(program.variant.as_str(), "old" | "new");
-            is_side.then(|| (program.variant.clone(), format!("{file} {version}")))
+            is_side.then(|| (program.variant.clone(), name))
         };
         let names: BTreeMap<String, String> =
             self.environment.programs.iter().filter_map(name_program).collect();
@@ -695,23 +698,25 @@ mod tests {
 
     #[test]
     fn sides_are_named_after_programs_that_differ() {
-        let names = |versions: [&str; 2]| {
-            let programs = ["old", "new"].into_iter().zip(versions).map(|(variant, version)| {
-                let (variant, version) = (variant.to_owned(), Some(version.to_owned()));
-                MeasuredProgram {
-                    variant,
-                    version,
-                    path: "/opt/bin/node".into(),
-                    ..MeasuredProgram::default()
-                }
-            });
+        let names = |programs: [(&str, &str); 2]| {
+            let programs =
+                ["old", "new"].into_iter().zip(programs).map(|(variant, (file, version))| {
+                    MeasuredProgram {
+                        variant: variant.to_owned(),
+                        version: (!version.is_empty()).then(|| version.to_owned()),
+                        path: format!("/opt/bin/{file}").into(),
+                        ..MeasuredProgram::default()
+                    }
+                });
             let environment =
                 Environment { programs: programs.collect(), ..Environment::default() };
             let session = Session { environment, ..Session::default() };
             session.program_names().into_values().collect::<Vec<_>>()
         };
-        assert_eq!(names(["v18.20.4", "Node 22.1.0 (x)"]), ["node 22.1.0", "node v18.20.4"]);
-        assert!(names(["v18.20.4", "v18.20.4"]).is_empty());
+        let nodes = names([("node", "v18.20.4"), ("node", "Node 22.1.0 (x)")]);
+        assert_eq!(nodes, ["node 22.1.0", "node v18.20.4"]);
+        assert_eq!(names([("sh", ""), ("bash", "bash 5.2.15")]), ["bash 5.2.15", "sh"]);
+        assert!(names([("node", "v18.20.4"); 2]).is_empty());
     }
 
     #[test]

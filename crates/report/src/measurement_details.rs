@@ -37,6 +37,11 @@ pub(crate) fn report_measurement_details_of(
         let of_session = name.map(|name| format!(" of {name}")).unwrap_or_default();
         let choice = session.design.describe_order_choice();
         document.extend(choice.map(|text| ReportBlock::Note(format!("order{of_session}: {text}"))));
+        document.push_notes(session.variants.iter().filter_map(|variant| {
+            let worktree = variant.worktree.as_ref()?;
+            let files = format_count(worktree.changes.as_ref()?.files, "file", "files");
+            Some(format!("{}{of_session}, {files} changed", worktree.typed))
+        }));
     }
     let analysis = findings.comparisons.first().map(|c| comparison_facts(c, findings));
     let mut blocks: Vec<ReportBlock> = analysis.into_iter().map(ReportBlock::Facts).collect();
@@ -97,21 +102,15 @@ fn session_facts(session: &Session, done: usize) -> Vec<Fact> {
     facts
 }
 
-/// Describes the uncommitted changes, the environment, the program and the arguments of a variant.
-/// Returns `None` if the variant has only a name.
+/// Describes the environment, the program and the arguments of a variant. Returns `None` if the
+/// variant has only a name.
 fn variant_fact(variant: &Variant) -> Option<Fact> {
-    let worktree = variant.worktree.as_ref();
-    let changes = worktree
-        .and_then(|worktree| worktree.changes.as_ref())
-        .map(|changes| format!("{} changed", format_count(changes.files, "file", "files")));
     let mut arguments: Vec<String> =
         variant.environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
     arguments.extend(variant.program.iter().map(|path| path.display().to_string()));
     arguments.extend(variant.arguments.iter().cloned());
     let name = format!("variant {}", variant.name);
-    let command = (!arguments.is_empty()).then(|| shell_words::join(arguments));
-    let parts: Vec<String> = changes.into_iter().chain(command).collect();
-    (!parts.is_empty()).then(|| (name, parts.join("; ")))
+    (!arguments.is_empty()).then(|| (name, shell_words::join(arguments)))
 }
 
 fn design_facts(design: &SessionDesign) -> Vec<Fact> {

@@ -87,7 +87,7 @@ fn members_of(document: &Document) -> Vec<(&str, JsonMember<'_>)> {
         ("warnings", sentences_of(|block| matches!(block, ReportBlock::Warning(_)))),
         ("notes", sentences_of(|block| matches!(block, ReportBlock::Note(_)))),
     ]);
-    for table in document.tables() {
+    for table in document.tables().filter(has_machine_columns) {
         let rows = table.cell_rows().map(|cells| ListItem::Row(table, cells));
         // Tables of the same name form one list.
         match find_list(&mut members, table.name) {
@@ -129,6 +129,11 @@ fn add_data<'a>(members: &mut Vec<(&'a str, JsonMember<'a>)>, name: &'a str, val
     }
 }
 
+/// Whether the table is for programs, too.
+fn has_machine_columns(table: &&ReportTable) -> bool {
+    !table.for_machines().is_empty()
+}
+
 fn row_value(table: &ReportTable, cells: &[ReportCell]) -> Value {
     let member = |column: usize| {
         let cell = &cells[column];
@@ -159,7 +164,7 @@ pub struct Csv;
 
 impl RenderDocument for Csv {
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
-        let mut tables = document.tables().peekable();
+        let mut tables = document.tables().filter(has_machine_columns).peekable();
         let Some(main) = tables.peek().map(|table| table.name) else { return Ok(()) };
         let tables: Vec<&ReportTable> = tables.filter(|table| table.name == main).collect();
         let shown = flat_columns(&tables);
@@ -285,6 +290,8 @@ mod tests {
     #[test]
     fn tables_of_the_same_name_are_merged_and_special_characters_quoted() {
         let mut document = Document::new("t");
+        let columns = vec![ReportColumn::new("shown", "", ColumnKind::Label).for_people()];
+        document.push_table(ReportTable { columns, ..ReportTable::new("people") });
         document.push(table("changes", "a s=\"x,y\"", Some(1_234_567.891)));
         document.push(table("other", "no", None));
         document.push(table("changes", "b", None));

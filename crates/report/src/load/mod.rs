@@ -105,10 +105,11 @@ fn describe_loads(
     document.push_headline(text::loads_headline(loads));
     let table = ReportBlock::Table(summary_table(loads));
     match loads {
-        [only] => document.extend([
-            ReportBlock::Facts(tables::main_facts(only)),
-            ReportBlock::appendix("Summary", vec![table]),
-        ]),
+        [only] => {
+            document.extend(tables::main_times(only).map(ReportBlock::Table));
+            document.push(ReportBlock::Facts(tables::main_facts(only)));
+            document.push(ReportBlock::appendix("Summary", vec![table]));
+        }
         _ => document.push(table),
     }
     // The charts precede the details: a timeline shows at a glance whether the load was steady

@@ -1,14 +1,14 @@
 //! Builds the tables of a load's details: outcomes and statuses, percentiles, times. Also lists
 //! facts about a load.
 //!
-//! Each table has its own entry point: [`outcome_blocks`], [`percentiles_table`] and
-//! [`times_table`].
+//! Each table has its own entry point: [`main_times`], [`outcome_blocks`], [`percentiles_table`]
+//! and [`times_table`].
 
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Fact, ReportBlock, new_fact};
 use crate::figure::{
     Uncertainty, decimal_place, format_count, format_duration, format_ns, format_ns_range,
-    format_number, format_quantity, format_rate, format_reported_time, format_share,
+    format_number, format_quantity, format_rate, format_share,
 };
 use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, TableFootnotes};
 use serde_json::Value;
@@ -286,23 +286,34 @@ fn spread_cell(times: &QuantityFindings, ns: Option<f64>, is_lower_bound: bool) 
     }
 }
 
-/// Lists what a reader needs to judge a single load: its main times, and whether connections or
-/// the generator itself distort them.
-pub fn main_facts(load: &LoadFindings<'_>) -> Vec<Fact> {
+/// Builds the table of the main times of a single load, for people: the other tables have the same
+/// figures for programs. Returns `None` if nothing was timed.
+pub fn main_times(load: &LoadFindings<'_>) -> Option<ReportTable> {
     let quantities = [
         (TimedQuantity::Response, RequestGroup::All, "response time"),
         (TimedQuantity::Service, RequestGroup::Ok, "service time"),
     ];
-    let percentiles = [(500_000, "p50"), (900_000, "p90"), (990_000, "p99"), (1_000_000, "max")];
-    let mut facts = Vec::new();
-    for (quantity, group, name) in quantities {
-        let Some(times) = load.times_of(quantity, group) else { continue };
-        let figure = |(ppm, percentile): (u32, &str)| {
-            Some(format!("{percentile} {}", format_reported_time(times.percentile(ppm)?)))
-        };
-        let figures: Vec<String> = percentiles.into_iter().filter_map(figure).collect();
-        facts.push(new_fact(name, figures.join(", ")));
+    let times = |(quantity, group, name)| load.times_of(quantity, group).map(|times| (name, times));
+    let rows: Vec<NamedTimes<'_>> = quantities.into_iter().filter_map(times).collect();
+    (!rows.is_empty()).then(|| main_time_columns().build_table("main_times", &rows))
+}
+
+type NamedTimes<'a> = (&'static str, &'a QuantityFindings);
+
+fn main_time_columns<'a>() -> ColumnSet<NamedTimes<'a>> {
+    column_set! { row: NamedTimes<'a>;
+        label("time", "").for_people() => row.0,
+        figure("p50", "p50").for_people() => ReportCell::reported_time(row.1.percentile(500_000)),
+        figure("p90", "p90").for_people().expendable(3) =>
+            ReportCell::reported_time(row.1.percentile(900_000)),
+        figure("p99", "p99").for_people() => ReportCell::reported_time(row.1.percentile(990_000)),
+        figure("max", "max").for_people() => ReportCell::reported_time(row.1.percentile(1_000_000)),
     }
+}
+
+/// Lists whether connections or the generator itself distort the times of a single load.
+pub fn main_facts(load: &LoadFindings<'_>) -> Vec<Fact> {
+    let mut facts = Vec::new();
     let connections = if closes_each(load) {
         let opened = load.run.measured.totals.outcomes.connections.opened;
         format!("{} opened: the server closes each one", format_number(opened as f64, 0))

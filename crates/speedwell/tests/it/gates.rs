@@ -78,6 +78,25 @@ fn a_stored_session_that_is_worse_fails_the_gate_of_its_report() {
 }
 
 #[test]
+fn the_gate_is_the_first_line_of_a_comparison() {
+    let project = TempProject::new().with("g/a.fake", &slower_cases());
+    let run = project.run(&words(&[&["run", "g"], &OLD_NEW, &WORSE]));
+    assert!(run.stdout.starts_with("gate failed: 2 worse"), "{run:#?}");
+    for (options, start) in [
+        (&["report", "@1"][..], "gate failed: 2 worse"),
+        (&["compare", "@1"], "gate failed: 2 worse"),
+        (&["compare", "@1", "--format=markdown"], "**gate failed: 2 worse"),
+    ] {
+        let told = project.run(&words(&[options, &WORSE])).expect_status(1);
+        assert!(told.stdout.starts_with(start), "{options:?}: {told:#?}");
+    }
+    project.run(&words(&[&["compare", "@1", "-o", "page.html"], &WORSE])).expect_status(1);
+    let page = std::fs::read_to_string(project.path("page.html")).unwrap();
+    let [gate, title] = ["<b>gate failed: 2 worse", "<h1>"].map(|text| page.find(text).unwrap());
+    assert!(gate < title, "{page}");
+}
+
+#[test]
 fn one_allocation_instead_of_none_fails_the_gate() {
     let (old, new) = (go_output(12, "0 B/op 0 allocs/op"), go_output(12, "8 B/op 1 allocs/op"));
     let by_allocs = words(&[&["--metric", "allocs_per_op"], &WORSE]);

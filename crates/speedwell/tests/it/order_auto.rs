@@ -97,3 +97,18 @@ fn a_complete_session_can_be_repeated_with_new_runs() {
     assert_eq!(found["changes"][0]["baseline_runs"], 10);
     answer.expect_stderr(&["10 new runs a side, judged without those of @1"]);
 }
+
+#[test]
+fn an_unclear_end_says_how_to_look_closer() {
+    let unclear = ["70 130 85 115 95 105 100 60", "130 85 115 95 105 100 60 70"];
+    let clear = ["100 100.7 100.6 100.5 100.4 100.3", "66 66.7 66.6 66.5 66.4 66.3"];
+    let rows: [(_, &[&str], bool); 3] =
+        [(unclear, &[], true), (unclear, &["-q"], false), (clear, &[], false)];
+    for ([old, new], options, is_told) in rows {
+        let text = format!("case k=1\nold {old}\nnew {new}\n");
+        let project = TempProject::new().with("g/pairs.fake", &text);
+        let answer = project.run(&[&COMPARE[..6], options].concat()).expect_status(0);
+        let hint = "to look closer: speedwell run --resume @1 --runs 64";
+        assert_eq!(answer.stderr.contains(hint), is_told, "{options:?}: {answer:#?}");
+    }
+}

@@ -101,5 +101,6 @@ fn a_missing_suite_is_reported_with_an_install_hint() {
         let said = answer.stdout.clone() + &answer.stderr;
         assert!(said.contains(expected), "{target} without {lacks}: {answer:#?}");
         assert_eq!(said.contains("hint: install "), lacks != "numpy", "{answer:#?}");
+        assert_eq!(said.contains("ModuleNotFoundError"), lacks == "numpy", "{answer:#?}");
     }
 }
