@@ -35,7 +35,7 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 const FOREIGN_FOLDERS: [&str; 6] = ["node_modules", "vendor", "target", "build", "dist", "venv"];
 
 /// The project file. A test reads it with every commented key as well.
-const TEMPLATE: &str = include_str!("new/templates/project.toml");
+const TEMPLATE: &str = include_str!("new/templates/project-file.txt");
 
 /// Writes the project file and prints its path.
 ///

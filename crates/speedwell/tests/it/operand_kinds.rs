@@ -100,13 +100,13 @@ fn a_wrong_argument_is_answered_with_the_command_that_works() {
         ("./node-18 ./node-22 g/slug.fake", "--old ./node-18 --new ./node-22 g/slug.fake"),
         ("ls cat g/slug.fake", "speedwell compare --old ls --new cat g/slug.fake"),
         ("ls cat", "hint: speedwell time ls cat"),
-        ("my_reslts.json true_1", "did you mean the file 'my results.json'?"),
-        ("sleep_1 @latest", "cannot compare a command with a stored result"),
-        ("sleep_1", "'sleep 1' alone cannot be compared"),
+        ("my~reslts.json true~1", "did you mean the file 'my results.json'?"),
+        ("sleep~1 @latest", "cannot compare a command with a stored result"),
+        ("sleep~1", "'sleep 1' alone cannot be compared"),
         ("http://a/ http://b/", "speedwell load http://a/ http://b/"),
         ("nothing-here other", "no file, program or revision"),
     ] {
-        let words: Vec<String> = line.split(' ').map(|word| word.replace('_', " ")).collect();
+        let words: Vec<String> = line.split(' ').map(|word| word.replace('~', " ")).collect();
         let typed = words.iter().map(String::as_str);
         let arguments: Vec<&str> = std::iter::once("compare").chain(typed).collect();
         let answer = project.run(&arguments).expect_status(2);
