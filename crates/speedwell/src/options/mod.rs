@@ -28,11 +28,10 @@ pub use run::{
 };
 pub use speedwell_analysis::gate::FailOn;
 pub use store::{
-    DashboardArgs, DatabaseArgs, MachineArgs, OriginArgs, PushTarget, StoreArgs, env_variable,
-    read_token_file,
+    DashboardArgs, MachineArgs, OriginArgs, PushTarget, StoreArgs, env_variable, read_token_file,
 };
 #[cfg(feature = "serve")]
-pub use store::{LogFormat, mark_known};
+pub use store::{DatabaseArgs, LogFormat, mark_known};
 pub use time::TimeArgs;
 
 use clap::Arg;
