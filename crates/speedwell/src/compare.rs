@@ -153,10 +153,9 @@ fn measure_parts(operands: &[SourceOperand], args: &RunArgs) -> anyhow::Result<C
     let mut request =
         selection.measure_request(locations, &args.arguments, &args.variants, plan)?;
     request.variants.division = Some(CaseDivision::Parts(parts));
-    let task = args.measure_task();
-    let mut store = task.open_store()?;
-    let plans = PreparedPlan::read(&request, &mut task.progress_display())?;
-    run::execute_plans(plans, &mut store, &task)
+    run::read_and_execute(args, |_, task| {
+        PreparedPlan::read(&request, &mut task.progress_display())
+    })
 }
 
 /// Returns the programs among the operands, and builds them if necessary.

@@ -46,12 +46,23 @@ pub fn run(args: RunArgs) -> anyhow::Result<CommandStatus> {
         !args.execution.is_order(RunOrder::Parallel),
         "'--order parallel' needs snippets\nhint: 'speedwell eval' measures snippets"
     );
+    read_and_execute(&args, |store, task| match &args.execution.resume {
+        Some(session) => stored_session::load_interrupted_plan(store, session, task),
+        None => PreparedPlan::read(&args.measure_request()?, &mut task.progress_display()),
+    })
+}
+
+/// Opens the store, reads the plans, and executes them, under a dashboard if requested.
+///
+/// # Errors
+/// Fails if the plans cannot be read, or the store or an output cannot be written.
+pub fn read_and_execute(
+    args: &RunArgs,
+    read: impl FnOnce(&Store, &MeasureTask) -> anyhow::Result<PreparedPlan>,
+) -> anyhow::Result<CommandStatus> {
     let task = args.measure_task();
     let mut store = task.open_store()?;
-    let plans = match &args.execution.resume {
-        Some(session) => stored_session::load_interrupted_plan(&store, session, &task)?,
-        None => PreparedPlan::read(&args.measure_request()?, &mut task.progress_display())?,
-    };
+    let plans = read(&store, &task)?;
     let dashboard = args.dashboard.then(|| task.store.database.database_path()).transpose()?;
     serve::with_dashboard(dashboard.as_deref(), || execute_plans(plans, &mut store, &task))
 }

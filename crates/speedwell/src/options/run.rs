@@ -79,16 +79,12 @@ impl RunArgs {
     /// # Errors
     /// Fails if settings or variants cannot be parsed.
     pub fn measure_request(&self) -> anyhow::Result<MeasureRequest> {
-        self.variants.check_sides()?;
-        ensure!(
-            !self.targets.iter().all(|target| is_setting(target)),
-            "no targets\nhint: speedwell init"
-        );
         let plan = self.plan_request()?;
         let division = self.case_division()?;
         let targets = [self.targets.clone(), self.results.study.given_values()].concat();
         let mut request =
             self.selection.measure_request(&targets, &self.arguments, &self.variants, plan)?;
+        ensure!(!request.targets.is_empty(), "no targets\nhint: speedwell init");
         request.variants.division = division;
         Ok(request)
     }
@@ -596,9 +592,9 @@ impl VariantArgs {
     /// # Errors
     /// Fails if a variant cannot be parsed, or a program is missing.
     pub fn variant_request(&self, arguments: &[String]) -> anyhow::Result<VariantRequest> {
-        self.check_sides()?;
+        self.reject_scripts()?;
         let parsed: Vec<TypedVariant> = match (&self.old, &self.new) {
-            (Some(old), Some(new)) => vec![with_program("old", old)?, with_program("new", new)?],
+            (Some(old), Some(new)) => with_sides(old, new)?,
             (Some(old), None) => with_working_tree(old)?,
             _ => self
                 .variant
@@ -631,9 +627,8 @@ impl VariantArgs {
         })
     }
 
-    /// Checks that `--old` and `--new` do not name scripts, or a program and a revision without
-    /// `rev:`.
-    fn check_sides(&self) -> anyhow::Result<()> {
+    /// Checks that `--old` and `--new` do not name scripts.
+    fn reject_scripts(&self) -> anyhow::Result<()> {
         let sides: Vec<&PathBuf> = self.old.iter().chain(&self.new).collect();
         let commands: Option<Vec<String>> = sides.iter().map(|side| script_command(side)).collect();
         if let (Some(first), Some(commands)) = (sides.first(), commands)
@@ -643,17 +638,6 @@ impl VariantArgs {
                 "--old and --new expect programs that execute benchmarks, but '{}' is a script\nhint: speedwell time {}",
                 first.display(),
                 quote_all(&commands)
-            );
-        }
-        let [old, new] = sides[..] else { return Ok(()) };
-        let has_prefix = |side: &PathBuf| side.to_string_lossy().starts_with("rev:");
-        let revisions = [parse_side(old)?.is_some(), parse_side(new)?.is_some()];
-        if revisions[0] != revisions[1] && !has_prefix(old) && !has_prefix(new) {
-            let (revision, program) = if revisions[0] { (old, new) } else { (new, old) };
-            let (revision, program) = (revision.display(), program.display());
-            bail!(
-                "'{revision}' is a revision, but '{program}' is a program\nhint: rev:{revision}:PROGRAM names \
-                 a program of the revision"
             );
         }
         Ok(())
@@ -752,6 +736,24 @@ fn parse_env_assignment(argument: &str) -> Option<(String, String)> {
     is_valid.then(|| (name.to_owned(), value.to_owned()))
 }
 
+/// Creates the variants of `--old` and `--new`.
+///
+/// # Errors
+/// Fails if only one names a revision, and neither has the prefix `rev:`, or a program is missing.
+fn with_sides(old: &Path, new: &Path) -> anyhow::Result<Vec<TypedVariant>> {
+    let [old_revision, new_revision] = [parse_side(old)?, parse_side(new)?];
+    let has_prefix = |side: &Path| side.to_string_lossy().starts_with("rev:");
+    if old_revision.is_some() != new_revision.is_some() && !has_prefix(old) && !has_prefix(new) {
+        let (revision, program) = if old_revision.is_some() { (old, new) } else { (new, old) };
+        let (revision, program) = (revision.display(), program.display());
+        bail!(
+            "'{revision}' is a revision, but '{program}' is a program\nhint: rev:{revision}:PROGRAM names \
+             a program of the revision"
+        );
+    }
+    Ok(vec![with_revision("old", old, old_revision)?, with_revision("new", new, new_revision)?])
+}
+
 /// Creates the variants of a revision and of the working tree, with the same program.
 fn with_working_tree(old: &Path) -> anyhow::Result<Vec<TypedVariant>> {
     let baseline = with_program("old", old)?;
@@ -787,8 +789,16 @@ fn parse_side(side: &Path) -> anyhow::Result<Option<RevisionRequest>> {
 }
 
 fn with_program(name: &str, program: &Path) -> anyhow::Result<TypedVariant> {
+    with_revision(name, program, parse_side(program)?)
+}
+
+/// Creates the variant of a revision or, without one, of a program.
+fn with_revision(
+    name: &str,
+    program: &Path,
+    revision: Option<RevisionRequest>,
+) -> anyhow::Result<TypedVariant> {
     let mut variant = Variant::plain(name);
-    let revision = parse_side(program)?;
     if revision.is_none() {
         variant.program = Some(resolve_program(program)?);
     }
