@@ -11,12 +11,13 @@ use crate::dashboard::login;
 use crate::dashboard::page::catalog::{
     benchmark_page, benchmarks_page, calibration_page, machine_page, machines_page, search_page,
 };
+use crate::dashboard::page::changes::{alerts_page, triage_change};
 use crate::dashboard::page::compare::compare_page;
-use crate::dashboard::page::history::{alerts_page, trend_page, triage_change};
 use crate::dashboard::page::live::{live_page, session_live_page, stream_updates};
 use crate::dashboard::page::project::{overview_page, project_page, settings_page};
 use crate::dashboard::page::revision::{branch_page, pull_page, revision_page};
 use crate::dashboard::page::session::{reference_page, session_page, sessions_page};
+use crate::dashboard::page::trend::trend_page;
 use crate::dashboard::page::{
     OVERVIEW_SECTION, PageContext, PageResult, SETTINGS_SECTION, json_response,
 };

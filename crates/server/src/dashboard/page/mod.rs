@@ -30,12 +30,13 @@ use speedwell_report::{
 use speedwell_store::Store;
 
 pub mod catalog;
+pub mod changes;
 pub mod compare;
-pub mod history;
 pub mod live;
 pub mod project;
 pub mod revision;
 pub mod session;
+pub mod trend;
 
 /// A page without its layout.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@
 use crate::dashboard::access::RequiredPermission;
 use crate::dashboard::address::encode_segment;
 use crate::dashboard::lookups::TrendQuery;
-use crate::dashboard::page::history::open_changes_table;
+use crate::dashboard::page::changes::open_changes_table;
 use crate::dashboard::page::{PageContent, PageContext, PageResult, link_by, link_column};
 use crate::dashboard::site::unix_ms;
 use crate::http::HttpError;
