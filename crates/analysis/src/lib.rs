@@ -22,7 +22,9 @@ mod grid;
 pub mod history;
 pub mod iterations;
 pub mod load;
+mod live;
 mod locations;
+mod machine_history;
 mod machines;
 mod paired;
 mod pairs_hint;
@@ -51,6 +53,8 @@ pub use comparison::{analyze_in_parts, analyze_session};
 pub use evidence::mann_whitney_p;
 pub use findings::*;
 pub use grid::DisturbanceExposure;
+pub use live::{BlockEstimate, SeriesProgress, series_progress};
+pub use machine_history::{FactChange, GrownNoise, activity_by_session, fact_changes, grown_noise};
 pub use machines::{AcrossMachines, MachineEffect, MachinePopulation};
 pub use pairs_hint::pairs_hint;
 pub use points::{

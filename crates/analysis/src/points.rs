@@ -202,7 +202,7 @@ pub type EnvironmentFacts = Arc<Vec<(String, String)>>;
 /// Figures that show the load of the machine. Pressure saturates once there are two more running
 /// programs than processors. The time that the measured program waited for a processor does not
 /// saturate.
-const ACTIVITY_FIGURES: [(&str, DisturbanceFigure); 3] = [
+pub(crate) const ACTIVITY_FIGURES: [(&str, DisturbanceFigure); 3] = [
     ("cpu pressure", DisturbanceFigure::Pressure),
     ("steal", DisturbanceFigure::Steal),
     ("time without a processor", DisturbanceFigure::Wait),

@@ -21,6 +21,7 @@ mod figure;
 mod fleet;
 mod format;
 mod gallery;
+mod glossary;
 mod live;
 pub mod load;
 mod measurement_details;

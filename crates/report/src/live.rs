@@ -8,15 +8,20 @@ use crate::columns::column_set;
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{
     Uncertainty, format_about, format_count, format_duration, format_number, format_quantity,
-    format_rate, format_share,
+    format_rate, format_share, name_in_unit, uncertainty_of,
 };
 use crate::format::ReportFormat;
+use crate::format::html::PageProgress;
+use crate::table::{ReportCell, ReportTable};
 use crate::unit::FigureScale;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use speedwell_analysis::{BlockEstimate, SeriesProgress};
 use speedwell_model::stored::{LiveLoad, LoadProgress};
-use speedwell_model::{ActivitySnapshot, SnippetTiming};
-use speedwell_plot::{BarCategory, BarChart, ChartBar};
+use speedwell_model::{ActivitySnapshot, IntervalEstimate, SnippetTiming};
+use speedwell_plot::{
+    AnyChart, BarCategory, BarChart, ChartAxis, ChartBar, ChartPoint, LineChart, PointSeries,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -44,6 +49,8 @@ pub struct LiveState {
     pub timeout_ms: u64,
     /// The cases measured so far.
     pub cases: Vec<LiveCase>,
+    /// The estimates so far, without verdicts.
+    pub series: Vec<SeriesProgress>,
 }
 
 /// A case of a running session.
@@ -67,6 +74,29 @@ impl LiveState {
         remaining_time(elapsed, self.done, self.planned.checked_sub(self.done)?)
     }
 
+    /// Returns when the session will probably end, in milliseconds since the Unix epoch.
+    fn expected_end_unix_ms(&self) -> Option<i64> {
+        let remaining = self.remaining_time().filter(|_| !self.is_killed && self.planned > 0)?;
+        Some(self.now_unix_ms + remaining.as_millis() as i64)
+    }
+
+    /// Returns the progress for the top of a page and the title of its tab.
+    pub fn page_progress(&self) -> PageProgress {
+        let share = (self.planned > 0 && !self.is_killed)
+            .then(|| (self.done as f64 / self.planned as f64).min(1.0));
+        let state = match share {
+            _ if self.is_killed => "killed".to_owned(),
+            Some(share) => format_percent(share),
+            None => format!("{} done", format_count(self.done, "run", "runs")),
+        };
+        PageProgress {
+            share,
+            label: format!("Progress of session @{}", self.number),
+            title: format!("{state} – session @{}", self.number),
+            ends_unix_ms: self.expected_end_unix_ms(),
+        }
+    }
+
     fn live_headline(&self) -> String {
         if self.is_killed {
             return format!("killed; resume with: speedwell run --resume @{}", self.number);
@@ -74,7 +104,7 @@ impl LiveState {
         if self.planned == 0 {
             return format!("measuring: {} done", format_count(self.done, "run", "runs"));
         }
-        let share = format_share(self.done as f64 / self.planned as f64);
+        let share = format_percent(self.done as f64 / self.planned as f64);
         let time_left = self
             .remaining_time()
             .map_or_else(String::new, |time| format!(", about {} left", format_about(time)));
@@ -91,6 +121,91 @@ impl LiveState {
 /// earlier ones.
 pub fn remaining_time(elapsed: Duration, done: usize, remaining: usize) -> Option<Duration> {
     (done > 0).then(|| elapsed.mul_f64(remaining as f64 / done as f64))
+}
+
+/// Formats a completed part in whole percent, rounded down: 100% means that nothing is left.
+fn format_percent(share: f64) -> String {
+    format!("{:.0}%", (share * 100.0).floor())
+}
+
+/// Maximum number of cases with a chart.
+const MAX_CHARTS: usize = 6;
+
+/// Returns the estimate over all runs so far.
+fn last_estimate(series: &SeriesProgress) -> Option<IntervalEstimate> {
+    series.estimates.last().map(|estimate| estimate.median)
+}
+
+/// Returns the last estimate if it has an interval.
+fn last_interval(series: &SeriesProgress) -> Option<IntervalEstimate> {
+    last_estimate(series).filter(|estimate| estimate.low < estimate.high)
+}
+
+fn median_cell(series: &SeriesProgress) -> Option<ReportCell> {
+    let estimate = last_estimate(series)?;
+    let text = format_quantity(estimate.value, &series.metric.unit, uncertainty_of(&estimate));
+    Some(ReportCell::figure(Some(estimate.value)).with_text(text))
+}
+
+fn interval_cell(series: &SeriesProgress) -> Option<ReportCell> {
+    let estimate = last_interval(series)?;
+    let [low, high] = [estimate.low, estimate.high]
+        .map(|end| format_quantity(end, &series.metric.unit, uncertainty_of(&estimate)));
+    Some(ReportCell::text(format!("{low} to {high}")))
+}
+
+/// Builds the table of the estimates so far. It has no verdicts.
+fn estimates_table(series: &[SeriesProgress]) -> ReportTable {
+    let columns = column_set! { series: SeriesProgress;
+        label("case", "case") => &series.case,
+        words("variant", "variant") => &series.variant,
+        words("metric", "metric") => &series.metric.name,
+        machine("unit") => &series.metric.unit,
+        figure("median", "median so far") => median_cell(series),
+        figure("interval_shown", "95% interval").for_people() => interval_cell(series),
+        machine("median_low") => last_interval(series).map(|estimate| estimate.low),
+        machine("median_high") => last_interval(series).map(|estimate| estimate.high),
+        figure("runs", "runs") => series.runs,
+    };
+    columns.build_table("estimates", series)
+}
+
+/// Draws how the estimates of the first cases developed over the completed blocks.
+fn estimate_charts(series: &[SeriesProgress]) -> impl Iterator<Item = ReportChart> {
+    let by_case = series.chunk_by(|one, next| one.case == next.case);
+    by_case.take(MAX_CHARTS).map(|variants| {
+        let metric = &variants[0].metric;
+        let values: Vec<f64> = variants
+            .iter()
+            .flat_map(|one| &one.estimates)
+            .map(|estimate| estimate.median.value)
+            .collect();
+        let scale = FigureScale::fit_scale(&metric.unit, &values, None);
+        let point = |estimate: &BlockEstimate| {
+            let IntervalEstimate { value, low, high } = estimate.median;
+            let [value, low, high] = [value, low, high].map(|figure| scale.to_shown(figure));
+            let x = estimate.blocks as f64;
+            if low < high {
+                ChartPoint::with_interval(x, value, low, high)
+            } else {
+                ChartPoint::new(x, value)
+            }
+        };
+        let lines = variants.iter().map(|one| PointSeries {
+            name: one.variant.clone(),
+            points: one.estimates.iter().map(point).collect(),
+            ..PointSeries::default()
+        });
+        let title = variants[0].case.clone();
+        let chart = LineChart {
+            title: title.clone(),
+            x: ChartAxis::linear("completed blocks"),
+            y: ChartAxis::linear(name_in_unit(&metric.name, &scale.symbol)),
+            series: lines.collect(),
+            ..LineChart::default()
+        };
+        ReportChart::new(title, AnyChart::Line(chart))
+    })
 }
 
 /// Builds the report of a running session.
@@ -111,6 +226,15 @@ pub fn report_live(state: &LiveState) -> Document {
         figure("runs", "runs so far") => case.runs,
         words("verdict", "verdict") => case.verdict.as_deref().unwrap_or_default(),
     };
+    document.push_heading(2, "Estimates so far");
+    document.push_table(estimates_table(&state.series));
+    document.push_charts(estimate_charts(&state.series));
+    let case_count = state.series.chunk_by(|one, next| one.case == next.case).count();
+    if case_count > MAX_CHARTS {
+        let note = format!("The charts show the first {MAX_CHARTS} of {case_count} cases.");
+        document.push_note(note);
+    }
+    document.push_heading(2, "Cases");
     document.push_table(columns.build_table("cases", &state.cases));
     document.push_note(
         "Verdicts are given only at the planned interim analyses: in between, false alarms would \
@@ -118,7 +242,8 @@ pub fn report_live(state: &LiveState) -> Document {
     );
     document.attach_data(
         "progress",
-        json!({"session": state.number, "killed": state.is_killed, "done": state.done, "planned": state.planned}),
+        json!({"session": state.number, "killed": state.is_killed, "done": state.done,
+            "planned": state.planned, "ends_unix_ms": state.expected_end_unix_ms()}),
     );
     document
 }
@@ -143,8 +268,8 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
         document.push(ReportBlock::Facts(vec![
             ("Requests".into(), format_count(progress.attempted as usize, "request", "requests")),
             ("Errors".into(), format_count(progress.errors as usize, "error", "errors")),
-            ("p50, just now".into(), format_time(progress.p50_ns)),
-            ("p99, just now".into(), format_time(progress.p99_ns)),
+            ("p50 of the last responses".into(), format_time(progress.p50_ns)),
+            ("p99 of the last responses".into(), format_time(progress.p99_ns)),
         ]));
         if progress.rates.len() > 1 {
             let rates = progress.rates.iter().enumerate();
@@ -163,7 +288,7 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
             };
             document.push_charts([ReportChart::new(
                 "Successful requests a second".to_owned(),
-                speedwell_plot::AnyChart::Bar(chart),
+                AnyChart::Bar(chart),
             )]);
         }
     }
@@ -407,6 +532,49 @@ mod tests {
         );
         let begun = LiveState { done: 0, ..state() };
         assert_eq!(begun.remaining_time(), None);
+    }
+
+    #[test]
+    fn the_tab_shows_the_completed_percentage_and_never_100_too_early() {
+        let progress = state().page_progress();
+        assert_eq!(progress.title, "25% – session @12");
+        assert_eq!(progress.share, Some(0.25));
+        assert_eq!(progress.ends_unix_ms, Some(1_060_000 + 180_000));
+        let nearly = LiveState { done: 999, planned: 1000, ..state() };
+        assert_eq!(nearly.page_progress().title, "99% – session @12");
+        let unknown = LiveState { planned: 0, done: 2, ..state() }.page_progress();
+        assert_eq!((unknown.share, unknown.ends_unix_ms), (None, None));
+        assert_eq!(unknown.title, "2 runs done – session @12");
+        let killed = LiveState { is_killed: true, ..state() }.page_progress();
+        assert_eq!(killed.title, "killed – session @12");
+    }
+
+    #[test]
+    fn estimates_have_a_value_and_an_interval_and_no_verdict() {
+        let estimate = |blocks, low, value, high| BlockEstimate {
+            blocks,
+            median: IntervalEstimate { value, low, high },
+        };
+        let series = SeriesProgress {
+            case: "g/a".into(),
+            variant: "new".into(),
+            metric: speedwell_model::Metric {
+                name: "time".into(),
+                unit: "ns".into(),
+                better: speedwell_model::MetricDirection::Lower,
+            },
+            runs: 9,
+            estimates: vec![estimate(1, 900.0, 900.0, 900.0), estimate(2, 800.0, 850.0, 900.0)],
+        };
+        let document = report_live(&LiveState { series: vec![series], ..state() });
+        let table = document.tables().find(|table| table.name == "estimates").unwrap();
+        assert!(table.columns.iter().all(|column| column.key != "verdict"));
+        assert_eq!(document.charts().count(), 1);
+        let mut text = Vec::new();
+        crate::format::RenderDocument::render(&crate::Json, &document, &mut text).unwrap();
+        let json: Value = serde_json::from_slice(&text).unwrap();
+        let row = &json["estimates"][0];
+        assert_eq!((&row["median"], &row["median_low"]), (&json!(850.0), &json!(800.0)));
     }
 
     #[test]

@@ -46,6 +46,7 @@ pub use lines::PlacedRevision;
 pub use merge::{BlockOrigin, MergeOutcome, SessionMerger, ShardState, StoredShard};
 pub use points::{LineFailures, SharedFacts, StoredPoint, StoredSeries, credible_start};
 pub use projects::{StoredProject, project_name_problem};
+pub use read::SessionProgress;
 pub use recorder::SessionRecorder;
 pub use selection::SessionFilter;
 pub use uploads::{MAX_DELAY_MS, SessionDigest, UploadReceipt, UploadSelection, UploadStatus};

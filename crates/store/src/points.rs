@@ -16,7 +16,7 @@ use speedwell_model::{
     HistoryPoint, Machine, Metric, PointKind, Revision, RevisionMarker, SeriesKey, SessionPoint,
     SessionPoints,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Maximum lead of a machine's clock, in milliseconds. A clock that is further ahead is considered
 /// wrong.
@@ -172,6 +172,34 @@ impl Store {
         self.query_rows(sql, sql_params![machine], |row| {
             Ok([row.get(0)?, row.get(1)?, row.get(2)?])
         })
+    }
+
+    /// Returns the spreads of the points that a machine measured in the sessions from number
+    /// `first_session` on, by series and oldest first. Points without a spread are left out.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn spreads_on_machine(
+        &self,
+        machine: i64,
+        first_session: i64,
+    ) -> anyhow::Result<BTreeMap<i64, Vec<f64>>> {
+        // The sessions are few, and their points are found by session.
+        let sql = sql!(
+            "SELECT point.series, point.spread FROM session_machine
+             JOIN point ON point.session = session_machine.session
+             WHERE session_machine.machine = $1 AND session_machine.session >= $2
+             AND point.spread IS NOT NULL
+             ORDER BY point.series, point.session, point.seq"
+        );
+        let read = |row: SqlRow<'_>| Ok((row.get(0)?, row.get(1)?));
+        let params = sql_params![machine, first_session];
+        let rows: Vec<(i64, f64)> = self.query_rows(sql, params, read)?;
+        let mut by_series: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
+        for (series, spread) in rows {
+            by_series.entry(series).or_default().push(spread);
+        }
+        Ok(by_series)
     }
 
     /// Returns the failures of the sessions that measured revisions of a branch.

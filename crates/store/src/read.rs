@@ -17,6 +17,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
 use std::sync::Arc;
 
+/// A session that is being measured.
+#[derive(Debug, Clone)]
+pub struct SessionProgress {
+    /// The session with its runs so far.
+    pub session: Session,
+    /// The completed slots; see [`Store::finished_slots`].
+    pub finished_slots: BTreeSet<u32>,
+    /// The decided cases; see [`Store::decided_cases`].
+    pub decided_cases: BTreeMap<String, usize>,
+}
+
 impl Store {
     /// Loads a session.
     ///
@@ -26,6 +37,21 @@ impl Store {
     pub fn load_session(&self, number: i64) -> anyhow::Result<Session> {
         // Use one transaction, to get a consistent snapshot of a session that is being recorded.
         self.read_snapshot(|_| self.load_in_transaction(number))
+    }
+
+    /// Loads a session together with the slots and cases that are complete, from one snapshot. The
+    /// parts of a session that is being recorded therefore agree.
+    ///
+    /// # Errors
+    /// Fails like [`Store::load_session`].
+    pub fn load_progress(&self, number: i64) -> anyhow::Result<SessionProgress> {
+        self.read_snapshot(|_| {
+            Ok(SessionProgress {
+                session: self.load_in_transaction(number)?,
+                finished_slots: self.finished_slots(number)?,
+                decided_cases: self.decided_cases(number)?,
+            })
+        })
     }
 
     /// Runs `work` in a transaction that reads a consistent snapshot.

@@ -18,6 +18,7 @@ use crate::format::html::table::{
 };
 use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html, escape_json};
 use crate::format::{Json, RenderDocument};
+use crate::glossary::terms_of_page;
 use crate::table::{ColumnKind, Datum, ReportCell, ReportRow, ReportTable};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -30,7 +31,7 @@ mod table;
 mod writer;
 
 pub use page_layout::{
-    AssetPaths, FormField, LoginState, PageForm, PageFrame, PageLink, ServedFrame,
+    AssetPaths, FormField, LoginState, PageForm, PageFrame, PageLink, PageProgress, ServedFrame,
 };
 pub use writer::{ChartsLocation, PartOfCharts, RowChoice, part_of_charts, parts_of_charts};
 
@@ -44,8 +45,12 @@ impl RenderDocument for Html {
     }
 }
 
-const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = concat!(include_str!("script.js"), include_str!("flames.js"));
+const STYLE: &str = concat!(include_str!("style.css"), include_str!("glossary.css"));
+const SCRIPT: &str = concat!(
+    include_str!("script.js"),
+    include_str!("flames.js"),
+    include_str!("glossary.js")
+);
 
 /// Runs before the first paint. Applies the reader's theme and marks that scripts are enabled.
 pub const EARLY_SCRIPT: &str = "document.documentElement.classList.add('js');\
@@ -53,11 +58,21 @@ pub const EARLY_SCRIPT: &str = "document.documentElement.classList.add('js');\
     if(t)document.documentElement.dataset.theme=t}catch{}";
 
 /// The style of served pages.
-pub const SERVED_STYLE: &str = concat!(include_str!("style.css"), include_str!("served.css"));
+pub const SERVED_STYLE: &str = concat!(
+    include_str!("style.css"),
+    include_str!("glossary.css"),
+    include_str!("served.css"),
+    include_str!("live.css")
+);
 
 /// The script of served pages.
-pub const SERVED_SCRIPT: &str =
-    concat!(include_str!("script.js"), include_str!("flames.js"), include_str!("served.js"));
+pub const SERVED_SCRIPT: &str = concat!(
+    include_str!("script.js"),
+    include_str!("flames.js"),
+    include_str!("glossary.js"),
+    include_str!("served.js"),
+    include_str!("live.js")
+);
 
 /// Content security policy: the browser enforces that the page loads nothing.
 const CONTENT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
@@ -85,6 +100,7 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
     let blocks = document.answer_first().into_iter();
     let shown: Vec<&ReportBlock> = blocks.filter(|block| !is_above(block)).collect();
     write_blocks(&shown, true, &mut writer);
+    write_glossary(document, &mut writer);
     let mut page = match frame {
         PageFrame::Alone => {
             write_raw_data(document, &mut writer)?;
@@ -113,6 +129,24 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
     page.push_str(&format!("<script type=\"module\">\n{SCRIPT}</script>\n"));
     page.push_str("</body>\n</html>\n");
     Ok(page)
+}
+
+/// Renders the definitions of the terms on this page, if there are any.
+fn write_glossary(document: &Document, writer: &mut HtmlWriter) {
+    let blocks = document.all_blocks();
+    let sentences = blocks.iter().filter_map(|block| block.sentence());
+    let terms = terms_of_page(&writer.terms, sentences);
+    if terms.is_empty() {
+        return;
+    }
+    writer.contents.push(("glossary".into(), "Terms".into()));
+    writer.push_raw("<section id=\"glossary\" class=\"glossary\">\n<h2>Terms</h2>\n<dl>\n");
+    for term in terms {
+        let [name, definition] = [term.name, term.definition].map(escape_html);
+        let id = term.id;
+        writer.push_raw(&format!("<dt>{name}</dt>\n<dd id=\"term-{id}\">{definition}</dd>\n"));
+    }
+    writer.push_raw("</dl>\n</section>\n");
 }
 
 fn file_head(title: &str) -> String {

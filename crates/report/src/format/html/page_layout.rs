@@ -5,6 +5,7 @@
 //! escapes these data. Start with [`ServedFrame`].
 
 use crate::format::html::writer::{ChartsLocation, RowChoice, escape_html};
+use jiff::Timestamp;
 use std::fmt::Write as _;
 
 /// How a document becomes a page.
@@ -47,6 +48,21 @@ pub struct ServedFrame {
     pub is_reloaded: bool,
     /// Where the charts go if there are too many cases for one page.
     pub charts: ChartsLocation,
+    /// The progress of what the page shows, if it is running.
+    pub progress: Option<PageProgress>,
+}
+
+/// The progress of a measurement, at the top of its page.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PageProgress {
+    /// The completed part, from 0 to 1; `None` if the whole is unknown.
+    pub share: Option<f64>,
+    /// The name of the progress bar, for screen readers.
+    pub label: String,
+    /// The title of the browser's tab.
+    pub title: String,
+    /// When the measurement will probably end, in milliseconds since the Unix epoch.
+    pub ends_unix_ms: Option<i64>,
 }
 
 /// Addresses of the files that every page needs.
@@ -127,6 +143,7 @@ pub struct FormField {
 
 /// Renders everything before the masthead.
 pub(super) fn page_head(title: &str, report: &str, frame: &ServedFrame) -> String {
+    let title = frame.progress.as_ref().map_or(title, |progress| &progress.title);
     let (title, report) = (escape_html(title), escape_html(report));
     let assets = &frame.assets;
     let [style, early, script] =
@@ -219,7 +236,7 @@ pub(super) fn breadcrumbs_markup(frame: &ServedFrame) -> String {
 
 /// Renders the links and the filters below the title.
 pub(super) fn below_title_markup(frame: &ServedFrame) -> String {
-    let mut out = String::new();
+    let mut out = frame.progress.as_ref().map_or_else(String::new, progress_markup);
     if !frame.links.is_empty() {
         let links: Vec<String> = frame.links.iter().map(link_markup).collect();
         let _ = writeln!(out, "<p class=\"links\">{}</p>", links.join(" "));
@@ -229,6 +246,28 @@ pub(super) fn below_title_markup(frame: &ServedFrame) -> String {
     }
     for form in &frame.changes {
         out.push_str(&change_form(form));
+    }
+    out
+}
+
+/// Renders the progress bar and the expected end. A script shows the end in the reader's time zone.
+fn progress_markup(progress: &PageProgress) -> String {
+    let mut out = String::new();
+    if let Some(share) = progress.share {
+        let _ = writeln!(
+            out,
+            "<progress max=\"1\" value=\"{share:.4}\" aria-label=\"{}\"></progress>",
+            escape_html(&progress.label)
+        );
+    }
+    let end = progress.ends_unix_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    if let Some(end) = end {
+        let _ = writeln!(
+            out,
+            "<p class=\"ends\">Ends about <time datetime=\"{}\">{} UTC</time></p>",
+            end.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            end.strftime("%H:%M")
+        );
     }
     out
 }
@@ -378,6 +417,12 @@ mod tests {
                 action: HOSTILE.into(),
                 name: "of",
                 button: HOSTILE.into(),
+            }),
+            progress: Some(PageProgress {
+                share: Some(0.5),
+                label: HOSTILE.into(),
+                title: HOSTILE.into(),
+                ends_unix_ms: Some(0),
             }),
             ..ServedFrame::default()
         }

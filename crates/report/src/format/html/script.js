@@ -74,11 +74,12 @@ class Sheet {
     this.choice = make('select');
     this.choice.append(new Option('as measured', ''));
     this.headers.forEach((header, column) => {
-      const name = header.textContent.trim();
+      const label = [...header.childNodes].filter((node) => !node.classList?.contains('term'));
+      const name = label.map((node) => node.textContent).join('').trim();
       if (!header.dataset.k || !name || this.rows.length < 2) return;
       const button = make('button', { type: 'button', 'aria-label': `Sort by ${name}` });
-      button.append(...header.childNodes);
-      header.append(button);
+      button.append(...label);
+      header.prepend(button);
       header.setAttribute('aria-sort', 'none');
       button.addEventListener('click', () => this.sort(column, this.following(header)));
       for (const [order, words] of [['descending', 'largest first'], ['ascending', 'smallest first']]) {

@@ -233,39 +233,8 @@ function addSessionsOfMarks() {
   });
 }
 
-/** Live updates: the server sends the page again whenever something has been measured. */
-function follow(address) {
-  const events = new EventSource(address);
-  const main = document.getElementById('main');
-  const said = make('p', { class: 'hint', role: 'status' });
-  main.before(said);
-  events.addEventListener('progress', (event) => {
-    const page = new DOMParser().parseFromString(JSON.parse(event.data).html, 'text/html');
-    const opened = [...main.querySelectorAll('details[open] > summary')].map((each) => each.textContent);
-    // Replace everything that shows the progress: the tab's title, the masthead, and the page.
-    document.title = page.title;
-    const masthead = document.querySelector('.masthead');
-    const theme = masthead.querySelector('.theme');
-    masthead.replaceChildren(...page.querySelector('.masthead').childNodes, ...(theme ? [theme] : []));
-    main.replaceChildren(...page.getElementById('main').childNodes);
-    for (const summary of main.querySelectorAll('details > summary')) {
-      if (opened.includes(summary.textContent)) summary.parentNode.open = true;
-    }
-    for (const section of main.querySelectorAll('.sheet')) new Sheet(section);
-    said.textContent = '';
-  });
-  events.addEventListener('over', () => {
-    events.close();
-    location.reload();
-  });
-  events.addEventListener('error', () => {
-    said.textContent = 'The server cannot be reached; the page continues when it is back.';
-  });
-}
-
 new Keys();
 addChoices();
 shortenAddresses();
 addSessionsOfMarks();
 new ApartCharts();
-if (document.body.dataset.events) follow(document.body.dataset.events);

@@ -4,6 +4,7 @@
 use crate::document::{pick_most_severe, severity};
 use crate::figure::format_count;
 use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html};
+use crate::glossary::{GlossaryTerm, term_of_column};
 use crate::table::{ColumnKind, Datum, ReportCell, ReportTable, superscript_number};
 use indexmap::IndexMap;
 use speedwell_plot::{ForestChart, ForestRow, ForestStrips};
@@ -157,13 +158,11 @@ pub fn write_header(view: &TableView<'_>, writer: &mut HtmlWriter) {
             _ => {
                 let long =
                     if column.header.chars().count() > MAX_UNBROKEN_HEADER { " long" } else { "" };
-                let title = match explain_column(column.key) {
-                    "" => String::new(),
-                    explanation => format!(" title=\"{}\"", escape_html(explanation)),
-                };
+                let term = term_of_column(column.key).map_or_else(String::new, term_link);
+                writer.terms.extend(term_of_column(column.key));
                 write!(
                     out,
-                    "<th scope=\"col\" class=\"{class}{long}\" data-k=\"{key}\"{title}>{text}</th>"
+                    "<th scope=\"col\" class=\"{class}{long}\" data-k=\"{key}\">{text}{term}</th>"
                 )
             }
         };
@@ -172,17 +171,10 @@ pub fn write_header(view: &TableView<'_>, writer: &mut HtmlWriter) {
     writer.push_raw("</tr></thead>\n");
 }
 
-/// Explains a comparison's column to newcomers. Empty for other columns.
-fn explain_column(key: &str) -> &'static str {
-    match key {
-        "change_shown" => "The estimated change from the baseline to the candidate",
-        "interval_shown" => "Where the true change lies, with this confidence",
-        "p" => "How often two equal programs would differ at least as much",
-        "q" => "p corrected for the number of cases; the verdict uses this one",
-        "detectable" => "The smallest change that this many runs would find four times out of five",
-        "more_runs" => "How many more runs per side would probably decide this case",
-        _ => "",
-    }
+/// Renders a link to the definition of a term. A script shows the definition beside it.
+fn term_link(term: &GlossaryTerm) -> String {
+    let GlossaryTerm { id, name, .. } = term;
+    format!("<a class=\"term\" href=\"#term-{id}\" aria-label=\"What is {name}?\">?</a>")
 }
 
 /// Returns the CSS class of a kind of column.

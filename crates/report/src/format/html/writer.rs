@@ -4,6 +4,7 @@
 use crate::document::{CaseGallery, Document, ReportBlock};
 use crate::figure::format_number;
 use crate::format::is_bidi_control;
+use crate::glossary::GlossaryTerm;
 use crate::table::TextEmphasis;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -43,6 +44,8 @@ pub struct HtmlWriter {
     /// The anchor and the drawing of each case on this page, by case id, until the gallery takes
     /// them.
     pub drawings: HashMap<String, (String, String)>,
+    /// The terms that headings of tables link to.
+    pub terms: Vec<&'static GlossaryTerm>,
     /// Number of ids assigned so far. The number makes the next id unique.
     ids: usize,
 }

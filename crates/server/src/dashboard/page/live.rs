@@ -21,7 +21,7 @@ use speedwell_model::stored::SessionOverview;
 use speedwell_model::{Session, SessionState};
 use speedwell_report::html::PageLink;
 use speedwell_report::{self as report, Document, LiveCase, LiveState, ReportBlock};
-use speedwell_store::Store;
+use speedwell_store::{SessionProgress, Store};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -79,31 +79,34 @@ pub fn session_live_page(context: PageContext<'_>) -> PageResult {
     progress_page(context, &overview)
 }
 
-/// Shows the progress of a session.
+/// Shows the progress of a session. Everything that the page shows of the session comes from one
+/// snapshot of the store.
 fn progress_page(context: PageContext<'_>, overview: &SessionOverview) -> PageResult {
-    let finished = context.store.finished_slots(overview.number)?;
-    let mut session = context.store.load_session(overview.number)?;
-    if !finished.is_empty() {
-        // Drop runs that ended after `finished` was read, because the headline does not count them.
-        session.runs.retain(|run| finished.contains(&run.slot));
+    let SessionProgress { mut session, finished_slots, decided_cases } =
+        context.store.load_progress(overview.number)?;
+    if session.state != SessionState::Running {
+        return Ok(PageContent::redirect_to(context.session_href(&overview.id)));
     }
-    let decided = context.store.decided_cases(overview.number)?;
+    if !finished_slots.is_empty() {
+        // Drop runs of incomplete slots, because the headline does not count them.
+        session.runs.retain(|run| finished_slots.contains(&run.slot));
+    }
     let planned = (context.project.lookups.planned)(context.store, overview.number)?;
-    let saved: usize = decided.values().sum();
-    let now_unix_ms = unix_ms();
-    let verdicts = decided_verdicts(context, &session, &decided)?;
+    let saved: usize = decided_cases.values().sum();
+    let verdicts = decided_verdicts(context, &session, &decided_cases)?;
     let last_run_end =
         session.runs.iter().map(|run| run.started_unix_ms + (run.wall_ns / 1_000_000) as i64).max();
     let state = LiveState {
         number: overview.number,
         is_killed: overview.is_killed,
-        done: finished.len(),
+        done: finished_slots.len(),
         planned: planned.slots.saturating_sub(saved),
         started_unix_ms: overview.started_unix_ms,
         last_sign_unix_ms: last_run_end.unwrap_or(overview.started_unix_ms),
-        now_unix_ms,
+        now_unix_ms: unix_ms(),
         timeout_ms: planned.timeout_ms,
         cases: count_case_runs(&session, &verdicts),
+        series: analysis::series_progress(&session),
     };
     let mut document = report::report_live(&state);
     document.append_document(report::report_failures(
@@ -118,6 +121,7 @@ fn progress_page(context: PageContext<'_>, overview: &SessionOverview) -> PageRe
         ],
         links: vec![PageLink::new(own_href.clone(), "report so far")],
         events: Some(format!("{own_href}/events")),
+        progress: Some(state.page_progress()),
         ..PageContent::from_document(document)
     })
 }

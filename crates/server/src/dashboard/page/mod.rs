@@ -20,8 +20,8 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 use speedwell_model::stored::SessionOverview;
 use speedwell_report::html::{
-    ChartsLocation, FormField, LoginState, PageForm, PageFrame, PageLink, RowChoice, ServedFrame,
-    part_of_charts, parts_of_charts, render_page,
+    ChartsLocation, FormField, LoginState, PageForm, PageFrame, PageLink, PageProgress, RowChoice,
+    ServedFrame,    part_of_charts, parts_of_charts, render_page,
 };
 use speedwell_report::{
     ColumnKind, Document, OutputOptions, ReportBlock, ReportCell, ReportColumn, ReportFormat,
@@ -55,6 +55,8 @@ pub struct PageContent {
     pub changes: Vec<PageForm>,
     /// Address of the page's event stream.
     pub events: Option<String>,
+    /// Progress of the measurement that the page follows.
+    pub progress: Option<PageProgress>,
     /// Whether the charts are on the page itself or on separate pages.
     pub charts: ChartsLocation,
     /// Whether the page stays valid until the store changes.
@@ -448,6 +450,7 @@ impl PageLayout<'_> {
             links: page.links.clone(),
             choice: page.choice.clone(),
             events: page.events.clone(),
+            progress: page.progress.clone(),
             is_reloaded: self.query.get("every").is_some(),
             charts: match &page.charts {
                 ChartsLocation::Here => ChartsLocation::Apart(part_link_prefix(self.query)),
