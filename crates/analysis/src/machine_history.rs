@@ -27,8 +27,7 @@ pub fn fact_changes(sessions: &[(i64, EnvironmentFacts)]) -> Vec<FactChange> {
         let before: Vec<(String, String)> =
             last_values.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let differences = fact_differences(&before, facts).into_iter();
-        changes
-            .extend(differences.map(|difference| FactChange { session: *session, difference }));
+        changes.extend(differences.map(|difference| FactChange { session: *session, difference }));
         last_values.extend(facts.iter().cloned());
     }
     changes
@@ -95,8 +94,11 @@ pub fn grown_noise(spreads: &BTreeMap<i64, Vec<f64>>) -> Vec<GrownNoise> {
         .filter_map(|(series, (earlier, recent))| {
             let (before, after) = (median(earlier), median(recent));
             let is_larger = after >= MIN_GROWTH * before && after >= MIN_SPREAD;
-            (is_larger && mann_whitney_p(earlier, recent) < level)
-                .then_some(GrownNoise { series: *series, before, after })
+            (is_larger && mann_whitney_p(earlier, recent) < level).then_some(GrownNoise {
+                series: *series,
+                before,
+                after,
+            })
         })
         .collect();
     let growth = |noise: &GrownNoise| noise.after / noise.before.max(MIN_SPREAD);

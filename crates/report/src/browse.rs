@@ -9,12 +9,14 @@ use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{format_count, format_moment, format_number, format_share};
 use crate::table::{ReportCell, ReportRow, RowName, TextEmphasis};
 use serde_json::json;
-use speedwell_model::NoiseCalibration;
 use speedwell_model::stored::{
     AuditEntry, SessionOverview, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine,
     StoredToken,
 };
-use speedwell_plot::{BarCategory, BarChart, ChartBar};
+use speedwell_model::{NoiseCalibration, SeriesKey};
+use speedwell_plot::{
+    AnyChart, BarCategory, BarChart, ChartAxis, ChartBar, ChartPoint, PointSeries, ScatterChart,
+};
 
 /// A project in the list of projects.
 #[derive(Debug, Clone, Default)]
@@ -240,6 +242,67 @@ pub struct EnvironmentChange {
     pub before: String,
     /// The new value.
     pub after: String,
+}
+
+/// Draws the load that other work put on a machine, over its sessions. `figures` has a name and
+/// the sessions with their percentages for each figure of the kernel.
+pub fn chart_machine_load(figures: &[(&'static str, Vec<(i64, f64)>)]) -> Document {
+    let mut document = Document::new("machine");
+    if figures.iter().all(|(_, values)| values.len() < 2) {
+        return document;
+    }
+    let series = figures.iter().map(|(name, values)| PointSeries {
+        name: (*name).to_owned(),
+        points: values
+            .iter()
+            .map(|(session, percent)| ChartPoint::new(*session as f64, *percent))
+            .collect(),
+        ..PointSeries::default()
+    });
+    let chart = ScatterChart {
+        title: "Load by other work".into(),
+        x: ChartAxis::linear("session"),
+        y: ChartAxis::linear("median over the runs in %"),
+        series: series.collect(),
+        ..ScatterChart::default()
+    };
+    document.push_heading(2, "Load by other work");
+    document.push_charts([ReportChart::new("Load by other work", AnyChart::Scatter(chart))]);
+    document
+}
+
+/// A series whose runs differ more than they did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NoisySeries {
+    /// The case, variant and metric.
+    pub key: SeriesKey,
+    /// The relative spread of the runs before, as a fraction.
+    pub before: f64,
+    /// The relative spread in the latest sessions.
+    pub after: f64,
+}
+
+/// Lists the series whose noise grew on a machine, or nothing if there are none.
+pub fn list_noisy_series(series: &[NoisySeries]) -> Document {
+    let mut document = Document::new("machine");
+    if series.is_empty() {
+        return document;
+    }
+    document.push_heading(2, "Noise grew");
+    let columns = column_set! { line: NoisySeries;
+        label("case", "case") => &line.key.case,
+        words("variant", "variant") => &line.key.variant,
+        words("metric", "metric") => &line.key.metric.name,
+        figure("before", "spread before") => ReportCell::share(line.before),
+        figure("after", "spread now") => ReportCell::share(line.after),
+    };
+    document.push_table(columns.build_table("noisy_series", series));
+    document.push_note(
+        "The last 5 sessions of a series are compared with up to 20 before them. A series is listed \
+         if the spread of its runs is at least 1.5 times as large, and chance is an unlikely \
+         explanation.",
+    );
+    document
 }
 
 /// Lists what changed on a machine from session to session.

@@ -137,7 +137,7 @@ pub enum GalleryKind {
     /// The runs of a session.
     Runs,
     /// The trends of series over revisions.
-    Courses,
+    Trends,
 }
 
 /// An individual case.

@@ -73,7 +73,7 @@ pub fn trend_blocks(
     let charts = cases.iter().flat_map(|case| case.charts.clone());
     let charts: Vec<ReportBlock> =
         charts.map(|chart| ReportBlock::Chart(Box::new(chart))).collect();
-    let kind = GalleryKind::Courses;
+    let kind = GalleryKind::Trends;
     let gallery = ReportBlock::Gallery(CaseGallery { kind, cases });
     [gallery].into_iter().chain(charts).collect()
 }

@@ -248,6 +248,33 @@ pub fn report_live(state: &LiveState) -> Document {
     document
 }
 
+/// Returns the progress of a load for the top of a page, if it is the only one.
+pub fn load_progress(loads: &[LiveLoad]) -> Option<PageProgress> {
+    let [load] = loads else { return None };
+    let progress = &load.progress;
+    let share = load_share(progress)?;
+    let ends_unix_ms = progress
+        .planned_ms
+        .map(|planned| load.at_unix_ms + planned.saturating_sub(progress.elapsed_ms) as i64);
+    Some(PageProgress {
+        share: Some(share),
+        label: "Progress of the load".into(),
+        title: format!("{} – load", format_percent(share)),
+        ends_unix_ms,
+    })
+}
+
+/// Returns the completed part of a load, if it has a planned end.
+fn load_share(progress: &LoadProgress) -> Option<f64> {
+    let (done, planned) = match (progress.planned_ms, progress.planned_requests) {
+        _ if progress.is_warmup => return None,
+        (Some(planned), _) => (progress.elapsed_ms, planned),
+        (None, Some(planned)) => (progress.attempted, planned),
+        (None, None) => return None,
+    };
+    (planned > 0).then(|| (done as f64 / planned as f64).min(1.0))
+}
+
 /// Reports running loads, each with its throughput over the last minute.
 pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
     let mut document = Document::new("loads");
@@ -575,6 +602,24 @@ mod tests {
         let json: Value = serde_json::from_slice(&text).unwrap();
         let row = &json["estimates"][0];
         assert_eq!((&row["median"], &row["median_low"]), (&json!(850.0), &json!(800.0)));
+    }
+
+    #[test]
+    fn only_a_single_load_has_a_progress_bar() {
+        let load = LiveLoad {
+            number: 1,
+            begun_unix_ms: 0,
+            at_unix_ms: 12_000,
+            progress: LoadProgress {
+                elapsed_ms: 12_000,
+                planned_ms: Some(30_000),
+                ..LoadProgress::default()
+            },
+        };
+        let progress = load_progress(std::slice::from_ref(&load)).unwrap();
+        assert_eq!(progress.title, "40% – load");
+        assert_eq!(progress.ends_unix_ms, Some(30_000));
+        assert_eq!(load_progress(&[load.clone(), load]), None);
     }
 
     #[test]

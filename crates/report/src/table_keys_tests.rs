@@ -8,7 +8,7 @@ use crate::*;
 use speedwell_analysis::validity::{ValidityCheck, ValidityFinding};
 use speedwell_analysis::{AnalysisFindings, CalibratedCase, CalibrationFindings};
 use speedwell_model::stored::{AuditEntry, StoredBenchmark, StoredCalibration, StoredToken};
-use speedwell_model::{Case, NoiseCalibration};
+use speedwell_model::{Case, Metric, MetricDirection, NoiseCalibration, SeriesKey};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,6 +44,9 @@ fn store_documents() -> Vec<Document> {
         before: "6.1".into(),
         after: "6.8".into(),
     };
+    let metric = Metric { name: "time".into(), unit: "ns".into(), better: MetricDirection::Lower };
+    let key = SeriesKey { case: "g/a".into(), variant: "default".into(), metric };
+    let noisy = NoisySeries { key, before: 0.01, after: 0.05 };
     let calibration =
         StoredCalibration { host: None, cpu: None, found: NoiseCalibration::default() };
     let project = ServedProject {
@@ -59,6 +62,7 @@ fn store_documents() -> Vec<Document> {
         list_cases("g/a", &[]),
         list_machines(&[], &|_| None),
         list_environment_changes(&[change]),
+        list_noisy_series(&[noisy]),
         list_calibrations(&[calibration]),
         list_served_projects(&[project]),
         list_tokens(&[token()], 0),

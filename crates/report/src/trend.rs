@@ -232,9 +232,9 @@ pub(crate) fn labels(history: &ProjectHistory, revision: &str) -> String {
 fn trend_columns() -> ColumnSet<TrendPointLine> {
     column_set! { line: TrendPointLine;
         machine("series") => &*line.series,
-        figure("position", "place") => line.point.position,
+        figure("position", "position") => line.point.position,
         words("revision", "revision") => line.revision_cell(),
-        words("labels", "known as").expendable(3) => &line.labels,
+        words("labels", "labels").expendable(3) => &line.labels,
         figure("value", "value") => ReportCell::estimate(line.estimate(), &line.metric.unit),
         machine("low") => line.point.point.interval.map(|(low, _)| low),
         machine("high") => line.point.point.interval.map(|(_, high)| high),

@@ -8,6 +8,7 @@ use crate::features::warmup::measure::{SeriesLength, plan_series};
 use crate::gate::{CommandGate, every_metric};
 use crate::options::{FailOn, FleetArgs, MeasureTask, RunArgs};
 use crate::profile_recording::record_profiles;
+use crate::serve::MeasuredSubject;
 use crate::stored_session::SessionSelection;
 use crate::{CommandStatus, gate, push, rehearsal, serve, status, stored_session};
 use anyhow::{Context, ensure};
@@ -64,7 +65,9 @@ pub fn read_and_execute(
     let mut store = task.open_store()?;
     let plans = read(&store, &task)?;
     let dashboard = args.dashboard.then(|| task.store.database.database_path()).transpose()?;
-    serve::with_dashboard(dashboard.as_deref(), || execute_plans(plans, &mut store, &task))
+    serve::with_dashboard(dashboard.as_deref(), MeasuredSubject::Session, || {
+        execute_plans(plans, &mut store, &task)
+    })
 }
 
 /// Lists the cases, tries the cases, or measures and reports them, as requested.

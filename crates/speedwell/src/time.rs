@@ -5,6 +5,7 @@
 
 use crate::operand_kind::{quote_all, script_command};
 use crate::options::{EvalArgs, RunArgs, TimeArgs};
+use crate::serve::MeasuredSubject;
 use crate::{CommandStatus, eval, serve};
 use anyhow::{bail, ensure};
 use speedwell_adapters::discover::similar_file;
@@ -49,7 +50,7 @@ pub fn compare_commands(
         results: measuring.results,
         ..EvalArgs::default()
     };
-    serve::with_dashboard(dashboard.as_deref(), || measure_commands(args))
+    serve::with_dashboard(dashboard.as_deref(), MeasuredSubject::Session, || measure_commands(args))
 }
 
 fn measure_commands(args: EvalArgs) -> anyhow::Result<CommandStatus> {

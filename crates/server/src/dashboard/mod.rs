@@ -17,6 +17,7 @@ mod routes;
 mod site;
 
 pub use access::{AccessRules, CallerIdentity, RequiredPermission, SiteAccess};
+pub use address::encode_segment;
 pub use dispatch::router;
 pub use lookups::{CommandLookups, ComparisonSource, GateResult, PlanSummary, TrendQuery};
 pub use site::{SiteState, project_name};

@@ -129,7 +129,7 @@ pub const ROUTES: &[Route] = &[
             ("machine", "machine number"),
             ("from", "date of the first commit, e.g. 2026-03-01"),
             ("to", "date of the last commit"),
-            ("space", "horizontal axis: revision or time"),
+            ("axis", "horizontal axis: revision or time"),
         ],
     ),
     get("/api/v1/{project}/gate", Read, Response(api::evaluate_gate)).heavy().describe(

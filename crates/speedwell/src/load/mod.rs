@@ -13,6 +13,7 @@ use crate::gate::CommandGate;
 use crate::options::{
     ComparisonArgs, LoadArgs, LoadMode, LoadRequest, RateChoice, load_mode, plan_turns,
 };
+use crate::serve::MeasuredSubject;
 use crate::{CommandStatus, serve, status};
 use anyhow::{Context, bail, ensure};
 use live::{LivePublisher, LiveView};
@@ -56,7 +57,9 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<CommandStatus> {
         return load_with_client(args, &request);
     }
     let dashboard = args.dashboard.then(|| args.store.database.database_path()).transpose()?;
-    serve::with_dashboard(dashboard.as_deref(), || run_and_report(args, &request))
+    serve::with_dashboard(dashboard.as_deref(), MeasuredSubject::Loads, || {
+        run_and_report(args, &request)
+    })
 }
 
 /// Runs the loads, stores them and reports.

@@ -91,25 +91,36 @@ fn missing_dashboard() -> anyhow::Error {
     )
 }
 
-/// Runs `work`. If `path` is given, also serves a dashboard for the store at that path.
+/// What a command measures, and on which page of its dashboard that is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MeasuredSubject {
+    /// A session, which has a page of its own.
+    Session,
+    /// Loads, which are stored at their end. The page of running measurements shows them.
+    Loads,
+}
+
+/// Runs `work`. If `path` is given, also serves a dashboard for the store at that path, and opens
+/// the page about what is measured.
 ///
 /// # Errors
 /// Fails if the dashboard cannot be served, or `work` fails.
 pub fn with_dashboard<T>(
     path: Option<&Path>,
+    subject: MeasuredSubject,
     work: impl FnOnce() -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let Some(path) = path else { return work() };
     #[cfg(feature = "serve")]
     {
-        let dashboard = ready_server::DashboardThread::start(path)?;
+        let dashboard = ready_server::DashboardThread::start(path, subject)?;
         let result = work()?;
         dashboard.wait_for_viewers();
         Ok(result)
     }
     #[cfg(not(feature = "serve"))]
     {
-        let _ = path;
+        let _ = (path, subject);
         Err(missing_dashboard())
     }
 }

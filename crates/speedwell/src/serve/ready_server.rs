@@ -8,18 +8,22 @@
 
 use crate::history::project::summarize_sessions;
 use crate::options::{DashboardArgs, DatabaseArgs, LogFormat};
-use crate::serve::commenter;
 use crate::serve::lookups::LOOKUPS;
+use crate::serve::{MeasuredSubject, commenter};
 use crate::{CommandStatus, status};
 use anyhow::{anyhow, bail, ensure};
 use speedwell_machine::process;
-use speedwell_server::dashboard::{AccessRules, SiteState, router};
+use speedwell_machine::process::ProcessIdentity;
+use speedwell_model::stored::SessionOverview;
+use speedwell_server::dashboard::{AccessRules, SiteState, encode_segment, router};
 use speedwell_server::http::blocking::lower_priority;
 use speedwell_server::http::{
     AllowedHosts, BoundAddress, HttpServer, ListenAddress, RequestLog, ServerLimits, ServerOptions,
     ServerStopper, TlsIdentity, TrustedProxy,
 };
-use speedwell_store::Store;
+use speedwell_store::{SessionFilter, Store};
+use std::env;
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -31,6 +35,8 @@ use std::time::{Duration, Instant};
 
 /// Poll interval for interrupts, viewers and a pressed key.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Interval between searches for the session that this process records.
+const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Maximum number of sessions to summarize before other writers get a turn.
 const SESSIONS_PER_WRITE: usize = 20;
@@ -362,18 +368,79 @@ fn parse_proxy(proxy: &str, listen: &ListenAddress) -> anyhow::Result<TrustedPro
 
 /// Opens an address in the user's browser; `url` is the same address without the login key.
 fn open_browser(address: &str, url: &str) {
-    let spawned = Command::new("xdg-open")
-        .arg(address)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    if spawned.is_err() {
+    if !start_browser(address) {
         status::print_warning(&format!(
-            "Cannot open a browser, because xdg-open is missing; the address is {url}."
+            "Cannot open a browser, because {} is missing; the address is {url}.",
+            browser_program().to_string_lossy()
         ));
     }
 }
+
+/// Returns the program that opens addresses: the first one in `BROWSER`, or that of the system.
+fn browser_program() -> OsString {
+    let system_program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let chosen = env::var("BROWSER").unwrap_or_default();
+    let first = chosen.split(':').next().unwrap_or_default();
+    OsString::from(if first.is_empty() { system_program } else { first })
+}
+
+/// Starts the browser, without waiting for it. Returns whether it was started.
+fn start_browser(address: &str) -> bool {
+    let mut command = Command::new(browser_program());
+    command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().is_ok()
+}
+
+/// Whether a browser would appear in front of the user: standard output is a terminal on a machine
+/// with a display, and this is not a CI job.
+fn has_user_at_display() -> bool {
+    let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
+    let has_display = cfg!(target_os = "macos") || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY");
+    std::io::stdout().is_terminal() && has_display && !is_set("CI")
+}
+
+/// Prints the address of the page about what this command measures, and opens it if there is
+/// somebody to see it. A browser that does not start is no reason for a message, because the
+/// address is printed.
+fn announce_page(address: &str) {
+    status::print_note(&format!("watch the measurement at {address}"));
+    if has_user_at_display() {
+        start_browser(address);
+    }
+}
+
+/// Waits until this process records a session, and announces its page. Gives up when the server
+/// stops. `site_url` ends with a slash.
+fn announce_session(site: &SiteState, path: &Path, stopper: &ServerStopper, site_url: &str) {
+    while !stopper.is_stopped() {
+        if let Some(id) = find_own_session(path) {
+            let project = &site.first.name;
+            announce_page(&format!("{site_url}{project}/sessions/{}/live", encode_segment(&id)));
+            return;
+        }
+        std::thread::sleep(ANNOUNCE_INTERVAL);
+    }
+}
+
+/// Returns the id of the session that this process records. Errors count as "not yet": the
+/// measurement itself reports a store that cannot be read.
+fn find_own_session(path: &Path) -> Option<String> {
+    if Store::server_address(path).is_none() && !path.is_file() {
+        return None;
+    }
+    let store = Store::open_to_view(path).ok()?;
+    let own_process = Some(ProcessIdentity::current_process());
+    let is_own = |session: &SessionOverview| {
+        store.recording_process(session.number).is_ok_and(|recorder| recorder == own_process)
+    };
+    // A resumed session may be an old one, and a short session may have ended already.
+    let running = store.running_sessions(MAX_SEARCHED_SESSIONS).ok()?;
+    let newest = store.select_sessions(&SessionFilter::default(), MAX_SEARCHED_SESSIONS).ok()?;
+    running.into_iter().chain(newest).find(is_own).map(|session| session.id)
+}
+
+/// Maximum number of sessions of each kind among which this process looks for its own.
+const MAX_SEARCHED_SESSIONS: usize = 10;
 
 /// How long the dashboard stays up after the last viewer has left.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -390,14 +457,21 @@ impl DashboardThread {
     ///
     /// # Errors
     /// Fails if the store cannot be read, or no port is free.
-    pub fn start(path: &Path) -> anyhow::Result<DashboardThread> {
+    pub fn start(path: &Path, subject: MeasuredSubject) -> anyhow::Result<DashboardThread> {
         let args = DashboardArgs {
             store: DatabaseArgs { db: Some(path.to_owned()) },
             ..DashboardArgs::default()
         };
         let ready = ReadyServer::from_args(&args)?;
         ready.announce_url(false, "while measuring");
-        let ReadyServer { server, site, stopper, .. } = ready;
+        let ReadyServer { server, site, stopper, url, path, .. } = ready;
+        match subject {
+            MeasuredSubject::Loads => announce_page(&format!("{url}{}/live", site.first.name)),
+            MeasuredSubject::Session => {
+                let (site, stopper) = (site.clone(), stopper.clone());
+                std::thread::spawn(move || announce_session(&site, &path, &stopper, &url));
+            }
+        }
         let thread = std::thread::spawn(move || {
             if let Err(error) = server.run() {
                 status::print_warning(&format!("The dashboard stopped: {error}."));

@@ -163,7 +163,7 @@ fn pages_of(sessions: u32, step: usize) {
     let case = case.replace(' ', "+");
     let pages = PAGES.into_iter().map(str::to_owned);
     let pages: Vec<String> = pages
-        .chain([format!("trend.json?case={case}&space=time")])
+        .chain([format!("trend.json?case={case}&axis=time")])
         .chain(lists_of(sessions, step))
         .chain((0..sessions).step_by(step).flat_map(own_pages))
         .collect();

@@ -35,7 +35,7 @@ fn legend_text(kind: GalleryKind) -> &'static str {
              separate the blocks of the plan, or sides that were not measured together. On the \
              right are the quartiles, with whiskers up to 1.5 times the interquartile range."
         }
-        GalleryKind::Courses => {
+        GalleryKind::Trends => {
             "Every point is a session. A horizontal line is a level. A mark above is a change: \
              filled if found, ringed if measured again and confirmed, hollow if suspected, \
              crossed out if refuted, dashed if it is a drift. The Tab key moves from change to change."
@@ -46,7 +46,7 @@ fn legend_text(kind: GalleryKind) -> &'static str {
 fn gallery_title(kind: GalleryKind) -> &'static str {
     match kind {
         GalleryKind::Runs => "Every run",
-        GalleryKind::Courses => "Trends",
+        GalleryKind::Trends => "Trends",
     }
 }
 
@@ -127,7 +127,7 @@ pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
         gallery_title(*kind)
     ));
     let mut order: Vec<&CaseView> = cases.iter().collect();
-    if *kind == GalleryKind::Courses {
+    if *kind == GalleryKind::Trends {
         order = sort_by_urgency(&order).into_iter().map(|index| &cases[index]).collect();
         write_sparklines(&order, writer);
     }
@@ -144,7 +144,7 @@ pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
     note_omitted(*kind, &order, writer);
     let folded = cases.len() > MAX_UNFOLDED_CASES;
     let class = match (kind, folded) {
-        (GalleryKind::Courses, _) => "cases courses",
+        (GalleryKind::Trends, _) => "cases trends",
         (GalleryKind::Runs, true) => "cases folded",
         (GalleryKind::Runs, false) => "cases",
     };
@@ -163,7 +163,7 @@ fn note_omitted(kind: GalleryKind, cases: &[&CaseView], writer: &mut HtmlWriter)
     if omitted > 0 {
         let omitted_first = match kind {
             GalleryKind::Runs => "cases that are the same, then unclear ones",
-            GalleryKind::Courses => "series without a change, then series with suspicions only",
+            GalleryKind::Trends => "series without a change, then series with suspicions only",
         };
         let text = format!(
             "{} of {} are left out to keep this page small, starting with {omitted_first}. Their \

@@ -46,11 +46,8 @@ impl RenderDocument for Html {
 }
 
 const STYLE: &str = concat!(include_str!("style.css"), include_str!("glossary.css"));
-const SCRIPT: &str = concat!(
-    include_str!("script.js"),
-    include_str!("flames.js"),
-    include_str!("glossary.js")
-);
+const SCRIPT: &str =
+    concat!(include_str!("script.js"), include_str!("flames.js"), include_str!("glossary.js"));
 
 /// Runs before the first paint. Applies the reader's theme and marks that scripts are enabled.
 pub const EARLY_SCRIPT: &str = "document.documentElement.classList.add('js');\

@@ -143,7 +143,7 @@ pub struct FormField {
 
 /// Renders everything before the masthead.
 pub(super) fn page_head(title: &str, report: &str, frame: &ServedFrame) -> String {
-    let title = frame.progress.as_ref().map_or(title, |progress| &progress.title);
+    let title = frame.progress.as_ref().map_or(title, |progress| progress.title.as_str());
     let (title, report) = (escape_html(title), escape_html(report));
     let assets = &frame.assets;
     let [style, early, script] =

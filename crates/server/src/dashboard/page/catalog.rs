@@ -8,13 +8,14 @@ use crate::dashboard::page::{
     PageContent, PageContext, PageResult, link_by, link_column, link_table,
 };
 use crate::http::HttpError;
-use speedwell_analysis as analysis;
+use speedwell_analysis::{self as analysis, EnvironmentFacts, FactChange};
 use speedwell_model::stored::StoredMachine;
-use speedwell_model::{ParameterValue, Session};
+use speedwell_model::{ParameterValue, SeriesKey, Session};
 use speedwell_report::html::PageLink;
-use speedwell_report::{self as report, Document, EnvironmentChange, ReportBlock};
+use speedwell_report::{self as report, Document, EnvironmentChange, NoisySeries, ReportBlock};
 use speedwell_store::SessionFilter;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// Lists all benchmarks.
 pub fn benchmarks_page(context: PageContext<'_>) -> PageResult {
@@ -121,6 +122,9 @@ const MAX_SESSIONS: usize = 50;
 /// Maximum number of a machine's sessions to search for environment changes.
 const MAX_SEARCHED_SESSIONS: usize = 500;
 
+/// Maximum number of series listed because their noise grew.
+const MAX_NOISY_SERIES: usize = 20;
+
 /// Lists all machines.
 pub fn machines_page(context: PageContext<'_>) -> PageResult {
     context.query.check_names(&[])?;
@@ -165,9 +169,17 @@ pub fn machine_page(context: PageContext<'_>) -> PageResult {
         document.append_document(report::report_environment(&session.environment, None));
     }
     let numbers = context.store.selected_numbers(&filter, MAX_SEARCHED_SESSIONS)?;
-    document.append_document(report::list_environment_changes(&environment_changes(
-        context, &numbers,
-    )?));
+    let sessions = session_facts(context, &numbers)?;
+    document.append_document(report::list_environment_changes(&environment_changes(&sessions)));
+    if let Some((first, _)) = sessions.first() {
+        let noisy = noisy_series(context, machine.number, *first)?;
+        document.append_document(report::list_noisy_series(&noisy));
+        link_by(&mut document, "noisy_series", ["case", "case"], |case| {
+            Some(format!("{}&machine={number}", context.trend_href(case.as_str()?)))
+        });
+    }
+    let activity = analysis::activity_by_session(&sessions);
+    document.append_document(report::chart_machine_load(&activity));
     document.push_heading(2, "Sessions");
     document.append_document(
         context.list_sessions(&context.store.select_sessions(&filter, MAX_SESSIONS)?),
@@ -189,36 +201,53 @@ pub fn machine_page(context: PageContext<'_>) -> PageResult {
     })
 }
 
-/// Returns the environment changes between consecutive sessions, newest first.
-fn environment_changes(
+/// Returns the facts of these sessions, oldest first. Sessions without points have none.
+fn session_facts(
     context: PageContext<'_>,
     numbers: &[i64],
-) -> Result<Vec<EnvironmentChange>, HttpError> {
-    let mut changes = Vec::new();
-    let mut previous_facts: Option<Vec<(String, String)>> = None;
-    for number in numbers.iter().rev() {
-        let facts = context.store.environment_facts(*number)?;
-        if let Some(previous_facts) = &previous_facts {
-            let value = |facts: &[(String, String)], name: &str| {
-                let found = facts.iter().find(|(fact_name, _)| fact_name == name);
-                found.map_or_else(String::new, |(_, value)| value.clone())
-            };
-            for (name, after) in &facts {
-                let earlier = value(previous_facts, name);
-                if earlier != *after {
-                    changes.push(EnvironmentChange {
-                        session: *number,
-                        name: name.clone(),
-                        before: earlier,
-                        after: after.clone(),
-                    });
-                }
-            }
-        }
-        previous_facts = Some(facts);
+) -> Result<Vec<(i64, EnvironmentFacts)>, HttpError> {
+    let mut sessions = Vec::new();
+    for (facts, sharing) in context.store.facts_by_sessions(numbers)? {
+        let facts: EnvironmentFacts = Arc::new(facts);
+        sessions.extend(sharing.into_iter().map(|number| (number, facts.clone())));
     }
-    changes.reverse();
-    Ok(changes)
+    sessions.sort_by_key(|(number, _)| *number);
+    Ok(sessions)
+}
+
+/// Returns the changes of a machine's settings, newest first.
+fn environment_changes(sessions: &[(i64, EnvironmentFacts)]) -> Vec<EnvironmentChange> {
+    let changes = analysis::fact_changes(sessions).into_iter().rev();
+    let to_line = |change: FactChange| EnvironmentChange {
+        session: change.session,
+        name: change.difference.name,
+        before: change.difference.before,
+        after: change.difference.after,
+    };
+    changes.map(to_line).collect()
+}
+
+/// Returns the series whose noise grew on a machine since session `first`.
+fn noisy_series(
+    context: PageContext<'_>,
+    machine: i64,
+    first: i64,
+) -> Result<Vec<NoisySeries>, HttpError> {
+    let grown = analysis::grown_noise(&context.store.spreads_on_machine(machine, first)?);
+    if grown.is_empty() {
+        return Ok(Vec::new());
+    }
+    let keys: HashMap<i64, SeriesKey> = context
+        .store
+        .list_series()?
+        .into_iter()
+        .map(|series| (series.number, series.key))
+        .collect();
+    let lines = grown.into_iter().take(MAX_NOISY_SERIES).filter_map(|noise| {
+        let key = keys.get(&noise.series)?.clone();
+        Some(NoisySeries { key, before: noise.before, after: noise.after })
+    });
+    Ok(lines.collect())
 }
 
 /// Builds `/PROJECT/calibration`, which lists the false alarms per machine.

@@ -63,6 +63,7 @@ pub fn live_page(context: PageContext<'_>) -> PageResult {
         crumbs: vec![context.page_link("live", "live")],
         links: links.collect(),
         events: Some(context.page_href("sessions/any/events")),
+        progress: report::load_progress(&loads).filter(|_| running.is_empty()),
         ..PageContent::from_document(document)
     })
 }

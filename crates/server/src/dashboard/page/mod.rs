@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use speedwell_model::stored::SessionOverview;
 use speedwell_report::html::{
     ChartsLocation, FormField, LoginState, PageForm, PageFrame, PageLink, PageProgress, RowChoice,
-    ServedFrame,    part_of_charts, parts_of_charts, render_page,
+    ServedFrame, part_of_charts, parts_of_charts, render_page,
 };
 use speedwell_report::{
     ColumnKind, Document, OutputOptions, ReportBlock, ReportCell, ReportColumn, ReportFormat,

@@ -20,8 +20,11 @@ const MAX_ROWS: usize = 100;
 const MAX_FILE_ROWS: usize = 1_000;
 
 /// Query keys.
-const QUERY_KEYS: [&str; 8] =
-    ["case", "metric", "variant", "branch", "machine", "from", "to", "space"];
+const QUERY_KEYS: [&str; 9] =
+    ["case", "metric", "variant", "branch", "machine", "from", "to", "axis", OLD_AXIS_KEY];
+
+/// Earlier name of the key `axis`, for addresses that people have kept.
+const OLD_AXIS_KEY: &str = "space";
 
 pub fn trend_page(context: PageContext<'_>) -> PageResult {
     context.query.check_names(&QUERY_KEYS)?;
@@ -76,11 +79,11 @@ pub fn trend_page(context: PageContext<'_>) -> PageResult {
 
 /// Returns the horizontal axis of the charts.
 fn trend_axis(context: PageContext<'_>) -> Result<TrendXAxis, HttpError> {
-    match context.query.get("space") {
+    match context.query.get("axis").or_else(|| context.query.get(OLD_AXIS_KEY)) {
         None | Some("revision") => Ok(TrendXAxis::Revision),
         Some("time") => Ok(TrendXAxis::Time),
         Some(other) => Err(HttpError::bad_request(format!("unknown axis '{other}'"))
-            .with_hint("use space=revision or space=time")),
+            .with_hint("use axis=revision or axis=time")),
     }
 }
 
@@ -185,7 +188,7 @@ fn unknown_series(
 fn trend_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
     let [branches, _] = context.store.branches_and_tags()?;
     let field = |name, placeholder, options| context.query_field(name, placeholder, options);
-    let spaces = [("", "revisions"), ("time", "time")]
+    let axes = [("", "revisions"), ("time", "time")]
         .map(|(value, label)| (value.to_owned(), label.to_owned()));
     Ok(PageForm {
         action: context.page_href("trend"),
@@ -200,7 +203,7 @@ fn trend_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
             field("machine", "", context.machine_options()?),
             field("from", "2026-03-01", Vec::new()),
             field("to", "2026-03-31", Vec::new()),
-            field("space", "", spaces.to_vec()),
+            field("axis", "", axes.to_vec()),
         ],
     })
 }
