@@ -11,6 +11,7 @@ use speedwell_analysis as analysis;
 use speedwell_fixtures::FakeSession;
 use speedwell_model::stored::LoadProgress;
 use speedwell_model::{SessionEvent, SessionObserver, SessionState};
+use speedwell_store::Store;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
@@ -111,27 +112,34 @@ fn a_live_page_grows_in_place() {
     let order =
         "document.querySelector('th[data-k=\"runs\"][aria-sort]').getAttribute('aria-sort')";
     assert_eq!(page.evaluate_script(order), "descending");
-
-    // A term is explained to a keyboard and to a finger.
-    let tip = "(() => { const tip = document.querySelector('.definition'); \
-               return tip.hidden ? '' : tip.textContent; })()";
-    assert_eq!(page.evaluate_script(tip), "");
-    page.evaluate_script("document.querySelector('a.term').focus()");
-    let definition = page.evaluate_script("document.getElementById('term-interval').textContent");
-    assert!(definition.as_str().unwrap().starts_with("The range"), "{definition}");
-    assert_eq!(page.evaluate_script(tip), definition);
-    page.press("Escape", "", 27);
-    page.wait_until(&format!("{tip} === ''"));
-    page.click("a.term");
-    page.wait_until(&format!("{tip} !== ''"));
-    assert_eq!(page.evaluate_script("location.hash"), "", "the definition is beside the term");
+    terms_are_explained(&mut page);
     recorder.observe(&SessionEvent::Finished { interrupted: false }).unwrap();
     drop(recorder);
     page.wait_until(&format!(
         "location.pathname === {}",
         json!(format!("/{name}/sessions/watched"))
     ));
+    a_load_has_a_progress_bar(&mut page, &mut store, &format!("{own}/{name}/live"));
+    assert_eq!(page.complaints, [] as [&str; 0]);
+}
 
+/// A term is explained to a keyboard and to a finger.
+fn terms_are_explained(page: &mut BrowserPage) {
+    let tip = "(() => { const tip = document.querySelector('.definition'); \
+               return tip.hidden ? '' : tip.textContent; })()";
+    assert_eq!(page.evaluate_script(tip), "");
+    page.evaluate_script("document.querySelector('a.term').focus()");
+    let definition = page.evaluate_script("document.getElementById('term-interval').textContent");
+    assert!(definition.as_str().unwrap().starts_with("The range"), "{definition}");
+    page.wait_until(&format!("{tip} === {definition}"));
+    page.press("Escape", "", 27);
+    page.wait_until(&format!("{tip} === ''"));
+    page.click("a.term");
+    page.wait_until(&format!("{tip} !== ''"));
+    assert_eq!(page.evaluate_script("location.hash"), "", "the definition is beside the term");
+}
+
+fn a_load_has_a_progress_bar(page: &mut BrowserPage, store: &mut Store, address: &str) {
     let mut progress = LoadProgress {
         command: ["speedwell", "load", "http://localhost/"].map(str::to_owned).into(),
         elapsed_ms: 12_000,
@@ -139,7 +147,7 @@ fn a_live_page_grows_in_place() {
         ..LoadProgress::default()
     };
     let number = store.begin_load(&progress, 1_000).unwrap();
-    page.navigate_to(&format!("{own}/{name}/live"));
+    page.navigate_to(address);
     page.wait_until("document.querySelector('progress')?.value === 0.4");
     page.wait_until("document.title.startsWith('40% – load')");
     let end = "/^Ends about \\d+:\\d+/.test(document.querySelector('.ends').textContent)";
@@ -149,7 +157,6 @@ fn a_live_page_grows_in_place() {
     store.update_load(number, &progress, 2_000).unwrap();
     page.wait_until("document.querySelector('progress').value === 0.9");
     assert_eq!(page.evaluate_script("document.querySelector('progress').kept"), true);
-    assert_eq!(page.complaints, [] as [&str; 0]);
 }
 
 /// Nobody sees a browser here: standard output is no terminal.
