@@ -49,7 +49,7 @@ fn a_machine_lists_changed_settings_and_series_that_became_noisier(place: &Store
     assert_eq!((&noisy[0]["case"], &noisy[0]["after"]), (&json!("g/fill n=1"), &json!(0.05)));
     dashboard
         .get(&machines)
-        .expect(200, &["Load by other work", "<svg", "trend?case=g%2Ffill%20n%3D1&amp;machine=1"]);
+        .expect(200, &["Load by other work", "<svg", "trend?case=g%2Ffill%20n%3D1&amp;metric="]);
 }
 
 fn a_live_page_has_estimates_and_no_verdicts(place: &StorePlace) {

@@ -12,7 +12,9 @@ use speedwell_analysis::{self as analysis, EnvironmentFacts, FactChange};
 use speedwell_model::stored::StoredMachine;
 use speedwell_model::{ParameterValue, SeriesKey, Session};
 use speedwell_report::html::PageLink;
-use speedwell_report::{self as report, Document, EnvironmentChange, NoisySeries, ReportBlock};
+use speedwell_report::{
+    self as report, Document, EnvironmentChange, NoisySeries, ReportBlock, ReportRow,
+};
 use speedwell_store::SessionFilter;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -173,10 +175,9 @@ pub fn machine_page(context: PageContext<'_>) -> PageResult {
     document.append_document(report::list_environment_changes(&environment_changes(&sessions)));
     if let Some((first, _)) = sessions.first() {
         let noisy = noisy_series(context, machine.number, *first)?;
-        document.append_document(report::list_noisy_series(&noisy));
-        link_by(&mut document, "noisy_series", ["case", "case"], |case| {
-            Some(format!("{}&machine={number}", context.trend_href(case.as_str()?)))
-        });
+        let mut list = report::list_noisy_series(&noisy);
+        link_trends(context, &mut list, &noisy, machine.number);
+        document.append_document(list);
     }
     let activity = analysis::activity_by_session(&sessions);
     document.append_document(report::chart_machine_load(&activity));
@@ -248,6 +249,21 @@ fn noisy_series(
         Some(NoisySeries { key, before: noise.before, after: noise.after })
     });
     Ok(lines.collect())
+}
+
+/// Links each listed series to its trend on the machine.
+fn link_trends(context: PageContext<'_>, list: &mut Document, noisy: &[NoisySeries], machine: i64) {
+    list.for_each_table(&mut |table| {
+        for (row, NoisySeries { key, .. }) in table.rows.iter_mut().zip(noisy) {
+            if let ReportRow::Cells(cells) = row
+                && let Some(case) = cells.first_mut()
+            {
+                let (trend, metric) =
+                    (context.trend_href(&key.case), encode_segment(&key.metric.name));
+                case.rare_mut().link = Some(format!("{trend}&metric={metric}&machine={machine}"));
+            }
+        }
+    });
 }
 
 /// Builds `/PROJECT/calibration`, which lists the false alarms per machine.
