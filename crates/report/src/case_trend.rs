@@ -213,8 +213,8 @@ pub fn change_table(
     })
 }
 
-/// Returns the command that searches for the commit of a change. `target` is the benchmark as on the
-/// command line, if it is known.
+/// Returns the command that searches for the commit of a change. `target` is the benchmark as on
+/// the command line, if it is known.
 pub fn bisect_command(
     series: &SeriesTrend,
     change: &RecordedChange,
@@ -234,8 +234,8 @@ pub fn bisect_command(
         .then(|| ReportBlock::Command { label: "Find the commit that caused it".into(), line })
 }
 
-/// Lists other series of the case, each with its newest value and its last change, and with a link to
-/// its page.
+/// Lists other series of the case, each with its newest value and its last change, and with a link
+/// to its page.
 pub fn list_other_metrics(
     others: &ProjectHistory,
     href_of: &dyn Fn(&SeriesTrend) -> String,

@@ -535,8 +535,8 @@ fn picture_in_detail(picture: &Picture, detail: TrendDetail) -> Cow<'_, Picture>
     }
 }
 
-/// Renders a figure with the drawings for wide and for narrow screens. It can be focused, because it
-/// may scroll; a script does this for trends.
+/// Renders a figure with the drawings for wide and for narrow screens. It can be focused, because
+/// it may scroll; a script does this for trends.
 fn figure_markup(class: &str, wide: &str, narrow: Option<&str>) -> String {
     let focus = if class.ends_with("trend") { "" } else { " tabindex=\"0\"" };
     let drawings = match narrow {

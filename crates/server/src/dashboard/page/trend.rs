@@ -318,8 +318,8 @@ impl<'a> CasePage<'a> {
         ("before and after".into(), self.context.compare_href(&sides[0], &sides[1]))
     }
 
-    /// Returns the name and the address of the first commit after a change: on the forge or, if it is
-    /// unknown, among the pages of this server.
+    /// Returns the name and the address of the first commit after a change: on the forge or, if it
+    /// is unknown, among the pages of this server.
     fn commit_link(&self, change: &RecordedChange) -> (String, String) {
         let on_forge =
             self.repository.as_ref().and_then(|repository| commit_url(repository, &change.after));
