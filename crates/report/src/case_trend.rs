@@ -198,6 +198,9 @@ pub fn change_table(
         }
     }
     for (key, (text, href)) in [("compare", compare), ("commit", commit)] {
+        if columns.iter().any(|column| column.key == key) {
+            continue;
+        }
         columns.push(ReportColumn::words(key, key).for_people());
         cells.push(ReportCell::text(text).with_link(href));
     }
@@ -292,8 +295,7 @@ mod tests {
         move_first(&mut table, "b");
         move_first(&mut table, "missing");
         let keys: Vec<&str> = table.columns.iter().map(|column| column.key).collect();
-        let texts: Vec<&str> =
-            table.cell_rows().flatten().map(|cell| cell.text.as_str()).collect();
+        let texts: Vec<&str> = table.cell_rows().flatten().map(|cell| cell.text.as_str()).collect();
         assert_eq!((keys, texts), (vec!["b", "a", "c"], vec!["2", "1", "3"]));
     }
 }

@@ -167,7 +167,7 @@ fn a_chart_is_laid_out_anew_on_a_phone_and_answers_to_a_finger() {
     page.wait_until("Boolean(document.querySelector('.tip:not([hidden]) a'))");
     let tip = text(&mut page, TIP);
     assert!(tip.contains("1 run") && tip.contains("the parser"), "{tip}");
-    for path in [format!("trend?{CASE}"), "@120".to_owned(), "alerts".to_owned()] {
+    for path in [format!("trend?{CASE}"), "@120".to_owned()] {
         page.navigate_to(&format!("http://{}/{name}/{path}", dashboard.address));
         let (wide, _) = page.size();
         assert!(wide <= 390, "{path} is {wide} wide");

@@ -147,10 +147,7 @@ fn very_many_points_are_drawn_as_fewer_marks_and_listed_in_part() {
     let name = dashboard.project();
     let page = dashboard.get(&format!("/{name}/trend?case=g%2Ffill%20n%3D1")).expect(
         200,
-        &[
-            "2,501 points: each mark is the median of up to 7",
-            "The newest 100 of 2501 points",
-        ],
+        &["2,501 points: each mark is the median of up to 7", "The newest 100 of 2501 points"],
     );
     assert!(page.body.len() < 250_000, "{}", page.body.len());
     let whole = dashboard.get(&format!("/{name}/trend.json")).json();

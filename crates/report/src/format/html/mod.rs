@@ -528,9 +528,7 @@ fn write_chart(chart: &ReportChart, width_px: u32, writer: &mut HtmlWriter) {
 /// Returns the picture with this amount of detail about single points. Only trends have a choice.
 fn picture_in_detail(picture: &Picture, detail: TrendDetail) -> Cow<'_, Picture> {
     match picture {
-        Picture::Trend(trend) => {
-            Cow::Owned(Picture::Trend(TrendChart { detail, ..trend.clone() }))
-        }
+        Picture::Trend(trend) => Cow::Owned(Picture::Trend(TrendChart { detail, ..trend.clone() })),
         other => Cow::Borrowed(other),
     }
 }

@@ -244,10 +244,8 @@ impl<'a> CasePage<'a> {
         let context = self.context;
         let filter = PointFilter::from_query(context)?;
         let part = self.series.restrict_points(|point| filter.matches_point(point));
-        let shown = ProjectHistory {
-            series: part.into_iter().collect(),
-            ..without_series(self.history)
-        };
+        let shown =
+            ProjectHistory { series: part.into_iter().collect(), ..without_series(self.history) };
         let trend =
             report::CaseTrend { whole: self.series, shown: &shown, axis, max_rows: MAX_ROWS };
         let tables = self.change_tables(&shown);
