@@ -32,6 +32,8 @@ pub struct TrendPoint {
     pub revision: String,
     /// First line of the revision's message.
     pub subject: String,
+    /// Date of the revision for tooltips; may be empty.
+    pub date: String,
     /// Number of runs.
     pub runs: usize,
     /// Name of the session.
@@ -336,7 +338,7 @@ impl PointField<'_> {
         let origin: Vec<&str> = origin.into_iter().filter(|text| !text.is_empty()).collect();
         let heading = [&**revision, subject].join(" ");
         let estimate = self.format_estimate(at.y, at.low, at.high);
-        let lines = [heading.trim(), &estimate, &origin.join(", "), &point.aside];
+        let lines = [heading.trim(), &point.date, &estimate, &origin.join(", "), &point.aside];
         (attributes, join_lines(&lines))
     }
 
@@ -355,15 +357,15 @@ impl PointField<'_> {
             ("data-high", format_exact(high)),
             ("data-machine", self.machine_name(first.machine).to_owned()),
         ];
-        let tooltip = format!(
-            "{} to {}: {count} points\nmedian {} {}\n{}",
-            first.revision,
-            last.revision,
-            format_figure(summary.y),
-            self.unit,
-            format_range(low, high)
-        );
-        (attributes, join_lines(&[&tooltip, self.tooltip_machine(first.machine)]))
+        let heading = format!("{} to {}: {count} points", first.revision, last.revision);
+        let dates = match (&*first.date, &*last.date) {
+            ("", _) | (_, "") => String::new(),
+            (from, to) => format!("{from} to {to}"),
+        };
+        let value = format!("median {} {}", format_figure(summary.y), self.unit);
+        let range = format_range(low, high);
+        let machine = self.tooltip_machine(first.machine);
+        (attributes, join_lines(&[&heading, &dates, &value, &range, machine]))
     }
 
     /// Name of a machine; empty if it is unknown.

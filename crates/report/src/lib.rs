@@ -8,6 +8,7 @@
 
 mod browse;
 mod case_labels;
+mod case_trend;
 mod cell;
 mod changes;
 mod charts;
@@ -42,6 +43,9 @@ mod unit;
 mod warmup;
 
 pub use browse::*;
+pub use case_trend::{
+    CaseTrend, bisect_command, change_table, list_other_metrics, report_case_trend, series_answer,
+};
 pub use changes::{OpenChanges, report_changes};
 pub use charts::{ChartKind, ChartRequest, TrendXAxis, UnknownChart};
 pub use comparison::{report_findings, report_requested, shows_commands};

@@ -61,9 +61,7 @@ fn add_points(
     output: &OutputOptions,
     document: &mut Document,
 ) {
-    let table = |listed: usize| {
-        trend_columns().build_table("points", &point_lines(series, history, listed))
-    };
+    let table = |listed: usize| points_table(series, history, listed);
     let appendix = ReportBlock::appendix("Points", vec![ReportBlock::Table(table(listed))]);
     let is_text = matches!(output.format, None | Some(ReportFormat::Text));
     if !is_text || output.verbosity == Verbosity::Verbose {
@@ -82,6 +80,15 @@ fn add_points(
         short: vec![ReportBlock::Table(newest)],
         whole: Box::new(whole),
     });
+}
+
+/// Builds a table of the newest `listed` points.
+pub(crate) fn points_table(
+    series: &SeriesTrend,
+    history: &ProjectHistory,
+    listed: usize,
+) -> ReportTable {
+    trend_columns().build_table("points", &point_lines(series, history, listed))
 }
 
 /// The sort keys of the tables.
@@ -109,7 +116,7 @@ fn trend_headline(series: &SeriesTrend) -> String {
     format!("{value} since {}; {points}, {changes}", short_revision(&since.id))
 }
 
-fn trend_notes(series: &SeriesTrend) -> Vec<String> {
+pub(crate) fn trend_notes(series: &SeriesTrend) -> Vec<String> {
     let trend = &series.trend;
     let mut notes = Vec::new();
     if let TrendSearch::Impossible(reason) = trend.search {

@@ -5,6 +5,7 @@
 use super::{metric_axis, verdict_mark};
 use crate::case_labels::distinct;
 use crate::document::ReportChart;
+use crate::figure::format_moment;
 use crate::series_change::{SeriesChange, cause_text, series_changes, series_title};
 use crate::unit::{FigureScale, UnitChoice};
 use speedwell_analysis::FactDifference;
@@ -126,6 +127,7 @@ impl<'a> TrendDrawing<'a> {
             aside: exclusion_reason(point).to_owned(),
             revision: short_revision(&point.revision.id).to_owned(),
             subject: subject.chars().take(MAX_SUBJECT_CHARS).collect(),
+            date: format_moment(point.revision.committed_unix_ms.unwrap_or(point.at_unix_ms)),
             runs: point.point.runs as usize,
             session: format!("@{}", point.session),
         })

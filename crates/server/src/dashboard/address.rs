@@ -158,6 +158,8 @@ pub enum PageFormat {
     Document(ReportFormat),
     /// The sessions behind the page, one JSON object per line.
     JsonLines,
+    /// The first chart of the page as SVG.
+    Picture,
 }
 
 impl PageFormat {
@@ -170,9 +172,14 @@ impl PageFormat {
         ("txt", ReportFormat::Text),
     ];
 
+    /// File extension of [`PageFormat::Picture`].
+    pub const PICTURE_ENDING: &'static str = "svg";
+
     fn by_ending(ending: &str) -> Option<PageFormat> {
-        if ending == "jsonl" {
-            return Some(PageFormat::JsonLines);
+        match ending {
+            "jsonl" => return Some(PageFormat::JsonLines),
+            PageFormat::PICTURE_ENDING => return Some(PageFormat::Picture),
+            _ => {}
         }
         let known = PageFormat::DOCUMENTS.iter().find(|(name, _)| *name == ending);
         known.map(|(_, format)| PageFormat::Document(*format))

@@ -1,10 +1,8 @@
 //! The trend page: part of a series by machine and time, and very many points.
 
 use super::back_ends::{StorePlace, on_both};
-use super::browser::{BrowserPage, ScreenSize};
 use super::dashboard::TestDashboard;
 use super::project::TempProject;
-use super::serve::long_project;
 use speedwell_analysis as analysis;
 use speedwell_fixtures::FakeSession;
 use speedwell_model::{CodeOrigin, Session, SessionState};
@@ -147,59 +145,11 @@ fn very_many_points_are_drawn_as_fewer_marks_and_listed_in_part() {
     );
     let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
-    let page = dashboard.get(&format!("/{name}/trend")).expect(
+    let page = dashboard.get(&format!("/{name}/trend?case=g%2Ffill%20n%3D1")).expect(
         200,
-        &[
-            "2,501 points: each mark is the median of up to 7",
-            "The 2401 oldest points are in the charts but not in the tables",
-        ],
+        &["2,501 points: each mark is the median of up to 7", "The newest 100 of 2501 points"],
     );
     assert!(page.body.len() < 250_000, "{}", page.body.len());
     let whole = dashboard.get(&format!("/{name}/trend.json")).json();
     assert_eq!(whole["points"].as_array().unwrap().len(), 2_501);
-}
-
-/// Its file, which programs may read without a server, contains what the page leaves to its other
-/// formats.
-#[test]
-fn a_mark_shows_its_point_and_links_to_its_session() {
-    let place = StorePlace::file();
-    let project = long_project(30, &place);
-    let dashboard = TestDashboard::of(&project);
-    let name = dashboard.project();
-    let file = dashboard.get(&format!("/{name}/trend.html"));
-    file.expect(200, &["data-revision", "data-session=\"@17\""]);
-    let url = format!("http://{}/{name}/trend", dashboard.address);
-    let Some(mut page) = BrowserPage::at(&url, ScreenSize::default()) else {
-        return;
-    };
-    assert_eq!(page.evaluate_script("document.querySelectorAll('.wide .points > use').length"), 30);
-    assert_eq!(page.evaluate_script("document.querySelectorAll('[data-revision]').length"), 0);
-    let mark = ".wide .points > use:nth-child(17)";
-    let said = page.evaluate_script(&format!("document.querySelector('{mark}').textContent"));
-    let said = said.as_str().unwrap();
-    assert!(
-        said.contains("change 16 of </title><b>the parser") && said.ends_with("1 run, @17"),
-        "{said}"
-    );
-    // A finger that misses the mark by some pixels sees its words and a link to its session.
-    page.evaluate_script(&format!(
-        "(() => {{
-            const mark = document.querySelector('{mark}');
-            const {{ x, y, width, height }} = mark.getBoundingClientRect();
-            const [clientX, clientY] = [x + width / 2 + 3, y + height / 2 + 12];
-            const touch = {{ bubbles: true, pointerType: 'touch', clientX, clientY }};
-            mark.closest('svg').dispatchEvent(new PointerEvent('click', touch));
-        }})()"
-    ));
-    let tip = page.evaluate_script("document.querySelector('.tip:not([hidden])')?.textContent");
-    let tip = tip.as_str().unwrap();
-    assert!(tip.contains("1 run") && tip.ends_with("@17"), "{tip}");
-    let link = page.evaluate_script("document.querySelector('.tip a').pathname");
-    assert_eq!(link, format!("/{name}/@17"));
-    let loads = page.loads;
-    page.click(mark);
-    page.wait_for_load(loads);
-    let session = format!("/{name}/sessions/01a2097a-0000-4000-8000-000000000016");
-    assert_eq!(page.evaluate_script("location.pathname"), session.as_str());
 }

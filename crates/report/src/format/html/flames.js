@@ -58,13 +58,13 @@ class FlameBox {
 }
 
 class FlameGraph {
-  constructor(figure) {
-    this.boxes = [...figure.querySelectorAll('g.frame')].map((group) => new FlameBox(group));
+  constructor(drawing) {
+    this.boxes = [...drawing.querySelectorAll('g.frame')].map((group) => new FlameBox(group));
     if (this.boxes.length === 0) return;
     this.left = Math.min(...this.boxes.map((box) => box.left));
     this.right = Math.max(...this.boxes.map((box) => box.right));
     for (const box of this.boxes) box.group.addEventListener('click', () => this.zoom(box));
-    figure.before(this.makeTools());
+    drawing.prepend(this.makeTools());
   }
 
   makeTools() {
@@ -109,4 +109,4 @@ class FlameGraph {
   }
 }
 
-for (const figure of document.querySelectorAll('figure.flame')) new FlameGraph(figure);
+for (const drawing of document.querySelectorAll('figure.flame > div')) new FlameGraph(drawing);

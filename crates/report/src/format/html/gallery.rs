@@ -11,8 +11,9 @@ use crate::format::html::writer::{
     ChartsLocation, HtmlWriter, MAX_UNFOLDED_CASES, chart_address, emphasis_class, escape_html,
     galleries, has_separate_charts, list_parts,
 };
+use crate::format::html::{PHONE_PX, figure_markup, picture_in_detail};
 use crate::table::TextEmphasis;
-use speedwell_plot::{AnyChart as Picture, TrendChart, TrendDetail};
+use speedwell_plot::{AnyChart as Picture, TrendDetail};
 
 /// Maximum size of all charts together, in bytes. A chart of runs takes about 4 kB with 16 runs per
 /// side. A trend chart with 80 points takes 60 kB, because it is drawn twice.
@@ -20,9 +21,8 @@ const MAX_CHARTS_BYTES: usize = 6 << 20;
 /// Width of the chart of a case in CSS pixels. Two such charts fit side by side on a desktop, and
 /// the text stays legible on a phone.
 const CASE_PX: u32 = 420;
-/// A trend chart needs the full width, so it is drawn twice: for wide and for narrow screens.
+/// Width of a trend chart on wide screens. It needs the full width, so it is drawn twice.
 const TREND_PX: u32 = 1040;
-const NARROW_TREND_PX: u32 = 360;
 /// Size of a sparkline in the list.
 const SPARK_PX: (u32, u32) = (240, 34);
 
@@ -99,13 +99,13 @@ pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
 /// Draws the charts of a case. `detail` applies to the points of a trend chart on wide screens.
 fn draw_case(picture: &Picture, number: &str, detail: TrendDetail) -> String {
     let id = format!("c{number}");
-    let Picture::Trend(trend) = picture else { return picture.svg_on_page(CASE_PX, &id) };
-    let with_detail = |detail| Picture::Trend(TrendChart { detail, ..trend.clone() });
-    format!(
-        "<figure class=\"wide\">\n{}</figure>\n<figure class=\"narrow\">\n{}</figure>\n",
-        with_detail(detail).svg_below_heading(TREND_PX, &id),
-        with_detail(TrendDetail::Nothing).svg_below_heading(NARROW_TREND_PX, &format!("n{number}"))
-    )
+    if !matches!(picture, Picture::Trend(_)) {
+        return picture.svg_on_page(CASE_PX, &id);
+    }
+    let wide = picture_in_detail(picture, detail).svg_below_heading(TREND_PX, &id);
+    let narrow = picture_in_detail(picture, TrendDetail::Nothing)
+        .svg_below_heading(PHONE_PX, &format!("n{number}"));
+    figure_markup("trend", &wide, Some(&narrow))
 }
 
 fn sort_by_urgency(cases: &[&CaseView]) -> Vec<usize> {

@@ -20,6 +20,8 @@ use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html, escap
 use crate::format::{Json, RenderDocument};
 use crate::glossary::terms_of_page;
 use crate::table::{ColumnKind, Datum, ReportCell, ReportRow, ReportTable};
+use speedwell_plot::{AnyChart as Picture, TrendChart, TrendDetail};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -59,7 +61,8 @@ pub const SERVED_STYLE: &str = concat!(
     include_str!("style.css"),
     include_str!("glossary.css"),
     include_str!("served.css"),
-    include_str!("live.css")
+    include_str!("live.css"),
+    include_str!("trend.css")
 );
 
 /// The script of served pages.
@@ -68,7 +71,8 @@ pub const SERVED_SCRIPT: &str = concat!(
     include_str!("flames.js"),
     include_str!("glossary.js"),
     include_str!("served.js"),
-    include_str!("live.js")
+    include_str!("live.js"),
+    include_str!("trend.js")
 );
 
 /// Content security policy: the browser enforces that the page loads nothing.
@@ -190,8 +194,10 @@ const MAX_DATA_BYTES: usize = 8 << 20;
 // The blocks of a document as HTML.
 
 /// Width of a chart in CSS pixels. At this width, the text of the chart has the size of the page's
-/// small print. On narrower screens, the chart scrolls inside its frame.
+/// small print. For narrow screens, the chart is drawn a second time.
 const CHART_PX: u32 = 960;
+/// Width of the second drawing of a chart.
+const PHONE_PX: u32 = 360;
 /// Maximum size of a chart in bytes. A larger chart is left out, and the page says so.
 const MAX_CHART_BYTES: usize = 1 << 20;
 /// Width of flame graphs, whose boxes need all the space, and of grids of small charts.
@@ -499,33 +505,73 @@ fn write_charts(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
 }
 
 fn is_wide(chart: &ReportChart) -> bool {
-    is_flame(chart) || matches!(chart.picture, speedwell_plot::AnyChart::Grid(_))
+    is_flame(chart) || matches!(chart.picture, Picture::Grid(_))
 }
 
 fn is_flame(chart: &ReportChart) -> bool {
-    matches!(chart.picture, speedwell_plot::AnyChart::Flame(_))
+    matches!(chart.picture, Picture::Flame(_))
 }
 
+/// Renders a chart twice, for wide and for narrow screens; the style shows one of both drawings. A
+/// drawing that is too large is left out.
 fn write_chart(chart: &ReportChart, width_px: u32, writer: &mut HtmlWriter) {
     let id = writer.new_id("chart");
-    let svg = match writer.subject {
-        None => chart.picture.svg_on_page(width_px, &id),
-        Some(_) => chart.picture.svg_below_heading(width_px, &id),
+    let detail = match writer.served {
+        Some(_) => TrendDetail::Tooltips,
+        None => TrendDetail::Full,
     };
-    if svg.len() > MAX_CHART_BYTES {
+    let is_trend = matches!(chart.picture, Picture::Trend(_));
+    let is_below_heading = is_trend || writer.subject.is_some();
+    let draw = |width_px: u32, id: &str, detail: TrendDetail| {
+        let picture = picture_in_detail(&chart.picture, detail);
+        if is_below_heading {
+            picture.svg_below_heading(width_px, id)
+        } else {
+            picture.svg_on_page(width_px, id)
+        }
+    };
+    let wide = draw(width_px, &id, detail);
+    if wide.len() > MAX_CHART_BYTES {
         writer.push_element(
             "p",
             "left-out",
             &format!(
                 "The chart '{}' is left out, because it would take {} MB here; to write it to a file, use -o chart.svg.",
                 chart.title,
-                svg.len() >> 20
+                wide.len() >> 20
             ),
         );
         return;
     }
-    let class = if is_flame(chart) { "chart flame" } else { "chart" };
-    writer.push_raw(&format!("<figure class=\"{class}\" tabindex=\"0\">\n{svg}</figure>\n"));
+    let narrow = draw(PHONE_PX, &format!("{id}n"), TrendDetail::Nothing);
+    let narrow = Some(narrow).filter(|narrow| wide.len() + narrow.len() <= MAX_CHART_BYTES);
+    let class = match &chart.picture {
+        Picture::Flame(_) => "chart flame",
+        Picture::Trend(_) => "chart trend",
+        _ => "chart",
+    };
+    writer.push_raw(&figure_markup(class, &wide, narrow.as_deref()));
+}
+
+/// Returns the picture with this amount of detail about single points. Only trends have a choice.
+fn picture_in_detail(picture: &Picture, detail: TrendDetail) -> Cow<'_, Picture> {
+    match picture {
+        Picture::Trend(trend) => Cow::Owned(Picture::Trend(TrendChart { detail, ..trend.clone() })),
+        other => Cow::Borrowed(other),
+    }
+}
+
+/// Renders a figure with the drawings for wide and for narrow screens. It can be focused, because
+/// it may scroll; a script does this for trends.
+fn figure_markup(class: &str, wide: &str, narrow: Option<&str>) -> String {
+    let focus = if class.ends_with("trend") { "" } else { " tabindex=\"0\"" };
+    let drawings = match narrow {
+        Some(narrow) => {
+            format!("<div class=\"wide\">\n{wide}</div>\n<div class=\"narrow\">\n{narrow}</div>")
+        }
+        None => format!("<div>\n{wide}</div>"),
+    };
+    format!("<figure class=\"{class}\"{focus}>\n{drawings}\n</figure>\n")
 }
 
 fn write_verbatim(label: &str, text: &str, writer: &mut HtmlWriter) {

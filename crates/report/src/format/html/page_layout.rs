@@ -34,6 +34,8 @@ pub struct ServedFrame {
     pub search: String,
     /// The filters of this page.
     pub filters: Option<PageForm>,
+    /// A form that selects what the page shows, and is always open.
+    pub switches: Option<PageForm>,
     /// Forms that change something.
     pub changes: Vec<PageForm>,
     /// The login state, if login is possible.
@@ -137,6 +139,8 @@ pub struct FormField {
     pub placeholder: String,
     /// Whether the input is hidden.
     pub is_secret: bool,
+    /// Whether the field only passes its value on, and is not shown.
+    pub is_fixed: bool,
     /// The allowed values with their labels. If empty, any value is allowed.
     pub options: Vec<(String, String)>,
 }
@@ -241,6 +245,10 @@ pub(super) fn below_title_markup(frame: &ServedFrame) -> String {
         let links: Vec<String> = frame.links.iter().map(link_markup).collect();
         let _ = writeln!(out, "<p class=\"links\">{}</p>", links.join(" "));
     }
+    if let Some(form) = &frame.switches {
+        let fields = form_markup(form, "get");
+        let _ = writeln!(out, "<section class=\"filters switches\">\n{fields}</section>");
+    }
     if let Some(form) = &frame.filters {
         out.push_str(&filters_form(form));
     }
@@ -284,6 +292,13 @@ fn form_markup(form: &PageForm, method: &str) -> String {
     let [action, title, button] =
         [&form.action, &form.title, &form.button].map(|text| escape_html(text));
     let field = |field: &FormField| {
+        if field.is_fixed {
+            return format!(
+                "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n",
+                escape_html(field.name),
+                escape_html(&field.value)
+            );
+        }
         format!("<label>{} {}</label>\n", escape_html(&field.label), field_control(field))
     };
     let fields: String = form.fields.iter().map(field).collect();
@@ -412,6 +427,17 @@ mod tests {
                 }],
                 ..PageForm::default()
             }],
+            switches: Some(PageForm {
+                action: HOSTILE.into(),
+                title: HOSTILE.into(),
+                fields: vec![FormField {
+                    name: "d",
+                    value: HOSTILE.into(),
+                    is_fixed: true,
+                    ..FormField::default()
+                }],
+                ..PageForm::default()
+            }),
             choice: Some(RowChoice {
                 table: "t",
                 action: HOSTILE.into(),

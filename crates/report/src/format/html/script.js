@@ -278,7 +278,7 @@ function copyButton(words, text) {
   button.addEventListener('click', async () => {
     let done = 'Copied';
     try {
-      await navigator.clipboard.writeText(text());
+      await navigator.clipboard.writeText(await text());
     } catch {
       done = 'Copying not permitted';
     }

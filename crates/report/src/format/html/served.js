@@ -193,48 +193,7 @@ class ApartCharts {
   }
 }
 
-/** Maximum distance from a touch to a mark, in pixels. */
-const FINGER = 24;
-
-/** The mark at the touched position: the one below the finger, or the nearest point. */
-function touched(event) {
-  const below = event.target.closest?.('svg :has(> title)');
-  const chart = event.target.closest?.('svg');
-  if (!chart || below?.closest('.points, .strays')) return below;
-  const distance = (mark) => {
-    const { x, y, width, height } = mark.getBoundingClientRect();
-    return Math.hypot(x + width / 2 - event.clientX, y + height / 2 - event.clientY);
-  };
-  const points = [...chart.querySelectorAll('.points > :has(> title), .strays > :has(> title)')];
-  const [nearest] = points.map((mark) => [distance(mark), mark]).sort(([one], [other]) => one - other);
-  return nearest && nearest[0] <= FINGER ? nearest[1] : below;
-}
-
-/** A mark of a trend opens the session that its tooltip names last. A touch shows the tooltip first. */
-function addSessionsOfMarks() {
-  const list = document.querySelector('.bar nav a[href$="/sessions"]');
-  const tip = make('p', { class: 'tip', role: 'status' });
-  tip.hidden = true;
-  document.body.append(tip);
-  document.addEventListener('click', (event) => {
-    if (tip.contains(event.target)) return;
-    const isTouch = event.pointerType === 'touch';
-    const mark = isTouch ? touched(event) : event.target.closest?.('.points > *, .strays > *');
-    const words = mark?.querySelector('title')?.textContent ?? '';
-    const session = words.split('\n').findLast((line) => /(^|, )@\d+$/.test(line))?.split('@').pop();
-    const href = list && session ? list.href.replace(/sessions$/, `@${session}`) : '';
-    if (!isTouch) {
-      if (href) location.href = href;
-      return;
-    }
-    tip.hidden = !words;
-    tip.replaceChildren(words);
-    if (href) tip.append(' ', make('a', { href }, `@${session}`));
-  });
-}
-
 new Keys();
 addChoices();
 shortenAddresses();
-addSessionsOfMarks();
 new ApartCharts();

@@ -47,6 +47,8 @@ pub struct PageContent {
     /// Related pages.
     pub links: Vec<PageLink>,
     pub filters: Option<PageForm>,
+    /// An open form that selects what the page shows.
+    pub switches: Option<PageForm>,
     /// Selection of rows for a comparison.
     pub choice: Option<RowChoice>,
     /// Numbers of the sessions that the page shows.
@@ -101,7 +103,7 @@ impl PageContext<'_> {
     pub fn report_options(&self) -> OutputOptions {
         OutputOptions {
             format: Some(match self.format {
-                PageFormat::Page => ReportFormat::Html,
+                PageFormat::Page | PageFormat::Picture => ReportFormat::Html,
                 PageFormat::Document(kind) => kind,
                 PageFormat::JsonLines => ReportFormat::Json,
             }),
@@ -412,6 +414,9 @@ impl PageLayout<'_> {
     /// Fails if the data of the document cannot be serialized.
     pub fn render_page(&self, page: &PageContent, format: PageFormat) -> Result<Bytes, HttpError> {
         let in_memory = |error: std::io::Error| HttpError::from(anyhow::Error::from(error));
+        if format == PageFormat::Picture {
+            return draw_picture(&page.document);
+        }
         let PageFormat::Document(kind) = format else {
             let frame = self.build_frame(page);
             let html = render_page(&page.document, PageFrame::Served(&frame)).map_err(in_memory)?;
@@ -447,6 +452,7 @@ impl PageLayout<'_> {
             account: self.account_link(),
             changes: page.changes.clone(),
             filters: page.filters.clone(),
+            switches: page.switches.clone(),
             links: page.links.clone(),
             choice: page.choice.clone(),
             events: page.events.clone(),
@@ -516,6 +522,14 @@ impl PageLayout<'_> {
     }
 }
 
+/// Draws the first chart of a page as a file of its own.
+fn draw_picture(document: &Document) -> Result<Bytes, HttpError> {
+    let chart = document.charts().next().ok_or_else(|| {
+        HttpError::not_found("this page has no chart").with_hint("a trend of a case has one")
+    })?;
+    Ok(Bytes::from(chart.picture.svg(chart.picture.natural_size())))
+}
+
 fn format_label(extension: &str) -> &'static str {
     match extension {
         "md" => "Markdown",
@@ -540,11 +554,13 @@ pub fn page_response(
         PageFormat::Document(ReportFormat::Markdown) => "text/markdown; charset=utf-8",
         PageFormat::Document(_) => "text/plain; charset=utf-8",
         PageFormat::JsonLines => "application/jsonl",
+        PageFormat::Picture => "image/svg+xml",
     };
     let mut builder = Response::builder().status(status).header(header::CONTENT_TYPE, mime);
     // The server's content security policy forbids the inline style and script of a standalone
-    // file. The file is therefore downloaded instead of shown.
-    if format == PageFormat::Document(ReportFormat::Html) && status == StatusCode::OK {
+    // file. The file is therefore downloaded instead of shown, as is a picture.
+    let is_file = matches!(format, PageFormat::Document(ReportFormat::Html) | PageFormat::Picture);
+    if is_file && status == StatusCode::OK {
         let name = path.rsplit('/').next().unwrap_or_default();
         let characters = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-.".contains(*c));
         let name: String = characters.collect();
@@ -559,6 +575,7 @@ pub fn redirect_to_page(path: &str, format: PageFormat) -> Response<Body> {
     let extension = match format {
         PageFormat::Page => "",
         PageFormat::JsonLines => "jsonl",
+        PageFormat::Picture => PageFormat::PICTURE_ENDING,
         PageFormat::Document(kind) => {
             let document = PageFormat::DOCUMENTS.iter().find(|(_, format)| *format == kind);
             document.map_or("", |(extension, _)| extension)
@@ -612,6 +629,7 @@ pub fn error_page(
         PageContent { status: error.status, ..PageContent::from_document(error_document(error)) };
     let format = match format {
         PageFormat::JsonLines => PageFormat::Document(ReportFormat::Json),
+        PageFormat::Picture => PageFormat::Page,
         other => other,
     };
     let readable_project = context.project.as_deref().filter(|name| caller.can_read(name));

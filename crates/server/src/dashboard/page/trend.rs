@@ -2,17 +2,24 @@
 
 use crate::dashboard::address::{PageFormat, nearest_names};
 use crate::dashboard::lookups::TrendQuery;
+use crate::dashboard::page::changes::open_changes_table;
 use crate::dashboard::page::{
     PageContent, PageContext, PageResult, link_by, link_column, named_options,
 };
 use crate::http::HttpError;
+use serde_json::Value;
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::TrendPoint;
-use speedwell_report::html::{PageForm, PageLink};
-use speedwell_report::{self as report, Document, ReportBlock, TrendXAxis};
+use speedwell_model::{Case, RecordedChange, SeriesKey, quote, short_revision};
+use speedwell_report::html::{FormField, PageForm, PageLink, RowChoice};
+use speedwell_report::{self as report, Document, ReportBlock, ReportTable, TrendXAxis};
+use std::path::Path;
 
 /// Maximum number of series on a page.
 const MAX_SERIES: usize = 40;
+
+/// Maximum number of other metrics of a case that its page lists.
+const MAX_OTHER_METRICS: usize = 8;
 
 /// Maximum number of points that a page lists.
 const MAX_ROWS: usize = 100;
@@ -44,6 +51,10 @@ pub fn trend_page(context: PageContext<'_>) -> PageResult {
     if selected.is_empty() && (trend_query.case.is_some() || variant.is_some()) {
         return Err(unknown_series(context, &trend_query)?);
     }
+    let is_page = matches!(context.format, PageFormat::Page | PageFormat::Picture);
+    if let (true, Some(case)) = (is_page, &trend_query.case) {
+        return CasePage::select(context, &history, &selected, case)?.build(axis);
+    }
     let omitted = selected.len().saturating_sub(MAX_SERIES);
     let filter = PointFilter::from_query(context)?;
     let parts = selected.into_iter().take(MAX_SERIES);
@@ -53,7 +64,7 @@ pub fn trend_page(context: PageContext<'_>) -> PageResult {
     let max_rows = match context.format {
         PageFormat::Page => MAX_ROWS,
         PageFormat::Document(report::ReportFormat::Html) => MAX_FILE_ROWS,
-        PageFormat::Document(_) | PageFormat::JsonLines => usize::MAX,
+        PageFormat::Document(_) | PageFormat::JsonLines | PageFormat::Picture => usize::MAX,
     };
     let mut document =
         report::report_trend(&shown_history, axis, max_rows, &context.report_options());
@@ -185,6 +196,259 @@ fn unknown_series(
         .with_nearest(pages.collect()))
 }
 
+/// The page about one series of a case.
+struct CasePage<'a> {
+    context: PageContext<'a>,
+    history: &'a ProjectHistory,
+    /// The whole series.
+    series: &'a SeriesTrend,
+    /// The metrics and the variants of the case.
+    metrics: Vec<String>,
+    variants: Vec<String>,
+    /// The repository on a forge, if the server comments on its pull requests.
+    repository: Option<String>,
+}
+
+impl<'a> CasePage<'a> {
+    /// Selects the first of `selected` or, if there is one, the series of the default variant.
+    fn select(
+        context: PageContext<'a>,
+        history: &'a ProjectHistory,
+        selected: &[&'a SeriesTrend],
+        case: &str,
+    ) -> Result<CasePage<'a>, HttpError> {
+        let default = selected.iter().find(|series| series.key.variant == "default");
+        let series = *default
+            .or(selected.first())
+            .ok_or_else(|| HttpError::not_found(format!("no points of '{case}'")))?;
+        let mut page = CasePage {
+            context,
+            history,
+            series,
+            metrics: vec![series.key.metric.name.clone()],
+            variants: vec![series.key.variant.clone()],
+            repository: context.store.forge_setting()?.map(|forge| forge.repository),
+        };
+        for stored in context.store.list_series()? {
+            let SeriesKey { case, variant, metric } = stored.key;
+            if case != series.key.case {
+                continue;
+            }
+            for (names, name) in [(&mut page.metrics, metric.name), (&mut page.variants, variant)] {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        Ok(page)
+    }
+
+    fn build(&self, axis: TrendXAxis) -> PageResult {
+        let context = self.context;
+        let filter = PointFilter::from_query(context)?;
+        let part = self.series.restrict_points(|point| filter.matches_point(point));
+        let shown =
+            ProjectHistory { series: part.into_iter().collect(), ..without_series(self.history) };
+        let trend =
+            report::CaseTrend { whole: self.series, shown: &shown, axis, max_rows: MAX_ROWS };
+        let tables = self.change_tables(&shown);
+        let has_change = shown.series.iter().any(|series| !series.trend.changes.is_empty());
+        let target = has_change.then(|| self.measured_file()).flatten();
+        let blocks_of = |change: &RecordedChange| -> Vec<ReportBlock> {
+            let table = report::change_table(
+                self.series,
+                &shown,
+                change,
+                &tables,
+                [self.comparison_link(change), self.commit_link(change)],
+            );
+            let command = report::bisect_command(self.series, change, target.as_deref());
+            table.map(ReportBlock::Table).into_iter().chain(command).collect()
+        };
+        let options = context.report_options();
+        let mut document =
+            report::report_case_trend(&trend, self.list_others(), &blocks_of, &options);
+        link_tables(&mut document, context);
+        let own_href = context.page_href(&format!("trend{}", context.query.to_query_string()));
+        let case = self.series.key.case.clone();
+        Ok(PageContent {
+            crumbs: vec![context.page_link("trend", "trend"), PageLink::new(own_href, case)],
+            links: self.list_links(!shown.series.is_empty()),
+            switches: Some(self.switches()?),
+            choice: Some(RowChoice {
+                table: "points",
+                button: "Compare the two selected points".into(),
+                ..context.row_choice()
+            }),
+            is_cacheable: true,
+            ..PageContent::from_document(document)
+        })
+    }
+
+    /// Returns the tables of changes with the forms for their triage.
+    fn change_tables(&self, shown: &ProjectHistory) -> Vec<ReportTable> {
+        let document = open_changes_table(self.context, shown);
+        document.tables().cloned().collect()
+    }
+
+    /// Returns the file of the newest measurement as an operand of the command line, if its plan is
+    /// known, with the parameters of the case.
+    fn measured_file(&self) -> Option<String> {
+        let newest = self.series.trend.points.last()?;
+        let plan = self.context.store.session_plan(newest.session).ok()??;
+        let plan: Value = serde_json::from_str(&plan).ok()?;
+        let jobs = plan["jobs"].as_array()?;
+        jobs.iter().find_map(|job| find_operand(job, &self.series.key.case))
+    }
+
+    /// Returns the text and the address of the comparison of both sides of a change.
+    fn comparison_link(&self, change: &RecordedChange) -> (String, String) {
+        let session_of = |revision: &str, is_last: bool| {
+            let points = self.series.trend.points.iter();
+            let mut points = points.filter(|point| point.revision.id == revision);
+            let point = if is_last { points.next_back() } else { points.next() };
+            point.map_or_else(
+                || format!("@rev:{revision}"),
+                |point| match &*self.series.key.variant {
+                    "default" => format!("@{}", point.session),
+                    variant => format!("@{}[{variant}]", point.session),
+                },
+            )
+        };
+        let sides = [session_of(&change.before, true), session_of(&change.after, false)];
+        ("before and after".into(), self.context.compare_href(&sides[0], &sides[1]))
+    }
+
+    /// Returns the name and the address of the first commit after a change: on the forge or, if it
+    /// is unknown, among the pages of this server.
+    fn commit_link(&self, change: &RecordedChange) -> (String, String) {
+        let on_forge =
+            self.repository.as_ref().and_then(|repository| commit_url(repository, &change.after));
+        let href = on_forge.unwrap_or_else(|| self.context.revision_href(&change.after));
+        (short_revision(&change.after).to_owned(), href)
+    }
+
+    /// Lists the other metrics of the case, with links to their trends.
+    fn list_others(&self) -> Vec<ReportBlock> {
+        let own = &self.series.key;
+        let others = self.metrics.iter().filter(|name| **name != own.metric.name);
+        let metrics: Vec<String> = others.take(MAX_OTHER_METRICS).cloned().collect();
+        if metrics.is_empty() {
+            return Vec::new();
+        }
+        let query = TrendQuery {
+            branch: self.context.query.get("branch").map(str::to_owned),
+            case: Some(own.case.clone()),
+            metrics,
+            includes_details: false,
+        };
+        // The page is complete without them.
+        let Ok(history) = self.context.project.load_history(&query) else { return Vec::new() };
+        let series = history.series.iter().filter(|series| series.key.variant == own.variant);
+        let series = series.cloned().collect();
+        let others = ProjectHistory { series, ..without_series(&history) };
+        report::list_other_metrics(&others, &|series| {
+            let metric = Some(series.key.metric.name.as_str());
+            let query = self.context.query.with_value("metric", metric);
+            self.context.page_href(&format!("trend{query}"))
+        })
+    }
+
+    /// Returns links to the picture of the chart, and to the whole history if only a part is shown.
+    fn list_links(&self, has_chart: bool) -> Vec<PageLink> {
+        let query = self.context.query;
+        let mut links = Vec::new();
+        if query.get("from").or(query.get("to")).is_some() {
+            let whole = query.without_name("from").without_name("to").to_query_string();
+            links.push(self.context.page_link(&format!("trend{whole}"), "whole history"));
+        }
+        if has_chart {
+            let path = format!("trend.{}{}", PageFormat::PICTURE_ENDING, query.to_query_string());
+            links.push(self.context.page_link(&path, "chart as SVG"));
+        }
+        links
+    }
+
+    /// Returns the form that switches to another part of the case's history.
+    fn switches(&self) -> Result<PageForm, HttpError> {
+        let context = self.context;
+        let [branches, _] = context.store.branches_and_tags()?;
+        let field = |name, placeholder, options| context.query_field(name, placeholder, options);
+        let names = |names: &[String]| {
+            names.iter().map(|name| (name.clone(), name.clone())).collect::<Vec<_>>()
+        };
+        let key = &self.series.key;
+        let fixed = |name, value: &str| FormField {
+            is_fixed: true,
+            value: value.to_owned(),
+            ..field(name, "", Vec::new())
+        };
+        let chosen = |name, value: &str, all: &[String]| FormField {
+            value: value.to_owned(),
+            ..field(name, "", names(all))
+        };
+        let variant = match self.variants.len() {
+            1 => None,
+            _ => Some(chosen("variant", &key.variant, &self.variants)),
+        };
+        let spaces = [("", "commit"), ("time", "date")]
+            .map(|(value, label)| (value.to_owned(), label.to_owned()));
+        let by = FormField { label: "by".into(), ..field("space", "", spaces.to_vec()) };
+        let mut fields =
+            vec![fixed("case", &key.case), chosen("metric", &key.metric.name, &self.metrics)];
+        fields.extend(variant);
+        fields.extend([
+            field("machine", "", context.machine_options()?),
+            field("branch", "", named_options("default", branches)),
+            by,
+            field("from", "2026-03-01", Vec::new()),
+            field("to", "2026-03-31", Vec::new()),
+        ]);
+        Ok(PageForm {
+            action: context.page_href("trend"),
+            title: "Part of the history".into(),
+            button: "Show".into(),
+            fields,
+            set: Vec::new(),
+        })
+    }
+}
+
+/// Returns the file of a planned job as on the command line, and the parameters of the case, if the
+/// job measures the case.
+fn find_operand(job: &Value, case: &str) -> Option<String> {
+    let source = &job["source"];
+    let name = source["name"].as_str()?;
+    let values = case.strip_prefix(name)?;
+    if !values.is_empty() && !values.starts_with(' ') {
+        return None;
+    }
+    let path = |key: &str| source[key].as_str().map(Path::new);
+    let (file, root, directory) = (path("file")?, path("root")?, path("directory")?);
+    // A folder of benchmarks is their working directory, but not that of the command line.
+    let start = if directory == root { root.parent()? } else { directory };
+    let file = file.strip_prefix(start).unwrap_or(file).to_str()?;
+    let values = Case::with_values(name, values).ok()?.values;
+    let values = values.iter().map(|(name, value)| quote(&format!("{name}={}", value.plain())));
+    Some([quote(file)].into_iter().chain(values).collect::<Vec<_>>().join(" "))
+}
+
+/// Returns the address of a commit. `repository` is as in the settings of the forge:
+/// `github:OWNER/NAME` or `gitea:https://HOST/OWNER/NAME`.
+fn commit_url(repository: &str, revision: &str) -> Option<String> {
+    if !revision.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let (kind, path) = repository.split_once(':')?;
+    let address = match kind {
+        _ if path.starts_with("https://") || path.starts_with("http://") => path.to_owned(),
+        "github" | "gitlab" => format!("https://{kind}.com/{path}"),
+        _ => return None,
+    };
+    let folder = if kind == "gitlab" { "-/commit" } else { "commit" };
+    Some(format!("{address}/{folder}/{revision}"))
+}
+
 fn trend_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
     let [branches, _] = context.store.branches_and_tags()?;
     let field = |name, placeholder, options| context.query_field(name, placeholder, options);
@@ -206,4 +470,37 @@ fn trend_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
             field("axis", "", axes.to_vec()),
         ],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_commit_has_an_address_on_each_kind_of_forge() {
+        let url = |repository: &str| commit_url(repository, "83f56a7");
+        for (repository, expected) in [
+            ("github:acme/parse", Some("https://github.com/acme/parse/commit/83f56a7")),
+            ("gitlab:acme/a/b", Some("https://gitlab.com/acme/a/b/-/commit/83f56a7")),
+            ("gitea:https://forge.example/o/n", Some("https://forge.example/o/n/commit/83f56a7")),
+            ("gitea:o/n", None),
+        ] {
+            assert_eq!(url(repository).as_deref(), expected, "{repository}");
+        }
+        assert_eq!(commit_url("github:acme/parse", "v1/../x"), None);
+    }
+
+    #[test]
+    fn the_file_of_a_case_is_named_as_on_the_command_line() {
+        let job = |root: &str, directory: &str| {
+            json!({"source": {"name": "json/parse.js", "file": "/w/bench/json/parse.js",
+                              "root": root, "directory": directory}})
+        };
+        let case = "json/parse.js n=10 text=\"a b\"";
+        let expected = Some("bench/json/parse.js n=10 'text=a b'".to_owned());
+        assert_eq!(find_operand(&job("/w/bench", "/w"), case), expected);
+        assert_eq!(find_operand(&job("/w/bench", "/w/bench"), case), expected);
+        assert_eq!(find_operand(&job("/w/bench", "/w"), "json/parse.js2"), None);
+    }
 }
