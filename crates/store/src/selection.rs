@@ -536,6 +536,7 @@ impl Store {
 mod tests {
     use super::*;
     use crate::back_end_tests::{imported_session, test_backends};
+    use speedwell_fixtures::FakeSession;
     use speedwell_model::{CodeOrigin, Machine, Session, SessionPoints, SessionState, Variant};
 
     #[test]
@@ -543,7 +544,8 @@ mod tests {
         for backend in test_backends() {
             let mut store = backend.open();
             for id in ["a", "b", "c", "d", "e"] {
-                let mut session = imported_session(id);
+                let runs = FakeSession::with_fixed_blocks(&["a"], 1).add_case("g/x n=1", |_, _| 1.0);
+                let mut session = Session { runs: runs.build().runs, ..imported_session(id) };
                 if id == "c" {
                     session.variants = vec![Variant::plain("it's")];
                 }
@@ -571,6 +573,13 @@ mod tests {
             assert_eq!(ids, ["e", "d"]);
             assert_eq!(store.neighbor_sessions(3).unwrap(), [Some(2), Some(4)]);
             assert_eq!(store.neighbor_sessions(5).unwrap(), [Some(4), None]);
+            assert!(store.have_common_case(1, 5).unwrap());
+            let others = FakeSession::with_fixed_blocks(&["a"], 1).add_case("g/y n=1", |_, _| 1.0);
+            let runs = others.build().runs;
+            store.insert_session(&Session { runs, ..imported_session("f") }).unwrap();
+            assert_eq!(store.neighbor_sessions(6).unwrap(), [None, None], "nothing in common");
+            assert_eq!(store.neighbor_sessions(5).unwrap(), [Some(4), None]);
+            assert!(!store.have_common_case(5, 6).unwrap());
         }
     }
 
