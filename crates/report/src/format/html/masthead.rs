@@ -304,6 +304,34 @@ mod tests {
     }
 
     #[test]
+    fn warnings_about_all_results_are_at_the_top_of_a_page_about_a_session() {
+        const HOSTILE: &str = "<img src=x>";
+        let mut document = Document::new("comparison");
+        document.gate_lines.push("gate failed: 1 worse".into());
+        document.push_warnings(&[format!("busy {HOSTILE}")]);
+        document.push_headline("new is slower.");
+        document.push_table(ReportTable::new("changes"));
+        document.push_warnings(&["later".into()]);
+        document.session_lines.push(SessionLine {
+            measured: LinkedText { text: HOSTILE.into(), link: Some(HOSTILE.into()) },
+            command: HOSTILE.into(),
+            started_unix_ms: 1_767_225_600_000,
+            ..SessionLine::default()
+        });
+        let page = crate::format::html::render_page(&document, PageFrame::Alone).unwrap();
+        let (head, body) = page.split_once("<main").unwrap();
+        let (body, _) = body.split_once("<section id=\"data\"").unwrap();
+        assert!(head.contains("<p class=\"gate bad\">") && head.contains("<li>busy &lt;img"));
+        assert!(head.contains("<time datetime=\"2026-01-01T00:00:00Z\">2026-01-01 00:00 UTC</time>"));
+        assert!(!body.contains("busy") && body.contains("<li>later</li>"), "{body}");
+        assert!(!page.contains(HOSTILE) && !head.contains("href=\"&lt;img"), "{head}");
+        document.session_lines.clear();
+        let page = crate::format::html::render_page(&document, PageFrame::Alone).unwrap();
+        let (_, body) = page.split_once("<main").unwrap();
+        assert!(body.contains("<li>busy"), "other pages keep their warnings in place");
+    }
+
+    #[test]
     fn variant_names_at_the_start_of_a_sentence_are_not_capitalized() {
         assert_eq!(capitalize_own_words("new is faster"), "new is faster");
         assert_eq!(capitalize_own_words("it is unclear"), "It is unclear");
