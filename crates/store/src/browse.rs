@@ -169,7 +169,8 @@ impl Store {
             "SELECT session FROM session_case WHERE session = $1 AND benchmark_case IN (
                  SELECT benchmark_case FROM session_case WHERE session = $2) LIMIT 1"
         );
-        let found: Option<i64> = self.query_first(sql, sql_params![one, other], |row| row.get(0))?;
+        let found: Option<i64> =
+            self.query_first(sql, sql_params![one, other], |row| row.get(0))?;
         Ok(found.is_some())
     }
 

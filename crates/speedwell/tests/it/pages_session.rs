@@ -139,12 +139,14 @@ fn rows_are_filtered_and_opened_with_and_without_scripts() {
         let (width, _) = page.size();
         assert!(width <= u64::from(screen.width), "{screen:?} is {width} wide");
         if screen.scripts {
-            let time = page.evaluate_script("document.querySelector('.session-line time').textContent");
+            let time =
+                page.evaluate_script("document.querySelector('.session-line time').textContent");
             assert!(time.as_str().unwrap().ends_with(" ago"), "{time}");
             let button = "document.querySelector('.masthead .copy').textContent";
             assert_eq!(page.evaluate_script(button), "Copy command");
         } else {
-            let made_by = "document.querySelector('.made-by code').textContent.includes('--runs 8')";
+            let made_by =
+                "document.querySelector('.made-by code').textContent.includes('--runs 8')";
             assert_eq!(page.evaluate_script(made_by), true);
         }
         assert_eq!(page.complaints, [] as [&str; 0], "{screen:?}");

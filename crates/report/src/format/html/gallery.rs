@@ -25,8 +25,9 @@ const MAX_CHARTS_BYTES: usize = 6 << 20;
 const CASE_PX: u32 = 420;
 /// A chart with the full width of the page is drawn twice: for wide and for narrow screens.
 const TREND_PX: u32 = 1040;
+const NARROW_TREND_PX: u32 = 360;
 const WIDE_CASE_PX: u32 = 1120;
-const NARROW_PX: u32 = 360;
+const NARROW_CASE_PX: u32 = 340;
 /// Size of a sparkline in the list.
 const SPARK_PX: (u32, u32) = (240, 34);
 
@@ -117,12 +118,12 @@ fn draw_case(picture: &Picture, number: &str, detail: TrendDetail, is_wide: bool
             let with_detail = |detail| Picture::Trend(TrendChart { detail, ..trend.clone() });
             [
                 with_detail(detail).svg_below_heading(TREND_PX, &id),
-                with_detail(TrendDetail::Nothing).svg_below_heading(NARROW_PX, &narrow_id),
+                with_detail(TrendDetail::Nothing).svg_below_heading(NARROW_TREND_PX, &narrow_id),
             ]
         }
         _ if is_wide => [
             picture.svg_on_page(WIDE_CASE_PX, &id),
-            picture.svg_on_page(NARROW_PX, &narrow_id),
+            picture.svg_on_page(NARROW_CASE_PX, &narrow_id),
         ],
         _ => return picture.svg_on_page(CASE_PX, &id),
     };

@@ -322,7 +322,9 @@ mod tests {
         let (head, body) = page.split_once("<main").unwrap();
         let (body, _) = body.split_once("<section id=\"data\"").unwrap();
         assert!(head.contains("<p class=\"gate bad\">") && head.contains("<li>busy &lt;img"));
-        assert!(head.contains("<time datetime=\"2026-01-01T00:00:00Z\">2026-01-01 00:00 UTC</time>"));
+        assert!(
+            head.contains("<time datetime=\"2026-01-01T00:00:00Z\">2026-01-01 00:00 UTC</time>")
+        );
         assert!(!body.contains("busy") && body.contains("<li>later</li>"), "{body}");
         assert!(!page.contains(HOSTILE) && !head.contains("href=\"&lt;img"), "{head}");
         document.session_lines.clear();

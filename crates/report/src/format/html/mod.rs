@@ -173,7 +173,7 @@ const MAX_DATA_BYTES: usize = 8 << 20;
 /// Width of a chart in CSS pixels, which is that of the page.
 const CHART_PX: u32 = 1180;
 /// Width of the copy of a chart for phones.
-const NARROW_PX: u32 = 360;
+const NARROW_PX: u32 = 340;
 /// Maximum size of a chart that gets a copy for phones. A larger one scrolls inside its frame.
 const MAX_COPIED_BYTES: usize = 256 << 10;
 /// Maximum size of a chart in bytes. A larger chart is left out, and the page says so.
@@ -406,8 +406,7 @@ impl HtmlRow<'_> {
             }
             None => String::new(),
         };
-        let data_f =
-            self.view.facet_index(self.cells).map(|index| format!(" data-f=\"{index}\""));
+        let data_f = self.view.facet_index(self.cells).map(|index| format!(" data-f=\"{index}\""));
         writer.push_raw(&format!(
             "<tr class=\"charts-of\"{}><td colspan=\"{}\"><details class=\"case\" id=\"{anchor}\">\
              <summary>runs, distribution{}<span class=\"unseen\"> of {}</span></summary>\n{drawing}\

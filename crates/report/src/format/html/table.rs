@@ -8,9 +8,7 @@ use crate::document::{pick_most_severe, severity};
 use crate::figure::format_count;
 use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html};
 use crate::summary::SUMMARIES_TABLE;
-use crate::table::{
-    ColumnKind, Datum, ReportCell, ReportColumn, ReportTable, superscript_number,
-};
+use crate::table::{ColumnKind, Datum, ReportCell, ReportColumn, ReportTable, superscript_number};
 use indexmap::IndexMap;
 use speedwell_plot::{ForestChart, ForestRow, ForestStrips};
 use std::borrow::Cow;
@@ -81,9 +79,8 @@ impl<'t> TableView<'t> {
         let drawn = find_column(|column| column.kind == ColumnKind::Drawn)
             .and_then(|column| Some((column, draw_strips(table, column, id, is_served)?)));
         let is_separate = |column: &usize| {
-            let is_merged = |sides: &SideColumns| {
-                *column == sides.baseline || Some(*column) == sides.unit
-            };
+            let is_merged =
+                |sides: &SideColumns| *column == sides.baseline || Some(*column) == sides.unit;
             !sides.as_ref().is_some_and(is_merged)
         };
         TableView {
@@ -272,9 +269,9 @@ pub fn write_probabilities(view: &TableView<'_>, writer: &mut HtmlWriter) {
     }
     out.push_str("</tr></thead>\n<tbody>\n");
     for cells in table.cell_rows() {
-        let name = cells.first().map(|cell| {
-            cell.value.as_ref().and_then(Datum::as_str).unwrap_or(&cell.text)
-        });
+        let name = cells
+            .first()
+            .map(|cell| cell.value.as_ref().and_then(Datum::as_str).unwrap_or(&cell.text));
         let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape_html(name.unwrap_or("")));
         for column in &columns {
             let _ = write!(out, "<td class=\"f\">{}</td>", escape_html(&cells[*column].text));
@@ -306,8 +303,7 @@ pub fn write_header(view: &TableView<'_>, writer: &mut HtmlWriter) {
                 strips.axis
             ),
             _ => {
-                let long =
-                    if header.chars().count() > MAX_UNBROKEN_HEADER { " long" } else { "" };
+                let long = if header.chars().count() > MAX_UNBROKEN_HEADER { " long" } else { "" };
                 let title = match explain_column(column.key) {
                     "" => String::new(),
                     explanation => format!(" title=\"{}\"", escape_html(explanation)),

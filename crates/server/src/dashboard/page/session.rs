@@ -212,11 +212,8 @@ fn base_session(
         return Ok(None);
     };
     let Some(machine) = context.store.session_machine(overview.number)? else { return Ok(None) };
-    let filter = SessionFilter {
-        revision: Some(base),
-        machine: Some(machine),
-        ..SessionFilter::default()
-    };
+    let filter =
+        SessionFilter { revision: Some(base), machine: Some(machine), ..SessionFilter::default() };
     let numbers = context.store.selected_numbers(&filter, 2)?;
     let Some(number) = numbers.into_iter().find(|number| *number != overview.number) else {
         return Ok(None);
