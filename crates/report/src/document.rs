@@ -17,8 +17,47 @@ pub struct Document {
     pub blocks: Vec<ReportBlock>,
     /// The results of gates, each in a line for people. They precede all blocks.
     pub gate_lines: Vec<String>,
+    /// The sessions behind the results, each in a line at the top of a page.
+    pub session_lines: Vec<SessionLine>,
     /// Named machine-readable values that belong to no table.
     pub data: Data,
+}
+
+/// A session in a few words. The texts may be empty.
+#[derive(Debug, Clone, Default)]
+pub struct SessionLine {
+    /// The id of the session.
+    pub id: String,
+    /// The name that distinguishes the session from others, as in `@12`.
+    pub name: LinkedText,
+    /// The measured benchmark or command.
+    pub measured: LinkedText,
+    /// The measured revision, with its subject.
+    pub revision: LinkedText,
+    /// The branch.
+    pub branch: LinkedText,
+    /// The machine.
+    pub machine: LinkedText,
+    /// The start, in milliseconds since the Unix epoch.
+    pub started_unix_ms: i64,
+    /// The shell line that made the session.
+    pub command: String,
+}
+
+/// Text with the address that it links to on a served page, if any.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LinkedText {
+    /// The text.
+    pub text: String,
+    /// The address.
+    pub link: Option<String>,
+}
+
+impl LinkedText {
+    /// Creates a text without a link.
+    pub fn plain(text: impl Into<String>) -> LinkedText {
+        LinkedText { text: text.into(), link: None }
+    }
 }
 
 /// Machine-readable values by name.
@@ -42,6 +81,9 @@ pub enum ReportBlock {
     Table(ReportTable),
     /// Names with their values, for people. Programs get the same facts as data.
     Facts(Vec<Fact>),
+    /// Names with the most important figures, for the top of a page. Other formats have the same
+    /// figures in tables.
+    KeyFigures(Vec<Fact>),
     /// A picture, for formats that can show one.
     Chart(Box<ReportChart>),
     /// Individual cases, for formats that can hold thousands of pictures.
@@ -234,6 +276,7 @@ impl Document {
     /// Appends the blocks and data of `other`. Drops its kind.
     pub fn append_document(&mut self, other: Document) {
         self.gate_lines.extend(other.gate_lines);
+        self.session_lines.extend(other.session_lines);
         self.blocks.extend(other.blocks);
         self.data.extend(other.data);
     }

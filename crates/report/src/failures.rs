@@ -204,7 +204,7 @@ pub fn report_gate(outcome: &GateOutcome) -> Document {
 // The code below only presents findings; `analysis/validity/` computes them.
 
 /// The machine-readable name of the table.
-const VALIDITY_TABLE: &str = "validity";
+pub(crate) const VALIDITY_TABLE: &str = "validity";
 
 /// Builds a table with a row, an explanation and a remedy for each finding. Without findings, the
 /// document is empty.

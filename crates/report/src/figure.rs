@@ -446,6 +446,13 @@ pub fn format_moment(unix_ms: i64) -> String {
         .unwrap_or_default()
 }
 
+/// Formats a moment for programs, as in `2026-03-01T12:30:05Z`. Empty if it is out of range.
+pub(crate) fn format_instant(unix_ms: i64) -> String {
+    Timestamp::from_millisecond(unix_ms)
+        .map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+        .unwrap_or_default()
+}
+
 /// Parses a time such as `2026-03-01` or `2026-03-01T12:30` (UTC) into milliseconds since the Unix
 /// epoch. A day without a time means the start of the day or, with `is_end`, the end of the day.
 pub fn parse_time(text: &str, is_end: bool) -> Option<i64> {

@@ -50,7 +50,9 @@ pub use changes::{OpenChanges, report_changes};
 pub use charts::{ChartKind, ChartRequest, TrendXAxis, UnknownChart};
 pub use comparison::{report_findings, report_requested, shows_commands};
 pub use doctor::*;
-pub use document::{CaseAnswer, CaseView, Document, ReportBlock, ReportChart};
+pub use document::{
+    CaseAnswer, CaseView, Document, LinkedText, ReportBlock, ReportChart, SessionLine,
+};
 pub use experiment::report_experiment;
 pub use failures::{report_failures, report_gate, report_validity};
 pub use figure::{

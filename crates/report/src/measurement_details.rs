@@ -3,12 +3,12 @@
 
 use crate::case_labels::distinct;
 use crate::comparison::{correction_words, method_words};
-use crate::document::{Document, Fact, ReportBlock, new_fact};
+use crate::document::{Document, Fact, LinkedText, ReportBlock, SessionLine, new_fact};
 use crate::figure::{
     Uncertainty, format_count, format_moment, format_number, format_quantity, format_setting,
 };
 use serde_json::{Value, json};
-use speedwell_analysis::{AnalysisFindings, CandidateComparison};
+use speedwell_analysis::{AnalysisFindings, CandidateComparison, snippet};
 use speedwell_model::{
     Environment, LayoutVariation, MeasuredProgram, RunOrder, Session, SessionDesign, SessionState,
     StoppingDesign, Variant,
@@ -33,6 +33,8 @@ pub(crate) fn report_measurement_details_of(
     findings: &AnalysisFindings,
 ) -> Document {
     let mut document = Document::new("measurement_details");
+    let lines = sources.iter().map(|(name, session, _)| session_line(*name, session));
+    document.session_lines = lines.collect();
     for (name, session, _) in sources {
         let of_session = name.map(|name| format!(" of {name}")).unwrap_or_default();
         let choice = session.design.describe_order_choice();
@@ -57,6 +59,51 @@ pub(crate) fn report_measurement_details_of(
     }
     document.attach_data("sources", sources.iter().map(source_data).collect());
     document
+}
+
+/// Describes a session in a few words, for the top of a page.
+fn session_line(name: Option<&str>, session: &Session) -> SessionLine {
+    let origin = session.origin.as_ref();
+    let revision = origin.map(|origin| {
+        let subject = origin.subject.as_ref().filter(|subject| !subject.is_empty());
+        let subject = subject.map_or_else(String::new, |subject| format!(" \"{subject}\""));
+        let changes = if origin.dirty.is_some() { " + changes" } else { "" };
+        format!("{}{subject}{changes}", origin.short())
+    });
+    let environment = &session.environment;
+    let machine = match session.machines.len() {
+        0 | 1 => environment.machine.as_ref().or(environment.host.as_ref()).cloned(),
+        machines => Some(format_count(machines, "machine", "machines")),
+    };
+    let text = |text: Option<String>| LinkedText::plain(text.unwrap_or_default());
+    SessionLine {
+        id: session.id.clone(),
+        name: text(name.map(str::to_owned)),
+        measured: LinkedText::plain(measured_text(session)),
+        revision: text(revision),
+        branch: text(origin.and_then(|origin| origin.branch.clone())),
+        machine: text(machine),
+        started_unix_ms: session.started_unix_ms,
+        command: shell_words::join(&session.command),
+    }
+}
+
+/// Maximum number of benchmarks or commands that the top of a page names.
+const MAX_NAMED: usize = 3;
+
+/// Names what the session measured: its benchmarks, or its commands.
+fn measured_text(session: &Session) -> String {
+    let (names, words): (Vec<&str>, [&str; 2]) = if snippet::has_only_snippets(session) {
+        let names = session.variants.iter().map(|variant| variant.name.as_str());
+        (names.collect(), ["command", "commands"])
+    } else {
+        let names = session.runs.iter().map(|run| run.case.benchmark.as_str());
+        (distinct(names), ["benchmark", "benchmarks"])
+    };
+    match names.len() {
+        ..=MAX_NAMED => names.join(", "),
+        count => format_count(count, words[0], words[1]),
+    }
 }
 
 /// Describes how the results were computed. All comparisons of a report use the same method, so one
@@ -325,6 +372,30 @@ mod tests {
             String::new(),
         );
         assert_eq!(design_facts(&design), [new_fact("order of runs", "not known")]);
+    }
+
+    #[test]
+    fn the_line_of_a_session_names_revision_branch_machine_and_command() {
+        let mut session = speedwell_fixtures::FakeSession::with_fixed_blocks(&["old"], 1)
+            .add_case("g/fill n=1", |_, _| 1.0)
+            .add_case("g/fill n=2", |_, _| 1.0)
+            .build();
+        session.command = vec!["speedwell".into(), "run".into(), "a b.js".into()];
+        session.environment.machine = Some("ci-2".into());
+        session.origin = Some(speedwell_model::CodeOrigin {
+            revision: "401d8e5f00".repeat(4),
+            branch: Some("main".into()),
+            subject: Some("one".into()),
+            dirty: Some("digest".into()),
+            ..speedwell_model::CodeOrigin::default()
+        });
+        let line = session_line(Some("@3"), &session);
+        let texts = [&line.name, &line.measured, &line.revision, &line.branch, &line.machine];
+        assert_eq!(
+            texts.map(|linked| linked.text.as_str()),
+            ["@3", "g/fill", "401d8e5f00 \"one\" + changes", "main", "ci-2"]
+        );
+        assert_eq!(line.command, "speedwell run 'a b.js'");
     }
 
     #[test]

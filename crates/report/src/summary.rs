@@ -27,7 +27,7 @@ const SUMMARY_NOTE: &str = "CV: standard deviation of the runs divided by their 
                            takes for one iteration.";
 
 /// The machine-readable name of the table.
-const SUMMARIES_TABLE: &str = "summaries";
+pub(crate) const SUMMARIES_TABLE: &str = "summaries";
 
 /// Reports the summaries, without the failures, warnings and charts that all reports share.
 pub fn report_summaries(summaries: &[CaseSummary], output: &OutputOptions) -> Document {

@@ -84,9 +84,10 @@ impl Store {
         self.query_rows(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    /// Returns the previous and the next session on the same branch and machine. In each direction,
-    /// searches at most a thousand sessions of the branch. If the session has no branch, searches
-    /// at most a thousand sessions of the store for sessions without a branch.
+    /// Returns the previous and the next session that can be compared with a session: they have a
+    /// case in common, and the same branch and machine. In each direction, searches at most a
+    /// thousand sessions of the branch. If the session has no branch, searches at most a thousand
+    /// sessions of the store for sessions without a branch.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -103,40 +104,74 @@ impl Store {
         let neighbors = match &branch {
             Some(branch) => {
                 let sql = sql!(
-                    "SELECT (SELECT max(number) FROM (
+                    "SELECT (SELECT number FROM (
                                  SELECT session AS number FROM origin
                                  WHERE branch = $1 AND session < $2
                                  ORDER BY session DESC LIMIT 1000) AS near
                              WHERE (SELECT machine FROM session_machine WHERE session = number)
-                                 IS NOT DISTINCT FROM CAST($3 AS BIGINT)),
-                            (SELECT min(number) FROM (
+                                 IS NOT DISTINCT FROM CAST($3 AS BIGINT)
+                             AND EXISTS (
+                                 SELECT 1 FROM session_case WHERE session = near.number
+                                 AND benchmark_case IN (
+                                     SELECT benchmark_case FROM session_case WHERE session = $2))
+                             ORDER BY number DESC LIMIT 1),
+                            (SELECT number FROM (
                                  SELECT session AS number FROM origin
                                  WHERE branch = $1 AND session > $2
                                  ORDER BY session LIMIT 1000) AS near
                              WHERE (SELECT machine FROM session_machine WHERE session = number)
-                                 IS NOT DISTINCT FROM CAST($3 AS BIGINT))"
+                                 IS NOT DISTINCT FROM CAST($3 AS BIGINT)
+                             AND EXISTS (
+                                 SELECT 1 FROM session_case WHERE session = near.number
+                                 AND benchmark_case IN (
+                                     SELECT benchmark_case FROM session_case WHERE session = $2))
+                             ORDER BY number LIMIT 1)"
                 );
                 self.query_first(sql, sql_params![branch, number, machine], read)?
             }
             None => {
                 let sql = sql!(
-                    "SELECT (SELECT max(number) FROM (
+                    "SELECT (SELECT number FROM (
                                  SELECT number FROM session WHERE number < $1
                                  ORDER BY number DESC LIMIT 1000) AS near
                              WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
                              AND (SELECT machine FROM session_machine WHERE session = number)
-                                 IS NOT DISTINCT FROM CAST($2 AS BIGINT)),
-                            (SELECT min(number) FROM (
+                                 IS NOT DISTINCT FROM CAST($2 AS BIGINT)
+                             AND EXISTS (
+                                 SELECT 1 FROM session_case WHERE session = near.number
+                                 AND benchmark_case IN (
+                                     SELECT benchmark_case FROM session_case WHERE session = $1))
+                             ORDER BY number DESC LIMIT 1),
+                            (SELECT number FROM (
                                  SELECT number FROM session WHERE number > $1
                                  ORDER BY number LIMIT 1000) AS near
                              WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
                              AND (SELECT machine FROM session_machine WHERE session = number)
-                                 IS NOT DISTINCT FROM CAST($2 AS BIGINT))"
+                                 IS NOT DISTINCT FROM CAST($2 AS BIGINT)
+                             AND EXISTS (
+                                 SELECT 1 FROM session_case WHERE session = near.number
+                                 AND benchmark_case IN (
+                                     SELECT benchmark_case FROM session_case WHERE session = $1))
+                             ORDER BY number LIMIT 1)"
                 );
                 self.query_first(sql, sql_params![number, machine], read)?
             }
         };
         Ok(neighbors.unwrap_or_default())
+    }
+
+    /// Whether two sessions have a case in common.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn have_common_case(&self, one: i64, other: i64) -> anyhow::Result<bool> {
+        let sql = sql!(
+            "SELECT session FROM session_case WHERE session = $1 AND benchmark_case IN (
+                 SELECT benchmark_case FROM session_case WHERE session = $2) LIMIT 1"
+        );
+        let found: Option<i64> =
+            self.query_first(sql, sql_params![one, other], |row| row.get(0))?;
+        Ok(found.is_some())
     }
 
     /// Returns the number of the newest session; 0 if there is none.

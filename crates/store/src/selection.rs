@@ -536,6 +536,7 @@ impl Store {
 mod tests {
     use super::*;
     use crate::back_end_tests::{imported_session, test_backends};
+    use speedwell_fixtures::FakeSession;
     use speedwell_model::{CodeOrigin, Machine, Session, SessionPoints, SessionState, Variant};
 
     #[test]
@@ -569,8 +570,45 @@ mod tests {
             let shown = store.select_sessions(&SessionFilter::default(), 2).unwrap();
             let ids: Vec<&str> = shown.iter().map(|session| session.id.as_str()).collect();
             assert_eq!(ids, ["e", "d"]);
-            assert_eq!(store.neighbor_sessions(3).unwrap(), [Some(2), Some(4)]);
-            assert_eq!(store.neighbor_sessions(5).unwrap(), [Some(4), None]);
+        }
+    }
+
+    #[test]
+    fn the_neighbors_of_a_session_have_a_case_in_common_with_it() {
+        for backend in test_backends() {
+            let mut store = backend.open();
+            for (id, cases, branch) in [
+                ("1", &["g/x n=1"][..], None),
+                ("2", &["g/y n=1"], None),
+                ("3", &["g/x n=1", "g/x n=2"], None),
+                ("4", &["g/x n=2", "g/y n=1"], None),
+                ("5", &["g/x n=1"], Some("main")),
+                ("6", &["g/y n=1"], Some("main")),
+                ("7", &["g/x n=1"], Some("main")),
+            ] {
+                let empty = FakeSession::with_fixed_blocks(&["a"], 1);
+                let add = |fake: FakeSession, case: &&str| fake.add_case(case, |_, _| 1.0);
+                let origin = branch.map(|branch: &str| CodeOrigin {
+                    revision: format!("{id:0>40}"),
+                    branch: Some(branch.to_owned()),
+                    ..CodeOrigin::default()
+                });
+                let session = Session {
+                    id: id.to_owned(),
+                    state: SessionState::Complete,
+                    origin,
+                    ..cases.iter().fold(empty, add).build()
+                };
+                store.insert_session(&session).unwrap();
+            }
+            let neighbors = |number| store.neighbor_sessions(number).unwrap();
+            assert_eq!(neighbors(1), [None, Some(3)]);
+            assert_eq!(neighbors(2), [None, Some(4)]);
+            assert_eq!(neighbors(3), [Some(1), Some(4)]);
+            assert_eq!(neighbors(5), [None, Some(7)]);
+            assert_eq!(neighbors(6), [None, None]);
+            let has_common = |one, other| store.have_common_case(one, other).unwrap();
+            assert!(has_common(1, 7) && !has_common(1, 2) && has_common(4, 3));
         }
     }
 

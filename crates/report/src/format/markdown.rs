@@ -84,7 +84,10 @@ impl MarkdownPage<'_> {
             }
             ReportBlock::Paragraph(text) => self.write_line(&escape_markdown(text)),
             // `write_blocks` writes notes and warnings in groups. Galleries contain only pictures.
-            ReportBlock::Note(_) | ReportBlock::Warning(_) | ReportBlock::Gallery(_) => {}
+            ReportBlock::Note(_)
+            | ReportBlock::Warning(_)
+            | ReportBlock::Gallery(_)
+            | ReportBlock::KeyFigures(_) => {}
             ReportBlock::List(items) => {
                 for item in items {
                     self.write_line(&format!("- {}", escape_markdown(item)));

@@ -106,6 +106,7 @@ fn describe_loads(
     let table = ReportBlock::Table(summary_table(loads));
     match loads {
         [only] => {
+            document.push(ReportBlock::KeyFigures(tables::key_figures(only)));
             document.extend(tables::main_times(only).map(ReportBlock::Table));
             document.push(ReportBlock::Facts(tables::main_facts(only)));
             document.push(ReportBlock::appendix("Summary", vec![table]));

@@ -8,7 +8,7 @@ use crate::columns::{ColumnSet, column_set};
 use crate::document::{Fact, ReportBlock, new_fact};
 use crate::figure::{
     Uncertainty, decimal_place, format_count, format_duration, format_ns, format_ns_range,
-    format_number, format_quantity, format_rate, format_share,
+    format_number, format_quantity, format_rate, format_reported_time, format_share,
 };
 use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, TableFootnotes};
 use serde_json::Value;
@@ -309,6 +309,31 @@ fn main_time_columns<'a>() -> ColumnSet<NamedTimes<'a>> {
         figure("p99", "p99").for_people() => ReportCell::reported_time(row.1.percentile(990_000)),
         figure("max", "max").for_people() => ReportCell::reported_time(row.1.percentile(1_000_000)),
     }
+}
+
+/// Lists the main times of a single load, and what became of its requests.
+pub fn key_figures(load: &LoadFindings<'_>) -> Vec<Fact> {
+    let quantity = load.principal_quantity().0.name();
+    let quantiles = [("p50", 500_000), ("p90", 900_000), ("p99", 990_000), ("max", 1_000_000)];
+    let time = |(name, ppm): (&str, u32)| {
+        let time = load.principal_quantile(ppm).map(format_reported_time);
+        Some(new_fact(&format!("{name} {quantity}"), time?))
+    };
+    let mut facts: Vec<Fact> = quantiles.into_iter().filter_map(time).collect();
+    let counts = &load.run.measured.totals.outcomes;
+    let unsent = counts.count_of("unsent");
+    let sent = counts.attempts().saturating_sub(unsent);
+    // Some tools do not report statuses.
+    let answered = Some(counts.codes().total()).filter(|total| *total >= counts.succeeded());
+    let books = [
+        ("sent", Some(sent)),
+        ("answered", answered),
+        ("failed", Some(counts.all_errors())),
+        ("not sent", Some(unsent)),
+    ];
+    let known = books.into_iter().filter_map(|(name, count)| Some((name, count?)));
+    facts.extend(known.map(|(name, count)| new_fact(name, format_number(count as f64, 0))));
+    facts
 }
 
 /// Lists whether connections or the generator itself distort the times of a single load.

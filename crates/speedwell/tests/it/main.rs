@@ -117,6 +117,7 @@ mod order_auto;
 mod origin;
 mod packages;
 mod pages_live;
+mod pages_session;
 mod pages_trend;
 mod paired;
 mod paired_kinds;

@@ -127,16 +127,16 @@ fn rows_can_be_filtered_by_verdict() {
         return;
     };
     let all = visible_rows(&mut page);
-    page.click(".tally [data-v=worse] button");
+    page.click(".tally [data-v=worse] label");
     assert_eq!(visible_rows(&mut page), [all[2].clone()]);
-    let pressed =
-        "document.querySelector('.tally [data-v=worse] button').getAttribute('aria-pressed')";
-    assert_eq!(page.evaluate_script(pressed), "true");
+    let chosen = "document.querySelector('.tally input:checked').parentNode.textContent.trim()";
+    assert_eq!(page.evaluate_script(chosen), "▼ worse 1");
     assert_eq!(page.evaluate_script("document.querySelector('.count').textContent"), "1 of 4 rows");
     let cases =
         "[...document.querySelectorAll('.case')].filter(c => c.getClientRects().length).length";
     assert_eq!(page.evaluate_script(cases), 1, "the charts of the other cases are gone as well");
-    page.click(".tally [data-v=worse] button");
+    page.click(".tally [data-v=''] label");
+    assert_eq!(visible_rows(&mut page), all);
     let boxes = page.evaluate_script("document.querySelectorAll('input[type=search]').length");
     assert_eq!(boxes, 0, "four rows are seen at a glance");
 }
@@ -147,8 +147,9 @@ fn every_run_is_a_mark_of_its_case() {
     let Some(mut page) = BrowserPage::open(&file, ScreenSize::default()) else {
         return;
     };
+    page.evaluate_script("document.querySelectorAll('details').forEach(d => { d.open = true; })");
     let marks = page.evaluate_script(
-        "[...document.querySelectorAll('.case svg')].map(svg => \
+        "[...document.querySelectorAll('.case .wide svg')].map(svg => \
          [...svg.querySelectorAll('.point')].filter(m => m.getBoundingClientRect().width > 1).length)",
     );
     assert_eq!(marks, json!([16, 16, 16, 16]), "8 runs a side");
@@ -170,18 +171,22 @@ fn the_runs_of_a_case_are_shown_below_its_row() {
     let Some(mut page) = BrowserPage::open(&file, ScreenSize::default()) else {
         return;
     };
-    let below = "document.querySelectorAll('tr.inset .point').length";
-    assert_eq!(page.evaluate_script(below), 0);
-    page.click(".more");
-    assert_eq!(page.evaluate_script(below), 16, "8 runs a side");
+    page.click("#case-0 summary");
+    page.wait_until("document.querySelector('#case-0').open");
     let seen = page.evaluate_script(
-        "[...document.querySelectorAll('tr.inset .point')].every(p => p.getBoundingClientRect().width > 1)",
+        "[...document.querySelectorAll('#case-0 .wide .point')].filter(p => p.getBoundingClientRect().width > 1).length",
     );
-    assert_eq!(seen, true, "the marks of the copy have their shapes");
+    assert_eq!(seen, 16, "8 runs a side");
+    let width = page.evaluate_script(
+        "document.querySelector('#case-0 .wide svg').getBoundingClientRect().width",
+    );
+    assert!(width.as_f64().unwrap() > 1_000.0, "as wide as the page: {width}");
     page.click("th[data-k=change_shown] button");
-    assert_eq!(page.evaluate_script(below), 0, "a sorted table has its rows only");
-    let closed = "document.querySelectorAll('.more[aria-expanded=true]').length";
-    assert_eq!(page.evaluate_script(closed), 0);
+    let below = page.evaluate_script(
+        "[...document.querySelectorAll('tr.charts-of')].every(charts => \
+         charts.previousElementSibling.querySelector('th a').hash === `#${charts.querySelector('.case').id}`)",
+    );
+    assert_eq!(below, true, "a sorted row keeps its charts");
 }
 
 #[test]
@@ -238,7 +243,7 @@ fn the_page_scrolls_only_vertically_on_a_phone() {
     );
     assert_eq!(wide, json!([]));
     let legible = page.evaluate_script(
-        "Math.min(...[...document.querySelectorAll('.case text')]\
+        "Math.min(...[...document.querySelectorAll('.case .narrow text')]\
          .map(t => t.getBoundingClientRect().height))",
     );
     assert!(legible.as_f64().unwrap() > 9.0, "letters of charts are {legible} pixels high");
@@ -273,17 +278,24 @@ fn without_scripts_the_page_has_all_contents_and_no_controls() {
     let Some(mut page) = BrowserPage::open(&file, screen) else {
         return;
     };
-    // Scripts of the page are disabled; those of a test are not.
+    // Scripts of the page are disabled; those of a test are not. Radio buttons work without scripts.
     assert_eq!(
-        page.evaluate_script("document.querySelectorAll('button, input, select').length"),
+        page.evaluate_script(
+            "document.querySelectorAll('button, input:not([type=radio]), select').length"
+        ),
         0
     );
-    assert_eq!(visible_rows(&mut page).len(), 4);
+    let all = visible_rows(&mut page);
+    assert_eq!(all.len(), 4);
+    page.click(".tally [data-v=worse] label");
+    page.wait_until("document.querySelector('.tally [data-v=worse] input').checked");
+    assert_eq!(visible_rows(&mut page), [all[2].clone()]);
+    page.click(".tally [data-v=''] label");
     let text = page.evaluate_script("document.body.textContent");
-    for word in ["1 worse", "exited with status 3", "to repeat it", "randomised blocks", "seed"] {
+    for word in ["worse 1", "exited with status 3", "to repeat it", "randomised blocks", "seed"] {
         assert!(text.as_str().unwrap().contains(word), "{word}");
     }
-    let drawn = page.evaluate_script("document.querySelectorAll('.case svg .point').length");
+    let drawn = page.evaluate_script("document.querySelectorAll('.case .wide .point').length");
     assert_eq!(drawn, 64);
 }
 

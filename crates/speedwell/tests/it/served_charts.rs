@@ -121,7 +121,7 @@ fn charts_are_fetched_when_their_part_or_row_is_opened() {
     assert_eq!(fetched, [format!("{whole}?charts=2")], "once, and nothing else");
     // Filtering the table filters the charts.
     page.evaluate_script(
-        "(() => { const box = document.querySelector('.tools input'); box.value = 'n=70'; \
+        "(() => { const box = document.querySelector('.tools > input'); box.value = 'n=70'; \
          box.dispatchEvent(new Event('input')); })()",
     );
     assert_eq!(page.evaluate_script(&count("article.case:not([hidden])")), 1);

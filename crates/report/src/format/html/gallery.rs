@@ -1,11 +1,14 @@
 //! Renders galleries: each case with a chart of its runs, or each series with a chart of its trend.
-//! A list of sparklines precedes the trends.
+//! A list of sparklines precedes the trends. The charts of a case are below its row in a table, if
+//! it has one; galleries show the others.
 //!
 //! [`prepare_gallery`] draws as many charts as the page has room for. It is called before tables
 //! are rendered, because table rows link to the charts. It does not draw charts that are on
 //! separate pages.
 
-use crate::document::{CaseGallery, CaseView, Document, GalleryKind, by_severity, severity};
+use crate::document::{
+    CaseGallery, CaseView, Document, GalleryKind, ReportChart, by_severity, severity,
+};
 use crate::figure::format_count;
 use crate::format::html::writer::{
     ChartsLocation, HtmlWriter, MAX_UNFOLDED_CASES, chart_address, emphasis_class, escape_html,
@@ -23,6 +26,8 @@ const MAX_CHARTS_BYTES: usize = 6 << 20;
 const CASE_PX: u32 = 420;
 /// Width of a trend chart on wide screens. It needs the full width, so it is drawn twice.
 const TREND_PX: u32 = 1040;
+/// Width of the chart of a case that has the width of the page.
+const WIDE_CASE_PX: u32 = 1120;
 /// Size of a sparkline in the list.
 const SPARK_PX: (u32, u32) = (240, 34);
 
@@ -82,9 +87,11 @@ pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
             continue;
         }
         let charts = case.charts.iter().enumerate();
-        let drawing: String = charts
-            .map(|(index, chart)| draw_case(&chart.picture, &format!("{number}-{index}"), detail))
-            .collect();
+        let is_wide = has_wide_charts(gallery, &writer.charts);
+        let draw = |(index, chart): (usize, &ReportChart)| {
+            draw_case(&chart.picture, &format!("{number}-{index}"), detail, is_wide)
+        };
+        let drawing: String = charts.map(draw).collect();
         match budget.checked_sub(drawing.len()) {
             Some(remaining) => {
                 budget = remaining;
@@ -96,16 +103,31 @@ pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
     }
 }
 
-/// Draws the charts of a case. `detail` applies to the points of a trend chart on wide screens.
-fn draw_case(picture: &Picture, number: &str, detail: TrendDetail) -> String {
-    let id = format!("c{number}");
-    if !matches!(picture, Picture::Trend(_)) {
-        return picture.svg_on_page(CASE_PX, &id);
-    }
-    let wide = picture_in_detail(picture, detail).svg_below_heading(TREND_PX, &id);
-    let narrow = picture_in_detail(picture, TrendDetail::Nothing)
-        .svg_below_heading(PHONE_PX, &format!("n{number}"));
-    figure_markup("trend", &wide, Some(&narrow))
+/// Whether the charts of runs have the width of the page. They are then drawn twice, which would
+/// double the size of a page with many cases.
+fn has_wide_charts(gallery: &CaseGallery, charts: &ChartsLocation) -> bool {
+    gallery.cases.len() <= MAX_UNFOLDED_CASES && !matches!(charts, ChartsLocation::From(_))
+}
+
+/// Draws a chart of a case. `detail` applies to the points of a trend chart on wide screens. Other
+/// charts have the width of the page if `is_wide`.
+fn draw_case(picture: &Picture, number: &str, detail: TrendDetail, is_wide: bool) -> String {
+    let (id, narrow_id) = (format!("c{number}"), format!("n{number}"));
+    let (class, wide, narrow) = match picture {
+        Picture::Trend(_) => {
+            let draw = |detail, width_px, id: &str| {
+                picture_in_detail(picture, detail).svg_below_heading(width_px, id)
+            };
+            let narrow = draw(TrendDetail::Nothing, PHONE_PX, &narrow_id);
+            ("trend", draw(detail, TREND_PX, &id), narrow)
+        }
+        _ if is_wide => {
+            let narrow = picture.svg_on_page(PHONE_PX, &narrow_id);
+            ("", picture.svg_on_page(WIDE_CASE_PX, &id), narrow)
+        }
+        _ => return picture.svg_on_page(CASE_PX, &id),
+    };
+    figure_markup(class, &wide, Some(&narrow))
 }
 
 fn sort_by_urgency(cases: &[&CaseView]) -> Vec<usize> {
@@ -120,6 +142,16 @@ fn sort_by_urgency(cases: &[&CaseView]) -> Vec<usize> {
 /// Renders a gallery with all cases whose charts were drawn.
 pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
     let CaseGallery { kind, cases } = gallery;
+    // The rows above have the charts.
+    let is_elsewhere = |case: &CaseView| {
+        writer.links.contains_key(&case.id) && !writer.drawings.contains_key(&case.id)
+    };
+    if !has_separate_charts(&writer.charts, gallery) && cases.iter().all(is_elsewhere) {
+        writer.push_raw("<details class=\"fold\">\n<summary>How to read the charts</summary>\n");
+        writer.push_element("p", "hint", legend_text(*kind));
+        writer.push_raw("</details>\n");
+        return;
+    }
     let id = writer.new_id("cases");
     writer.contents.push((id.clone(), gallery_title(*kind).into()));
     writer.push_raw(&format!(
@@ -146,6 +178,7 @@ pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
     let class = match (kind, folded) {
         (GalleryKind::Trends, _) => "cases trends",
         (GalleryKind::Runs, true) => "cases folded",
+        (GalleryKind::Runs, false) if has_wide_charts(gallery, &writer.charts) => "cases full",
         (GalleryKind::Runs, false) => "cases",
     };
     writer.push_raw(&format!("<div class=\"{class}\">\n"));

@@ -1,9 +1,14 @@
 //! Renders the top of a page: its title, the answers of the document, and the table of contents.
 //! Decides which text of the document is the title.
 
-use crate::document::{Document, ReportBlock};
+use crate::document::{Document, LinkedText, ReportBlock, SessionLine, severity};
+use crate::failures::VALIDITY_TABLE;
+use crate::figure::{format_count, format_instant, format_moment};
 use crate::format::html::page_layout::{self, PageFrame};
-use crate::format::html::writer::escape_html;
+use crate::format::html::table::VERDICT_COLUMN;
+use crate::format::html::writer::{emphasis_class, escape_html};
+use crate::table::{ReportRow, ReportTable, TextEmphasis};
+use std::fmt::Write as _;
 
 /// The text at the top of a page.
 #[derive(Default)]
@@ -110,6 +115,126 @@ pub fn capitalize_word(word: &str) -> String {
         .unwrap_or_default()
 }
 
+/// Returns the warnings before the first result, which are about all results of a session. A page
+/// shows them at its top. Empty for documents that are not about sessions.
+pub fn leading_warnings(document: &Document) -> Vec<&ReportBlock> {
+    if document.session_lines.is_empty() {
+        return Vec::new();
+    }
+    let is_result = |block: &ReportBlock| match block {
+        ReportBlock::Table(table) => table.name != VALIDITY_TABLE,
+        ReportBlock::Facts(_) | ReportBlock::KeyFigures(_) => true,
+        _ => false,
+    };
+    let before_results = document.blocks.iter().take_while(|block| !is_result(block));
+    before_results.filter(|block| matches!(block, ReportBlock::Warning(_))).collect()
+}
+
+/// Returns what failed checks of validity say, as in `unstable: the runs ...`.
+fn failed_checks(table: &ReportTable) -> Vec<String> {
+    let mut checks = Vec::new();
+    for rows in table.rows.windows(2) {
+        if let [ReportRow::Cells(cells), ReportRow::Remark(text)] = rows
+            && let [level, check, ..] = &cells[..]
+            && level.emphasis == TextEmphasis::Bad
+        {
+            checks.push(format!("{}: {text}", check.text));
+        }
+    }
+    checks
+}
+
+/// Maximum number of warnings at the top of a page that are not folded.
+const MAX_OPEN_WARNINGS: usize = 3;
+
+/// Renders the warnings and the failed checks of validity that apply to the whole page.
+fn banner_markup(document: &Document) -> String {
+    if document.session_lines.is_empty() {
+        return String::new();
+    }
+    let warnings = leading_warnings(document).into_iter().filter_map(ReportBlock::sentence);
+    let mut texts: Vec<String> = warnings.map(str::to_owned).collect();
+    let validity = document.tables().filter(|table| table.name == VALIDITY_TABLE);
+    texts.extend(validity.flat_map(failed_checks));
+    if texts.is_empty() {
+        return String::new();
+    }
+    let item = |text: &String| format!("<li>{}</li>\n", escape_html(text));
+    let (open, folded) = texts.split_at(texts.len().min(MAX_OPEN_WARNINGS));
+    let mut out = String::from(
+        "<div class=\"warnings\" role=\"note\">\n<p class=\"label\">Warnings</p>\n<ul>\n",
+    );
+    out.extend(open.iter().map(item));
+    out.push_str("</ul>\n");
+    if !folded.is_empty() {
+        let more = format_count(folded.len(), "more warning", "more warnings");
+        let items: String = folded.iter().map(item).collect();
+        let _ = writeln!(out, "<details><summary>{more}</summary><ul>\n{items}</ul></details>");
+    }
+    out + "</div>\n"
+}
+
+/// Renders the result of a gate, with a color and a symbol.
+fn gate_markup(line: &str) -> String {
+    let (class, symbol) = match line.strip_prefix("gate ") {
+        Some(outcome) if outcome.starts_with("passed") => ("good", "✓"),
+        Some(outcome) if outcome.starts_with("failed") => ("bad", "✗"),
+        Some(_) => ("caution", "!"),
+        // The number of further conditions.
+        None => ("", ""),
+    };
+    let line = escape_html(line);
+    format!(
+        "<p class=\"gate {class}\"><span aria-hidden=\"true\">{symbol}</span> <b>{line}</b></p>\n"
+    )
+}
+
+/// Returns the emphasis of the most urgent verdict in the comparisons of sessions.
+fn answer_emphasis(document: &Document) -> TextEmphasis {
+    if document.session_lines.is_empty() {
+        return TextEmphasis::None;
+    }
+    let has_verdicts =
+        |table: &&ReportTable| table.columns.iter().any(|column| column.key == VERDICT_COLUMN);
+    let verdicts = document.tables().filter(has_verdicts).flat_map(ReportTable::row_emphases);
+    verdicts.min_by_key(|emphasis| severity(*emphasis)).unwrap_or_default()
+}
+
+/// Renders a session in one line. Only served pages have links, and the script shows how long ago
+/// the session started.
+fn session_markup(line: &SessionLine, is_served: bool) -> String {
+    let part = |class: &str, linked: &LinkedText| {
+        let text = escape_html(&linked.text);
+        let text = match linked.link.as_ref().filter(|_| is_served) {
+            Some(href) => format!("<a href=\"{}\">{text}</a>", escape_html(href)),
+            None => text,
+        };
+        (!linked.text.is_empty()).then(|| format!("<span class=\"{class}\">{text}</span>"))
+    };
+    let parts = [
+        part("name", &line.name),
+        part("what", &line.measured),
+        part("revision", &line.revision),
+        part("branch", &line.branch),
+        part("machine", &line.machine),
+    ];
+    let mut parts: Vec<String> = parts.into_iter().flatten().collect();
+    parts.push(format!(
+        "<time datetime=\"{}\">{} UTC</time>",
+        format_instant(line.started_unix_ms),
+        format_moment(line.started_unix_ms)
+    ));
+    let mut out = format!("<p class=\"session-line\">{}</p>\n", parts.join(" · "));
+    if !line.command.is_empty() {
+        let _ = writeln!(
+            out,
+            "<details class=\"made-by\"><summary>command</summary><code>{}</code></details>",
+            escape_html(&line.command)
+        );
+    }
+    out
+}
+
 /// Renders the top of the page.
 pub fn write_masthead(
     document: &Document,
@@ -126,12 +251,14 @@ pub fn write_masthead(
         PageFrame::Served(served) => page_layout::breadcrumbs_markup(served),
     };
     let title = escape_html(&answer.title);
-    let gates = document
-        .gate_lines
-        .iter()
-        .map(|line| format!("<p class=\"lede\"><b>{}</b></p>\n", escape_html(line)));
-    let gates: String = gates.collect();
-    let mut out = format!("<header class=\"masthead\">\n{kind}{gates}<h1>{title}</h1>\n");
+    let gates: String = document.gate_lines.iter().map(|line| gate_markup(line)).collect();
+    let heading = match answer_emphasis(document) {
+        emphasis @ (TextEmphasis::Good | TextEmphasis::Bad) => {
+            format!("<h1 class=\"{}\">", emphasis_class(emphasis))
+        }
+        _ => "<h1>".to_owned(),
+    };
+    let mut out = format!("<header class=\"masthead\">\n{kind}{gates}{heading}{title}</h1>\n");
     if !answer.remainder.is_empty() {
         out.push_str(&format!("<p class=\"lede\">{}</p>\n", escape_html(&answer.remainder)));
     }
@@ -146,6 +273,9 @@ pub fn write_masthead(
         let answers: String = answer.answers.iter().map(answer_item).collect();
         out.push_str(&format!("<ul class=\"answers\">\n{answers}</ul>\n"));
     }
+    let is_served = matches!(frame, PageFrame::Served(_));
+    out.extend(document.session_lines.iter().map(|line| session_markup(line, is_served)));
+    out.push_str(&banner_markup(document));
     if let PageFrame::Served(served) = frame {
         out.push_str(&page_layout::below_title_markup(served));
     }
@@ -171,6 +301,36 @@ mod tests {
             ("new is faster in 3.5% of 2 cases; 1 unclear", "Typical change: +6% [+2, +10].")
         );
         assert_eq!(split_sentence("all is well."), ("all is well", ""));
+    }
+
+    #[test]
+    fn warnings_about_all_results_are_at_the_top_of_a_page_about_a_session() {
+        const HOSTILE: &str = "<img src=x>";
+        let mut document = Document::new("comparison");
+        document.gate_lines.push("gate failed: 1 worse".into());
+        document.push_warnings(&[format!("busy {HOSTILE}")]);
+        document.push_headline("new is slower.");
+        document.push_table(ReportTable::new("changes"));
+        document.push_warnings(&["later".into()]);
+        document.session_lines.push(SessionLine {
+            measured: LinkedText { text: HOSTILE.into(), link: Some(HOSTILE.into()) },
+            command: HOSTILE.into(),
+            started_unix_ms: 1_767_225_600_000,
+            ..SessionLine::default()
+        });
+        let page = crate::format::html::render_page(&document, PageFrame::Alone).unwrap();
+        let (head, body) = page.split_once("<main").unwrap();
+        let (body, _) = body.split_once("<section id=\"data\"").unwrap();
+        assert!(head.contains("<p class=\"gate bad\">") && head.contains("<li>busy &lt;img"));
+        assert!(
+            head.contains("<time datetime=\"2026-01-01T00:00:00Z\">2026-01-01 00:00 UTC</time>")
+        );
+        assert!(!body.contains("busy") && body.contains("<li>later</li>"), "{body}");
+        assert!(!page.contains(HOSTILE) && !head.contains("href=\"&lt;img"), "{head}");
+        document.session_lines.clear();
+        let page = crate::format::html::render_page(&document, PageFrame::Alone).unwrap();
+        let (_, body) = page.split_once("<main").unwrap();
+        assert!(body.contains("<li>busy"), "other pages keep their warnings in place");
     }
 
     #[test]

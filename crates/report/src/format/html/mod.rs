@@ -11,10 +11,12 @@
 
 use crate::document::{Document, Fact, ReportBlock, ReportChart, group_blocks};
 use crate::format::html::gallery::add_gallery;
-use crate::format::html::masthead::{TopOfPage, capitalize_word, leading_question, write_masthead};
+use crate::format::html::masthead::{
+    TopOfPage, capitalize_word, leading_question, leading_warnings, write_masthead,
+};
 use crate::format::html::table::{
     TableView, kind_class, sort_value, unbroken_options, write_captions, write_footnotes,
-    write_header, write_tally,
+    write_header, write_probabilities, write_tally,
 };
 use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html, escape_json};
 use crate::format::{Json, RenderDocument};
@@ -47,9 +49,17 @@ impl RenderDocument for Html {
     }
 }
 
-const STYLE: &str = concat!(include_str!("style.css"), include_str!("glossary.css"));
-const SCRIPT: &str =
-    concat!(include_str!("script.js"), include_str!("flames.js"), include_str!("glossary.js"));
+const STYLE: &str = concat!(
+    include_str!("style.css"),
+    include_str!("glossary.css"),
+    include_str!("session.css")
+);
+const SCRIPT: &str = concat!(
+    include_str!("script.js"),
+    include_str!("flames.js"),
+    include_str!("glossary.js"),
+    include_str!("session.js")
+);
 
 /// Runs before the first paint. Applies the reader's theme and marks that scripts are enabled.
 pub const EARLY_SCRIPT: &str = "document.documentElement.classList.add('js');\
@@ -60,6 +70,7 @@ pub const EARLY_SCRIPT: &str = "document.documentElement.classList.add('js');\
 pub const SERVED_STYLE: &str = concat!(
     include_str!("style.css"),
     include_str!("glossary.css"),
+    include_str!("session.css"),
     include_str!("served.css"),
     include_str!("live.css"),
     include_str!("trend.css")
@@ -70,6 +81,7 @@ pub const SERVED_SCRIPT: &str = concat!(
     include_str!("script.js"),
     include_str!("flames.js"),
     include_str!("glossary.js"),
+    include_str!("session.js"),
     include_str!("served.js"),
     include_str!("live.js"),
     include_str!("trend.js")
@@ -89,13 +101,16 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
     if let PageFrame::Served(served) = frame {
         writer.served = Some(served.choice.clone());
         writer.charts = served.charts.clone();
+        writer.sort_link.clone_from(&served.sort_link);
     }
     writer.subject.clone_from(&answer.subject);
     gallery::prepare_gallery(document, &mut writer);
     let question = leading_question(document);
+    let banner = leading_warnings(document);
     let is_above = |block: &&ReportBlock| match block {
         ReportBlock::Headline(_) => answer.is_headline || question.is_some(),
         ReportBlock::Heading { level: 1, text } => question == Some(text),
+        ReportBlock::Warning(_) => banner.iter().any(|warning| std::ptr::eq(*warning, *block)),
         _ => false,
     };
     let blocks = document.answer_first().into_iter();
@@ -193,15 +208,13 @@ const MAX_DATA_BYTES: usize = 8 << 20;
 
 // The blocks of a document as HTML.
 
-/// Width of a chart in CSS pixels. At this width, the text of the chart has the size of the page's
-/// small print. For narrow screens, the chart is drawn a second time.
-const CHART_PX: u32 = 960;
+/// Width of a chart in CSS pixels, which is that of the page. For narrow screens, the chart is drawn
+/// a second time.
+const CHART_PX: u32 = 1180;
 /// Width of the second drawing of a chart.
 const PHONE_PX: u32 = 360;
 /// Maximum size of a chart in bytes. A larger chart is left out, and the page says so.
 const MAX_CHART_BYTES: usize = 1 << 20;
-/// Width of flame graphs, whose boxes need all the space, and of grids of small charts.
-const WIDE_PX: u32 = 1180;
 /// Width of a chart next to another one.
 const NARROW_CHART_PX: u32 = 580;
 /// A table with more rows has its own scroll area and sticky header.
@@ -244,6 +257,7 @@ fn add_block(block: &ReportBlock, top: bool, writer: &mut HtmlWriter) {
         ReportBlock::List(items) => write_list(items.iter().map(String::as_str), writer),
         ReportBlock::Table(table) => add_table(table, top, writer),
         ReportBlock::Facts(facts) => write_facts(facts, writer),
+        ReportBlock::KeyFigures(facts) => write_key_figures(facts, writer),
         ReportBlock::Gallery(gallery) => add_gallery(gallery, writer),
         ReportBlock::Verbatim { label, text } => write_verbatim(label, text, writer),
         ReportBlock::Command { label, line } => {
@@ -291,7 +305,7 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWrite
         let title = table.caption.first().map_or(table.name, String::as_str);
         format!("aria-label=\"{}\"", escape_html(title))
     };
-    write_tally(view, writer);
+    write_tally(view, id, writer);
     let long = if view.rows > MAX_UNSCROLLED_ROWS { " long" } else { "" };
     // A table that has only columns of numbers is narrow. The style does not stretch it to the page
     // width.
@@ -317,6 +331,7 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWrite
         ));
     }
     write_footnotes(view, writer);
+    write_probabilities(view, writer);
     writer.push_raw("</section>\n");
 }
 
@@ -350,6 +365,7 @@ fn write_rows(view: &TableView<'_>, writer: &mut HtmlWriter) {
                 if view.shown_rows.contains(&number) {
                     let row = HtmlRow { view, cells, group, number: Some(number), remarks };
                     writer.push_raw(&row.row_markup(writer));
+                    row.write_charts(writer);
                 }
                 number += 1;
             }
@@ -380,7 +396,10 @@ struct HtmlRow<'l> {
 
 impl HtmlRow<'_> {
     fn row_markup(&self, writer: &HtmlWriter) -> String {
-        let mut out = String::from("<tr class=\"row\">");
+        let mut out = match self.view.facet_index(self.cells) {
+            Some(index) => format!("<tr class=\"row\" data-f=\"{index}\">"),
+            None => String::from("<tr class=\"row\">"),
+        };
         for (number, &column_index) in self.view.shown.iter().enumerate() {
             let (column, cell) =
                 (&self.view.table.columns[column_index], &self.cells[column_index]);
@@ -391,7 +410,7 @@ impl HtmlRow<'_> {
                 out,
                 "<{tag}{scope} class=\"{}\" data-l=\"{}\"{}>{}",
                 class.trim_end(),
-                escape_html(&column.header),
+                escape_html(&self.view.header_text(column_index)),
                 sort_value(cell, self.view.is_served),
                 self.cell_content(column_index, first, writer)
             );
@@ -405,6 +424,35 @@ impl HtmlRow<'_> {
         out + "</tr>\n"
     }
 
+    /// Renders the charts of the row's case below the row, unless another row has them, with a link
+    /// to the history of the case.
+    fn write_charts(&self, writer: &mut HtmlWriter) {
+        let Some(&first) = self.view.shown.first().filter(|_| self.view.has_cases) else { return };
+        let cell = &self.cells[first];
+        let case = cell.value.as_ref().and_then(Datum::as_str);
+        let Some((case, (anchor, drawing))) =
+            case.and_then(|case| Some((case, writer.drawings.remove(case)?)))
+        else {
+            return;
+        };
+        let history = match cell.link().filter(|_| writer.served.is_some()) {
+            Some(href) => {
+                format!("<p><a href=\"{}\">history of this case</a></p>\n", escape_html(href))
+            }
+            None => String::new(),
+        };
+        let data_f = self.view.facet_index(self.cells).map(|index| format!(" data-f=\"{index}\""));
+        writer.push_raw(&format!(
+            "<tr class=\"charts-of\"{}><td colspan=\"{}\"><details class=\"case\" id=\"{anchor}\">\
+             <summary>runs, distribution{}<span class=\"unseen\"> of {}</span></summary>\n{drawing}\
+             {history}</details></td></tr>\n",
+            data_f.unwrap_or_default(),
+            self.view.shown.len(),
+            if history.is_empty() { "" } else { ", history" },
+            escape_html(case),
+        ));
+    }
+
     fn cell_content(&self, at: usize, first: bool, writer: &HtmlWriter) -> String {
         let cell = &self.cells[at];
         match &self.view.drawn {
@@ -414,7 +462,10 @@ impl HtmlRow<'_> {
             }
             _ => {}
         }
-        let text = unbroken_options(&escape_html(&cell.text));
+        let text = match self.view.sides_text(at, self.cells) {
+            Some(sides) => escape_html(&sides),
+            None => unbroken_options(&escape_html(&cell.text)),
+        };
         let link = cell.link().filter(|_| writer.served.is_some());
         let linked = |text: &str| match link {
             Some(href) if !text.is_empty() => {
@@ -439,11 +490,19 @@ impl HtmlRow<'_> {
             group => format!("<span class=\"of\">{} </span>", escape_html(group)),
         };
         let case = cell.value.as_ref().and_then(Datum::as_str);
-        match case.and_then(|case| writer.links.get(case)) {
-            Some(href) if link.is_none() => {
-                format!("<a href=\"{}\">{group}{text}</a>", escape_html(href))
+        let charts = case.and_then(|case| writer.links.get(case));
+        match charts.filter(|_| self.view.has_cases || link.is_none()) {
+            Some(href) => {
+                // Charts on this page are below the row, with the link to the history.
+                let history = match link.filter(|_| !href.starts_with('#')) {
+                    Some(link) => {
+                        format!("<small><a href=\"{}\">history</a></small>", escape_html(link))
+                    }
+                    None => String::new(),
+                };
+                format!("<a href=\"{}\">{group}{text}</a>{history}", escape_html(href))
             }
-            _ => checkbox + &linked(&(group + &text)),
+            None => checkbox + &linked(&(group + &text)),
         }
     }
 }
@@ -466,6 +525,16 @@ fn write_list<'t>(items: impl Iterator<Item = &'t str>, writer: &mut HtmlWriter)
     writer.push_raw("</ul>\n");
 }
 
+/// Renders figures side by side, each below its name.
+fn write_key_figures(facts: &[Fact], writer: &mut HtmlWriter) {
+    writer.push_raw("<dl class=\"key-figures\">\n");
+    for (name, value) in facts {
+        let (name, value) = (escape_html(name), escape_html(value));
+        writer.push_raw(&format!("<div><dt>{name}</dt><dd>{value}</dd></div>\n"));
+    }
+    writer.push_raw("</dl>\n");
+}
+
 fn write_facts(facts: &[Fact], writer: &mut HtmlWriter) {
     writer.push_raw("<table class=\"facts\"><tbody>\n");
     for (name, value) in facts {
@@ -478,16 +547,17 @@ fn write_facts(facts: &[Fact], writer: &mut HtmlWriter) {
     writer.push_raw("</tbody></table>\n");
 }
 
-/// Renders charts. A single chart gets the normal width, `CHART_PX`. Several charts are placed side
-/// by side if the page is wide enough. Wide charts come last, one below the other.
+/// Renders charts. A single chart gets the width of the page. Several charts are placed side by side
+/// if the page is wide enough, distributions first. Wide charts come last, one below the other.
 fn write_charts(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
-    let (wide, others): (Vec<&ReportChart>, Vec<&ReportChart>) = blocks
+    let (wide, mut others): (Vec<&ReportChart>, Vec<&ReportChart>) = blocks
         .iter()
         .filter_map(|block| match block {
             ReportBlock::Chart(chart) if !chart.shown_elsewhere => Some(chart.as_ref()),
             _ => None,
         })
         .partition(|chart| is_wide(chart));
+    others.sort_by_key(|chart| !matches!(chart.picture, AnyChart::Histogram(_)));
     match others[..] {
         [] => {}
         [only] => write_chart(only, CHART_PX, writer),
@@ -500,7 +570,7 @@ fn write_charts(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
         }
     }
     for chart in wide {
-        write_chart(chart, WIDE_PX, writer);
+        write_chart(chart, CHART_PX, writer);
     }
 }
 

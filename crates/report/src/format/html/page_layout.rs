@@ -44,6 +44,8 @@ pub struct ServedFrame {
     pub links: Vec<PageLink>,
     /// Check boxes that select rows of a table, in order to open another page about them.
     pub choice: Option<RowChoice>,
+    /// The link that sorts the rows of a comparison, as address and text.
+    pub sort_link: Option<(String, String)>,
     /// Address of an event stream that the page follows, if any.
     pub events: Option<String>,
     /// Whether the page reloads periodically if scripts are disabled.
@@ -394,6 +396,7 @@ mod tests {
             formats: vec![link.clone()],
             search: HOSTILE.into(),
             events: Some(HOSTILE.into()),
+            sort_link: Some((HOSTILE.into(), HOSTILE.into())),
             is_reloaded: false,
             filters: Some(PageForm {
                 action: HOSTILE.into(),

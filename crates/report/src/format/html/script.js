@@ -23,45 +23,16 @@ class Sheet {
     this.rows = [...this.table.querySelectorAll('tr.row')].map((row) => ({
       row,
       home: row.parentNode,
+      charts: row.nextElementSibling?.matches('.charts-of') ? row.nextElementSibling : null,
       text: `${row.firstChild.dataset.v ?? ''} ${row.textContent}`.toLowerCase(),
     }));
     this.mixed = make('tbody');
-    this.chosen = new Set();
     this.words = [];
     this.addSorting();
     this.addFilters();
-    this.addInsets();
   }
 
-  /** Adds a button beside the name of a case that shows its runs below the row. */
-  addInsets() {
-    for (const { row } of this.rows) {
-      const link = row.firstChild.querySelector('a[href^="#case-"]');
-      if (!link) continue;
-      const name = row.firstChild.dataset.v;
-      const button = make('button', { type: 'button', class: 'more', 'aria-expanded': 'false', 'aria-label': `Runs of ${name}` });
-      button.addEventListener('click', () => {
-        if (button.getAttribute('aria-expanded') === 'true') this.closeInset(row);
-        else this.openInset(row, button, link);
-      });
-      link.before(button);
-      this.table.classList.add('expandable');
-    }
-  }
-
-  openInset(row, button, link) {
-    const drawings = document.getElementById(link.hash.slice(1)).querySelectorAll('svg');
-    const cell = make('td', { colspan: this.headers.length });
-    for (const drawing of drawings) {
-      const copy = drawing.cloneNode(true);
-      // The marks keep using the original's shapes; ids must be unique.
-      copy.querySelectorAll('defs').forEach((shapes) => shapes.remove());
-      cell.append(copy);
-    }
-    row.after(make('tr', { class: 'inset' }, cell));
-    button.setAttribute('aria-expanded', 'true');
-  }
-
+  /** Removes the charts that were fetched for a row. */
   closeInset(row) {
     const inset = row.nextElementSibling;
     if (!inset?.classList.contains('inset')) return;
@@ -109,19 +80,19 @@ class Sheet {
     this.table.classList.toggle('mixed', order !== 'none');
     if (order === 'none') {
       this.mixed.remove();
-      for (const { row, home } of this.rows) home.append(row);
+      for (const { row, home, charts } of this.rows) home.append(...[row, charts].filter(Boolean));
       this.apply();
       return;
     }
-    const keyed = this.rows.map(({ row }) => ({ row, key: keyOf(row.children[column]) }));
+    const keyed = this.rows.map(({ row, charts }) => ({ row, charts, key: keyOf(row.children[column]) }));
     const turn = order === 'descending' ? -1 : 1;
     keyed.sort((a, b) => compare(a.key, b.key, turn));
-    this.mixed.append(...keyed.map(({ row }) => row));
+    this.mixed.append(...keyed.flatMap(({ row, charts }) => [row, charts]).filter(Boolean));
     this.table.append(this.mixed);
     this.apply();
   }
 
-  /** A text box, and a switch for every value of the facet. */
+  /** A text box, beside the radio buttons for the values of the facet. */
   addFilters() {
     const tally = this.section.querySelector('.tally');
     if (this.rows.length < 2) return;
@@ -134,12 +105,7 @@ class Sheet {
       'aria-label': `Rows of ${named?.textContent ?? this.table.getAttribute('aria-label')}`,
     });
     if (tally) {
-      const column = this.headers.findIndex((header) => header.dataset.k === tally.dataset.facet);
-      for (const entry of this.rows) {
-        const cell = entry.row.children[column];
-        entry.value = cell.dataset.v ?? cell.textContent;
-      }
-      if (tally.children.length > 1) [...tally.children].forEach((item) => this.makeSwitch(item));
+      tally.addEventListener('change', () => this.apply());
       tools.append(tally);
     }
     if (hasBox) tools.append(this.makeBox());
@@ -158,29 +124,15 @@ class Sheet {
     return box;
   }
 
-  makeSwitch(item) {
-    const button = make('button', { type: 'button', 'aria-pressed': 'false' });
-    button.append(...item.childNodes);
-    item.append(button);
-    item.classList.add('switch');
-    button.addEventListener('click', () => {
-      const value = item.dataset.v;
-      const on = !this.chosen.has(value);
-      if (on) this.chosen.add(value);
-      else this.chosen.delete(value);
-      button.setAttribute('aria-pressed', String(on));
-      this.apply();
-    });
-  }
-
   /** Shows the matching rows, and the groups and cases that have one. */
   apply() {
     let shown = 0;
     const homes = new Map();
-    for (const { row, home, text, value } of this.rows) {
-      const wanted = this.words.every((word) => text.includes(word))
-        && (this.chosen.size === 0 || this.chosen.has(value));
+    const chosen = this.section.querySelector('.tally input:checked')?.className.replace('pick-', '') ?? '0';
+    for (const { row, home, text, charts } of this.rows) {
+      const wanted = this.words.every((word) => text.includes(word)) && ['0', row.dataset.f ?? chosen].includes(chosen);
       row.hidden = !wanted;
+      if (charts) charts.hidden = !wanted;
       if (!wanted) this.closeInset(row);
       if (wanted) shown += 1;
       homes.set(home, homes.get(home) || wanted);

@@ -1,13 +1,18 @@
-//! Renders the parts of a table around its rows: captions, heading and footnotes. Prepares the
-//! drawings and the texts of its cells, with the attributes that the script needs to sort rows.
+//! Renders the parts of a table around its rows: captions, filters, heading and footnotes. Prepares
+//! the drawings and the texts of its cells, with the attributes that the script needs to sort rows.
+//!
+//! A page shows the figures of both sides of a comparison in one column, and folds the
+//! probabilities.
 
 use crate::document::{pick_most_severe, severity};
 use crate::figure::format_count;
 use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html};
 use crate::glossary::{GlossaryTerm, term_of_column};
-use crate::table::{ColumnKind, Datum, ReportCell, ReportTable, superscript_number};
+use crate::summary::SUMMARIES_TABLE;
+use crate::table::{ColumnKind, Datum, ReportCell, ReportColumn, ReportTable, superscript_number};
 use indexmap::IndexMap;
 use speedwell_plot::{ForestChart, ForestRow, ForestStrips};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
@@ -18,6 +23,22 @@ const DRAWING_PX: u32 = 190;
 /// Maximum length of a column heading that stays in one piece. A longer heading, such as a file
 /// path, may break anywhere.
 const MAX_UNBROKEN_HEADER: usize = 24;
+/// Maximum number of values by which rows can be filtered. The style has a rule for each.
+const MAX_FILTERS: usize = 8;
+/// Maximum number of rows of the folded table of probabilities. The raw data have all of them.
+const MAX_PROBABILITY_ROWS: usize = 1_000;
+/// Key of the column with the verdict of a comparison.
+pub const VERDICT_COLUMN: &str = "verdict";
+/// Keys of the columns of probabilities, which pages fold.
+const PROBABILITY_COLUMNS: [&str; 4] = ["p", "q", "detectable", "more_runs"];
+
+/// The columns with the figures of both sides, which a page shows as one column.
+struct SideColumns {
+    baseline: usize,
+    candidate: usize,
+    unit: Option<usize>,
+}
+
 /// A table prepared for rendering.
 pub struct TableView<'t> {
     pub table: &'t ReportTable,
@@ -27,6 +48,12 @@ pub struct TableView<'t> {
     pub shown: Vec<usize>,
     /// The column whose values filter the rows.
     facet: Option<usize>,
+    /// The values of this column, most urgent first, each with a cell and the number of its rows.
+    facet_values: Vec<(&'t str, &'t ReportCell, usize)>,
+    /// The columns that are shown as one, in the place of the candidate's.
+    sides: Option<SideColumns>,
+    /// Whether rows are cases, with their charts below them.
+    pub has_cases: bool,
     /// The column of drawings, and the drawings in row order.
     pub drawn: Option<(usize, ForestStrips)>,
     /// Indexes of the rows that are shown, among all rows with cells.
@@ -48,18 +75,87 @@ impl<'t> TableView<'t> {
         };
         let facet = find_column(|column| column.facet);
         let emphases = table.row_emphases();
+        let sides = side_columns(table, &shown);
+        let has_column = |key: &str| table.columns.iter().any(|column| column.key == key);
         let drawn = find_column(|column| column.kind == ColumnKind::Drawn)
             .and_then(|column| Some((column, draw_strips(table, column, id, is_served)?)));
+        let is_separate = |column: &usize| {
+            let is_merged =
+                |sides: &SideColumns| *column == sides.baseline || Some(*column) == sides.unit;
+            !sides.as_ref().is_some_and(is_merged)
+        };
         TableView {
             table,
             is_served,
             facet,
+            facet_values: facet.map(|column| count_values(table, column)).unwrap_or_default(),
+            has_cases: has_column("case")
+                && (has_column("change_drawn") || table.name == SUMMARIES_TABLE),
             drawn,
             shown_rows: pick_most_severe(&emphases, MAX_ROWS).into_iter().collect(),
             rows: emphases.len(),
-            shown,
+            shown: shown.into_iter().filter(is_separate).collect(),
+            sides,
         }
     }
+
+    /// Whether rows can be filtered by the values of the facet.
+    fn has_filters(&self) -> bool {
+        (2..=MAX_FILTERS).contains(&self.facet_values.len())
+    }
+
+    /// Returns the number of the filter that selects a row, from 1.
+    pub fn facet_index(&self, cells: &[ReportCell]) -> Option<usize> {
+        let facet = self.facet.filter(|_| self.has_filters())?;
+        let value = cells[facet].value.as_ref().and_then(Datum::as_str)?;
+        let index = self.facet_values.iter().position(|(other, ..)| *other == value)?;
+        Some(index + 1)
+    }
+
+    /// Returns the heading of a column.
+    pub fn header_text(&self, column: usize) -> Cow<'t, str> {
+        let columns: &'t [ReportColumn] = &self.table.columns;
+        let header = columns[column].header.as_str();
+        match &self.sides {
+            Some(sides) if sides.candidate == column => {
+                Cow::Owned(format!("{} → {header}", columns[sides.baseline].header))
+            }
+            _ => Cow::Borrowed(header),
+        }
+    }
+
+    /// Returns the figures of both sides, if this is their column.
+    pub fn sides_text(&self, column: usize, cells: &[ReportCell]) -> Option<String> {
+        let sides = self.sides.as_ref().filter(|sides| sides.candidate == column)?;
+        let text = |column: usize| cells[column].text.as_str();
+        let unit = sides.unit.map(text).unwrap_or_default();
+        let figures = [text(sides.baseline), text(sides.candidate)];
+        let figures: Vec<&str> = figures.into_iter().filter(|text| !text.is_empty()).collect();
+        Some(format!("{} {unit}", figures.join(" → ")).trim_end().to_owned())
+    }
+}
+
+fn side_columns(table: &ReportTable, shown: &[usize]) -> Option<SideColumns> {
+    let find = |key: &str| shown.iter().copied().find(|&column| table.columns[column].key == key);
+    Some(SideColumns {
+        baseline: find("baseline_shown")?,
+        candidate: find("candidate_shown")?,
+        unit: find("unit_shown"),
+    })
+}
+
+/// Counts the rows of each value of a column.
+fn count_values(table: &ReportTable, column: usize) -> Vec<(&str, &ReportCell, usize)> {
+    let mut counts: IndexMap<&str, (&ReportCell, usize)> = IndexMap::new();
+    for cell in table.cell_rows().map(|cells| &cells[column]) {
+        if let Some(value) = cell.value.as_ref().and_then(Datum::as_str) {
+            counts.entry(value).or_insert((cell, 0)).1 += 1;
+        }
+    }
+    let counts = counts.into_iter().map(|(value, (cell, count))| (value, cell, count));
+    let mut values: Vec<_> = counts.collect();
+    values.sort_by_key(|(_, cell, _)| severity(cell.emphasis));
+    values
 }
 
 /// Renders the drawings of a column on a common axis.
@@ -111,29 +207,82 @@ pub fn write_captions(table: &ReportTable, id: &str, writer: &mut HtmlWriter) ->
     true
 }
 
-/// Renders the number of rows for each value of the facet column.
-pub fn write_tally(view: &TableView<'_>, writer: &mut HtmlWriter) {
+/// Renders the number of rows for each value of the facet column. The numbers are radio buttons that
+/// filter the rows, also without scripts. A comparison also has a link that sorts its rows.
+pub fn write_tally(view: &TableView<'_>, id: &str, writer: &mut HtmlWriter) {
     let Some(facet) = view.facet else { return };
-    let mut counts: IndexMap<&str, (&ReportCell, usize)> = IndexMap::new();
-    for cell in view.table.cell_rows().map(|cells| &cells[facet]) {
-        if let Some(value) = cell.value.as_ref().and_then(Datum::as_str) {
-            counts.entry(value).or_insert((cell, 0)).1 += 1;
-        }
-    }
-    let mut values: Vec<_> = counts.into_iter().collect();
-    values.sort_by_key(|(_, (cell, _))| severity(cell.emphasis));
     let key = escape_html(view.table.columns[facet].key);
     writer.push_raw(&format!("<ul class=\"tally\" data-facet=\"{key}\">\n"));
-    for (value, (cell, number)) in values {
+    let item = |class: &str, value: &str, number: usize, content: &str| {
+        let value = escape_html(value);
+        let (radio, end) = if view.has_filters() {
+            let checked = if number == 0 { " checked" } else { "" };
+            let radio = format!(
+                "<label><input type=\"radio\" name=\"{id}-filter\" class=\"pick-{number}\" \
+                 autocomplete=\"off\"{checked}> "
+            );
+            (radio, "</label>")
+        } else {
+            (String::new(), "")
+        };
+        format!("<li class=\"{class}\" data-v=\"{value}\">{radio}{content}{end}</li>\n")
+    };
+    if view.has_filters() {
+        writer.push_raw(&item("", "", 0, &format!("all {}", view.rows)));
+    }
+    for (index, (value, cell, count)) in view.facet_values.iter().enumerate() {
         let symbol = cell.text.chars().next().filter(|c| !c.is_alphanumeric());
-        writer.push_raw(&format!(
-            "<li class=\"{}\" data-v=\"{1}\"><i aria-hidden=\"true\">{2}</i> {number} {1}</li>\n",
-            emphasis_class(cell.emphasis),
-            escape_html(value),
-            escape_html(&symbol.map(String::from).unwrap_or_default())
-        ));
+        let symbol = escape_html(&symbol.map(String::from).unwrap_or_default());
+        let content =
+            format!("<i aria-hidden=\"true\">{symbol}</i> {} {count}", escape_html(value));
+        writer.push_raw(&item(emphasis_class(cell.emphasis), value, index + 1, &content));
     }
     writer.push_raw("</ul>\n");
+    let sort_link = writer.sort_link.as_ref().filter(|_| view.has_cases && view.rows > 1);
+    if let Some((href, text)) = sort_link {
+        let (href, text) = (escape_html(href), escape_html(text));
+        writer.push_raw(&format!("<p class=\"sort-link\"><a href=\"{href}\">{text}</a></p>\n"));
+    }
+}
+
+/// Renders the probabilities of a comparison, which are for experts, in a folded table of their own.
+/// Does nothing if the table shows them.
+pub fn write_probabilities(view: &TableView<'_>, writer: &mut HtmlWriter) {
+    let table = view.table;
+    let has_text = |column: &usize| {
+        !view.shown.contains(column)
+            && table.cell_rows().any(|cells| !cells[*column].text.is_empty())
+    };
+    let find = |key: &&str| table.columns.iter().position(|column| column.key == *key);
+    let columns: Vec<usize> =
+        PROBABILITY_COLUMNS.iter().filter_map(find).filter(has_text).collect();
+    if columns.is_empty() || !view.has_cases || view.rows > MAX_PROBABILITY_ROWS {
+        return;
+    }
+    let mut out = String::from(
+        "<details class=\"fold probabilities\">\n<summary>p, q</summary>\n<table>\n<thead><tr>\
+         <th scope=\"col\">case</th>",
+    );
+    for column in &columns {
+        let ReportColumn { key, header, .. } = &table.columns[*column];
+        let header = escape_html(header);
+        let term = term_of_column(key).map_or_else(String::new, term_link);
+        writer.terms.extend(term_of_column(key));
+        let _ = write!(out, "<th scope=\"col\" class=\"f\">{header}{term}</th>");
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for cells in table.cell_rows() {
+        let name = cells
+            .first()
+            .map(|cell| cell.value.as_ref().and_then(Datum::as_str).unwrap_or(&cell.text));
+        let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape_html(name.unwrap_or("")));
+        for column in &columns {
+            let _ = write!(out, "<td class=\"f\">{}</td>", escape_html(&cells[*column].text));
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody>\n</table>\n</details>\n");
+    writer.push_raw(&out);
 }
 
 /// Renders the headings of the columns.
@@ -144,10 +293,11 @@ pub fn write_header(view: &TableView<'_>, writer: &mut HtmlWriter) {
         let class = kind_class(column.kind);
         let key = escape_html(column.key);
         // A column without a visible heading gets its key as a heading for screen readers.
-        let text = if column.header.is_empty() {
+        let header = view.header_text(column_index);
+        let text = if header.is_empty() {
             format!("<span class=\"unseen\">{key}</span>")
         } else {
-            escape_html(&column.header)
+            escape_html(&header)
         };
         let _ = match &view.drawn {
             Some((drawn, strips)) if *drawn == column_index => write!(
@@ -156,8 +306,7 @@ pub fn write_header(view: &TableView<'_>, writer: &mut HtmlWriter) {
                 strips.axis
             ),
             _ => {
-                let long =
-                    if column.header.chars().count() > MAX_UNBROKEN_HEADER { " long" } else { "" };
+                let long = if header.chars().count() > MAX_UNBROKEN_HEADER { " long" } else { "" };
                 let term = term_of_column(column.key).map_or_else(String::new, term_link);
                 writer.terms.extend(term_of_column(column.key));
                 write!(

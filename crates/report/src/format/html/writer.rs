@@ -35,6 +35,8 @@ pub struct HtmlWriter {
     pub served: Option<Option<RowChoice>>,
     /// Where the charts go if there are too many cases for one page.
     pub charts: ChartsLocation,
+    /// The link that sorts the rows of a comparison, as address and text.
+    pub sort_link: Option<(String, String)>,
     /// Anchors and titles for the table of contents, in order.
     pub contents: Vec<(String, String)>,
     /// Addresses and titles of the separate pages with charts, if any.

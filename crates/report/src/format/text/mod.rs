@@ -61,9 +61,10 @@ impl TextPage {
 
     fn is_shown(&self, block: &ReportBlock) -> bool {
         match block {
-            ReportBlock::Chart(_) | ReportBlock::Gallery(_) | ReportBlock::Shortened { .. } => {
-                false
-            }
+            ReportBlock::Chart(_)
+            | ReportBlock::Gallery(_)
+            | ReportBlock::KeyFigures(_)
+            | ReportBlock::Shortened { .. } => false,
             ReportBlock::Appendix { instead, .. } => !self.format.brief || instead.is_some(),
             _ => true,
         }
@@ -102,7 +103,10 @@ impl TextPage {
                 let inside = self.out.split_off(start);
                 self.out.push_str(inside.trim_start_matches('\n'));
             }
-            ReportBlock::Chart(_) | ReportBlock::Gallery(_) | ReportBlock::Shortened { .. } => {}
+            ReportBlock::Chart(_)
+            | ReportBlock::Gallery(_)
+            | ReportBlock::KeyFigures(_)
+            | ReportBlock::Shortened { .. } => {}
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::dashboard::address::encode_path;
 use crate::dashboard::lookups::ComparisonSource;
 use crate::dashboard::page::session::{
-    bare_reference, check_runs, count_runs, redirect_to_session,
+    bare_reference, check_runs, count_runs, link_results, redirect_to_session, sort_rows,
 };
 use crate::dashboard::page::{PageContent, PageContext, PageResult, named_options};
 use crate::http::HttpError;
@@ -21,7 +21,7 @@ const COMPARISON_OPTIONS: [&str; 3] = ["threshold", "method", "correct"];
 
 pub fn compare_page(context: PageContext<'_>) -> PageResult {
     let query = context.query;
-    query.check_names(&[&["base", "with", "of"][..], &COMPARISON_OPTIONS].concat())?;
+    query.check_names(&[&["base", "with", "of", "sort"][..], &COMPARISON_OPTIONS].concat())?;
     let chosen: Vec<&str> = query.get_all("of").collect();
     if let [first_reference, second_reference] = chosen[..] {
         return redirect_ordered(context, first_reference, second_reference);
@@ -99,6 +99,8 @@ fn comparison_page(context: PageContext<'_>, references: &[String]) -> PageResul
     }
     let resolution_notes = resolved.iter().filter_map(|source| source.resolved_as.clone());
     document.extend(resolution_notes.map(ReportBlock::Note));
+    link_results(context, &mut document, &sessions)?;
+    let sort_link = sort_rows(context, &context.page_href("compare"), &mut document)?;
     let own_href = context.page_href(&format!("compare{}", context.query.to_query_string()));
 
     let is_running = |source: &ComparisonSource| source.session.state == SessionState::Running;
@@ -106,6 +108,7 @@ fn comparison_page(context: PageContext<'_>, references: &[String]) -> PageResul
     let mut sessions: Vec<i64> = numbers.collect();
     sessions.dedup();
     Ok(PageContent {
+        sort_link: Some(sort_link),
         crumbs: vec![
             context.page_link("compare", "compare"),
             PageLink::new(own_href, references.join(" with ")),
@@ -128,7 +131,7 @@ fn comparison_links(context: PageContext<'_>, references: &[String]) -> Vec<Page
     };
     vec![
         PageLink::new(context.compare_href(with, base), "swap"),
-        context.page_link(&encode_path(bare_reference(base)), base),
+        context.page_link(&encode_path(bare_reference(base)), format!("baseline: {base}")),
         context.page_link(&encode_path(bare_reference(with)), with),
     ]
 }

@@ -51,6 +51,8 @@ pub struct PageContent {
     pub switches: Option<PageForm>,
     /// Selection of rows for a comparison.
     pub choice: Option<RowChoice>,
+    /// The link that sorts the rows of a comparison, as address and text.
+    pub sort_link: Option<(String, String)>,
     /// Numbers of the sessions that the page shows.
     pub sessions: Vec<i64>,
     /// Forms that change something.
@@ -455,6 +457,7 @@ impl PageLayout<'_> {
             switches: page.switches.clone(),
             links: page.links.clone(),
             choice: page.choice.clone(),
+            sort_link: page.sort_link.clone(),
             events: page.events.clone(),
             progress: page.progress.clone(),
             is_reloaded: self.query.get("every").is_some(),

@@ -2,13 +2,13 @@
 //! that corresponds to `speedwell report @NUMBER`.
 
 use crate::dashboard::lookups::CommandLookups;
-use crate::dashboard::page::{PageContent, PageContext, PageResult, named_options};
+use crate::dashboard::page::{PageContent, PageContext, PageResult, link_column, named_options};
 use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_analysis::AnalysisFindings;
 use speedwell_config::experiment::Experiment;
 use speedwell_model::stored::SessionOverview;
-use speedwell_model::{SessionState, short_revision};
+use speedwell_model::{Session, SessionState};
 use speedwell_report::html::{PageForm, PageLink};
 use speedwell_report::session::{StudyChoice, report_session};
 use speedwell_report::{Document, ReportBlock, add_first_steps};
@@ -23,7 +23,7 @@ pub fn session_page(context: PageContext<'_>) -> PageResult {
     if id.starts_with('@') {
         return redirect_to_session(context, id);
     }
-    context.query.check_names(&[])?;
+    context.query.check_names(&["sort"])?;
     let overview = find_session(context, id)?;
     check_runs(overview.runs)?;
     let session = context.store.load_session(overview.number)?;
@@ -45,16 +45,71 @@ pub fn session_page(context: PageContext<'_>) -> PageResult {
         document.push(ReportBlock::Headline(headline));
     }
     document.append_document(report);
+    link_results(context, &mut document, &[&session])?;
+    let own_href = context.session_href(id);
     Ok(PageContent {
+        sort_link: Some(sort_rows(context, &own_href, &mut document)?),
         crumbs: vec![
             context.page_link("sessions", "sessions"),
-            PageLink::new(context.session_href(id), format!("@{}", overview.number)),
+            PageLink::new(own_href, format!("@{}", overview.number)),
         ],
         links: session_links(context, &overview)?,
         sessions: vec![overview.number],
         is_cacheable: overview.state != SessionState::Running,
         ..PageContent::from_document(document)
     })
+}
+
+/// Links the sessions at the top of a page, with their revisions, branches and machines, and the
+/// cases in tables to their trends.
+pub fn link_results(
+    context: PageContext<'_>,
+    document: &mut Document,
+    sessions: &[&Session],
+) -> Result<(), HttpError> {
+    for line in &mut document.session_lines {
+        let Some(session) = sessions.iter().find(|session| session.id == line.id) else { continue };
+        line.name.link = Some(context.session_href(&session.id));
+        if let Some(origin) = &session.origin {
+            line.revision.link = Some(context.revision_href(&origin.revision));
+            line.branch.link = origin.branch.as_ref().map(|branch| context.branch_href(branch));
+        }
+        let machine = session.number.map(|number| context.store.session_machine(number));
+        let machine = machine.transpose()?.flatten();
+        line.machine.link = machine.map(|number| context.page_href(&format!("machines/{number}")));
+    }
+    // Results of unknown revisions have no trend.
+    if sessions.iter().any(|session| session.origin.is_some()) {
+        for table in ["changes", "summaries"] {
+            link_column(document, table, "case", |case| Some(context.trend_href(case.as_str()?)));
+        }
+    }
+    Ok(())
+}
+
+/// Sorts the rows of comparisons by their change if the query asks for it. Returns the address and
+/// the text of the link to the other order. `own_href` is the address of the page without a query.
+pub fn sort_rows(
+    context: PageContext<'_>,
+    own_href: &str,
+    document: &mut Document,
+) -> Result<(String, String), HttpError> {
+    let (value, text) = match context.query.get("sort") {
+        None => (Some("change"), "sort by change"),
+        Some("change") => {
+            document.for_each_table(&mut |table| {
+                if table.name == "changes" {
+                    table.sort_by("change_shown", true);
+                }
+            });
+            (None, "sort as measured")
+        }
+        Some(other) => {
+            let message = format!("unknown order '{other}'");
+            return Err(HttpError::bad_request(message).with_hint("use sort=change"));
+        }
+    };
+    Ok((format!("{own_href}{}", context.query.with_value("sort", value)), text.to_owned()))
 }
 
 /// Returns the session with an id, without its data.
@@ -127,26 +182,44 @@ fn session_links(
         let live = format!("{}/live", context.session_href(&overview.id));
         links.push(PageLink::new(live, "live"));
     }
-    if let Some(number) = before {
-        links.push(PageLink::new(context.numbered_href(number), format!("← @{number}")));
-    }
-    if let Some(number) = after {
-        links.push(PageLink::new(context.numbered_href(number), format!("@{number} →")));
+    if let Some(number) = base_session(context, overview)? {
+        let base = format!("@{number}");
+        let label = format!("baseline: {base}");
+        links.push(PageLink::new(context.compare_href(&base, &reference), label));
     }
     if let Some(number) = before {
         let earlier = format!("@{number}");
+        let label = format!("← previous comparable: {earlier}");
+        links.push(PageLink::new(context.numbered_href(number), label));
         let label = format!("compare with {earlier}");
         links.push(PageLink::new(context.compare_href(&earlier, &reference), label));
     }
-    links.push(context.page_link(&format!("compare?with={reference}"), "compare with ..."));
-    if let Some(origin) = &overview.origin {
-        let label = format!("revision {}", short_revision(&origin.revision));
-        links.push(PageLink::new(context.revision_href(&origin.revision), label));
-        if let Some(branch) = &origin.branch {
-            links.push(PageLink::new(context.branch_href(branch), format!("branch {branch}")));
-        }
+    if let Some(number) = after {
+        let label = format!("next comparable: @{number} →");
+        links.push(PageLink::new(context.numbered_href(number), label));
     }
+    links.push(context.page_link(&format!("compare?with={reference}"), "compare with ..."));
     Ok(links)
+}
+
+/// Returns the newest session that measured the base of a session's revision on the same machine,
+/// if it has a case in common with the session.
+fn base_session(
+    context: PageContext<'_>,
+    overview: &SessionOverview,
+) -> Result<Option<i64>, HttpError> {
+    let Some(base) = overview.origin.as_ref().and_then(|origin| origin.base.clone()) else {
+        return Ok(None);
+    };
+    let Some(machine) = context.store.session_machine(overview.number)? else { return Ok(None) };
+    let filter =
+        SessionFilter { revision: Some(base), machine: Some(machine), ..SessionFilter::default() };
+    let numbers = context.store.selected_numbers(&filter, 2)?;
+    let Some(number) = numbers.into_iter().find(|number| *number != overview.number) else {
+        return Ok(None);
+    };
+    let is_comparable = context.store.have_common_case(number, overview.number)?;
+    Ok(is_comparable.then_some(number))
 }
 
 /// Sessions per page.

@@ -93,7 +93,14 @@ fn a_clean_closed_load_in_every_format() {
     golden("closed.md", &render_document(&document, &Markdown::default()));
     golden("closed.csv", &render_document(&document, &Csv));
     let page = render_document(&document, &Html);
-    assert_eq!(page.matches("<svg").count(), 4, "one for each chart");
+    assert_eq!(page.matches("<svg").count(), 8, "two for each chart, one for phones");
+    let figures: Vec<&str> = page.split("<dt>").skip(1).collect();
+    let names = ["p50 service", "p90 service", "p99 service", "max service"];
+    let books = ["sent", "answered", "failed", "not sent"];
+    assert_eq!(figures.len(), names.len() + books.len());
+    for (figure, name) in figures.iter().zip(names.into_iter().chain(books)) {
+        assert!(figure.starts_with(&format!("{name}</dt><dd>")), "{name}: {figure}");
+    }
 }
 
 #[test]
