@@ -557,7 +557,7 @@ fn write_charts(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
             _ => None,
         })
         .partition(|chart| is_wide(chart));
-    others.sort_by_key(|chart| !matches!(chart.picture, AnyChart::Histogram(_)));
+    others.sort_by_key(|chart| !matches!(chart.picture, Picture::Histogram(_)));
     match others[..] {
         [] => {}
         [only] => write_chart(only, CHART_PX, writer),
