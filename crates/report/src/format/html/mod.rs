@@ -6,17 +6,19 @@
 //! [`render_page`], which renders blocks with [`write_blocks`], and the rows of tables. In tables,
 //! names link to the charts of their case, and drawings are placed in their column.
 //!
-//! `masthead.rs` renders the top of the page, `table.rs` the captions and headings of tables, and
-//! `gallery.rs` the charts of all cases. `page_layout.rs` has the frame that a server adds.
+//! `masthead.rs` renders the top of the page, `table.rs` the captions and headings of tables,
+//! `list_cells.rs` the forms in their rows, and `gallery.rs` the charts of all cases.
+//! `page_layout.rs` has the frame that a server adds.
 
 use crate::document::{Document, Fact, ReportBlock, ReportChart, group_blocks};
 use crate::format::html::gallery::add_gallery;
+use crate::format::html::list_cells::{form_markup, moment_markup};
 use crate::format::html::masthead::{TopOfPage, capitalize_word, leading_question, write_masthead};
 use crate::format::html::table::{
     TableView, kind_class, sort_value, unbroken_options, write_captions, write_footnotes,
     write_header, write_tally,
 };
-use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html, escape_json};
+use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_json};
 use crate::format::{Json, RenderDocument};
 use crate::table::{ColumnKind, Datum, ReportCell, ReportRow, ReportTable};
 use std::fmt::Write as _;
@@ -24,10 +26,13 @@ use std::io::{self, Write};
 
 // Code outside this folder uses only this module.
 mod gallery;
+mod list_cells;
 mod masthead;
 mod page_layout;
 mod table;
 mod writer;
+
+pub(crate) use writer::escape_html;
 
 pub use page_layout::{
     AssetPaths, FormField, LoginState, PageForm, PageFrame, PageLink, ServedFrame,
@@ -53,11 +58,16 @@ pub const EARLY_SCRIPT: &str = "document.documentElement.classList.add('js');\
     if(t)document.documentElement.dataset.theme=t}catch{}";
 
 /// The style of served pages.
-pub const SERVED_STYLE: &str = concat!(include_str!("style.css"), include_str!("served.css"));
+pub const SERVED_STYLE: &str =
+    concat!(include_str!("style.css"), include_str!("served.css"), include_str!("lists.css"));
 
 /// The script of served pages.
-pub const SERVED_SCRIPT: &str =
-    concat!(include_str!("script.js"), include_str!("flames.js"), include_str!("served.js"));
+pub const SERVED_SCRIPT: &str = concat!(
+    include_str!("script.js"),
+    include_str!("flames.js"),
+    include_str!("served.js"),
+    include_str!("lists.js"),
+);
 
 /// Content security policy: the browser enforces that the page loads nothing.
 const CONTENT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
@@ -73,6 +83,7 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
     if let PageFrame::Served(served) = frame {
         writer.served = Some(served.choice.clone());
         writer.charts = served.charts.clone();
+        writer.address.clone_from(&served.address);
     }
     writer.subject.clone_from(&answer.subject);
     gallery::prepare_gallery(document, &mut writer);
@@ -377,7 +388,15 @@ impl HtmlRow<'_> {
             }
             _ => {}
         }
-        let text = unbroken_options(&escape_html(&cell.text));
+        let mut text = unbroken_options(&escape_html(&cell.text));
+        if writer.served.is_some() {
+            if let Some(form) = cell.form() {
+                return form_markup(form, &writer.address);
+            }
+            if let Some(unix_ms) = cell.moment_ms() {
+                text = moment_markup(&text, unix_ms);
+            }
+        }
         let link = cell.link().filter(|_| writer.served.is_some());
         let linked = |text: &str| match link {
             Some(href) if !text.is_empty() => {

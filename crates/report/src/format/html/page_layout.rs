@@ -25,6 +25,10 @@ pub struct ServedFrame {
     pub breadcrumbs: Vec<PageLink>,
     /// Addresses of style and scripts.
     pub assets: AssetPaths,
+    /// Address of the page itself.
+    pub address: String,
+    /// Address of the project's feed; empty if there is none.
+    pub feed: String,
     /// Address of the page's data as JSON.
     pub data_link: String,
     /// The same document in other formats.
@@ -33,6 +37,8 @@ pub struct ServedFrame {
     pub search: String,
     /// The filters of this page.
     pub filters: Option<PageForm>,
+    /// Whether the filters are never folded.
+    pub shows_filters: bool,
     /// Forms that change something.
     pub changes: Vec<PageForm>,
     /// The login state, if login is possible.
@@ -135,6 +141,14 @@ pub(super) fn page_head(title: &str, report: &str, frame: &ServedFrame) -> Strin
         .events
         .as_ref()
         .map_or_else(String::new, |address| format!(" data-events=\"{}\"", escape_html(address)));
+    let feed = match &*frame.feed {
+        "" => String::new(),
+        feed => format!(
+            "<link rel=\"alternate\" type=\"application/atom+xml\" \
+             title=\"Open changes and failed sessions\" href=\"{}\">\n",
+            escape_html(feed)
+        ),
+    };
     // A page that follows events needs scripts. Without scripts, it reloads, but only if the user
     // opted in: a screen reader starts over at each reload.
     let (refresh, choice) = match (&frame.events, frame.is_reloaded) {
@@ -153,7 +167,7 @@ pub(super) fn page_head(title: &str, report: &str, frame: &ServedFrame) -> Strin
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <link rel=\"icon\" href=\"data:,\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n{feed}\
          <title>{title} – Speedwell</title>\n<link rel=\"stylesheet\" href=\"{style}\">\n\
          <script src=\"{early}\"></script>\n\
          <script type=\"module\" src=\"{script}\"></script>\n{refresh}</head>\n<body data-report=\"{report}\"{events}>\n\
@@ -225,7 +239,7 @@ pub(super) fn below_title_markup(frame: &ServedFrame) -> String {
         let _ = writeln!(out, "<p class=\"links\">{}</p>", links.join(" "));
     }
     if let Some(form) = &frame.filters {
-        out.push_str(&filters_form(form));
+        out.push_str(&filters_form(form, frame.shows_filters));
     }
     for form in &frame.changes {
         out.push_str(&change_form(form));
@@ -254,12 +268,17 @@ fn form_markup(form: &PageForm, method: &str) -> String {
     )
 }
 
-fn filters_form(form: &PageForm) -> String {
-    let title = escape_html(&form.title);
-    let open = if form.set.is_empty() { "" } else { " open" };
+fn filters_form(form: &PageForm, is_at_hand: bool) -> String {
     let fields = form_markup(form, "get");
-    let mut out =
-        format!("<details class=\"filters\"{open}>\n<summary>{title}</summary>\n{fields}");
+    let (begin, end) = if is_at_hand {
+        ("<div class=\"filters at-hand\">\n".to_owned(), "</div>\n")
+    } else {
+        let title = escape_html(&form.title);
+        let open = if form.set.is_empty() { "" } else { " open" };
+        let begin = format!("<details class=\"filters\"{open}>\n<summary>{title}</summary>\n");
+        (begin, "</details>\n")
+    };
+    let mut out = begin + &fields;
     if !form.set.is_empty() {
         let active_filters = form.set.iter().map(|link| {
             format!(
@@ -270,7 +289,7 @@ fn filters_form(form: &PageForm) -> String {
         });
         let _ = writeln!(out, "<ul class=\"set\">{}</ul>", active_filters.collect::<String>());
     }
-    out + "</details>\n"
+    out + end
 }
 
 fn field_control(field: &FormField) -> String {
@@ -336,6 +355,8 @@ mod tests {
             navigation: vec![link.clone()],
             breadcrumbs: vec![link.clone()],
             links: vec![link.clone()],
+            address: HOSTILE.into(),
+            feed: HOSTILE.into(),
             data_link: HOSTILE.into(),
             formats: vec![link.clone()],
             search: HOSTILE.into(),
