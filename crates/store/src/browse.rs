@@ -84,9 +84,10 @@ impl Store {
         self.query_rows(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    /// Returns the previous and the next session on the same branch and machine. In each direction,
-    /// searches at most a thousand sessions of the branch. If the session has no branch, searches
-    /// at most a thousand sessions of the store for sessions without a branch.
+    /// Returns the previous and the next session on the same branch and machine that measured one of
+    /// the same benchmarks, so that the two can be compared. In each direction, searches at most a
+    /// thousand sessions of the branch. If the session has no branch, searches at most a thousand
+    /// sessions of the store for sessions without a branch.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -108,13 +109,19 @@ impl Store {
                                  WHERE branch = $1 AND session < $2
                                  ORDER BY session DESC LIMIT 1000) AS near
                              WHERE (SELECT machine FROM session_machine WHERE session = number)
-                                 IS NOT DISTINCT FROM CAST($3 AS BIGINT)),
+                                 IS NOT DISTINCT FROM CAST($3 AS BIGINT)
+                             AND EXISTS (SELECT 1 FROM benchmark_session AS theirs
+                                 JOIN benchmark_session AS ours ON ours.benchmark = theirs.benchmark
+                                 WHERE theirs.session = near.number AND ours.session = $2)),
                             (SELECT min(number) FROM (
                                  SELECT session AS number FROM origin
                                  WHERE branch = $1 AND session > $2
                                  ORDER BY session LIMIT 1000) AS near
                              WHERE (SELECT machine FROM session_machine WHERE session = number)
-                                 IS NOT DISTINCT FROM CAST($3 AS BIGINT))"
+                                 IS NOT DISTINCT FROM CAST($3 AS BIGINT)
+                             AND EXISTS (SELECT 1 FROM benchmark_session AS theirs
+                                 JOIN benchmark_session AS ours ON ours.benchmark = theirs.benchmark
+                                 WHERE theirs.session = near.number AND ours.session = $2))"
                 );
                 self.query_first(sql, sql_params![branch, number, machine], read)?
             }
@@ -125,13 +132,19 @@ impl Store {
                                  ORDER BY number DESC LIMIT 1000) AS near
                              WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
                              AND (SELECT machine FROM session_machine WHERE session = number)
-                                 IS NOT DISTINCT FROM CAST($2 AS BIGINT)),
+                                 IS NOT DISTINCT FROM CAST($2 AS BIGINT)
+                             AND EXISTS (SELECT 1 FROM benchmark_session AS theirs
+                                 JOIN benchmark_session AS ours ON ours.benchmark = theirs.benchmark
+                                 WHERE theirs.session = near.number AND ours.session = $1)),
                             (SELECT min(number) FROM (
                                  SELECT number FROM session WHERE number > $1
                                  ORDER BY number LIMIT 1000) AS near
                              WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
                              AND (SELECT machine FROM session_machine WHERE session = number)
-                                 IS NOT DISTINCT FROM CAST($2 AS BIGINT))"
+                                 IS NOT DISTINCT FROM CAST($2 AS BIGINT)
+                             AND EXISTS (SELECT 1 FROM benchmark_session AS theirs
+                                 JOIN benchmark_session AS ours ON ours.benchmark = theirs.benchmark
+                                 WHERE theirs.session = near.number AND ours.session = $1))"
                 );
                 self.query_first(sql, sql_params![number, machine], read)?
             }

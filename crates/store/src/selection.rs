@@ -536,14 +536,26 @@ impl Store {
 mod tests {
     use super::*;
     use crate::back_end_tests::{imported_session, test_backends};
+    use speedwell_fixtures::FakeSession;
     use speedwell_model::{CodeOrigin, Machine, Session, SessionPoints, SessionState, Variant};
+
+    /// A session that measured a case of one benchmark.
+    fn measured(id: &str, benchmark: &str) -> Session {
+        Session {
+            runs: FakeSession::with_fixed_blocks(&["a"], 1)
+                .add_case(benchmark, |_, _| 1.0)
+                .build()
+                .runs,
+            ..imported_session(id)
+        }
+    }
 
     #[test]
     fn sessions_are_filtered_and_listed_in_pages_newest_first() {
         for backend in test_backends() {
             let mut store = backend.open();
             for id in ["a", "b", "c", "d", "e"] {
-                let mut session = imported_session(id);
+                let mut session = measured(id, "g/a");
                 if id == "c" {
                     session.variants = vec![Variant::plain("it's")];
                 }
@@ -571,6 +583,11 @@ mod tests {
             assert_eq!(ids, ["e", "d"]);
             assert_eq!(store.neighbor_sessions(3).unwrap(), [Some(2), Some(4)]);
             assert_eq!(store.neighbor_sessions(5).unwrap(), [Some(4), None]);
+            // A session of other benchmarks is skipped, and has no neighbors itself.
+            store.insert_session(&measured("f", "g/other")).unwrap();
+            store.insert_session(&measured("g", "g/a")).unwrap();
+            assert_eq!(store.neighbor_sessions(6).unwrap(), [None, None]);
+            assert_eq!(store.neighbor_sessions(7).unwrap(), [Some(5), None]);
         }
     }
 
