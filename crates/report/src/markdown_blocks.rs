@@ -49,7 +49,11 @@ fn is_bold(line: &str) -> bool {
 /// Reads blocks until the end of the text or of the details.
 fn read_blocks(lines: &mut std::str::Lines<'_>, depth: usize) -> Vec<ReportBlock> {
     let mut blocks = Vec::new();
+    let mut is_in_table = false;
     while let Some(line) = lines.next() {
+        let cells = table_cells(line);
+        let continues_table = is_in_table && cells.is_some();
+        is_in_table = cells.is_some();
         if line == "</details>" {
             // A lone end, outside of all details, ends nothing.
             if depth > 0 {
@@ -67,8 +71,8 @@ fn read_blocks(lines: &mut std::str::Lines<'_>, depth: usize) -> Vec<ReportBlock
             let label = take_label(&mut blocks);
             let code: Vec<&str> = lines.by_ref().take_while(|line| *line != fence).collect();
             blocks.push(ReportBlock::Verbatim { label, text: code.join("\n") });
-        } else if let Some(cells) = table_cells(line) {
-            add_row(&mut blocks, &cells);
+        } else if let Some(cells) = cells {
+            add_row(&mut blocks, &cells, continues_table);
         } else {
             add_line(&mut blocks, line);
         }
@@ -136,11 +140,11 @@ fn table_cells(line: &str) -> Option<Vec<String>> {
 }
 
 /// Adds a row to the table before it, or begins a table with it.
-fn add_row(blocks: &mut Vec<ReportBlock>, cells: &[String]) {
+fn add_row(blocks: &mut Vec<ReportBlock>, cells: &[String], continues_table: bool) {
     let is_alignment = |cell: &String| {
         cell.contains("---") && cell.chars().all(|character| ":-".contains(character))
     };
-    let Some(ReportBlock::Table(table)) = blocks.last_mut() else {
+    if !continues_table {
         let header = |(key, cell): (&&'static str, &String)| {
             ReportColumn::new(*key, plain_text(cell), ColumnKind::Words).for_people()
         };
@@ -148,6 +152,9 @@ fn add_row(blocks: &mut Vec<ReportBlock>, cells: &[String]) {
             columns: COLUMN_KEYS.iter().zip(cells).map(header).collect(),
             ..ReportTable::new("comment")
         }));
+        return;
+    }
+    let Some(ReportBlock::Table(table)) = blocks.last_mut() else {
         return;
     };
     if table.rows.is_empty() && cells.iter().all(is_alignment) {

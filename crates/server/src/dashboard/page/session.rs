@@ -3,6 +3,7 @@
 
 use crate::dashboard::lookups::CommandLookups;
 use crate::dashboard::page::{PageContent, PageContext, PageResult, named_options};
+use crate::dashboard::site::unix_ms;
 use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_analysis::AnalysisFindings;
@@ -174,7 +175,7 @@ pub fn sessions_page(context: PageContext<'_>) -> PageResult {
         (false, _) => document.push(ReportBlock::Headline(count_headline(context, &filter)?)),
     }
     if !sessions.is_empty() {
-        document.append_document(context.list_sessions(&sessions));
+        document.append_document(context.list_sessions_at(&sessions, Some(unix_ms())));
     }
     let mut links = Vec::new();
     if context.query.get("before").is_some() {
@@ -192,6 +193,7 @@ pub fn sessions_page(context: PageContext<'_>) -> PageResult {
         links,
         choice: (sessions.len() > 1).then(|| context.row_choice()),
         filters: Some(filter_form(context)?),
+        shows_filters: true,
         sessions: sessions.iter().map(|session| session.number).collect(),
         ..PageContent::from_document(document)
     })
