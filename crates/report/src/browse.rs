@@ -513,6 +513,59 @@ pub fn list_audit(lines: &[AuditEntry]) -> Document {
     document
 }
 
+/// A pull request in the list of pull requests.
+#[derive(Debug, Clone, Default)]
+pub struct PullLine {
+    /// The number on the forge.
+    pub number: String,
+    /// The newest session, if it has arrived.
+    pub newest: Option<SessionOverview>,
+    /// The answer of the newest comment; empty if there is none.
+    pub verdict: String,
+    /// What became of the newest comment.
+    pub status: String,
+    /// Whether the comment was rejected.
+    pub is_refused: bool,
+}
+
+/// Lists pull requests, the most recently measured first.
+pub fn list_pulls(pulls: &[PullLine]) -> Document {
+    let mut document = Document::new("pulls");
+    document.push_headline(match pulls.len() {
+        0 => "no pull requests measured yet".to_owned(),
+        count => format_count(count, "pull request", "pull requests"),
+    });
+    if pulls.is_empty() {
+        document.push(ReportBlock::Paragraph(
+            "Sessions of a pull request appear here when a CI job of GitHub, GitLab, Gitea or \
+             Forgejo pushes them."
+                .into(),
+        ));
+    }
+    let columns = column_set! { pull: PullLine;
+        label("pull", "pull request") =>
+            ReportCell::words(&pull.number).with_text(format!("#{}", pull.number)),
+        words("verdict", "verdict") => &pull.verdict,
+        words("status", "comment") => ReportCell::words(&pull.status).with_emphasis(
+            if pull.is_refused { TextEmphasis::Bad } else { TextEmphasis::None },
+        ),
+        words("subject", "commit") => pull.newest.as_ref()
+            .and_then(|newest| newest.origin.as_ref()?.subject.as_deref()).unwrap_or_default(),
+        words("revision", "revision") => pull.newest.as_ref()
+            .and_then(|newest| newest.origin.as_ref())
+            .map(|origin| ReportCell::words(&origin.revision).with_text(origin.short())),
+        words("branch", "branch") => pull.newest.as_ref()
+            .and_then(|newest| newest.origin.as_ref()?.branch.as_deref()).unwrap_or_default(),
+        figure("newest", "newest session") =>
+            pull.newest.as_ref().map(|newest| ReportCell::session(newest.number)),
+        words("started_unix_ms", "started (UTC)") => pull.newest.as_ref().map(|newest| {
+            ReportCell::moment(newest.started_unix_ms).with_moment(newest.started_unix_ms)
+        }),
+    };
+    document.push_table(columns.build_table("pulls", pulls));
+    document
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

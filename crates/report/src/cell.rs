@@ -73,6 +73,28 @@ pub struct RareCellData {
     pub drawn: Option<ForestRow>,
     /// The address that the cell links to on a served page. Other pages have no such addresses.
     pub link: Option<String>,
+    /// The moment that the text names, in milliseconds since the Unix epoch.
+    pub moment: Option<i64>,
+    /// The form that a served page shows instead of the text.
+    pub form: Option<CellForm>,
+}
+
+/// A small form in a row of a table. It changes something, so it is sent with POST. The address of
+/// the page is sent along as `to`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CellForm {
+    /// The address to which the form is sent.
+    pub action: String,
+    /// The purpose of the form.
+    pub title: String,
+    /// Names and values that the user does not see.
+    pub hidden: Vec<(&'static str, String)>,
+    /// Name and label of a text field.
+    pub note: (&'static str, String),
+    /// The name that the buttons have in common.
+    pub name: &'static str,
+    /// Values and texts of the buttons.
+    pub buttons: Vec<(&'static str, &'static str)>,
 }
 
 /// One number per run, in execution order. The numbers are converted to a list only when written.
@@ -180,6 +202,28 @@ impl ReportCell {
     /// Returns the address that the cell links to on a served page.
     pub fn link(&self) -> Option<&str> {
         self.rare.as_ref()?.link.as_deref()
+    }
+
+    /// States which moment the text names.
+    pub fn with_moment(mut self, unix_ms: i64) -> ReportCell {
+        self.rare_mut().moment = Some(unix_ms);
+        self
+    }
+
+    /// Returns the moment that the text names, in milliseconds since the Unix epoch.
+    pub fn moment_ms(&self) -> Option<i64> {
+        self.rare.as_ref()?.moment
+    }
+
+    /// Shows a form instead of the text on a served page.
+    pub fn with_form(mut self, form: CellForm) -> ReportCell {
+        self.rare_mut().form = Some(form);
+        self
+    }
+
+    /// Returns the form that a served page shows instead of the text.
+    pub fn form(&self) -> Option<&CellForm> {
+        self.rare.as_ref()?.form.as_ref()
     }
 
     /// Sets the emphasis.

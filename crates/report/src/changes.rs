@@ -1,6 +1,6 @@
 //! Builds the report of `history changes`: what changed from revision to revision.
 //!
-//! Start at [`report_changes`]. `series_change.rs` puts a change into words.
+//! Start at [`report_changes`], or at [`report_change_list`] for a page. `series_change.rs` puts a change into words.
 
 use crate::charts::TrendXAxis;
 use crate::columns::{ColumnSet, column_set};
@@ -16,7 +16,8 @@ use serde_json::json;
 use speedwell_analysis::history::{CommonChange, ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::TrendSearch;
 use speedwell_model::{
-    ChangeState, Metric, MetricDirection, RecordedChange, Verdict, quote, short_revision,
+    ChangeState, ChangeTriage, Metric, MetricDirection, RecordedChange, Verdict, quote,
+    short_revision,
 };
 
 /// The machine-readable name of the tables.
@@ -53,6 +54,73 @@ pub fn report_changes(
     output.add_detail(&mut document, |_, document| document.push_notes(changes_notes(history)));
     document.attach_data("line", json!(history.branch_name()));
     document
+}
+
+/// The lists of changes on a page.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ChangeList {
+    /// Everything that needs triage, as in `history changes --open`.
+    #[default]
+    Open,
+    /// The part of it that is only suspected.
+    Suspected,
+    /// What a person has triaged.
+    Judged,
+}
+
+impl ChangeList {
+    /// All lists, in the order of the page.
+    pub const ALL: [ChangeList; 3] = [ChangeList::Open, ChangeList::Suspected, ChangeList::Judged];
+
+    /// Returns the name of the list.
+    pub fn name(self) -> &'static str {
+        match self {
+            ChangeList::Open => "open",
+            ChangeList::Suspected => "suspected",
+            ChangeList::Judged => "judged",
+        }
+    }
+
+    /// Whether a change is on the list.
+    pub fn contains(self, change: &RecordedChange) -> bool {
+        match self {
+            ChangeList::Open => change.is_open(),
+            ChangeList::Suspected => change.is_open() && change.state == ChangeState::Suspected,
+            ChangeList::Judged => change.triage != ChangeTriage::Open,
+        }
+    }
+
+    /// Counts the changes on the list.
+    pub fn count_changes(self, history: &ProjectHistory) -> usize {
+        let changes = history.series.iter().flat_map(|series| &series.trend.changes);
+        changes.filter(|change| self.contains(change)).count()
+    }
+}
+
+/// Reports a list of changes; the changes judged last come first.
+pub fn report_change_list(
+    history: &ProjectHistory,
+    list: ChangeList,
+    output: &OutputOptions,
+) -> Document {
+    if list == ChangeList::Open {
+        return report_changes(history, &|_, change| change.is_open(), output);
+    }
+    let mut lines = history_lines(history, &|_, change| list.contains(change));
+    if list == ChangeList::Judged {
+        lines.sort_by_key(|line| std::cmp::Reverse(line.change.triaged_unix_ms));
+    }
+    let [one, several] = ["change", "changes"].map(|noun| format!("{} {noun}", list.name()));
+    let mut document = Document::new("changes");
+    document.push_headline(format_count(lines.len(), &one, &several));
+    document.push(changes_block(&lines, output));
+    document.attach_data("line", json!(history.branch_name()));
+    document
+}
+
+/// Returns the open changes, in the order of the revisions.
+pub(crate) fn open_change_lines(history: &ProjectHistory) -> Vec<SeriesChange<'_>> {
+    history_lines(history, &|_, change| change.is_open())
 }
 
 /// Builds a table of one series' changes, for the report of the series' trend.

@@ -18,6 +18,7 @@ mod doctor;
 mod document;
 mod experiment;
 mod failures;
+mod feed;
 mod figure;
 mod fleet;
 mod format;
@@ -25,12 +26,14 @@ mod gallery;
 mod glossary;
 mod live;
 pub mod load;
+mod markdown_blocks;
 mod measurement_details;
 mod output;
 mod profile;
 mod revisions;
 mod series_change;
 pub mod session;
+mod session_list;
 pub mod snippet;
 pub mod sources;
 mod study;
@@ -46,7 +49,7 @@ pub use browse::*;
 pub use case_trend::{
     CaseTrend, bisect_command, change_table, list_other_metrics, report_case_trend, series_answer,
 };
-pub use changes::{OpenChanges, report_changes};
+pub use changes::{ChangeList, OpenChanges, report_change_list, report_changes};
 pub use charts::{ChartKind, ChartRequest, TrendXAxis, UnknownChart};
 pub use comparison::{report_findings, report_requested, shows_commands};
 pub use doctor::*;
@@ -55,6 +58,7 @@ pub use document::{
 };
 pub use experiment::report_experiment;
 pub use failures::{report_failures, report_gate, report_validity};
+pub use feed::{AtomFeed, FeedEntry, open_change_entries, render_feed, session_entry};
 pub use figure::{
     Uncertainty, format_about, format_change, format_change_interval, format_count,
     format_duration, format_interval, format_moment, format_quantity, format_rate, format_share,
@@ -66,6 +70,7 @@ pub use format::{
     escape_controls, escape_line, html, quote_field,
 };
 pub use live::*;
+pub use markdown_blocks::{markdown_answer, markdown_blocks};
 pub use measurement_details::{report_environment, report_measurement_details};
 pub use output::{
     OutputOptions, Verbosity, WrittenFile, check_document, check_writable, numbered_path,
@@ -77,10 +82,11 @@ pub use session::{
     CaseLine, SessionsPage, TrialOutcome, list_planned_cases, list_sessions,
     list_sessions_with_answers, report_trial, session_answer,
 };
+pub use session_list::{SessionResult, list_sessions_on_page, session_result};
 pub use study::report_study;
 pub use table::{
-    ColumnAudience, ColumnKind, Datum, ReportCell, ReportColumn, ReportRow, ReportTable, RowName,
-    TextEmphasis, superscript_number,
+    CellForm, ColumnAudience, ColumnKind, Datum, ReportCell, ReportColumn, ReportRow, ReportTable,
+    RowName, TextEmphasis, superscript_number,
 };
 pub use trend::{ExportedHistory, export_data_js, export_otava, report_trend};
 pub use unit::{FigureScale, UnitChoice, UnknownUnit};

@@ -149,18 +149,31 @@ pub struct SessionsPage<'a> {
 /// Returns the answer of a session in a few words: how its sides compare, or what its only case or
 /// load gave. Empty if the session has no single answer.
 pub fn session_answer(session: &Session, settings: &AnalysisSettings) -> String {
-    let design = &session.design;
-    let has_own_report = design.experiment.is_some() || design.steady.is_some();
-    if has_own_report || design.purpose == SessionPurpose::Bisect {
+    if has_own_report(session) {
         return String::new();
     }
+    first_words(
+        &load_sentence(session)
+            .unwrap_or_else(|| first_answer(&analysis::analyze_session(session, settings))),
+    )
+}
+
+/// Whether the report of a session is more than a comparison or a summary.
+pub(crate) fn has_own_report(session: &Session) -> bool {
+    let design = &session.design;
+    let is_own = design.experiment.is_some() || design.steady.is_some();
+    is_own || design.purpose == SessionPurpose::Bisect
+}
+
+/// Returns the answer of a session of loads; `None` for other sessions.
+pub(crate) fn load_sentence(session: &Session) -> Option<String> {
     let loads = speedwell_model::load::measurement::stored_loads(session).unwrap_or_default();
-    let sentence = if loads.is_empty() {
-        first_answer(&analysis::analyze_session(session, settings))
-    } else {
-        let loads: Vec<_> = loads.iter().map(analysis::load::analyze_load).collect();
-        loads_headline(&loads)
-    };
+    let loads: Vec<_> = loads.iter().map(analysis::load::analyze_load).collect();
+    (!loads.is_empty()).then(|| loads_headline(&loads))
+}
+
+/// Returns the first sentence of an answer up to its last interval, without the full stop.
+pub(crate) fn first_words(sentence: &str) -> String {
     let first = sentence.split(". ").next().unwrap_or_default();
     let words = interval_end(first).map_or(first, |end| &first[..end]);
     words.strip_suffix('.').unwrap_or(words).to_owned()
@@ -251,7 +264,7 @@ fn session_columns() -> ColumnSet<SessionOverview> {
 }
 
 /// Builds the cell of a state. Only unusual states are shown, so that they stand out.
-fn state_cell(session: &SessionOverview) -> ReportCell {
+pub(crate) fn state_cell(session: &SessionOverview) -> ReportCell {
     let (word, emphasis) = match session.state {
         _ if session.is_killed => ("killed", TextEmphasis::Caution),
         SessionState::Running => ("running", TextEmphasis::Caution),
@@ -268,7 +281,7 @@ fn state_cell(session: &SessionOverview) -> ReportCell {
 }
 
 /// Builds the cell of the measured revision. A `+` marks a checkout with uncommitted changes.
-fn revision_cell(session: &SessionOverview) -> ReportCell {
+pub(crate) fn revision_cell(session: &SessionOverview) -> ReportCell {
     let Some(origin) = &session.origin else { return ReportCell::words("") };
     let changed = if origin.dirty.is_some() { "+" } else { "" };
     ReportCell::words(&origin.revision).with_text(format!("{}{changed}", origin.short()))
@@ -276,7 +289,7 @@ fn revision_cell(session: &SessionOverview) -> ReportCell {
 
 /// Returns the names of the variants. A load test without a comparison has a single variant,
 /// "default". The list then shows the addresses of the loads, as other reports do.
-fn variant_names(session: &SessionOverview) -> String {
+pub(crate) fn variant_names(session: &SessionOverview) -> String {
     match &*session.variants {
         [only] if only == "default" && !session.loads.is_empty() => session.loads.join(" "),
         names if names.len() > MAX_NAMED_VARIANTS => {
@@ -291,7 +304,7 @@ fn variant_names(session: &SessionOverview) -> String {
 const MAX_NAMED_VARIANTS: usize = 4;
 
 /// Returns the command line on one line, with only the file name of the program.
-fn command_line(command: &[String]) -> String {
+pub(crate) fn command_line(command: &[String]) -> String {
     let Some((program, arguments)) = command.split_first() else { return String::new() };
     let file_name = program.rsplit('/').next().unwrap_or_default();
     let line = [&[file_name.to_owned()], arguments].concat().join(" ");

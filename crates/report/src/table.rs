@@ -4,7 +4,7 @@
 //! `change`, `change_low` and `change_high`. Only the formats in `format/` know the width of the
 //! page.
 
-pub use crate::cell::{Datum, ReportCell, RowName, RunList, TextEmphasis, json_number};
+pub use crate::cell::{CellForm, Datum, ReportCell, RowName, RunList, TextEmphasis, json_number};
 
 use indexmap::{IndexMap, IndexSet};
 use std::cmp::Ordering;

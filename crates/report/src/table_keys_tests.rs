@@ -67,6 +67,7 @@ fn store_documents() -> Vec<Document> {
         list_served_projects(&[project]),
         list_tokens(&[token()], 0),
         list_audit(&[AuditEntry::default()]),
+        list_pulls(&[]),
     ]
 }
 

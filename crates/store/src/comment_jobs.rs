@@ -310,17 +310,51 @@ impl Store {
             "SELECT forge, repository, pull, revision, posted_unix_ms, text FROM comment
              WHERE pull = $1 ORDER BY posted_unix_ms DESC, number DESC"
         );
-        self.query_rows(sql, sql_params![pull], |row| {
-            Ok(PostedComment {
-                forge: row.get(0)?,
-                repository: row.get(1)?,
-                pull: row.get(2)?,
-                revision: row.get(3)?,
-                posted_unix_ms: row.get(4)?,
-                text: row.get(5)?,
-            })
+        self.query_rows(sql, sql_params![pull], read_comment)
+    }
+
+    /// Returns the newest comment on a pull request.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn newest_comment(&self, pull: &str) -> anyhow::Result<Option<PostedComment>> {
+        let sql = sql!(
+            "SELECT forge, repository, pull, revision, posted_unix_ms, text FROM comment
+             WHERE pull = $1 ORDER BY posted_unix_ms DESC, number DESC LIMIT 1"
+        );
+        self.query_first(sql, sql_params![pull], read_comment)
+    }
+
+    /// Returns the numbers of up to `max_count` pull requests that were measured or whose results
+    /// are arriving, each with its newest session, if it has one. The one with the newest session
+    /// comes first.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn list_pulls(&self, max_count: usize) -> anyhow::Result<Vec<(String, Option<i64>)>> {
+        let sql = sql!(
+            "SELECT pull, max(session) FROM (
+                 SELECT pull, session FROM origin WHERE pull IS NOT NULL AND pull <> ''
+                 UNION ALL SELECT pull, coalesce(session, 0) FROM comment_job) AS known
+             GROUP BY pull ORDER BY max(session) DESC, pull COLLATE {{binary}} LIMIT $1"
+        );
+        let limit = i64::try_from(max_count).unwrap_or(i64::MAX);
+        self.query_rows(sql, sql_params![limit], |row| {
+            let newest: i64 = row.get(1)?;
+            Ok((row.get(0)?, (newest > 0).then_some(newest)))
         })
     }
+}
+
+fn read_comment(row: SqlRow<'_>) -> Result<PostedComment, Error> {
+    Ok(PostedComment {
+        forge: row.get(0)?,
+        repository: row.get(1)?,
+        pull: row.get(2)?,
+        revision: row.get(3)?,
+        posted_unix_ms: row.get(4)?,
+        text: row.get(5)?,
+    })
 }
 
 #[cfg(test)]
@@ -415,6 +449,29 @@ mod tests {
     }
 
     #[test]
+    fn pull_requests_are_listed_by_their_newest_session() {
+        for backend in test_backends() {
+            let mut store = backend.open();
+            let session = |id: &str, pull: Option<&str>| {
+                let session = sample_session(id, id);
+                let origin = session.origin.clone().unwrap();
+                let origin = CodeOrigin { pull: pull.map(str::to_owned), ..origin };
+                Session { origin: Some(origin), ..session }
+            };
+            store.set_forge(Some(&sample_setting())).unwrap();
+            for (id, pull) in [("a", Some("7")), ("b", Some("12")), ("c", None), ("d", Some("7"))] {
+                push_session(&mut store, &session(id, pull), 1);
+            }
+            let arriving = session("e", Some("9")).origin.unwrap();
+            store.queue_pending_comment(&arriving, 2).unwrap();
+            let line = |pull: &str, newest| (pull.to_owned(), newest);
+            let all = [line("7", Some(4)), line("12", Some(2)), line("9", None)];
+            assert_eq!(store.list_pulls(9).unwrap(), all);
+            assert_eq!(store.list_pulls(1).unwrap(), all[..1]);
+        }
+    }
+
+    #[test]
     fn earlier_comments_are_kept_newest_first() {
         for backend in test_backends() {
             let mut store = backend.open();
@@ -430,8 +487,10 @@ mod tests {
                 PostedComment { posted_unix_ms: 2, text: "it's better".into(), ..first.clone() };
             store.store_comment(&first).unwrap();
             store.store_comment(&second).unwrap();
+            assert_eq!(store.newest_comment("7").unwrap().as_ref(), Some(&second));
             assert_eq!(store.posted_comments("7").unwrap(), [second, first]);
             assert_eq!(store.posted_comments("8").unwrap(), []);
+            assert_eq!(store.newest_comment("8").unwrap(), None);
         }
     }
 }

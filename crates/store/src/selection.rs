@@ -539,12 +539,23 @@ mod tests {
     use speedwell_fixtures::FakeSession;
     use speedwell_model::{CodeOrigin, Machine, Session, SessionPoints, SessionState, Variant};
 
+    /// A session that measured a case of one benchmark.
+    fn measured(id: &str, benchmark: &str) -> Session {
+        Session {
+            runs: FakeSession::with_fixed_blocks(&["a"], 1)
+                .add_case(benchmark, |_, _| 1.0)
+                .build()
+                .runs,
+            ..imported_session(id)
+        }
+    }
+
     #[test]
     fn sessions_are_filtered_and_listed_in_pages_newest_first() {
         for backend in test_backends() {
             let mut store = backend.open();
             for id in ["a", "b", "c", "d", "e"] {
-                let mut session = imported_session(id);
+                let mut session = measured(id, "g/a");
                 if id == "c" {
                     session.variants = vec![Variant::plain("it's")];
                 }

@@ -105,7 +105,7 @@ async fn answer_api(mut context: RequestContext, body: Body) -> Result<Response<
     }
     let work = move |context: RequestContext| match route.handler {
         RouteHandler::Response(handler) => handler(&context),
-        RouteHandler::Page(_) | RouteHandler::Stream(_) => {
+        RouteHandler::Page(_) | RouteHandler::Feed(_) | RouteHandler::Stream(_) => {
             let (project, query) = (context.find_project()?, context.parse_query()?);
             let format = PageFormat::Document(ReportFormat::Json);
             render_page(&context, &project, route, format, &query)
@@ -253,9 +253,12 @@ fn route_page(
         *last_format = page.format;
         context.name = page.name;
         context.caller.ensure_permitted(page.route.permission, context.project.as_deref())?;
-        if let (RouteHandler::Stream(stream), PageFormat::Page) = (page.route.handler, page.format)
-        {
-            return Ok(stream(context, &project));
+        match (page.route.handler, page.format) {
+            (RouteHandler::Stream(stream), PageFormat::Page) => {
+                return Ok(stream(context, &project));
+            }
+            (RouteHandler::Feed(feed), PageFormat::Page) => return feed(context, &project),
+            _ => {}
         }
         match render_page(context, &project, page.route, page.format, &query) {
             Err(error) if error.status == StatusCode::NOT_FOUND => not_found = Some(error),
@@ -274,7 +277,7 @@ fn render_page(
     query: &PageQuery,
 ) -> Result<Response<Body>, HttpError> {
     let RouteHandler::Page(build_page) = route.handler else {
-        return Err(HttpError::not_found("an event stream has no other formats"));
+        return Err(HttpError::not_found("this address has no other formats"));
     };
     let path = context.uri.path();
     // The cache key includes the caller, because a page depends on the caller's name and
@@ -579,7 +582,7 @@ mod tests {
             let address = PageAddress::parse(path).unwrap();
             find_pages(&address, "demo").unwrap()[0].form_handler().is_some()
         };
-        assert!(has_form("/demo/alerts"));
+        assert!(has_form("/demo/changes") && has_form("/demo/alerts"));
         for path in ["/demo/alerts.json", "/demo/trend", "/demo/"] {
             assert!(!has_form(path), "{path}");
         }

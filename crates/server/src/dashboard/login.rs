@@ -75,7 +75,7 @@ fn login_form(
             is_secret: true,
             ..FormField::default()
         }],
-        set: Vec::new(),
+        ..PageForm::default()
     };
     let page = PageContent {
         changes: vec![form],
@@ -152,7 +152,7 @@ pub fn redirect_to_login(uri: &Uri) -> Response<Body> {
 }
 
 /// Whether a path is on this site.
-fn is_site_path(path: &str) -> bool {
+pub(super) fn is_site_path(path: &str) -> bool {
     path.starts_with('/')
         && !path.starts_with("//")
         && path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')

@@ -13,6 +13,7 @@ mod dispatch;
 mod login;
 mod lookups;
 mod page;
+mod results;
 mod routes;
 mod site;
 

@@ -4,22 +4,24 @@
 //! `server::http` itself answers `/health` and serves the files below `/static/`. The OpenAPI
 //! document is generated from the table. The tests request each endpoint with each kind of token.
 
-use self::RouteHandler::{Page, Response, Stream};
+use self::RouteHandler::{Feed, Page, Response, Stream};
 use crate::dashboard::access::RequiredPermission::{self, Admin, Nothing, Push, Read, Triage};
 use crate::dashboard::api::{self, sessions};
 use crate::dashboard::login;
 use crate::dashboard::page::catalog::{
     benchmark_page, benchmarks_page, calibration_page, machine_page, machines_page, search_page,
 };
-use crate::dashboard::page::changes::{alerts_page, triage_change};
+use crate::dashboard::page::changes::{changes_page, triage_change};
 use crate::dashboard::page::compare::compare_page;
+use crate::dashboard::page::feed::project_feed;
 use crate::dashboard::page::live::{live_page, session_live_page, stream_updates};
 use crate::dashboard::page::project::{overview_page, project_page, settings_page};
-use crate::dashboard::page::revision::{branch_page, pull_page, revision_page};
+use crate::dashboard::page::pulls::{pull_page, pulls_page};
+use crate::dashboard::page::revision::{branch_page, revision_page};
 use crate::dashboard::page::session::{reference_page, session_page, sessions_page};
 use crate::dashboard::page::trend::trend_page;
 use crate::dashboard::page::{
-    OVERVIEW_SECTION, PageContext, PageResult, SETTINGS_SECTION, json_response,
+    CHANGES_SECTION, OVERVIEW_SECTION, PageContext, PageResult, SETTINGS_SECTION, json_response,
 };
 use crate::dashboard::site::{HostedProject, RequestContext};
 use crate::http::HttpError;
@@ -56,14 +58,19 @@ pub const ROUTES: &[Route] = &[
     get("/{project}/compare", Read, Page(compare_page)).in_section("compare").heavy(),
     get("/{project}/revisions/{id...}", Read, Page(revision_page)).in_section("sessions"),
     get("/{project}/branches/{name...}", Read, Page(branch_page)).in_section("sessions"),
-    get("/{project}/pulls/{number}", Read, Page(pull_page)).in_section("sessions"),
+    get("/{project}/pulls", Read, Page(pulls_page)).in_section("pulls"),
+    get("/{project}/pulls/{number}", Read, Page(pull_page)).in_section("pulls"),
     get("/{project}/machines", Read, Page(machines_page)).in_section("machines"),
     get("/{project}/machines/{number}", Read, Page(machine_page)).in_section("machines"),
     get("/{project}/calibration", Read, Page(calibration_page)).in_section("calibration"),
-    get("/{project}/alerts", Read, Page(alerts_page)).in_section("alerts").heavy(),
+    get("/{project}/changes", Read, Page(changes_page)).in_section(CHANGES_SECTION).heavy(),
+    // The former address of the changes.
+    get("/{project}/alerts", Read, Page(changes_page)).in_section(CHANGES_SECTION).heavy(),
+    get("/{project}/feed.atom", Read, Feed(project_feed)).heavy(),
     get("/{project}/live", Read, Page(live_page)).in_section("live"),
     get("/{project}/search", Read, Page(search_page)),
     // A form checks the permission itself, because the audit log records refusals.
+    post("/{project}/changes", Triage, Response(triage_change)),
     post("/{project}/alerts", Triage, Response(triage_change)),
     // Endpoints of the API: uploads and sessions.
     get(
@@ -155,7 +162,7 @@ pub const ROUTES: &[Route] = &[
     get("/api/v1/{project}/benchmarks", Read, Page(benchmarks_page))
         .describe("All benchmarks", &[]),
     get("/api/v1/{project}/machines", Read, Page(machines_page)).describe("All machines", &[]),
-    get("/api/v1/{project}/alerts", Read, Page(alerts_page)).heavy().describe("Open changes", &[]),
+    get("/api/v1/{project}/alerts", Read, Page(changes_page)).heavy().describe("Open changes", &[]),
     get("/api/v1/tokens", Admin, Response(api::list_tokens))
         .describe("All tokens, without their secrets", &[]),
     get("/api/v1/audit", Admin, Response(api::list_audit_entries))
@@ -210,6 +217,8 @@ pub enum RouteHandler {
     /// Builds a page, which is then rendered in the format of the address. The API always renders
     /// JSON.
     Page(PageHandler),
+    /// Returns a feed of a project, which has one format.
+    Feed(fn(&RequestContext, &HostedProject) -> Result<axum::http::Response<Body>, HttpError>),
     /// Returns a stream of events of a project.
     Stream(fn(&RequestContext, &Arc<HostedProject>) -> axum::http::Response<Body>),
 }

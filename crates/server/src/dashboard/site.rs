@@ -9,6 +9,7 @@
 use crate::dashboard::access::{AccessRules, CallerIdentity, SiteAccess};
 use crate::dashboard::address::{PageQuery, nearest_names};
 use crate::dashboard::lookups::{CommandLookups, TrendQuery};
+use crate::dashboard::results::ResultCache;
 use crate::http::assets::AssetTable;
 use crate::http::blocking::{BlockingPool, ClientLimiter, QUEUE_LENGTH, QueueTimeouts};
 use crate::http::events::EventHub;
@@ -19,6 +20,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_model::stored::AuditEntry;
+use speedwell_report::OpenChanges;
 use speedwell_report::html::{AssetPaths, EARLY_SCRIPT, SERVED_SCRIPT, SERVED_STYLE};
 use speedwell_store::{Store, StoreErrorKind, StoredProject, project_name_problem};
 use std::collections::{HashMap, VecDeque};
@@ -385,6 +387,8 @@ pub struct HostedProject {
     /// of retrying until the store is unlocked.
     writer: Mutex<Option<Store>>,
     cache: Mutex<ProjectCache>,
+    /// Results of sessions.
+    pub(super) results: ResultCache,
     /// Histories that are being computed. Other requests for the same history wait for the result.
     running_searches: Mutex<Vec<(TrendQuery, Arc<Mutex<()>>)>>,
     /// Viewers of running sessions, keyed by stream.
@@ -410,6 +414,8 @@ struct ProjectCache {
     pages: VecDeque<(String, Bytes)>,
     bytes: usize,
     histories: Vec<(TrendQuery, Arc<ProjectHistory>)>,
+    /// Open changes of the default branch, after they were searched for.
+    open_changes: Option<OpenChanges>,
     /// Number of sessions that had no points after the last computation of points.
     missing_points: Option<usize>,
 }
@@ -419,6 +425,7 @@ impl ProjectCache {
         self.pages.clear();
         self.bytes = 0;
         self.histories.clear();
+        self.open_changes = None;
         self.missing_points = None;
     }
 }
@@ -438,6 +445,7 @@ impl HostedProject {
             readers: Mutex::default(),
             writer: Mutex::default(),
             cache: Mutex::default(),
+            results: ResultCache::default(),
             running_searches: Mutex::default(),
             hubs: Mutex::default(),
             stopper: stopper.clone(),
@@ -634,14 +642,25 @@ impl HostedProject {
         let history = result
             .map_err(|error| HttpError::from_error(StatusCode::NOT_FOUND, &error))
             .map(Arc::new)?;
+        let is_default = *query == TrendQuery::default();
+        let open_changes = is_default.then(|| OpenChanges::from_history(&history));
         let mut cache = lock(&self.cache);
         // Update the version first, so that the computation's own writes do not clear the new entry.
         self.current_version(&mut cache)?;
+        cache.open_changes = open_changes.or(cache.open_changes);
         cache.histories.push((query.clone(), history.clone()));
         if cache.histories.len() > MAX_CACHED_HISTORIES {
             cache.histories.remove(0);
         }
         Ok(history)
+    }
+
+    /// Returns the open changes of the default branch, if they were counted since the store last
+    /// changed. Never searches for changes, because every page shows the number.
+    pub fn known_open_changes(&self) -> Option<OpenChanges> {
+        let mut cache = lock(&self.cache);
+        self.current_version(&mut cache).ok()?;
+        cache.open_changes
     }
 
     pub(super) fn count_viewers(&self) -> usize {

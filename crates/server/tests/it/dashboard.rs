@@ -42,6 +42,8 @@ fn every_page_has_a_route_and_every_format() {
         "/demo/machines",
         "/demo/calibration",
         "/demo/alerts",
+        "/demo/changes",
+        "/demo/pulls",
         "/demo/live",
         "/demo/search",
     ] {
@@ -69,6 +71,20 @@ fn every_page_has_a_route_and_every_format() {
     assert_eq!(as_lines.headers["location"], format!("/demo/sessions/{id}.jsonl"));
     expect(&site.get(&format!("/demo/sessions/{id}.jsonl")), 200, &["\"speedwell\":\"session\""]);
     expect(&site.get("/demo/calibration.jsonl"), 404, &["\"error\"", "available as .json"]);
+}
+
+#[test]
+fn a_feed_has_one_format_and_no_parameters() {
+    let site = TestSite::start(OPEN, with_session);
+    let feed = site.get("/demo/feed.atom");
+    expect(&feed, 200, &["<feed xmlns=\"http://www.w3.org/2005/Atom\">", "/demo/feed.atom</id>"]);
+    assert_eq!(feed.headers["content-type"], "application/atom+xml");
+    let link = "type=\"application/atom+xml\"";
+    expect(&site.get("/demo/sessions"), 200, &[link, "href=\"/demo/feed.atom\""]);
+    expect(&site.get("/demo/feed.atom?a=1"), 400, &["unknown parameter 'a'"]);
+    expect(&site.get("/demo/feed.atom.json"), 404, &["has no other formats"]);
+    let site = TestSite::start(PRIVATE, with_session);
+    expect(&site.get("/demo/feed.atom"), 401, &["a token is required"]);
 }
 
 #[test]
@@ -251,7 +267,9 @@ fn triage_needs_a_permission_and_is_recorded() {
     });
     let token = token.unwrap();
     let form = b"change=1&triage=wrong";
-    expect(&site.request("POST /demo/alerts", &[], form), 401, &["a token is required to triage"]);
+    for path in ["POST /demo/alerts", "POST /demo/changes"] {
+        expect(&site.request(path, &[], form), 401, &["a token is required to triage"]);
+    }
     for (form, status, text) in [
         ("change=1&triage=wrong", 404, "1"),
         ("triage=wrong", 400, "no change selected"),
@@ -266,7 +284,7 @@ fn triage_needs_a_permission_and_is_recorded() {
         .iter()
         .map(|entry| format!("{} {:?} {}", entry.action, entry.subject, entry.result))
         .collect();
-    assert_eq!(lines, ["triage Some(\"change 1: wrong\") refused"]);
+    assert_eq!(lines, ["triage Some(\"change 1: wrong\") refused"; 2]);
 }
 
 #[test]

@@ -37,8 +37,11 @@ fn token(project: &TempProject, words: &[&str]) -> String {
 }
 
 /// Pages of a project, including an event stream.
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 17] = [
     "",
+    "changes",
+    "pulls",
+    "feed.atom",
     "sessions",
     "@latest",
     "benchmarks",
@@ -121,12 +124,11 @@ fn anonymous_visitors_see_what_is_public(dashboard: &TestDashboard) {
     assert!(!overview.body.contains("core"), "{overview:?}");
 }
 
-/// Returns the path and query of the form on a page, and the selected number.
+/// Returns the path of the first form in a row of a page, and the number of its change.
 fn triage_form_of(page: &HttpReply) -> (String, String) {
-    let form = page.body.split_once("method=\"post\" aria-label=\"Triage a change\"");
-    let (before, after) = form.unwrap_or_else(|| panic!("no form in {page:?}"));
+    let form = page.body.split_once("method=\"post\" aria-label=\"Judge change ");
+    let (before, number) = form.unwrap_or_else(|| panic!("no form in {page:?}"));
     let action = before.rsplit_once("action=\"").unwrap().1;
-    let number = after.split_once("<option value=\"").unwrap().1;
     let until_quote = |text: &str| text.split_once('"').unwrap().0.to_owned();
     (until_quote(action), until_quote(number))
 }
@@ -145,7 +147,7 @@ fn the_start_key_works_once_and_triages_a_change(place: &StorePlace) {
     let alerts = format!("/{name}/alerts");
     // On the local machine reading is free, changing is not.
     let read = dashboard.get_when_ready(&alerts).expect(200, &["▼ worse"]);
-    assert!(!read.body.contains("Triage a change"));
+    assert!(!read.body.contains("Judge change"));
     let refused = dashboard.request("POST", &alerts, &[], "change=1&triage=wrong");
     assert_eq!(refused.status, 401, "{refused:?}");
     let welcome = dashboard.get(&dashboard.key);
@@ -158,13 +160,18 @@ fn the_start_key_works_once_and_triages_a_change(place: &StorePlace) {
     let wrong = dashboard.request("POST", &action, &ours, &format!("change={number}&triage=no"));
     wrong.expect(400, &["open, accepted, wrong or fixed"]);
     let form = format!("change={number}&triage=accepted&note=worth+it");
-    let done = dashboard.request("POST", &action, &ours, &form);
-    assert_eq!((done.status, done.field("location")), (303, Some(alerts.clone())));
+    let elsewhere = format!("{form}&to=https%3A%2F%2Fevil.example%2F{name}%2F");
+    let done = dashboard.request("POST", &action, &ours, &elsewhere);
+    assert_eq!((done.status, done.field("location")), (303, Some(format!("/{name}/changes"))));
     let page = dashboard.get_when_ready_with(&alerts, &ours);
     assert!(!page.body.contains("▼ worse"), "{page:?}");
-    // A triaged change stays in the form, so that the triage can be withdrawn.
+    // A judged change is listed with its note, so that the judgement can be taken back.
+    let judged = format!("/{name}/changes?state=judged");
+    let page = dashboard.get_when_ready_with(&judged, &ours);
     assert_eq!(triage_form_of(&page).1, number);
-    assert!(page.body.contains("(accepted)</option>"), "{page:?}");
+    let page =
+        page.expect(200, &["1 judged change", "accepted: worth it", "start key", ">reopen<"]);
+    assert!(page.body.contains(&format!("name=\"to\" value=\"{judged}\"")), "{page:?}");
     let long = format!("change={number}&triage=open&note={}", "x".repeat(60_000));
     let refused = dashboard.request("POST", &action, &ours, &long);
     refused.expect(400, &["the limit is 1000", "60000"]);
@@ -196,13 +203,26 @@ fn the_start_key_works_once_and_triages_a_change(place: &StorePlace) {
         lines,
         ["start key triage done", " login refused", "start key login done", " triage refused"]
     );
-    // A triage is taken back.
-    let form = format!("change={number}&triage=open");
-    let done = dashboard.request("POST", &action, &ours, &form);
-    assert_eq!(done.status, 303, "{done:?}");
+    judgement_is_taken_back(&dashboard, &ours, &action, &number);
     both_say("1 open change in 1 series");
-    let page = dashboard.get_when_ready_with(&alerts, &ours);
-    assert!(!page.body.contains("(accepted)</option>"), "{page:?}");
+}
+
+/// Reopens a judged change from the list of judged changes.
+fn judgement_is_taken_back(
+    dashboard: &TestDashboard,
+    ours: &[(&str, &str)],
+    action: &str,
+    number: &str,
+) {
+    let judged = format!("/{}/changes?state=judged", dashboard.project());
+    let to = judged.replace('/', "%2F").replace('?', "%3F").replace('=', "%3D");
+    let form = format!("change={number}&triage=open&to={to}");
+    let done = dashboard.request("POST", action, ours, &form);
+    assert_eq!((done.status, done.field("location").as_deref()), (303, Some(&*judged)));
+    let page = dashboard.get_when_ready_with(&judged, ours);
+    page.expect(200, &["0 judged changes"]);
+    let page = dashboard.get_when_ready_with(action, ours);
+    page.expect(200, &["1 open change in 1 series", "Changes 1<"]);
 }
 
 /// Threat T6: guessing locks the client out, even with a correct guess, and reveals nothing before.

@@ -81,11 +81,13 @@ const PAYLOADS: [&str; 60] = [
 ];
 
 /// Pages whose parameter names are queried, and places in a path that hold a text.
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 16] = [
     "sessions",
     "trend",
     "compare",
     "alerts",
+    "changes",
+    "pulls",
     "search",
     "machines",
     "calibration",

@@ -136,7 +136,7 @@ fn a_chart_is_read_picked_from_and_zoomed_by_mouse_and_keys() {
     assert_eq!(page.evaluate_script(range), json!(["2020-10-02T12:26", "2020-10-22T12:27"]));
     let points = "document.querySelectorAll('.wide .points > use').length";
     assert_eq!(page.evaluate_script(points), 21);
-    let from = text(&mut page, "document.querySelector('.switches [name=from]').value");
+    let from = text(&mut page, "document.querySelector('.at-hand [name=from]').value");
     assert_eq!(from, "2020-10-02T12:26");
     page.back();
     page.wait_until(&format!("location.href === {}", json!(url)));

@@ -124,6 +124,8 @@ pub fn pages(name: &str) -> Vec<String> {
         "machines/1",
         "calibration",
         "alerts",
+        "changes?state=judged",
+        "pulls",
         "live",
         "search?q=dec",
         "search?q=%3Cimg",
@@ -154,6 +156,7 @@ fn every_page_answers_and_none_trusts_a_name(place: &StorePlace) {
         "compare?base=@3&with=@4",
         "compare?base=@4",
         "revisions/cccc",
+        "pulls",
         "pulls/7",
         "machines",
         "branches/main",
@@ -336,7 +339,9 @@ fn a_project_without_a_session_says_how_to_get_one_and_gets_no_file(place: &Stor
         let page = dashboard.get(&format!("/{name}/{page}"));
         page.expect(200, &["no sessions yet", "speedwell run bench/"]);
     }
-    for page in ["trend", "alerts", "machines", "calibration", "live", "compare"] {
+    for page in
+        ["trend", "alerts", "changes", "pulls", "machines", "calibration", "live", "compare"]
+    {
         dashboard.get(&format!("/{name}/{page}")).expect(200, &["</html>"]);
     }
     dashboard.get(&format!("/{name}/@latest")).expect(404, &["contains no sessions yet"]);

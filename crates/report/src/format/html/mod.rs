@@ -6,11 +6,13 @@
 //! [`render_page`], which renders blocks with [`write_blocks`], and the rows of tables. In tables,
 //! names link to the charts of their case, and drawings are placed in their column.
 //!
-//! `masthead.rs` renders the top of the page, `table.rs` the captions and headings of tables, and
-//! `gallery.rs` the charts of all cases. `page_layout.rs` has the frame that a server adds.
+//! `masthead.rs` renders the top of the page, `table.rs` the captions and headings of tables,
+//! `list_cells.rs` the forms in their rows, and `gallery.rs` the charts of all cases.
+//! `page_layout.rs` has the frame that a server adds.
 
 use crate::document::{Document, Fact, ReportBlock, ReportChart, group_blocks};
 use crate::format::html::gallery::add_gallery;
+use crate::format::html::list_cells::{form_markup, moment_markup};
 use crate::format::html::masthead::{
     TopOfPage, capitalize_word, leading_question, leading_warnings, write_masthead,
 };
@@ -18,7 +20,7 @@ use crate::format::html::table::{
     TableView, kind_class, sort_value, unbroken_options, write_captions, write_footnotes,
     write_header, write_probabilities, write_tally,
 };
-use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_html, escape_json};
+use crate::format::html::writer::{HtmlWriter, emphasis_class, escape_json};
 use crate::format::{Json, RenderDocument};
 use crate::glossary::terms_of_page;
 use crate::table::{ColumnKind, Datum, ReportCell, ReportRow, ReportTable};
@@ -29,10 +31,13 @@ use std::io::{self, Write};
 
 // Code outside this folder uses only this module.
 mod gallery;
+mod list_cells;
 mod masthead;
 mod page_layout;
 mod table;
 mod writer;
+
+pub(crate) use writer::escape_html;
 
 pub use page_layout::{
     AssetPaths, FormField, LoginState, PageForm, PageFrame, PageLink, PageProgress, ServedFrame,
@@ -73,7 +78,8 @@ pub const SERVED_STYLE: &str = concat!(
     include_str!("session.css"),
     include_str!("served.css"),
     include_str!("live.css"),
-    include_str!("trend.css")
+    include_str!("trend.css"),
+    include_str!("lists.css")
 );
 
 /// The script of served pages.
@@ -84,7 +90,8 @@ pub const SERVED_SCRIPT: &str = concat!(
     include_str!("session.js"),
     include_str!("served.js"),
     include_str!("live.js"),
-    include_str!("trend.js")
+    include_str!("trend.js"),
+    include_str!("lists.js")
 );
 
 /// Content security policy: the browser enforces that the page loads nothing.
@@ -102,6 +109,7 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
         writer.served = Some(served.choice.clone());
         writer.charts = served.charts.clone();
         writer.sort_link.clone_from(&served.sort_link);
+        writer.address.clone_from(&served.address);
     }
     writer.subject.clone_from(&answer.subject);
     gallery::prepare_gallery(document, &mut writer);
@@ -462,10 +470,18 @@ impl HtmlRow<'_> {
             }
             _ => {}
         }
-        let text = match self.view.sides_text(at, self.cells) {
+        let mut text = match self.view.sides_text(at, self.cells) {
             Some(sides) => escape_html(&sides),
             None => unbroken_options(&escape_html(&cell.text)),
         };
+        if writer.served.is_some() {
+            if let Some(form) = cell.form() {
+                return form_markup(form, &writer.address);
+            }
+            if let Some(unix_ms) = cell.moment_ms() {
+                text = moment_markup(&text, unix_ms);
+            }
+        }
         let link = cell.link().filter(|_| writer.served.is_some());
         let linked = |text: &str| match link {
             Some(href) if !text.is_empty() => {

@@ -26,6 +26,10 @@ pub struct ServedFrame {
     pub breadcrumbs: Vec<PageLink>,
     /// Addresses of style and scripts.
     pub assets: AssetPaths,
+    /// Address of the page itself.
+    pub address: String,
+    /// Address of the project's feed; empty if there is none.
+    pub feed: String,
     /// Address of the page's data as JSON.
     pub data_link: String,
     /// The same document in other formats.
@@ -34,8 +38,6 @@ pub struct ServedFrame {
     pub search: String,
     /// The filters of this page.
     pub filters: Option<PageForm>,
-    /// A form that selects what the page shows, and is always open.
-    pub switches: Option<PageForm>,
     /// Forms that change something.
     pub changes: Vec<PageForm>,
     /// The login state, if login is possible.
@@ -124,6 +126,8 @@ pub struct PageForm {
     pub button: String,
     /// The fields.
     pub fields: Vec<FormField>,
+    /// Whether a form that filters is never folded.
+    pub is_always_open: bool,
     /// Active filters, each with the address of the page without that filter.
     pub set: Vec<PageLink>,
 }
@@ -158,6 +162,14 @@ pub(super) fn page_head(title: &str, report: &str, frame: &ServedFrame) -> Strin
         .events
         .as_ref()
         .map_or_else(String::new, |address| format!(" data-events=\"{}\"", escape_html(address)));
+    let feed = match &*frame.feed {
+        "" => String::new(),
+        feed => format!(
+            "<link rel=\"alternate\" type=\"application/atom+xml\" \
+             title=\"Open changes and failed sessions\" href=\"{}\">\n",
+            escape_html(feed)
+        ),
+    };
     // A page that follows events needs scripts. Without scripts, it reloads, but only if the user
     // opted in: a screen reader starts over at each reload.
     let (refresh, choice) = match (&frame.events, frame.is_reloaded) {
@@ -176,7 +188,7 @@ pub(super) fn page_head(title: &str, report: &str, frame: &ServedFrame) -> Strin
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <link rel=\"icon\" href=\"data:,\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n{feed}\
          <title>{title} – Speedwell</title>\n<link rel=\"stylesheet\" href=\"{style}\">\n\
          <script src=\"{early}\"></script>\n\
          <script type=\"module\" src=\"{script}\"></script>\n{refresh}</head>\n<body data-report=\"{report}\"{events}>\n\
@@ -247,10 +259,6 @@ pub(super) fn below_title_markup(frame: &ServedFrame) -> String {
         let links: Vec<String> = frame.links.iter().map(link_markup).collect();
         let _ = writeln!(out, "<p class=\"links\">{}</p>", links.join(" "));
     }
-    if let Some(form) = &frame.switches {
-        let fields = form_markup(form, "get");
-        let _ = writeln!(out, "<section class=\"filters switches\">\n{fields}</section>");
-    }
     if let Some(form) = &frame.filters {
         out.push_str(&filters_form(form));
     }
@@ -311,11 +319,16 @@ fn form_markup(form: &PageForm, method: &str) -> String {
 }
 
 fn filters_form(form: &PageForm) -> String {
-    let title = escape_html(&form.title);
-    let open = if form.set.is_empty() { "" } else { " open" };
     let fields = form_markup(form, "get");
-    let mut out =
-        format!("<details class=\"filters\"{open}>\n<summary>{title}</summary>\n{fields}");
+    let (begin, end) = if form.is_always_open {
+        ("<div class=\"filters at-hand\">\n".to_owned(), "</div>\n")
+    } else {
+        let title = escape_html(&form.title);
+        let open = if form.set.is_empty() { "" } else { " open" };
+        let begin = format!("<details class=\"filters\"{open}>\n<summary>{title}</summary>\n");
+        (begin, "</details>\n")
+    };
+    let mut out = begin + &fields;
     if !form.set.is_empty() {
         let active_filters = form.set.iter().map(|link| {
             format!(
@@ -326,7 +339,7 @@ fn filters_form(form: &PageForm) -> String {
         });
         let _ = writeln!(out, "<ul class=\"set\">{}</ul>", active_filters.collect::<String>());
     }
-    out + "</details>\n"
+    out + end
 }
 
 fn field_control(field: &FormField) -> String {
@@ -392,6 +405,8 @@ mod tests {
             navigation: vec![link.clone()],
             breadcrumbs: vec![link.clone()],
             links: vec![link.clone()],
+            address: HOSTILE.into(),
+            feed: HOSTILE.into(),
             data_link: HOSTILE.into(),
             formats: vec![link.clone()],
             search: HOSTILE.into(),
@@ -411,11 +426,18 @@ mod tests {
                         ..FormField::default()
                     },
                     FormField {
+                        name: "d",
+                        value: HOSTILE.into(),
+                        is_fixed: true,
+                        ..FormField::default()
+                    },
+                    FormField {
                         name: "b",
                         options: vec![(HOSTILE.into(), HOSTILE.into())],
                         ..FormField::default()
                     },
                 ],
+                is_always_open: false,
                 set: vec![link],
             }),
             account: Some(LoginState::In { name: HOSTILE.into(), action: HOSTILE.into() }),
@@ -430,17 +452,6 @@ mod tests {
                 }],
                 ..PageForm::default()
             }],
-            switches: Some(PageForm {
-                action: HOSTILE.into(),
-                title: HOSTILE.into(),
-                fields: vec![FormField {
-                    name: "d",
-                    value: HOSTILE.into(),
-                    is_fixed: true,
-                    ..FormField::default()
-                }],
-                ..PageForm::default()
-            }),
             choice: Some(RowChoice {
                 table: "t",
                 action: HOSTILE.into(),

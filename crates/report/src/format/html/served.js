@@ -29,7 +29,7 @@ class Keys {
     if (isTyping(event)) return;
     if (this.goes) {
       this.goes = false;
-      const link = [...document.querySelectorAll('.bar nav a')].find((each) => each.textContent === GOES[event.key]);
+      const link = [...document.querySelectorAll('.bar nav a')].find((each) => each.textContent.startsWith(GOES[event.key]));
       if (link) location.href = link.href;
       return;
     }

@@ -45,9 +45,9 @@ class TrendView {
     const places = this.places[0];
     this.order = places.map((_, index) => index).sort((a, b) => places[a][0] - places[b][0] || a - b);
     this.project = location.pathname.split('/')[1];
-    const variant = document.querySelector('.switches [name=variant]')?.value;
+    const variant = document.querySelector('.at-hand [name=variant]')?.value;
     this.suffix = variant && variant !== 'default' ? `[${variant}]` : '';
-    this.zooms = Boolean(document.querySelector('.switches [name=from]'));
+    this.zooms = Boolean(document.querySelector('.at-hand [name=from]'));
     this.at = null;
     this.isPinned = false;
     this.picked = [];

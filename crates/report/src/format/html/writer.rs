@@ -33,6 +33,8 @@ pub struct HtmlWriter {
     /// `Some` on a served page, where cells link to other pages. The inner value is `Some` if a
     /// table of the page has rows that can be selected.
     pub served: Option<Option<RowChoice>>,
+    /// Address of a served page.
+    pub address: String,
     /// Where the charts go if there are too many cases for one page.
     pub charts: ChartsLocation,
     /// The link that sorts the rows of a comparison, as address and text.

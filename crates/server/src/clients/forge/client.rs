@@ -278,7 +278,7 @@ impl ForgeKind {
         [(ForgeKind::GitHub, "github"), (ForgeKind::GitLab, "gitlab"), (ForgeKind::Gitea, "gitea")];
 
     /// Returns the default server. Gitea is self-hosted and has none.
-    fn default_server(self) -> Option<&'static str> {
+    pub(super) fn default_server(self) -> Option<&'static str> {
         match self {
             ForgeKind::GitHub => Some("https://github.com"),
             ForgeKind::GitLab => Some("https://gitlab.com"),

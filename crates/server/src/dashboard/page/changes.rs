@@ -1,9 +1,13 @@
-//! Builds `/PROJECT/alerts`, which corresponds to `speedwell history changes --open` and has a form
-//! for triaging changes. Every triage is recorded in the audit log.
+//! Builds `/PROJECT/changes`, which corresponds to `speedwell history changes`: the open, the
+//! suspected and the judged changes, with a form in each row. Every triage is recorded in the audit
+//! log. `/PROJECT/alerts` is the former address of the page.
 
+use crate::clients::forge::RepositoryPages;
 use crate::dashboard::access::RequiredPermission;
-use crate::dashboard::address::encode_segment;
+use crate::dashboard::address::PageFormat;
+use crate::dashboard::login::is_site_path;
 use crate::dashboard::lookups::TrendQuery;
+use crate::dashboard::page::pulls::repository_pages;
 use crate::dashboard::page::{
     PageContent, PageContext, PageResult, link_by, link_column, named_options, redirect_to,
 };
@@ -12,98 +16,73 @@ use crate::http::HttpError;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use speedwell_analysis::history::ProjectHistory;
-use speedwell_model::{ChangeTriage, RecordedChange, check_note};
-use speedwell_report::html::{FormField, PageForm, PageLink};
-use speedwell_report::{self as report, Document};
+use speedwell_model::{ChangeTriage, RecordedChange, check_note, short_revision};
+use speedwell_report::html::{PageForm, PageLink};
+use speedwell_report::{
+    CellForm, ChangeList, Document, ReportCell, ReportColumn, ReportRow, ReportTable,
+    format_moment, report_change_list,
+};
 use speedwell_store::Store;
+use std::collections::HashMap;
 
-pub fn alerts_page(context: PageContext<'_>) -> PageResult {
-    context.query.check_names(&["branch"])?;
+pub fn changes_page(context: PageContext<'_>) -> PageResult {
+    context.query.check_names(&["branch", "state"])?;
+    let list = requested_list(context)?;
     let trend_query = TrendQuery {
         branch: context.query.get("branch").map(str::to_owned),
         ..TrendQuery::default()
     };
     let history = context.project.load_history(&trend_query)?;
     let [branches, _] = context.store.branches_and_tags()?;
+    let mut fields = vec![context.query_field("branch", "", named_options("default", branches))];
+    if list != ChangeList::Open {
+        fields.push(context.query_field("state", "", named_options("open", list_names())));
+    }
     let filters = PageForm {
-        action: context.page_href("alerts"),
+        action: context.page_href("changes"),
         title: "Filter".into(),
         button: "Show".into(),
-        fields: vec![context.query_field("branch", "", named_options("default", branches))],
-        set: Vec::new(),
+        fields,
+        ..PageForm::default()
     };
-    let own_href = context.page_href(&format!("alerts{}", context.query.to_query_string()));
-    let candidates = triage_candidates(&history);
-    let may_triage =
-        context.caller.is_permitted(RequiredPermission::Triage, Some(&context.project.name));
-    let changes = (may_triage && !candidates.is_empty()).then(|| {
-        triage_form(context.page_href("alerts"), candidates, trend_query.branch.as_deref())
+    let tabs = ChangeList::ALL.map(|tab| {
+        let state = (tab != ChangeList::Open).then(|| tab.name());
+        let href = format!("changes{}", context.query.with_value("state", state));
+        let label = format!("{} {}", tab.name(), tab.count_changes(&history));
+        PageLink { is_here: tab == list, ..context.page_link(&href, label) }
     });
     Ok(PageContent {
-        changes: changes.into_iter().collect(),
-        crumbs: vec![PageLink::new(own_href, "open changes")],
+        crumbs: vec![context.page_link("changes", "changes")],
+        links: tabs.into(),
         filters: Some(filters),
         is_cacheable: true,
-        ..PageContent::from_document(open_changes_table(context, &history))
+        ..PageContent::from_document(changes_table(context, &history, list))
     })
 }
 
-/// Lists the numbers and descriptions of changes. Open changes come before triaged changes.
-fn triage_candidates(history: &ProjectHistory) -> Vec<(String, String)> {
-    let changes_by_series = history.series.iter().flat_map(|series| {
-        let changes = series.trend.changes.iter();
-        changes.map(move |change| (series, change))
-    });
-    let (open, closed): (Vec<_>, Vec<_>) =
-        changes_by_series.partition(|(_, change)| change.is_open());
-    let triaged = closed.into_iter().filter(|(_, change)| change.triage != ChangeTriage::Open);
-    let labelled = open.into_iter().chain(triaged).map(|(series, change)| {
-        let number = change.number.to_string();
-        let mut label = format!("{number}: {}", series.key.case);
-        if change.triage != ChangeTriage::Open {
-            label += &format!(" ({})", change.triage);
-        }
-        (number, label)
-    });
-    labelled.collect()
-}
-
-/// Builds the form for triaging and reopening changes. `changes` holds the number and the
-/// description of each change.
-fn triage_form(action: String, changes: Vec<(String, String)>, branch: Option<&str>) -> PageForm {
-    let options = [
-        ("accepted", "accepted: intended, or worth its cost"),
-        ("wrong", "wrong: a false alarm"),
-        ("fixed", "fixed: reverted or repaired"),
-        ("open", "open: not triaged yet, or triage withdrawn"),
-    ]
-    .map(|(value, label)| (value.to_owned(), label.to_owned()));
-    let field = |name: &'static str, options| FormField {
-        name,
-        label: name.to_owned(),
-        options,
-        ..FormField::default()
+/// Returns the list that the query selects.
+fn requested_list(context: PageContext<'_>) -> Result<ChangeList, HttpError> {
+    let Some(name) = context.query.get("state") else {
+        return Ok(ChangeList::Open);
     };
-    let note = FormField { placeholder: "reason".into(), ..field("note", Vec::new()) };
-    let mut fields = vec![field("change", changes), field("triage", options.into()), note];
-    fields
-        .extend(branch.map(|branch| field("branch", vec![(branch.to_owned(), branch.to_owned())])));
-    PageForm {
-        action,
-        title: "Triage a change".into(),
-        button: "Save".into(),
-        fields,
-        set: Vec::new(),
-    }
+    let list = ChangeList::ALL.into_iter().find(|list| list.name() == name);
+    list.ok_or_else(|| {
+        HttpError::bad_request(format!("unknown state '{name}'"))
+            .with_hint("use state=open, state=suspected or state=judged")
+    })
 }
 
-/// Triages a change as requested in the form, and redirects to the page.
+fn list_names() -> impl Iterator<Item = &'static str> {
+    ChangeList::ALL.into_iter().skip(1).map(ChangeList::name)
+}
+
+/// Triages a change as requested in the form, and redirects to the page with the form.
 ///
 /// # Errors
 /// Fails if the caller lacks the permission, the form is invalid, or there is no such change.
 pub fn triage_change(context: &RequestContext) -> Result<Response<Body>, HttpError> {
     let form = context.parse_form()?;
-    form.check_names(&["change", "triage", "note", "branch"])?;
+    form.check_names(&["change", "triage", "note", "to"])?;
     let triage_name = form.get("triage").unwrap_or_default();
     let subject = format!("change {}: {}", form.get("change").unwrap_or_default(), triage_name);
     let permission = RequiredPermission::Triage;
@@ -113,14 +92,10 @@ pub fn triage_change(context: &RequestContext) -> Result<Response<Body>, HttpErr
     }
     let number =
         form.get_number("change")?.ok_or_else(|| HttpError::bad_request("no change selected"))?;
-    let triage =
-        [ChangeTriage::Open, ChangeTriage::Accepted, ChangeTriage::Wrong, ChangeTriage::Fixed]
-            .into_iter()
-            .find(|triage| triage.to_string() == triage_name)
-            .ok_or_else(|| {
-                HttpError::bad_request(format!("unknown triage '{triage_name}'"))
-                    .with_hint("use open, accepted, wrong or fixed")
-            })?;
+    let triage = ChangeTriage::from_name(triage_name).ok_or_else(|| {
+        HttpError::bad_request(format!("unknown triage '{triage_name}'"))
+            .with_hint("use open, accepted, wrong or fixed")
+    })?;
     check_note(form.get("note").unwrap_or_default())
         .map_err(|error| HttpError::from_error(StatusCode::BAD_REQUEST, &error))?;
     let project = context.find_project()?;
@@ -136,16 +111,37 @@ pub fn triage_change(context: &RequestContext) -> Result<Response<Body>, HttpErr
         ..stored.change
     })?;
     context.record_action("triage", &subject, "done");
-    let branch = form.get("branch").map(encode_segment);
-    let query = branch.map_or_else(String::new, |branch| format!("?branch={branch}"));
-    Ok(redirect_to(&format!("/{}/alerts{query}", project.name)))
+    Ok(redirect_to(&return_path(form.get("to"), &project.name)))
+}
+
+/// Returns the page to return to: the given one if it belongs to the project, or the changes.
+fn return_path(requested: Option<&str>, project: &str) -> String {
+    let prefix = format!("/{project}/");
+    let page = requested.filter(|path| is_site_path(path) && path.starts_with(&prefix));
+    page.map_or_else(|| format!("{prefix}changes"), str::to_owned)
 }
 
 /// Builds the table of open changes. Each row links to the case's trend and to the revision after
-/// the change.
+/// the change, and has a form for triage if the caller may use it.
 pub fn open_changes_table(context: PageContext<'_>, history: &ProjectHistory) -> Document {
-    let mut document =
-        report::report_changes(history, &|_, change| change.is_open(), &context.report_options());
+    changes_table(context, history, ChangeList::Open)
+}
+
+fn changes_table(context: PageContext<'_>, history: &ProjectHistory, list: ChangeList) -> Document {
+    let mut document = report_change_list(history, list, &context.report_options());
+    if context.format == PageFormat::Page {
+        let changes: HashMap<i64, &RecordedChange> = history
+            .series
+            .iter()
+            .flat_map(|series| &series.trend.changes)
+            .map(|change| (change.number, change))
+            .collect();
+        // The changes are listed even if the settings cannot be read.
+        let pages = repository_pages(context).ok().flatten();
+        document.for_each_table(&mut |table| {
+            add_page_columns(context, table, &changes, pages.as_ref());
+        });
+    }
     link_column(&mut document, "changes", "case", |case| {
         let case = case.as_str()?;
         let is_known = history.series.iter().any(|series| *series.key.case == *case);
@@ -155,4 +151,127 @@ pub fn open_changes_table(context: PageContext<'_>, history: &ProjectHistory) ->
         Some(context.revision_href(after.as_str()?))
     });
     document
+}
+
+/// Adds the columns that only a page has: the commit on the forge, who judged the change and when,
+/// and the form.
+fn add_page_columns(
+    context: PageContext<'_>,
+    table: &mut ReportTable,
+    changes: &HashMap<i64, &RecordedChange>,
+    pages: Option<&RepositoryPages>,
+) {
+    let number_column = table.columns.iter().position(|column| column.key == "number");
+    let Some(number_column) = number_column.filter(|_| table.name == "changes") else {
+        return;
+    };
+    let may_triage =
+        context.caller.is_permitted(RequiredPermission::Triage, Some(&context.project.name));
+    let page_columns = [
+        ("commit", "commit"),
+        ("judged_by", "by"),
+        ("judged_at", "when (UTC)"),
+        ("judge", "judge"),
+    ];
+    table
+        .columns
+        .extend(page_columns.map(|(key, header)| ReportColumn::words(key, header).for_people()));
+    for row in &mut table.rows {
+        match row {
+            ReportRow::Cells(cells) => {
+                let number = cells[number_column].value.as_ref().map(|value| value.to_json());
+                let number = number.and_then(|number| number.as_i64());
+                let change = number.and_then(|number| changes.get(&number));
+                cells.extend(match change {
+                    Some(change) => page_cells(context, change, pages, may_triage),
+                    None => Default::default(),
+                });
+            }
+            ReportRow::Reference(cells) => {
+                cells.extend(page_columns.map(|_| ReportCell::default()));
+            }
+            ReportRow::Group(_) | ReportRow::Remark(_) => {}
+        }
+    }
+}
+
+fn page_cells(
+    context: PageContext<'_>,
+    change: &RecordedChange,
+    pages: Option<&RepositoryPages>,
+    may_triage: bool,
+) -> [ReportCell; 4] {
+    let commit = pages
+        .and_then(|pages| pages.commit_url(&change.after))
+        .map(|url| ReportCell::text(short_revision(&change.after)).with_link(url));
+    let is_judged = change.triage != ChangeTriage::Open;
+    let judge = change.triaged_by.as_deref().filter(|_| is_judged);
+    let moment = change.triaged_unix_ms.filter(|_| is_judged);
+    let form = (may_triage && change.number > 0).then(|| {
+        ReportCell::text("judge").with_form(triage_form(context.page_href("changes"), change))
+    });
+    [
+        commit.unwrap_or_default(),
+        ReportCell::text(judge.unwrap_or_default()),
+        moment.map_or_else(ReportCell::default, |unix_ms| {
+            ReportCell::text(format_moment(unix_ms)).with_moment(unix_ms)
+        }),
+        form.unwrap_or_default(),
+    ]
+}
+
+/// Builds the form of a change. A judged change can only be reopened.
+fn triage_form(action: String, change: &RecordedChange) -> CellForm {
+    let buttons = if change.triage == ChangeTriage::Open {
+        vec![("accepted", "accept"), ("wrong", "wrong"), ("fixed", "fixed")]
+    } else {
+        vec![("open", "reopen")]
+    };
+    CellForm {
+        action,
+        title: format!("Judge change {}", change.number),
+        hidden: vec![("change", change.number.to_string())],
+        note: ("note", format!("Note on change {}", change.number)),
+        name: "triage",
+        buttons,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_triage_returns_only_to_pages_of_its_project() {
+        for path in ["/core/changes?state=judged", "/core/", "/core/trend?case=g%2Fa%20n=1"] {
+            assert_eq!(return_path(Some(path), "core"), path);
+        }
+        for path in [
+            "//evil.example/core/",
+            "/\\evil.example",
+            "https://evil.example/core/",
+            "/core/\r\nSet-Cookie: a=b",
+            "/corex/",
+            "/other/",
+            "/core",
+            "javascript:alert(1)",
+            " /core/",
+        ] {
+            assert_eq!(return_path(Some(path), "core"), "/core/changes", "{path:?}");
+        }
+        assert_eq!(return_path(None, "core"), "/core/changes");
+    }
+
+    #[test]
+    fn a_judged_change_can_only_be_reopened() {
+        let form = |triage| {
+            let change = RecordedChange { number: 7, triage, ..RecordedChange::default() };
+            triage_form("/p/changes".into(), &change)
+        };
+        let open = form(ChangeTriage::Open);
+        let values: Vec<&str> = open.buttons.iter().map(|(value, _)| *value).collect();
+        assert_eq!(values, ["accepted", "wrong", "fixed"]);
+        assert_eq!(open.hidden, [("change", "7".to_owned())]);
+        assert_eq!(form(ChangeTriage::Wrong).buttons, [("open", "reopen")]);
+    }
 }

@@ -180,6 +180,6 @@ fn compare_form(context: PageContext<'_>) -> PageForm {
             field("method", "", &["rank", "welch", "mann-whitney", "bootstrap"]),
             field("correct", "", &["bh", "holm", "none"]),
         ],
-        set: Vec::new(),
+        ..PageForm::default()
     }
 }

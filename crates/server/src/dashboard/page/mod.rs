@@ -25,15 +25,17 @@ use speedwell_report::html::{
 };
 use speedwell_report::{
     ColumnKind, Document, OutputOptions, ReportBlock, ReportCell, ReportColumn, ReportFormat,
-    ReportRow, ReportTable,
+    ReportRow, ReportTable, list_sessions_on_page,
 };
 use speedwell_store::Store;
 
 pub mod catalog;
 pub mod changes;
 pub mod compare;
+pub mod feed;
 pub mod live;
 pub mod project;
+pub mod pulls;
 pub mod revision;
 pub mod session;
 pub mod trend;
@@ -47,8 +49,6 @@ pub struct PageContent {
     /// Related pages.
     pub links: Vec<PageLink>,
     pub filters: Option<PageForm>,
-    /// An open form that selects what the page shows.
-    pub switches: Option<PageForm>,
     /// Selection of rows for a comparison.
     pub choice: Option<RowChoice>,
     /// The link that sorts the rows of a comparison, as address and text.
@@ -157,12 +157,29 @@ impl PageContext<'_> {
 
     /// Builds a list of these sessions, with links.
     pub fn list_sessions(&self, sessions: &[SessionOverview]) -> Document {
-        let mut document = speedwell_report::list_sessions(&speedwell_report::SessionsPage {
-            sessions,
-            number: 1,
-            all: sessions.len(),
-            is_chosen: false,
-        });
+        self.list_sessions_at(sessions, None)
+    }
+
+    /// Does the same as [`PageContext::list_sessions`]. With the time of the request, the list shows
+    /// ages instead of dates; the page must then not be cached.
+    pub fn list_sessions_at(
+        &self,
+        sessions: &[SessionOverview],
+        now_unix_ms: Option<i64>,
+    ) -> Document {
+        let mut document = if self.format == PageFormat::Page {
+            let settings = || (self.project.lookups.settings)(&[]);
+            let results = self.project.results.find_results(self.store, sessions, &settings);
+            // The sessions are listed even if none can be analyzed.
+            list_sessions_on_page(sessions, &results.unwrap_or_default(), now_unix_ms)
+        } else {
+            speedwell_report::list_sessions(&speedwell_report::SessionsPage {
+                sessions,
+                number: 1,
+                all: sessions.len(),
+                is_chosen: false,
+            })
+        };
         let string = |value: &Value| value.as_str().map(str::to_owned);
         link_by(&mut document, "sessions", ["number", "id"], |id| {
             Some(self.session_href(&string(id)?))
@@ -174,7 +191,11 @@ impl PageContext<'_> {
         link_column(&mut document, "sessions", "branch", |name| {
             Some(self.branch_href(&nonempty(name)?))
         });
+        link_by(&mut document, "sessions", ["subject", "revision"], |id| {
+            Some(self.revision_href(&nonempty(id)?))
+        });
         shorten_column(&mut document, "command");
+        shorten_column(&mut document, "subject");
         document
     }
 
@@ -384,13 +405,17 @@ pub const OVERVIEW_SECTION: &str = "overview";
 /// Section of the settings of the server.
 pub const SETTINGS_SECTION: &str = "settings";
 
+/// Section of the changes. Its label has the number of open changes, if it is known.
+pub const CHANGES_SECTION: &str = "changes";
+
 /// Pages in the navigation bar, with their labels.
-const NAVIGATION_PAGES: [(&str, &str); 8] = [
+const NAVIGATION_PAGES: [(&str, &str); 9] = [
     ("sessions", "Sessions"),
     ("benchmarks", "Benchmarks"),
     ("trend", "Trend"),
     ("compare", "Compare"),
-    ("alerts", "Changes"),
+    (CHANGES_SECTION, "Changes"),
+    ("pulls", "Pull requests"),
     ("machines", "Machines"),
     ("calibration", "Calibration"),
     ("live", "Live"),
@@ -448,13 +473,14 @@ impl PageLayout<'_> {
             navigation: self.build_navigation(shows_project),
             breadcrumbs,
             assets: self.site.asset_paths.clone(),
+            address: format!("{}{}", self.path, self.query.to_query_string()),
+            feed: if shows_project { format!("/{project}/feed.atom") } else { String::new() },
             data_link: self.format_address("json"),
             formats: self.list_formats(page),
             search: if shows_project { format!("/{project}/search") } else { String::new() },
             account: self.account_link(),
             changes: page.changes.clone(),
             filters: page.filters.clone(),
-            switches: page.switches.clone(),
             links: page.links.clone(),
             choice: page.choice.clone(),
             sort_link: page.sort_link.clone(),
@@ -477,11 +503,12 @@ impl PageLayout<'_> {
         let mut navigation = vec![entry(OVERVIEW_SECTION, "/".to_owned(), "Speedwell")];
         if shows_project {
             let project = &self.project.name;
-            navigation.extend(
-                NAVIGATION_PAGES
-                    .iter()
-                    .map(|(page, label)| entry(page, format!("/{project}/{page}"), label)),
-            );
+            let open = self.project.known_open_changes().map_or(0, |open| open.known);
+            navigation.extend(NAVIGATION_PAGES.iter().map(|(page, label)| {
+                let is_counted = open > 0 && *page == CHANGES_SECTION;
+                let count = if is_counted { format!(" {open}") } else { String::new() };
+                entry(page, format!("/{project}/{page}"), &format!("{label}{count}"))
+            }));
         }
         if self.caller.is_permitted(RequiredPermission::Admin, None) {
             navigation.push(entry(SETTINGS_SECTION, "/settings".to_owned(), "Settings"));

@@ -1,5 +1,5 @@
-//! Builds `/PROJECT/revisions/ID`, `/PROJECT/branches/NAME` and `/PROJECT/pulls/NUMBER`, which show
-//! the sessions of a revision, of a branch, and of a pull request with its comments.
+//! Builds `/PROJECT/revisions/ID` and `/PROJECT/branches/NAME`, which show the sessions of a revision
+//! and of a branch.
 
 use crate::dashboard::address::{encode_segment, nearest_names};
 use crate::dashboard::page::{PageContent, PageContext, PageResult};
@@ -7,7 +7,7 @@ use crate::http::HttpError;
 use speedwell_model::{CodeOrigin, SessionReference, short_revision};
 use speedwell_report::html::PageLink;
 use speedwell_report::{Document, ReportBlock, format_moment};
-use speedwell_store::{CommentJob, CommentState, PostedComment, SessionFilter};
+use speedwell_store::SessionFilter;
 
 /// Maximum number of sessions listed.
 const MAX_SESSIONS: usize = 50;
@@ -145,92 +145,4 @@ pub fn branch_page(context: PageContext<'_>) -> PageResult {
         sessions: sessions.iter().map(|session| session.number).collect(),
         ..PageContent::from_document(document)
     })
-}
-
-pub fn pull_page(context: PageContext<'_>) -> PageResult {
-    let pull = context.name;
-    context.query.check_names(&[])?;
-    let filter = SessionFilter { pull: Some(pull.to_owned()), ..SessionFilter::default() };
-    let sessions = context.store.select_sessions(&filter, MAX_SESSIONS)?;
-    let comments = context.store.posted_comments(pull)?;
-    if sessions.is_empty() && comments.is_empty() {
-        return Err(HttpError::not_found(format!(
-            "no sessions for pull request '{pull}'"
-        ))
-        .with_hint(
-            "this page lists sessions that were measured in a GitHub, GitLab, Gitea or Forgejo job \
-             of the pull request",
-        )
-        .with_nearest(vec![(context.page_href("sessions"), "sessions".into())]));
-    }
-    let mut document = Document::new("pull");
-    document.push(ReportBlock::Headline(format!("pull request {pull}")));
-    if !sessions.is_empty() {
-        document.append_document(context.list_sessions(&sessions));
-    }
-    if let Some(job) = context.store.comment_job(pull)? {
-        document.extend(comment_status(&job));
-    }
-    push_comments(&mut document, &comments);
-    let mut links = Vec::new();
-    let head = sessions.iter().find_map(|session| session.origin.as_ref());
-    if let Some(origin) = head {
-        if let Some(base) = &origin.base {
-            links.push(PageLink::new(
-                context.compare_href(&format!("@rev:{base}"), &format!("@rev:{}", origin.revision)),
-                "compare with base",
-            ));
-        }
-        links.push(PageLink::new(context.revision_href(&origin.revision), "newest revision"));
-    }
-    Ok(PageContent {
-        crumbs: vec![
-            context.page_link("sessions", "sessions"),
-            context.page_link(&format!("pulls/{pull}"), format!("pull request {pull}")),
-        ],
-        links,
-        choice: (sessions.len() > 1).then(|| context.row_choice()),
-        sessions: sessions.iter().map(|session| session.number).collect(),
-        ..PageContent::from_document(document)
-    })
-}
-
-/// Describes a pending or rejected comment.
-fn comment_status(job: &CommentJob) -> Option<ReportBlock> {
-    let revision = short_revision(&job.revision);
-    let reason = job.reason.as_deref().unwrap_or_default();
-    Some(match (job.state, reason) {
-        (CommentState::Posted, _) => return None,
-        (CommentState::Waiting, "") => {
-            ReportBlock::Note(format!("The comment on {revision} is queued."))
-        }
-        (CommentState::Waiting, reason) => ReportBlock::Note(format!(
-            "The comment on {revision} could not be posted yet and will be retried: {reason}."
-        )),
-        (CommentState::Refused, reason) => {
-            ReportBlock::Warning(format!("The comment on {revision} was rejected: {reason}."))
-        }
-    })
-}
-
-/// Adds the posted comments, newest first.
-fn push_comments(document: &mut Document, comments: &[PostedComment]) {
-    for (index, comment) in comments.iter().enumerate() {
-        let posted_at = format_moment(comment.posted_unix_ms);
-        document.push_heading(
-            2,
-            match index {
-                0 => format!("Comment posted {posted_at} (UTC)"),
-                _ => format!("Earlier comment, posted {posted_at} (UTC)"),
-            },
-        );
-        document.push(ReportBlock::Facts(vec![
-            ("Repository".into(), format!("{} on {}", comment.repository, comment.forge)),
-            ("Revision".into(), comment.revision.clone()),
-        ]));
-        // Omit the hidden lines that identify the comment to later updates.
-        let lines = comment.text.lines().filter(|line| !line.starts_with("<!--"));
-        let text: Vec<&str> = lines.collect();
-        document.push(ReportBlock::Verbatim { label: "Markdown".into(), text: text.join("\n") });
-    }
 }

@@ -3,6 +3,7 @@
 
 use crate::dashboard::lookups::CommandLookups;
 use crate::dashboard::page::{PageContent, PageContext, PageResult, link_column, named_options};
+use crate::dashboard::site::unix_ms;
 use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_analysis::AnalysisFindings;
@@ -247,7 +248,7 @@ pub fn sessions_page(context: PageContext<'_>) -> PageResult {
         (false, _) => document.push(ReportBlock::Headline(count_headline(context, &filter)?)),
     }
     if !sessions.is_empty() {
-        document.append_document(context.list_sessions(&sessions));
+        document.append_document(context.list_sessions_at(&sessions, Some(unix_ms())));
     }
     let mut links = Vec::new();
     if context.query.get("before").is_some() {
@@ -305,6 +306,7 @@ fn filter_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
         action: context.page_href("sessions"),
         title: "Filter".into(),
         button: "Filter".into(),
+        is_always_open: true,
         set: context.set_filters("sessions", &FILTER_KEYS),
         fields: vec![
             field("branch", named_options("any", branches)),

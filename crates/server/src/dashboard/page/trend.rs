@@ -274,7 +274,7 @@ impl<'a> CasePage<'a> {
         Ok(PageContent {
             crumbs: vec![context.page_link("trend", "trend"), PageLink::new(own_href, case)],
             links: self.list_links(!shown.series.is_empty()),
-            switches: Some(self.switches()?),
+            filters: Some(self.switches()?),
             choice: Some(RowChoice {
                 table: "points",
                 button: "Compare the two selected points".into(),
@@ -409,7 +409,8 @@ impl<'a> CasePage<'a> {
             title: "Part of the history".into(),
             button: "Show".into(),
             fields,
-            set: Vec::new(),
+            is_always_open: true,
+            ..PageForm::default()
         })
     }
 }
@@ -469,6 +470,7 @@ fn trend_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
             field("to", "2026-03-31", Vec::new()),
             field("axis", "", axes.to_vec()),
         ],
+        ..PageForm::default()
     })
 }
 

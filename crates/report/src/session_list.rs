@@ -1,0 +1,258 @@
+//! Lists sessions on a page: each with its result, its commit and its age.
+//!
+//! Start at [`list_sessions_on_page`]. [`session_result`] finds the result of a session, which the
+//! caller may keep. The list for the terminal is in `session.rs`.
+
+use crate::columns::{ColumnSet, column_set};
+use crate::comparison::{first_answer, verdict_emphasis, verdict_symbol};
+use crate::document::Document;
+use crate::figure::{format_change, format_count, format_moment};
+use crate::session::{
+    command_line, first_words, has_own_report, load_sentence, revision_cell, state_cell,
+    variant_names,
+};
+use crate::summary::summary_sentence;
+use crate::table::{ReportCell, TextEmphasis};
+use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, CaseComparison};
+use speedwell_model::stored::SessionOverview;
+use speedwell_model::{Session, Verdict};
+use std::collections::{HashMap, HashSet};
+
+/// The result of a session in a few words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionResult {
+    /// The words; empty if the session has no single result.
+    pub text: String,
+    /// Whether the result is good or bad.
+    pub emphasis: TextEmphasis,
+}
+
+/// Returns the result of a session: the largest change with its verdict, the key figure with its
+/// unit, or why there is none.
+pub fn session_result(session: &Session, settings: &AnalysisSettings) -> SessionResult {
+    let plain = |text: String| SessionResult { text, emphasis: TextEmphasis::None };
+    if session.runs.is_empty() {
+        return failed_result(session);
+    }
+    if has_own_report(session) {
+        return SessionResult::default();
+    }
+    if let Some(sentence) = load_sentence(session) {
+        return plain(first_words(&sentence));
+    }
+    let findings = analysis::analyze_session(session, settings);
+    if !findings.comparisons.is_empty() {
+        return comparison_result(&findings);
+    }
+    let Some(first) = findings.summaries.first() else {
+        return SessionResult::default();
+    };
+    let words = first_words(&summary_sentence(first, None));
+    let cases: HashSet<_> =
+        findings.summaries.iter().map(|summary| (summary.case.id(), &summary.variant)).collect();
+    plain(match cases.len() - 1 {
+        0 => words,
+        others => format!("{words}, and {}", format_count(others, "more case", "more cases")),
+    })
+}
+
+/// Says why nothing was measured, if a step failed.
+fn failed_result(session: &Session) -> SessionResult {
+    let failure = session.failures.iter().find(|failure| !failure.cause.is_skip());
+    failure.map_or_else(SessionResult::default, |failure| SessionResult {
+        text: failure.reason_line(),
+        emphasis: TextEmphasis::Bad,
+    })
+}
+
+/// Returns the headline of a single case; for several cases, the largest change and the number of
+/// cases with each verdict.
+fn comparison_result(findings: &AnalysisFindings) -> SessionResult {
+    let rows: Vec<&CaseComparison> =
+        findings.comparisons.iter().flat_map(|comparison| &comparison.rows).collect();
+    if rows.len() < 2 {
+        let words = first_words(&first_answer(findings));
+        return match rows.first().map(|row| row.verdict) {
+            Some(verdict) => SessionResult {
+                text: mark_verdict(verdict, &words),
+                emphasis: verdict_emphasis(verdict),
+            },
+            None => SessionResult { text: words, emphasis: TextEmphasis::Bad },
+        };
+    }
+    let verdicts = [Verdict::Worse, Verdict::Better, Verdict::Same, Verdict::Unclear];
+    let counts = verdicts.iter().filter_map(|verdict| {
+        match rows.iter().filter(|row| row.verdict == *verdict).count() {
+            0 => None,
+            count => Some(format!("{count} {verdict}")),
+        }
+    });
+    let counts = counts.collect::<Vec<_>>().join(", ");
+    let Some((row, size)) = largest_change(&rows) else {
+        return SessionResult { text: counts, emphasis: TextEmphasis::Muted };
+    };
+    SessionResult {
+        text: mark_verdict(row.verdict, &format!("{} {size}; {counts}", row.case.id())),
+        emphasis: verdict_emphasis(row.verdict),
+    }
+}
+
+fn mark_verdict(verdict: Verdict, words: &str) -> String {
+    format!("{} {words}", verdict_symbol(verdict))
+}
+
+/// Returns the decided case whose values changed by the largest factor, with its change as text.
+fn largest_change<'a>(rows: &[&'a CaseComparison]) -> Option<(&'a CaseComparison, String)> {
+    let decided = rows.iter().filter(|row| matches!(row.verdict, Verdict::Worse | Verdict::Better));
+    let sized = decided.filter_map(|row| {
+        let change = row.change?;
+        Some((*row, (1.0 + change.value).ln().abs(), format_change(&change)))
+    });
+    let largest = sized.max_by(|(_, first, _), (_, second, _)| first.total_cmp(second));
+    largest.map(|(row, _, size)| (row, size))
+}
+
+/// A row of the list.
+struct SessionLine<'a> {
+    session: &'a SessionOverview,
+    result: Option<&'a SessionResult>,
+}
+
+/// Lists sessions with those of their results that are known, by number. With the time of the
+/// request, `now_unix_ms`, the list shows ages instead of dates.
+pub fn list_sessions_on_page(
+    sessions: &[SessionOverview],
+    results: &HashMap<i64, SessionResult>,
+    now_unix_ms: Option<i64>,
+) -> Document {
+    let mut document = Document::new("sessions");
+    let lines: Vec<SessionLine<'_>> = sessions
+        .iter()
+        .map(|session| SessionLine { session, result: results.get(&session.number) })
+        .collect();
+    document.push_table(page_columns(now_unix_ms).build_table("sessions", &lines));
+    if let Some(killed) = sessions.iter().find(|session| session.is_killed) {
+        document.push_note(format!(
+            "killed: the measuring process is gone, but its results are kept; resume with --resume @{}",
+            killed.number
+        ));
+    }
+    document
+}
+
+/// The columns of the list for people. Programs get those of the list for the terminal.
+fn page_columns<'a>(now_unix_ms: Option<i64>) -> ColumnSet<SessionLine<'a>> {
+    let started = if now_unix_ms.is_some() { "started" } else { "started (UTC)" };
+    column_set! { line: SessionLine<'a>;
+        figure("number", "session") => ReportCell::session(line.session.number),
+        machine("id") => &line.session.id,
+        words("result", "result").for_people() => line.result.map(|result| {
+            ReportCell::text(&result.text).with_emphasis(result.emphasis)
+        }),
+        words("subject", "commit").for_people() => line.session.origin.as_ref()
+            .and_then(|origin| origin.subject.as_deref()).unwrap_or_default(),
+        words("started_unix_ms", started) =>
+            started_cell(line.session.started_unix_ms, now_unix_ms),
+        words("state", "state") => state_cell(line.session),
+        words("revision", "revision") => revision_cell(line.session),
+        words("branch", "branch") => line.session.origin.as_ref()
+            .and_then(|origin| origin.branch.as_deref()).unwrap_or_default(),
+        words("tags", "tags") => ReportCell::words(line.session.tags.join(" "))
+            .with_emphasis(TextEmphasis::Strong),
+        words("variants", "variants") => ReportCell::words(line.session.variants.join(" "))
+            .with_text(variant_names(line.session)),
+        machine("cases") => line.session.cases,
+        machine("runs") => line.session.runs,
+        figure("failures", "failed") => ReportCell::large_count(line.session.failures)
+            .shown_if(line.session.failures > 0).with_emphasis(TextEmphasis::Bad),
+        machine("elapsed_ms") => line.session.elapsed_ms,
+        label("command", "command") => ReportCell::words(line.session.command.join(" "))
+            .with_text(command_line(&line.session.command)),
+    }
+}
+
+fn started_cell(unix_ms: i64, now_unix_ms: Option<i64>) -> ReportCell {
+    let text = now_unix_ms.map_or_else(|| format_moment(unix_ms), |now| format_age(unix_ms, now));
+    ReportCell::value(unix_ms).with_text(text).with_moment(unix_ms)
+}
+
+/// Formats how long ago a moment was: `12 min ago`, `3 h ago`, `5 d ago`. A moment that is more than
+/// 30 days ago, or in the future, becomes a date. `lists.js` has the same words.
+fn format_age(unix_ms: i64, now_unix_ms: i64) -> String {
+    let minutes = now_unix_ms.saturating_sub(unix_ms).div_euclid(60_000);
+    match minutes {
+        0 => "less than a minute ago".to_owned(),
+        1..60 => format!("{minutes} min ago"),
+        60..1_440 => format!("{} h ago", minutes / 60),
+        1_440..43_200 => format!("{} d ago", minutes / 1_440),
+        _ => format_moment(unix_ms),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_fixtures::FakeSession;
+
+    const MINUTE_MS: i64 = 60_000;
+
+    #[test]
+    fn an_age_is_given_in_its_largest_unit() {
+        let now = 1_769_868_300_000;
+        let of = |minutes: i64| format_age(now - minutes * MINUTE_MS, now);
+        assert_eq!(of(0), "less than a minute ago");
+        assert_eq!([of(1), of(59), of(60)], ["1 min ago", "59 min ago", "1 h ago"]);
+        assert_eq!([of(1_439), of(1_440)], ["23 h ago", "1 d ago"]);
+        assert_eq!([of(-1), of(43_200)], ["2026-01-31 14:06", "2026-01-01 14:05"]);
+    }
+
+    /// A comparison in which the first case gets 10% slower and the second three times as fast.
+    fn compared() -> Session {
+        let factor = |variant: &str, factor: f64| if variant == "new" { factor } else { 1.0 };
+        FakeSession::with_fixed_blocks(&["old", "new"], 20)
+            .lower_is_better()
+            .add_case("g/slower n=1", |variant, block| {
+                factor(variant, 1.1) * (1000.0 + f64::from(block % 7))
+            })
+            .add_case("g/faster n=1", |variant, block| {
+                factor(variant, 0.3) * (1000.0 + f64::from(block % 5))
+            })
+            .build()
+    }
+
+    #[test]
+    fn a_comparison_of_several_cases_is_answered_by_its_largest_change() {
+        let result = session_result(&compared(), &AnalysisSettings::default());
+        assert!(result.text.contains("g/faster n=1 -70"), "{result:?}");
+        assert!(result.text.ends_with("; 1 worse, 1 better"), "{result:?}");
+        assert_eq!(result.emphasis, TextEmphasis::Good);
+    }
+
+    #[test]
+    fn a_session_without_a_comparison_is_answered_by_its_key_figure() {
+        let session = FakeSession::with_fixed_blocks(&["default"], 8)
+            .add_case("g/parse n=1", |_, block| 1000.0 + f64::from(block))
+            .add_case("g/print n=1", |_, block| 2000.0 + f64::from(block))
+            .build();
+        let result = session_result(&session, &AnalysisSettings::default());
+        assert!(result.text.starts_with("g/parse: 1"), "{result:?}");
+        assert!(result.text.ends_with(", and 1 more case"), "{result:?}");
+        let empty = Session { runs: Vec::new(), ..session };
+        assert_eq!(
+            session_result(&empty, &AnalysisSettings::default()),
+            SessionResult::default(),
+            "nothing was measured, and nothing failed"
+        );
+    }
+
+    #[test]
+    fn programs_get_the_columns_of_the_list_for_the_terminal() {
+        let keys = |document: &Document| -> Vec<&'static str> {
+            let table = document.tables().next().unwrap();
+            table.for_machines().into_iter().map(|column| table.columns[column].key).collect()
+        };
+        let page = crate::SessionsPage { sessions: &[], number: 1, all: 0, is_chosen: false };
+        let listed = list_sessions_on_page(&[], &HashMap::new(), Some(0));
+        assert_eq!(keys(&listed), keys(&crate::list_sessions(&page)));
+    }
+}
