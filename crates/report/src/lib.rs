@@ -21,6 +21,7 @@ mod figure;
 mod fleet;
 mod format;
 mod gallery;
+mod home;
 mod live;
 pub mod load;
 mod measurement_details;
@@ -58,6 +59,7 @@ pub use format::{
     Csv, Html, Json, Markdown, RenderDocument, ReportFormat, TextFormat, UnknownFormat,
     escape_controls, escape_line, html, quote_field,
 };
+pub use home::*;
 pub use live::*;
 pub use measurement_details::{report_environment, report_measurement_details};
 pub use output::{

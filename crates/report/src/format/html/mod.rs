@@ -44,7 +44,7 @@ impl RenderDocument for Html {
     }
 }
 
-const STYLE: &str = include_str!("style.css");
+const STYLE: &str = concat!(include_str!("style.css"), include_str!("home.css"));
 const SCRIPT: &str = concat!(include_str!("script.js"), include_str!("flames.js"));
 
 /// Runs before the first paint. Applies the reader's theme and marks that scripts are enabled.
@@ -53,11 +53,16 @@ pub const EARLY_SCRIPT: &str = "document.documentElement.classList.add('js');\
     if(t)document.documentElement.dataset.theme=t}catch{}";
 
 /// The style of served pages.
-pub const SERVED_STYLE: &str = concat!(include_str!("style.css"), include_str!("served.css"));
+pub const SERVED_STYLE: &str =
+    concat!(include_str!("style.css"), include_str!("served.css"), include_str!("home.css"));
 
 /// The script of served pages.
-pub const SERVED_SCRIPT: &str =
-    concat!(include_str!("script.js"), include_str!("flames.js"), include_str!("served.js"));
+pub const SERVED_SCRIPT: &str = concat!(
+    include_str!("script.js"),
+    include_str!("flames.js"),
+    include_str!("served.js"),
+    include_str!("home.js")
+);
 
 /// Content security policy: the browser enforces that the page loads nothing.
 const CONTENT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
@@ -85,6 +90,9 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
     let blocks = document.answer_first().into_iter();
     let shown: Vec<&ReportBlock> = blocks.filter(|block| !is_above(block)).collect();
     write_blocks(&shown, true, &mut writer);
+    if PAGES_WITHOUT_CONTENTS.contains(&document.report) {
+        writer.contents.clear();
+    }
     let mut page = match frame {
         PageFrame::Alone => {
             write_raw_data(document, &mut writer)?;
@@ -114,6 +122,9 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
     page.push_str("</body>\n</html>\n");
     Ok(page)
 }
+
+/// Reports that fit on a screen or are one list, so that they need no table of contents.
+const PAGES_WITHOUT_CONTENTS: [&str; 2] = ["project", "trends"];
 
 fn file_head(title: &str) -> String {
     let title = escape_html(title);
@@ -167,6 +178,8 @@ const MAX_CHART_BYTES: usize = 1 << 20;
 const WIDE_PX: u32 = 1180;
 /// Width of a chart next to another one.
 const NARROW_CHART_PX: u32 = 580;
+/// Size of the course of a value in a cell.
+const COURSE_PX: (u32, u32) = (120, 16);
 /// A table with more rows has its own scroll area and sticky header.
 const MAX_UNSCROLLED_ROWS: usize = 60;
 
@@ -376,6 +389,9 @@ impl HtmlRow<'_> {
                 return strip.unwrap_or_default();
             }
             _ => {}
+        }
+        if let Some(course) = cell.course() {
+            return course.render_svg(COURSE_PX.0, COURSE_PX.1).unwrap_or_default();
         }
         let text = unbroken_options(&escape_html(&cell.text));
         let link = cell.link().filter(|_| writer.served.is_some());

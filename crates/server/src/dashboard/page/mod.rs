@@ -28,6 +28,7 @@ use speedwell_report::{
     ReportRow, ReportTable,
 };
 use speedwell_store::Store;
+use std::time::Duration;
 
 pub mod catalog;
 pub mod changes;
@@ -37,6 +38,7 @@ pub mod project;
 pub mod revision;
 pub mod session;
 pub mod trend;
+pub mod trends;
 
 /// A page without its layout.
 #[derive(Debug, Default)]
@@ -59,6 +61,8 @@ pub struct PageContent {
     pub charts: ChartsLocation,
     /// Whether the page stays valid until the store changes.
     pub is_cacheable: bool,
+    /// How long a cacheable page stays valid, because it shows ages; `None` for no limit.
+    pub max_age: Option<Duration>,
     pub status: StatusCode,
     /// Another address, to which the client is redirected instead.
     pub redirect: Option<String>,

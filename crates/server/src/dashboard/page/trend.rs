@@ -2,6 +2,7 @@
 
 use crate::dashboard::address::{PageFormat, nearest_names};
 use crate::dashboard::lookups::TrendQuery;
+use crate::dashboard::page::trends::{is_list, trends_page};
 use crate::dashboard::page::{
     PageContent, PageContext, PageResult, link_by, link_column, named_options,
 };
@@ -24,6 +25,9 @@ const QUERY_KEYS: [&str; 8] =
     ["case", "metric", "variant", "branch", "machine", "from", "to", "space"];
 
 pub fn trend_page(context: PageContext<'_>) -> PageResult {
+    if is_list(context) {
+        return trends_page(context);
+    }
     context.query.check_names(&QUERY_KEYS)?;
     let value_of = |name| context.query.get(name).map(str::to_owned);
     let axis = trend_axis(context)?;
