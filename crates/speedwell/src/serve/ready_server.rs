@@ -378,6 +378,36 @@ fn open_browser(address: &str, url: &str) {
 /// How long the dashboard stays up after the last viewer has left.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Maximum time in which a session is expected to begin after its dashboard.
+const MAX_START_TIME: Duration = Duration::from_secs(600);
+
+/// Starts a thread that prints the address of the next session that begins to be measured.
+/// `sessions_url` is the address of the list of sessions.
+fn spawn_announcer(path: PathBuf, sessions_url: String, stopper: ServerStopper) {
+    // Without a store, no session is running.
+    let earlier = running_ids(&path);
+    let end = Instant::now() + MAX_START_TIME;
+    std::thread::spawn(move || {
+        while !stopper.is_stopped() && Instant::now() < end {
+            if let Some(id) = running_ids(&path).iter().find(|id| !earlier.contains(id)) {
+                status::print_note(&format!("watch the session at {sessions_url}/{id}/live"));
+                return;
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    });
+}
+
+/// Returns the ids of the sessions that are being measured.
+fn running_ids(path: &Path) -> Vec<String> {
+    if Store::server_address(path).is_none() && !path.is_file() {
+        return Vec::new();
+    }
+    let sessions = Store::open_to_view(path).and_then(|store| store.running_sessions(9));
+    let measured = sessions.unwrap_or_default().into_iter().filter(|session| !session.is_killed);
+    measured.map(|session| session.id).collect()
+}
+
 /// A dashboard served by its own thread.
 pub struct DashboardThread {
     site: Arc<SiteState>,
@@ -397,7 +427,9 @@ impl DashboardThread {
         };
         let ready = ReadyServer::from_args(&args)?;
         ready.announce_url(false, "while measuring");
-        let ReadyServer { server, site, stopper, .. } = ready;
+        let ReadyServer { server, site, stopper, url, path, .. } = ready;
+        let page = format!("{url}{}/sessions", site.first.name);
+        spawn_announcer(path, page, stopper.clone());
         let thread = std::thread::spawn(move || {
             if let Err(error) = server.run() {
                 status::print_warning(&format!("The dashboard stopped: {error}."));

@@ -116,6 +116,7 @@ mod operand_kinds;
 mod order_auto;
 mod origin;
 mod packages;
+mod pages_home;
 mod paired;
 mod paired_kinds;
 mod process;

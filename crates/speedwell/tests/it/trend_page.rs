@@ -147,7 +147,7 @@ fn very_many_points_are_drawn_as_fewer_marks_and_listed_in_part() {
     );
     let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
-    let page = dashboard.get(&format!("/{name}/trend")).expect(
+    let page = dashboard.get(&format!("/{name}/trend?case=g%2Ffill%20n%3D1")).expect(
         200,
         &[
             "2,501 points: each mark is the median of up to 7",
@@ -169,7 +169,8 @@ fn a_mark_shows_its_point_and_links_to_its_session() {
     let name = dashboard.project();
     let file = dashboard.get(&format!("/{name}/trend.html"));
     file.expect(200, &["data-revision", "data-session=\"@17\""]);
-    let url = format!("http://{}/{name}/trend", dashboard.address);
+    let case = "g%2Fparse.fake%20n%3D1";
+    let url = format!("http://{}/{name}/trend?case={case}", dashboard.address);
     let Some(mut page) = BrowserPage::at(&url, ScreenSize::default()) else {
         return;
     };
