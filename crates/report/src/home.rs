@@ -81,6 +81,8 @@ const MAX_CHANGES: usize = 8;
 const MAX_UNGROUPED: usize = 40;
 /// Maximum length of a command in a line, in characters.
 const MAX_COMMAND_CHARS: usize = 48;
+/// Maximum length of the subject of a commit, in characters.
+const MAX_SUBJECT_CHARS: usize = 60;
 
 /// Reports a project: what is measured, what changed, what did not arrive, and every series.
 pub fn report_home(state: &HomeState<'_>) -> Document {
@@ -143,10 +145,13 @@ fn command_words(command: &[String]) -> &[String] {
 
 fn shorten_command(command: &[String]) -> String {
     let line = command_words(command).join(" ");
-    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MAX_COMMAND_CHARS) {
-        Some((end, _)) => format!("{} ...", &line[..end]),
-        None => line,
+    shorten_text(&line.split_whitespace().collect::<Vec<_>>().join(" "), MAX_COMMAND_CHARS)
+}
+
+fn shorten_text(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
+        Some((end, _)) => format!("{} ...", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
@@ -307,7 +312,8 @@ fn compact_changes(state: &HomeState<'_>) -> Option<ReportTable> {
             cells[index].text.clear();
         }
         if let Some(subject) = subject {
-            let text = format!("{} {}", short_revision(&revision), cells[subject].text);
+            let text = shorten_text(&cells[subject].text, MAX_SUBJECT_CHARS);
+            let text = format!("{} {text}", short_revision(&revision));
             cells[subject].text = text.trim_end().to_owned();
         }
         let time = since.get(revision.as_str()).copied();
@@ -318,6 +324,7 @@ fn compact_changes(state: &HomeState<'_>) -> Option<ReportTable> {
             cells.swap(0, case);
         }
     }
+    table.name = "open_changes";
     table.columns.push(ReportColumn::figure("since_unix_ms", "since"));
     table.columns.push(ReportColumn::words("author", "by"));
     if let Some(case) = case {
@@ -365,7 +372,7 @@ pub fn sessions_of_changes(history: &ProjectHistory) -> BTreeMap<String, i64> {
 /// A series with what the list says of it.
 struct SeriesLine<'a> {
     series: &'a SeriesTrend,
-    /// The newest change that still matters.
+    /// The newest change that matters.
     change: Option<SeriesChange<'a>>,
     now_unix_ms: i64,
     /// Start of the drawn part of the course.
@@ -453,25 +460,22 @@ fn list_series(history: &ProjectHistory, filter: &str, now_unix_ms: i64) -> Docu
     document
 }
 
-/// Returns the newest change of a series that was neither refuted nor judged wrong. A change that a
-/// user has triaged is left out after 30 days.
+/// Returns the newest open change of a series or, if there is none, the newest change that a user
+/// has accepted or fixed in the last 30 days.
 fn newest_change<'a>(
     series: &'a SeriesTrend,
     history: &ProjectHistory,
     now_unix_ms: i64,
 ) -> Option<SeriesChange<'a>> {
     let changes = series_changes(series, history);
-    changes.into_iter().rfind(|line| {
-        let is_current =
-            !matches!(line.change.state, ChangeState::Refuted | ChangeState::Withdrawn);
-        let age = change_time(series, &line.change.after).map_or(0, |time| now_unix_ms - time);
-        let is_shown = match line.change.triage {
-            ChangeTriage::Open => true,
-            ChangeTriage::Wrong => false,
-            ChangeTriage::Accepted | ChangeTriage::Fixed => age <= COURSE_MS,
-        };
-        is_current && is_shown
-    })
+    let open = changes.iter().rfind(|line| line.change.is_open());
+    let is_recent = |line: &&SeriesChange<'_>| {
+        let time = change_time(series, &line.change.after);
+        let is_triaged = matches!(line.change.triage, ChangeTriage::Accepted | ChangeTriage::Fixed);
+        let is_refuted = matches!(line.change.state, ChangeState::Refuted | ChangeState::Withdrawn);
+        is_triaged && !is_refuted && time.is_some_and(|time| now_unix_ms - time <= COURSE_MS)
+    };
+    open.or_else(|| changes.iter().rfind(is_recent)).copied()
 }
 
 fn change_time(series: &SeriesTrend, revision: &str) -> Option<i64> {
@@ -795,11 +799,11 @@ mod tests {
             texts("arrivals", "arrived"),
             ["2 sessions", "@2 failed", "! nightly/ci-2 silent for 3 d"]
         );
-        assert_eq!(texts("changes", "since_unix_ms"), ["9 d"]);
-        assert_eq!(texts("changes", "author"), ["an author"]);
-        assert!(texts("changes", "subject")[0].ends_with(" handle escapes"));
-        assert!(texts("changes", "case")[0].ends_with(" g/slow n=1"));
-        assert_eq!(texts("changes", "verdict"), [""], "the symbol is beside the case");
+        assert_eq!(texts("open_changes", "since_unix_ms"), ["9 d"]);
+        assert_eq!(texts("open_changes", "author"), ["an author"]);
+        assert!(texts("open_changes", "subject")[0].ends_with(" handle escapes"));
+        assert!(texts("open_changes", "case")[0].ends_with(" g/slow n=1"));
+        assert_eq!(texts("open_changes", "verdict"), [""], "the symbol is beside the case");
         assert_eq!(texts("one_off", "command")[0], "load http://x/");
         assert_eq!(texts("one_off", "number"), ["@3", "@2", "@1"]);
     }

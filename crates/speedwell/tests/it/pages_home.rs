@@ -79,8 +79,7 @@ fn a_morning_is_seen_at_a_glance(place: &StorePlace) {
     let name = dashboard.project();
     let start = dashboard.get("/").expect(303, &[]);
     assert_eq!(start.field("location").unwrap(), format!("/{name}/"));
-    let page = dashboard.get_when_ready(&format!("/{name}/"));
-    page.expect(
+    let page = dashboard.get_when_ready(&format!("/{name}/")).expect(
         200,
         &[
             " / main</h1>",
@@ -98,21 +97,22 @@ fn a_morning_is_seen_at_a_glance(place: &StorePlace) {
     assert!(!page.body.contains("<b>") && !page.body.contains(" style="), "{}", page.body);
     assert_eq!(page.body.matches("class=\"mini\"").count(), SERIES as usize);
     let filtered = dashboard.get(&format!("/{name}/?filter=case7+CORE"));
-    assert_eq!(filtered.expect(200, &["core/case7"]).body.matches("class=\"mini\"").count(), 1);
+    let filtered = filtered.expect(200, &["core/case7"]);
+    assert_eq!(filtered.body.matches("class=\"mini\"").count(), 1);
     dashboard.get(&format!("/{name}/?filter=none")).expect(200, &["no benchmark matches"]);
     assert_eq!(dashboard.get(&format!("/{name}/?branch=none")).status, 404);
     let data = dashboard.get(&format!("/{name}/index.json")).expect(200, &[]).json();
     assert_eq!(data["series"].as_array().unwrap().len(), SERIES as usize);
     assert_eq!(data["series"][0]["case"], "core/case0 n=1", "changed ones first");
-    assert_eq!(data["changes"][0]["author"], "Ada <b>");
+    assert_eq!(data["open_changes"][0]["author"], "Ada <b>");
     let kinds: Vec<&str> = (data["arrivals"].as_array().unwrap().iter())
         .map(|row| row["kind"].as_str().unwrap())
         .collect();
     assert_eq!(kinds, ["sessions", "failed", "silent"]);
     // The list of series suggests what the store contains.
-    let list = dashboard.get(&format!("/{name}/trend?metric=&from="));
     let suggestion = "<option value=\"core/case24 n=1\">";
-    list.expect(200, &["25 series on main, 1 change open", "<datalist", suggestion]);
+    let list = dashboard.get(&format!("/{name}/trend?metric=&from="));
+    let list = list.expect(200, &["25 series on main, 1 change open", "<datalist", suggestion]);
     assert_eq!(list.body.matches("class=\"mini\"").count(), SERIES as usize);
 }
 
@@ -135,7 +135,7 @@ fn many_series_are_grouped_and_folded(place: &StorePlace) {
     let name = dashboard.project();
     for path in ["", "trend"] {
         let page = dashboard.get_when_ready(&format!("/{name}/{path}"));
-        page.expect(200, &["<summary>g7: 50 benchmarks, no change</summary>"]);
+        let page = page.expect(200, &["<summary>g7: 50 benchmarks, no change</summary>"]);
         let folds = |open: &str| page.body.matches(&format!("class=\"fold\"{open}>")).count();
         assert_eq!((folds(""), folds(" open")), (10, 0), "{path}");
         assert!(page.body.len() < 1_000_000, "{}", page.body.len());

@@ -146,7 +146,7 @@ fn link_tables(document: &mut Document, context: PageContext<'_>) {
             id => format!("{}/live", context.session_href(id)),
         })
     });
-    link_by(document, "changes", ["subject", "after"], |after| {
+    link_by(document, "open_changes", ["subject", "after"], |after| {
         Some(context.revision_href(after.as_str()?))
     });
     link_series(document, context);
