@@ -167,11 +167,14 @@ fn home_headline(state: &HomeState<'_>, failed: usize) -> String {
     if !state.running.is_empty() {
         parts.push(format!("● {} live", state.running.len()));
     }
-    let branch = match state.history.branch_name() {
-        "" => "all sessions",
+    format!("{} / {}. {}", state.project, branch_title(state.history), parts.join(" · "))
+}
+
+fn branch_title(history: &ProjectHistory) -> &str {
+    match history.branch_name() {
+        "" => "all branches",
         branch => branch,
-    };
-    format!("{} / {branch}. {}", state.project, parts.join(" · "))
+    }
 }
 
 fn running_columns() -> ColumnSet<RunningSession> {
@@ -386,10 +389,7 @@ pub fn report_trends(history: &ProjectHistory, filter: &str, now_unix_ms: i64) -
     document.push_headline(format!(
         "{} on {}, {} open",
         format_count(history.series.len(), "series", "series"),
-        match history.branch_name() {
-            "" => "all branches",
-            branch => branch,
-        },
+        branch_title(history),
         format_count(open.known + open.suspected, "change", "changes")
     ));
     document.append_document(list_series(history, filter, now_unix_ms));

@@ -82,7 +82,7 @@ fn a_morning_is_seen_at_a_glance(place: &StorePlace) {
     let page = dashboard.get_when_ready(&format!("/{name}/")).expect(
         200,
         &[
-            " / main</h1>",
+            " / all branches</h1>",
             "1 open change · 1 failed",
             "▼ core/case0 n=1",
             "handle &lt;b&gt;escapes",
@@ -100,6 +100,8 @@ fn a_morning_is_seen_at_a_glance(place: &StorePlace) {
     let filtered = filtered.expect(200, &["core/case7"]);
     assert_eq!(filtered.body.matches("class=\"mini\"").count(), 1);
     dashboard.get(&format!("/{name}/?filter=none")).expect(200, &["no benchmark matches"]);
+    let branch = dashboard.get(&format!("/{name}/?branch=main"));
+    branch.expect(200, &[" / main</h1>", "1 open change", "n%3D1&amp;branch=main"]);
     assert_eq!(dashboard.get(&format!("/{name}/?branch=none")).status, 404);
     let data = dashboard.get(&format!("/{name}/index.json")).expect(200, &[]).json();
     assert_eq!(data["series"].as_array().unwrap().len(), SERIES as usize);
@@ -112,7 +114,8 @@ fn a_morning_is_seen_at_a_glance(place: &StorePlace) {
     // The list of series suggests what the store contains.
     let suggestion = "<option value=\"core/case24 n=1\">";
     let list = dashboard.get(&format!("/{name}/trend?metric=&from="));
-    let list = list.expect(200, &["25 series on main, 1 change open", "<datalist", suggestion]);
+    let list =
+        list.expect(200, &["25 series on all branches, 1 change open", "<datalist", suggestion]);
     assert_eq!(list.body.matches("class=\"mini\"").count(), SERIES as usize);
 }
 
