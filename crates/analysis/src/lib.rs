@@ -32,6 +32,7 @@ mod points;
 mod policy;
 pub mod profile;
 pub mod scaling;
+pub mod schedule;
 mod sequential;
 mod session;
 pub mod snippet;

@@ -44,6 +44,29 @@ pub struct SessionOverview {
     pub skipped: usize,
 }
 
+/// When, where and how a session was started, and how it ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionArrival {
+    /// Number of the session.
+    pub number: i64,
+    /// Start, in milliseconds since the Unix epoch.
+    pub started_unix_ms: i64,
+    /// State of the session.
+    pub state: SessionState,
+    /// Tags given by the user.
+    pub tags: Vec<String>,
+    /// The command line.
+    pub command: Vec<String>,
+    /// The measured branch, if known.
+    pub branch: Option<String>,
+    /// Number of the pull request, if the session measured one.
+    pub pull: Option<String>,
+    /// Number of the machine in the store, if known.
+    pub machine: Option<i64>,
+    /// Number of failed steps.
+    pub failures: usize,
+}
+
 /// A benchmark with at least one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredBenchmark {

@@ -264,6 +264,9 @@ pub struct CodeOrigin {
     /// First line of the commit message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
+    /// Author of the commit, truncated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
     /// Digest of uncommitted changes. `None` for a clean working tree, or if the revision was not
     /// checked out.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -25,6 +25,8 @@ pub struct ProjectLine {
     pub name: String,
     /// The newest session.
     pub newest: Option<SessionOverview>,
+    /// The number of open changes on the default branch; `None` if it is unknown.
+    pub open_changes: Option<usize>,
     /// The number of sessions; `None` if there are too many to count.
     pub sessions: Option<usize>,
     /// The last seven days: each day's name, and the number of sessions begun on it.
@@ -60,6 +62,7 @@ pub fn list_projects(projects: &[ProjectLine]) -> Document {
     }
     let columns = column_set! { project: ProjectLine;
         label("project", "project") => &project.name,
+        figure("open_changes", "open changes") => project.open_changes,
         figure("newest", "newest session") =>
             project.newest.as_ref().map(|newest| ReportCell::session(newest.number)),
         words("started_unix_ms", "started (UTC)") =>

@@ -10,7 +10,7 @@ use crate::figure::{
 use serde_json::{Number, Value};
 use speedwell_analysis::load::ReportedTime;
 use speedwell_model::{IntervalEstimate, RunValue};
-use speedwell_plot::ForestRow;
+use speedwell_plot::{ForestRow, SparkLevel, Sparkline};
 use std::sync::Arc;
 
 /// A full name, and a short form for pages too narrow for the full names of all rows.
@@ -71,6 +71,8 @@ pub struct RareCellData {
     pub runs: Option<RunList>,
     /// The drawing of the cell.
     pub drawn: Option<ForestRow>,
+    /// A sparkline, for pages.
+    pub sparkline: Option<Sparkline>,
     /// The address that the cell links to on a served page. Other pages have no such addresses.
     pub link: Option<String>,
     /// The moment that the text names, in milliseconds since the Unix epoch.
@@ -160,6 +162,15 @@ impl ReportCell {
         cell
     }
 
+    /// Creates a cell with a sparkline, for pages. `levels` index `points`.
+    pub fn sparkline(points: Vec<f64>, levels: Vec<SparkLevel>) -> ReportCell {
+        let mut cell = ReportCell::default();
+        if !points.is_empty() {
+            cell.rare_mut().sparkline = Some(Sparkline { points, levels });
+        }
+        cell
+    }
+
     /// Replaces the text for people.
     pub fn with_text(mut self, text: impl Into<String>) -> ReportCell {
         self.text = text.into();
@@ -197,6 +208,11 @@ impl ReportCell {
     /// Returns the drawing of the cell.
     pub fn drawn(&self) -> Option<&ForestRow> {
         self.rare.as_ref()?.drawn.as_ref()
+    }
+
+    /// Returns the sparkline that the cell shows on pages.
+    pub fn sparkline_drawing(&self) -> Option<&Sparkline> {
+        self.rare.as_ref()?.sparkline.as_ref()
     }
 
     /// Returns the address that the cell links to on a served page.

@@ -24,6 +24,7 @@ mod fleet;
 mod format;
 mod gallery;
 mod glossary;
+mod home;
 mod live;
 pub mod load;
 mod markdown_blocks;
@@ -69,6 +70,7 @@ pub use format::{
     Csv, Html, Json, Markdown, RenderDocument, ReportFormat, TextFormat, UnknownFormat,
     escape_controls, escape_line, html, quote_field,
 };
+pub use home::*;
 pub use live::*;
 pub use markdown_blocks::{markdown_answer, markdown_blocks};
 pub use measurement_details::{report_environment, report_measurement_details};

@@ -189,8 +189,10 @@ impl ReportTable {
     /// Returns the indexes of the columns that a page shows: the columns that people see, and the
     /// drawings.
     pub fn for_pages(&self) -> Vec<usize> {
-        let is_drawn =
-            |column: usize| self.cell_rows().any(|cells| cells[column].drawn().is_some());
+        let is_drawn = |column: usize| {
+            let mut cells = self.cell_rows().map(|cells| &cells[column]);
+            cells.any(|cell| cell.drawn().is_some() || cell.sparkline_drawing().is_some())
+        };
         let people = self.for_people();
         let is_shown = |column: &usize| people.contains(column) || is_drawn(*column);
         (0..self.columns.len()).filter(is_shown).collect()

@@ -6,10 +6,13 @@
 
 use super::Store;
 use super::database::{Error, SqlRow, SqlStatement, sql, sql_params};
-use super::read::read_calibration;
+use super::read::{parse_json, parse_state, read_calibration};
 use super::selection::is_commit_prefix;
-use speedwell_model::Machine;
-use speedwell_model::stored::{StoredBenchmark, StoredCalibration, StoredCase, StoredMachine};
+use speedwell_model::stored::{
+    SessionArrival, StoredBenchmark, StoredCalibration, StoredCase, StoredMachine,
+};
+use speedwell_model::{CodeOrigin, Machine};
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -408,6 +411,70 @@ fn read_limited_count(row: SqlRow<'_>, column: usize) -> Result<Option<usize>, E
     Ok((count < COUNT_LIMIT as usize).then_some(count))
 }
 
+/// Queries for the home page of a project.
+impl Store {
+    /// Returns the sessions that started at `since_unix_ms` or later, newest first, but at most
+    /// `max_count` of them.
+    ///
+    /// # Errors
+    /// Fails on database errors, or if the database holds data that this version cannot read.
+    pub fn list_arrivals(
+        &self,
+        since_unix_ms: i64,
+        max_count: usize,
+    ) -> anyhow::Result<Vec<SessionArrival>> {
+        let sql = sql!(
+            "SELECT number, started_unix_ms, state, command,
+                    (SELECT {{texts:name ORDER BY seq}} FROM tag WHERE session = number),
+                    (SELECT branch FROM origin WHERE session = number),
+                    (SELECT pull FROM origin WHERE session = number),
+                    (SELECT machine FROM session_machine WHERE session = number),
+                    (SELECT count(*) FROM failure WHERE session = number AND skipped = 0)
+             FROM session WHERE started_unix_ms >= $1
+             ORDER BY started_unix_ms DESC, number DESC LIMIT $2"
+        );
+        let max_count = i64::try_from(max_count).unwrap_or(i64::MAX);
+        let rows: Vec<([String; 3], SessionArrival)> =
+            self.query_rows(sql, sql_params![since_unix_ms, max_count], |row| {
+                let texts = [row.get(2)?, row.get(3)?, row.get(4)?];
+                let arrival = SessionArrival {
+                    number: row.get(0)?,
+                    started_unix_ms: row.get(1)?,
+                    branch: row.get(5)?,
+                    pull: row.get(6)?,
+                    machine: row.get(7)?,
+                    failures: read_count(row, 8)?,
+                    ..SessionArrival::default()
+                };
+                Ok((texts, arrival))
+            })?;
+        let mut arrivals = Vec::new();
+        for ([state, command, tags], arrival) in rows {
+            arrivals.push(SessionArrival {
+                state: parse_state(&state)?,
+                command: parse_json(&command)?,
+                tags: parse_json(&tags)?,
+                ..arrival
+            });
+        }
+        Ok(arrivals)
+    }
+
+    /// Returns the code that these sessions measured, by session, where it is known.
+    ///
+    /// # Errors
+    /// Fails on database errors, or if the database holds data that this version cannot read.
+    pub fn origins_of_sessions(&self, numbers: &[i64]) -> anyhow::Result<HashMap<i64, CodeOrigin>> {
+        let sql = sql!(
+            "SELECT session, detail FROM origin WHERE session IN {{numbers:1}} ORDER BY session"
+        );
+        let numbers = serde_json::to_string(numbers)?;
+        let rows: Vec<(i64, String)> =
+            self.query_rows(sql, sql_params![&numbers], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        rows.into_iter().map(|(session, detail)| Ok((session, parse_json(&detail)?))).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -530,6 +597,36 @@ mod tests {
             assert_eq!(store.selected_numbers(&of_fill, 9).unwrap(), [2, 1]);
             store.delete_untracked(2).unwrap();
             assert_eq!(listed(&store), [copy, fill(1, 1, 1)]);
+        }
+    }
+
+    #[test]
+    fn arrivals_are_the_sessions_since_a_time_with_their_origin() {
+        for backend in test_backends() {
+            let mut store = backend.open();
+            for (index, id) in ["a", "b", "c"].into_iter().enumerate() {
+                let mut session = imported_session(id);
+                session.started_unix_ms = 1_000 * (index as i64 + 1);
+                session.tags = vec![format!("tag-{id}")];
+                session.origin = (id != "b").then(|| CodeOrigin {
+                    revision: format!("{index}f"),
+                    branch: Some("main".into()),
+                    author: Some(format!("author of {id}")),
+                    ..CodeOrigin::default()
+                });
+                store.insert_session(&session).unwrap();
+            }
+            let arrivals = store.list_arrivals(2_000, 9).unwrap();
+            let found: Vec<(i64, &str, Option<&str>)> = arrivals
+                .iter()
+                .map(|each| (each.number, &*each.tags[0], each.branch.as_deref()))
+                .collect();
+            assert_eq!(found, [(3, "tag-c", Some("main")), (2, "tag-b", None)]);
+            assert!(arrivals.iter().all(|each| each.state == SessionState::Imported));
+            assert_eq!(store.list_arrivals(0, 1).unwrap().len(), 1);
+            let origins = store.origins_of_sessions(&[1, 2]).unwrap();
+            assert_eq!(origins.len(), 1);
+            assert_eq!(origins[&1].author.as_deref(), Some("author of a"));
         }
     }
 }

@@ -210,6 +210,14 @@ impl GitRepository {
         self.log_commits(&["-1", "--end-of-options", revision])?.pop()
     }
 
+    /// Returns the author of the commit that `revision` names.
+    pub fn commit_author(&self, revision: &str) -> Option<String> {
+        let log = ["-c", "log.showSignature=false", "log", "--format=%an", "-1"];
+        let arguments = [&log[..], &["--end-of-options", revision, "--"]].concat();
+        let author = self.try_git_output(&arguments)?;
+        (!author.is_empty()).then(|| author.chars().take(MAX_TEXT_CHARS).collect())
+    }
+
     /// Returns commits in the order of `git log`.
     fn log_commits(&self, arguments: &[&str]) -> Option<Vec<Revision>> {
         let format =

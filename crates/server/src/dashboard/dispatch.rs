@@ -319,7 +319,7 @@ fn render_page(
         None => layout.render_page(&page, format)?,
     };
     if let (true, Some(version)) = (page.is_cacheable, version) {
-        project.cache_page(&address, &bytes, version)?;
+        project.cache_page(&address, &bytes, version, page.max_age)?;
     }
     Ok(page_response(page.status, format, path, bytes))
 }

@@ -405,13 +405,22 @@ enum StoreId {
     Server,
 }
 
+/// A rendered page.
+#[derive(Debug)]
+struct CachedPage {
+    address: String,
+    bytes: Bytes,
+    /// When the page becomes invalid, if it does although the store is unchanged.
+    expires: Option<Instant>,
+}
+
 /// Cached results, valid while the store is unchanged.
 #[derive(Debug, Default)]
 struct ProjectCache {
     /// Connection that detects changes.
     watch: Option<(StoreId, Store)>,
     version: i64,
-    pages: VecDeque<(String, Bytes)>,
+    pages: VecDeque<CachedPage>,
     bytes: usize,
     histories: Vec<(TrendQuery, Arc<ProjectHistory>)>,
     /// Open changes of the default branch, after they were searched for.
@@ -561,12 +570,16 @@ impl HostedProject {
     pub fn cached_page(&self, address: &str) -> Result<(Option<Bytes>, Option<i64>), HttpError> {
         let mut cache = lock(&self.cache);
         let version = self.current_version(&mut cache)?;
-        let found = cache.pages.iter().find(|(cached_address, _)| cached_address == address);
-        Ok((found.map(|(_, page)| page.clone()), version))
+        let now = Instant::now();
+        let is_valid = |page: &&CachedPage| {
+            page.address == address && page.expires.is_none_or(|expires| now < expires)
+        };
+        let found = cache.pages.iter().find(is_valid);
+        Ok((found.map(|page| page.bytes.clone()), version))
     }
 
-    /// Caches a page that was rendered from version `started_at` of the store. Does nothing if the
-    /// store has changed since then.
+    /// Caches a page that was rendered from version `started_at` of the store, for at most
+    /// `max_age`. Does nothing if the store has changed since then.
     ///
     /// # Errors
     /// Fails if the store cannot be read.
@@ -575,18 +588,28 @@ impl HostedProject {
         address: &str,
         page: &Bytes,
         started_at: i64,
+        max_age: Option<Duration>,
     ) -> Result<(), HttpError> {
         let mut cache = lock(&self.cache);
         if self.current_version(&mut cache)? != Some(started_at) {
             return Ok(());
         }
+        if let Some(index) = cache.pages.iter().position(|cached| cached.address == address)
+            && let Some(old) = cache.pages.remove(index)
+        {
+            cache.bytes -= old.bytes.len();
+        }
         cache.bytes += page.len();
-        cache.pages.push_back((address.to_owned(), page.clone()));
+        cache.pages.push_back(CachedPage {
+            address: address.to_owned(),
+            bytes: page.clone(),
+            expires: max_age.map(|max_age| Instant::now() + max_age),
+        });
         while cache.bytes > MAX_CACHED_PAGE_BYTES {
-            let Some((_, oldest)) = cache.pages.pop_front() else {
+            let Some(oldest) = cache.pages.pop_front() else {
                 break;
             };
-            cache.bytes -= oldest.len();
+            cache.bytes -= oldest.bytes.len();
         }
         Ok(())
     }
@@ -650,7 +673,10 @@ impl HostedProject {
         cache.open_changes = open_changes.or(cache.open_changes);
         cache.histories.push((query.clone(), history.clone()));
         if cache.histories.len() > MAX_CACHED_HISTORIES {
-            cache.histories.remove(0);
+            // The home page needs the history of the default branch.
+            let is_other = |(query, _): &(TrendQuery, _)| *query != TrendQuery::default();
+            let evicted = cache.histories.iter().position(is_other).unwrap_or(0);
+            cache.histories.remove(evicted);
         }
         Ok(history)
     }

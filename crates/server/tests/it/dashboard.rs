@@ -60,8 +60,11 @@ fn every_page_has_a_route_and_every_format() {
             let is_download = response.headers.contains_key("content-disposition");
             assert_eq!(is_download, ending == "html", "{page}");
         }
-        let page = page.trim_end_matches("index");
-        expect(&site.get(page), 200, &["</html>", "<nav"]);
+        let page = site.get(page.trim_end_matches("index"));
+        match page.headers.get("location") {
+            Some(location) => assert_eq!(location, "/demo/", "the only project"),
+            None => expect(&page, 200, &["</html>", "<nav"]),
+        }
     }
     let id = imported_session().id;
     let session = site.get("/demo/@1");
@@ -189,7 +192,7 @@ fn a_caller_without_permission_learns_nothing() {
         ("/demo/", 200),
         ("/demo/sesions", 404),
         ("/nowhere/", 404),
-        ("/", 200),
+        ("/", 303),
         ("/settings", 403),
         ("/api/v1/tokens", 403),
         ("/api/v1/demo/series", 200),
@@ -369,7 +372,7 @@ fn health_and_metrics_are_plain_text() {
 #[test]
 fn the_stylesheet_linked_by_a_page_is_served_as_immutable() {
     let site = TestSite::start(OPEN, with_session);
-    let page = site.get("/");
+    let page = site.get("/demo/");
     let style = page.text().split_once("rel=\"stylesheet\" href=\"").unwrap().1;
     let style = site.get(style.split_once('"').unwrap().0);
     assert_eq!((style.status, &*style.headers["content-type"]), (200, "text/css; charset=utf-8"));

@@ -230,8 +230,13 @@ fn own_pages(commit: u32) -> [String; 3] {
 /// The status and text of a page, without the project's name.
 fn page_text(dashboard: &TestDashboard, name: &str, page: &str) -> (u16, String) {
     let reply = dashboard.get_when_ready(&format!("/{name}/{page}"));
-    let names =
-        [format!("/{name}/"), format!("\"{name}\""), format!(">{name}<"), format!("{name}:")];
+    let names = [
+        format!("/{name}/"),
+        format!("\"{name}\""),
+        format!(">{name}<"),
+        format!("{name}:"),
+        format!("{name} /"),
+    ];
     let body = (names.iter()).fold(reply.body, |body, name| body.replace(name, "PROJECT"));
     (reply.status, body)
 }

@@ -116,6 +116,7 @@ mod operand_kinds;
 mod order_auto;
 mod origin;
 mod packages;
+mod pages_home;
 mod pages_lists;
 mod pages_live;
 mod pages_session;

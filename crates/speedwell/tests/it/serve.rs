@@ -176,7 +176,7 @@ fn every_page_answers_and_none_trusts_a_name(place: &StorePlace) {
         let page = dashboard.get(&format!("/{name}/machines/{}", machine["number"]));
         assert!(!page.expect(200, &[]).body.contains("<img"));
     }
-    let style = dashboard.get("/").body;
+    let style = dashboard.follow("/").body;
     let style = style.split_once("rel=\"stylesheet\" href=\"").unwrap().1;
     let style = style.split_once('"').unwrap().0;
     dashboard.get(style).expect(200, &["--paper"]);
@@ -403,9 +403,13 @@ fn lists_are_shown_a_part_at_a_time_and_a_change_is_seen_everywhere(place: &Stor
     let last = numbers(&format!("/{name}/sessions.json?before=21"));
     assert_eq!(last, (1..=20).rev().collect::<Vec<_>>());
     // The same change on the project's page, among the open ones, and in the trend of its case.
-    for path in ["", "alerts", "trend?case=g%2Fparse.fake%20n%3D1"] {
+    for (path, verdict) in [
+        ("", "▼ g/parse.fake n=1"),
+        ("alerts", "▼ worse"),
+        ("trend?case=g%2Fparse.fake%20n%3D1", "▼ worse"),
+    ] {
         let page = dashboard.get(&format!("/{name}/{path}"));
-        page.expect(200, &["▼ worse", "change 60 of &lt;/title&gt;", "<svg"]);
+        page.expect(200, &[verdict, "change 60 of &lt;/title&gt;", "<svg"]);
     }
     let changes = project.run(&["history", "changes", "--open", "--format", "json"]).json();
     let shown = dashboard.get(&format!("/{name}/alerts.json")).json();
@@ -576,6 +580,7 @@ fn the_dashboard_of_a_run_stays_open_while_it_has_viewers() {
     let words = ["run", "g", "-r", "3", "--dashboard"];
     let dashboard = TestDashboard::of_command(project.command(&words), &words);
     let name = dashboard.project();
+    dashboard.get("/").expect(303, &[]);
     // Whether still measured or finished by now: it is listed, and the page stays when it is
     // finished.
     loop {

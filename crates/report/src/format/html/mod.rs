@@ -57,7 +57,8 @@ impl RenderDocument for Html {
 const STYLE: &str = concat!(
     include_str!("style.css"),
     include_str!("glossary.css"),
-    include_str!("session.css")
+    include_str!("session.css"),
+    include_str!("home.css")
 );
 const SCRIPT: &str = concat!(
     include_str!("script.js"),
@@ -79,7 +80,8 @@ pub const SERVED_STYLE: &str = concat!(
     include_str!("served.css"),
     include_str!("live.css"),
     include_str!("trend.css"),
-    include_str!("lists.css")
+    include_str!("lists.css"),
+    include_str!("home.css")
 );
 
 /// The script of served pages.
@@ -91,7 +93,8 @@ pub const SERVED_SCRIPT: &str = concat!(
     include_str!("served.js"),
     include_str!("live.js"),
     include_str!("trend.js"),
-    include_str!("lists.js")
+    include_str!("lists.js"),
+    include_str!("home.js")
 );
 
 /// Content security policy: the browser enforces that the page loads nothing.
@@ -125,6 +128,9 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
     let shown: Vec<&ReportBlock> = blocks.filter(|block| !is_above(block)).collect();
     write_blocks(&shown, true, &mut writer);
     write_glossary(document, &mut writer);
+    if PAGES_WITHOUT_CONTENTS.contains(&document.report) {
+        writer.contents.clear();
+    }
     let mut page = match frame {
         PageFrame::Alone => {
             write_raw_data(document, &mut writer)?;
@@ -172,6 +178,8 @@ fn write_glossary(document: &Document, writer: &mut HtmlWriter) {
     }
     writer.push_raw("</dl>\n</section>\n");
 }
+/// Reports that fit on a screen or are one list, so that they need no table of contents.
+const PAGES_WITHOUT_CONTENTS: [&str; 2] = ["project", "trends"];
 
 fn file_head(title: &str) -> String {
     let title = escape_html(title);
@@ -225,6 +233,8 @@ const PHONE_PX: u32 = 360;
 const MAX_CHART_BYTES: usize = 1 << 20;
 /// Width of a chart next to another one.
 const NARROW_CHART_PX: u32 = 580;
+/// Size of the sparkline in a cell.
+const SPARKLINE_PX: (u32, u32) = (120, 16);
 /// A table with more rows has its own scroll area and sticky header.
 const MAX_UNSCROLLED_ROWS: usize = 60;
 
@@ -469,6 +479,9 @@ impl HtmlRow<'_> {
                 return strip.unwrap_or_default();
             }
             _ => {}
+        }
+        if let Some(sparkline) = cell.sparkline_drawing() {
+            return sparkline.render_svg(SPARKLINE_PX.0, SPARKLINE_PX.1).unwrap_or_default();
         }
         let mut text = match self.view.sides_text(at, self.cells) {
             Some(sides) => escape_html(&sides),

@@ -149,6 +149,8 @@ pub struct FormField {
     pub is_fixed: bool,
     /// The allowed values with their labels. If empty, any value is allowed.
     pub options: Vec<(String, String)>,
+    /// Values that a field without options suggests.
+    pub suggestions: Vec<String>,
 }
 
 /// Renders everything before the masthead.
@@ -351,8 +353,9 @@ fn field_control(field: &FormField) -> String {
         );
     }
     if field.options.is_empty() {
+        let (list, suggestions) = suggestions_markup(field);
         return format!(
-            "<input name=\"{name}\" value=\"{value}\" placeholder=\"{}\">",
+            "<input name=\"{name}\" value=\"{value}\" placeholder=\"{}\"{list}>{suggestions}",
             escape_html(&field.placeholder)
         );
     }
@@ -367,6 +370,17 @@ fn field_control(field: &FormField) -> String {
         );
     }
     out + "</select>"
+}
+
+/// Returns the attribute that names a field's list of suggestions, and the list.
+fn suggestions_markup(field: &FormField) -> (String, String) {
+    if field.suggestions.is_empty() {
+        return (String::new(), String::new());
+    }
+    let id = format!("{}-suggestions", escape_html(field.name));
+    let option = |text: &String| format!("<option value=\"{}\">", escape_html(text));
+    let options: String = field.suggestions.iter().map(option).collect();
+    (format!(" list=\"{id}\""), format!("<datalist id=\"{id}\">{options}</datalist>"))
 }
 
 /// Renders the last part of the page: links to its data for programs.
@@ -423,6 +437,7 @@ mod tests {
                         label: HOSTILE.into(),
                         value: HOSTILE.into(),
                         placeholder: HOSTILE.into(),
+                        suggestions: vec![HOSTILE.into()],
                         ..FormField::default()
                     },
                     FormField {

@@ -96,7 +96,7 @@ class Sheet {
   addFilters() {
     const tally = this.section.querySelector('.tally');
     if (this.rows.length < 2) return;
-    const hasBox = this.rows.length >= FILTERED_ROWS;
+    const hasBox = this.rows.length >= FILTERED_ROWS && !document.querySelector('.filters [name="filter"]');
     // Without them only the list of sort keys remains, for narrow screens.
     const named = document.getElementById(this.table.getAttribute('aria-labelledby') ?? '');
     const tools = make('div', {

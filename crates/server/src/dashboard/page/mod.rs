@@ -28,6 +28,7 @@ use speedwell_report::{
     ReportRow, ReportTable, list_sessions_on_page,
 };
 use speedwell_store::Store;
+use std::time::Duration;
 
 pub mod catalog;
 pub mod changes;
@@ -39,6 +40,7 @@ pub mod pulls;
 pub mod revision;
 pub mod session;
 pub mod trend;
+pub mod trends;
 
 /// A page without its layout.
 #[derive(Debug, Default)]
@@ -65,6 +67,8 @@ pub struct PageContent {
     pub charts: ChartsLocation,
     /// Whether the page stays valid until the store changes.
     pub is_cacheable: bool,
+    /// How long a cacheable page stays valid, because it shows ages; `None` for no limit.
+    pub max_age: Option<Duration>,
     pub status: StatusCode,
     /// Another address, to which the client is redirected instead.
     pub redirect: Option<String>,

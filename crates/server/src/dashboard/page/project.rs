@@ -1,120 +1,192 @@
-//! Builds `/`, which lists the projects that the caller may read; `/PROJECT/`, which shows recent
-//! sessions and open changes; and `/settings`, which shows projects, tokens, the audit log and the
-//! server version.
+//! Builds `/`, which lists the projects that the caller may read; `/PROJECT/`, which shows what is
+//! measured, what changed, what did not arrive and all series; and `/settings`, which shows
+//! projects, tokens, the audit log and the server version.
 
 use crate::dashboard::access::RequiredPermission;
-use crate::dashboard::address::encode_segment;
+use crate::dashboard::address::PageFormat;
 use crate::dashboard::lookups::TrendQuery;
 use crate::dashboard::page::changes::open_changes_table;
-use crate::dashboard::page::{PageContent, PageContext, PageResult, link_by, link_column};
-use crate::dashboard::site::unix_ms;
+use crate::dashboard::page::trends::{MAX_AGE, link_series};
+use crate::dashboard::page::{
+    PageContent, PageContext, PageResult, link_by, link_column, named_options,
+};
+use crate::dashboard::site::{HostedProject, unix_ms};
 use crate::http::HttpError;
 use speedwell_analysis::history::ProjectHistory;
+use speedwell_analysis::schedule::{find_silent_schedules, schedule_window_start};
 use speedwell_model::stored::SessionOverview;
-use speedwell_report::html::PageLink;
+use speedwell_report::html::{PageForm, PageLink};
 use speedwell_report::{
-    self as report, Document, OpenChanges, ProjectLine, ReportBlock, ServedProject, ServerSettings,
-    TrendXAxis, format_moment, list_projects, report_settings,
+    self as report, Datum, Document, HomeState, OpenChanges, ProjectLine, ReportFormat, ReportRow,
+    RunningSession, ServedProject, ServerSettings, format_moment, list_projects, report_settings,
 };
 use speedwell_store::{SessionFilter, Store};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
 
-/// Maximum number of recent sessions listed.
-const MAX_SESSIONS: usize = 8;
+/// Maximum number of running or killed sessions considered.
+const MAX_RUNNING: usize = 20;
 
-/// Maximum number of series. With more series, no trends are drawn.
-const MAX_SERIES: usize = 60;
+/// Maximum number of newest sessions in which schedules are searched.
+const MAX_ARRIVALS: usize = 2_000;
+
+/// How long the page stays valid while something is measured. A measuring process may die without a
+/// trace in the store.
+const MAX_AGE_RUNNING: Duration = Duration::from_secs(1);
 
 pub fn project_page(context: PageContext<'_>) -> PageResult {
-    context.query.check_names(&[])?;
-    let newest_sessions = context.store.select_sessions(&SessionFilter::default(), MAX_SESSIONS)?;
-    let Some(newest_session) = newest_sessions.first() else {
+    context.query.check_names(&["filter", "branch"])?;
+    if context.store.newest_number()? == 0 {
         let mut document = Document::new("project");
         report::add_first_steps(&mut document);
         return Ok(PageContent::from_document(document));
+    }
+    let branch = context.query.get("branch").map(str::to_owned);
+    let is_default_branch = branch.is_none();
+    let query = TrendQuery { branch, ..TrendQuery::default() };
+    // If the default history cannot be loaded, the page still shows the sessions.
+    let (history, problem) = match context.project.load_history(&query) {
+        Ok(history) => (history, None),
+        Err(error) if is_default_branch => (Arc::default(), Some(error.message)),
+        Err(error) => return Err(error),
     };
-    let running: Vec<&SessionOverview> = newest_sessions
-        .iter()
-        .filter(|session| {
-            session.state == speedwell_model::SessionState::Running && !session.is_killed
-        })
-        .collect();
-    // If the history cannot be loaded, the page still shows the sessions.
-    let history = context.project.load_history(&TrendQuery::default());
-    let mut document = Document::new("project");
-    let headline = project_headline(newest_session, running.len(), history.as_deref().ok());
-    document.push(ReportBlock::Headline(format!("{}: {headline}", context.project.name)));
-    // A running session may be killed without a trace in the store, so a page that shows one may go
-    // stale although the store has not changed.
-    let is_cacheable = running.is_empty();
-    if !is_cacheable {
-        document.push_heading(2, "Running");
-        let owned: Vec<SessionOverview> = running.into_iter().cloned().collect();
-        document.append_document(context.list_sessions(&owned));
-    }
-    match &history {
-        Ok(history) => add_history(&mut document, context, history),
-        Err(error) => document.push(ReportBlock::Note(format!("No history: {}.", error.message))),
-    }
-    document.push_heading(2, "Newest sessions");
-    document.append_document(context.list_sessions(&newest_sessions));
+    let now = unix_ms();
+    let unfinished = context.store.running_sessions(MAX_RUNNING)?;
+    let (dead, active): (Vec<SessionOverview>, Vec<SessionOverview>) =
+        unfinished.into_iter().partition(|session| session.is_killed);
+    let killed: Vec<i64> = dead.into_iter().map(|session| session.number).collect();
+    let running = list_running(context, &active, now)?;
+    let machines: HashMap<i64, String> = context.store.machine_titles()?.into_iter().collect();
+    let arrivals = context.store.list_arrivals(schedule_window_start(now), MAX_ARRIVALS)?;
+    let without_charts =
+        PageContext { format: PageFormat::Document(ReportFormat::Json), ..context };
+    let mut document = report::report_home(&HomeState {
+        project: &context.project.name,
+        now_unix_ms: now,
+        running: &running,
+        history: &history,
+        changes: open_changes_table(without_charts, &history),
+        authors: &find_authors(context, &history)?,
+        arrivals: &arrivals,
+        killed: &killed,
+        silent: &find_silent_schedules(&arrivals, now),
+        machines: &machines,
+        filter: context.query.get("filter").unwrap_or_default(),
+    });
+    document.push_notes(problem.iter().map(|message| format!("No history: {message}.")));
+    link_tables(&mut document, context);
     Ok(PageContent {
-        links: project_links(context)?,
-        choice: None,
-        is_cacheable: is_cacheable && history.is_ok(),
+        links: branch_links(context),
+        filters: Some(home_form(context)?),
+        is_cacheable: problem.is_none(),
+        max_age: Some(if running.is_empty() { MAX_AGE } else { MAX_AGE_RUNNING }),
         ..PageContent::from_document(document)
     })
 }
 
-fn project_headline(
-    newest: &SessionOverview,
-    running: usize,
-    history: Option<&ProjectHistory>,
-) -> String {
-    let summary = match history {
-        Some(history) => OpenChanges::from_history(history).sentence(history),
-        None => "history unavailable".to_owned(),
-    };
-    let measuring = match running {
-        0 => "",
-        _ => "; measurement in progress",
-    };
-    format!(
-        "{summary}{measuring}. Newest session: @{}, {}.",
-        newest.number,
-        format_moment(newest.started_unix_ms)
-    )
+/// Returns the progress of the running sessions and loads.
+fn list_running(
+    context: PageContext<'_>,
+    sessions: &[SessionOverview],
+    now_unix_ms: i64,
+) -> Result<Vec<RunningSession>, HttpError> {
+    let elapsed = |since: i64| now_unix_ms.saturating_sub(since).max(0) as u64;
+    let mut running = Vec::new();
+    for session in sessions {
+        let saved: usize = context.store.decided_cases(session.number)?.values().sum();
+        let planned = (context.project.lookups.planned)(context.store, session.number)?;
+        running.push(RunningSession {
+            number: Some(session.number),
+            id: session.id.clone(),
+            command: session.command.clone(),
+            done: context.store.finished_slots(session.number)?.len(),
+            planned: planned.slots.saturating_sub(saved),
+            elapsed_ms: elapsed(session.started_unix_ms),
+            planned_ms: None,
+        });
+    }
+    let loads = context.store.list_live_loads()?;
+    running.extend(loads.into_iter().map(|load| RunningSession {
+        elapsed_ms: load.progress.elapsed_ms,
+        planned_ms: load.progress.planned_ms,
+        command: load.progress.command,
+        ..RunningSession::default()
+    }));
+    Ok(running)
 }
 
-/// Adds the open changes, then all trends. Trends with urgent changes come first.
-fn add_history(document: &mut Document, context: PageContext<'_>, history: &ProjectHistory) {
-    let open = OpenChanges::from_history(history);
-    if open.known + open.suspected > 0 {
-        document.push_heading(2, "Open changes");
-        let changes = open_changes_table(context, history);
-        let tables = changes.blocks.into_iter();
-        document.extend(tables.filter(|block| matches!(block, ReportBlock::Table(_))));
+/// Returns the authors of the first measured revisions after open changes, by revision.
+fn find_authors(
+    context: PageContext<'_>,
+    history: &ProjectHistory,
+) -> Result<HashMap<String, String>, HttpError> {
+    let sessions = report::sessions_of_changes(history);
+    if sessions.is_empty() {
+        return Ok(HashMap::new());
     }
-    if history.series.is_empty() || history.series.len() > MAX_SERIES {
-        return;
-    }
-    // The trend page lists the points.
-    let trends = report::report_trend(history, TrendXAxis::Revision, 0, &context.report_options());
-    let mut galleries = trends.blocks.into_iter();
-    if let Some(gallery) = galleries.find(|block| matches!(block, ReportBlock::Gallery(_))) {
-        document.push(gallery);
-    }
+    let numbers: Vec<i64> = sessions.values().copied().collect();
+    let origins = context.store.origins_of_sessions(&numbers)?;
+    let author = |(revision, session): (String, i64)| {
+        let author = origins.get(&session)?.author.clone()?;
+        Some((revision, author))
+    };
+    Ok(sessions.into_iter().filter_map(author).collect())
 }
 
-fn project_links(context: PageContext<'_>) -> Result<Vec<PageLink>, HttpError> {
-    let mut links =
-        vec![PageLink::new(context.compare_href("@prev", "@latest"), "compare @prev with @latest")];
+/// Links the tables to sessions, revisions and trends.
+fn link_tables(document: &mut Document, context: PageContext<'_>) {
+    link_by(document, "running", ["number", "id"], |id| {
+        let id = id.as_str().filter(|id| !id.is_empty())?;
+        Some(context.session_href(id))
+    });
+    link_by(document, "running", ["watch", "id"], |id| {
+        Some(match id.as_str()? {
+            "" => context.page_href("live"),
+            id => format!("{}/live", context.session_href(id)),
+        })
+    });
+    link_by(document, "open_changes", ["subject", "after"], |after| {
+        Some(context.revision_href(after.as_str()?))
+    });
+    link_series(document, context);
+    context.link_numbers(document, "one_off", "number");
+    document.for_each_table(&mut |table| {
+        let session = table.columns.iter().position(|column| column.key == "session");
+        let (Some(session), "arrivals") = (session, table.name) else { return };
+        for row in &mut table.rows {
+            if let ReportRow::Cells(cells) = row {
+                let number = cells[session].value.as_ref().and_then(Datum::as_f64);
+                let href = number.map_or_else(
+                    || context.page_href("sessions"),
+                    |number| context.numbered_href(number as i64),
+                );
+                cells[0].rare_mut().link = Some(href);
+            }
+        }
+    });
+}
+
+/// Links to the pages of the shown branch, unless it is the default branch.
+fn branch_links(context: PageContext<'_>) -> Vec<PageLink> {
+    let branch = context.query.get("branch");
+    let link = |branch| PageLink::new(context.branch_href(branch), format!("branch {branch}"));
+    branch.map(link).into_iter().collect()
+}
+
+/// Builds the form that filters the list of series.
+fn home_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
     let [branches, _] = context.store.branches_and_tags()?;
-    for branch in branches.iter().take(4) {
-        let trend = context.page_href(&format!("trend?branch={}", encode_segment(branch)));
-        links.push(PageLink::new(context.branch_href(branch), format!("branch {branch}")));
-        links.push(PageLink::new(trend, format!("trend of {branch}")));
-    }
-    Ok(links)
+    Ok(PageForm {
+        action: context.page_href(""),
+        title: "Filter".into(),
+        button: "Show".into(),
+        set: Vec::new(),
+        fields: vec![
+            context.query_field("filter", "part of a name", Vec::new()),
+            context.query_field("branch", "", named_options("default", branches)),
+        ],
+    })
 }
 
 const DAY_MS: i64 = 86_400_000;
@@ -128,19 +200,24 @@ pub fn overview_page(context: PageContext<'_>) -> PageResult {
         context.caller.ensure_permitted(RequiredPermission::Read, None)?;
     }
     context.query.check_names(&[])?;
-    let mut summaries = Vec::new();
-    for (project, _) in projects {
-        if context.caller.can_read(&project.name) {
-            summaries.push(project.with_reader(|store| summarize_project(&project.name, store))?);
-        }
-    }
+    let mut readable: Vec<Arc<HostedProject>> = (projects.into_iter())
+        .map(|(project, _)| project)
+        .filter(|project| context.caller.can_read(&project.name))
+        .collect();
     // Omit the first project if it is empty. Some servers use its store only to list other
     // projects.
-    if summaries.len() > 1
-        && summaries[0].name == context.site.first.name
-        && summaries[0].newest.is_none()
+    if readable.len() > 1
+        && readable[0].name == context.site.first.name
+        && readable[0].with_reader(|store| Ok(store.newest_number()?))? == 0
     {
-        summaries.remove(0);
+        readable.remove(0);
+    }
+    if let ([only], PageFormat::Page) = (&readable[..], context.format) {
+        return Ok(PageContent::redirect_to(format!("/{}/", only.name)));
+    }
+    let mut summaries = Vec::new();
+    for project in &readable {
+        summaries.push(summarize_project(project)?);
     }
     let mut document = list_projects(&summaries);
     link_column(&mut document, "projects", "project", |name| Some(format!("/{}/", name.as_str()?)));
@@ -153,13 +230,22 @@ pub fn overview_page(context: PageContext<'_>) -> PageResult {
 }
 
 /// Summarizes a project.
-fn summarize_project(name: &str, store: &Store) -> Result<ProjectLine, HttpError> {
-    let sessions = store.selected_numbers(&SessionFilter::default(), MAX_COUNTED + 1)?;
-    Ok(ProjectLine {
-        name: name.to_owned(),
-        newest: sessions.first().map(|number| store.find_overview(*number)).transpose()?.flatten(),
-        sessions: (sessions.len() <= MAX_COUNTED).then_some(sessions.len()),
-        week: sessions_per_day(store)?,
+fn summarize_project(project: &HostedProject) -> Result<ProjectLine, HttpError> {
+    let history = project.load_history(&TrendQuery::default());
+    let open_changes = history.map(|history| {
+        let open = OpenChanges::from_history(&history);
+        open.known + open.suspected
+    });
+    project.with_reader(|store| {
+        let sessions = store.selected_numbers(&SessionFilter::default(), MAX_COUNTED + 1)?;
+        let newest = sessions.first().map(|number| store.find_overview(*number));
+        Ok(ProjectLine {
+            name: project.name.clone(),
+            newest: newest.transpose()?.flatten(),
+            open_changes: open_changes.ok(),
+            sessions: (sessions.len() <= MAX_COUNTED).then_some(sessions.len()),
+            week: sessions_per_day(store)?,
+        })
     })
 }
 

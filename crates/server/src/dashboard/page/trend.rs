@@ -3,6 +3,7 @@
 use crate::dashboard::address::{PageFormat, nearest_names};
 use crate::dashboard::lookups::TrendQuery;
 use crate::dashboard::page::changes::open_changes_table;
+use crate::dashboard::page::trends::{is_list, trends_page};
 use crate::dashboard::page::{
     PageContent, PageContext, PageResult, link_by, link_column, named_options,
 };
@@ -34,6 +35,9 @@ const QUERY_KEYS: [&str; 9] =
 const OLD_AXIS_KEY: &str = "space";
 
 pub fn trend_page(context: PageContext<'_>) -> PageResult {
+    if is_list(context) {
+        return trends_page(context);
+    }
     context.query.check_names(&QUERY_KEYS)?;
     let value_of = |name| context.query.get(name).map(str::to_owned);
     let axis = trend_axis(context)?;
