@@ -528,7 +528,7 @@ fn draw_spark_points(svg: &mut SvgWriter, area: &PlotArea, buckets: &[PointBucke
             lines.push_str(&format!("{step}{x:.1} {y:.1}"));
         }
     }
-    svg.start_path("line", &lines)
+    svg.start_path("course", &lines)
         .set_text("fill", "none")
         .set_stroke(MUTED, 1.0)
         .set_number("stroke-opacity", 0.7)

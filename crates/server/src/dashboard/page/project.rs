@@ -181,11 +181,11 @@ fn home_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
         action: context.page_href(""),
         title: "Filter".into(),
         button: "Show".into(),
-        set: Vec::new(),
         fields: vec![
             context.query_field("filter", "part of a name", Vec::new()),
             context.query_field("branch", "", named_options("default", branches)),
         ],
+        ..PageForm::default()
     })
 }
 

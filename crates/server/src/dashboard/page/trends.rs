@@ -98,5 +98,6 @@ fn list_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
             field("variant", "any", names(|key| &key.variant)),
             context.query_field("branch", "", named_options("default", branches)),
         ],
+        ..PageForm::default()
     })
 }
