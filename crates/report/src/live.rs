@@ -601,7 +601,7 @@ mod tests {
         crate::format::RenderDocument::render(&crate::Json, &document, &mut text).unwrap();
         let json: Value = serde_json::from_slice(&text).unwrap();
         let row = &json["estimates"][0];
-        assert_eq!((&row["median"], &row["median_low"]), (&json!(850.0), &json!(800.0)));
+        assert_eq!((&row["median"], &row["median_low"]), (&json!(850), &json!(800)));
     }
 
     #[test]

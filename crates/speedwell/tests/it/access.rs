@@ -203,7 +203,7 @@ fn the_start_key_works_once_and_triages_a_change(place: &StorePlace) {
         ["start key triage done", " login refused", "start key login done", " triage refused"]
     );
     judgement_is_taken_back(&dashboard, &ours, &action, &number);
-    both_say("1 open change in 1 series");
+    both_say("1 open change");
 }
 
 /// Reopens a judged change from the list of judged changes.

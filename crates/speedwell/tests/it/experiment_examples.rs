@@ -81,9 +81,9 @@ fn topologies_of_a_server_are_measured_and_reported() {
     assert_eq!(percents, [50, 66, 75, 80, 90, 95, 98, 99, 100]);
     let markdown = std::fs::read_to_string(project.path("http-worker-topologies.md")).unwrap();
     assert!(markdown.contains("What do HTTP workers"), "{markdown}");
-    // Four stages and the tail.
+    // Four stages and the tail, each drawn for wide and for narrow screens.
     let page = std::fs::read_to_string(project.path("http-worker-topologies.html")).unwrap();
-    assert_eq!(page.matches(">Percentage served</").count(), 4);
+    assert_eq!(page.matches(">Percentage served</").count(), 8);
     assert!(page.contains(">Percentage served, slowest requests</"));
     check_page_opens(&project, "http-worker-topologies.html", 5);
 }

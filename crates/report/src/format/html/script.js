@@ -106,13 +106,15 @@ class Sheet {
     });
     if (tally) {
       tally.addEventListener('change', () => this.apply());
+      tally.replaceWith(tools);
       tools.append(tally);
+    } else {
+      this.section.querySelector('.scroll').before(tools);
     }
     if (hasBox) tools.append(this.makeBox());
     this.count = make('output', { class: 'count' });
     const sortBy = make('label', { class: 'sort-by' }, 'Sort by ', this.choice);
     tools.append(sortBy, this.count);
-    this.section.querySelector('.scroll').before(tools);
   }
 
   makeBox() {
