@@ -86,8 +86,8 @@ pub fn grown_noise(spreads: &BTreeMap<i64, Vec<f64>>) -> Vec<GrownNoise> {
         let earlier = &earlier[earlier.len().saturating_sub(most)..];
         (earlier.len() >= fewest).then(|| (earlier.to_vec(), recent.to_vec()))
     };
-    let compared: Vec<(i64, (Vec<f64>, Vec<f64>))> =
-        spreads.iter().filter_map(|(series, values)| Some((*series, sides(values)?))).collect();
+    let sides_of = |(series, values): (&i64, &Vec<f64>)| Some((*series, sides(values)?));
+    let compared: Vec<_> = spreads.iter().filter_map(sides_of).collect();
     let level = ALPHA / compared.len().max(1) as f64;
     let mut grown: Vec<GrownNoise> = compared
         .iter()

@@ -146,7 +146,7 @@ fn add_row(blocks: &mut Vec<ReportBlock>, cells: &[String], continues_table: boo
     };
     if !continues_table {
         let header = |(key, cell): (&&'static str, &String)| {
-            ReportColumn::new(*key, plain_text(cell), ColumnKind::Words).for_people()
+            ReportColumn::new(key, plain_text(cell), ColumnKind::Words).for_people()
         };
         blocks.push(ReportBlock::Table(ReportTable {
             columns: COLUMN_KEYS.iter().zip(cells).map(header).collect(),

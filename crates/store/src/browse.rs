@@ -103,64 +103,78 @@ impl Store {
         let session: Option<(Option<String>, Option<i64>)> =
             self.query_first(sql, sql_params![number], read)?;
         let (branch, machine) = session.unwrap_or_default();
-        let read = |row: SqlRow<'_>| Ok([row.get(0)?, row.get(1)?]);
-        let neighbors = match &branch {
-            Some(branch) => {
-                let sql = sql!(
-                    "SELECT (SELECT number FROM (
-                                 SELECT session AS number FROM origin
-                                 WHERE branch = $1 AND session < $2
-                                 ORDER BY session DESC LIMIT 1000) AS near
-                             WHERE (SELECT machine FROM session_machine WHERE session = number)
-                                 IS NOT DISTINCT FROM CAST($3 AS BIGINT)
-                             AND EXISTS (
-                                 SELECT 1 FROM session_case WHERE session = near.number
-                                 AND benchmark_case IN (
-                                     SELECT benchmark_case FROM session_case WHERE session = $2))
-                             ORDER BY number DESC LIMIT 1),
-                            (SELECT number FROM (
-                                 SELECT session AS number FROM origin
-                                 WHERE branch = $1 AND session > $2
-                                 ORDER BY session LIMIT 1000) AS near
-                             WHERE (SELECT machine FROM session_machine WHERE session = number)
-                                 IS NOT DISTINCT FROM CAST($3 AS BIGINT)
-                             AND EXISTS (
-                                 SELECT 1 FROM session_case WHERE session = near.number
-                                 AND benchmark_case IN (
-                                     SELECT benchmark_case FROM session_case WHERE session = $2))
-                             ORDER BY number LIMIT 1)"
-                );
-                self.query_first(sql, sql_params![branch, number, machine], read)?
-            }
-            None => {
-                let sql = sql!(
-                    "SELECT (SELECT number FROM (
-                                 SELECT number FROM session WHERE number < $1
-                                 ORDER BY number DESC LIMIT 1000) AS near
-                             WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
-                             AND (SELECT machine FROM session_machine WHERE session = number)
-                                 IS NOT DISTINCT FROM CAST($2 AS BIGINT)
-                             AND EXISTS (
-                                 SELECT 1 FROM session_case WHERE session = near.number
-                                 AND benchmark_case IN (
-                                     SELECT benchmark_case FROM session_case WHERE session = $1))
-                             ORDER BY number DESC LIMIT 1),
-                            (SELECT number FROM (
-                                 SELECT number FROM session WHERE number > $1
-                                 ORDER BY number LIMIT 1000) AS near
-                             WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
-                             AND (SELECT machine FROM session_machine WHERE session = number)
-                                 IS NOT DISTINCT FROM CAST($2 AS BIGINT)
-                             AND EXISTS (
-                                 SELECT 1 FROM session_case WHERE session = near.number
-                                 AND benchmark_case IN (
-                                     SELECT benchmark_case FROM session_case WHERE session = $1))
-                             ORDER BY number LIMIT 1)"
-                );
-                self.query_first(sql, sql_params![number, machine], read)?
-            }
+        let neighbors = match branch {
+            Some(branch) => self.neighbors_on_branch(number, &branch, machine)?,
+            None => self.neighbors_without_branch(number, machine)?,
         };
         Ok(neighbors.unwrap_or_default())
+    }
+
+    fn neighbors_on_branch(
+        &self,
+        number: i64,
+        branch: &str,
+        machine: Option<i64>,
+    ) -> anyhow::Result<Option<[Option<i64>; 2]>> {
+        let sql = sql!(
+            "SELECT (SELECT number FROM (
+                         SELECT session AS number FROM origin
+                         WHERE branch = $1 AND session < $2
+                         ORDER BY session DESC LIMIT 1000) AS near
+                     WHERE (SELECT machine FROM session_machine WHERE session = number)
+                         IS NOT DISTINCT FROM CAST($3 AS BIGINT)
+                     AND EXISTS (
+                         SELECT 1 FROM session_case WHERE session = near.number
+                         AND benchmark_case IN (
+                             SELECT benchmark_case FROM session_case WHERE session = $2))
+                     ORDER BY number DESC LIMIT 1),
+                    (SELECT number FROM (
+                         SELECT session AS number FROM origin
+                         WHERE branch = $1 AND session > $2
+                         ORDER BY session LIMIT 1000) AS near
+                     WHERE (SELECT machine FROM session_machine WHERE session = number)
+                         IS NOT DISTINCT FROM CAST($3 AS BIGINT)
+                     AND EXISTS (
+                         SELECT 1 FROM session_case WHERE session = near.number
+                         AND benchmark_case IN (
+                             SELECT benchmark_case FROM session_case WHERE session = $2))
+                     ORDER BY number LIMIT 1)"
+        );
+        let read = |row: SqlRow<'_>| Ok([row.get(0)?, row.get(1)?]);
+        self.query_first(sql, sql_params![branch, number, machine], read)
+    }
+
+    fn neighbors_without_branch(
+        &self,
+        number: i64,
+        machine: Option<i64>,
+    ) -> anyhow::Result<Option<[Option<i64>; 2]>> {
+        let sql = sql!(
+            "SELECT (SELECT number FROM (
+                         SELECT number FROM session WHERE number < $1
+                         ORDER BY number DESC LIMIT 1000) AS near
+                     WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
+                     AND (SELECT machine FROM session_machine WHERE session = number)
+                         IS NOT DISTINCT FROM CAST($2 AS BIGINT)
+                     AND EXISTS (
+                         SELECT 1 FROM session_case WHERE session = near.number
+                         AND benchmark_case IN (
+                             SELECT benchmark_case FROM session_case WHERE session = $1))
+                     ORDER BY number DESC LIMIT 1),
+                    (SELECT number FROM (
+                         SELECT number FROM session WHERE number > $1
+                         ORDER BY number LIMIT 1000) AS near
+                     WHERE (SELECT branch FROM origin WHERE session = number) IS NULL
+                     AND (SELECT machine FROM session_machine WHERE session = number)
+                         IS NOT DISTINCT FROM CAST($2 AS BIGINT)
+                     AND EXISTS (
+                         SELECT 1 FROM session_case WHERE session = near.number
+                         AND benchmark_case IN (
+                             SELECT benchmark_case FROM session_case WHERE session = $1))
+                     ORDER BY number LIMIT 1)"
+        );
+        let read = |row: SqlRow<'_>| Ok([row.get(0)?, row.get(1)?]);
+        self.query_first(sql, sql_params![number, machine], read)
     }
 
     /// Whether two sessions have a case in common.

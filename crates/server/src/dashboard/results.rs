@@ -22,9 +22,12 @@ const MAX_RESULTS: usize = 4_096;
 /// The results of sessions.
 #[derive(Debug, Default)]
 pub struct ResultCache {
-    /// The result, and the numbers of runs and failures from which it was computed, by session id.
-    results: Mutex<HashMap<String, ((usize, usize), SessionResult)>>,
+    /// The results by session id.
+    results: Mutex<HashMap<String, CountedResult>>,
 }
+
+/// The numbers of runs and failures of a session, and the result that was computed from them.
+type CountedResult = ((usize, usize), SessionResult);
 
 impl ResultCache {
     /// Returns the known results of these sessions, by number. Analyzes sessions that have ended

@@ -112,8 +112,8 @@ fn a_live_page_grows_in_place() {
     let order =
         "document.querySelector('th[data-k=\"runs\"][aria-sort]').getAttribute('aria-sort')";
     assert_eq!(page.evaluate_script(order), "descending");
-    (13..24).for_each(|slot| measure(&mut recorder, slot));
-    page.wait_until("document.querySelector('a.term')");
+    (13..48).for_each(|slot| measure(&mut recorder, slot));
+    page.wait_until("document.querySelector('a.term') !== null");
     terms_are_explained(&mut page);
     recorder.observe(&SessionEvent::Finished { interrupted: false }).unwrap();
     drop(recorder);

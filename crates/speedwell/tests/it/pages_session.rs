@@ -96,7 +96,8 @@ const ROWS: &str = "[...document.querySelectorAll('tr.row')].filter(r => r.getCl
 
 #[test]
 fn rows_are_filtered_and_opened_with_and_without_scripts() {
-    let project = project(&StorePlace::file());
+    let place = StorePlace::file();
+    let project = project(&place);
     let dashboard = TestDashboard::of(&project);
     let session = dashboard.get(&format!("/{}/@3", dashboard.project())).field("location").unwrap();
     let address = format!("http://{}{session}", dashboard.address);

@@ -413,6 +413,37 @@ mod tests {
 
     const HOSTILE: &str = "</title><script>alert(1)</script>\"'&";
 
+    fn hostile_filters() -> PageForm {
+        PageForm {
+            action: HOSTILE.into(),
+            title: HOSTILE.into(),
+            button: HOSTILE.into(),
+            fields: vec![
+                FormField {
+                    name: "a",
+                    label: HOSTILE.into(),
+                    value: HOSTILE.into(),
+                    placeholder: HOSTILE.into(),
+                    suggestions: vec![HOSTILE.into()],
+                    ..FormField::default()
+                },
+                FormField {
+                    name: "d",
+                    value: HOSTILE.into(),
+                    is_fixed: true,
+                    ..FormField::default()
+                },
+                FormField {
+                    name: "b",
+                    options: vec![(HOSTILE.into(), HOSTILE.into())],
+                    ..FormField::default()
+                },
+            ],
+            is_always_open: false,
+            set: vec![link],
+        }
+    }
+
     fn hostile_frame() -> ServedFrame {
         let link = PageLink::new(HOSTILE, HOSTILE);
         ServedFrame {
@@ -427,34 +458,7 @@ mod tests {
             events: Some(HOSTILE.into()),
             sort_link: Some((HOSTILE.into(), HOSTILE.into())),
             is_reloaded: false,
-            filters: Some(PageForm {
-                action: HOSTILE.into(),
-                title: HOSTILE.into(),
-                button: HOSTILE.into(),
-                fields: vec![
-                    FormField {
-                        name: "a",
-                        label: HOSTILE.into(),
-                        value: HOSTILE.into(),
-                        placeholder: HOSTILE.into(),
-                        suggestions: vec![HOSTILE.into()],
-                        ..FormField::default()
-                    },
-                    FormField {
-                        name: "d",
-                        value: HOSTILE.into(),
-                        is_fixed: true,
-                        ..FormField::default()
-                    },
-                    FormField {
-                        name: "b",
-                        options: vec![(HOSTILE.into(), HOSTILE.into())],
-                        ..FormField::default()
-                    },
-                ],
-                is_always_open: false,
-                set: vec![link],
-            }),
+            filters: Some(hostile_filters()),
             account: Some(LoginState::In { name: HOSTILE.into(), action: HOSTILE.into() }),
             changes: vec![PageForm {
                 action: HOSTILE.into(),
