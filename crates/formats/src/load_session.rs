@@ -21,7 +21,7 @@ use speedwell_model::load::latency::{
     LoadLatency, OpenTimes, OpenVerdict, TimeDistribution, TimeQuantity,
 };
 use speedwell_model::load::measurement::{LoadRun, PaceFacts, StageFacts};
-use speedwell_model::load::outcomes::ErrorClass;
+use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
 use speedwell_model::{
     Environment, FailureCause, Metric, MetricDirection, ParameterValue, Run, Session, SessionState,
     Variant,
@@ -188,14 +188,17 @@ fn load_figures(load: &LoadRun) -> LoadReport {
         non2xx: Some(non2xx as f64),
         idle_note,
         parameters: load_parameters(load),
-        remarks: load_warnings(verdict.as_ref()),
+        remarks: load_warnings(verdict.as_ref(), counts),
         ..LoadReport::default()
     };
     let all_requests = match &measured.totals.latency {
         LoadLatency::Open(open) => Some(open.requests.merge_all()),
         LoadLatency::Closed(_) => None,
     };
-    let is_shown = |ppm: u32| is_shown(ppm, verdict.as_ref(), all_requests.as_ref());
+    let is_shown = |ppm: u32| {
+        !is_reached_by_failures(ppm, counts)
+            && is_shown(ppm, verdict.as_ref(), all_requests.as_ref())
+    };
     report.times_ns = time_metrics("latency", measured.totals.latency.service_times(), is_shown);
     let mut others = Vec::new();
     if let (LoadLatency::Open(open), Some(all_requests)) = (&measured.totals.latency, &all_requests)
@@ -243,9 +246,28 @@ fn is_shown(ppm: u32, verdict: Option<&OpenVerdict>, times: Option<&OpenTimes>) 
     }
 }
 
-fn load_warnings(verdict: Option<&OpenVerdict>) -> Vec<String> {
-    let Some(verdict) = verdict else { return Vec::new() };
+/// Returns whether a percentile is that of a failed request. Such a request has no latency and
+/// counts as slower than any other, so the load has no such percentile. `ppm` is the percentile in
+/// millionths, or 0 for the mean, which is left out together with the 99th percentile.
+fn is_reached_by_failures(ppm: u32, counts: &OutcomeCounts) -> bool {
+    let ppm = if ppm == 0 { TAIL_PPM } else { ppm };
+    let slower = u128::from(1_000_000 - ppm) * u128::from(counts.attempts());
+    u128::from(counts.all_errors()) * 1_000_000 > slower
+}
+
+/// The 99th percentile, in millionths.
+const TAIL_PPM: u32 = 990_000;
+
+fn load_warnings(verdict: Option<&OpenVerdict>, counts: &OutcomeCounts) -> Vec<String> {
     let mut warnings = Vec::new();
+    if is_reached_by_failures(TAIL_PPM, counts) {
+        warnings.push(
+            "more than 1% of the requests failed; they count as slower than all others, so times that \
+             they reach are left out"
+                .to_owned(),
+        );
+    }
+    let Some(verdict) = verdict else { return warnings };
     if verdict.is_generator_limited() {
         warnings.push(
             "the generator itself was late, which inflates response times; times that may have doubled are \

@@ -205,6 +205,9 @@ pub struct SessionDesign {
     /// Failure conditions for HTTP loads, as the user wrote them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<String>,
+    /// The result of the gate over HTTP loads, as it was printed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gate_lines: Vec<String>,
     /// Rules that discard a disturbed run and repeat its slot, which is a position in the plan.
     #[serde(default, skip_serializing_if = "RejectRules::is_empty")]
     pub reject: RejectRules,
@@ -257,6 +260,7 @@ impl SessionDesign {
             experiment: None,
             definitions: Vec::new(),
             conditions: Vec::new(),
+            gate_lines: Vec::new(),
             reject: RejectRules::default(),
             counting: None,
             steady: None,

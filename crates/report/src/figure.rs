@@ -142,12 +142,12 @@ pub fn format_ns_range(low_ns: f64, high_ns: f64) -> String {
     }
 }
 
-/// Formats a time or a range of times. A withheld time becomes `refused`.
+/// Formats a time or a range of times. A withheld time becomes `unknown`.
 pub fn format_reported_time(reported: ReportedTime) -> String {
     match reported {
         ReportedTime::Time(time) => format_ns(time.ns as f64, time.is_lower_bound),
         ReportedTime::Range { low, high } => format_ns_range(low.ns as f64, high.ns as f64),
-        ReportedTime::Refused(_) => "refused".to_owned(),
+        ReportedTime::Refused(_) => "unknown".to_owned(),
     }
 }
 

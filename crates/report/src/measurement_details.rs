@@ -142,7 +142,7 @@ fn session_facts(session: &Session, done: usize) -> Vec<Fact> {
         facts.push(new_fact("command", shell_words::join(&session.command)));
     }
     facts.extend(session.variants.iter().filter_map(variant_fact));
-    facts.extend(design_facts(&session.design));
+    facts.extend(design_facts(&session.design, session.variants.len()));
     facts.push(new_fact("runs", runs_text(session, done)));
     let speedwell = session.environment.speedwell.as_deref();
     facts.extend(speedwell.map(|version| new_fact("measured by", format!("Speedwell {version}"))));
@@ -160,7 +160,8 @@ fn variant_fact(variant: &Variant) -> Option<Fact> {
     (!arguments.is_empty()).then(|| (name, shell_words::join(arguments)))
 }
 
-fn design_facts(design: &SessionDesign) -> Vec<Fact> {
+/// Describes the plan of a session. The order of the variants is left out if there is only one.
+fn design_facts(design: &SessionDesign, variants: usize) -> Vec<Fact> {
     let number = u64::from(design.runs_per_block);
     let order = match design.order {
         RunOrder::Blocks => format!(
@@ -176,11 +177,13 @@ fn design_facts(design: &SessionDesign) -> Vec<Fact> {
         }
         RunOrder::Imported => "not known".into(),
     };
-    let mut facts = vec![new_fact("order of runs", order)];
+    let order = new_fact("order of runs", order);
     // The plan of imported results is unknown. The session holds placeholder values.
     if design.order == RunOrder::Imported {
-        return facts;
+        return vec![order];
     }
+    let mut facts = Vec::new();
+    facts.extend((variants > 1).then_some(order));
     facts.push(new_fact("seed", design.seed.to_string()));
     facts.extend(layout_text(&design.layout).map(|phrase| new_fact("layout", phrase)));
     if let Some(counting) = &design.counting {
@@ -189,7 +192,7 @@ fn design_facts(design: &SessionDesign) -> Vec<Fact> {
     if !design.reject.is_empty() {
         facts.push(new_fact("runs rejected by", design.reject.to_string()));
     }
-    facts.push(new_fact("stopping rule", stopping_text(&design.stopping)));
+    facts.push(new_fact("stopping rule", stopping_text(&design.stopping, variants)));
     let threshold = design.threshold.map(format_setting);
     facts
         .extend(threshold.map(|percentage| new_fact("threshold set before measuring", percentage)));
@@ -212,11 +215,15 @@ fn layout_text(layout: &LayoutVariation) -> Option<String> {
     (!phrases.is_empty()).then(|| phrases.join("; "))
 }
 
-fn stopping_text(stopping: &StoppingDesign) -> String {
+fn stopping_text(stopping: &StoppingDesign, variants: usize) -> String {
     match stopping {
         StoppingDesign::Fixed { runs } => {
             let runs = format_count(*runs as usize, "run", "runs");
-            format!("after {runs} of every variant")
+            if variants > 1 {
+                format!("after {runs} of every variant")
+            } else {
+                format!("after {runs}")
+            }
         }
         StoppingDesign::Sequential { looks, alpha, delta } => {
             let looks: Vec<_> = looks.iter().map(u32::to_string).collect();
@@ -351,7 +358,7 @@ mod tests {
                 "old",
             )
         };
-        let facts = design_facts(&design);
+        let facts = design_facts(&design, 2);
         let names: Vec<_> = facts.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(
             names,
@@ -371,7 +378,15 @@ mod tests {
             StoppingDesign::Fixed { runs: 1 },
             String::new(),
         );
-        assert_eq!(design_facts(&design), [new_fact("order of runs", "not known")]);
+        assert_eq!(design_facts(&design, 1), [new_fact("order of runs", "not known")]);
+    }
+
+    #[test]
+    fn one_variant_has_no_order_of_variants() {
+        let stopping = StoppingDesign::Fixed { runs: 1 };
+        let design = SessionDesign::new(RunOrder::Blocks, stopping, "default");
+        let facts = design_facts(&design, 1);
+        assert_eq!(facts, [new_fact("seed", "0"), new_fact("stopping rule", "after 1 run")]);
     }
 
     #[test]

@@ -67,6 +67,7 @@ pub fn report_session(
         report_requested((session, experiment), &findings, study, settings, output)?
     };
     document.append_document(crate::report_measurement_details(&[(name, session)], &findings));
+    document.gate_lines.extend(session.design.gate_lines.iter().cloned());
     Ok(document)
 }
 

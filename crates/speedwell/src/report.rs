@@ -123,7 +123,11 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
         let name = (sources.len() > 1).then_some(source.label.as_str());
         let experiment = Experiment::of_session(session)?;
         let measured = (name, session, experiment.as_deref());
-        let part = session::report_session(measured, &study, &settings, &output, mark)?;
+        let mut part = session::report_session(measured, &study, &settings, &output, mark)?;
+        if args.comparison.fail_on != FailOn::Never {
+            // The gate of this report replaces the gate with which the session was measured.
+            part.gate_lines.clear();
+        }
         document.report = part.report;
         document.append_document(part);
         gate.add_to(&mut document, &args.output);

@@ -2,14 +2,22 @@
 //!
 //! A condition says when a load fails. It has the form `[QUANTITY] FIGURE OPERATOR LIMIT`, such as
 //! `response p99.9 >= 1s`, `lag-p99>5ms`, `errors>0.1%`, `ok<100%`, `throughput<5000`. A syntax
-//! error reports its position. A condition cannot be judged if its figure is unknown or refused
-//! (not reported, because the measurement does not support the figure). Start at
-//! [`judge_conditions`] and [`LoadCondition`].
+//! error reports its position. Start at [`judge_conditions`] and [`LoadCondition`].
+//!
+//! A failed request has no latency, however soon it failed, and counts as slower than any limit.
+//! So a percentile is that of all requests that should have been answered, and a mean or a maximum
+//! is above every limit as soon as a request fails. Otherwise, a server that refuses requests would
+//! pass a limit on time more easily than a server that answers them.
+//!
+//! A condition cannot be judged if its figure is unknown or refused (not reported, because the
+//! measurement does not support the figure), unless a lower bound of the figure decides.
 
 use crate::gate::GateOutcome;
-use crate::load::{LoadFindings, ReportedTime, RequestGroup, TimeRefusal, TimedQuantity};
+use crate::load::{
+    GeneratorTrust, LoadFindings, ReportedTime, RequestGroup, TimeRefusal, TimedQuantity,
+};
 use crate::warnings::format_count;
-use speedwell_model::load::latency::TimeQuantile;
+use speedwell_model::load::latency::{LoadLatency, TimeQuantile, TimeValues, bounds_agree};
 use speedwell_model::{ParameterValue, ValueKind, parse_duration};
 use std::fmt;
 use std::str::FromStr;
@@ -23,14 +31,27 @@ pub struct JudgedCondition<'a> {
     pub load: &'a str,
     /// Quantity examined, if the figure is a time.
     pub quantity: Option<TimedQuantity>,
-    /// The figure in the unit of the limit, if known.
+    /// The figure in the unit of the limit, if it is known and finite.
     pub value: Option<f64>,
     /// Lower bound of a figure known only as a range.
     pub low: Option<f64>,
     /// Whether the true figure may be larger.
     pub is_lower_bound: bool,
+    /// What counts as slower than any limit because it failed, if anything did.
+    pub failures: Option<UntimedFailures>,
     /// The answer.
     pub answer: ConditionAnswer,
+}
+
+/// Failures that count as slower than any limit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UntimedFailures {
+    /// Whether these are attempts to connect rather than requests.
+    pub is_of_connections: bool,
+    /// The failures as a fraction of everything that should have a time.
+    pub share: f64,
+    /// Whether there are so many that the figure is above every limit.
+    pub are_decisive: bool,
 }
 
 /// Whether a load passes a condition.
@@ -108,11 +129,14 @@ struct FigureValue {
     low: Option<f64>,
     /// Whether the true figure may be larger.
     is_lower_bound: bool,
+    /// Why the figure itself is not reported, if only a lower bound is known.
+    refusal: Option<TimeRefusal>,
+    failures: Option<UntimedFailures>,
 }
 
 impl From<f64> for FigureValue {
     fn from(value: f64) -> FigureValue {
-        FigureValue { value, low: None, is_lower_bound: false }
+        FigureValue { value, low: None, is_lower_bound: false, refusal: None, failures: None }
     }
 }
 
@@ -122,20 +146,26 @@ fn judge_one<'a>(condition: &'a LoadCondition, load: &'a LoadFindings<'a>) -> Ju
     let attempts = load.run.measured.totals.outcomes.attempts();
     let result = match result {
         _ if is_lost => Err(UnknownReason::MachineLost),
-        Ok(_) if attempts < condition.fewest_requests() => Err(UnknownReason::TooFewRequests),
+        Ok(figure) if figure.value.is_finite() && attempts < condition.fewest_requests() => {
+            Err(UnknownReason::TooFewRequests)
+        }
         result => result,
     };
     let answer = match result {
         Err(reason) => ConditionAnswer::Unknown(reason),
         Ok(figure) => answer_condition(condition, figure),
     };
+    // The lower bound of a refused figure is of interest only if it decides.
+    let is_refused = matches!(answer, ConditionAnswer::Unknown(UnknownReason::Refused(_)));
+    let figure = result.ok().filter(|_| !is_refused);
     JudgedCondition {
         condition,
         load: &load.run.label,
         quantity,
-        value: result.ok().map(|figure| figure.value),
-        low: result.ok().and_then(|figure| figure.low),
-        is_lower_bound: result.is_ok_and(|figure| figure.is_lower_bound),
+        value: figure.map(|figure| figure.value).filter(|value| value.is_finite()),
+        low: figure.and_then(|figure| figure.low),
+        is_lower_bound: figure.is_some_and(|figure| figure.is_lower_bound),
+        failures: figure.and_then(|figure| figure.failures),
         answer,
     }
 }
@@ -147,7 +177,8 @@ fn answer_condition(condition: &LoadCondition, figure: FigureValue) -> Condition
     let is_bad = holds(figure.value);
     match is_bad {
         _ if figure.is_lower_bound && holds(f64::INFINITY) != is_bad => {
-            ConditionAnswer::Unknown(UnknownReason::LowerBound)
+            let reason = figure.refusal.map_or(UnknownReason::LowerBound, UnknownReason::Refused);
+            ConditionAnswer::Unknown(reason)
         }
         _ if figure.low.is_some_and(|low| holds(low) != is_bad) => {
             ConditionAnswer::Unknown(UnknownReason::Range)
@@ -172,30 +203,15 @@ fn figure_of(figure: LoadFigure, load: &LoadFindings<'_>) -> (Option<TimedQuanti
         LoadFigure::ErrorCount => Ok(FigureValue::from(counts.all_errors() as f64)),
         LoadFigure::OkCount => Ok(FigureValue::from(counts.succeeded() as f64)),
         LoadFigure::Time(quantity, statistic) => {
-            let (quantity, group) = quantity_and_group(quantity, load);
-            return (Some(quantity), time_figure(quantity, group, statistic, load));
+            let quantity = quantity.unwrap_or_else(|| load.principal_quantity().0);
+            return (Some(quantity), time_figure(quantity, statistic, load));
         }
     };
     (None, result)
 }
 
-/// Quantity that a condition refers to, and the group of requests. The default is the load's
-/// principal quantity.
-fn quantity_and_group(
-    quantity: Option<TimedQuantity>,
-    load: &LoadFindings<'_>,
-) -> (TimedQuantity, RequestGroup) {
-    match quantity {
-        None => load.principal_quantity(),
-        Some(TimedQuantity::Service) => (TimedQuantity::Service, RequestGroup::Ok),
-        Some(TimedQuantity::FirstByte) => (TimedQuantity::FirstByte, RequestGroup::Ok),
-        Some(other) => (other, RequestGroup::All),
-    }
-}
-
 fn time_figure(
     quantity: TimedQuantity,
-    group: RequestGroup,
     statistic: TimeStatistic,
     load: &LoadFindings<'_>,
 ) -> FigureResult {
@@ -203,37 +219,136 @@ fn time_figure(
     if is_of_schedule && load.open.is_none() {
         return Err(UnknownReason::ClosedLoad);
     }
+    let latency = load.run.measured.totals.latency.without_failed();
+    let trust = GeneratorTrust::new(&latency, load.open);
+    let times = AnsweredTimes::new(quantity, &latency, &trust);
+    let (timed, failed) = (times.count(), untimed_failures(quantity, load));
+    let total = timed + failed;
+    if total == 0 {
+        return Err(UnknownReason::NoRequests);
+    }
     let ppm = match statistic {
-        TimeStatistic::Mean => return mean_figure(quantity, group, load),
-        TimeStatistic::Greatest => 1_000_000,
-        TimeStatistic::Quantile { ppm } => ppm,
+        TimeStatistic::Quantile { ppm } => Some(ppm),
+        TimeStatistic::Greatest => Some(ALL_PPM),
+        TimeStatistic::Mean => None,
     };
-    match load.quantile(quantity, group, ppm) {
-        None => Err(UnknownReason::NoRequests),
-        Some(ReportedTime::Refused(why)) => Err(UnknownReason::Refused(why)),
-        Some(ReportedTime::Time(TimeQuantile { ns, is_lower_bound })) => {
-            Ok(FigureValue { is_lower_bound, ..FigureValue::from(ns as f64) })
+    let reached = ppm.map(|ppm| rank_of(ppm, total));
+    let are_decisive = failed > 0 && reached.is_none_or(|rank| rank > timed);
+    let failures = (failed > 0).then(|| UntimedFailures {
+        is_of_connections: quantity == TimedQuantity::Connect,
+        share: failed as f64 / total as f64,
+        are_decisive,
+    });
+    let figure = match ppm {
+        _ if are_decisive => FigureValue::from(f64::INFINITY),
+        None => times.mean()?,
+        Some(ppm) if failed == 0 => times.quantile(ppm)?,
+        Some(ppm) => times.quantile(share_of(rank_of(ppm, total), timed))?,
+    };
+    Ok(FigureValue { failures, ..figure })
+}
+
+/// All requests, in millionths.
+const ALL_PPM: u32 = 1_000_000;
+
+/// Rank of a quantile among `count` values, from 1.
+fn rank_of(ppm: u32, count: u64) -> u64 {
+    let product = u128::from(ppm) * u128::from(count);
+    (product.div_ceil(u128::from(ALL_PPM)) as u64).max(1)
+}
+
+/// Fraction, in millionths, at which this rank is reached among `count` values.
+fn share_of(rank: u64, count: u64) -> u32 {
+    let product = u128::from(rank) * u128::from(ALL_PPM);
+    product.div_ceil(u128::from(count.max(1))).min(u128::from(ALL_PPM)) as u32
+}
+
+/// Number of failures that leave this quantity without a time.
+fn untimed_failures(quantity: TimedQuantity, load: &LoadFindings<'_>) -> u64 {
+    let counts = &load.run.measured.totals.outcomes;
+    match quantity {
+        TimedQuantity::Response | TimedQuantity::Service | TimedQuantity::FirstByte => {
+            counts.all_errors()
         }
-        Some(ReportedTime::Range { low, high }) => {
-            Ok(FigureValue { low: Some(low.ns as f64), ..FigureValue::from(high.ns as f64) })
+        TimedQuantity::Connect => counts.connections.failed,
+        // A request is late or not, whatever becomes of it.
+        TimedQuantity::Lag => 0,
+    }
+}
+
+/// The times of all requests that did not fail. Unfinished requests count with their age, which is
+/// a lower bound.
+struct AnsweredTimes<'a> {
+    quantity: TimedQuantity,
+    trust: &'a GeneratorTrust,
+    /// The times, and the same times without the generator's own lateness.
+    values: Option<(&'a TimeValues, Option<&'a TimeValues>)>,
+}
+
+impl<'a> AnsweredTimes<'a> {
+    /// `latency` contains no failed requests, and `trust` judges it.
+    fn new(
+        quantity: TimedQuantity,
+        latency: &'a LoadLatency,
+        trust: &'a GeneratorTrust,
+    ) -> AnsweredTimes<'a> {
+        let all = trust.values_of(latency, (quantity, RequestGroup::All));
+        let values = all.or_else(|| trust.values_of(latency, (quantity, RequestGroup::Ok)));
+        AnsweredTimes { quantity, trust, values }
+    }
+
+    fn count(&self) -> u64 {
+        self.values.map_or(0, |(times, _)| times.count())
+    }
+
+    fn quantile(&self, ppm: u32) -> FigureResult {
+        let (times, low) = self.values.ok_or(UnknownReason::NoRequests)?;
+        match self.trust.quantiles(self.quantity, &[ppm], times, low).pop() {
+            None => Err(UnknownReason::NoRequests),
+            Some(ReportedTime::Refused(why)) => {
+                let bound_ns = self.bounding_times(why).and_then(|bound| bound.quantile(ppm));
+                refused_figure(why, bound_ns.map(|bound| bound.ns as f64))
+            }
+            Some(ReportedTime::Time(TimeQuantile { ns, is_lower_bound })) => {
+                Ok(FigureValue { is_lower_bound, ..FigureValue::from(ns as f64) })
+            }
+            Some(ReportedTime::Range { low, high }) => {
+                Ok(FigureValue { low: Some(low.ns as f64), ..FigureValue::from(high.ns as f64) })
+            }
+        }
+    }
+
+    fn mean(&self) -> FigureResult {
+        let (times, low) = self.values.ok_or(UnknownReason::NoRequests)?;
+        let mean_ns = times.mean_ns().ok_or(UnknownReason::NoRequests)?;
+        if let Some(why) = self.trust.mean_refusal(self.quantity) {
+            return refused_figure(why, self.bounding_times(why).and_then(TimeValues::mean_ns));
+        }
+        let low_ns = low.and_then(TimeValues::mean_ns);
+        Ok(FigureValue {
+            low: low_ns.filter(|low_ns| !bounds_agree(*low_ns, mean_ns)),
+            is_lower_bound: times.lower_bounds() > 0,
+            ..FigureValue::from(mean_ns)
+        })
+    }
+
+    /// Times of which each is at most the true time, although the times themselves are refused.
+    /// Service times have no such bound: they depend on when the requests were sent.
+    fn bounding_times(&self, refusal: TimeRefusal) -> Option<&'a TimeValues> {
+        let (times, low) = self.values.filter(|_| self.quantity == TimedQuantity::Response)?;
+        match refusal {
+            TimeRefusal::GeneratorLimited => low,
+            // A request that was never sent counts with its age.
+            TimeRefusal::RateMissed => Some(low.unwrap_or(times)),
         }
     }
 }
 
-fn mean_figure(
-    quantity: TimedQuantity,
-    group: RequestGroup,
-    load: &LoadFindings<'_>,
-) -> FigureResult {
-    let times = load.times_of(quantity, group).ok_or(UnknownReason::NoRequests)?;
-    match times.refusal {
-        Some(why) => Err(UnknownReason::Refused(why)),
-        None => Ok(FigureValue {
-            value: times.mean_ns,
-            low: times.low_mean_ns,
-            is_lower_bound: times.lower_bounds > 0,
-        }),
-    }
+/// A figure that is refused, of which at most a lower bound is known.
+fn refused_figure(why: TimeRefusal, bound_ns: Option<f64>) -> FigureResult {
+    let bound_ns = bound_ns.ok_or(UnknownReason::Refused(why))?;
+    let figure = FigureValue::from(bound_ns);
+    Ok(FigureValue { is_lower_bound: true, refusal: Some(why), ..figure })
 }
 
 /// A failure condition.
@@ -309,7 +424,6 @@ impl LoadCondition {
     /// Number of requests needed for at least one to lie beyond the percentile; 1 for other
     /// figures.
     pub fn fewest_requests(&self) -> u64 {
-        const ALL_PPM: u32 = 1_000_000;
         match self.figure {
             LoadFigure::Time(_, TimeStatistic::Quantile { ppm }) if ppm < ALL_PPM => {
                 u64::from(ALL_PPM.div_ceil(ALL_PPM - ppm))

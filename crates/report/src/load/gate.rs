@@ -12,6 +12,7 @@ use crate::table::{ReportCell, ReportTable, TableFootnotes, TextEmphasis};
 use speedwell_analysis::load::TimedQuantity;
 use speedwell_analysis::load::gate::{
     ConditionAnswer, JudgedCondition, LimitOperator, LoadCondition, LoadFigure, UnknownReason,
+    UntimedFailures,
 };
 use speedwell_model::Session;
 
@@ -36,23 +37,19 @@ pub fn add_gate(judged: &[JudgedCondition<'_>], document: &mut Document) {
 /// Maximum number of conditions that get a line each.
 const MAX_GATE_LINES: usize = 5;
 
-fn gate_lines(judged: &[JudgedCondition<'_>]) -> Vec<String> {
+/// Returns the result of a gate in lines for people: first what failed, then what cannot be judged,
+/// or one line for all that passed. Empty without conditions.
+pub fn gate_lines(judged: &[JudgedCondition<'_>]) -> Vec<String> {
+    if judged.is_empty() {
+        return Vec::new();
+    }
     let is_single = judged.iter().all(|row| row.load == judged[0].load);
-    let stated = |row: &JudgedCondition<'_>| {
-        let (figure, _) = split_condition(row);
-        let found = row.value.map(|value| format!(" {}", found_value(row, value)));
-        let load = if is_single { String::new() } else { format!(" of {}", row.load) };
-        format!("{figure}{load}{}", found.unwrap_or_default())
+    let load_name = |row: &JudgedCondition<'_>| {
+        if is_single { String::new() } else { format!(" of {}", row.load) }
     };
-    let line = |row: &JudgedCondition<'_>| {
-        let (_, operator) = split_condition(row);
-        let condition = format!("{} {operator} {}", stated(row), limit_text(row.condition));
-        let failed = (row.answer == ConditionAnswer::Failed).then_some(("failed", String::new()));
-        let unknown = unknown_reason(row).map(|reason| ("cannot judge", format!(": {reason}")));
-        let (outcome, reason) = failed.or(unknown)?;
-        Some(format!("gate {outcome}: {condition}{reason}"))
-    };
-    let mut lines: Vec<String> = judged.iter().filter_map(line).collect();
+    let stated = |row: &JudgedCondition<'_>| stated_figure(row, &load_name(row));
+    let mut lines: Vec<String> =
+        judged.iter().filter_map(|row| problem_line(row, &load_name(row))).collect();
     // What failed is more important than what cannot be judged.
     lines.sort_by_key(|line| !line.starts_with("gate failed"));
     if lines.is_empty() {
@@ -77,6 +74,41 @@ fn gate_lines(judged: &[JudgedCondition<'_>]) -> Vec<String> {
         lines.push(format!("and {}", format_count(more, "more condition", "more conditions")));
     }
     lines
+}
+
+/// States that a condition failed or cannot be judged; `None` if it passed. `load` names the load
+/// if there are several.
+fn problem_line(row: &JudgedCondition<'_>, load: &str) -> Option<String> {
+    let (figure, operator) = split_condition(row);
+    if row.answer == ConditionAnswer::Failed
+        && let Some(failures) = row.failures.filter(|failures| failures.are_decisive)
+    {
+        let share = format_share(failures.share);
+        let what = failed_things(&failures);
+        return Some(format!(
+            "gate failed: {share} of the {what}{load} failed, so {figure} is above every limit"
+        ));
+    }
+    let failed = (row.answer == ConditionAnswer::Failed).then_some(("failed", String::new()));
+    let unknown = unknown_reason(row).map(|reason| ("cannot judge", format!(": {reason}")));
+    let (outcome, reason) = failed.or(unknown)?;
+    let limit = limit_text(row.condition);
+    Some(format!("gate {outcome}: {} {operator} {limit}{reason}", stated_figure(row, load)))
+}
+
+/// Formats the figure with what was found, and with failures that the figure includes.
+fn stated_figure(row: &JudgedCondition<'_>, load: &str) -> String {
+    let (figure, _) = split_condition(row);
+    let found = row.value.map(|value| format!(" {}", found_value(row, value)));
+    let failures = row.failures.map(|failures| {
+        let share = format_share(failures.share);
+        format!(" ({share} of the {} failed and count as slower)", failed_things(&failures))
+    });
+    format!("{figure}{load}{}{}", found.unwrap_or_default(), failures.unwrap_or_default())
+}
+
+fn failed_things(failures: &UntimedFailures) -> &'static str {
+    if failures.is_of_connections { "connection attempts" } else { "requests" }
 }
 
 /// Returns the figure and the operator of a condition, as the user wrote them.
@@ -119,11 +151,11 @@ fn condition_columns<'a>() -> ColumnSet<ConditionLine<'a>> {
         identifier("fails_if", "fails if") => &row.0.condition.text,
         label("load", "load") => row.0.load,
         machine("quantity") => row.0.quantity.map(|quantity| quantity.name()),
-        figure("value", "found") =>
-            ReportCell::shown_figure(row.0.value, |value| found_text(row.0, value)),
+        figure("value", "found") => found_cell(row.0),
         machine("low") => row.0.low,
         machine("limit") => row.0.condition.limit,
         machine("is_lower_bound") => row.0.is_lower_bound,
+        machine("failed_share") => row.0.failures.map(|failures| failures.share),
         words("answer", "answer").facet() => answer_cell(row),
     }
 }
@@ -135,6 +167,16 @@ fn answer_cell((row, mark): &ConditionLine<'_>) -> ReportCell {
         ConditionAnswer::Unknown(_) => ("unknown", "✗ cannot be judged", TextEmphasis::Caution),
     };
     ReportCell::words(name).with_text(format!("{words}{mark}")).with_emphasis(emphasis)
+}
+
+/// Builds the cell of the figure, or of the failures that keep it from being finite.
+fn found_cell(row: &JudgedCondition<'_>) -> ReportCell {
+    match row.failures.filter(|failures| failures.are_decisive) {
+        Some(failures) => {
+            ReportCell::figure(None).with_text(format!("{} failed", format_share(failures.share)))
+        }
+        None => ReportCell::shown_figure(row.value, |value| found_text(row, value)),
+    }
 }
 
 fn found_text(row: &JudgedCondition<'_>, value: f64) -> String {

@@ -28,7 +28,7 @@ use speedwell_model::load::measurement::PaceFacts;
 use speedwell_model::load::outcomes::OutcomeCounts;
 use tables::{format_in_flight, load_name};
 
-pub use gate::add_gate;
+pub use gate::{add_gate, gate_lines};
 pub use search::{level_sort_keys, rate_sort_keys, report_search};
 pub(crate) use text::loads_headline;
 

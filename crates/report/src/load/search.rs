@@ -256,7 +256,7 @@ fn rate_columns(label: &str) -> ColumnSet<RateAttempt> {
 }
 
 fn response_cell(ns: Option<f64>) -> ReportCell {
-    ns.map_or_else(|| ReportCell::text("refused"), ReportCell::time)
+    ns.map_or_else(|| ReportCell::text("unknown"), ReportCell::time)
 }
 
 fn rates_chart(rates: &RateSeries) -> Option<ReportChart> {

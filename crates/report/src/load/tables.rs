@@ -26,11 +26,10 @@ use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
 pub fn refusal_reason(refusal: TimeRefusal) -> &'static str {
     match refusal {
         TimeRefusal::GeneratorLimited => {
-            "refused: the generator itself was late, possibly by more than half of the measured time"
+            "the generator itself was late, possibly by more than half of the measured time"
         }
         TimeRefusal::RateMissed => {
-            "refused: fewer than 98% of the due requests were sent, and the times of the others \
-             are unknown"
+            "fewer than 98% of the due requests were sent, and the times of the others are unknown"
         }
     }
 }
@@ -280,7 +279,7 @@ fn mean_cell(times: &QuantityFindings) -> ReportCell {
 
 fn spread_cell(times: &QuantityFindings, ns: Option<f64>, is_lower_bound: bool) -> ReportCell {
     match (times.refusal, ns) {
-        (Some(_), _) => ReportCell::figure(None).with_text("refused"),
+        (Some(_), _) => ReportCell::figure(None).with_text("unknown"),
         (None, Some(ns)) => ReportCell::figure(Some(ns)).with_text(format_ns(ns, is_lower_bound)),
         (None, None) => ReportCell::figure(None),
     }

@@ -286,8 +286,8 @@ fn imbalance_sentence(load: &LoadFindings<'_>) -> String {
 
 fn generator_limited_sentence(verdict: &OpenVerdict) -> String {
     format!(
-        "doubt: this machine sent late ({}), so response times are ranges up to the time since \
-         requests were due, or refused; --pin, or load from another host",
+        "This machine sent late ({}), so response times are ranges up to the time since requests \
+         were due, or unknown if the range is too wide. Use --pin, or load from another host.",
         format_own_lag(verdict.own_lag_p99_ns, verdict.own_lag_limit_ns)
     )
 }
@@ -295,8 +295,7 @@ fn generator_limited_sentence(verdict: &OpenVerdict) -> String {
 fn rate_missed(verdict: &OpenVerdict) -> String {
     format!(
         "Only {}% of the due requests were sent, and 98% are needed: the 99th percentile and \
-         above are refused, because the times of the other requests are unknown. Lower the \
-         rate, or allow more connections (--max-connections).",
+         above are unknown, because the other requests have no times. Lower the rate, or allow more connections (--max-connections).",
         short_of_98(verdict.achieved)
     )
 }

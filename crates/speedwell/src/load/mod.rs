@@ -34,7 +34,7 @@ use speedwell_model::{
     RunOrder, Session, SessionDesign, SessionState, StoppingDesign, parse_duration,
 };
 use speedwell_remote::load::LoadGenerators;
-use speedwell_report::load::{add_gate, report_load_session};
+use speedwell_report::load::{add_gate, gate_lines, report_load_session};
 use speedwell_report::session::{StudyChoice, report_requested};
 use speedwell_report::{self as report, ReportSubject};
 use std::path::Path;
@@ -190,10 +190,16 @@ fn report_loads(
     runs: &[LoadRun],
 ) -> anyhow::Result<CommandStatus> {
     output::write(args, runs)?;
-    let session = build_session(request, runs, &args.store.session_request(&args.origin))?;
+    let findings: Vec<_> = runs.iter().map(analyze_load).collect();
+    let decisive =
+        findings.iter().filter(|load| search::limits_apply(&request.mode, &findings, load));
+    let decisive: Vec<_> = decisive.cloned().collect();
+    let conditions = gate::judge_conditions(&args.fail_on, &decisive);
+    let mut session = build_session(request, runs, &args.store.session_request(&args.origin))?;
+    // Later reports of the session show the result of the gate, too.
+    session.design.gate_lines = gate_lines(&conditions);
     // Show the results even if they cannot be stored.
     let stored = args.store.open_store().and_then(|mut store| store.insert_session(&session));
-    let findings: Vec<_> = runs.iter().map(analyze_load).collect();
     let settings = ComparisonArgs::default().analysis_settings(&compared_metrics(&session), None);
     let output = args.output.report_settings();
     let mut document = report_load_session(&session, &findings, &output, || {
@@ -203,10 +209,6 @@ fn report_loads(
         &[(None, &session)],
         &AnalysisFindings::default(),
     ));
-    let decisive =
-        findings.iter().filter(|load| search::limits_apply(&request.mode, &findings, load));
-    let decisive: Vec<_> = decisive.cloned().collect();
-    let conditions = gate::judge_conditions(&args.fail_on, &decisive);
     add_gate(&conditions, &mut document);
     let gate = CommandGate::from_outcome(gate::gate_outcome(&conditions), CommandStatus::DONE);
     args.output.print_document(&document)?;

@@ -64,7 +64,7 @@ pub struct LoadArgs {
         help_heading = "Server"
     )]
     pub serve_timeout: Option<Duration>,
-    /// Pin the generator's threads to these CPUs, e.g. 1 or 0,2-3
+    /// Pin generator threads to these CPUs, e.g. 1 or 0,2-3
     ///
     /// CPUs are assigned to the threads in turn.
     #[arg(long, value_name = "CPUS", help_heading = "Generator")]

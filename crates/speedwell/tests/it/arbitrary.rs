@@ -236,6 +236,7 @@ fn design(variants: &[Variant], dice: &mut SessionGenerator) -> SessionDesign {
         experiment: None,
         definitions: Vec::new(),
         conditions: Vec::new(),
+        gate_lines: dice.maybe(SessionGenerator::word).into_iter().collect(),
         reject: dice.maybe(|_| "steal>1%".parse().unwrap()).unwrap_or_default(),
         counting: dice.maybe(|dice| InstructionCounting {
             tool: dice.word(),

@@ -265,6 +265,22 @@ fn a_gate_fails_when_its_condition_is_met() {
 }
 
 #[test]
+fn the_result_of_a_gate_is_shown_by_later_reports_of_the_session() {
+    let (project, server) = (TempProject::new(), WebServer::start());
+    let url = server.url("/");
+    let words = ["load", &url, "-n", "50", "--fail-on", "p50>1ns"];
+    let printed = project.run(&words).expect_status(1).stdout;
+    let gate = printed.lines().next().unwrap();
+    assert!(gate.starts_with("gate failed: p50 "), "{printed}");
+    let report = project.run(&["report", "@1", "-v", "-o", "load.html"]).expect_status(0).stdout;
+    assert_eq!(report.lines().next(), Some(gate));
+    let page = std::fs::read_to_string(project.path("load.html")).unwrap();
+    assert!(page.contains("<b>gate failed: p50 "), "{page}");
+    // A single load has no blocks.
+    assert!(!page.contains("of every variant") && !report.contains("randomised"), "{report}");
+}
+
+#[test]
 fn options_that_contradict_each_other_are_refused_with_a_hint() {
     let project = TempProject::new();
     let refused: [(&[&str], &str); 20] = [

@@ -99,6 +99,20 @@ fn times_refused_in_reports_are_not_stored_as_metrics() {
 }
 
 #[test]
+fn percentiles_that_failed_requests_reach_are_not_stored_as_metrics() {
+    let fail = RequestOutcome::Failed(speedwell_model::load::outcomes::ErrorClass::Status);
+    let made = clean_load().with_outcomes(fail, 200, US);
+    let (broken, warnings) = session(&[made.run]);
+    let times = broken.metrics.iter().filter(|metric| metric.unit == "ns");
+    let times: Vec<&str> = times.map(|metric| metric.name.as_str()).collect();
+    assert_eq!(times, ["latency_p50", "latency_p75", "latency_p90", "latency_p95"]);
+    assert!(warnings[0].contains("more than 1% of the requests failed"), "{warnings:?}");
+    let (working, warnings) = session(&[clean_load().with_outcomes(fail, 1, US).run]);
+    assert!(working.metric("latency_p99_9").is_some() && working.metric("latency_max").is_none());
+    assert_eq!(warnings, Vec::<String>::new());
+}
+
+#[test]
 fn a_load_without_successes_is_stored_as_a_failure() {
     let made = MadeLoad::closed(1).with_outcomes(
         RequestOutcome::Failed(speedwell_model::load::outcomes::ErrorClass::ConnectRefused),

@@ -112,6 +112,20 @@ impl<T: OutcomeSet> ByOutcome<T> {
         self.sets[outcome.outcome_index()].get_or_insert_default()
     }
 
+    /// The sets of all outcomes except failures.
+    pub fn without_failed(&self) -> ByOutcome<T>
+    where
+        T: Clone,
+    {
+        let mut remaining = ByOutcome::default();
+        for (outcome, set) in self.iter() {
+            if !matches!(outcome, RequestOutcome::Failed(_)) {
+                *remaining.get_or_create(outcome) = set.clone();
+            }
+        }
+        remaining
+    }
+
     /// Clears every set but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.sets.iter_mut().flatten().for_each(|set| set.clear());

@@ -155,6 +155,22 @@ impl LoadLatency {
         }
     }
 
+    /// The times of all requests that did not fail.
+    pub fn without_failed(&self) -> LoadLatency {
+        match self {
+            LoadLatency::Closed(latency) => LoadLatency::Closed(Box::new(ClosedLatency {
+                requests: latency.requests.without_failed(),
+                connect: latency.connect.clone(),
+            })),
+            LoadLatency::Open(latency) => LoadLatency::Open(Box::new(OpenLatency {
+                requests: latency.requests.without_failed(),
+                lag: latency.lag.clone(),
+                own_lag: latency.own_lag.clone(),
+                connect: latency.connect.clone(),
+            })),
+        }
+    }
+
     /// Service times of successful responses.
     pub fn service_times(&self) -> &TimeDistribution<ServiceTime> {
         match self {

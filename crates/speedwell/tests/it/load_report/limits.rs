@@ -7,11 +7,12 @@ use speedwell_analysis::load::gate::{
     ConditionAnswer, JudgedCondition, LoadCondition, UnknownReason, gate_outcome, judge_conditions,
 };
 use speedwell_analysis::load::{
-    LoadRemark, NextRate, RateRules, TimeRefusal, analyze_load, group_by_rate, next_rate,
+    LoadRemark, MissedReason, NextRate, RateRules, TimeRefusal, analyze_load, group_by_rate,
+    next_rate,
 };
 use speedwell_model::load::latency::RequestOutcome;
 use speedwell_model::load::outcomes::ErrorClass;
-use speedwell_report::load::report_search;
+use speedwell_report::load::{gate_lines, report_search};
 use speedwell_report::{OutputOptions, ReportBlock};
 
 fn conditions(texts: &[&str]) -> Vec<LoadCondition> {
@@ -31,10 +32,13 @@ fn limits_pass_fail_or_cannot_be_judged() {
     for (text, answer) in [
         ("p99>991ms", ConditionAnswer::Passed),
         ("p99>980us", ConditionAnswer::Failed),
-        ("p50<501us", ConditionAnswer::Failed),
-        ("p50<500us", ConditionAnswer::Passed),
-        ("max>=1ms", ConditionAnswer::Failed),
-        ("mean>501us", ConditionAnswer::Passed),
+        // The 505th of 1010 requests, because failed requests count as the slowest.
+        ("p50<507us", ConditionAnswer::Failed),
+        ("p50<505us", ConditionAnswer::Passed),
+        ("p99.1>1h", ConditionAnswer::Failed),
+        ("max>1h", ConditionAnswer::Failed),
+        ("mean>1h", ConditionAnswer::Failed),
+        ("first-byte-p99>501us", ConditionAnswer::Passed),
         ("errors>0", ConditionAnswer::Failed),
         ("errors>1%", ConditionAnswer::Passed),
         ("errors>0.9%", ConditionAnswer::Failed),
@@ -95,6 +99,81 @@ fn refused_figures_never_pass_and_bounds_pass_only_if_conclusive() {
     ] {
         assert_eq!(judge_conditions(&conditions(&[text]), &loads)[0].answer, answer, "{text}");
     }
+}
+
+/// The lines of a gate over one load.
+fn lines(made: &MadeLoad, texts: &[&str]) -> Vec<String> {
+    let (conditions, loads) = (conditions(texts), [analyze_load(&made.run)]);
+    gate_lines(&judge_conditions(&conditions, &loads))
+}
+
+#[test]
+fn requests_that_fail_fast_do_not_pass_a_limit_on_time() {
+    let fail = RequestOutcome::Failed(ErrorClass::Status);
+    let closed = || MadeLoad::closed(5).with_outcomes(RequestOutcome::Ok, 380, MS);
+    let open = || MadeLoad::open(1000.0).with_outcomes(RequestOutcome::Ok, 380, MS);
+    for made in [closed(), open()] {
+        let made = made.with_outcomes(fail, 620, 10 * US);
+        for figure in ["p99", "p50", "mean", "max", "service-p99", "first-byte-p99"] {
+            let why = format!(
+                "gate failed: 62% of the requests failed, so {figure} is above every limit"
+            );
+            assert_eq!(lines(&made, &[&format!("{figure}>1h")]), [why]);
+        }
+        // The percentile of the successful third alone is still known.
+        let passed = lines(&made, &["p25>20ms"]).concat();
+        assert!(
+            passed.starts_with("gate passed: p25 1.00 ms (62% of the requests failed"),
+            "{passed}"
+        );
+    }
+    let all_failed = MadeLoad::closed(5).with_outcomes(fail, 150, US);
+    let why = "gate failed: 100% of the requests failed, so p99 is above every limit";
+    assert_eq!(lines(&all_failed, &["p99>20ms"]), [why]);
+}
+
+#[test]
+fn a_rate_at_which_too_many_requests_fail_for_the_limit_is_missed() {
+    let kept = MadeLoad::open(500.0).with_outcomes(RequestOutcome::Ok, 500, MS);
+    let fail = RequestOutcome::Failed(ErrorClass::Status);
+    let missed = MadeLoad::open(1000.0).with_outcomes(RequestOutcome::Ok, 985, MS);
+    let missed = missed.with_outcomes(fail, 15, US);
+    let loads = [analyze_load(&kept.run), analyze_load(&missed.run)];
+    let reasons = |limit: &str| -> Vec<Option<MissedReason>> {
+        let found = group_by_rate(&loads, &conditions(&[limit])).remove(0);
+        found.tries.into_iter().map(|attempt| attempt.missed).collect()
+    };
+    assert_eq!(reasons("p99>20ms"), [None, Some(MissedReason::Limit("p99>20ms".to_owned()))]);
+    assert_eq!(reasons("p98>20ms"), [None, None]);
+}
+
+#[test]
+fn an_attempt_to_connect_that_fails_counts_as_slower_than_any_limit() {
+    let made = thousand().with_change(|run| {
+        run.measured.totals.outcomes.connections.count_attempt();
+        run.measured.totals.outcomes.connections.count_failed();
+    });
+    let told = lines(&made, &["connect-p99>1h"]).concat();
+    assert!(told.contains("11% of the connection attempts failed"), "{told}");
+    assert!(lines(&made, &["p99>1h"]).concat().starts_with("gate passed: p99 990 µs, "));
+}
+
+#[test]
+fn a_lower_bound_above_the_limit_decides_although_the_figure_is_unknown() {
+    // 100 of 1100 were never sent and are 3.4 s old: the 99th percentile is refused.
+    let mut made = scheduled(0);
+    for _ in 0..100 {
+        made.add_request(RequestOutcome::Unsent, 0, 3400 * MS);
+    }
+    let told = lines(&made, &["p99>20ms"]).concat();
+    assert_eq!(told, "gate failed: p99 ≥ 3.40 s > 20 ms");
+    let told = lines(&made, &["p99>5s"]).concat();
+    assert!(told.starts_with("gate cannot judge: p99 > 5 s: fewer than 98%"), "{told}");
+    // Between 1 and 6 ms, because the generator was late.
+    let made = scheduled(5 * MS);
+    assert_eq!(lines(&made, &["p99>900us"]), ["gate failed: p99 ≥ 1.00 ms > 900 µs"]);
+    let told = lines(&made, &["mean>2ms"]).concat();
+    assert!(told.starts_with("gate cannot judge: mean > 2 ms: the generator itself"), "{told}");
 }
 
 #[test]
