@@ -440,7 +440,7 @@ mod tests {
                 },
             ],
             is_always_open: false,
-            set: vec![link],
+            set: vec![PageLink::new(HOSTILE, HOSTILE)],
         }
     }
 
