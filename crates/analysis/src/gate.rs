@@ -9,7 +9,7 @@ use crate::grid::distinct_items;
 use crate::validity::FindingSeverity;
 use crate::warnings::format_count;
 use crate::{AnalysisFindings, CandidateComparison, CaseComparison, NoVerdict};
-use speedwell_model::{Metric, MetricDirection, Verdict};
+use speedwell_model::{Case, Metric, MetricDirection, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// When a gate fails.
@@ -150,7 +150,7 @@ fn is_decisive(metric: &Metric) -> bool {
     metric.name != Metric::CYCLES_ESTIMATE
 }
 
-/// Ids of cases by result.
+/// Names of cases by result: the ids, but the texts of compared snippets.
 #[derive(Default)]
 struct GateCounts {
     judged: BTreeSet<String>,
@@ -169,16 +169,21 @@ impl GateCounts {
         for comparison in gated {
             // A metric without a preferred direction has no verdicts.
             if comparison.metric.better != MetricDirection::Unknown {
-                comparison.rows.iter().for_each(|row| counts.add_row(row));
+                for row in &comparison.rows {
+                    counts.add_row(row.case.name_under(&comparison.candidate), row);
+                }
             }
-            (counts.only_baseline).extend(comparison.only_baseline.iter().cloned());
-            (counts.only_candidate).extend(comparison.only_candidate.iter().cloned());
+            let CandidateComparison { baseline, candidate, .. } = comparison;
+            let names = |ids: &[String], variant: &str| -> Vec<String> {
+                ids.iter().map(|id| Case::name_of_id_under(id, variant)).collect()
+            };
+            (counts.only_baseline).extend(names(&comparison.only_baseline, baseline));
+            (counts.only_candidate).extend(names(&comparison.only_candidate, candidate));
         }
         counts
     }
 
-    fn add_row(&mut self, row: &CaseComparison) {
-        let id = row.case.id();
+    fn add_row(&mut self, id: String, row: &CaseComparison) {
         if let Some(withheld) = &row.withheld {
             let cases = self.withheld.entry(withheld.to_string()).or_default();
             cases.insert(id);
@@ -221,7 +226,7 @@ fn describe_judged(gated: &[&CandidateComparison], counts: &GateCounts) -> Strin
             && comparison.rows.iter().any(CaseComparison::is_judged)
     };
     let metrics = gated.iter().filter(is_judged);
-    format!("{cases} by {}", list_names(metrics.map(|comparison| comparison.metric.name.as_str())))
+    format!("{cases} by {}", list_names(metrics.map(|comparison| comparison.metric.plain_name())))
 }
 
 fn failing_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
@@ -283,7 +288,9 @@ fn comparison_obstacles(gated: &[&CandidateComparison], counts: &GateCounts) -> 
     for comparison in gated.iter().filter(without_rows) {
         obstacles.push(format!(
             "'{}' of '{}' and '{}' cannot be compared: no case in common has this metric",
-            comparison.metric.name, comparison.baseline, comparison.candidate
+            comparison.metric.plain_name(),
+            comparison.baseline,
+            comparison.candidate
         ));
     }
     let undirected =
@@ -332,7 +339,11 @@ fn ungated_differences(
             && !is_gated(&comparison.metric.name)
             && comparison.rows.iter().any(differs)
     });
-    let names = distinct_items(ungated.map(|comparison| comparison.metric.name.as_str()));
+    let gates_median = is_gated(Metric::TIME_MEDIAN);
+    let names = distinct_items(ungated.map(|comparison| {
+        let metric = &comparison.metric;
+        if gates_median { metric.name_beside_median() } else { metric.name.as_str() }
+    }));
     let verb = if names.len() == 1 { "differs but is" } else { "differ but are" };
     (!names.is_empty()).then(|| format!("{} {verb} not in the gate", list_names(names)))
 }

@@ -64,7 +64,7 @@ pub use points::{
 };
 pub use policy::{AnalysisSettings, explain_out_of_reach};
 pub use sequential::StopRule;
-pub use session::{can_be_divided, check_metrics};
+pub use session::{UnknownMetric, can_be_divided, check_metrics};
 pub use study::{MAX_AGGREGATED_SHARE, is_skewed, study_parameter, warn_smallest_p};
 pub use summary::finite_or_none;
 pub use warnings::warn_uncalibrated;

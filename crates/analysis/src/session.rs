@@ -6,12 +6,13 @@ use crate::builds::LayoutSpread;
 use crate::grid::{is_folded, is_snippet, snippet_groups, variant_index};
 use crate::warnings::{format_count, quote_list};
 use crate::{AnalysisFindings, AnalysisSettings, CandidateComparison, validity};
-use anyhow::bail;
 use speedwell_model::{
     Case, Environment, Metric, Run, Session, SessionPurpose, SessionState, SessionStep, Snippet,
     StepFailure, nearest_name,
 };
 use std::collections::HashMap;
+use std::error::Error;
+use std::fmt;
 use std::sync::Arc;
 
 /// Whether the findings on a session can be computed case by case, keeping only a few figures for
@@ -38,31 +39,52 @@ pub(super) fn layout_sentences(spreads: &[LayoutSpread]) -> HashMap<(&str, &str)
     sentences
 }
 
+/// An error about a requested metric that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownMetric {
+    /// The requested name.
+    pub name: String,
+    /// The most similar metric, if one is similar.
+    pub similar: Option<String>,
+    /// All metrics.
+    known: Vec<String>,
+}
+
+impl fmt::Display for UnknownMetric {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "unknown metric '{}'", self.name)?;
+        match (&self.similar, self.known.as_slice()) {
+            (_, []) => write!(out, ": there are no results"),
+            (Some(similar), _) => write!(out, "\nhint: did you mean '{similar}'?"),
+            (None, [only]) => write!(out, "\nhint: the only metric is '{only}'"),
+            (None, known) => {
+                let known = quote_list(known.iter().map(String::as_str));
+                write!(out, "\nhint: the available metrics are {known}")
+            }
+        }
+    }
+}
+
+impl Error for UnknownMetric {}
+
 /// Checks that every requested metric is among `known_names`.
 ///
 /// # Errors
-/// Fails if a metric is unknown. The error names this metric, and suggests the most similar known
-/// metric. If none is similar, it lists all known metrics.
+/// Fails with [`UnknownMetric`] if a metric is unknown. The error names this metric, and suggests
+/// the most similar known metric. If none is similar, it lists all known metrics.
 pub fn check_metrics<'m>(
     settings: &AnalysisSettings,
     known_names: impl IntoIterator<Item = &'m str>,
 ) -> anyhow::Result<()> {
-    let mut names: Vec<String> = known_names.into_iter().map(str::to_owned).collect();
-    names.sort();
-    names.dedup();
-    let is_unknown = |name: &&String| *name != "all" && !names.contains(name);
+    let mut known: Vec<String> = known_names.into_iter().map(str::to_owned).collect();
+    known.sort();
+    known.dedup();
+    let is_unknown = |name: &&String| *name != "all" && !known.contains(name);
     let Some(unknown) = settings.metrics.iter().find(is_unknown) else { return Ok(()) };
     let is_memory = ["memory", "mem", "rss"].contains(&unknown.as_str());
-    let memory = names.iter().find(|name| is_memory && *name == "max_rss");
-    match (memory.or_else(|| nearest_name(unknown, &names)), names.as_slice()) {
-        (_, []) => bail!("unknown metric '{unknown}': there are no results"),
-        (Some(similar), _) => bail!("unknown metric '{unknown}'\nhint: did you mean '{similar}'?"),
-        (None, [only]) => bail!("unknown metric '{unknown}'\nhint: the only metric is '{only}'"),
-        (None, _) => bail!(
-            "unknown metric '{unknown}'\nhint: the available metrics are {}",
-            quote_list(names.iter().map(String::as_str))
-        ),
-    }
+    let memory = known.iter().find(|name| is_memory && *name == "max_rss");
+    let similar = memory.or_else(|| nearest_name(unknown, &known)).cloned();
+    Err(UnknownMetric { name: unknown.clone(), similar, known }.into())
 }
 
 /// Metrics to analyze, and the names of requested metrics that do not exist. If no metric is

@@ -66,14 +66,15 @@ pub fn check_paired(plan: &SessionPlan) -> anyhow::Result<()> {
     if let Some(trial) = trials.iter().find(lacks_cpu_time) {
         bail!(
             "'{}' reports no processor time, which '--order paired' compares\n{HINT}",
-            trial.result.case
+            trial.result.case.name_under(&plan.variants[0].name)
         );
     }
-    reject_waiting(&trials, &format!("'--order paired' compares processor time\n{HINT}"))
+    let baseline = &plan.variants[0].name;
+    reject_waiting(&trials, baseline, &format!("'--order paired' compares processor time\n{HINT}"))
 }
 
-/// Rejects work that waits. `consequence` completes the message by saying why waiting is a problem.
-fn reject_waiting(trials: &[PairTrial], consequence: &str) -> anyhow::Result<()> {
+/// Rejects work of the baseline that waits. `consequence` completes the message by saying why waiting is a problem.
+fn reject_waiting(trials: &[PairTrial], baseline: &str, consequence: &str) -> anyhow::Result<()> {
     let mut waiting = trials.iter().filter(|trial| trial.busy < MIN_BUSY_SHARE);
     let Some(first) = waiting.next() else { return Ok(()) };
     let others = match waiting.count() {
@@ -81,7 +82,7 @@ fn reject_waiting(trials: &[PairTrial], consequence: &str) -> anyhow::Result<()>
         1 => " (and another)".to_owned(),
         count => format!(" (and {count} others)"),
     };
-    let (name, percent) = (first.result.case.id(), 100.0 * first.busy);
+    let (name, percent) = (first.result.case.name_under(baseline), 100.0 * first.busy);
     bail!(
         "'{name}'{others} spent too much time sleeping or waiting for I/O: it was runnable for only {percent:.0}% of \
          a trial run, but {consequence}"
@@ -179,7 +180,8 @@ pub fn prepare_counting(plan: &mut SessionPlan) -> anyhow::Result<()> {
     native.design.counting = None;
     native.sampling.samples = TRIAL_SAMPLES;
     let trials = run_trials(&native)?;
-    reject_waiting(&trials, &format!("waiting executes no instructions\n{COUNTING_HINT}"))?;
+    let consequence = format!("waiting executes no instructions\n{COUNTING_HINT}");
+    reject_waiting(&trials, &plan.variants[0].name, &consequence)?;
     for job in &mut plan.jobs {
         let trial = trials.iter().find(|trial| trial.result.case.id() == job.label);
         let time_ns = trial.and_then(|trial| order::iteration_time_ns(&trial.result));

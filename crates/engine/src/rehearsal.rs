@@ -14,7 +14,7 @@ use crate::{
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use speedwell_adapters::discover::{self, BenchmarkSelection};
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
-use speedwell_adapters::snippet::sh;
+use speedwell_adapters::snippet::{self, sh};
 use speedwell_adapters::{self as adapters, BenchmarkJob, BenchmarkSource, SourceKind};
 use speedwell_analysis::{self as analysis, AnalysisSettings, check_metrics};
 use speedwell_config::LazyDefinition;
@@ -25,8 +25,8 @@ use speedwell_machine::process::{
 };
 use speedwell_model::experiment::BenchmarkGroup;
 use speedwell_model::{
-    ComparedClock, FailureCause, LayoutVariation, RunOrder, SampleDivision, SampleLength,
-    SessionEvent, SessionPurpose, SnippetLanguage, StepFailure, Variant,
+    Case, ComparedClock, FailureCause, LayoutVariation, RunOrder, SampleDivision, SampleLength,
+    SessionEvent, SessionPurpose, SnippetLanguage, StepFailure, Variant, quote,
 };
 use std::path::Path;
 use std::thread;
@@ -37,6 +37,20 @@ const MAX_LISTED_FILES: usize = 3;
 
 /// Maximum number of different failures to report. The message only gives the number of the others.
 const MAX_REPORTED_FAILURES: usize = 5;
+
+/// Metrics of commands. A run may lack some of them.
+const COMMAND_METRICS: [&str; 10] = [
+    "time_median",
+    "time_p5",
+    "throughput",
+    "time",
+    "cpu_time",
+    "user_time",
+    "system_time",
+    "max_rss",
+    "own_cpu_time",
+    "shell_time",
+];
 
 /// Exit statuses of a shell for a program that cannot be executed or found (POSIX, 2.8.2).
 const NOT_EXECUTED: [i32; 2] = [126, 127];
@@ -198,7 +212,7 @@ fn check_job(job: &BenchmarkJob, layout: LayoutVariation) -> anyhow::Result<()> 
             bail!("'{name}' was built elsewhere and cannot be rebuilt here\n{HINT}")
         }
         SourceKind::Snippet(language) if links => {
-            bail!("{language} is not linked, so there are no builds of '{name}'\n{HINT}")
+            bail!("{language} is not linked, so there are no builds of such code\n{HINT}")
         }
         SourceKind::Node | SourceKind::NodeCore | SourceKind::Python if links => {
             bail!("'{name}' is not linked, so there are no builds of it\n{HINT}")
@@ -416,8 +430,12 @@ fn reject_not_started(
     if let Some((variant, failure)) = serious.iter().find(|(_, failure)| is_not_started(failure)) {
         return Err(describe_failures(&[failure], Some(&plan.variants[*variant])));
     }
-    // Code that fails while it runs has started. The runs of the session will report its failure.
-    let is_permanent = |failed: &&(usize, StepFailure)| failed.1.cause.is_compile_error();
+    // Code that fails while it runs has started. The runs of the session will report its failure,
+    // unless all code uses names that nothing defines.
+    let is_permanent = |failed: &&(usize, StepFailure)| {
+        let cause = &failed.1.cause;
+        cause.is_compile_error() || snippet::undefined_name(cause).is_some()
+    };
     if !serious.is_empty() && serious.len() == tried && serious.iter().all(is_permanent) {
         let all: Vec<&StepFailure> = serious.iter().map(|(_, failure)| failure).collect();
         return Err(describe_failures(&all, Some(&plan.variants[serious[0].0])));
@@ -441,6 +459,12 @@ fn rehearse_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Result<(
     let names_metrics = !settings.metrics.is_empty() && !settings.wants_all_metrics();
     if !names_metrics || plan.design.counting.is_some() {
         return Ok(());
+    }
+    let is_command =
+        |job: &BenchmarkJob| job.source.kind == SourceKind::Snippet(SnippetLanguage::Sh);
+    if plan.jobs.iter().all(is_command) {
+        // A command may run for a long time.
+        check_metrics(settings, COMMAND_METRICS).context("in --metric")?;
     }
     let lazy = plan.jobs.iter().filter_map(|job| job.source.definition.as_deref());
     let definitions: Vec<&Experiment> =
@@ -542,8 +566,9 @@ fn describe_failures(failures: &[&StepFailure], variant: Option<&Variant>) -> an
     let Some(first) = failures.first() else { return anyhow!("nothing can be measured") };
     let variant_clause =
         variant.map(|variant| format!(" of '{}'", variant.name)).unwrap_or_default();
-    let describe = |failure: &StepFailure, reason: &str| {
-        format!("'{}'{variant_clause} {reason}", failure.benchmark)
+    let describe = |failure: &StepFailure, reason: &str| match snippet_text(failure, variant) {
+        Some(text) => format!("'{text}' {reason}"),
+        None => format!("'{}'{variant_clause} {reason}", failure.benchmark),
     };
     let mut reasons = vec![first.reason_line()];
     let is_alike = |failure: &&StepFailure| failure.reason_line() == reasons[0];
@@ -575,7 +600,27 @@ fn describe_failures(failures: &[&StepFailure], variant: Option<&Variant>) -> an
     // Hints come last.
     let (defect, hint) = reason.split_at(reason.find("\nhint: ").unwrap_or(reason.len()));
     let first_line = describe(first, defect);
-    anyhow!("{first_line}{others}{output}{different}{hint}{}", replay_hint(first))
+    let next_step = module_hint(first).unwrap_or_else(|| replay_hint(first));
+    anyhow!("{first_line}{others}{output}{different}{hint}{next_step}")
+}
+
+/// Returns the text of the snippet that failed. Programs that are compared on one snippet are not
+/// named by it.
+fn snippet_text(failure: &StepFailure, variant: Option<&Variant>) -> Option<String> {
+    let case = Case::parse(failure.case.as_ref()?).ok()?;
+    let named = variant.map(|variant| variant.name.as_str());
+    let variant = failure.variant.as_deref().or(named).unwrap_or("default");
+    let is_compared = case.value("code").is_some() && variant != "default";
+    (case.snippet_language().is_some() && !is_compared).then(|| case.name_under(variant))
+}
+
+/// Suggests the file in this folder that defines the name which the snippet lacks.
+fn module_hint(failure: &StepFailure) -> Option<String> {
+    let case = Case::parse(failure.case.as_ref()?).ok()?;
+    let name = snippet::undefined_name(&failure.cause)?;
+    let file = snippet::find_module(case.snippet_language()?, name, Path::new("."))?;
+    let option = quote(&format!("@{file}"));
+    Some(format!("\nhint: '{file}' has this name; add --init {option}"))
 }
 
 /// Explains why a target lists no cases, with the output of the target and a command that repeats

@@ -6,6 +6,7 @@
 //! parsed as the same number. Node.js benchmarks report their parameters in this form. Start at
 //! [`Case`] and [`ParameterValue`].
 
+use crate::SnippetLanguage;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -130,6 +131,30 @@ impl Case {
             _ if name.trim() != name => Some("a name must not begin or end with a space"),
             _ => None,
         }
+    }
+
+    /// The language, if the case consists of snippets of code: its benchmark is `eval/LANGUAGE`.
+    pub fn snippet_language(&self) -> Option<SnippetLanguage> {
+        SnippetLanguage::from_name(self.benchmark.strip_prefix("eval/")?)
+    }
+
+    /// Returns the name of the case under a variant, for people. This is the id, except for
+    /// snippets: their text, which is the parameter `code` or the name of the variant, replaces the
+    /// benchmark.
+    pub fn name_under(&self, variant: &str) -> String {
+        if self.snippet_language().is_none() {
+            return self.id();
+        }
+        let (code, values): (Vec<_>, Vec<_>) =
+            self.values.iter().cloned().partition(|(name, _)| name == "code");
+        let text = code.first().map_or_else(|| variant.to_owned(), |(_, code)| code.plain());
+        Case::new(text, values).id()
+    }
+
+    /// Does the same as [`Case::name_under`] for an id.
+    pub fn name_of_id_under(id: &str, variant: &str) -> String {
+        let snippet = id.starts_with("eval/").then(|| Case::parse(id).ok()).flatten();
+        snippet.map_or_else(|| id.to_owned(), |case| case.name_under(variant))
     }
 
     /// The group: the benchmark's name up to its last `/`, or empty.

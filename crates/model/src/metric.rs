@@ -65,6 +65,18 @@ impl Metric {
     /// Metrics that runs report, on request, in addition to instruction counts.
     pub const TIMES: [&'static str; 3] = [Metric::TIME, Metric::TIME_MEDIAN, Metric::CPU_TIME];
 
+    /// Returns the name in sentences and charts: the time of a snippet is its median time, so that
+    /// is just called its time.
+    pub fn plain_name(&self) -> &str {
+        if self.name == Metric::TIME_MEDIAN { Metric::TIME } else { &self.name }
+    }
+
+    /// Returns the name in a text that also mentions [`Metric::TIME_MEDIAN`], whose plain name is
+    /// that of [`Metric::TIME`].
+    pub fn name_beside_median(&self) -> &str {
+        if self.name == Metric::TIME { "mean time" } else { self.plain_name() }
+    }
+
     /// Whether the metric is a count of instructions, or is computed from such counts.
     pub fn is_count(&self) -> bool {
         [Metric::INSTRUCTIONS, Metric::CYCLES_ESTIMATE].contains(&&*self.name)

@@ -8,7 +8,8 @@
 use crate::table::{ReportRow, RowName, json_number};
 use indexmap::{IndexMap, IndexSet};
 use serde_json::{Map, Value as Json};
-use speedwell_model::{Case, ParameterValue};
+use speedwell_model::{Case, ParameterValue, SnippetLanguage};
+use std::borrow::Cow;
 use std::hash::Hash;
 use std::sync::Arc;
 use unicode_width::UnicodeWidthStr as _;
@@ -44,10 +45,17 @@ impl CaseLabels {
     /// Creates labels for `cases`. Groups the cases of one benchmark; otherwise keeps the order of
     /// `cases`.
     pub fn new(cases: &[Arc<Case>]) -> CaseLabels {
+        let has_snippets = cases.iter().any(|case| case.snippet_language().is_some());
+        let named: Vec<Cow<'_, Case>> = cases.iter().map(|case| shown_case(case)).collect();
+        let cases = &named[..];
         let all_cases: Vec<&Case> = cases.iter().map(|case| &**case).collect();
-        let shared = if cases.len() > 1 { constant_parameters(&all_cases) } else { Vec::new() };
+        // The number of processors does not name a lone benchmark.
+        let is_processors = |(name, _): &(String, ParameterValue)| name == "gomaxprocs";
+        let is_lone = cases.len() == 1 && !all_cases[0].values.iter().all(is_processors);
+        let shared = if is_lone { Vec::new() } else { constant_parameters(&all_cases) };
         let names = distinct(all_cases.iter().map(|case| case.benchmark.as_str()));
-        let folder = common_folder(&names);
+        // A slash in code separates no folders.
+        let folder = if has_snippets { "" } else { common_folder(&names) };
         let mut labels =
             CaseLabels { shared: format_caption(&names, folder, &shared), ..CaseLabels::default() };
         let mut members: IndexMap<&str, Vec<usize>> = IndexMap::new();
@@ -97,6 +105,20 @@ impl CaseLabels {
             self.lines.push(LabelLine::Case { index, name: RowName { full, short } });
         }
     }
+}
+
+/// Returns the case as people see it. The text of a snippet replaces its benchmark; snippets that
+/// are variants of one case have no common text.
+pub fn shown_case(case: &Case) -> Cow<'_, Case> {
+    let Some(language) = case.snippet_language() else { return Cow::Borrowed(case) };
+    let (code, values): (Vec<_>, Vec<_>) =
+        case.values.iter().cloned().partition(|(name, _)| name == "code");
+    let name = match (code.first(), language) {
+        (Some((_, code)), _) => code.plain(),
+        (None, SnippetLanguage::Sh) => "commands".to_owned(),
+        (None, _) => "code".to_owned(),
+    };
+    Cow::Owned(Case::new(name, values))
 }
 
 /// Returns the parameters that have the same value in every case, in the order of the first case.
@@ -220,6 +242,18 @@ mod tests {
             lines,
             ["#  | (enc, len)", "0 enc=utf8 len=16 | utf8 16", "1 enc=hex  len=1024 | hex  1024",]
         );
+    }
+
+    #[test]
+    fn a_lone_benchmark_and_a_snippet_have_their_names() {
+        let (shared, lines) = labels(&["p/Sum gomaxprocs=8"]);
+        assert_eq!(
+            (&*shared, &*lines),
+            ("p/Sum gomaxprocs=8", &["0 p/Sum | p/Sum".to_owned()][..])
+        );
+        let (shared, lines) = labels(&["eval/node code=f(1/2)", "eval/node code=f(1/3)"]);
+        assert_eq!((&*shared, &*lines[1]), ("", "1 f(1/3) | f(1/3)"));
+        assert_eq!(labels(&["eval/sh n=1"]).0, "commands");
     }
 
     #[test]

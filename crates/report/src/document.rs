@@ -307,6 +307,25 @@ impl Document {
         Cow::Owned(document)
     }
 
+    /// Whether a sentence gives the answer.
+    pub(crate) fn has_answer(&self) -> bool {
+        self.blocks.iter().any(|block| matches!(block, ReportBlock::Headline(_)))
+    }
+
+    /// Keeps the answer, and what nobody must overlook: warnings and failures.
+    pub(crate) fn answer_only(mut self) -> Document {
+        let answers = self.blocks.iter().filter(|block| matches!(block, ReportBlock::Headline(_)));
+        let has_several = answers.count() > 1;
+        self.blocks.retain(|block| match block {
+            ReportBlock::Headline(_) | ReportBlock::Warning(_) => true,
+            // Titles tell several answers apart.
+            ReportBlock::Heading { .. } => has_several,
+            ReportBlock::Aside { open, .. } => *open,
+            _ => false,
+        });
+        self
+    }
+
     /// Returns the blocks in the order for people, who read from the top: a single headline comes
     /// before the warnings.
     pub fn answer_first(&self) -> Vec<&ReportBlock> {

@@ -11,7 +11,7 @@ use crate::table::{ReportCell, ReportRow, ReportTable, TextEmphasis};
 use serde_json::json;
 use speedwell_analysis::gate::GateOutcome;
 use speedwell_analysis::validity::{FindingSeverity, ValidityFinding, join_names};
-use speedwell_model::StepFailure;
+use speedwell_model::{Case, StepFailure};
 use std::collections::BTreeSet;
 
 /// Number of distinct failures that are shown by default.
@@ -145,21 +145,18 @@ fn details(failure: &StepFailure, with_stderr: bool) -> Vec<ReportBlock> {
     blocks
 }
 
-/// Names the case of a failure, and the variants if there are any. A shell command is named by its
-/// text.
+/// Names the case of a failure, and the variants if there are any. A snippet or command is named by
+/// its text.
 fn name_subject(failure: &StepFailure, variants: &str) -> String {
-    let case = failure.case.as_ref().unwrap_or(&failure.benchmark);
-    if let Some(parameters) = case.strip_prefix("eval/sh") {
-        match parameters.strip_prefix(" code=") {
-            Some(text) if variants == "default" => {
-                let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-                return quoted.unwrap_or(text).replace("\\\"", "\"");
-            }
-            None if !variants.is_empty() => return format!("{variants}{parameters}"),
-            _ => {}
-        }
+    let id = failure.case.as_ref().unwrap_or(&failure.benchmark);
+    let snippet = Case::parse(id).ok().filter(|case| case.snippet_language().is_some());
+    match snippet.map(|case| (case.value("code").is_some(), case.name_under(variants))) {
+        Some((true, name)) if ["", "default"].contains(&variants) => name,
+        Some((true, name)) => format!("{name} ({variants})"),
+        Some((false, name)) if !variants.is_empty() => name,
+        _ if variants.is_empty() => id.clone(),
+        _ => format!("{id} ({variants})"),
     }
-    if variants.is_empty() { case.clone() } else { format!("{case} ({variants})") }
 }
 
 fn skipped_blocks(skipped: &[&StepFailure]) -> Vec<ReportBlock> {
@@ -268,6 +265,8 @@ mod tests {
             ("eval/sh code=\"ls -l\"", "default", "ls -l"),
             ("eval/sh n=1", "ls -l", "ls -l n=1"),
             ("eval/sh", "ls, ls -l", "ls, ls -l"),
+            ("eval/node code=\"f('a')\" n=2", "default", "f('a') n=2"),
+            ("eval/node code=\"f('a')\"", "old, new", "f('a') (old, new)"),
             ("g/x n=1", "new", "g/x n=1 (new)"),
         ] {
             let failure = StepFailure {

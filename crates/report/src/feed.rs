@@ -6,6 +6,7 @@ use crate::changes::open_change_lines;
 use crate::figure::format_count;
 use crate::format::html::escape_html;
 use crate::series_change::series_title;
+use crate::session::command_line;
 use jiff::Timestamp;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_model::stored::SessionOverview;
@@ -83,7 +84,7 @@ pub fn session_entry(session: &SessionOverview, address: String) -> FeedEntry {
         summary: format!(
             "{problem}; {} finished: {}",
             format_count(session.runs, "run", "runs"),
-            session.command.join(" ")
+            command_line(&session.command)
         ),
         updated_unix_ms: session.started_unix_ms.saturating_add_unsigned(session.elapsed_ms),
     }

@@ -3,6 +3,7 @@
 
 use super::output::OutputOptions;
 use crate::ReportFormat;
+use crate::case_labels::shown_case;
 use crate::charts::{TrendXAxis, VariantLane, draw_every_run, draw_trend};
 use crate::comparison::{machines, verdict_emphasis, verdict_symbol};
 use crate::document::{CaseAnswer, CaseGallery, CaseView, GalleryKind, ReportBlock, ReportChart};
@@ -34,10 +35,8 @@ pub fn findings_gallery(
             cases.entry(summary.case.id()).or_default().add_summary(summary, output);
         }
     }
-    let view = |(id, case): (String, GatheredCase<'_>)| {
-        case.into_view(id, findings.is_cross_session, output)
-    };
-    let views: Vec<CaseView> = cases.into_iter().map(view).collect();
+    let view = |case: GatheredCase<'_>| case.into_view(findings.is_cross_session, output);
+    let views: Vec<CaseView> = cases.into_values().map(view).collect();
     (!views.is_empty())
         .then_some(ReportBlock::Gallery(CaseGallery { kind: GalleryKind::Runs, cases: views }))
 }
@@ -81,6 +80,8 @@ pub fn trend_blocks(
 /// What the findings say about a case.
 #[derive(Default)]
 struct GatheredCase<'a> {
+    /// The name of the case.
+    name: String,
     answers: Vec<CaseAnswer>,
     /// One chart per metric, with the runs of each variant.
     panels: Vec<(&'a Metric, Vec<VariantLane<'a>>)>,
@@ -90,6 +91,7 @@ struct GatheredCase<'a> {
 
 impl<'a> GatheredCase<'a> {
     fn add_comparison(&mut self, comparison: &'a CandidateComparison, row: &'a CaseComparison) {
+        self.name = shown_case(&row.case).id();
         self.answers.push(comparison_answer(comparison, row));
         self.extra_charts.extend(machines::machines_forest(comparison, row));
         self.add_lane(&comparison.metric, side_lane(&comparison.baseline, &row.baseline));
@@ -97,6 +99,7 @@ impl<'a> GatheredCase<'a> {
     }
 
     fn add_summary(&mut self, summary: &'a CaseSummary, output: &OutputOptions) {
+        self.name = shown_case(&summary.case).id();
         self.answers.push(summary_answer(summary, output));
         let lane = VariantLane {
             variant: &summary.variant,
@@ -120,12 +123,12 @@ impl<'a> GatheredCase<'a> {
         }
     }
 
-    fn into_view(self, id: String, is_cross_session: bool, output: &OutputOptions) -> CaseView {
+    fn into_view(self, is_cross_session: bool, output: &OutputOptions) -> CaseView {
         let chart = |(metric, lanes): &(&Metric, Vec<VariantLane<'_>>)| {
             draw_every_run(metric, lanes, is_cross_session, output.unit)
         };
         CaseView {
-            id,
+            id: self.name,
             answers: self.answers,
             charts: self.panels.iter().map(chart).chain(self.extra_charts).collect(),
         }
@@ -141,7 +144,7 @@ fn comparison_answer(comparison: &CandidateComparison, row: &CaseComparison) -> 
     let change = row.change.as_ref().map(format_change_interval);
     let text = format!("{} {verdict} {}", verdict_symbol(verdict), change.unwrap_or_default());
     CaseAnswer {
-        about: format!("{}, {}", comparison.metric.name, comparison.candidate),
+        about: format!("{}, {}", comparison.metric.plain_name(), comparison.candidate),
         text: text.trim_end().to_owned(),
         emphasis: verdict_emphasis(verdict),
     }
@@ -150,7 +153,7 @@ fn comparison_answer(comparison: &CandidateComparison, row: &CaseComparison) -> 
 fn summary_answer(summary: &CaseSummary, output: &OutputOptions) -> CaseAnswer {
     let (scale, place) = scale_and_place(summary, output.unit);
     CaseAnswer {
-        about: format!("{}, {}", summary.metric.name, summary.variant),
+        about: format!("{}, {}", summary.metric.plain_name(), summary.variant),
         text: format!("median {}", scale.format_estimate(&summary.center, place)),
         emphasis: TextEmphasis::None,
     }

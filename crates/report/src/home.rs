@@ -16,7 +16,9 @@ use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::schedule::SilentSchedule;
 use speedwell_analysis::trend::{SeriesLevel, TrendPoint, TrendSearch};
 use speedwell_model::stored::SessionArrival;
-use speedwell_model::{ChangeState, ChangeTriage, IntervalEstimate, SessionState, short_revision};
+use speedwell_model::{
+    ChangeState, ChangeTriage, IntervalEstimate, SessionState, quote, short_revision,
+};
 use speedwell_plot::SparkLevel;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -144,7 +146,8 @@ fn command_words(command: &[String]) -> &[String] {
 }
 
 fn shorten_command(command: &[String]) -> String {
-    let line = command_words(command).join(" ");
+    let words = command_words(command).iter().map(|word| quote(word));
+    let line = words.collect::<Vec<_>>().join(" ");
     shorten_text(&line.split_whitespace().collect::<Vec<_>>().join(" "), MAX_COMMAND_CHARS)
 }
 

@@ -180,7 +180,7 @@ fn sort_keys(measured: ReportSubject) -> Vec<&'static str> {
         ReportSubject::Comparison => [compared(), summarized()].concat(),
         ReportSubject::Study => study::point_columns("x").sort_keys(),
         ReportSubject::Snippets => {
-            [snippet::snippet_columns(true, true).sort_keys(), compared()].concat()
+            [snippet::snippet_columns(true, true, None).sort_keys(), compared()].concat()
         }
         ReportSubject::Iterations => warmup::iterations_columns("n").sort_keys(),
         ReportSubject::SnippetSearch => snippet::level_columns().sort_keys(),

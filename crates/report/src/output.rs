@@ -43,7 +43,7 @@ pub struct OutputOptions {
 /// The level of detail of a report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
-    /// The answer and its table.
+    /// The answer, or the table that stands for it.
     Quiet,
     /// The answer, its table, and the context needed to judge it.
     #[default]
@@ -75,6 +75,13 @@ impl OutputOptions {
             ReportFormat::Csv | ReportFormat::Json => Some(ColumnAudience::Machines),
             ReportFormat::Html => None,
         }
+    }
+
+    /// Whether standard output shows only the answer. Programs get everything.
+    fn shows_only_answer(&self) -> bool {
+        let is_for_people =
+            matches!(self.format, None | Some(ReportFormat::Text | ReportFormat::Markdown));
+        self.verbosity == Verbosity::Quiet && is_for_people
     }
 
     /// Adds a part that `-q` omits on standard output. Files always include it.
@@ -142,7 +149,10 @@ pub fn print_document(
         }),
         other => other.file_renderer(Vec::new()),
     };
-    let short = output.sort_document(document.shortened());
+    let mut short = output.sort_document(document.shortened());
+    if output.shows_only_answer() && short.has_answer() {
+        short = Cow::Owned(short.into_owned().answer_only());
+    }
     match render.render(&short, stdout).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
         other => other.context("cannot write to standard output")?,
@@ -445,6 +455,25 @@ mod tests {
         let without_files = OutputOptions { files: Vec::new(), ..quiet };
         assert_eq!(note(&document_for(&without_files).whole()), 0);
         assert_eq!(note(&document_for(&OutputOptions::default()).shortened()), 1);
+    }
+
+    #[test]
+    fn a_quiet_command_prints_only_the_answer_to_people() {
+        let mut document = Document::new("t");
+        document.push_headline("b is faster");
+        document.push_table(ReportTable::new("changes"));
+        document.push(ReportBlock::Warning("busy".into()));
+        let blocks = |document: &Document, format| {
+            let output =
+                OutputOptions { format, verbosity: Verbosity::Quiet, ..OutputOptions::default() };
+            assert_eq!(output.shows_only_answer(), format != Some(ReportFormat::Json));
+            document.clone().answer_only().blocks.len()
+        };
+        assert!(document.has_answer());
+        assert_eq!(blocks(&document, None), 2);
+        blocks(&document, Some(ReportFormat::Json));
+        document.blocks.remove(0);
+        assert!(!document.has_answer(), "the table stands for the answer");
     }
 
     #[test]

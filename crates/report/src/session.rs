@@ -20,7 +20,9 @@ use crate::table::{ReportCell, ReportRow, TextEmphasis};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, snippet};
 use speedwell_model::experiment::ExperimentDesign;
 use speedwell_model::stored::SessionOverview;
-use speedwell_model::{Case, Session, SessionPurpose, SessionState, StepFailure, StoppingDesign};
+use speedwell_model::{
+    Case, Session, SessionPurpose, SessionState, StepFailure, StoppingDesign, quote,
+};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -120,6 +122,7 @@ pub(crate) fn report_snippet_session(
     if !levels.is_empty() {
         return Ok(crate::snippet::report_search(&levels, findings, output));
     }
+    crate::snippet::check_snippet_unit(output.unit, &[], false)?;
     let figures = snippet::snippet_figures(session, confidence);
     let warnings = snippet::snippet_warnings(session, &figures, settings);
     let is_alone = findings.comparisons.is_empty();
@@ -304,13 +307,19 @@ pub(crate) fn variant_names(session: &SessionOverview) -> String {
 /// Maximum number of variants listed by name. A bisection has one variant per tested revision.
 const MAX_NAMED_VARIANTS: usize = 4;
 
-/// Returns the command line on one line, with only the file name of the program.
+/// Returns the command line, quoted for a shell, on one line, with only the file name of the
+/// program.
 pub(crate) fn command_line(command: &[String]) -> String {
     let Some((program, arguments)) = command.split_first() else { return String::new() };
     let file_name = program.rsplit('/').next().unwrap_or_default();
-    let line = [&[file_name.to_owned()], arguments].concat().join(" ");
-    // A script among the arguments may span several lines.
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
+    let words = std::iter::once(file_name).chain(arguments.iter().map(String::as_str));
+    let line = words.map(quote).collect::<Vec<_>>().join(" ");
+    if line.contains(['\n', '\r', '\t']) {
+        // A script among the arguments may span several lines.
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    } else {
+        line
+    }
 }
 
 // Reports plans before anything is measured: every case (`--list`), or the result of a trial

@@ -68,8 +68,11 @@ fn failed_result(session: &Session) -> SessionResult {
 /// Returns the headline of a single case; for several cases, the largest change and the number of
 /// cases with each verdict.
 fn comparison_result(findings: &AnalysisFindings) -> SessionResult {
-    let rows: Vec<&CaseComparison> =
-        findings.comparisons.iter().flat_map(|comparison| &comparison.rows).collect();
+    let compared = findings.comparisons.iter().flat_map(|comparison| {
+        comparison.rows.iter().map(move |row| (comparison.candidate.as_str(), row))
+    });
+    let compared: Vec<(&str, &CaseComparison)> = compared.collect();
+    let rows: Vec<&CaseComparison> = compared.iter().map(|(_, row)| *row).collect();
     if rows.len() < 2 {
         let words = first_words(&first_answer(findings));
         return match rows.first().map(|row| row.verdict) {
@@ -88,11 +91,12 @@ fn comparison_result(findings: &AnalysisFindings) -> SessionResult {
         }
     });
     let counts = counts.collect::<Vec<_>>().join(", ");
-    let Some((row, size)) = largest_change(&rows) else {
+    let Some((candidate, row, size)) = largest_change(&compared) else {
         return SessionResult { text: counts, emphasis: TextEmphasis::Muted };
     };
+    let name = row.case.name_under(candidate);
     SessionResult {
-        text: mark_verdict(row.verdict, &format!("{} {size}; {counts}", row.case.id())),
+        text: mark_verdict(row.verdict, &format!("{name} {size}; {counts}")),
         emphasis: verdict_emphasis(row.verdict),
     }
 }
@@ -101,15 +105,19 @@ fn mark_verdict(verdict: Verdict, words: &str) -> String {
     format!("{} {words}", verdict_symbol(verdict))
 }
 
-/// Returns the decided case whose values changed by the largest factor, with its change as text.
-fn largest_change<'a>(rows: &[&'a CaseComparison]) -> Option<(&'a CaseComparison, String)> {
-    let decided = rows.iter().filter(|row| matches!(row.verdict, Verdict::Worse | Verdict::Better));
-    let sized = decided.filter_map(|row| {
+/// Returns the decided case whose values changed by the largest factor, with its candidate and its
+/// change as text.
+fn largest_change<'a>(
+    compared: &[(&'a str, &'a CaseComparison)],
+) -> Option<(&'a str, &'a CaseComparison, String)> {
+    let is_decided = |row: &CaseComparison| matches!(row.verdict, Verdict::Worse | Verdict::Better);
+    let decided = compared.iter().filter(|(_, row)| is_decided(row));
+    let sized = decided.filter_map(|(candidate, row)| {
         let change = row.change?;
-        Some((*row, (1.0 + change.value).ln().abs(), format_change(&change)))
+        Some((*candidate, *row, (1.0 + change.value).ln().abs(), format_change(&change)))
     });
-    let largest = sized.max_by(|(_, first, _), (_, second, _)| first.total_cmp(second));
-    largest.map(|(row, _, size)| (row, size))
+    let largest = sized.max_by(|(_, _, first, _), (_, _, second, _)| first.total_cmp(second));
+    largest.map(|(candidate, row, _, size)| (candidate, row, size))
 }
 
 /// A row of the list.

@@ -15,7 +15,8 @@ use crate::figure::{
 use crate::output::{OutputOptions, Verbosity};
 use crate::report_failures;
 use crate::table::{ReportCell, ReportTable};
-use crate::unit::FigureScale;
+use crate::unit::{FigureScale, UnitChoice};
+use anyhow::bail;
 use serde_json::{Value, json};
 use speedwell_analysis::scaling::{
     LevelState, LevelStatus, MIN_LEVELS, MIN_R_SQUARED, SaturationAnswer, ScalingFindings,
@@ -23,7 +24,7 @@ use speedwell_analysis::scaling::{
 };
 use speedwell_analysis::snippet::{MAX_DISTURBANCE, SnippetFigures, SnippetLevels};
 use speedwell_analysis::{AnalysisFindings, CandidateComparison, LayoutSpread};
-use speedwell_model::IntervalEstimate;
+use speedwell_model::{IntervalEstimate, Metric};
 use speedwell_plot as plot;
 
 /// The note below the table of figures.
@@ -62,7 +63,8 @@ pub fn report_snippets(
     let has_times = figures.iter().any(|figures| figures.time_ns.is_some());
     let with_workers = figures.iter().any(|figures| figures.concurrency.is_some());
     let with_cpu = figures.iter().any(is_command);
-    let table = snippet_columns(with_workers, with_cpu).build_table("codes", figures);
+    let columns = snippet_columns(with_workers, with_cpu, output.unit);
+    let table = columns.build_table("codes", figures);
     let mut figures_blocks = vec![ReportBlock::Table(table)];
     if has_times {
         let in_shell = figures.iter().any(|figures| figures.shell_ns.is_some());
@@ -85,7 +87,8 @@ pub fn report_snippets(
         None => {
             warning_blocks.extend(findings.warnings.iter().cloned().map(ReportBlock::Warning));
             document.blocks = quiet_appendix(warning_blocks, is_quiet);
-            document.extend(figures.iter().map(snippet_sentence).map(ReportBlock::Headline));
+            let sentence = |snippet| ReportBlock::Headline(snippet_sentence(snippet, output.unit));
+            document.extend(figures.iter().map(sentence));
             let layout = findings.layout.iter().map(LayoutSpread::to_sentence);
             document.extend(quiet_appendix(layout.map(ReportBlock::Note).collect(), is_quiet));
             document.extend(quiet_appendix(figures_blocks, is_quiet));
@@ -187,7 +190,7 @@ pub fn hindrance_note(language: &str, scaling: &ScalingFindings) -> Option<Strin
 /// Returns the answer for one snippet: `sum(range(10)): 231 ns [228, 236] an iteration (6 runs).`
 /// The time is a median. It is not the inverse of the throughput in the table, which is computed
 /// from the mean.
-fn snippet_sentence(snippet: &SnippetFigures) -> String {
+fn snippet_sentence(snippet: &SnippetFigures, unit: Option<UnitChoice>) -> String {
     let label = shown_label(snippet);
     let iteration = if is_command(snippet) { "execution" } else { "iteration" };
     let runs = crate::figure::format_count(snippet.runs, "run", "runs");
@@ -196,7 +199,7 @@ fn snippet_sentence(snippet: &SnippetFigures) -> String {
         _ => String::new(),
     };
     if let Some(time) = snippet.time_median_ns {
-        let scale = FigureScale::fit_scale("ns", &[time.value], None);
+        let scale = FigureScale::fit_scale("ns", &[time.value], unit);
         let place = scale.rounding_place(time.value, uncertainty_of(&time));
         let time = scale.format_estimate(&time, place);
         return format!("{label}: {time} an {iteration}{workers} ({runs}).");
@@ -224,30 +227,88 @@ fn shown_label(snippet: &SnippetFigures) -> String {
     shown
 }
 
-pub(crate) fn snippet_columns(with_workers: bool, with_cpu: bool) -> ColumnSet<SnippetFigures> {
+/// The columns of the table. Times are shown in `unit`, if one was requested.
+pub(crate) fn snippet_columns(
+    with_workers: bool,
+    with_cpu: bool,
+    unit: Option<UnitChoice>,
+) -> ColumnSet<SnippetFigures> {
     column_set! { figures: SnippetFigures;
         label("code", if with_cpu { "command" } else { "code" }) =>
             ReportCell::words(figures.label.as_str()).with_text(shown_label(figures)),
         figure("concurrency", "workers") if with_workers => figures.concurrency.unwrap_or(1),
-        figure("time_median_ns", "median") => ReportCell::estimate(figures.time_median_ns, "ns"),
+        figure("time_median_ns", "median") => median_cell(figures.time_median_ns, unit),
         machine("time_median_low_ns") => figures.time_median_ns.map(|time| time.low),
         machine("time_median_high_ns") => figures.time_median_ns.map(|time| time.high),
-        figure("time_p5_ns", "p5").expendable(2) => ReportCell::time(figures.time_p5_ns),
-        figure("time_ns", "mean") => ReportCell::time(figures.time_ns),
+        figure("time_p5_ns", "p5").expendable(2) => time_cell(figures.time_p5_ns, unit),
+        figure("time_ns", "mean") => time_cell(figures.time_ns, unit),
         figure("throughput", "throughput") => ReportCell::quantity(figures.per_s, "1/s"),
         figure("disturbance", "disturbance").expendable(1) => disturbance_cell(figures.disturbance),
         figure("runs", "runs").expendable(3) => figures.runs,
         figure("user_ns", "user").expendable(4) if with_cpu =>
-            ReportCell::time(figures.cpu_ns.map(|(user, _)| user)),
+            time_cell(figures.cpu_ns.map(|(user, _)| user), unit),
         figure("system_ns", "system").expendable(4) if with_cpu =>
-            ReportCell::time(figures.cpu_ns.map(|(_, system)| system)),
+            time_cell(figures.cpu_ns.map(|(_, system)| system), unit),
         figure("own_cpu_ns", "own cpu").expendable(4) if with_cpu =>
-            ReportCell::time(figures.own_cpu_ns),
-        figure("shell_ns", "shell").expendable(4) if with_cpu => ReportCell::time(figures.shell_ns),
+            time_cell(figures.own_cpu_ns, unit),
+        figure("shell_ns", "shell").expendable(4) if with_cpu => time_cell(figures.shell_ns, unit),
         words("is_folded", "") =>
             ReportCell::value(figures.is_folded)
                 .with_text(if figures.is_folded { "optimized away?" } else { "" }),
     }
+}
+
+/// Creates a cell with the median time, whose interval decides how many digits are shown.
+fn median_cell(time: Option<IntervalEstimate>, unit: Option<UnitChoice>) -> ReportCell {
+    let Some(estimate) = time.filter(|_| unit.is_some()) else {
+        return ReportCell::estimate(time, "ns");
+    };
+    let scale = FigureScale::fit_scale("ns", &[estimate.value], unit);
+    let place = scale.rounding_place(estimate.value, uncertainty_of(&estimate));
+    ReportCell::from(estimate.value).with_text(scale.format_full(estimate.value, place))
+}
+
+/// Creates a cell with a time of unknown uncertainty.
+fn time_cell(time_ns: Option<f64>, unit: Option<UnitChoice>) -> ReportCell {
+    if unit.is_none() {
+        return ReportCell::time(time_ns);
+    }
+    ReportCell::shown_figure(time_ns, |ns| {
+        let scale = FigureScale::fit_scale("ns", &[ns], unit);
+        scale.format_full(ns, scale.rounding_place(ns, Uncertainty::Unknown))
+    })
+}
+
+/// Checks whether the metrics of snippets can be shown in the requested unit. By default, that is
+/// the time of an iteration. `is_compared` says whether there are several sides.
+///
+/// # Errors
+/// Fails if the unit fits none of the metrics. The error suggests a metric that it fits.
+pub fn check_snippet_unit(
+    unit: Option<UnitChoice>,
+    metrics: &[String],
+    is_compared: bool,
+) -> anyhow::Result<()> {
+    let Some(unit) = unit else { return Ok(()) };
+    // The time per iteration stands beside the throughput of a single side.
+    let fits = |name: &String| match name.as_str() {
+        Metric::THROUGHPUT => unit.fits("1/s") || (unit.fits("ns") && !is_compared),
+        "max_rss" => unit.fits("B"),
+        name if name.starts_with("time") || name.ends_with("time") => unit.fits("ns"),
+        _ => true,
+    };
+    if metrics.iter().any(fits) || (metrics.is_empty() && unit.fits("ns")) {
+        return Ok(());
+    }
+    let shown = if metrics.is_empty() { Metric::TIME.to_owned() } else { metrics.join(", ") };
+    let hint = if unit.fits("1/s") {
+        format!("\nhint: --metric throughput --unit {unit}")
+    } else if unit.fits("B") {
+        format!("\nhint: --metric max_rss --unit {unit}, for commands")
+    } else {
+        String::new()
+    };
+    bail!("cannot show {shown} in '{unit}'{hint}")
 }
 
 fn disturbance_cell(disturbance: Option<f64>) -> ReportCell {
@@ -582,16 +643,41 @@ mod tests {
             is_folded: false,
         };
         let expected = "f(x): 5.40 ns [5.31, 5.52] an iteration with 2 workers (6 runs).";
-        assert_eq!(snippet_sentence(&one), expected);
+        assert_eq!(snippet_sentence(&one, None), expected);
         let label = "sort -S {size} {n}.txt n=1 size=2M x=3".to_owned();
         let mut command = SnippetFigures { label, cpu_ns: Some((1.0, 1.0)), ..one.clone() };
-        assert!(snippet_sentence(&command).contains(" an execution with"));
+        assert!(snippet_sentence(&command, None).contains(" an execution with"));
         assert_eq!(shown_label(&command), command.label, "'x' is not in the command");
         command.label.truncate(command.label.len() - " x=3".len());
         assert_eq!(shown_label(&command), "sort -S 2M 1.txt");
+        let in_us = snippet_sentence(&one, Some("us".parse().unwrap()));
+        assert!(in_us.starts_with("f(x): 0.00540 µs ["), "{in_us}");
         one.time_median_ns = None;
         let expected = "f(x): too few iterations for a median, 242 M/s (6 runs).";
-        assert_eq!(snippet_sentence(&one), expected);
+        assert_eq!(snippet_sentence(&one, None), expected);
+    }
+
+    #[test]
+    fn a_unit_that_no_metric_has_is_refused_with_the_metric_that_has_it() {
+        let check = |unit: &str, metrics: &[&str], is_compared| {
+            let metrics: Vec<String> = metrics.iter().map(|name| (*name).to_owned()).collect();
+            let unit = unit.parse().unwrap();
+            check_snippet_unit(Some(unit), &metrics, is_compared).map_err(|error| error.to_string())
+        };
+        let hint = "cannot show time in 'k/s'\nhint: --metric throughput --unit k/s";
+        assert_eq!(check("k/s", &[], false), Err(hint.to_owned()));
+        assert!(check("MB/s", &["max_rss"], true).is_err());
+        assert!(check("ms", &["throughput"], true).is_err());
+        for (unit, metrics) in [
+            ("ms", &[][..]),
+            ("1/s", &["throughput"]),
+            ("ms", &["throughput"]),
+            ("MiB", &["time", "max_rss"]),
+            ("k/s", &["all"]),
+            ("k/s", &["items"]),
+        ] {
+            assert_eq!(check(unit, metrics, false), Ok(()), "{unit} {metrics:?}");
+        }
     }
 
     /// Returns two levels whose visits are so far apart that the interval of the mean reaches below

@@ -21,6 +21,9 @@ use speedwell_analysis::{ParameterStudy, StudyPoint, StudyStep};
 /// The machine-readable name of the table.
 const POINTS_TABLE: &str = "points";
 
+/// Maximum number of lines that each get a sentence above the table.
+const MAX_HEADLINES: usize = 4;
+
 /// The footnote for points whose mean is a poor summary.
 const SKEWED_NOTE: &str =
     "the runs of this point are skewed: the median is a better summary than the mean";
@@ -36,6 +39,12 @@ pub fn report_study(
 ) -> anyhow::Result<Document> {
     let mut document = Document::new("study");
     document.push_warnings(&study.warnings);
+    let lines = distinct(study.points.iter().map(|point| point.line.as_str()));
+    for line in lines.iter().take(MAX_HEADLINES) {
+        if let Some(sentence) = line_headline(study, line, output) {
+            document.push_headline(sentence);
+        }
+    }
     document.push_table(study_table(study, output));
     if let Some(sentence) = aggregated_note(study) {
         document.push(ReportBlock::Paragraph(sentence));
@@ -48,6 +57,45 @@ pub fn report_study(
     );
     document.attach_data("exponents", exponents.collect());
     Ok(document)
+}
+
+/// Returns the answer for a line, such as `n 1000 to 4000: time 10.1 ms to 29.3 ms (×2.90); scales
+/// with n^0.77, in the last step n^1.53.` Returns `None` for a single point.
+fn line_headline(study: &ParameterStudy, line: &str, output: &OutputOptions) -> Option<String> {
+    let mut points = study.points.iter().filter(|point| point.line == line);
+    let (first, last) = (points.next()?, points.next_back()?);
+    let [from, to] = [first, last].map(|point| format_mean(study, point, output));
+    let (x, metric) = (&study.x_axis, study.metric.plain_name());
+    let ratio = last.mean.value / first.mean.value;
+    let factor = if ratio.is_finite() { format!(" (×{ratio:.2})") } else { String::new() };
+    let power = |exponent: f64| format!("{x}^{}", format_number(exponent, 2));
+    let growth = exponent_of(study, line).map(|exponent| {
+        let last_step = last_exponent(study, line);
+        let in_last_step = |step: f64| format!(", in the last step {}", power(step));
+        let last_step = last_step.map_or(String::new(), in_last_step);
+        format!("; scales with {}{last_step}", power(exponent))
+    });
+    let name = study.by.as_ref().filter(|_| !line.is_empty());
+    let name = name.map_or(String::new(), |by| format!("{by}={line}: "));
+    let (begin, end) = (&first.x, &last.x);
+    let growth = growth.unwrap_or_default();
+    Some(format!("{name}{x} {begin} to {end}: {metric} {from} to {to}{factor}{growth}."))
+}
+
+/// Formats the mean of a point with its unit.
+fn format_mean(study: &ParameterStudy, point: &StudyPoint, output: &OutputOptions) -> String {
+    let mean = &point.mean;
+    let scale = FigureScale::fit_scale(&study.metric.unit, &[mean.value], output.unit);
+    scale.format_full(mean.value, scale.rounding_place(mean.value, uncertainty_of(mean)))
+}
+
+/// Returns the exponent of the last step of a line with several steps.
+fn last_exponent(study: &ParameterStudy, line: &str) -> Option<f64> {
+    let steps = study.steps.iter().filter(|step| step.line == line);
+    if steps.clone().count() < 2 {
+        return None;
+    }
+    steps.last()?.exponent
 }
 
 /// A point with the step from the previous point.
@@ -104,7 +152,7 @@ fn study_table(study: &ParameterStudy, output: &OutputOptions) -> ReportTable {
             rows.push(columns.build_row(&line));
         }
     }
-    let metric = name_in_unit(&study.metric.name, &scale.symbol);
+    let metric = name_in_unit(study.metric.plain_name(), &scale.symbol);
     let direction = better_direction(study.metric.better);
     ReportTable {
         caption: vec![format!("{metric} by {}, {direction}", study.x_axis)],
@@ -178,10 +226,7 @@ fn aggregated_note(study: &ParameterStudy) -> Option<String> {
 fn study_note(study: &ParameterStudy) -> String {
     let x = &study.x_axis;
     format!(
-        "step: mean divided by the mean at the previous {x}; p: Mann-Whitney U test of that step; \
-         exponent e: the metric scales with {x}^e{}.",
-        exponent_of(study, "")
-            .map(|e| format!("; e over all points is {}", format_number(e, 2)))
-            .unwrap_or_default()
+        "mean, median: over the runs of a point; step: mean divided by the mean at the previous \
+         {x}; p: Mann-Whitney U test of that step; exponent e: the metric scales with {x}^e.",
     )
 }

@@ -3,7 +3,7 @@
 //! A single case with several metrics (a load test, a snippet) gets one table, with a row per
 //! metric. Start at [`report_summaries`]; [`prepare_lines`] prepares the rows.
 
-use crate::case_labels::{CaseLabels, LabelLine, labelled_rows, parameters_json};
+use crate::case_labels::{CaseLabels, LabelLine, labelled_rows, parameters_json, shown_case};
 use crate::charts::distinct_metrics;
 use crate::columns::{ColumnSet, column_set};
 use crate::document::Document;
@@ -23,8 +23,10 @@ use speedwell_model::{DisturbanceFigure, IntervalEstimate, Metric, MetricDirecti
 use std::sync::Arc;
 
 /// The note below the tables, after the words about the median.
-const SUMMARY_NOTE: &str = "CV: standard deviation of the runs divided by their mean; time: how long one worker \
-                           takes for one iteration.";
+const SUMMARY_NOTE: &str = "CV: standard deviation of the runs divided by their mean";
+
+/// The end of the note if a table has the column `time`.
+const TIME_NOTE: &str = "; time: how long one worker takes for one iteration";
 
 /// The machine-readable name of the table.
 pub(crate) const SUMMARIES_TABLE: &str = "summaries";
@@ -46,7 +48,10 @@ pub fn report_summaries(summaries: &[CaseSummary], output: &OutputOptions) -> Do
             } else {
                 "median over the runs, which are too few for an interval"
             };
-            document.push_note(format!("{median}; {SUMMARY_NOTE}"));
+            let has_time =
+                |summary: &CaseSummary| time_per_iteration(summary, output.unit).is_some();
+            let time = if summaries.iter().any(has_time) { TIME_NOTE } else { "" };
+            document.push_note(format!("{median}; {SUMMARY_NOTE}{time}."));
         });
     }
     document
@@ -72,7 +77,7 @@ fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> Report
             index,
             name: metric_name(&summary.metric),
         };
-        (section[0].case.id(), section.iter().enumerate().map(label).collect())
+        (shown_case(&section[0].case).id(), section.iter().enumerate().map(label).collect())
     } else {
         let cases: Vec<_> = section.iter().map(|summary| Arc::clone(&summary.case)).collect();
         let labels = CaseLabels::new(&cases);
@@ -97,7 +102,7 @@ fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> Report
     let mut parts: Vec<String> = Vec::new();
     if !metrics_are_rows {
         let metric = &section[0].metric;
-        parts.push(name_in_unit(&metric.name, unit.as_deref().unwrap_or_default()));
+        parts.push(name_in_unit(metric.plain_name(), unit.as_deref().unwrap_or_default()));
         parts.push(better_direction(metric.better).to_owned());
     }
     // `prepare_lines` has already formatted the count. Only 1 takes the singular.
@@ -337,5 +342,6 @@ pub(crate) fn summary_sentence(summary: &CaseSummary, choice: Option<UnitChoice>
     let time =
         time_per_iteration(summary, choice).map(|(_, time)| format!(", {time} per iteration"));
     let runs = format_count(summary.runs.len(), "run", "runs");
-    format!("{}: {median}{} ({runs}).", summary.case.benchmark, time.unwrap_or_default())
+    let benchmark = &shown_case(&summary.case).benchmark;
+    format!("{benchmark}: {median}{} ({runs}).", time.unwrap_or_default())
 }

@@ -10,6 +10,7 @@ use crate::source::ResultSource;
 use crate::{CommandStatus, operand, operand_kind, run, source, stored_session, time};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
+use regex::Regex;
 use speedwell_adapters::discover::{BenchmarkPart, CaseDivision, ComparisonSide};
 use speedwell_adapters::{TrialMode, is_javascript, is_python};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, profile};
@@ -46,7 +47,7 @@ use std::path::Path;
     after_help = "Examples:
   speedwell compare 'python3 a.py' 'python3 b.py'     # commands
   speedwell compare bench.js --by impl=regex,loop     # values of a parameter
-  speedwell compare slug.py::regex slug.py::loop      # benchmarks of a file
+  speedwell compare bench.py::parse bench.py::load    # benchmarks of a file
   speedwell compare --old rev:@base .                 # my changes
   speedwell compare before.json after.json            # results of any tool
   speedwell compare --old ./node-18 --new ./node-22 string_decoder
@@ -350,7 +351,7 @@ fn quote_functions(operands: &[SourceOperand]) -> Option<String> {
     for operand in operands {
         let [file] = &operand.locations[..] else { return None };
         files.push(file.as_str());
-        calls.push(format!("{}()", operand.part.as_ref()?.pattern()));
+        calls.push(call_function(operand.part.as_ref()?.pattern(), Path::new(file)));
     }
     let first = *files.first()?;
     if files.iter().all(|file| *file == first) {
@@ -367,6 +368,17 @@ fn quote_functions(operands: &[SourceOperand]) -> Option<String> {
     let inits: String =
         files.iter().map(|file| format!("--init {} ", quote(&format!("@{file}")))).collect();
     Some(format!("{language} {inits}{}", quote_all(&calls)))
+}
+
+/// Formats a call of the function: `f()` if the file defines it without parameters, otherwise
+/// `f(ARGUMENT)`.
+fn call_function(name: &str, file: &Path) -> String {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let escaped = regex::escape(name);
+    let definition = format!(r"\b{escaped}\s*[=:]?\s*(?:async\s+)?(?:function\b[^(\n]*)?\(\s*\)");
+    let has_no_parameter = Regex::new(&definition).is_ok_and(|pattern| pattern.is_match(&text));
+    let argument = if has_no_parameter { "" } else { "ARGUMENT" };
+    format!("{name}({argument})")
 }
 
 /// Compares two profiles.

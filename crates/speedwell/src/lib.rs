@@ -45,6 +45,7 @@ pub use status::CommandStatus;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use features::{backfill, bisect, confirm, iterations, push, tune, warmup};
 use speedwell_adapters::{self as adapters, snippet};
+use speedwell_analysis::UnknownMetric;
 use speedwell_machine::environment::tune::guard::COMMAND as GUARD_COMMAND;
 use speedwell_machine::worker::WORKER_COMMAND;
 use std::ffi::OsString;
@@ -247,6 +248,9 @@ fn conclude_command(result: anyhow::Result<CommandStatus>) -> CommandStatus {
     }
     result.unwrap_or_else(|error| {
         status::print_error(&error);
+        if let Some(line) = correct_metric(&error, std::env::args().skip(1)) {
+            status::print_hint(&line);
+        }
         if speedwell_machine::process::is_interrupt_requested()
             || error.is::<speedwell_machine::process::InterruptedEarly>()
         {
@@ -255,6 +259,32 @@ fn conclude_command(result: anyhow::Result<CommandStatus>) -> CommandStatus {
             CommandStatus::FAILED
         }
     })
+}
+
+/// Returns the command line with the most similar metric if the error is an unknown metric.
+fn correct_metric(
+    error: &anyhow::Error,
+    words: impl IntoIterator<Item = String>,
+) -> Option<String> {
+    let unknown = error.downcast_ref::<UnknownMetric>()?;
+    let similar = unknown.similar.as_deref()?;
+    let correct = |names: &str| {
+        let names = names.split(',');
+        let names = names.map(|name| if name == unknown.name { similar } else { name });
+        names.collect::<Vec<_>>().join(",")
+    };
+    let mut line = vec!["speedwell".to_owned()];
+    let mut is_value = false;
+    for word in words {
+        let corrected = match word.strip_prefix("--metric=") {
+            Some(names) => format!("--metric={}", correct(names)),
+            None if is_value => correct(&word),
+            None => word.clone(),
+        };
+        is_value = word == "--metric";
+        line.push(corrected);
+    }
+    Some(operand_kind::quote_all(&line))
 }
 
 fn run_command(command: CliCommand) -> anyhow::Result<CommandStatus> {

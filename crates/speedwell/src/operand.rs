@@ -167,11 +167,19 @@ fn shorten_labels(operands: &mut [(bool, SourceOperand)]) {
         |(is_named, operand): &(bool, SourceOperand)| *is_named || operand.locations.len() == 1;
     let arguments: Vec<String> =
         operands.iter().map(|(_, operand)| operand.label.clone()).collect();
-    let labels = if operands.iter().all(is_plain) {
+    let mut labels = if operands.iter().all(is_plain) {
         shortest_labels(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     } else {
         arguments
     };
+    for (index, (is_named, operand)) in operands.iter().enumerate() {
+        // '<(command)' of a shell is the number of a file descriptor, which says nothing.
+        let is_descriptor =
+            |path: &String| path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
+        if !is_named && operand.locations.first().is_some_and(is_descriptor) {
+            labels[index] = format!("input {}", index + 1);
+        }
+    }
     for (index, (_, operand)) in operands.iter_mut().enumerate() {
         let count_equal = |candidates: &[String]| {
             candidates.iter().filter(|label| **label == labels[index]).count()
@@ -436,6 +444,7 @@ mod tests {
         assert_eq!(labels_of(&["./a::x", "b::y"]), ["a::x", "b::y"]);
         assert_eq!(labels_of(&["./a", "./a"]), ["a (1)", "a (2)"]);
         assert_eq!(labels_of(&["@1", "-"]), ["@1", "-"]);
+        assert_eq!(labels_of(&["/dev/fd/63", "/dev/fd/62"]), ["input 1", "input 2"]);
     }
 
     #[test]

@@ -41,8 +41,14 @@ const MAX_SIMILAR_CASES: usize = 3;
 /// Fails if the report of a session with this plan cannot be made.
 pub fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     let settings = &task.settings;
+    let is_snippet = |job: &BenchmarkJob| matches!(job.source.kind, SourceKind::Snippet(_));
+    let has_only_snippets = !plan.jobs.is_empty() && plan.jobs.iter().all(is_snippet);
+    if has_only_snippets && plan.design.counting.is_none() {
+        let is_compared = plan.variants.len() > 1;
+        report::snippet::check_snippet_unit(task.output.unit, &settings.metrics, is_compared)?;
+    }
     let output = OutputOptions {
-        // Do not check the unit, because only runs reveal the metrics.
+        // Do not check the unit of others, because only runs reveal their metrics.
         unit: None,
         verbosity: Verbosity::Quiet,
         ..task.output.report_settings()

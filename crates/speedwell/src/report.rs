@@ -9,6 +9,7 @@ use crate::options::{
 use crate::run::own_gate;
 use crate::source::ResultSource;
 use crate::stored_session::SessionSelection;
+use crate::suggest::option_name;
 use crate::{CommandStatus, operand, source, status, stored_session};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
@@ -19,7 +20,8 @@ use speedwell_config::experiment::Experiment;
 use speedwell_formats::node_csv::CsvLayout;
 use speedwell_model::Session;
 use speedwell_report::load::report_load_session;
-use speedwell_report::{Document, report_findings, session};
+use speedwell_report::session::StudyChoice;
+use speedwell_report::{Document, ReportFormat, report_findings, session};
 use speedwell_store::SessionByCases;
 use std::io::Write;
 
@@ -106,7 +108,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
         }
         stored_session::check_metrics([session], &settings)?;
         stored_session::check_variant(session, baseline).context("in --baseline")?;
-        let study = args.study.study_choice();
+        let study = study_of(&args, session);
         let own_gate = || own_gate(session, &settings, args.comparison.fail_on);
         let experiment_gate = if study.x_axis.is_none() { own_gate()? } else { None };
         let has_experiment_gate = experiment_gate.is_some();
@@ -137,6 +139,33 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
         args.output.print_document(&document)?;
     }
     Ok(status)
+}
+
+/// Returns the requested study. If people asked for no particular report, returns the study for
+/// which the session was measured, if there was one.
+fn study_of(args: &ReportArgs, session: &Session) -> StudyChoice {
+    let requested = args.study.study_choice();
+    let asks_for_another = requested.x_axis.is_some()
+        || args.output.chart.is_some()
+        || args.output.sort.is_some()
+        || matches!(args.output.output_format(), Some(ReportFormat::Json | ReportFormat::Csv))
+        || args.comparison.fail_on != FailOn::Never;
+    let end = session.command.iter().position(|word| word == "--");
+    let words = &session.command[..end.unwrap_or(session.command.len())];
+    let value_of = |option: &str| {
+        let with_value = words.iter().find_map(|word| word.strip_prefix(&format!("{option}=")));
+        let position = words.iter().position(|word| word == option);
+        with_value.or_else(|| Some(words.get(position? + 1)?.as_str()))
+    };
+    let has_parameter = |name: &&str| session.runs.iter().any(|run| run.case.value(name).is_some());
+    match value_of("--x-axis").filter(has_parameter) {
+        Some(x_axis) if !asks_for_another => StudyChoice {
+            x_axis: Some(x_axis.to_owned()),
+            by: value_of("--by").map(|by| option_name(by).to_owned()),
+            log: words.iter().any(|word| word == "--log"),
+        },
+        _ => requested,
+    }
 }
 
 /// Evaluates the gate of a report. Without a gate, the command succeeds if the report can be shown.

@@ -125,6 +125,12 @@ pub fn execute_plans(
     } else {
         report_session(&session, task)
     };
+    if report_status.is_err()
+        && let Some(number) = session.number.filter(|_| !task.store.no_save)
+    {
+        let database = task.store.database.db_option();
+        status::print_note(&format!("stored as @{number}{database}"));
+    }
     // Upload even if reporting failed, because the session has been measured.
     let push_status = push::push_pending(&task.owing, &session, store)?;
     Ok(status.combine_with_gate(report_status?).combine_with_gate(push_status))
@@ -510,7 +516,8 @@ fn print_place(session: &Session, findings: &AnalysisFindings, task: &MeasureTas
         _ => "",
     };
     status::print_note(&format!(
-        "{order}stored as @{number}; details: speedwell report @{number} -v{}",
+        "{order}stored as @{number}{}; details: speedwell report @{number} -v{}",
+        task.store.database.describe_place(),
         task.store.database.db_option()
     ));
 }

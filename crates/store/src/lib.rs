@@ -96,6 +96,12 @@ impl Store {
     pub fn locate(explicit: Option<&Path>, from: &Path) -> PathBuf {
         locate(explicit, from, data_home())
     }
+
+    /// Returns the location of the user's results file, which serves outside of projects. `None` if
+    /// the user has no data folder.
+    pub fn locate_for_user() -> Option<PathBuf> {
+        data_home().map(|home| user_file(&home))
+    }
 }
 
 fn locate(explicit: Option<&Path>, from: &Path, data_home: Option<PathBuf>) -> PathBuf {
@@ -108,9 +114,13 @@ fn locate(explicit: Option<&Path>, from: &Path, data_home: Option<PathBuf>) -> P
     let is_root = |folder: &&Path| ROOT_MARKERS.iter().any(|marker| folder.join(marker).exists());
     match (from.ancestors().find(is_root), data_home) {
         (Some(root), _) => root.join(FOLDER).join("results.db"),
-        (None, Some(home)) => home.join("speedwell").join("results.db"),
+        (None, Some(home)) => user_file(&home),
         (None, None) => from.join(FOLDER).join("results.db"),
     }
+}
+
+fn user_file(data_home: &Path) -> PathBuf {
+    data_home.join("speedwell").join("results.db")
 }
 
 /// Returns the user's data folder. Relative paths in environment variables are ignored, as the XDG

@@ -5,6 +5,7 @@
 //! `_` are hidden, and a folder with `index.js` is one benchmark. Any other folder is searched for
 //! benchmark files.
 
+use crate::cache::cache_folder;
 use crate::job::{BenchmarkSource, SourceKind};
 use crate::suites::{KnownAdapters, framework_without_adapter};
 use anyhow::{Context, anyhow, bail};
@@ -145,7 +146,7 @@ pub fn fake_source(file: &Path, root: &Path) -> Option<BenchmarkSource> {
     (file.extension()? == "fake").then(|| BenchmarkSource::new(SourceKind::Fake, file, root, root))
 }
 
-/// Visible entries of a folder, sorted by name.
+/// Visible entries of a folder, sorted by name, without the cache folder.
 pub fn visible_entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let read = fs::read_dir(folder)
         .with_context(|| format!("cannot read the folder '{}'", folder.display()))?;
@@ -153,9 +154,20 @@ pub fn visible_entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
         .flatten()
         .filter(|entry| !entry.file_name().to_string_lossy().starts_with(['.', '_']))
         .map(|entry| entry.path())
+        .filter(|path| !is_cache(path))
         .collect();
     found.sort();
     Ok(found)
+}
+
+/// Whether this is the cache folder, which holds harnesses and builds.
+fn is_cache(path: &Path) -> bool {
+    let is_named_alike = || {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("speedwell") && path.is_dir()
+    };
+    let is_same = |folder: PathBuf| cache_folder().canonicalize().is_ok_and(|own| own == folder);
+    is_named_alike() && path.canonicalize().is_ok_and(is_same)
 }
 
 /// Reads a definition file. Its commands start in the folder of the file. The names of its

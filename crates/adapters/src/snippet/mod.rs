@@ -71,6 +71,42 @@ pub fn is_module(language: SnippetLanguage, file: &Path, text: &str) -> bool {
     }
 }
 
+/// Maximum size of a file that may be a module, in bytes.
+const MAX_MODULE_BYTES: u64 = 1 << 20;
+
+/// Returns the name that code uses although nothing defines it, if the run of a snippet failed for
+/// that reason.
+pub fn undefined_name(cause: &FailureCause) -> Option<&str> {
+    let FailureCause::Invalid { reason } = cause else { return None };
+    let first_line = reason.lines().next()?;
+    // Python may add what the name is similar to.
+    let subject = first_line.split_once(" is not defined")?.0.rsplit(' ').next()?;
+    let name = subject.trim_matches('\'');
+    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+    (!name.is_empty() && name.chars().all(is_name)).then_some(name)
+}
+
+/// Returns the file in `folder` that defines `name` for `--init @FILE`, the first by name.
+pub fn find_module(language: SnippetLanguage, name: &str, folder: &Path) -> Option<String> {
+    let defines = |path: &PathBuf| {
+        let is_small = |data: fs::Metadata| data.is_file() && data.len() <= MAX_MODULE_BYTES;
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        let is_source = match language {
+            SnippetLanguage::Python => extension == Some("py"),
+            SnippetLanguage::Node => matches!(extension, Some("js" | "cjs" | "mjs" | "ts")),
+            _ => false,
+        };
+        let is_candidate = is_source && fs::metadata(path).is_ok_and(is_small);
+        let text = is_candidate.then(|| fs::read_to_string(path).ok()).flatten();
+        text.is_some_and(|text| {
+            let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+            is_module(language, path, &text) && text.split(|c| !is_part(c)).any(|word| word == name)
+        })
+    };
+    let file = sorted_entries(folder).into_iter().find(defines)?;
+    Some(file.file_name()?.to_string_lossy().into_owned())
+}
+
 fn first_in_path(names: &[&str]) -> String {
     let found = names.iter().find(|name| locate_program(Path::new(name)).is_absolute());
     (*found.unwrap_or(&names[0])).to_owned()
@@ -280,4 +316,24 @@ fn with_hint(mut failure: CompileFailure, language: SnippetLanguage) -> CompileF
         *reason = format!("{reason}\nhint: {hint}");
     }
     failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_undefined_name_is_found_in_the_error() {
+        let name = |reason: &str| {
+            let cause = FailureCause::Invalid { reason: reason.to_owned() };
+            undefined_name(&cause).map(str::to_owned)
+        };
+        assert_eq!(name("failed: line 1: regex is not defined").as_deref(), Some("regex"));
+        assert_eq!(
+            name("failed: name 'f_1' is not defined. Did you mean: 'f'?").as_deref(),
+            Some("f_1")
+        );
+        assert_eq!(name("failed: line 1: f() is not defined"), None);
+        assert_eq!(name("failed: line 1: no room"), None);
+    }
 }

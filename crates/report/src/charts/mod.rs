@@ -296,7 +296,7 @@ pub fn metric_axis(
 ) -> plot::ChartAxis {
     let label = format!(
         "{} ({})",
-        name_in_unit(&metric.name, &scale.symbol),
+        name_in_unit(metric.plain_name(), &scale.symbol),
         better_direction(metric.better)
     );
     let (mut smallest, mut largest) = (f64::INFINITY, 0.0_f64);

@@ -7,6 +7,7 @@ use crate::charts::{
     CaseCategory, ChartKind, ComparedSides, MAX_DRAWN_RUNS, MetricPanel, count_runs, forest_row,
     label_cases, metric_axis, metric_panels, not_a_trend, point_series, threshold_band,
 };
+use crate::comparison::shows_commands;
 use crate::document::ReportChart;
 use crate::figure::{better_direction, format_setting};
 use crate::unit::{FigureScale, UnitChoice};
@@ -29,12 +30,17 @@ pub fn draw_findings(
     kind: Option<ChartKind>,
     unit: Option<UnitChoice>,
 ) -> anyhow::Result<Vec<ReportChart>> {
-    let named = name_programs(findings);
+    let named = name_plainly(findings);
     let findings = &*named;
     let Some(kind) = kind else {
         let mut charts = draw_forests(&findings.comparisons);
+        let changes = charts.len();
         if count_runs(findings) <= MAX_DRAWN_RUNS {
             charts.extend(draw_boxes(findings, unit));
+        }
+        // The change of a single pair is one row, which says less than the values of both sides.
+        if shows_commands(findings) && is_single_case(findings) {
+            charts.rotate_left(changes);
         }
         return Ok(charts);
     };
@@ -62,13 +68,20 @@ pub fn draw_findings(
     Ok(charts)
 }
 
-/// Renames variants that are only called `old` and `new` after their programs. A picture is often
-/// seen without the report that names the compared programs.
-fn name_programs(findings: &AnalysisFindings) -> Cow<'_, AnalysisFindings> {
-    if findings.program_names.is_empty() {
+/// Renames variants that are only called `old` and `new` after their programs, and gives metrics
+/// their plain names. A picture is often seen without the report that names the compared programs.
+fn name_plainly(findings: &AnalysisFindings) -> Cow<'_, AnalysisFindings> {
+    let has_median =
+        findings.summaries.iter().any(|summary| summary.metric.name == Metric::TIME_MEDIAN);
+    if findings.program_names.is_empty() && !has_median {
         return Cow::Borrowed(findings);
     }
     let mut named = findings.clone();
+    let summarized = named.summaries.iter_mut().map(|summary| &mut summary.metric);
+    let compared = named.comparisons.iter_mut().map(|comparison| &mut comparison.metric);
+    for metric in summarized.chain(compared).filter(|_| has_median) {
+        metric.name = metric.name_beside_median().to_owned();
+    }
     for summary in &mut named.summaries {
         if let Some(name) = findings.program_names.get(&*summary.variant) {
             summary.variant = Arc::from(name.as_str());
@@ -84,6 +97,11 @@ fn name_programs(findings: &AnalysisFindings) -> Cow<'_, AnalysisFindings> {
     Cow::Owned(named)
 }
 
+/// Whether every comparison has at most one case.
+fn is_single_case(findings: &AnalysisFindings) -> bool {
+    findings.comparisons.iter().all(|comparison| comparison.rows.len() < 2)
+}
+
 /// Draws a forest chart for each comparison that has a change to show.
 fn draw_forests(comparisons: &[CandidateComparison]) -> Vec<ReportChart> {
     let has_change =
@@ -94,8 +112,13 @@ fn draw_forests(comparisons: &[CandidateComparison]) -> Vec<ReportChart> {
 fn draw_forest(comparison: &CandidateComparison) -> ReportChart {
     let cases: Vec<_> = comparison.rows.iter().map(|row| Arc::clone(&row.case)).collect();
     let (shared, names) = label_cases(&cases);
-    let rows =
-        names.into_iter().filter_map(|(index, label)| forest_row(&comparison.rows[index], label));
+    let name_row = |(index, label): (usize, String)| {
+        let row = &comparison.rows[index];
+        let is_snippet = row.case.snippet_language().is_some();
+        let name = if is_snippet { row.case.name_under(&comparison.candidate) } else { label };
+        forest_row(row, name)
+    };
+    let rows = names.into_iter().filter_map(name_row);
     let metric = &comparison.metric;
     let title =
         format!("{}: {} against {}", metric.name, comparison.candidate, comparison.baseline);
@@ -397,7 +420,7 @@ pub fn draw_every_run(
         "run, in order of execution"
     };
     ReportChart::new(
-        format!("{} of every run", metric.name),
+        format!("{} of every run", metric.plain_name()),
         plot::AnyChart::Runs(plot::RunsChart {
             title: String::new(),
             subtitle: None,
@@ -471,7 +494,7 @@ pub fn draw_study(
 ) -> anyhow::Result<ReportChart> {
     let drawing = StudyDrawing::new(study, unit);
     let (x, y) = (drawing.x_axis(log), drawing.y_axis());
-    let title = format!("{} by {}", study.metric.name, study.x_axis);
+    let title = format!("{} by {}", study.metric.plain_name(), study.x_axis);
     let (name, subtitle) = (title.clone(), study_subtitle(study));
     let picture = match kind {
         None | Some(ChartKind::Line) => plot::AnyChart::Line(plot::LineChart {

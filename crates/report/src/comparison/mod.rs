@@ -138,6 +138,9 @@ pub fn report_findings(
     Ok(document)
 }
 
+/// Maximum number of metrics of one case that each get a sentence above their table.
+const MAX_METRIC_HEADLINES: usize = 4;
+
 fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Result<()> {
     let Some(unit) = output.unit else { return Ok(()) };
     let summarized = findings.summaries.iter().map(|summary| &summary.metric);
@@ -179,7 +182,11 @@ pub fn report_comparison(findings: &AnalysisFindings, output: &OutputOptions) ->
         if sections.len() > 1 {
             document.push_heading(2, section.section_title(&findings.comparisons));
         }
-        for comparison in &section.comparisons {
+        // With a row for each of many metrics, the table says more than as many sentences.
+        let has_many_metrics = section.rows == SectionRows::Metrics
+            && section.comparisons.len() > MAX_METRIC_HEADLINES;
+        let answered = if has_many_metrics { 1 } else { section.comparisons.len() };
+        for comparison in &section.comparisons[..answered] {
             let context = HeadlineContext {
                 prefix: section.sentence_prefix(comparison),
                 is_only: findings.comparisons.len() == 1,

@@ -4,7 +4,7 @@
 //! single case, one table shows them all, with a row per comparison: per metric of a load test, or
 //! per candidate. Commands and other snippets share a table, with a group of rows per case.
 
-use crate::case_labels::{CaseLabels, LabelLine};
+use crate::case_labels::{CaseLabels, LabelLine, shown_case};
 use crate::comparison::commands::snippet_language;
 use crate::comparison::effect::metric_noun;
 use crate::summary::metric_name;
@@ -214,7 +214,8 @@ impl<'a> ComparisonSection<'a> {
             LabelLine::Case { index, name }
         };
         let lines = compared_cases.iter().enumerate().map(line).collect();
-        NamedRows { shared: compared_cases[0].1.case.id(), lines, cases: compared_cases }
+        let shared = shown_case(&compared_cases[0].1.case).id();
+        NamedRows { shared, lines, cases: compared_cases }
     }
 }
 

@@ -166,7 +166,8 @@ fn undecided(comparison: &CandidateComparison, row: &CaseComparison, metric: &Me
     // Without a verdict, the reader needs to know which direction is better.
     let better = format!(" ({})", better_direction(metric.better));
     let direction = if row.verdict == Verdict::Unclear { better.as_str() } else { "" };
-    let change = size(row, metric).map(|size| format!(": {} {size}{direction}", metric.name));
+    let change =
+        size(row, metric).map(|size| format!(": {} {size}{direction}", metric.plain_name()));
     format!("{sentence}{}", change.unwrap_or_default())
 }
 
@@ -322,7 +323,7 @@ pub fn comparison_caption(
     let mut parts = Vec::new();
     let metric = &section[0].metric;
     if section.iter().all(|comparison| comparison.metric == *metric) {
-        parts.push(name_in_unit(&metric.name, unit.as_deref().unwrap_or_default()));
+        parts.push(name_in_unit(metric.plain_name(), unit.as_deref().unwrap_or_default()));
         parts.push(better_direction(metric.better).to_owned());
     }
     parts.extend(runs.map(|runs| match runs.as_str() {

@@ -216,7 +216,8 @@ fn report_loads(
     let number = stored?;
     if output.format.is_none() && !args.output.quiet && !args.store.no_save {
         status::print_note(&format!(
-            "stored as @{number}; distribution and timeline: speedwell report @{number} -o load.html{}",
+            "stored as @{number}{}; distribution and timeline: speedwell report @{number} -o load.html{}",
+            args.store.database.describe_place(),
             args.store.database.db_option()
         ));
     }

@@ -56,6 +56,19 @@ impl DatabaseArgs {
         Ok(Store::locate(explicit.as_deref(), &std::env::current_dir()?))
     }
 
+    /// Names the database in a sentence, ` in '.speedwell/results.db'`, if it is that of a project.
+    /// Users know the others: they named them, or have only one.
+    pub fn describe_place(&self) -> String {
+        let Ok(path) = self.database_path() else { return String::new() };
+        let is_named = self.db.is_some() || env_variable("SPEEDWELL_DB").is_some();
+        if is_named || Store::locate_for_user().is_some_and(|usual| usual == path) {
+            return String::new();
+        }
+        let current_folder = std::env::current_dir().unwrap_or_default();
+        let shown = path.strip_prefix(&current_folder).unwrap_or(&path);
+        format!(" in '{}'", shown.display())
+    }
+
     /// Formats the option for a command line, with a leading space. The result is empty without
     /// `--db`.
     pub fn db_option(&self) -> String {

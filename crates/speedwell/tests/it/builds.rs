@@ -154,7 +154,7 @@ fn builds_are_refused_for_unsuitable_targets_with_alternatives() {
     let refusals: [(&[&str], &str); 8] = [
         (
             &["eval", "node", "1", "--builds", "8"],
-            "node is not linked, so there are no builds of 'eval/node'\nhint: --layout env,stack",
+            "node is not linked, so there are no builds of such code\nhint: --layout env,stack",
         ),
         (&["eval", "python", "1", "--builds", "8"], "python is not linked"),
         (&["eval", "java", "1", "--builds", "8"], "java is not linked"),

@@ -86,13 +86,41 @@ fn a_file_in_the_wrong_place_is_explained() {
         ("eval node slug.js", "speedwell eval node --init @slug.js 'FUNCTION()'".to_owned()),
         (
             "compare slug.js::regex slug.js::loop",
-            "speedwell eval node --init @slug.js 'regex()' 'loop()'".to_owned(),
+            "eval node --init @slug.js 'regex(ARGUMENT)' 'loop(ARGUMENT)'".to_owned(),
         ),
     ] {
         let words = shell_words::split(line).unwrap();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         project.run(&words).expect_status(2).expect_stderr(&[&message]);
     }
+}
+
+#[test]
+fn a_name_that_a_file_here_defines_is_found_before_anything_is_measured() {
+    let project = TempProject::new().with("slug.py", "def slug(text):\n    return text\n");
+    for code in [&["slug('a')"][..], &["slug('a')", "slug('b')"]] {
+        let words = [&["eval", "python"], code, &QUICK].concat();
+        project.run(&words).expect_status(2).expect_stderr(&[
+            "'slug('a')' failed: ",
+            "name 'slug' is not defined",
+            "hint: 'slug.py' has this name; add --init @slug.py",
+        ]);
+    }
+    let list = project.run(&["history"]);
+    assert!(!list.stdout.contains("@1"), "{list:#?}");
+    let defined = ["eval", "python", "--init", "@slug.py", "slug('a')", "-q"];
+    project.run(&[&defined[..], &QUICK].concat()).expect_status(0);
+}
+
+#[test]
+fn a_gate_names_commands_by_their_text() {
+    let project = TempProject::new();
+    let words = ["eval", "sh", "true", "sleep 0.01", "--fail-on", "worse", "-q"];
+    let answer = project.run(&[&words[..], &["--runs", "8", "--time", "1ms"]].concat());
+    let line = "gate failed: 1 worse ('sleep 0.01') of 1 case by time";
+    let answer = answer.expect_status(1).expect_stdout(&[line]);
+    assert!(!answer.stdout.contains("\u{2500}"), "a table: {answer:#?}");
+    assert!(!answer.stdout.contains("eval/") && !answer.stdout.contains("time_median"));
 }
 
 #[test]

@@ -161,7 +161,7 @@ mod mostly_waits {
         let refusals: [(&[&str], &str); 3] = [
             (&["-c", "2"], "has several workers"),
             (&["--shared"], "the snippets share one process"),
-            (&[], "'eval/sh' spent too much time sleeping or waiting for I/O"),
+            (&[], "'sleep 0.3' spent too much time sleeping or waiting for I/O"),
         ];
         for (words, reason) in refusals {
             let eval = ["eval", "sh", "sleep 0.3", "sleep 0.4", "-n", "1", "--order", "paired"];
@@ -192,7 +192,7 @@ mod mostly_waits {
         command.env("XDG_CACHE_HOME", cache.path());
         let refused = CommandResult::from(command.output().unwrap()).expect_status(2);
         refused.expect_stderr(&[
-            "'eval/c' spent too much time sleeping or waiting for I/O",
+            "'usleep(100000)' spent too much time sleeping or waiting for I/O",
             "'--order paired' compares processor time",
             "hint: --order blocks",
         ]);
