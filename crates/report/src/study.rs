@@ -91,11 +91,11 @@ fn format_mean(study: &ParameterStudy, point: &StudyPoint, output: &OutputOption
 
 /// Returns the exponent of the last step of a line with several steps.
 fn last_exponent(study: &ParameterStudy, line: &str) -> Option<f64> {
-    let steps = study.steps.iter().filter(|step| step.line == line);
+    let mut steps = study.steps.iter().filter(|step| step.line == line);
     if steps.clone().count() < 2 {
         return None;
     }
-    steps.last()?.exponent
+    steps.next_back()?.exponent
 }
 
 /// A point with the step from the previous point.

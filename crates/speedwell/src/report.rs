@@ -77,16 +77,8 @@ enum ReportExport {
 /// Fails if a source cannot be read, or a parameter or metric does not exist.
 pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
     let selection = args.selection.build_selection(&args.study.given_values(), TrialMode::No)?;
-    ensure!(
-        !args.variants.is_any() && args.variants.build.build.is_none(),
-        "a report shows what has been measured, so --variant, --old, --new and --build have no effect\n\
-         hint: 'speedwell compare' measures variants; --baseline chooses among measured ones"
-    );
+    check_combination(&args)?;
     let operands = operand::parse_all(&args.sources)?;
-    ensure!(
-        args.comparison.fail_on == FailOn::Never || (args.export.is_none() && !args.merge),
-        "--fail-on cannot be combined with --export or --merge"
-    );
     if let Some(status) = large_session(&args, &operands, &selection)? {
         return Ok(status);
     }
@@ -139,6 +131,20 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
         args.output.print_document(&document)?;
     }
     Ok(status)
+}
+
+/// Refuses options that have no effect together.
+fn check_combination(args: &ReportArgs) -> anyhow::Result<()> {
+    ensure!(
+        !args.variants.is_any() && args.variants.build.build.is_none(),
+        "a report shows what has been measured, so --variant, --old, --new and --build have no effect\n\
+         hint: 'speedwell compare' measures variants; --baseline chooses among measured ones"
+    );
+    ensure!(
+        args.comparison.fail_on == FailOn::Never || (args.export.is_none() && !args.merge),
+        "--fail-on cannot be combined with --export or --merge"
+    );
+    Ok(())
 }
 
 /// Returns the requested study. If people asked for no particular report, returns the study for
