@@ -11,11 +11,12 @@ use crate::{CommandStatus, operand, operand_kind, run, source, stored_session, t
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use speedwell_adapters::discover::{BenchmarkPart, CaseDivision, ComparisonSide};
+use speedwell_adapters::snippet::example_call;
 use speedwell_adapters::{TrialMode, is_javascript, is_python};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, profile};
 use speedwell_config::experiment::{DefinitionForm, Experiment, definition_form};
 use speedwell_engine::PreparedPlan;
-use speedwell_model::{RunOrder, Session, StackProfile, quote};
+use speedwell_model::{RunOrder, Session, SnippetLanguage, StackProfile, quote};
 use speedwell_report::sources::LabelledSession;
 use speedwell_report::{self as report, ProfileSide, sources};
 use std::path::Path;
@@ -46,8 +47,9 @@ use std::path::Path;
     after_help = "Examples:
   speedwell compare 'python3 a.py' 'python3 b.py'     # commands
   speedwell compare bench.js --by impl=regex,loop     # values of a parameter
-  speedwell compare slug.py::regex slug.py::loop      # benchmarks of a file
-  speedwell compare --old rev:@base .                 # my changes
+  speedwell compare bench.py::regex bench.py::loop    # benchmarks of a file
+  speedwell compare --old rev:HEAD .                  # uncommitted changes
+  speedwell compare --old rev:@base .                 # my whole branch
   speedwell compare before.json after.json            # results of any tool
   speedwell compare --old ./node-18 --new ./node-22 string_decoder
   speedwell compare --old rev:main --new rev:HEAD --build 'make bench' ./bench
@@ -328,7 +330,8 @@ fn explain_mistake(error: anyhow::Error, operands: &[SourceOperand]) -> anyhow::
     }
     if let Some(functions) = quote_functions(operands) {
         return anyhow!(
-            "'{}' is a script without benchmarks\nhint: to compare functions: speedwell eval {functions}",
+            "'{}' is a script without benchmarks\nhint: to compare functions, with values for their parameters: \
+             speedwell eval {functions}",
             locations[0]
         );
     }
@@ -346,12 +349,13 @@ fn explain_mistake(error: anyhow::Error, operands: &[SourceOperand]) -> anyhow::
 /// Returns the operands of `eval` that compare functions of scripts, if every operand is of the form
 /// `FILE::NAME`.
 fn quote_functions(operands: &[SourceOperand]) -> Option<String> {
-    let (mut files, mut calls) = (Vec::new(), Vec::new());
+    let (mut files, mut names) = (Vec::new(), Vec::new());
     for operand in operands {
         let [file] = &operand.locations[..] else { return None };
         files.push(file.as_str());
-        calls.push(format!("{}()", operand.part.as_ref()?.pattern()));
+        names.push(operand.part.as_ref()?.pattern());
     }
+    let files_of_names = files.clone();
     let first = *files.first()?;
     if files.iter().all(|file| *file == first) {
         files.truncate(1);
@@ -360,10 +364,15 @@ fn quote_functions(operands: &[SourceOperand]) -> Option<String> {
         files.iter().all(|file| is_kind(Path::new(file)) && Path::new(file).is_file())
     };
     let language = match (are_all(is_javascript), are_all(is_python)) {
-        (true, _) => "node",
-        (_, true) => "python",
+        (true, _) => SnippetLanguage::Node,
+        (_, true) => SnippetLanguage::Python,
         _ => return None,
     };
+    let call = |(file, name): (&&str, &&str)| {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        example_call(language, &text, Some(*name)).unwrap_or_else(|| format!("{name}()"))
+    };
+    let calls: Vec<String> = files_of_names.iter().zip(&names).map(call).collect();
     let inits: String =
         files.iter().map(|file| format!("--init {} ", quote(&format!("@{file}")))).collect();
     Some(format!("{language} {inits}{}", quote_all(&calls)))
