@@ -538,6 +538,7 @@ mod module_log_tests {
             folder: root.join("worktree"),
             build: None,
             changes: None,
+            commits: None,
         };
         let mut variant = Variant::plain("a");
         for (name, value) in variables {

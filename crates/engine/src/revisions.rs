@@ -9,7 +9,9 @@ use super::measured_code::identical_warning;
 use super::{EventListener, RevisionRequest, VariantRequest, emit_warning};
 use crate::execution::worktree::{self, Checkout, ResolvedCommit};
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use speedwell_adapters::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
+use speedwell_adapters::discover::{
+    self, BenchmarkSelection, DiscoveredBenchmarks, is_command, script_command,
+};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{
     BenchmarkJob, BenchmarkSource, KnownAdapters, ProgressReporter, SourceKind, resolve_program_for,
@@ -20,7 +22,8 @@ use speedwell_machine::process::{
     adopt_orphans, check_interrupted, install_handlers, resolve_program,
 };
 use speedwell_model::{
-    BuildCommand, SessionEvent, SessionReference, Variant, VariantWorktree, as_milliseconds, quote,
+    BuildCommand, CommitsSince, ErrorText, SessionEvent, SessionReference, Variant,
+    VariantWorktree, as_milliseconds, quote, short_revision,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -47,30 +50,25 @@ pub fn check_out_revisions(
     listener: &mut EventListener<'_>,
 ) -> Result<VariantRequest> {
     let mut resolved = VariantRequest { revisions: Vec::new(), ..request.clone() };
+    let typed: Vec<&str> = request.revisions.iter().map(|wanted| &*wanted.revision).collect();
+    reject_commands(targets, &typed, request.build.build.as_deref())?;
     adopt_orphans();
     install_handlers()?;
     let directory = std::env::current_dir()?;
-    let first = &request.revisions[0].revision;
     let checkout = Checkout::find(&directory).with_context(|| {
         let hint = suggest_checkout(&directory, targets).unwrap_or_default();
-        format!("cannot look up revision '{first}'{hint}")
+        format!("cannot look up revision '{}'{hint}", typed[0])
     })?;
     let build = build_command(request, &checkout)?;
-    let typed = request.revisions.iter().map(|wanted| &wanted.revision);
     let commits: Vec<ResolvedCommit> =
-        typed.map(|typed| resolve_commit(&checkout, typed)).collect::<Result<_>>()?;
-    if let Some(changes) = commits.iter().find_map(|commit| commit.changes.as_ref()) {
-        let number = changes.files;
-        let files = if number == 1 { "file" } else { "files" };
-        listener.observe(&SessionEvent::Note(&format!(
-            "{WORKING_TREE}, {number} {files} changed: measuring a copy, so editing may go on"
-        )))?;
-    } else {
-        warn_of_changes(&checkout, &request.revisions, &commits, listener)?;
-    }
+        typed.iter().map(|typed| resolve_commit(&checkout, typed)).collect::<Result<_>>()?;
+    announce_changes(&checkout, &request.revisions, &commits, listener)?;
     for (revision_request, commit) in request.revisions.iter().zip(&commits) {
-        let worktree =
+        let mut worktree =
             checkout.describe_worktree(&revision_request.revision, commit, build.as_ref());
+        if revision_request.revision == WORKING_TREE {
+            worktree.commits = commits_since(&checkout, typed[0], [&commits[0], commit]);
+        }
         worktree::prepare_worktree(&worktree, &mut |sentence| {
             listener.observe(&SessionEvent::Note(sentence))
         })?;
@@ -84,6 +82,17 @@ pub fn check_out_revisions(
     }
     name_variants(&mut resolved.given, &request.revisions);
     fill_placeholders(&mut resolved, &checkout);
+    warn_of_identical(request, &resolved, &commits, listener)?;
+    Ok(resolved)
+}
+
+/// Warns about revisions with the same files and build as the first one.
+fn warn_of_identical(
+    request: &VariantRequest,
+    resolved: &VariantRequest,
+    commits: &[ResolvedCommit],
+    listener: &mut EventListener<'_>,
+) -> Result<()> {
     for (index, commit) in commits.iter().enumerate().skip(1) {
         let files = |commit: &ResolvedCommit| (commit.tree.clone(), commit.changes.clone());
         let is_identical =
@@ -96,7 +105,79 @@ pub fn check_out_revisions(
             )?;
         }
     }
-    Ok(resolved)
+    Ok(())
+}
+
+/// Notes that a copy of the working tree is measured or, without one, warns that uncommitted changes
+/// are not measured.
+fn announce_changes(
+    checkout: &Checkout,
+    revisions: &[RevisionRequest],
+    commits: &[ResolvedCommit],
+    listener: &mut EventListener<'_>,
+) -> Result<()> {
+    let Some(changes) = commits.iter().find_map(|commit| commit.changes.as_ref()) else {
+        return warn_of_changes(checkout, revisions, commits, listener);
+    };
+    let number = changes.files;
+    let files = if number == 1 { "file" } else { "files" };
+    listener.observe(&SessionEvent::Note(&format!(
+        "{WORKING_TREE}, {number} {files} changed: measuring a copy, so editing may go on"
+    )))
+}
+
+/// Returns the commits of the candidate, a working tree, that the baseline does not have. `typed` is
+/// the baseline as the user typed it.
+fn commits_since(
+    checkout: &Checkout,
+    typed: &str,
+    [baseline, candidate]: [&ResolvedCommit; 2],
+) -> Option<CommitsSince> {
+    let git = GitRepository::for_folder(&checkout.root, MERGE_BASE_TIMEOUT);
+    let count = git.commits_after(&baseline.id, &[&candidate.id])?.len();
+    let revision = match typed.parse() {
+        Ok(SessionReference::Base(branch)) => {
+            let target = find_fork(&git, branch.as_deref()).ok()?.target;
+            let prefixes = ["refs/heads/", "refs/remotes/"];
+            let name = prefixes.iter().find_map(|prefix| target.strip_prefix(prefix));
+            name.unwrap_or(&target).to_owned()
+        }
+        _ => typed.to_owned(),
+    };
+    (count > 0).then_some(CommitsSince { count, revision })
+}
+
+/// Rejects targets that are shell commands, before anything is built. Revisions are in the order in
+/// which they are compared.
+///
+/// # Errors
+/// Fails if a target is a command; the hint compares the command at the first two revisions.
+pub fn reject_commands(targets: &[String], revisions: &[&str], build: Option<&str>) -> Result<()> {
+    let is_typed_command = |target: &&String| {
+        target.contains(char::is_whitespace) && !Path::new(target).exists() && is_command(target)
+    };
+    match targets.iter().find(is_typed_command) {
+        Some(command) => bail!(
+            "'{command}' is a command, not a benchmark{}",
+            compare_command_hint(command, revisions, build)
+        ),
+        None => Ok(()),
+    }
+}
+
+/// Returns a hint with the command line that compares a shell command at the first two revisions.
+fn compare_command_hint(command: &str, revisions: &[&str], build: Option<&str>) -> String {
+    let sides: String = ["--old", "--new"]
+        .iter()
+        .zip(revisions)
+        .filter(|(_, revision)| **revision != WORKING_TREE)
+        .map(|(option, revision)| format!(" {option} {}", quote(&format!("rev:{revision}"))))
+        .collect();
+    let build = build.map(|build| format!(" --build {}", quote(build))).unwrap_or_default();
+    format!(
+        "\nhint: to measure it as a command: speedwell eval sh {}{sides}{build}",
+        quote(command)
+    )
 }
 
 /// Returns a hint with the command that works in the checkout of the targets, if they are in one.
@@ -204,7 +285,18 @@ fn built_program(typed: &Path, worktree: &VariantWorktree, checkout: &Checkout) 
         }
     }
     let program = worktree.path_of(&normalized).unwrap_or(normalized);
-    resolve_program(&program).map_err(|_| anyhow!(missing_program_message(typed, worktree)))
+    resolve_program(&program).map_err(|_| {
+        if program.is_file() {
+            anyhow!(
+                "'{}' of revision '{}' ({}) cannot be executed",
+                typed.display(),
+                worktree.typed,
+                worktree.short_revision()
+            )
+        } else {
+            anyhow!(missing_program_message(typed, worktree))
+        }
+    })
 }
 
 /// Environment variables with lists of folders that are searched for code.
@@ -235,6 +327,52 @@ fn redirect_search_paths(environment: &mut Vec<(String, String)>, worktree: &Var
             environment.push((name.to_owned(), redirected));
         }
     }
+}
+
+/// Explains why `target` cannot be measured at the revisions, and how to measure a program or a
+/// script as a command. `error` is the reason why it cannot be measured in the checkout.
+fn explain_target(
+    target: &str,
+    here: &Path,
+    variants: &[Variant],
+    error: anyhow::Error,
+) -> anyhow::Error {
+    let worktrees: Vec<&VariantWorktree> =
+        variants.iter().filter_map(|variant| variant.worktree.as_ref()).collect();
+    let Some(worktree) = worktrees.first() else { return error };
+    let in_checkout = here.join(target);
+    let in_worktree = worktree.path_of(&in_checkout).filter(|path| path.exists());
+    let reason = ErrorText::from_error(&error).message;
+    let message = match &in_worktree {
+        None => {
+            let missing = missing_program_message(Path::new(target), worktree);
+            let (message, hints) = missing.split_once('\n').unwrap_or((missing.as_str(), ""));
+            format!("{message}: {reason}\n{hints}")
+        }
+        Some(_) if in_checkout.exists() => reason,
+        Some(_) => format!(
+            "'{target}' of revision '{}' ({}) has no benchmarks that Speedwell knows",
+            worktree.typed,
+            worktree.short_revision()
+        ),
+    };
+    let path = in_worktree.unwrap_or(in_checkout);
+    let command = match script_command(target, &path) {
+        Some(command) => Some(command),
+        None if path.is_file() && resolve_program(&path).is_ok() => {
+            let folder = if target.contains('/') { "" } else { "./" };
+            Some(format!("{folder}{}", quote(target)))
+        }
+        None => is_command(target).then(|| target.to_owned()),
+    };
+    let typed: Vec<&str> =
+        worktrees.iter().map(|worktree| short_revision(&worktree.typed)).collect();
+    // The project file's own command needs no option.
+    let project = ProjectFile::find_file(here).ok().flatten().unwrap_or_default();
+    let build = worktree.build.as_ref().map(|build| build.command.as_str());
+    let build = build.filter(|build| project.history.build.as_deref() != Some(*build));
+    let hint = command.map(|command| compare_command_hint(&command, &typed, build));
+    anyhow!("{message}{}", hint.unwrap_or_default())
 }
 
 fn missing_program_message(typed: &Path, worktree: &VariantWorktree) -> String {
@@ -336,9 +474,8 @@ pub fn find_sources(
             || variants.iter().find_map(|variant| built_source(target, here, variant, &adapters));
         match in_checkout {
             Ok(sources) => all_sources.extend(sources),
-            Err(error) => all_sources.extend(find_built().ok_or_else(|| {
-                error.context(missing_program_message(Path::new(target), worktree))
-            })?),
+            Err(error) => all_sources
+                .extend(find_built().ok_or_else(|| explain_target(target, here, variants, error))?),
         }
     }
     mark_artifacts(&mut all_sources, variants);

@@ -93,9 +93,9 @@ pub use session::{
 };
 pub use stored::{ReferenceError, SessionReference, validate_tag};
 pub use variant::{
-    BisectionRange, BuildCommand, CodeOrigin, ErlangNodes, LineRevision, OriginRequest,
-    OriginSource, Snippet, SnippetLanguage, UncommittedChanges, Variant, VariantWorktree,
-    short_revision,
+    BisectionRange, BuildCommand, CodeOrigin, CommitsSince, ErlangNodes, LineRevision,
+    OriginRequest, OriginSource, Snippet, SnippetLanguage, UncommittedChanges, Variant,
+    VariantWorktree, short_revision,
 };
 
 #[cfg(test)]

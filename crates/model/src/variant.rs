@@ -73,6 +73,18 @@ pub struct VariantWorktree {
     /// Uncommitted changes that the worktree has in addition to the commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<UncommittedChanges>,
+    /// Commits that the working tree has in addition to the revision with which it is compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commits: Option<CommitsSince>,
+}
+
+/// Commits after a revision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommitsSince {
+    /// Number of commits, at least 1.
+    pub count: usize,
+    /// The revision as the user typed it, or the branch whose merge base it is.
+    pub revision: String,
 }
 
 /// Differences between the user's checkout and a commit, untracked files included.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use speedwell_analysis::{AnalysisFindings, CandidateComparison, snippet};
 use speedwell_model::{
     Environment, LayoutVariation, MeasuredProgram, RunOrder, Session, SessionDesign, SessionState,
-    StoppingDesign, Variant,
+    StoppingDesign, Variant, VariantWorktree,
 };
 
 /// Describes how the sessions behind `findings` were measured. Each of several sessions is labelled
@@ -39,11 +39,9 @@ pub(crate) fn report_measurement_details_of(
         let of_session = name.map(|name| format!(" of {name}")).unwrap_or_default();
         let choice = session.design.describe_order_choice();
         document.extend(choice.map(|text| ReportBlock::Note(format!("order{of_session}: {text}"))));
-        document.push_notes(session.variants.iter().filter_map(|variant| {
-            let worktree = variant.worktree.as_ref()?;
-            let files = format_count(worktree.changes.as_ref()?.files, "file", "files");
-            Some(format!("{}{of_session}, {files} changed", worktree.typed))
-        }));
+        let worktrees = session.variants.iter().filter_map(|variant| variant.worktree.as_ref());
+        document
+            .push_notes(worktrees.filter_map(|worktree| describe_changes(worktree, &of_session)));
     }
     let analysis = findings.comparisons.first().map(|c| comparison_facts(c, findings));
     let mut blocks: Vec<ReportBlock> = analysis.into_iter().map(ReportBlock::Facts).collect();
@@ -59,6 +57,24 @@ pub(crate) fn report_measurement_details_of(
     }
     document.attach_data("sources", sources.iter().map(source_data).collect());
     document
+}
+
+/// Says what a working tree has in addition to the revision with which it is compared. Returns
+/// `None` for a commit.
+fn describe_changes(worktree: &VariantWorktree, of_session: &str) -> Option<String> {
+    let (changes, commits) = (worktree.changes.as_ref(), worktree.commits.as_ref());
+    if changes.is_none() && commits.is_none() {
+        return None;
+    }
+    let files = match changes.map_or(0, |changes| changes.files) {
+        0 => "no files".to_owned(),
+        files => format_count(files, "file", "files"),
+    };
+    let included = commits.map(|commits| {
+        let count = format_count(commits.count, "commit", "commits");
+        format!(", includes {count} since {}", commits.revision)
+    });
+    Some(format!("{}{of_session}, {files} changed{}", worktree.typed, included.unwrap_or_default()))
 }
 
 /// Describes a session in a few words, for the top of a page.

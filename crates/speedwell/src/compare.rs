@@ -10,13 +10,13 @@ use crate::source::ResultSource;
 use crate::{CommandStatus, operand, operand_kind, run, source, stored_session, time};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
-use regex::Regex;
 use speedwell_adapters::discover::{BenchmarkPart, CaseDivision, ComparisonSide};
+use speedwell_adapters::snippet::example_call;
 use speedwell_adapters::{TrialMode, is_javascript, is_python};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings, profile};
 use speedwell_config::experiment::{DefinitionForm, Experiment, definition_form};
 use speedwell_engine::PreparedPlan;
-use speedwell_model::{RunOrder, Session, StackProfile, quote};
+use speedwell_model::{RunOrder, Session, SnippetLanguage, StackProfile, quote};
 use speedwell_report::sources::LabelledSession;
 use speedwell_report::{self as report, ProfileSide, sources};
 use std::path::Path;
@@ -48,7 +48,8 @@ use std::path::Path;
   speedwell compare 'python3 a.py' 'python3 b.py'     # commands
   speedwell compare bench.js --by impl=regex,loop     # values of a parameter
   speedwell compare bench.py::parse bench.py::load    # benchmarks of a file
-  speedwell compare --old rev:@base .                 # my changes
+  speedwell compare --old rev:HEAD .                  # uncommitted changes
+  speedwell compare --old rev:@base .                 # my whole branch
   speedwell compare before.json after.json            # results of any tool
   speedwell compare --old ./node-18 --new ./node-22 string_decoder
   speedwell compare --old rev:main --new rev:HEAD --build 'make bench' ./bench
@@ -329,7 +330,8 @@ fn explain_mistake(error: anyhow::Error, operands: &[SourceOperand]) -> anyhow::
     }
     if let Some(functions) = quote_functions(operands) {
         return anyhow!(
-            "'{}' is a script without benchmarks\nhint: to compare functions: speedwell eval {functions}",
+            "'{}' is a script without benchmarks\nhint: to compare functions, with values for their parameters: \
+             speedwell eval {functions}",
             locations[0]
         );
     }
@@ -347,12 +349,13 @@ fn explain_mistake(error: anyhow::Error, operands: &[SourceOperand]) -> anyhow::
 /// Returns the operands of `eval` that compare functions of scripts, if every operand is of the form
 /// `FILE::NAME`.
 fn quote_functions(operands: &[SourceOperand]) -> Option<String> {
-    let (mut files, mut calls) = (Vec::new(), Vec::new());
+    let (mut files, mut names) = (Vec::new(), Vec::new());
     for operand in operands {
         let [file] = &operand.locations[..] else { return None };
         files.push(file.as_str());
-        calls.push(call_function(operand.part.as_ref()?.pattern(), Path::new(file)));
+        names.push(operand.part.as_ref()?.pattern());
     }
+    let files_of_names = files.clone();
     let first = *files.first()?;
     if files.iter().all(|file| *file == first) {
         files.truncate(1);
@@ -361,24 +364,18 @@ fn quote_functions(operands: &[SourceOperand]) -> Option<String> {
         files.iter().all(|file| is_kind(Path::new(file)) && Path::new(file).is_file())
     };
     let language = match (are_all(is_javascript), are_all(is_python)) {
-        (true, _) => "node",
-        (_, true) => "python",
+        (true, _) => SnippetLanguage::Node,
+        (_, true) => SnippetLanguage::Python,
         _ => return None,
     };
+    let call = |(file, name): (&&str, &&str)| {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        example_call(language, &text, Some(*name)).unwrap_or_else(|| format!("{name}()"))
+    };
+    let calls: Vec<String> = files_of_names.iter().zip(&names).map(call).collect();
     let inits: String =
         files.iter().map(|file| format!("--init {} ", quote(&format!("@{file}")))).collect();
     Some(format!("{language} {inits}{}", quote_all(&calls)))
-}
-
-/// Formats a call of the function: `f()` if the file defines it without parameters, otherwise
-/// `f(ARGUMENT)`.
-fn call_function(name: &str, file: &Path) -> String {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    let escaped = regex::escape(name);
-    let definition = format!(r"\b{escaped}\s*[=:]?\s*(?:async\s+)?(?:function\b[^(\n]*)?\(\s*\)");
-    let has_no_parameter = Regex::new(&definition).is_ok_and(|pattern| pattern.is_match(&text));
-    let argument = if has_no_parameter { "" } else { "ARGUMENT" };
-    format!("{name}({argument})")
 }
 
 /// Compares two profiles.

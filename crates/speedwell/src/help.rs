@@ -50,14 +50,18 @@ pub fn print_refusal(
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if is_root => {
             std::io::stderr().write_all(OVERVIEW.as_bytes()).map_err(anyhow::Error::from)
         }
-        kind => match suggest::explain_refusal(&words, command) {
+        kind => match suggest::explain_refusal(&words, command, unknown_option(&error)) {
             Some(message) if error.use_stderr() => {
                 status::print_error(&anyhow::Error::msg(message));
                 Ok(())
             }
             _ => {
                 match kind {
-                    ErrorKind::UnknownArgument => suggest_visible_option(&mut error, command),
+                    ErrorKind::UnknownArgument => {
+                        // Clap suggests to pass an option as a value, which is rarely meant.
+                        error.remove(ContextKind::Suggested);
+                        suggest_visible_option(&mut error, command);
+                    }
                     ErrorKind::InvalidSubcommand => suggest_command(&mut error, command),
                     _ => {}
                 }
@@ -69,7 +73,7 @@ pub fn print_refusal(
 }
 
 /// Returns the option that clap rejected because the command does not have it.
-pub fn unknown_option(error: &clap::Error) -> Option<&str> {
+fn unknown_option(error: &clap::Error) -> Option<&str> {
     match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(option))) => Some(option.as_str()),
         _ => None,

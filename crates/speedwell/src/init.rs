@@ -1,6 +1,7 @@
 //! `speedwell init`: writes a project file that names the benchmarks of the folder. Measures and
 //! executes nothing. Start at [`run`].
 
+use crate::operand_kind::quote_all;
 use crate::{CommandStatus, status};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
@@ -80,6 +81,35 @@ pub fn run(args: &InitArgs) -> anyhow::Result<CommandStatus> {
 fn project_text(targets: &[String]) -> String {
     // A list of strings has the same form in JSON as in TOML.
     TEMPLATE.replace("TARGETS", &serde_json::json!(targets).to_string())
+}
+
+/// Returns the targets that complete a command line of `run`: those found here, none if the project
+/// file names some, or the current folder.
+pub fn suggest_targets() -> Vec<String> {
+    let Ok(directory) = std::env::current_dir() else { return Vec::new() };
+    let project = ProjectFile::find_file(&directory).ok().flatten().unwrap_or_default();
+    if !project.run.targets.is_empty() {
+        return Vec::new();
+    }
+    let found = find_targets(&directory).unwrap_or_default();
+    if found.is_empty() { vec![".".to_owned()] } else { found }
+}
+
+/// Explains that the command line has no targets, and completes it with those found here.
+pub fn explain_no_targets() -> String {
+    let directory = std::env::current_dir().unwrap_or_default();
+    let found = find_targets(&directory).unwrap_or_default();
+    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    if found.is_empty() || words.is_empty() {
+        return "no targets, and no benchmarks found here\nhint: 'speedwell new suite bench' writes \
+                one in each language; 'speedwell time' measures commands"
+            .to_owned();
+    }
+    words.splice(1..1, found);
+    format!(
+        "no targets\nhint: speedwell {}\nhint: to store them in a project file: speedwell init",
+        quote_all(&words)
+    )
 }
 
 /// Returns the folders and files directly in `folder` that have benchmarks and that git does not

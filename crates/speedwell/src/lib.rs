@@ -216,12 +216,6 @@ fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, CommandStat
         .try_get_matches_from_mut(arguments)
         .and_then(|matches| Ok((CommandLine::from_arg_matches(&matches)?, matches)));
     let (line, matches) = parsed.map_err(|error| {
-        if let Some(option) = help::unknown_option(&error)
-            && let Some(explained) = suggest::explain_option(option, arguments)
-        {
-            status::print_error(&explained);
-            return CommandStatus::FAILED;
-        }
         let formatted = error.format(&mut grammar);
         let command = if lists_commands { &grammar } else { help::typed_command(&grammar) };
         help::print_refusal(formatted, command, arguments)

@@ -9,7 +9,7 @@ use crate::operand;
 use crate::options::RunArgs;
 use anyhow::{anyhow, bail, ensure};
 use speedwell_adapters::KnownAdapters;
-use speedwell_adapters::discover::{find_sources, is_command, similar_file};
+use speedwell_adapters::discover::{self, find_sources, is_command, similar_file};
 use speedwell_machine::environment::GitRepository;
 use speedwell_machine::process::resolve_program;
 use speedwell_model::quote;
@@ -107,15 +107,7 @@ pub fn is_target(location: &str) -> bool {
 
 /// Returns the shell command that starts a script; `None` for other files.
 pub fn script_command(file: &Path) -> Option<String> {
-    let interpreter = match file.extension()?.to_str()? {
-        "py" => "python3",
-        "js" | "mjs" | "cjs" => "node",
-        "rb" => "ruby",
-        "pl" => "perl",
-        program @ ("sh" | "php" | "lua") => program,
-        _ => return None,
-    };
-    file.is_file().then(|| format!("{interpreter} {}", quote(&file.to_string_lossy())))
+    discover::script_command(&file.to_string_lossy(), file)
 }
 
 /// Returns what kind of revision git knows under this name: branch, tag or revision.

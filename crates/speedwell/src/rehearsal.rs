@@ -22,11 +22,12 @@ use speedwell_model::{
 };
 use speedwell_report::session::report_requested;
 use speedwell_report::{
-    self as report, CaseLine, ChartKind, OutputOptions, TrialOutcome, Verbosity, format_count,
-    format_duration,
+    self as report, CaseLine, ChartKind, OutputOptions, TrialOutcome, Verbosity, format_about,
+    format_count, format_duration,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Number of made-up runs per case and variant, enough for every interval and test.
 const RUNS: u32 = 8;
@@ -205,6 +206,20 @@ pub fn list_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
         ));
     }
     Ok(print_suite_problems(plans))
+}
+
+/// Time from which the expected duration of a session is announced.
+pub const ANNOUNCED_TIME: Duration = Duration::from_secs(30);
+
+/// Announces how long a new session will measure, if it is long.
+pub fn announce_time(plans: &PreparedPlan, task: &MeasureTask) {
+    let plan = &plans.plan;
+    let time = measuring_time(plan).filter(|time| *time >= ANNOUNCED_TIME);
+    let Some(time) = time.filter(|_| !task.output.quiet && plans.resumed.is_none()) else { return };
+    let budget = plan.sampling.budget_ms.map_or(Duration::MAX, Duration::from_millis);
+    let is_upper_bound = plan.may_need_fewer_runs() || budget < time;
+    let precision = if is_upper_bound { "up to" } else { "about" };
+    status::print_note(&format!("measuring takes {precision} {}", format_about(time.min(budget))));
 }
 
 /// Executes each case once under the first variant, and reports failures. Executes the cases of an

@@ -194,6 +194,9 @@ fn measure_in_parts(
         }
         _ => task.fleet.fleet_request()?,
     };
+    if fleet.is_none() {
+        rehearsal::announce_time(&plans, task);
+    }
     let measured = measure_plan(
         plans,
         &task.session_request(),

@@ -16,7 +16,7 @@ pub use part::{BenchmarkPart, shared_word};
 pub use programs::{ComparisonSide, find_common_benchmarks as common_benchmarks};
 pub use target::{
     core_source, declared_variants, find_experiment, is_command, is_text, read_named_file,
-    similar_file,
+    script_command, similar_file,
 };
 
 use crate::job::{
@@ -25,15 +25,18 @@ use crate::job::{
 };
 use crate::reported_values::invalid_cause;
 use crate::run_outcome::describing_failure;
+use crate::snippet::{example_call, is_module};
 use crate::suites::{KnownAdapters, builtin_adapter, explain_framework, framework_without_adapter};
 use anyhow::{Context as _, bail, ensure};
 use speedwell_config::LazyDefinition;
 use speedwell_config::adapter::SuiteAdapter;
 use speedwell_config::experiment::{DefinitionForm, definition_form};
-use speedwell_machine::process::{begin_activity, check_interrupted, is_interrupt_requested};
+use speedwell_machine::process::{
+    begin_activity, check_interrupted, is_interrupt_requested, resolve_program,
+};
 use speedwell_model::{
-    Case, DefinitionFile, FailureCause, ParameterValue, SessionEvent, StepFailure, ValueKind,
-    Variant, nearest_name, quote,
+    Case, DefinitionFile, FailureCause, ParameterValue, SessionEvent, SnippetLanguage, StepFailure,
+    ValueKind, Variant, nearest_name, quote,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -237,8 +240,15 @@ fn classify_own_kind(file: &Path, context: TargetContext<'_>) -> anyhow::Result<
     if target::declares_types_only(file) {
         bail!("a file with only type declarations has no benchmarks");
     }
-    if !languages.contains(&extension) {
-        bail!("Speedwell knows no benchmarks in '.{extension}' files");
+    match extension {
+        "" if resolve_program(file).is_ok() => {
+            bail!("it is a program of no benchmark framework that Speedwell knows")
+        }
+        "" => bail!("it is a file without an extension"),
+        _ if !languages.contains(&extension) => {
+            bail!("Speedwell knows no benchmarks in '.{extension}' files")
+        }
+        _ => {}
     }
     let text =
         fs::read_to_string(file).with_context(|| format!("cannot read '{}'", file.display()))?;
@@ -250,9 +260,10 @@ fn classify_own_kind(file: &Path, context: TargetContext<'_>) -> anyhow::Result<
     };
     match extension {
         "py" if has_line(&["import ", "from "]) => return Ok(source(SourceKind::Python)),
-        "py" => {
-            bail!("{}", plain_source("Python file that does not import speedwell", "python", file))
-        }
+        "py" => bail!(
+            "it is a Python file that does not import speedwell{}",
+            plain_source_hints(SnippetLanguage::Python, &text, file, context.cwd)
+        ),
         "cpp" | "cc" | "cxx" if has_line(&["#include"]) => return Ok(source(SourceKind::Cpp)),
         "cpp" | "cc" | "cxx" => bail!("it is a C++ file that does not include speedwell.hpp"),
         _ => {}
@@ -263,20 +274,29 @@ fn classify_own_kind(file: &Path, context: TargetContext<'_>) -> anyhow::Result<
         return Ok(core_source(entry, file.to_owned(), root));
     }
     if !text.contains("createBenchmark") {
-        bail!("{}", plain_source("JavaScript file that calls no createBenchmark", "node", file));
+        bail!(
+            "it is a JavaScript file that calls no createBenchmark{}",
+            plain_source_hints(SnippetLanguage::Node, &text, file, context.cwd)
+        );
     }
     Ok(source(SourceKind::Node))
 }
 
-/// Says what a file without benchmarks is, and how to measure its functions or the whole.
-fn plain_source(found: &str, language: &str, file: &Path) -> String {
-    let name = quote(&file.file_name().unwrap_or_default().to_string_lossy());
-    let program = if language == "python" { "python3" } else { language };
-    let command = quote(&format!("{program} {name}"));
-    format!(
-        "it is a {found}\nhint: speedwell eval {language} --init @{name} 'FUNCTION()' measures a function, \
-         speedwell time {command} the whole file"
-    )
+/// Returns hints on how to measure a function of a file without benchmarks, or the whole file.
+fn plain_source_hints(language: SnippetLanguage, text: &str, file: &Path, cwd: &Path) -> String {
+    let typed = file.strip_prefix(cwd).unwrap_or(file).to_string_lossy();
+    let call = example_call(language, text, None).filter(|_| is_module(language, file, text));
+    let function = call.map(|call| {
+        let named = quote(&format!("@{typed}"));
+        format!(
+            "\nhint: to measure a function: speedwell eval {language} --init {named} {}",
+            quote(&call)
+        )
+    });
+    let whole = script_command(&typed, file).map(|command| {
+        format!("\nhint: to measure the whole file: speedwell time {}", quote(&command))
+    });
+    [function, whole].into_iter().flatten().collect()
 }
 
 /// Creates a source for a built program. Its folder is a build folder, not a group, and is not part

@@ -87,6 +87,20 @@ pub fn is_command(text: &str) -> bool {
     program.is_some_and(|program| resolve_program(program).is_ok())
 }
 
+/// Returns the shell command that starts the script at `path`, which the user typed as `typed`.
+/// Returns `None` for other files.
+pub fn script_command(typed: &str, path: &Path) -> Option<String> {
+    let interpreter = match path.extension()?.to_str()? {
+        "py" => "python3",
+        "js" | "mjs" | "cjs" => "node",
+        "rb" => "ruby",
+        "pl" => "perl",
+        program @ ("sh" | "php" | "lua") => program,
+        _ => return None,
+    };
+    path.is_file().then(|| format!("{interpreter} {}", quote(typed)))
+}
+
 /// Returns a hint on how to measure a command.
 pub fn command_hint(command: &str) -> String {
     format!("\nhint: to measure it as a command: speedwell time {}", quote(command))

@@ -82,8 +82,7 @@ pub fn undefined_name(cause: &FailureCause) -> Option<&str> {
     // Python may add what the name is similar to.
     let subject = first_line.split_once(" is not defined")?.0.rsplit(' ').next()?;
     let name = subject.trim_matches('\'');
-    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
-    (!name.is_empty() && name.chars().all(is_name)).then_some(name)
+    is_identifier(name).then_some(name)
 }
 
 /// Returns the file in `folder` that defines `name` for `--init @FILE`, the first by name.
@@ -98,13 +97,79 @@ pub fn find_module(language: SnippetLanguage, name: &str, folder: &Path) -> Opti
         };
         let is_candidate = is_source && fs::metadata(path).is_ok_and(is_small);
         let text = is_candidate.then(|| fs::read_to_string(path).ok()).flatten();
-        text.is_some_and(|text| {
-            let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
-            is_module(language, path, &text) && text.split(|c| !is_part(c)).any(|word| word == name)
-        })
+        text.is_some_and(|text| is_module(language, path, &text) && has_word(&text, name))
     };
     let file = sorted_entries(folder).into_iter().find(defines)?;
     Some(file.file_name()?.to_string_lossy().into_owned())
+}
+
+/// Returns a call of a function that other code sees in this file, with the names of its parameters:
+/// `regex(text)`. Without a `name`, it is the first such function. Returns `None` if there is none,
+/// or its parameters have no simple names.
+pub fn example_call(language: SnippetLanguage, text: &str, name: Option<&str>) -> Option<String> {
+    if !matches!(language, SnippetLanguage::Node | SnippetLanguage::Python) {
+        return None;
+    }
+    let is_seen = |function: &str| match language {
+        SnippetLanguage::Python => !function.starts_with('_'),
+        _ => text.lines().any(|line| line.contains("export") && has_word(line, function)),
+    };
+    let mut functions = text.lines().filter_map(|line| function_header(language, line));
+    let is_wanted =
+        |function: &str| name.map_or_else(|| is_seen(function), |name| name == function);
+    let (function, parameters) = functions.find(|(function, _)| is_wanted(function))?;
+    // A parameter with a default value can be left out.
+    let needed = parameters.split(',').map(str::trim).filter(|parameter| {
+        !parameter.is_empty() && !parameter.contains('=') && !parameter.starts_with(['*', '/', '.'])
+    });
+    let names: Vec<&str> =
+        needed.map(|parameter| parameter.split(':').next().unwrap_or_default().trim()).collect();
+    names
+        .iter()
+        .all(|name| is_identifier(name))
+        .then(|| format!("{function}({})", names.join(", ")))
+}
+
+/// Returns the name and the parameters of the function that the line begins, if it does.
+fn function_header(language: SnippetLanguage, line: &str) -> Option<(&str, &str)> {
+    if language == SnippetLanguage::Python {
+        let (name, rest) = line.strip_prefix("def ")?.split_once('(')?;
+        return Some((name.trim(), rest.split_once(')')?.0))
+            .filter(|(name, _)| is_identifier(name));
+    }
+    let mut header = line;
+    let words = ["export ", "default ", "module.", "exports.", "async ", "const ", "let ", "var "];
+    while let Some(rest) = words.iter().find_map(|word| header.strip_prefix(word)) {
+        header = rest;
+    }
+    let (name, parameters) = if let Some(declared) = header.strip_prefix("function ") {
+        let (name, rest) = declared.split_once('(')?;
+        (name, rest.split_once(')')?.0)
+    } else {
+        let (name, value) = header.split_once('=')?;
+        let value = value.trim_start();
+        let value = value.strip_prefix("async ").unwrap_or(value);
+        let is_function = value.starts_with("function") || value.contains("=>");
+        let parameters = match value.split_once('(') {
+            Some((before, rest)) if !before.contains("=>") => rest.split_once(')')?.0,
+            _ => value.split_once("=>")?.0,
+        };
+        (name, Some(parameters).filter(|_| is_function)?)
+    };
+    Some((name.trim(), parameters.trim())).filter(|(name, _)| is_identifier(name))
+}
+
+fn has_word(line: &str, word: &str) -> bool {
+    line.split(|c: char| !is_identifier_part(c)).any(|part| part == word)
+}
+
+fn is_identifier(text: &str) -> bool {
+    text.starts_with(|c: char| is_identifier_part(c) && !c.is_numeric())
+        && text.chars().all(is_identifier_part)
+}
+
+fn is_identifier_part(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '$'
 }
 
 fn first_in_path(names: &[&str]) -> String {
@@ -335,5 +400,26 @@ mod tests {
         );
         assert_eq!(name("failed: line 1: f() is not defined"), None);
         assert_eq!(name("failed: line 1: no room"), None);
+    }
+
+    #[test]
+    fn a_call_has_the_parameters_that_the_function_needs() {
+        let (python, node) = (SnippetLanguage::Python, SnippetLanguage::Node);
+        let arrows = "const own = 1;\nexports.regex = (text, n = 1) => text;\n\
+                      exports.loop = async text => text;\n";
+        let listed = "function hidden() {}\nfunction f({ a }) {}\nfunction g(a, b) {}\n\
+                      module.exports = { f, g };\n";
+        for (language, text, name, expected) in [
+            (python, "def _f(): pass\ndef g(a: int, b=2, *c):\n", None, Some("g(a)")),
+            (python, "class A:\n    def f(self): pass\n", None, None),
+            (python, "def f():\n", Some("g"), None),
+            (node, arrows, None, Some("regex(text)")),
+            (node, arrows, Some("loop"), Some("loop(text)")),
+            (node, listed, None, None),
+            (node, listed, Some("g"), Some("g(a, b)")),
+            (node, "export default function run() {}\n", None, Some("run()")),
+        ] {
+            assert_eq!(example_call(language, text, name).as_deref(), expected, "{text}");
+        }
     }
 }

@@ -191,6 +191,7 @@ impl Checkout {
             folder: entry.join(commit.id.get(..12).unwrap_or(&commit.id)),
             build: build.cloned(),
             changes: commit.changes.clone(),
+            commits: None,
         }
     }
 }
@@ -832,6 +833,7 @@ mod tests {
             folder: "/a b/tree".into(),
             build: None,
             changes: None,
+            commits: None,
         };
         let filled = fill_placeholders(
             "cd {worktree} && x ${worktree} {a,b} {revision}{revision}",

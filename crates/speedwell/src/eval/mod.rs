@@ -7,14 +7,17 @@
 mod search;
 mod watch;
 
+use crate::operand_kind::quote_all;
 use crate::options::{Concurrency, EvalArgs, SearchArgs, read_snippets};
-use crate::{CommandStatus, gate, push, run as measuring, stored_session};
+use crate::rehearsal::ANNOUNCED_TIME;
+use crate::{CommandStatus, gate, push, run as measuring, status, stored_session};
 use anyhow::{bail, ensure};
 use speedwell_engine::eval::EvalRequest;
 use speedwell_engine::execution::SessionEnd;
-use speedwell_engine::{eval, warn_if_busy};
+use speedwell_engine::experiment::measuring_time;
+use speedwell_engine::{PreparedPlan, eval, warn_if_busy};
 use speedwell_machine::process::{self, ProcessEnd};
-use speedwell_model::{Case, ParameterValue};
+use speedwell_model::{Case, ParameterValue, SnippetLanguage};
 use speedwell_report::ReportSubject;
 use std::path::Path;
 use std::time::Duration;
@@ -89,8 +92,28 @@ fn measure_snippets(
     }
     let task = args.eval_task();
     let plans = eval::plan_snippets(request, &mut task.progress_display())?;
+    explain_samples(args, &plans);
     let mut store = task.open_store()?;
     measuring::execute_plans(plans, &mut store, &task)
+}
+
+/// Says what `-n` means if the session takes long with it: in timeit, it is the number of iterations.
+fn explain_samples(args: &EvalArgs, plans: &PreparedPlan) {
+    let is_measured = !args.execution.list && !args.execution.test;
+    let Some(samples) = args.sampling.samples.filter(|_| is_measured) else { return };
+    let is_long = measuring_time(&plans.plan).is_some_and(|time| time >= ANNOUNCED_TIME);
+    if args.language() == SnippetLanguage::Sh || args.results.output.quiet || !is_long {
+        return;
+    }
+    let words = std::env::args().skip(1).map(|word| match word.strip_prefix("-n") {
+        Some("") => "--iterations".to_owned(),
+        Some(count) if count.parse::<u32>().is_ok() => format!("--iterations={count}"),
+        _ => word,
+    });
+    status::print_hint(&format!(
+        "-n {samples} measures {samples} samples in each run; as in timeit, with {samples} iterations: speedwell {}",
+        quote_all(&words.collect::<Vec<_>>())
+    ));
 }
 
 /// Searches for the best concurrency and reports it.

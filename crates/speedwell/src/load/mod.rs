@@ -10,15 +10,13 @@ mod output;
 mod search;
 
 use crate::gate::CommandGate;
-use crate::options::{
-    ComparisonArgs, LoadArgs, LoadMode, LoadRequest, RateChoice, load_mode, plan_turns,
-};
+use crate::options::{ComparisonArgs, LoadArgs, LoadMode, LoadRequest, load_mode, plan_turns};
 use crate::serve::MeasuredSubject;
 use crate::{CommandStatus, serve, status};
 use anyhow::{Context, bail, ensure};
 use live::{LivePublisher, LiveView};
 use speedwell_analysis::load::analyze_load;
-use speedwell_analysis::load::gate::{self, LoadCondition};
+use speedwell_analysis::load::gate;
 use speedwell_analysis::{AnalysisFindings, analyze_session};
 use speedwell_engine::execution::load::{
     LoadJob, LoadNotice, LoadRun, LoadSnapshot, ProbeFacts, TargetUrl, load_with_tool, run_load,
@@ -30,9 +28,7 @@ use speedwell_load::pace::StopCondition;
 use speedwell_machine::process::resolve_program;
 use speedwell_machine::{environment, process};
 use speedwell_model::load::spec::{LoadClient, LoadSpec};
-use speedwell_model::{
-    RunOrder, Session, SessionDesign, SessionState, StoppingDesign, parse_duration,
-};
+use speedwell_model::{RunOrder, Session, SessionDesign, SessionState, StoppingDesign};
 use speedwell_remote::load::LoadGenerators;
 use speedwell_report::load::{add_gate, gate_lines, report_load_session};
 use speedwell_report::session::{StudyChoice, report_requested};
@@ -423,38 +419,6 @@ fn load_with_tools(
     })
 }
 
-/// Rejects a body that looks like a duration, because `-d` sets the duration in other load
-/// generators. Accepts such a body if the method is given.
-fn check_body(args: &LoadArgs) -> anyhow::Result<()> {
-    match &args.spec.data {
-        Some(body) if args.spec.request.is_none() && parse_duration(body).is_some() => bail!(
-            "'-d {body}' would send '{body}' as the body of each request, as in curl\nhint: use -t {body} for the \
-             duration of the load, or -X POST to send it as a body"
-        ),
-        _ => Ok(()),
-    }
-}
-
-/// Rejects what other load generators accept in the place of a URL: a rate, a condition or a script.
-fn check_address(text: &str) -> anyhow::Result<()> {
-    let hint = if text.parse::<RateChoice>().is_ok() {
-        format!("--rate {text}")
-    } else if text.contains(['<', '>']) && !text.contains("://") {
-        match text.parse::<LoadCondition>() {
-            Ok(condition) => {
-                let mended = condition.mend_operator().map(|(_, mended)| mended);
-                format!("--fail-on '{}'", mended.unwrap_or(condition.text))
-            }
-            Err(error) => return Err(error).context("in a condition without --fail-on"),
-        }
-    } else if text.ends_with(".js") || text.ends_with(".ts") || text.ends_with(".lua") {
-        "speedwell load URL -c 5 -t 10s; --requests FILE sends several kinds of requests".to_owned()
-    } else {
-        return Ok(());
-    };
-    bail!("'{text}' is not an address\nhint: {hint}");
-}
-
 /// Checks the options that apply to all URLs.
 ///
 /// # Errors
@@ -468,7 +432,6 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
             if urls == 1 { "URL" } else { "URLs" }
         );
     }
-    check_body(args)?;
     let client = args.spec.client;
     let builtin_options = [
         ("generators", args.fleet.generators.is_some()),
@@ -484,7 +447,6 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
         );
     }
     for url in &args.urls {
-        check_address(url)?;
         TargetUrl::parse(url)?;
     }
     check_conditions(args)?;

@@ -221,18 +221,23 @@ fn style(text: &str) -> Result<ReportDetail, String> {
 pub fn language(text: &str) -> Result<SnippetLanguage, String> {
     SnippetLanguage::from_name(&text.to_lowercase()).ok_or_else(|| {
         let names = SnippetLanguage::ALL.map(SnippetLanguage::name).join(", ");
-        let meant = match text.to_lowercase().as_str() {
-            "js" | "javascript" | "nodejs" => "node",
-            "py" | "python3" => "python",
-            "erl" => "erlang",
-            "ex" | "exs" => "elixir",
-            "c++" | "cc" | "cxx" => "cpp",
-            "golang" => "go",
-            "rs" => "rust",
-            "bash" | "shell" | "zsh" => "sh",
-            _ => return format!("expected one of {names}"),
-        };
-        format!("expected one of {names}; did you mean '{meant}'?")
+        let meant = language_alias(text).map(|name| format!("; did you mean '{name}'?"));
+        format!("expected one of {names}{}", meant.unwrap_or_default())
+    })
+}
+
+/// Returns the name of the language for another name that it has.
+pub fn language_alias(text: &str) -> Option<&'static str> {
+    Some(match text.to_lowercase().as_str() {
+        "js" | "javascript" | "nodejs" => "node",
+        "py" | "python3" => "python",
+        "erl" => "erlang",
+        "ex" | "exs" => "elixir",
+        "c++" | "cc" | "cxx" => "cpp",
+        "golang" => "go",
+        "rs" => "rust",
+        "bash" | "shell" | "zsh" => "sh",
+        _ => return None,
     })
 }
 
@@ -572,11 +577,16 @@ fn read_code(
 ) -> anyhow::Result<String> {
     if language != SnippetLanguage::Python {
         let module = find_module(language, argument, parameters)?;
+        let call = || {
+            let text = read_text(argument).unwrap_or_default();
+            snippet::example_call(language, &text, None).unwrap_or_else(|| "FUNCTION()".to_owned())
+        };
         ensure!(
             module.is_none(),
-            "'{}' is a module\nhint: speedwell eval {language} --init {} 'FUNCTION()' measures a function that it exports",
+            "'{}' is a module\nhint: to measure a function that it exports: speedwell eval {language} --init {} {}",
             &argument[1..],
-            quote(argument)
+            quote(argument),
+            quote(&call())
         );
     }
     read_text(argument)

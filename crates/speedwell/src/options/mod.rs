@@ -16,7 +16,9 @@ mod time;
 #[cfg(feature = "serve")]
 pub use comparison::default_threshold;
 pub use comparison::{ComparisonArgs, MetricArgs, SeriesArgs};
-pub use eval::{CommandArgs, EvalArgs, SnippetArgs, join_lines, language, read_snippets};
+pub use eval::{
+    CommandArgs, EvalArgs, SnippetArgs, join_lines, language, language_alias, read_snippets,
+};
 pub use fleet::{FleetArgs, FleetGeneratorArgs, find_fleet_file as fleet_file};
 pub use load::{
     Concurrency, LoadArgs, LoadMode, LoadRequest, RateChoice, SearchArgs, load_mode, plan_turns,

@@ -2,6 +2,7 @@
 //! to compare, and how to vary the memory layout. Turns the options of every command that measures
 //! into a request ([`SelectionArgs::measure_request`]).
 
+use crate::init::explain_no_targets;
 use crate::operand::split_part;
 use crate::operand_kind::{quote_all, revision_kind, script_command};
 use crate::options::{
@@ -84,7 +85,7 @@ impl RunArgs {
         let targets = [self.targets.clone(), self.results.study.given_values()].concat();
         let mut request =
             self.selection.measure_request(&targets, &self.arguments, &self.variants, plan)?;
-        ensure!(!request.targets.is_empty(), "no targets\nhint: speedwell init");
+        ensure!(!request.targets.is_empty(), "{}", explain_no_targets());
         request.variants.division = division;
         Ok(request)
     }

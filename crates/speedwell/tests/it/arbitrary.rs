@@ -140,6 +140,8 @@ fn variant(n: usize, dice: &mut SessionGenerator) -> Variant {
             }),
             changes: dice
                 .maybe(|dice| UncommittedChanges { files: dice.up_to(9), digest: dice.word() }),
+            commits: dice
+                .maybe(|dice| CommitsSince { count: dice.up_to(9), revision: dice.word() }),
         }),
         artifact: dice.maybe(|dice| dice.word().into()),
         work: (dice.maybe(|dice| (dice.word(), dice.word())).into_iter()).collect(),

@@ -72,21 +72,25 @@ fn a_file_in_the_wrong_place_is_explained() {
         .with("slug.js", "exports.regex = (text) => text;\n")
         .with("slug.erl", "-module(slug).\n");
     let missing = "cannot read 'slog.js': no such file\nhint: did you mean 'slug.js'?";
-    let module = "'slug.js' is a module\nhint: speedwell eval node --init @slug.js 'FUNCTION()'";
+    let module = "'slug.js' is a module\nhint: to measure a function that it exports: speedwell eval node \
+                  --init @slug.js 'regex(text)'";
     for (line, message) in [
         ("eval node 'f()' --init @slog.js", format!("in --init: {missing}")),
         ("eval go 'f()' --init-worker @slog.js", format!("in --init-worker: {missing}")),
         ("eval python 'f()' --done @slog.js", format!("in --done: {missing}")),
         ("eval sh @slog.js", missing.to_owned()),
         ("load http://127.0.0.1:1/ -d @slog.js", missing.to_owned()),
-        ("eval node 'f()' --init slug.js", "not code\nhint: --init @slug.js".to_owned()),
+        (
+            "eval node 'f()' --init slug.js",
+            "not code\nhint: speedwell eval node 'f()' --init @slug.js".to_owned(),
+        ),
         ("eval node 'f()' --init-worker @slug.js", format!("in --init-worker: {module}")),
         ("eval node @slug.js", module.to_owned()),
         ("eval erlang @slug.erl", "'slug.erl' is a module".to_owned()),
-        ("eval node slug.js", "speedwell eval node --init @slug.js 'FUNCTION()'".to_owned()),
+        ("eval node slug.js", "speedwell eval node --init @slug.js 'regex(text)'".to_owned()),
         (
             "compare slug.js::regex slug.js::loop",
-            "eval node --init @slug.js 'regex(ARGUMENT)' 'loop(ARGUMENT)'".to_owned(),
+            "speedwell eval node --init @slug.js 'regex(text)' 'loop()'".to_owned(),
         ),
     ] {
         let words = shell_words::split(line).unwrap();
@@ -276,7 +280,7 @@ fn invalid_arguments_are_refused_before_anything_is_measured() {
         let words = [&["eval"], words].concat();
         project.run(&words).expect_status(2).expect_stderr(texts);
     };
-    refused(&["js", "1"], &["did you mean 'node'"]);
+    refused(&["js", "1"], &["unknown language 'js'\nhint: speedwell eval node 1"]);
     refused(
         &["sh", "a", "b", "--init", "1", "--init", "2", "--init", "3"],
         &["--init", "3 times", "hint:"],

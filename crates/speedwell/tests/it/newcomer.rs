@@ -248,10 +248,10 @@ fn options_that_other_tools_have_are_understood() {
         .expect_status(2)
         .expect_stderr(&["cannot be used with"]);
     let sent = server.count();
-    project
-        .run(&["load", &url, "-d", "10s"])
-        .expect_status(2)
-        .expect_stderr(&["'-d 10s' would send '10s' as the body", "hint: use -t 10s"]);
+    project.run(&["load", &url, "-d", "10s"]).expect_status(2).expect_stderr(&[
+        "'-d 10s' would send '10s' as the body",
+        &format!("hint: speedwell load {url} -t 10s"),
+    ]);
     assert_eq!(server.count(), sent);
 }
 

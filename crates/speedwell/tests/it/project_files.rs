@@ -15,7 +15,9 @@ fn project() -> TempProject {
 fn init_names_the_benchmarks_and_run_measures_them_from_any_folder() {
     let project = project();
     let refused = project.run(&["run"]).expect_status(2);
-    refused.expect_stderr(&["no targets\nhint: speedwell init"]);
+    refused.expect_stderr(&["no targets\nhint: speedwell run b\n", ": speedwell init"]);
+    let refused = project.run(&["run", "-bench", ".", "-r", "3"]).expect_status(2);
+    refused.expect_stderr(&["hint: speedwell run b -bench . -r 3\n"]);
     let written = project.run(&["init"]).expect_status(0);
     written.expect_stdout(&["speedwell.toml\n"]).expect_stderr(&["next: speedwell run"]);
     let text = std::fs::read_to_string(project.path("speedwell.toml")).unwrap();
@@ -67,4 +69,22 @@ fn a_revision_is_compared_with_the_working_tree() {
     repository.write_file("more", "newer");
     compare();
     assert_eq!(repository.log().len(), 3);
+}
+
+#[test]
+fn a_working_tree_includes_the_commits_of_its_branch() {
+    let Some(repository) = TestRepository::with_program("100") else {
+        return;
+    };
+    repository.create_branch("topic");
+    let repository = repository.with("cost", "50").committed("faster").with("more", "new");
+    for (old, expected) in [
+        ("rev:@base", "\nworking tree, 1 file changed, includes 1 commit since main\n"),
+        ("rev:HEAD~1", "\nworking tree, 1 file changed, includes 1 commit since HEAD~1\n"),
+        ("rev:HEAD", "\nworking tree, 1 file changed\n"),
+    ] {
+        let words = ["compare", "--old", old, "--runs", "2"];
+        let answer = repository.run(&[&words, &BENCH[..]].concat()).expect_status(0);
+        answer.expect_stdout(&[expected]);
+    }
 }

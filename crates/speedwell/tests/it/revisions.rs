@@ -122,6 +122,38 @@ fn variants_may_be_revisions_with_or_without_a_program() {
 }
 
 #[test]
+fn commands_and_scripts_are_answered_with_the_command_that_measures_revisions() {
+    let Some(repository) = TestRepository::with_program("100") else {
+        return;
+    };
+    let repository = repository.with("prog.sh", "true\n").committed("script");
+    repository.create_branch("fast");
+    let repository = repository.with("cost", "50").committed("faster");
+    let build = "printf '#!/bin/sh\\n' > own; chmod +x own";
+    let sides = ["compare", "--old", "rev:main", "--new", "rev:HEAD"];
+    for (words, expected) in [
+        (
+            &["bisect", "main..HEAD", "sh prog.sh"][..],
+            "'sh prog.sh' --old rev:main --new rev:HEAD\n",
+        ),
+        (&["backfill", "main..HEAD", "sh prog.sh"], "'sh prog.sh' --old rev:main --new rev:HEAD\n"),
+        (&["bisect", "main..HEAD", "prog.sh"], "'sh prog.sh' --old rev:main --new rev:HEAD\n"),
+        (&["compare", "--old", "rev:main", "sh prog.sh"], "'sh prog.sh' --old rev:main\n"),
+        (
+            &[&sides[..], &["--build", build, "./own"]].concat()[..],
+            "./own --old rev:main --new rev:HEAD --build 'printf ",
+        ),
+    ] {
+        let answer = repository.run(words).expect_status(2);
+        let hint = format!("hint: to measure it as a command: speedwell eval sh {expected}");
+        assert!(answer.stderr.contains(&hint), "{words:?}: {answer:#?}");
+        assert!(!answer.stderr.contains("did not build"), "{words:?}: {answer:#?}");
+    }
+    let words = ["eval", "sh", "sh prog.sh", "--old", "rev:main", "--new", "rev:HEAD", "--list"];
+    repository.run(&words).expect_status(0);
+}
+
+#[test]
 fn invalid_revisions_are_refused_with_a_hint() {
     let Some(repository) = repository() else {
         return;
@@ -137,7 +169,7 @@ fn invalid_revisions_are_refused_with_a_hint() {
     }
     refused("rev:", &["cannot parse revision 'rev:': expected rev:REVISION[:PROGRAM]"]);
     refused("rev:main:", &["expected rev:REVISION[:PROGRAM]"]);
-    refused("rev:main:cost", &["has no program 'cost'"]);
+    refused("rev:main:cost", &["'cost' of revision 'main'", "cannot be executed"]);
     refused(
         "rev:main",
         &["revision 'main'", "no program './bench'", "hint: --build COMMAND builds it"],

@@ -100,7 +100,7 @@ fn wrong_guesses_are_answered_with_what_works() {
         ("time true -p true", "'-p' is --prepare here"),
         ("time true -c true", "'-c' is --cleanup here"),
         ("time true -s true", "'-s' is --setup here"),
-        ("time 'true a' --export-json=x", "'--export-json' is -o FILE.json here"),
+        ("time 'true a' --export-json=x", "hint: speedwell time 'true a' -o x.json"),
         ("time 'ls | cat' -N", "'ls | cat' needs a shell"),
         (
             "time 'sleep {n}' -L n 0,1 --setup 'echo {n}'",
@@ -111,19 +111,28 @@ fn wrong_guesses_are_answered_with_what_works() {
             "between commands: 'echo a' and 'echo b'",
         ),
         ("run a.py -w 3", "such as 3s or 3ms"),
-        ("load 500", "'500' is not an address\nhint: --rate 500"),
-        ("load -q 500 localhost:1", "hint: --rate 500"),
+        ("load 500", "'500' is not an address\nhint: speedwell load URL --rate 500"),
+        ("load -q 500 localhost:1", "hint: speedwell load --rate 500 localhost:1"),
         ("load localhost:1 -w 3", "such as 3s or 3ms"),
-        ("load localhost:1 -z 1s", "'-z' is -t here"),
-        ("load localhost:1 -R100", "'-R' is --rate here"),
-        ("load localhost:1 'p99>20ms'", "hint: --fail-on 'p99>20ms'"),
+        ("load localhost:1 -z 1s", "'-z' is -t here\nhint: speedwell load localhost:1 -t 1s"),
+        (
+            "load localhost:1 -R100",
+            "'-R' is --rate here\nhint: speedwell load localhost:1 --rate 100",
+        ),
+        ("load localhost:1 'p99>20ms'", "hint: speedwell load localhost:1 --fail-on 'p99>20ms'"),
         ("load localhost:1 'p(99)<200'", "write 'p99>200ms'"),
         ("load localhost:1 --fail-on 'p(99)<200'", "write 'p99>200ms'"),
         (
             "load localhost:1 --fail-on 'p99<20ms'",
             "'p99<20ms' fails if the load is fast\nhint: --fail-on 'p99>20ms'",
         ),
-        ("load script.js", "hint: speedwell load URL -c 5 -t 10s"),
+        ("load script.js", "hint: speedwell load URL\nhint: --requests FILE"),
+        ("time sort -u words", "hint: speedwell time 'sort -u words', or:"),
+        ("time 'true a' -S sh -u ms", "hint: speedwell time 'true a' --shell sh --unit ms"),
+        (
+            "time true --old rev:HEAD -r 2",
+            "the long form of 'time', has it\nhint: speedwell eval sh true --old rev:HEAD -r 2",
+        ),
     ] {
         let words = shell_words::split(line).unwrap();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -50,5 +50,53 @@ fn every_wrong_command_is_answered_with_one_that_works() {
         assert_eq!(answer.status, 2, "{line}:\n{text}");
     }
     assert_eq!(project.stored_runs(), 0, "a wrong command was measured");
+    expect_valid_hints(&answers);
     expect_golden(GOLDEN, &answers);
+}
+
+/// Checks that the program accepts every command line that a hint names.
+fn expect_valid_hints(answers: &str) {
+    let grammar = speedwell::build_grammar();
+    let hints = answers.lines().filter_map(|line| line.strip_prefix("hint: "));
+    let mut checked = 0;
+    for part in hints.flat_map(|hint| hint.split(", or: ")) {
+        let command = match part.strip_prefix("speedwell ") {
+            Some(command) => command,
+            None => match part.split_once(": speedwell ") {
+                Some((_, command)) => command,
+                None => continue,
+            },
+        };
+        let command = command.split("   #").next().unwrap_or_default();
+        let words = shell_words::split(&format!("speedwell {command}")).unwrap();
+        if let Err(error) = grammar.clone().try_get_matches_from(words) {
+            assert!(!error.use_stderr(), "{part}: {error}");
+        }
+        checked += 1;
+    }
+    assert!(checked > 60, "{checked} hints");
+}
+
+#[test]
+fn the_benchmarks_of_a_go_module_are_named() {
+    let test = "package x\nimport \"testing\"\nfunc BenchmarkA(b *testing.B) {}\n";
+    let project = TempProject::new().with("go.mod", "module x\n").with("x_test.go", test);
+    for (line, expected) in [
+        ("bench", "run ./..."),
+        ("test -bench=. ./...", "run ./..."),
+        ("test -bench Sort -count 3", "run ./... -f Sort -r 3"),
+        ("go test -bench=. -count=3 ./...", "run -r 3 ./..."),
+        ("bench -- --save-baseline x", "run ./... --tag x"),
+        ("cargo bench parse -- --sample-size 20", "run ./... -f parse -r 20"),
+        ("run", "run ./..."),
+        ("run -bench . -count 3", "run ./... -r 3"),
+        ("run go test -bench Sort", "run ./... --filter Sort"),
+        ("compare --old rev:HEAD", "compare ./... --old rev:HEAD"),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let answer = project.run(&words).expect_status(2);
+        let hint = format!("hint: speedwell {expected}\n");
+        assert!(answer.stderr.contains(&hint), "{line}: {answer:#?}");
+    }
+    assert!(!project.path("speedwell.toml").exists());
 }

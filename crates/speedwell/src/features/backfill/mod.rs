@@ -167,6 +167,9 @@ fn backfill_line(
     adopt_orphans();
     install_handlers()?;
     let begin = Instant::now();
+    let (oldest, newest) = parse_range(&args.range, "A..B", "main~50..main")?;
+    let build = args.built.build.build.as_deref();
+    revisions::reject_commands(&args.targets, &[oldest, newest], build)?;
     let line = list_line(&args.range)?;
     let newest = line.last().context("the range contains no revisions")?;
     let plans = plan_revision(args, &measuring, &newest.id, listener)
