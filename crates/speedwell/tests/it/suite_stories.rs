@@ -199,8 +199,8 @@ macro_rules! stories {
     )*};
 }
 
-// Durations of the ignored ones on 2 busy processors at a raised priority: pytest-benchmark and
-// divan 12 s, pyperf 14 s, vitest 19 s, JMH 40 s, Catch2 47 s, libtest 105 s. Run them by
+// Durations of the ignored ones on 2 busy processors: pytest-benchmark and divan 12 s, pyperf 14 s,
+// vitest 19 s, JMH 33 s, libtest 57 s. Run them by
 // `cargo test -p speedwell --test it --features http3,postgres -- --ignored a_factor_of_two`.
 stories!(
     go,
@@ -215,7 +215,6 @@ stories!(
     pytest_benchmark,
     #[ignore = "measures for 10 to 100 s"]
     pyperf,
-    #[ignore = "measures for 10 to 100 s"]
     catch2,
     google_benchmark,
     #[ignore = "measures for 10 to 100 s"]
