@@ -18,6 +18,8 @@ SPEEDWELL_BENCHMARK(sum, speedwell::param("n", {100, 1000})) {
 }
 
 SPEEDWELL_BENCHMARK(absent) { bench.skip("there is no such device"); }
+
+SPEEDWELL_BENCHMARK(aborts) { for (auto _ : bench) std::abort(); }
 "#;
 
 /// Short samples: these tests check messages, not speed.
@@ -45,7 +47,8 @@ fn a_source_file_is_compiled_and_measured() {
     };
     let list = run(&project, &["run", "--list", "math"]).expect_status(0);
     list.expect_stdout(&["math/loops/sum n=100", "math/loops/sum n=1000", "math/loops/absent"]);
-    let answer = run(&project, &[&["run", "math", "--metric", "all"], &QUICK[..]].concat());
+    let words = ["run", "math", "--exclude", "aborts", "--metric", "all"];
+    let answer = run(&project, &[&words, &QUICK[..]].concat());
     answer.expect_status(0).expect_stdout(&[
         "math/loops/sum",
         "n=100",
@@ -57,23 +60,29 @@ fn a_source_file_is_compiled_and_measured() {
     assert_eq!(kept.matches(r#""metric":"items""#).count(), 2 * 2 * 2, "cases x runs x samples");
     let only = run(&project, &["run", "--list", "math", "--filter", "loops/absent"]);
     assert!(!only.expect_status(0).stdout.contains("sum"));
+    a_crash_is_a_failure_and_the_others_are_measured(&project);
+    flags_of_one_source_are_compared_in_one_command(&project);
 }
 
-#[test]
-fn flags_of_one_source_are_compared_in_one_command() {
-    let Some(project) = project("math/loops.cpp", LOOPS) else {
-        return;
-    };
-    let variants = ["--variant", "O0=-O0", "--variant", "O1=-O1", "--set", "n=1000"];
+/// Uses the program that is compiled already.
+fn a_crash_is_a_failure_and_the_others_are_measured(project: &TempProject) {
+    let words = ["run", "math/loops.cpp", "--filter", "aborts|sum", "--set", "n=100"];
+    let answer = run(project, &[&words, &QUICK[..]].concat()).expect_status(2);
+    answer.expect_stdout(&["math/loops/sum", "signal 6 (SIGABRT)", " aborts"]);
+}
+
+/// The variant without flags uses the program that is compiled already.
+fn flags_of_one_source_are_compared_in_one_command(project: &TempProject) {
+    let variants = ["--variant", "O0=", "--variant", "O1=-O1", "--set", "n=1000"];
     let words =
         [&["compare", "math/loops.cpp", "--filter", "sum"], &variants[..], &QUICK[..]].concat();
-    run(&project, &words).expect_status(0).expect_stdout(&[
+    run(project, &words).expect_status(0).expect_stdout(&[
         "O0",
         "O1",
         "math/loops/sum\n",
         "n=1000",
     ]);
-    let notes = run(&project, &["report", "--export", "jsonl"]).stdout;
+    let notes = run(project, &["report", "--export", "jsonl"]).stdout;
     assert!(notes.contains("compiled without optimisation"), "{notes}");
 }
 
@@ -105,19 +114,6 @@ fn a_changed_header_is_compiled_in() {
         let list = run(&project, &["run", "--list", "g/b.cpp"]).expect_status(0);
         list.expect_stdout(&["g/b/b n=5", &format!("g/b/b n={value}")]);
     }
-}
-
-#[test]
-fn a_crash_is_a_failure_and_the_others_are_measured() {
-    let text = r#"#include <speedwell.hpp>
-SPEEDWELL_BENCHMARK(aborts) { for (auto _ : bench) std::abort(); }
-SPEEDWELL_BENCHMARK(works) { for (auto _ : bench) speedwell::clobber(); }
-"#;
-    let Some(project) = project("g/crash.cpp", text) else {
-        return;
-    };
-    let answer = run(&project, &[&["run", "g/crash.cpp"], &QUICK[..]].concat()).expect_status(2);
-    answer.expect_stdout(&["g/crash/works", "signal 6 (SIGABRT)", " aborts"]);
 }
 
 #[test]

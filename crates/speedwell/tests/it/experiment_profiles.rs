@@ -23,14 +23,15 @@ for (let round = 0; round < 150; round++) {
 console.log(sum > 0);
 ";
 
-/// With `--check`, a request costs several times as much: more than a busy machine can simulate.
+/// With `--check`, a request costs several times as much: more than a busy machine can simulate. It
+/// is answered later, so that few requests are sent in a given time.
 const SERVER: &str = "
 const checks = process.argv.includes('--check');
 function fib(n) { return n < 2 ? 1 : fib(n - 1) + fib(n - 2); }
 function audit(n) { return n < 2 ? 1 : audit(n - 1) + audit(n - 2); }
 const server = require('node:http').createServer((request, response) => {
   const sum = fib(18) + (checks ? audit(23) : 0);
-  response.end(`${sum > 0}`);
+  setTimeout(() => response.end(`${sum > 0}`), 5);
 });
 server.listen(Number(process.argv[2]), '127.0.0.1');
 process.on('SIGTERM', () => process.exit(0));
@@ -133,7 +134,7 @@ command = ["node", "server.js", "{port}"]
 ready = { http = "/" }
 [group.load]
 concurrency = 4
-duration = "400ms"
+duration = "200ms"
 warmup = { requests = 50 }
 [profile]
 when = ["http"]

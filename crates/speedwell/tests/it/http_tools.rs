@@ -172,7 +172,7 @@ function main({ size }) {
   const server = http.createServer((request, response) => response.end('x'.repeat(size)));
   server.listen(0, '127.0.0.1', () => {
     const { port } = server.address();
-    bench.http({ port, path: '/', connections: 4, duration: 1.5 }, () => server.close());
+    bench.http({ port, path: '/', connections: 4, duration: 0.3 }, () => server.close());
   });
 }
 ";

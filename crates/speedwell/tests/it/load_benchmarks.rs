@@ -190,13 +190,16 @@ fn the_example_of_the_documentation_works() {
         std::fs::read_to_string(repository().join("docs/guide/definition-files.md")).unwrap();
     let after = |mark: &str| page.split_once(mark).map(|(_, rest)| rest).unwrap();
     let block = |language: &str| after(language).split("```").next().unwrap().to_owned();
-    let definition = block("```toml\n").replace("duration = \"5s\"", "requests = 40");
+    let definition = block("```toml\n")
+        .replace("duration = \"5s\"", "requests = 40")
+        .replace("warmup = \"500ms\"", "warmup = \"20ms\"");
+    assert!(definition.contains("20ms") && definition.contains("requests = 40"), "{definition}");
     let Some(project) = project(&definition) else {
         return;
     };
     let project = project.with("server.js", &block("```js\n"));
     project
-        .run(&["run", "servers.toml", "--runs", "2"])
+        .run(&["run", "servers.toml", "--runs", "1"])
         .expect_status(0)
         .expect_stdout(&["servers/", "old", "new"]);
 }

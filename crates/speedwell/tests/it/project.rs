@@ -82,10 +82,20 @@ impl TempProject {
     /// Number of runs stored so far. Asking the program repeatedly would take processor time from
     /// what is measured.
     pub fn stored_runs(&self) -> usize {
+        self.count_rows("run")
+    }
+
+    /// Number of sessions started so far.
+    pub fn stored_sessions(&self) -> usize {
+        self.count_rows("session")
+    }
+
+    /// Number of rows of a table of the project's own store.
+    fn count_rows(&self, table: &str) -> usize {
         let file = self.path(".speedwell/results.db");
         let store = rusqlite::Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY);
         let count = |store: rusqlite::Connection| {
-            store.query_row("SELECT count(*) FROM run", [], |row| row.get(0))
+            store.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))
         };
         // At first there is no file, and then no table.
         store.and_then(count).unwrap_or(0)

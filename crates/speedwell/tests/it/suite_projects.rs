@@ -1,14 +1,15 @@
 //! A tiny project for each suite, driven by the real tool. The sources are in `tests/suites`; build
-//! results are kept in Cargo's directory for temporary files. A project whose tool is missing is
-//! `None`, with a message.
+//! results are kept in the cache folder of the test tools, because other people's code takes long to
+//! compile. A project whose tool is missing is `None`, with a message.
 //!
 //! All of them read two variables: `WORK` multiplies the work of an operation, and `HOLD` names a
 //! file that they wait for to go away.
 
 use super::harness_driver::find_tool;
-use super::project::{CommandResult, TempProject, is_current, repository};
+use super::project::{CommandResult, TempProject, repository};
 use serde_json::Value;
 use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -78,11 +79,16 @@ impl TestSuite {
     }
 }
 
-/// A path below the folder of `scripts/install-test-tools`, if it exists.
-pub fn installed(path: &str) -> Option<PathBuf> {
+/// The folder of `scripts/install-test-tools`, which may not exist.
+fn tools_folder() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
-    let found = cache.join("speedwell/test-tools").join(path);
+    Some(cache.join("speedwell/test-tools"))
+}
+
+/// A path below the folder of `scripts/install-test-tools`, if it exists.
+pub fn installed(path: &str) -> Option<PathBuf> {
+    let found = tools_folder()?.join(path);
     if found.exists() {
         return Some(found);
     }
@@ -101,23 +107,36 @@ fn with_copy(path: &str) -> TempProject {
     TempProject::new().with(path.rsplit('/').next().unwrap(), &text)
 }
 
-/// The folder for build results.
-fn build_folder() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("suites");
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
+/// The folder for build results of all working copies; Cargo's directory for temporary files if the
+/// user has no cache folder.
+pub fn build_folder() -> PathBuf {
+    let shared = tools_folder().map(|tools| tools.join("compiled"));
+    let shared = shared.filter(|folder| std::fs::create_dir_all(folder).is_ok());
+    shared.unwrap_or_else(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("suites");
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    })
 }
 
-/// Builds something once, and again when the source or this file has changed.
-fn build_once(name: &str, source: &Path, build: impl FnOnce(&Path)) -> PathBuf {
-    let product = build_folder().join(name);
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/suite_projects.rs");
-    if !is_current(&product, &[source.to_owned(), own]) {
-        let unfinished = build_folder().join(format!("unfinished-{}-{name}", std::process::id()));
+/// Builds something once, and again when an input differs: a compiler's version, its arguments, or
+/// the content of a file.
+fn build_once(name: &str, inputs: &[Vec<u8>], build: impl FnOnce(&Path)) -> PathBuf {
+    let mut hasher = DefaultHasher::new();
+    inputs.hash(&mut hasher);
+    let folder = build_folder();
+    let product = folder.join(format!("{:016x}-{name}", hasher.finish()));
+    if !product.exists() {
+        let unfinished = folder.join(format!("unfinished-{}-{name}", std::process::id()));
         build(&unfinished);
         std::fs::rename(unfinished, &product).unwrap();
     }
     product
+}
+
+/// What a compiler says about its version.
+fn version_of(compiler: &str) -> Vec<u8> {
+    Command::new(compiler).arg("--version").output().unwrap().stdout
 }
 
 #[track_caller]
@@ -170,7 +189,7 @@ fn rust(own: TestSuite) -> Option<TestSuite> {
         eprintln!("skipped: the crates criterion and divan cannot be had here");
         return None;
     }
-    let target = build_folder();
+    let target = build_folder().join("rust");
     Some(TestSuite {
         target: source("rust").to_string_lossy().into_owned(),
         // Benchmarks of Rust's own harness are unstable.
@@ -242,18 +261,29 @@ pub fn libtest() -> Option<TestSuite> {
     })
 }
 
+/// Makes Java start with little processor time, where speed is not measured.
+pub const QUICK_JAVA: (&str, &str) =
+    ("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto");
+
 /// A jar of JMH.
 pub fn jmh() -> Option<TestSuite> {
     static JAR: OnceLock<PathBuf> = OnceLock::new();
     let (libraries, _) = (installed("jmh")?, find_tool(&["javac"])?);
     let jar = JAR.get_or_init(|| {
-        build_once("sums.jar", &source("java/Sums.java"), |jar| build_jar(&libraries, jar))
+        // The names of the libraries contain their versions.
+        let mut names = jars_in(&libraries);
+        names.sort();
+        let names = format!("{names:?}").into_bytes();
+        let text = std::fs::read(source("java/Sums.java")).unwrap();
+        let steps = include_bytes!("suite_projects.rs").to_vec();
+        let inputs = [version_of("javac"), names, text, steps];
+        build_once("sums.jar", &inputs, |jar| build_jar(&libraries, jar))
     });
     Some(TestSuite {
         project: with_link("benchmarks.jar", jar),
         target: "benchmarks.jar".to_owned(),
-        environment: Vec::new(),
-        short: &["-t", "20ms", "-n", "3", "-w", "800ms", "--set", "size=1000"],
+        environment: vec![(QUICK_JAVA.0, QUICK_JAVA.1.into())],
+        short: &["-t", "20ms", "-n", "3", "-w", "200ms", "--set", "size=1000"],
         listed: &[
             "tiny.Sums.total size=1000",
             "tiny.Sums.total size=\"1e3\"",
@@ -270,11 +300,14 @@ pub fn jmh() -> Option<TestSuite> {
     })
 }
 
+fn jars_in(folder: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
 /// Compiles `Sums.java` with JMH's annotation processor, and puts the libraries into the jar.
 fn build_jar(libraries: &Path, jar: &Path) {
     let folder = tempfile::tempdir().unwrap();
-    let jars: Vec<PathBuf> =
-        std::fs::read_dir(libraries).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let jars = jars_in(libraries);
     let path = std::env::join_paths(&jars).unwrap();
     let classes = folder.path().join("classes");
     let mut compiler = Command::new("javac");
@@ -350,18 +383,20 @@ pub fn pyperf() -> Option<TestSuite> {
 /// A C++ program, compiled with a header of `package`.
 fn cpp(file: &str, header: &str, package: &str, words: &[&str]) -> Option<PathBuf> {
     let compiler = find_tool(&["c++", "g++", "clang++"])?;
-    if !Path::new("/usr/include").join(header).exists() {
-        eprintln!("skipped: there is no {header} (Debian package {package})");
+    let header = Path::new("/usr/include").join(header);
+    let Ok(header) = std::fs::read(&header) else {
+        eprintln!("skipped: there is no {} (Debian package {package})", header.display());
         return None;
-    }
+    };
     let file = source(file);
-    let name = package.to_owned() + "-sums";
-    Some(build_once(&name, &file, |program| {
-        let mut command = Command::new(compiler);
-        // Compiles as fast as without optimization, and the clock calibration at every start takes
-        // two thirds of the time.
-        command.args(["-std=c++14", "-Og", "-o"]).arg(program);
-        expect_success(command.arg(&file).args(words));
+    let flags = [&["-std=c++14", "-O0"][..], words].concat();
+    let text = std::fs::read(&file).unwrap();
+    let inputs = [version_of(&compiler), flags.join(" ").into_bytes(), header, text];
+    Some(build_once(&format!("{package}-sums"), &inputs, |program| {
+        let mut command = Command::new(&compiler);
+        // Libraries follow the file that needs them.
+        command.arg("-o").arg(program).arg(&file).args(&flags);
+        expect_success(&mut command);
     }))
 }
 

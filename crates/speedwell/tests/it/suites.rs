@@ -3,6 +3,7 @@
 use super::harness_driver::is_missing;
 use super::project::{CommandResult, TempProject};
 use super::repository::TestRepository;
+use super::suite_projects::build_folder;
 use speedwell_formats::foreign::suites::configured::ResultPaths;
 use speedwell_formats::foreign::suites::{ReportedResult, rust};
 use speedwell_formats::go_bench;
@@ -406,7 +407,7 @@ fn a_package_folder_of_go_is_built_and_compared_at_two_revisions() {
 /// runs.
 fn rust(project: &TempProject, words: &[&str]) -> CommandResult {
     let mut command = project.command(words);
-    command.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("suites"));
+    command.env("CARGO_TARGET_DIR", build_folder().join("rust"));
     // Benchmarks of Rust's own harness are unstable.
     command.env("RUSTC_BOOTSTRAP", "1").env("RUST_BACKTRACE", "0");
     CommandResult::from(command.output().unwrap())
