@@ -24,7 +24,7 @@ use speedwell_model::{
     short_revision,
 };
 use speedwell_report::{Document, OutputOptions, session};
-use speedwell_store::{SessionByCases, Store, large_session};
+use speedwell_store::{LARGE_SESSION, SessionByCases, Store};
 use std::path::Path;
 use std::time::Duration;
 
@@ -171,7 +171,7 @@ pub fn in_parts<T>(
     selected: &SessionSelection<'_>,
     process: impl FnOnce(&SessionByCases<'_>) -> Result<T>,
 ) -> Result<Option<T>> {
-    if store.count_runs(number)? <= large_session() {
+    if store.count_runs(number)? <= LARGE_SESSION {
         return Ok(None);
     }
     let result = store.with_session_by_cases(number, |stored| {
@@ -255,11 +255,10 @@ pub fn load_selected(
     let loaded = in_parts(stored_session, selected, |stored| {
         if stored.is_large() {
             bail!(
-                "{} runs of session @{number} are too many: at most {} can be loaded together, since each takes 1.5 KB of \
+                "{} runs of session @{number} are too many: at most {LARGE_SESSION} can be loaded together, since each takes 1.5 KB of \
                  memory\nhint: select cases with @{number}::REGEX, --filter, --exclude or --set; 'speedwell report @{number}' \
                  without --x-axis, or with --export, can handle more",
-                stored.total_runs(),
-                large_session()
+                stored.total_runs()
             );
         }
         stored.load_whole()
@@ -347,7 +346,7 @@ fn finished_work(store: &Store, number: i64, plan: &SessionPlan) -> anyhow::Resu
     // In a distributed session, the runs are not needed, because each worker knows which of its
     // cases need no more runs.
     let is_elsewhere = !store.list_shards(number)?.is_empty();
-    let is_large = store.count_runs(number)? > large_session() && !needs_earlier_runs(plan);
+    let is_large = store.count_runs(number)? > LARGE_SESSION && !needs_earlier_runs(plan);
     let session = if is_elsewhere || is_large {
         store.load_session_without_runs(number)?
     } else {

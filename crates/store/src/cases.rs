@@ -12,20 +12,10 @@ use speedwell_formats::json_lines;
 use speedwell_model::{Case, Run, Session, SessionState, StepFailure};
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 /// A session with more runs than this is not loaded as a whole: it would take more than 300 MB.
 pub const LARGE_SESSION: usize = 200_000;
-
-/// Returns [`LARGE_SESSION`], or the number in `SPEEDWELL_LARGE_SESSION`, so that a test needs fewer
-/// runs.
-pub fn large_session() -> usize {
-    static LIMIT: LazyLock<usize> = LazyLock::new(|| {
-        let number = std::env::var("SPEEDWELL_LARGE_SESSION").ok();
-        number.and_then(|number| number.parse().ok()).unwrap_or(LARGE_SESSION)
-    });
-    *LIMIT
-}
 
 /// A part is the group of cases that is in memory at one time. Once a part holds this many runs, no
 /// further case is added to it.
@@ -142,7 +132,7 @@ impl<'s> SessionByCases<'s> {
 
     /// Returns whether the session is too large to load as a whole.
     pub fn is_large(&self) -> bool {
-        self.total_runs() > large_session()
+        self.total_runs() > LARGE_SESSION
     }
 
     /// Loads the session like [`Store::load_session`], restricted to the retained cases.

@@ -37,7 +37,7 @@ mod tokens;
 mod uploads;
 
 pub use backup::{BackupLines, RestoreSummary, end_backup, write_backup_header};
-pub use cases::{LARGE_SESSION, SessionByCases, large_session};
+pub use cases::{LARGE_SESSION, SessionByCases};
 pub use changes::StoredChange;
 pub use comment_jobs::{CommentJob, CommentState, ForgeSetting, PostedComment};
 pub use database::StoreErrorKind;

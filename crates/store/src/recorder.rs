@@ -2,7 +2,7 @@
 //! records the progress of running loads.
 
 use super::Store;
-use super::cases::large_session;
+use super::cases::LARGE_SESSION;
 use super::database::{Database, SqlRow, TransactionPurpose, sql, sql_params};
 use super::read::parse_json;
 use super::session_writer::{SessionWriter, state_name};
@@ -96,12 +96,12 @@ impl Store {
     }
 
     /// Loads a session that was just measured. Omits its runs if there are more than
-    /// [`large_session`]; the second value tells whether the runs were omitted.
+    /// [`LARGE_SESSION`]; the second value tells whether the runs were omitted.
     ///
     /// # Errors
     /// Fails if there is no such session, and on database errors.
     pub fn load_measured(&self, number: i64) -> anyhow::Result<(Session, bool)> {
-        let is_large = self.count_runs(number)? > large_session();
+        let is_large = self.count_runs(number)? > LARGE_SESSION;
         let session = if is_large {
             self.load_session_without_runs(number)?
         } else {

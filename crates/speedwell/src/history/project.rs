@@ -14,7 +14,7 @@ use speedwell_analysis::{self as analysis, AnalysisSettings, EnvironmentFacts};
 use speedwell_machine::environment::GitRepository;
 use speedwell_model::{MetricDirection, RecordedChange, Revision, RevisionMarker, SeriesKey};
 use speedwell_store::{
-    LineFailures, PlacedRevision, Store, StoredPoint, StoredSeries, large_session,
+    LARGE_SESSION, LineFailures, PlacedRevision, Store, StoredPoint, StoredSeries,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -226,7 +226,7 @@ pub fn summarize_sessions(store: &mut Store, max_sessions: usize) -> Result<usiz
 /// # Errors
 /// Fails if the store cannot be accessed.
 pub fn store_points(store: &mut Store, number: i64) -> Result<()> {
-    let points = if store.count_runs(number)? > large_session() {
+    let points = if store.count_runs(number)? > LARGE_SESSION {
         store.with_session_by_cases(number, |stored| {
             let mut points = analysis::PointCollector::default();
             stored.for_each_part(&mut |part| points.add_part(part))?;
