@@ -285,7 +285,7 @@ fn flame_graphs_are_zoomed_and_searched() {
     };
     let zoomed = page.evaluate_script(
         "(() => { const figure = document.querySelector('figure.flame'); \
-         const boxes = [...figure.querySelectorAll('g.frame')]; \
+         const boxes = [...figure.querySelectorAll('.wide g.frame')]; \
          const width = b => b.querySelector('rect').getBoundingClientRect().width; \
          const seen = () => boxes.filter(b => b.getAttribute('visibility') !== 'hidden').length; \
          const before = boxes.map(width), whole = Math.max(...before); \

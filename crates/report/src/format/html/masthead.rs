@@ -51,12 +51,13 @@ impl TopOfPage {
                 ..TopOfPage::default()
             };
         }
-        // Without a headline, the title is the first line above the first table with a caption. The
-        // line states what all rows of the table share.
-        let caption = document.tables().find_map(|table| table.caption.first());
-        let subject = caption.map(String::as_str).filter(|_| headlines.is_empty());
+        // Without a headline, or with several about one table, the title is the first line above the
+        // first table with a caption. The line states what all rows of the table share.
         let captioned = document.tables().filter(|table| !table.caption.is_empty());
         let is_of_one_table = captioned.count() == 1 && document.charts().count() <= 1;
+        let caption = document.tables().find_map(|table| table.caption.first());
+        let subject =
+            caption.map(String::as_str).filter(|_| headlines.is_empty() || is_of_one_table);
         TopOfPage {
             title: capitalize_own_words(subject.unwrap_or(document.report)),
             answers: headlines,
