@@ -17,6 +17,7 @@ use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{
     BenchmarkSource, KnownAdapters, RunResult, SourceKind, check_countable, discover,
 };
+use speedwell_machine::environment::observe_contention;
 use speedwell_machine::process::resolve_program;
 use speedwell_model::{ComparedClock, Metric, RunOrder, SampleDivision, SampleLength};
 use std::path::Path;
@@ -141,14 +142,23 @@ fn run_trials(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
         let usage = outcome.usage.as_ref();
         let usage_share = usage.map(|usage| usage.cpu_ns() as f64 / outcome.wall_ns.max(1) as f64);
         for (result, shares) in outcome.observations.into_iter().zip(shares) {
-            // A short process ends before there are enough samples.
-            let busy = shares.runnable.or(usage_share).unwrap_or(1.0);
+            let busy = shares.runnable.unwrap_or_else(|| unobserved_share(usage_share));
             if trials.iter().all(|tried| tried.result.case != result.case) {
                 trials.push(PairTrial { result, busy });
             }
         }
     }
     Ok(trials)
+}
+
+/// Returns the fraction of the time in which a process needed a processor, if it ended before its
+/// threads could be observed. On a busy machine, little processor time does not mean that it waited
+/// for something else.
+fn unobserved_share(usage_share: Option<f64>) -> f64 {
+    match usage_share {
+        Some(share) if share < MIN_BUSY_SHARE && matches!(observe_contention(), Ok(None)) => share,
+        _ => 1.0,
+    }
 }
 
 /// Target duration of a run's iterations at full speed.
