@@ -1,4 +1,4 @@
-//! The program under test in projects with a fleet: what it sends to machines is small.
+//! Variants of the program under test that send little to the machines of a fleet.
 //!
 //! The debug build has 180 MB, most of which are symbols. A fleet hashes, copies and hashes it again
 //! for each machine, which takes longer than everything else in such a test. The machines of tests
