@@ -171,7 +171,8 @@ fn clean_there(
     machine: &FleetMachine,
     session: Option<&str>,
 ) -> anyhow::Result<CleanSummary> {
-    let program = content_store::send_program(engine, machine, &own_program())?;
+    let program_file = content_store::program_to_send(&own_program());
+    let program = content_store::send_program(engine, machine, &program_file)?;
     let (folder, session) = (machine.folder.clone(), session.map(str::to_owned));
     engine
         .start_worker(&machine.name, &program.to_string_lossy(), &[ROLE_SUBCOMMAND])?

@@ -304,7 +304,8 @@ fn send_over_connection(
     machine: &FleetMachine,
 ) -> anyhow::Result<(PathBuf, PathBuf)> {
     let folder = machine.folder.to_string_lossy().into_owned();
-    let sent_program = content_store::send_program(engine, machine, &own_program())?;
+    let program_file = content_store::program_to_send(&own_program());
+    let sent_program = content_store::send_program(engine, machine, &program_file)?;
     let program = sent_program.to_string_lossy();
     let arguments = [SHARD_SUBCOMMAND, "--receive", &folder];
     let connection = engine.start_worker(&machine.name, &program, &arguments)?;

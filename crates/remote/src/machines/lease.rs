@@ -31,8 +31,14 @@ wait "$job"
 code=$?
 kill "$guard" 2>/dev/null
 exit "$code""#;
-/// Command that keeps the machines allocated while nothing runs on them.
-const HOLD_COMMAND: [&str; 2] = ["sleep", "2147483647"];
+/// Command that keeps the machines allocated while nothing runs on them. It lasts another second
+/// when it is terminated: salloc terminates it once for each component of the job, and loops forever
+/// if it exits in between (Slurm 22.05: the thread that terminates it then reaps it, too).
+const HOLD_COMMAND: [&str; 3] = [
+    "/bin/sh",
+    "-c",
+    "trap 'trap \"\" TERM; kill $! 2>/dev/null; sleep 1; exit' TERM; sleep 2147483647 & wait",
+];
 /// Initial and maximum interval between queries of the queue.
 const POLL_INTERVALS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
 /// How long to wait for the job to end. After that, the guard goes on signaling the job by itself.

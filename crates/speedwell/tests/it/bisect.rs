@@ -5,6 +5,7 @@ use super::project::CommandResult;
 use super::repository::{BENCH, COUNTED, TestRepository};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use speedwell_fixtures::ImportedCommit;
 use std::collections::BTreeSet;
 use std::ops::Deref;
 
@@ -41,12 +42,22 @@ impl LinearRepository {
             .with("bench.in", &program)
             .with("build.sh", BUILD);
         let commit = |(cost, number): (&u32, usize)| {
-            repository.write_file("cost", &cost.to_string());
-            repository.write_file("broken", if is_broken(number) { "yes" } else { "" });
-            let unix_s = 1_800_000_000 - 1000 * number as i64;
-            repository.commit_at(unix_s, &format!("number {number}"))
+            let broken = if is_broken(number) { "yes" } else { "" };
+            ImportedCommit {
+                message: format!("number {number}"),
+                unix_s: 1_800_000_000 - 1000 * number as i64,
+                files: [("cost", cost.to_string()), ("broken", broken.to_owned())]
+                    .map(|(path, text)| (path.to_owned(), text))
+                    .into(),
+            }
         };
-        let ids = costs.iter().zip(1..).map(commit).collect();
+        let mut commits = costs.iter().zip(1..).map(commit);
+        let first = commits.next().unwrap();
+        for (path, text) in &first.files {
+            repository.write_file(path, text);
+        }
+        let mut ids = vec![repository.commit_at(first.unix_s, &first.message)];
+        ids.extend(repository.import_changes(&commits.collect::<Vec<_>>()));
         Some(LinearRepository { repository, ids })
     }
 

@@ -103,9 +103,9 @@ impl CiService {
     /// git.
     fn new() -> Option<CiService> {
         let repository = TestRepository::with_program("100")?;
-        for commit in 2..=COMMITS {
-            repository.commit_all(&format!("commit {commit}"));
-        }
+        let messages: Vec<String> =
+            (2..=COMMITS).map(|commit| format!("commit {commit}")).collect();
+        repository.import_empty_commits(&messages);
         let service = CiService {
             repository,
             forge: FakeForge::start(ForgeKind::GitHub).with_job_token(),

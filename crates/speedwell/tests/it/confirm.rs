@@ -4,6 +4,7 @@
 use super::project::CommandResult;
 use super::repository::{BENCH, TestRepository};
 use serde_json::Value;
+use speedwell_fixtures::{BEGIN_UNIX_S, ImportedCommit};
 use speedwell_model::{ChangeState, IntervalEstimate, RecordedChange};
 use speedwell_store::Store;
 
@@ -142,13 +143,19 @@ fn changes_between_the_same_revisions_share_a_session_which_may_be_interrupted()
 fn suspicious_repository(slower: usize, after: &str) -> Option<TestRepository> {
     let repository = TestRepository::with_program("100")?;
     let text = std::fs::read_to_string(repository.project.path("bench.in")).unwrap();
-    let mut commits = vec![repository.commit_id("HEAD")];
-    for commit in 2..=50 {
+    let commit = |commit: usize| {
         let cost = if commit < slower { "100" } else { after };
-        repository.write_file("cost", cost);
-        repository.write_file("bench.in", &format!("{text}# commit {commit}\n"));
-        commits.push(repository.commit_all(&format!("commit {commit}")));
-    }
+        let program = format!("{text}# commit {commit}\n");
+        ImportedCommit {
+            message: format!("commit {commit}"),
+            unix_s: BEGIN_UNIX_S + 3600 * (commit as i64 - 1),
+            files: [("cost", cost.to_owned()), ("bench.in", program)]
+                .map(|(path, text)| (path.to_owned(), text))
+                .into(),
+        }
+    };
+    repository.import_changes(&(2..=50).map(commit).collect::<Vec<_>>());
+    let commits = repository.run_git(&["log", "--reverse", "--format=%H %T", "main"]);
     let mut shell = std::process::Command::new("sh");
     shell.arg("build.sh").env("LOG", "/dev/null");
     let built = shell.current_dir(repository.project.path("")).status();
@@ -160,10 +167,11 @@ fn suspicious_repository(slower: usize, after: &str) -> Option<TestRepository> {
     let (mut header, mut run) = (lines.next().unwrap(), lines.next().unwrap());
     header["runs"] = 1.into();
     let mut all = String::new();
-    for (place, commit) in commits.iter().enumerate() {
+    for (place, line) in commits.lines().enumerate() {
+        let (revision, tree) = line.split_once(' ').unwrap();
         header["id"] = format!("session-{place}").into();
-        header["origin"]["revision"] = commit.as_str().into();
-        header["origin"]["tree"] = repository.commit_id(&format!("{commit}^{{tree}}")).into();
+        header["origin"]["revision"] = revision.into();
+        header["origin"]["tree"] = tree.into();
         let noise = (place * 7 % 11) as f64 * 0.001;
         let factor = if place + 1 < slower { 1.0 } else { 1.1 };
         for sample in run["run"]["samples"].as_array_mut().unwrap() {

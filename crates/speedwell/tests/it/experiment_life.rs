@@ -148,14 +148,14 @@ fn a_server_that_never_becomes_ready_is_reported_with_the_reason() {
     }
     // Long enough for a server to start on a busy machine; in parallel, because each takes so long.
     let hasty =
-        |words: &[&str]| with_value(run_request(words), "work/ready/within_ms", json!(6_000));
+        |words: &[&str]| with_value(run_request(words), "work/ready/within_ms", json!(3_000));
     let three = |words: &[&str]| with_value(hasty(words), "work/children", json!(3));
     let hopeless = [
-        (hasty(&["starts=60"]), ["not ready within 6 s", "nothing listens"]),
-        (hasty(&["status=503"]), ["not ready within 6 s", "answers 503 instead of 200"]),
+        (hasty(&["starts=60"]), ["not ready within 3 s", "nothing listens"]),
+        (hasty(&["status=503"]), ["not ready within 3 s", "answers 503 instead of 200"]),
         (
             three(&["children=2"]),
-            ["not ready within 6 s", "the server has 2 children instead of 3"],
+            ["not ready within 3 s", "the server has 2 children instead of 3"],
         ),
     ];
     std::thread::scope(|scope| {

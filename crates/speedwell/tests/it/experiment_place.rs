@@ -28,6 +28,8 @@ if 'deaf' in wishes:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
+    # Else the body waits 40 ms for the acknowledgment of the header.
+    disable_nagle_algorithm = True
     def do_GET(self):
         global answers
         with counting:
@@ -245,7 +247,7 @@ mod mostly_waits {
         if is_missing("python3") {
             return;
         }
-        let project = placed_project(&[]);
+        let project = placed_project(&[]).sending_itself();
         let answer = measured(&project, &["--runs=2"]).expect_status(0);
         answer.expect_stdout(&[
             "The target ran on lab-1, db on lab-2, and the load came from lab-3, lab-4.",
@@ -280,7 +282,7 @@ mod mostly_waits {
             Ok(sshd) => sshd,
             Err(reason) => return eprintln!("skipped: {reason}"),
         };
-        let project = by_ssh(&sshd, &[]);
+        let project = by_ssh(&sshd, &[]).sending_itself();
         measured(&project, &[]).expect_status(0);
         expect_parts(&project, &HOST_NAMES, &["m3"]);
         let own = [pids(&project, "db"), pids(&project, "web")].concat();

@@ -102,7 +102,7 @@ mod mostly_waits {
     #[test]
     fn the_parts_of_an_experiment_can_run_on_slurm_nodes() {
         let Some(slurm) = cluster() else { return };
-        let project = on_nodes(&slurm, &[]);
+        let project = on_nodes(&slurm, &[]).sending_itself();
         let answer = measured(&project, &["--runs=2"]).expect_status(0);
         answer.expect_stdout(&["The target ran on n1, db on n2, and the load came from n3."]);
         expect_parts(&project, &NODE_NAMES, &["n3"]);

@@ -103,7 +103,7 @@ fn on_lab() -> Vec<&'static str> {
 
 #[test]
 fn three_machines_give_the_same_session_as_one() {
-    let project = project(CASES);
+    let project = project(CASES).sending_itself();
     let together = project.command(&on_lab());
     compare_with_one_machine(&project, together, ["lab-1", "lab-2", "lab-3"]);
 }
@@ -122,7 +122,8 @@ fn machines_by_ssh_give_the_same_session_as_one_machine() {
     let machines: String = HOST_NAMES.iter().copied().map(machine).collect();
     let config = sshd.ssh_config();
     let text = format!("engine = \"ssh\"\nssh_config = \"{}\"\n{machines}", config.display());
-    let project = TempProject::new().with("g/b.fake", CASES).with("fleet.toml", &text);
+    let project = TempProject::new().sending_itself();
+    let project = project.with("g/b.fake", CASES).with("fleet.toml", &text);
     let together = project.command(&on_lab());
     compare_with_one_machine(&project, together, HOST_NAMES);
 }
@@ -145,6 +146,7 @@ fn slurm_nodes_give_the_same_session_as_one_machine() {
     let folder = slurm.folder();
     let text = format!("engine = \"slurm\"\nfolder = \"{}\"\n", folder.display());
     let project = TempProject::new()
+        .sending_itself()
         .with("g/b.fake", CASES)
         .with("fleet.toml", &text)
         .with_program("sbatch", AWAY_AT_FIRST);
@@ -219,7 +221,7 @@ fn has_closed_block(fleet: &Path) -> bool {
 
 #[test]
 fn a_machine_whose_disk_is_full_loses_its_cases_to_the_others() {
-    let Some(disk) = SmallDisk::new(400) else {
+    let Some(disk) = SmallDisk::new(40) else {
         return;
     };
     let text: String = (0..8).map(|n| format!("case n={n}\n* sleep:60\n")).collect();

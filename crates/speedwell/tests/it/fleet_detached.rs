@@ -84,20 +84,18 @@ fn local(cases: &str) -> TestFleet<'static> {
     }
 }
 
-fn by_ssh(sshd: &SshdServer, cases: &str) -> TestFleet<'static> {
-    let folders = HOST_NAMES.map(|name| sshd.folder().join(name));
-    let machine = |(name, folder): (&str, &PathBuf)| {
+/// Two machines by ssh.
+fn by_ssh(sshd: &SshdServer, project: TempProject) -> TestFleet<'static> {
+    let names = &HOST_NAMES[..2];
+    let folders: Vec<PathBuf> = names.iter().map(|name| sshd.folder().join(name)).collect();
+    let machine = |(name, folder): (&&str, &PathBuf)| {
         let folder = folder.display();
         format!("[[machine]]\nname = \"{name}\"\nlabels = [\"lab\"]\nfolder = \"{folder}\"\n")
     };
-    let machines: String = HOST_NAMES.into_iter().zip(&folders).map(machine).collect();
+    let machines: String = names.iter().zip(&folders).map(machine).collect();
     let config = sshd.ssh_config();
     let text = format!("engine = \"ssh\"\nssh_config = \"{}\"\n{machines}", config.display());
-    TestFleet {
-        project: TempProject::new().with("g/b.fake", cases).with("fleet.toml", &text),
-        variables: Vec::new(),
-        folders: folders.to_vec(),
-    }
+    TestFleet { project: project.with("fleet.toml", &text), variables: Vec::new(), folders }
 }
 
 fn by_slurm(slurm: &SlurmCluster, cases: &str) -> TestFleet<'static> {
@@ -197,8 +195,10 @@ fn a_session_that_was_handed_out_is_cancelled() {
 fn workers_by_ssh_continue_after_the_connection_is_closed() {
     match SshdServer::start() {
         Ok(sshd) => {
-            hand_out_and_collect(&by_ssh(&sshd, SHORT));
-            hand_out_and_cancel(&by_ssh(&sshd, LONG));
+            let short = TempProject::new().sending_itself().with("g/b.fake", SHORT);
+            hand_out_and_collect(&by_ssh(&sshd, short));
+            let long = TempProject::new().with("g/b.fake", LONG);
+            hand_out_and_cancel(&by_ssh(&sshd, long));
         }
         Err(reason) => eprintln!("skipped: {reason}"),
     }

@@ -71,6 +71,7 @@ mod fleet_connections;
 mod fleet_detached;
 mod fleet_failures;
 mod fleet_kills;
+mod fleet_program;
 mod fleet_quiet;
 mod fleet_shares;
 mod fleet_stale_attempts;

@@ -1,6 +1,7 @@
 //! A folder with benchmarks, and the command run in it.
 
 use super::back_ends::StorePlace;
+use super::fleet_program;
 use rusqlite::OpenFlags;
 use speedwell_fixtures::write_program;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ pub struct TempProject {
     /// Value of `--db`, if it is not the project's own file.
     db: Option<PathBuf>,
     variables: Vec<(&'static str, PathBuf)>,
+    sends_itself: bool,
 }
 
 #[derive(Debug)]
@@ -26,13 +28,18 @@ impl TempProject {
     pub fn new() -> TempProject {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join(".speedwell")).unwrap();
-        TempProject { folder, db: None, variables: Vec::new() }
+        TempProject { folder, db: None, variables: Vec::new(), sends_itself: false }
     }
 
     /// Sets an environment variable for every command.
     pub fn with_variable(mut self, name: &'static str, value: PathBuf) -> TempProject {
         self.variables.push((name, value));
         self
+    }
+
+    /// Sends the program itself to the machines of a fleet, rather than a script that starts it.
+    pub fn sending_itself(self) -> TempProject {
+        TempProject { sends_itself: true, ..self }
     }
 
     pub fn storing_in(self, place: &StorePlace) -> TempProject {
@@ -56,9 +63,17 @@ impl TempProject {
         self.folder.path().join(inside)
     }
 
+    fn program(&self) -> &'static Path {
+        match (self.path("fleet.toml").exists(), self.sends_itself) {
+            (false, _) => Path::new(fleet_program::BUILT_PROGRAM),
+            (true, false) => fleet_program::sending_script(),
+            (true, true) => fleet_program::sending_itself(),
+        }
+    }
+
     /// A command, ready to run in the project.
     pub fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_speedwell"));
+        let mut command = Command::new(self.program());
         command.args(words).current_dir(self.folder.path());
         command
             .env_remove("SPEEDWELL_DB")

@@ -221,7 +221,7 @@ fn files_of_other_tools_are_pushed(place: &StorePlace) {
 fn a_large_session_is_sent_again_over_a_line_that_breaks(place: &StorePlace) {
     let project = TempProject::new();
     let server = TeamServer::of(&project, place);
-    let line = BreakingLine::proxy_to(&server, 300, 400_000);
+    let line = BreakingLine::proxy_to(&server, 300, 900_000);
     // Notes make it large; random digits do not compress well.
     let mut dice = Xoshiro256PlusPlus::seed_from_u64(5);
     let mut large = session("0197-1a49e", 90);
