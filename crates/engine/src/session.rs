@@ -523,6 +523,8 @@ fn capture_environment(
     let asks_version = plan.jobs.iter().all(has_version);
     let mut programs = Vec::new();
     let mut versions = Vec::new();
+    // Snippets that are compared usually have the same program.
+    let mut queried: BTreeMap<PathBuf, environment::ProgramVersion> = BTreeMap::new();
     for variant in &plan.variants {
         let Some(program) = program_of(variant) else { continue };
         let is_known = described_program.as_ref() == Some(&program);
@@ -531,7 +533,10 @@ fn capture_environment(
             true if is_known && described_versions.contains_key("node") => {
                 environment::ProgramVersion::from_version_table(described_versions.clone())
             }
-            true => environment::program_version(&path),
+            true => queried
+                .entry(path.clone())
+                .or_insert_with(|| environment::program_version(&path))
+                .clone(),
             false => environment::ProgramVersion::default(),
         };
         programs.push((variant.name.clone(), path, version.text));

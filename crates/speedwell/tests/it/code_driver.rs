@@ -9,6 +9,7 @@ use super::harness_driver::{
 use super::project::repository;
 use speedwell_adapters::snippet::{CompileFailure, build_process, default_program};
 use speedwell_model::{self as model, FailureCause, SnippetLanguage, Variant};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -25,6 +26,8 @@ pub struct CodeHarness {
     language: &'static str,
     way: CodeDelivery,
     pub snippets: &'static LanguageSnippets,
+    /// Processes without jobs, for the next checks; see [`CodeHarness::reuse`].
+    idle: RefCell<Vec<CodeConversation>>,
 }
 
 /// A running harness with its trace.
@@ -33,6 +36,8 @@ pub struct CodeConversation {
     commands: u32,
     folder: TempDir,
     language: &'static str,
+    /// Names of the loaded jobs.
+    jobs: Vec<String>,
     /// Events of earlier commands, such as gauges.
     pub aside: Vec<HarnessEvent>,
 }
@@ -66,7 +71,7 @@ impl CodeHarness {
             "java" => compiled_by(&["javac"])?,
             _ => compiled_by(&[language])?,
         };
-        Some(CodeHarness { language, way, snippets })
+        Some(CodeHarness { language, way, snippets, idle: RefCell::default() })
     }
 
     /// Whether one process can hold several snippets.
@@ -85,9 +90,17 @@ impl CodeHarness {
         self.language == "java"
     }
 
-    /// Starts a process that accepts any code; for a compiled language, one that contains
-    /// `snippet`. Compiler errors are returned as the error.
+    /// Whether the harness waits for seconds before it gives up a runner that does not end.
+    pub fn is_patient(&self) -> bool {
+        matches!(self.language, "erlang" | "elixir")
+    }
+
+    /// Starts a process that accepts any code, or returns an idle one; for a compiled language,
+    /// starts one that contains `snippet`. Compiler errors are returned as the error.
     pub fn start(&self, snippet: TestSnippet) -> Result<CodeConversation, CodeAnswer> {
+        if let Some(talk) = self.idle.borrow_mut().pop() {
+            return Ok(talk);
+        }
         let folder = tempfile::tempdir().unwrap();
         let words = match &self.way {
             CodeDelivery::ReportedTime(words) => words.clone(),
@@ -105,6 +118,7 @@ impl CodeHarness {
                 "bun" | "deno" => "node",
                 language => language,
             },
+            jobs: Vec::new(),
             aside: Vec::new(),
         })
     }
@@ -129,6 +143,28 @@ impl CodeHarness {
         let answer = talk.load("a", snippet);
         answer.only("loaded");
         talk
+    }
+
+    /// Ends a check; returns its trace. A process that holds several snippets unloads its jobs and
+    /// waits for the next check; any other process ends.
+    #[track_caller]
+    pub fn reuse(&self, mut talk: CodeConversation) -> Vec<String> {
+        if self.takes_several() {
+            let trace = talk.unload_all();
+            self.idle.borrow_mut().push(talk);
+            return trace;
+        }
+        let (ended, trace) = talk.quit();
+        assert_eq!(ended.code, Some(0));
+        trace
+    }
+
+    /// Ends the idle processes.
+    #[track_caller]
+    pub fn quit_idle(&self) {
+        for talk in self.idle.take() {
+            assert_eq!(talk.quit().0.code, Some(0));
+        }
     }
 }
 
@@ -186,6 +222,9 @@ impl CodeConversation {
 
     /// Sends a command without waiting; returns its id.
     pub fn send_command(&mut self, verb: &str, fields: &[(&str, &str)]) -> String {
+        if verb == "unload" {
+            self.jobs.retain(|job| !fields.contains(&("job", job.as_str())));
+        }
         self.commands += 1;
         let id = self.commands.to_string();
         let fields: String = fields.iter().map(|(key, value)| format!("\t{key}={value}")).collect();
@@ -266,7 +305,26 @@ impl CodeConversation {
         let mut fields = vec![("job", job), ("form", "text"), ("lang", self.language)];
         fields.extend(texts.iter().map(|(key, text)| (*key, text.as_str())));
         fields.extend(more);
-        self.send_and_wait("load", &fields)
+        let answer = self.send_and_wait("load", &fields);
+        if !answer.all("loaded").is_empty() {
+            self.jobs.push(job.to_owned());
+        }
+        answer
+    }
+
+    /// Unloads all jobs, so that the process is like new; returns the trace. A job that failed may
+    /// be gone already.
+    #[track_caller]
+    fn unload_all(&mut self) -> Vec<String> {
+        for job in self.jobs.clone() {
+            let answer = self.send_and_wait("unload", &[("job", &job)]);
+            let errors = answer.all("error");
+            assert!(errors.iter().all(|error| error.text("stage") == "protocol"), "{answer:?}");
+        }
+        let trace = self.trace();
+        let _ = std::fs::remove_file(self.folder.path().join("trace"));
+        self.aside.clear();
+        trace
     }
 
     #[track_caller]

@@ -65,7 +65,7 @@ fn the_tutorial_can_be_followed() {
 #[test]
 fn the_page_on_cpp_can_be_followed() {
     if find_tool(&["c++", "g++", "clang++"]).is_some() {
-        follow_page("docs/guide/cpp.md", 4, &TempProject::new());
+        follow_page("docs/guide/cpp.md", 4, &TempProject::at_constant_path("page-on-cpp"));
     }
 }
 
@@ -220,13 +220,17 @@ fn code_in_the_guide_matches_the_examples() {
 
 /// Limits a measuring command to two runs per side: as printed it would measure until there is a
 /// verdict, and here only its execution matters. A gate then has no verdict, and passes. One-liners
-/// get short samples.
+/// get few short samples.
 fn shorten_command(command: &str) -> String {
     let snippets = ["speedwell eval ", "speedwell time "];
     let measures_snippets = snippets.iter().any(|words| command.starts_with(words));
     let measures = ["speedwell run ", "speedwell compare "]
         .iter()
         .any(|words| measures_snippets || command.starts_with(words));
+    let evaluates = command.starts_with("speedwell eval ");
+    if evaluates && command.contains("-c max") && !command.contains('#') {
+        return format!("{command} -n 2");
+    }
     // Searches and watching have no runs.
     let others = ["--list", "--test", " @", " '@", "-c max", "--watch"];
     let looks_only = others.iter().any(|words| command.contains(words));
@@ -245,6 +249,13 @@ fn shorten_command(command: &str) -> String {
     if measures_snippets && !kept.contains(&"-t") {
         kept.extend(["-t", "20ms"]);
     }
+    if evaluates && !kept.contains(&"-n") {
+        kept.extend(["-n", "2"]);
+    }
+    // The warm-up of a command is a number of executions, 0 by default.
+    if evaluates && !command.starts_with("speedwell eval sh ") && !kept.contains(&"-w") {
+        kept.extend(["-w", "10ms"]);
+    }
     // A gate is rejected if its runs could not decide.
     let runs = if kept.contains(&"--fail-on") { 6 } else { 2 };
     format!("{} --runs {runs} #{comment}", kept.join(" "))
@@ -259,13 +270,17 @@ fn commands_in_the_guide_are_shortened_without_changing_their_meaning() {
     );
     assert_eq!(
         shorten_command("speedwell eval sh 'sort a' -c 1,2 --runs 3"),
-        "speedwell eval sh 'sort a' -c 1,2 -t 20ms --runs 2 #"
+        "speedwell eval sh 'sort a' -c 1,2 -t 20ms -n 2 --runs 2 #"
     );
-    for command in [
-        "speedwell eval sh 'sleep 0.02' -c max -t 100ms",
-        "speedwell compare '@latest::a' '@latest::b'",
-        "speedwell run --list a",
-    ] {
+    assert_eq!(
+        shorten_command("speedwell eval python '1 + 1' -t 1ms"),
+        "speedwell eval python '1 + 1' -t 1ms -n 2 -w 10ms --runs 2 #"
+    );
+    assert_eq!(
+        shorten_command("speedwell eval sh 'sleep 0.02' -c max -t 100ms"),
+        "speedwell eval sh 'sleep 0.02' -c max -t 100ms -n 2"
+    );
+    for command in ["speedwell compare '@latest::a' '@latest::b'", "speedwell run --list a"] {
         assert_eq!(shorten_command(command), command);
     }
 }

@@ -81,7 +81,7 @@ fn only_code_that_a_compiler_can_leave_out_is_called_folded() {
         if find_tool(&[program]).is_none() {
             continue;
         }
-        let short = ["--runs", "2", "-n", "2", "-t", "20ms"];
+        let short = ["--runs", "1", "-n", "2", "-t", "20ms"];
         for shared in [&[][..], &["--shared"]] {
             let words = [&["eval"], code, &short, shared].concat();
             let answer = TempProject::new().run(&words).expect_status(0);

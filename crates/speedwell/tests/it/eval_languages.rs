@@ -65,7 +65,8 @@ const LANGUAGES: [LanguageTexts; 9] = [
         tools: &["c++", "g++", "clang++"],
         plain: "std::rand()",
         sleep: "usleep(10000)",
-        wrong: ("std::nothing()", "nothing"),
+        // With 'return' it is compiled once: it cannot be a statement without a value.
+        wrong: ("return std::nothing();", "nothing"),
         fails: Some(("throw std::runtime_error(\"broken\");", "broken")),
     },
     LanguageTexts {
@@ -89,7 +90,7 @@ const LANGUAGES: [LanguageTexts; 9] = [
         tools: &["javac"],
         plain: "Math.sqrt(System.nanoTime())",
         sleep: "Thread.sleep(10);",
-        wrong: ("undefinedName + 1", "cannot find symbol"),
+        wrong: ("return undefinedName + 1;", "cannot find symbol"),
         fails: Some(("Integer.parseInt(\"broken\")", "broken")),
     },
 ];
@@ -112,60 +113,67 @@ fn each_mode(word: &str) {
     };
     let project = TempProject::new();
     let eval = |words: &[&str]| project.run(&[&["eval", word], words].concat()).expect_status(0);
-    let format = ["--format", "json"];
+    // The figure of the last snippet.
     let figure = |words: &[&str], name: &str| {
-        let answer = eval(&[&[language.sleep], words, &format].concat());
-        json(&answer.stdout)["codes"][0][name].as_f64().unwrap()
+        let answer = eval(&[words, &["--format", "json"]].concat());
+        let codes = &json(&answer.stdout)["codes"];
+        codes.as_array().unwrap().last().unwrap()[name].as_f64().unwrap()
     };
-    let timed = ["--iterations=3", "-n", "2", "-r", "1", "-w", "0"];
-    let at_once = [&["-c", "4"], &QUICK[..]].concat();
+    let pair = [language.plain, language.sleep];
+    let timed = [&pair[..], &["--iterations=3", "-n", "2", "-r", "1", "-w", "0"]].concat();
+    let at_once = [&[language.sleep, "-c", "4"], &QUICK[..]].concat();
     // At least the sleep; more on a busy machine, which may also stall between counting and reading
     // the clock.
     retry_busy(1, || {
         let time_ns = figure(&timed, "time_ns");
         assert!(time_ns > 9.9e6, "{time_ns}");
+        let report = project.run(&["report"]).expect_status(0);
+        report.expect_stdout(&[language.plain, "baseline"]);
         let per_s = figure(&at_once, "throughput");
         ensure_holds(time_ns < 5e9 && (1.0..405.0).contains(&per_s), || {
             format!("{time_ns} ns an iteration, {per_s} a second at once")
         })
     });
-    eval(&[&[language.plain, language.sleep], &QUICK[..]].concat())
-        .expect_stdout(&[language.plain, "baseline"]);
     let lines = eval(&[language.plain, "--watch", "-n", "2", "-t", "100ms"]).stdout;
     assert_eq!(lines.lines().count(), 3, "{lines}");
 }
 
+/// Snippets that fail in each way, in one session: each is a process of its own.
 fn bad_input(word: &str) {
     let Some(language) = language(word) else {
         return;
     };
-    let project = TempProject::new();
-    let eval = |words: &[&str]| project.run(&[&["eval", word], words, &QUICK[..]].concat());
-    let (wrong, words) = language.wrong;
-    // The other snippet still has its figures.
-    eval(&[wrong, language.plain]).expect_status(2).expect_stdout(&[
-        "does not compile",
-        words,
-        "Each snippet by itself",
-        language.plain,
-    ]);
-    if let Some((fails, words)) = language.fails {
-        eval(&[language.plain, fails]).expect_status(2).expect_stdout(&[
-            "failed: ",
-            words,
-            "Each snippet by itself",
-        ]);
-        eval(&[language.plain, "--init", fails])
-            .expect_status(2)
-            .expect_stdout(&["failed in init: ", words]);
-        eval(&[language.plain, "--init-worker", fails])
-            .expect_status(2)
-            .expect_stdout(&["failed in init-worker: ", words]);
-        eval(&[language.plain, "--done", fails]).expect_status(2).expect_stdout(&[
-            "failed in done: ",
-            words,
-            "an iteration",
-        ]);
+    let (wrong, complaint) = language.wrong;
+    let mut words = vec!["eval", word, wrong, language.plain];
+    let mut names = vec!["wrong", "plain"];
+    let mut expected = vec!["does not compile".to_owned(), complaint.to_owned()];
+    if let Some((fails, complaint)) = language.fails {
+        words.extend([fails, language.plain, language.plain, language.plain]);
+        names.extend(["fails", "in-init", "in-worker", "in-done"]);
+        for (hook, failing) in [("--init", 3), ("--init-worker", 4), ("--done", 5)] {
+            words.extend((0..6).flat_map(|at| [hook, if at == failing { fails } else { "" }]));
+        }
+        expected.push("fails failed: ".to_owned());
+        for (name, hook) in [("in-init", "init"), ("in-worker", "init-worker"), ("in-done", "done")]
+        {
+            expected.push(format!("{name} failed in {hook}: "));
+        }
+        expected.push(complaint.to_owned());
+    }
+    words.extend(names.iter().flat_map(|name| ["--name", *name]));
+    words.extend(QUICK);
+    let answer = TempProject::new().run(&words).expect_status(2);
+    let lines: Vec<&str> = answer.stdout.lines().collect();
+    let told = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for text in expected {
+        assert!(told.contains(&text), "no '{text}' in {answer:#?}");
+    }
+    // What does not fail has its figures, and so has what fails afterwards.
+    let table = lines.iter().position(|line| *line == "Each snippet by itself").unwrap();
+    for name in names {
+        let has_figures =
+            lines[table..].iter().any(|line| line.split_whitespace().next() == Some(name));
+        assert_eq!(has_figures, ["plain", "in-done"].contains(&name), "{name} in {answer:#?}");
     }
 }
 
@@ -259,7 +267,7 @@ const EXAMPLES: [&[&str]; 11] = [
         "2.",
     ],
     &[GROUP, "--init", "pg:start(pg)."],
-    &[GROUP, "--init", "pg:start(pg).", "--nodes", "3"],
+    &[GROUP, "--init", "pg:start(pg).", "--nodes", "3", "--done", "2 = length(nodes())."],
     &["rand:uniform().", "--watch"],
 ];
 
@@ -270,7 +278,7 @@ fn the_examples_of_erlperf_work() {
         return;
     }
     let project = TempProject::new();
-    let search = ["--concurrency-limit", "4", "-t", "20ms", "-w", "10ms"];
+    let search = ["--concurrency-limit", "2", "-n", "2", "-t", "10ms", "-w", "10ms"];
     for example in EXAMPLES {
         let is_search = example.contains(&"--squeeze") || example.contains(&"max");
         let quick: &[&str] = match (is_search, example.contains(&"--watch")) {
@@ -283,16 +291,4 @@ fn the_examples_of_erlperf_work() {
         let answer = project.run(&words);
         assert_eq!(answer.status, 0, "{words:?}: {answer:#?}");
     }
-    let words = [
-        "eval",
-        "erlang",
-        "length(nodes()).",
-        "--nodes",
-        "3",
-        "-r",
-        "1",
-        "--done",
-        "2 = length(nodes()).",
-    ];
-    project.run(&words).expect_status(0);
 }

@@ -76,6 +76,11 @@ impl TestHarness {
         HarnessTalk::start(&self.command, &[])
     }
 
+    /// The command line that starts it.
+    pub fn command_line(&self) -> String {
+        self.command.join(" ")
+    }
+
     pub fn file(&self, benchmark: &str) -> PathBuf {
         match self.zoo {
             Ok(file) => self.folder.join(file),

@@ -4,6 +4,8 @@ use super::back_ends::StorePlace;
 use super::fleet_program;
 use rusqlite::OpenFlags;
 use speedwell_fixtures::write_program;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -26,7 +28,24 @@ pub struct CommandResult {
 impl TempProject {
     /// Creates an empty project with its own store.
     pub fn new() -> TempProject {
-        let folder = tempfile::tempdir().unwrap();
+        TempProject::in_folder(tempfile::tempdir().unwrap())
+    }
+
+    /// Creates an empty project whose path is the same at every execution of the tests, so that
+    /// Speedwell finds the programs in its cache folder that it compiled from the same files last
+    /// time. A name is for one test.
+    pub fn at_constant_path(name: &str) -> TempProject {
+        // The tests of another checkout may run at the same time.
+        let mut hash = DefaultHasher::new();
+        env!("CARGO_TARGET_TMPDIR").hash(&mut hash);
+        let name = format!("speedwell-{name}-{:016x}", hash.finish());
+        // An aborted test has left it.
+        let _ = std::fs::remove_dir_all(std::env::temp_dir().join(&name));
+        let folder = tempfile::Builder::new().prefix(&name).rand_bytes(0).tempdir();
+        TempProject::in_folder(folder.unwrap())
+    }
+
+    fn in_folder(folder: tempfile::TempDir) -> TempProject {
         std::fs::create_dir(folder.path().join(".speedwell")).unwrap();
         TempProject { folder, db: None, variables: Vec::new(), sends_itself: false }
     }

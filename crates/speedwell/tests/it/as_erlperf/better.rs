@@ -270,7 +270,7 @@ fn the_native_command_prints_the_same_tables_on_request() {
     let eval = |style: &str| {
         let mut native = std::process::Command::new(env!("CARGO_BIN_EXE_speedwell"));
         native.args(["eval", "erlang", "timer:sleep(1).", "timer:sleep(2)."]);
-        native.args(["--runs", "2", "-n", "2", "-t", "20ms", "-w", "0", "--style", style]);
+        native.args(["--runs", "1", "-n", "2", "-t", "20ms", "-w", "0", "--style", style]);
         native.arg("--db").arg(store.path().join("store"));
         super::ErlperfCall::from(native.output().unwrap())
     };

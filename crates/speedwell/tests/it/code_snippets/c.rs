@@ -46,6 +46,7 @@ pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
     keeper: KEEPER,
     prints: TestSnippet::new("puts(\"end\\tid=1\\tjobs=a\"); usleep(1000)"),
     endless: TestSnippet::new("for (;;) ;").done(DONE),
+    endless_sleep: TestSnippet::new("for (;;) usleep(1000);").done(DONE),
     awkward: EMPTY.init(
         "FILE *trace = fopen(getenv(\"TRACE\"), \"a\");
         fputs(\"\t100 %, %41 é😀 a=b,c\\n\", trace);

@@ -34,6 +34,7 @@ pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
     keeper: KEEPER,
     prints: TestSnippet::new("puts(\"end\\tid=1\\tjobs=a\"); usleep(1000)"),
     endless: TestSnippet::new("for (;;) asm volatile(\"\");").done(DONE),
+    endless_sleep: TestSnippet::new("for (;;) usleep(1000);").done(DONE),
     awkward: EMPTY.init("ofstream(getenv(\"TRACE\")) << \"\t100 %, %41 é😀 a=b,c\\n\""),
     awaited_20_ms: None,
     module: Some(TestModule {
@@ -48,13 +49,14 @@ pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
     failing_done: EMPTY.done("throw runtime_error(\"no room\")"),
     faults: &[
         TestFault {
-            snippet: TestSnippet::new("int a = 1;\nint b = ;\na + b"),
+            // With 'return' it is compiled once: it cannot be a statement without a value.
+            snippet: TestSnippet::new("int a = 1;\nint b = ;\nreturn a + b;"),
             stage: "compile",
             message: "expected",
             line: Some(2),
         },
         TestFault {
-            snippet: EMPTY.init("1\n+ )"),
+            snippet: EMPTY.init("return 1\n+ );"),
             stage: "compile",
             message: "expected",
             line: Some(2),

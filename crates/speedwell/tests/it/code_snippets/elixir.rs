@@ -38,6 +38,8 @@ pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
     keeper: KEEPER,
     prints: TestSnippet::new("IO.puts(\"end\\tid=1\\tjobs=a\"); Process.sleep(1)"),
     endless: TestSnippet::new("Enum.each(Stream.cycle([1]), fn _ -> nil end)").done(KEEPER.done),
+    endless_sleep: TestSnippet::new("Enum.each(Stream.cycle([1]), fn _ -> Process.sleep(1) end)")
+        .done(KEEPER.done),
     awkward: EMPTY.init(trace!("\t100 %, %41 é😀 a=b,c\\n")),
     awaited_20_ms: None,
     module: Some(TestModule {

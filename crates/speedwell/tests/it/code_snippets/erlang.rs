@@ -46,6 +46,10 @@ pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
     keeper: KEEPER,
     prints: TestSnippet::new("io:format(\"end\tid=1\tjobs=a~n\"), timer:sleep(1)."),
     endless: TestSnippet::new("Endless = fun Again() -> Again() end, Endless().").done(KEEPER.done),
+    endless_sleep: TestSnippet::new(
+        "Endless = fun Again() -> timer:sleep(1), Again() end, Endless().",
+    )
+    .done(KEEPER.done),
     awkward: EMPTY.init(trace!("\"\t100 %, %41 é😀 a=b,c\\n\"")),
     awaited_20_ms: None,
     // Modules are compiled files; any other file in a folder is found the same way.

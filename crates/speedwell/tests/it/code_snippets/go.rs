@@ -55,6 +55,7 @@ pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
     keeper: KEEPER,
     prints: TestSnippet::new("fmt.Println(\"end\\tid=1\\tjobs=a\"); time.Sleep(time.Millisecond)"),
     endless: TestSnippet::new("for {}").done(DONE),
+    endless_sleep: TestSnippet::new("for { time.Sleep(time.Millisecond) }").done(DONE),
     awkward: EMPTY
         .init("os.WriteFile(os.Getenv(\"TRACE\"), []byte(\"\t100 %, %41 é😀 a=b,c\\n\"), 0o600)"),
     awaited_20_ms: None,

@@ -40,6 +40,10 @@ pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
     keeper: KEEPER,
     prints: TestSnippet::new("System.out.println(\"end\\tid=1\\tjobs=a\"); Thread.sleep(1)"),
     endless: TestSnippet::new("while (true) { }").done(DONE),
+    endless_sleep: TestSnippet::new(
+        "while (true) { try { Thread.sleep(1); } catch (InterruptedException ignored) { } }",
+    )
+    .done(DONE),
     awkward: EMPTY.init(
         "Files.writeString(Path.of(System.getenv(\"TRACE\")), \"\t100 %, %41 é😀 a=b,c\\n\")",
     ),
@@ -58,13 +62,14 @@ pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
     failing_done: EMPTY.done("throw new IllegalStateException(\"no room\");"),
     faults: &[
         TestFault {
-            snippet: TestSnippet::new("int a = 1;\nint b = ;\na + b"),
+            // With 'return' it is compiled once: it cannot be a statement without a value.
+            snippet: TestSnippet::new("int a = 1;\nint b = ;\nreturn a + b;"),
             stage: "compile",
             message: "illegal start of expression",
             line: Some(2),
         },
         TestFault {
-            snippet: EMPTY.init("1\n+ )"),
+            snippet: EMPTY.init("return 1\n+ );"),
             stage: "compile",
             message: "illegal start of expression",
             line: Some(2),

@@ -61,6 +61,8 @@ pub struct LanguageSnippets {
     pub prints: TestSnippet,
     /// An iteration that never ends, in the language itself. `done` traces `done`.
     pub endless: TestSnippet,
+    /// The same, except that it sleeps for 1 ms again and again.
+    pub endless_sleep: TestSnippet,
     /// `init` traces a tab, then `100 %, %41 é😀 a=b,c` written as literals.
     pub awkward: TestSnippet,
     /// Sleeps for 20 ms by awaiting; `None` in a language without that.

@@ -5,6 +5,8 @@ use super::{LanguageSnippets, TestFault, TestModule, TestSnippet};
 const SLEEP_700: &str = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700)";
 const SLEEP_20: &str = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)";
 
+const DONE: &str = "require('fs').appendFileSync(process.env.TRACE, 'done\\n')";
+
 const HOOKS: TestSnippet = TestSnippet::new(
     "(state, previous) => {
         if (previous < 1003) require('fs').appendFileSync(process.env.TRACE, `turn ${previous}\\n`);
@@ -23,7 +25,7 @@ const KEEPER: TestSnippet = TestSnippet::new(
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)",
 )
 .init_runner("require('fs').appendFileSync(process.env.TRACE, 'runner\\n'); ({ fresh: true })")
-.done("require('fs').appendFileSync(process.env.TRACE, 'done\\n')");
+.done(DONE);
 
 const EMPTY: TestSnippet = TestSnippet::new("undefined");
 
@@ -38,7 +40,11 @@ pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
     prints: TestSnippet::new(
         "console.log('end\\tid=1\\tjobs=a'); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)",
     ),
-    endless: TestSnippet::new("for (;;);").done("require('fs').appendFileSync(process.env.TRACE, 'done\\n')"),
+    endless: TestSnippet::new("for (;;);").done(DONE),
+    endless_sleep: TestSnippet::new(
+        "for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)",
+    )
+    .done(DONE),
     awkward: EMPTY
         .init("require('fs').appendFileSync(process.env.TRACE, '\t100 %, %41 é😀 a=b,c\\n')"),
     awaited_20_ms: Some(TestSnippet::new("await new Promise((resolve) => setTimeout(resolve, 20))")),

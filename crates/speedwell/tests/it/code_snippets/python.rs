@@ -2,6 +2,8 @@
 
 use super::{LanguageSnippets, TestFault, TestModule, TestSnippet};
 
+const DONE: &str = "print('done', file=open(__import__('os').environ['TRACE'], 'a'))";
+
 const HOOKS: TestSnippet = TestSnippet::new(
     "def turn(state, previous):
     if previous < 1003:
@@ -33,7 +35,7 @@ time.sleep(0.001)",
 with open(os.environ['TRACE'], 'a') as trace: print('runner', file=trace)
 {'fresh': True}",
 )
-.done("print('done', file=open(__import__('os').environ['TRACE'], 'a'))");
+.done(DONE);
 
 const EMPTY: TestSnippet = TestSnippet::new("pass");
 
@@ -46,8 +48,10 @@ pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
     hooks: HOOKS,
     keeper: KEEPER,
     prints: TestSnippet::new("print('end\\tid=1\\tjobs=a'); time.sleep(0.001)").init("import time"),
-    endless: TestSnippet::new("while True: pass")
-        .done("print('done', file=open(__import__('os').environ['TRACE'], 'a'))"),
+    endless: TestSnippet::new("while True: pass").done(DONE),
+    endless_sleep: TestSnippet::new("while True: time.sleep(0.001)")
+        .init("import time")
+        .done(DONE),
     awkward: EMPTY.init(
         "print('\t100 %, %41 é😀 a=b,c', file=open(__import__('os').environ['TRACE'], 'a', encoding='utf-8'))",
     ),

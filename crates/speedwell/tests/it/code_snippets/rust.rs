@@ -58,6 +58,7 @@ pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
         "println!(\"end\\tid=1\\tjobs=a\"); thread::sleep(Duration::from_millis(1));",
     ),
     endless: TestSnippet::new("loop {}").done(DONE),
+    endless_sleep: TestSnippet::new("loop { thread::sleep(Duration::from_millis(1)) }").done(DONE),
     awkward: EMPTY
         .init("std::fs::write(std::env::var(\"TRACE\").unwrap(), \"\t100 %, %41 é😀 a=b,c\\n\")"),
     awaited_20_ms: None,

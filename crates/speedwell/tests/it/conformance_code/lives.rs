@@ -13,6 +13,7 @@ pub fn says_what_it_offers(harness: &CodeHarness) {
     }
     let awaits = offered.iter().any(|one| one == "async");
     assert_eq!(awaits, harness.snippets.awaited_20_ms.is_some());
+    harness.reuse(talk);
 }
 
 pub fn hands_values_from_hook_to_hook(harness: &CodeHarness) {
@@ -48,8 +49,7 @@ pub fn initialises_new_workers_only(harness: &CodeHarness) {
         assert_eq!(talk.count_traced("first"), made, "the state of {known} workers was kept");
         known = made;
     }
-    let (ended, trace) = talk.quit();
-    assert_eq!(ended.code, Some(0));
+    let trace = harness.reuse(talk);
     assert_eq!(trace.iter().filter(|line| *line == "done").count(), 1);
 }
 
@@ -64,6 +64,7 @@ pub fn keeps_the_workers_of_two_jobs_in_turn(harness: &CodeHarness) {
         assert_eq!(answer.verbs(), "worker end");
     }
     assert_eq!((talk.count_traced("runner"), talk.count_traced("first")), (2, 2));
+    harness.reuse(talk);
 }
 
 pub fn measures_two_jobs_at_the_same_time(harness: &CodeHarness) {
@@ -90,11 +91,12 @@ pub fn measures_two_jobs_at_the_same_time(harness: &CodeHarness) {
     });
     let again = talk.measure_samples("b,a", 2, 1);
     assert_eq!(again.verbs(), "timed timed end");
+    harness.reuse(talk);
 }
 
 pub fn carries_every_text_unchanged(harness: &CodeHarness) {
     let talk = harness.with(harness.snippets.awkward);
-    assert_eq!(talk.quit().1, ["\t100 %, %41 é😀 a=b,c"]);
+    assert_eq!(harness.reuse(talk), ["\t100 %, %41 é😀 a=b,c"]);
 }
 
 pub fn finds_modules_where_it_is_told(harness: &CodeHarness) {
@@ -104,7 +106,7 @@ pub fn finds_modules_where_it_is_told(harness: &CodeHarness) {
     let mut talk = harness.start(module.snippet).unwrap();
     let answer = talk.load_from("a", module.snippet, module.file, module.text);
     answer.only("loaded");
-    assert_eq!(talk.quit().1, ["answer 42"]);
+    assert_eq!(harness.reuse(talk), ["answer 42"]);
 }
 
 pub fn shows_gauges_while_it_measures(harness: &CodeHarness) {
@@ -140,6 +142,7 @@ pub fn shows_gauges_while_it_measures(harness: &CodeHarness) {
     std::thread::sleep(Duration::from_millis(150));
     talk.workers("a", 1);
     assert!(talk.aside.iter().all(|event| event.verb != "gauge"), "{:?}", talk.aside);
+    harness.reuse(talk);
 }
 
 pub fn shows_samples_while_it_measures(harness: &CodeHarness) {
@@ -167,6 +170,7 @@ pub fn shows_samples_while_it_measures(harness: &CodeHarness) {
     assert!(workers.iter().all(|worker| worker.numbers("t_ns")[0] >= 60e6), "the warm-up");
     let place = |verb| answer.events.iter().position(|event| event.verb == verb);
     assert!(place("sample") < place("worker"));
+    harness.reuse(talk);
 }
 
 pub fn undoes_what_is_unloaded(harness: &CodeHarness) {

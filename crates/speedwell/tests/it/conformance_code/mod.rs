@@ -4,7 +4,7 @@
 //! The code itself is in `code_snippets`, the same pieces in every language. Times that a busy
 //! machine can only increase are compared with generous limits; others are retried a few times,
 //! since a faulty harness fails every time. Two tests of each language compare costs, in module
-//! `measures_alone`.
+//! `measures_alone`. To start fewer processes, most checks share one: [`check_all`].
 
 mod ends;
 mod figures;
@@ -24,6 +24,24 @@ fn minimum_of(values: impl IntoIterator<Item = f64>) -> f64 {
     values.into_iter().fold(f64::INFINITY, f64::min)
 }
 
+type Check = fn(&CodeHarness);
+
+/// Carries out checks one after the other; each uses the process that the previous one left, unless
+/// the language is compiled. Carries out all of them, and names those that fail.
+fn check_all(language: &'static str, checks: &[(&str, Check)]) {
+    let Some(harness) = CodeHarness::of(language) else { return };
+    let mut failed = Vec::new();
+    for (name, check) in checks {
+        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&harness)));
+        if checked.is_err() {
+            eprintln!("check '{name}' of {language} failed");
+            failed.push(*name);
+        }
+    }
+    harness.quit_idle();
+    assert!(failed.is_empty(), "failed checks of {language}: {}", failed.join(" "));
+}
+
 /// One test of each name for each language.
 macro_rules! suite {
     ([$($language:ident)*] $names:tt) => {
@@ -41,36 +59,32 @@ macro_rules! suite {
     };
 }
 
+/// One test for the checks of each module, for each language.
+macro_rules! checks_in_turn {
+    ([$($language:ident)*] $names:tt) => {
+        $(checks_in_turn!(@of $language $names);)*
+    };
+    (@of $language:ident { $($module:ident: $($name:ident)*;)* }) => {
+        mod $language {
+            $(#[test]
+            fn $module() {
+                super::check_all(
+                    stringify!($language),
+                    &[$((stringify!($name), super::$module::$name as super::Check)),*],
+                );
+            })*
+        }
+    };
+}
+
+// Checks of how a process ends, or of a process without a history.
 suite! {
     [c cpp elixir erlang go java node python rust]
     {
-        figures:
-            times_a_sleep_longer_than_its_windows
-            times_a_sleep_by_passes
-            records_a_series_with_its_reference_loop
-            tells_processor_time_from_waiting
-            tells_the_processor_time_of_its_process
-            tells_the_processor_time_of_windows_where_it_is_wanted
-            adds_up_its_workers
-            awaits_each_iteration
-            keeps_what_a_pure_runner_computes
-            has_windows_as_long_as_they_are;
-        lives:
-            says_what_it_offers
-            hands_values_from_hook_to_hook
-            initialises_new_workers_only
-            keeps_the_workers_of_two_jobs_in_turn
-            measures_two_jobs_at_the_same_time
-            carries_every_text_unchanged
-            finds_modules_where_it_is_told
-            shows_gauges_while_it_measures
-            shows_samples_while_it_measures
-            undoes_what_is_unloaded;
+        figures: keeps_what_a_pure_runner_computes;
+        lives: hands_values_from_hook_to_hook undoes_what_is_unloaded;
         ends:
-            tells_where_code_is_wrong
             goes_on_after_a_job_that_fails
-            keeps_its_figures_when_undoing_fails
-            stops_with_what_it_has
             gives_up_a_runner_that_never_ends
             undoes_when_the_commands_end
             leaves_a_runner_that_never_ends_when_the_commands_end
@@ -84,32 +98,78 @@ suite! {
 suite! {
     [bun]
     {
-        figures: awaits_each_iteration keeps_what_a_pure_runner_computes;
-        lives:
-            says_what_it_offers
-            hands_values_from_hook_to_hook
-            initialises_new_workers_only
-            finds_modules_where_it_is_told
-            shows_gauges_while_it_measures;
-        ends:
-            tells_where_code_is_wrong
-            stops_with_what_it_has
-            gives_up_a_runner_that_never_ends
-            undoes_when_the_commands_end;
+        figures: keeps_what_a_pure_runner_computes;
+        lives: hands_values_from_hook_to_hook;
+        ends: gives_up_a_runner_that_never_ends undoes_when_the_commands_end;
     }
 }
 
 suite! {
     [deno]
     {
-        figures: awaits_each_iteration keeps_what_a_pure_runner_computes;
-        lives:
-            says_what_it_offers
-            hands_values_from_hook_to_hook
-            initialises_new_workers_only
-            finds_modules_where_it_is_told
-            shows_gauges_while_it_measures;
-        ends: stops_with_what_it_has undoes_when_the_commands_end;
+        figures: keeps_what_a_pure_runner_computes;
+        lives: hands_values_from_hook_to_hook;
+        ends: undoes_when_the_commands_end;
+    }
+}
+
+/// The other checks: they leave the process as if it were new.
+mod in_turn {
+    use super::*;
+
+    checks_in_turn! {
+        [c cpp elixir erlang go java node python rust]
+        {
+            figures:
+                times_a_sleep_longer_than_its_windows
+                times_a_sleep_by_passes
+                tells_processor_time_from_waiting
+                tells_the_processor_time_of_its_process
+                tells_the_processor_time_of_windows_where_it_is_wanted
+                adds_up_its_workers
+                awaits_each_iteration
+                has_windows_as_long_as_they_are
+                records_a_series_with_its_reference_loop;
+            lives:
+                says_what_it_offers
+                initialises_new_workers_only
+                keeps_the_workers_of_two_jobs_in_turn
+                measures_two_jobs_at_the_same_time
+                carries_every_text_unchanged
+                finds_modules_where_it_is_told
+                shows_gauges_while_it_measures
+                shows_samples_while_it_measures;
+            ends:
+                tells_where_code_is_wrong
+                keeps_its_figures_when_undoing_fails
+                stops_with_what_it_has;
+        }
+    }
+
+    checks_in_turn! {
+        [bun]
+        {
+            figures: awaits_each_iteration;
+            lives:
+                says_what_it_offers
+                initialises_new_workers_only
+                finds_modules_where_it_is_told
+                shows_gauges_while_it_measures;
+            ends: tells_where_code_is_wrong stops_with_what_it_has;
+        }
+    }
+
+    checks_in_turn! {
+        [deno]
+        {
+            figures: awaits_each_iteration;
+            lives:
+                says_what_it_offers
+                initialises_new_workers_only
+                finds_modules_where_it_is_told
+                shows_gauges_while_it_measures;
+            ends: stops_with_what_it_has;
+        }
     }
 }
 
