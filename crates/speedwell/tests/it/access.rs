@@ -206,13 +206,16 @@ fn the_start_key_works_once_and_triages_a_change(place: &StorePlace) {
     both_say("1 open change");
 }
 
-/// Reopens a judged change from the list of judged changes.
+/// Reopens a judged change from the list of judged changes; the page of its case has the same form.
 fn judgement_is_taken_back(
     dashboard: &TestDashboard,
     ours: &[(&str, &str)],
     action: &str,
     number: &str,
 ) {
+    let trend = format!("/{}/trend?case=g%2Fparse.fake%20n%3D1", dashboard.project());
+    let page = dashboard.get_when_ready_with(&trend, ours);
+    page.expect(200, &["value=\"open\">reopen</button>"]);
     let judged = format!("/{}/changes?state=judged", dashboard.project());
     let to = judged.replace('/', "%2F").replace('?', "%3F").replace('=', "%3D");
     let form = format!("change={number}&triage=open&to={to}");

@@ -127,7 +127,12 @@ pub fn open_changes_table(context: PageContext<'_>, history: &ProjectHistory) ->
     changes_table(context, history, ChangeList::Open)
 }
 
-fn changes_table(context: PageContext<'_>, history: &ProjectHistory, list: ChangeList) -> Document {
+/// Builds the table of one list of changes, as [`open_changes_table`] does.
+pub fn changes_table(
+    context: PageContext<'_>,
+    history: &ProjectHistory,
+    list: ChangeList,
+) -> Document {
     let mut document = report_change_list(history, list, &context.report_options());
     if context.format == PageFormat::Page {
         let changes: HashMap<i64, &RecordedChange> = history

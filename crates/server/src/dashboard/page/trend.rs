@@ -1,8 +1,10 @@
 //! Builds `/PROJECT/trend`, the page that corresponds to `speedwell history trend`.
 
+use crate::clients::forge::RepositoryPages;
 use crate::dashboard::address::{PageFormat, nearest_names};
 use crate::dashboard::lookups::TrendQuery;
-use crate::dashboard::page::changes::open_changes_table;
+use crate::dashboard::page::changes::changes_table;
+use crate::dashboard::page::pulls::repository_pages;
 use crate::dashboard::page::trends::{is_list, trends_page};
 use crate::dashboard::page::{
     PageContent, PageContext, PageResult, link_by, link_column, named_options,
@@ -13,7 +15,9 @@ use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::TrendPoint;
 use speedwell_model::{Case, RecordedChange, SeriesKey, quote, short_revision};
 use speedwell_report::html::{FormField, PageForm, PageLink, RowChoice};
-use speedwell_report::{self as report, Document, ReportBlock, ReportTable, TrendXAxis};
+use speedwell_report::{
+    self as report, ChangeList, Document, ReportBlock, ReportTable, TrendXAxis,
+};
 use std::path::Path;
 
 /// Maximum number of series on a page.
@@ -209,8 +213,8 @@ struct CasePage<'a> {
     /// The metrics and the variants of the case.
     metrics: Vec<String>,
     variants: Vec<String>,
-    /// The repository on a forge, if the server comments on its pull requests.
-    repository: Option<String>,
+    /// The pages of the repository on its forge, if the server comments on its pull requests.
+    repository: Option<RepositoryPages>,
 }
 
 impl<'a> CasePage<'a> {
@@ -231,7 +235,7 @@ impl<'a> CasePage<'a> {
             series,
             metrics: vec![series.key.metric.name.clone()],
             variants: vec![series.key.variant.clone()],
-            repository: context.store.forge_setting()?.map(|forge| forge.repository),
+            repository: repository_pages(context)?,
         };
         for stored in context.store.list_series()? {
             let SeriesKey { case, variant, metric } = stored.key;
@@ -291,8 +295,11 @@ impl<'a> CasePage<'a> {
 
     /// Returns the tables of changes with the forms for their triage.
     fn change_tables(&self, shown: &ProjectHistory) -> Vec<ReportTable> {
-        let document = open_changes_table(self.context, shown);
-        document.tables().cloned().collect()
+        let tables = ChangeList::ALL.map(|list| {
+            let document = changes_table(self.context, shown, list);
+            document.tables().cloned().collect::<Vec<_>>()
+        });
+        tables.concat()
     }
 
     /// Returns the file of the newest measurement as an operand of the command line, if its plan is
@@ -326,8 +333,7 @@ impl<'a> CasePage<'a> {
     /// Returns the name and the address of the first commit after a change: on the forge or, if it
     /// is unknown, among the pages of this server.
     fn commit_link(&self, change: &RecordedChange) -> (String, String) {
-        let on_forge =
-            self.repository.as_ref().and_then(|repository| commit_url(repository, &change.after));
+        let on_forge = self.repository.as_ref().and_then(|pages| pages.commit_url(&change.after));
         let href = on_forge.unwrap_or_else(|| self.context.revision_href(&change.after));
         (short_revision(&change.after).to_owned(), href)
     }
@@ -395,9 +401,9 @@ impl<'a> CasePage<'a> {
             1 => None,
             _ => Some(chosen("variant", &key.variant, &self.variants)),
         };
-        let spaces = [("", "commit"), ("time", "date")]
+        let axes = [("", "commit"), ("time", "date")]
             .map(|(value, label)| (value.to_owned(), label.to_owned()));
-        let by = FormField { label: "by".into(), ..field("space", "", spaces.to_vec()) };
+        let by = FormField { label: "by".into(), ..field("axis", "", axes.to_vec()) };
         let mut fields =
             vec![fixed("case", &key.case), chosen("metric", &key.metric.name, &self.metrics)];
         fields.extend(variant);
@@ -438,22 +444,6 @@ fn find_operand(job: &Value, case: &str) -> Option<String> {
     Some([quote(file)].into_iter().chain(values).collect::<Vec<_>>().join(" "))
 }
 
-/// Returns the address of a commit. `repository` is as in the settings of the forge:
-/// `github:OWNER/NAME` or `gitea:https://HOST/OWNER/NAME`.
-fn commit_url(repository: &str, revision: &str) -> Option<String> {
-    if !revision.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    let (kind, path) = repository.split_once(':')?;
-    let address = match kind {
-        _ if path.starts_with("https://") || path.starts_with("http://") => path.to_owned(),
-        "github" | "gitlab" => format!("https://{kind}.com/{path}"),
-        _ => return None,
-    };
-    let folder = if kind == "gitlab" { "-/commit" } else { "commit" };
-    Some(format!("{address}/{folder}/{revision}"))
-}
-
 fn trend_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
     let [branches, _] = context.store.branches_and_tags()?;
     let field = |name, placeholder, options| context.query_field(name, placeholder, options);
@@ -482,20 +472,6 @@ fn trend_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn a_commit_has_an_address_on_each_kind_of_forge() {
-        let url = |repository: &str| commit_url(repository, "83f56a7");
-        for (repository, expected) in [
-            ("github:acme/parse", Some("https://github.com/acme/parse/commit/83f56a7")),
-            ("gitlab:acme/a/b", Some("https://gitlab.com/acme/a/b/-/commit/83f56a7")),
-            ("gitea:https://forge.example/o/n", Some("https://forge.example/o/n/commit/83f56a7")),
-            ("gitea:o/n", None),
-        ] {
-            assert_eq!(url(repository).as_deref(), expected, "{repository}");
-        }
-        assert_eq!(commit_url("github:acme/parse", "v1/../x"), None);
-    }
 
     #[test]
     fn the_file_of_a_case_is_named_as_on_the_command_line() {
