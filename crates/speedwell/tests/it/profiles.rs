@@ -293,7 +293,7 @@ fn flame_graphs_are_zoomed_and_searched() {
          narrow.dispatchEvent(new MouseEvent('click')); \
          const wide = width(narrow), shown = seen(); \
          const outside = boxes.filter(b => b.getAttribute('visibility') !== 'hidden' && width(b) > wide + 1); \
-         figure.previousElementSibling.querySelector('button').click(); \
+         figure.querySelector('.wide .tools button').click(); \
          const back = boxes.every((b, at) => Math.abs(width(b) - before[at]) < 0.1); \
          return {wide: wide / whole, hidden: boxes.length - shown, outside: outside.length, back, \
            all: seen() === boxes.length}; })()",
@@ -302,12 +302,12 @@ fn flame_graphs_are_zoomed_and_searched() {
     assert!(zoomed["hidden"].as_u64().unwrap() > 0, "{zoomed}");
     assert_eq!(zoomed["outside"], 0, "{zoomed}");
     assert_eq!((&zoomed["back"], &zoomed["all"]), (&true.into(), &true.into()));
-    page.evaluate_script("document.querySelector('input[placeholder=\"Mark functions\"]').focus()");
+    page.evaluate_script("document.querySelector('.wide input[placeholder=\"Mark functions\"]').focus()");
     page.write("NODE::START");
     let marked = page.evaluate_script(
         "(() => { const names = [...document.querySelectorAll('g.found title')].map(t => t.textContent); \
          return {some: names.length > 0, right: names.every(n => n.toLowerCase().includes('node::start')), \
-           said: document.querySelector('figure.flame').previousElementSibling.textContent}; })()",
+           said: document.querySelector('figure.flame .wide .tools').textContent}; })()",
     );
     assert_eq!((&marked["some"], &marked["right"]), (&true.into(), &true.into()), "{marked}");
     assert!(marked["said"].as_str().unwrap().contains("% of the width"), "{marked}");
