@@ -18,7 +18,7 @@ pub(crate) struct Finished {
     /// Exit status as a shell reports it: 128 and the number of the signal if one ended the
     /// program, 127 if it could not be started.
     pub(crate) status: i32,
-    /// What was shown: standard output and standard error in the order of writing.
+    /// Standard output and standard error, in the order of writing.
     pub(crate) output: String,
     /// Standard output, if [`execute_for_data`] read it.
     pub(crate) data: String,
@@ -118,7 +118,7 @@ pub(crate) fn is_installed(program: &str) -> bool {
     env::split_paths(&path.unwrap_or_default()).any(|folder| folder.join(program).is_file())
 }
 
-/// Executes a program without input to its end; copies what it prints to `screen` meanwhile.
+/// Executes a program without input to its end, copying its output to `screen`.
 pub(crate) fn execute(command: &mut Command, screen: &mut dyn Write) -> Finished {
     finish(command, screen, false)
 }
@@ -134,7 +134,7 @@ fn finish(command: &mut Command, screen: &mut dyn Write, is_data_apart: bool) ->
     let attempted = attempt(command, screen, is_data_apart);
     let (status, output, data, cpu) = attempted.unwrap_or_else(|error| {
         let sentence = format!("cannot execute {:?}: {error}\n", command.get_program());
-        // A closed screen is no reason to end the tests.
+        // A closed screen must not end the tests.
         let _ = screen.write_all(sentence.as_bytes());
         (127, sentence.into_bytes(), Vec::new(), Duration::ZERO)
     });
@@ -142,7 +142,7 @@ fn finish(command: &mut Command, screen: &mut dyn Write, is_data_apart: bool) ->
     Finished { status, output, data, wall: begin.elapsed(), cpu }
 }
 
-/// Returns the status, what was shown, the data, and the processor time.
+/// Returns the status, the shown output, the data, and the processor time.
 fn attempt(
     command: &mut Command,
     screen: &mut dyn Write,

@@ -18,7 +18,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// Modules of tests that wait longer than they compute: they run beside each other only.
+/// Modules of tests that wait longer than they compute: they run only with each other.
 const WAITING: &str = "mostly_waits::";
 
 /// Modules of tests that measure: each runs alone.

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Where the phases write, and what they found and cost.
+/// The output, findings and costs of the phases.
 pub(crate) struct Sequence<'a> {
     screen: &'a mut dyn Write,
     /// Processor time of the programs that ended.
@@ -42,7 +42,7 @@ impl Sequence<'_> {
     }
 
     fn show(&mut self, text: &[u8]) {
-        // A closed screen is no reason to end the tests.
+        // A closed screen must not end the tests.
         let _ = self.screen.write_all(text).and_then(|()| self.screen.flush());
     }
 

@@ -1,4 +1,4 @@
-//! Adds up results, and prints what is shown at the end: failures again, times, totals.
+//! Adds up results, and prints the end of the output: failures again, times, totals.
 
 use std::fmt;
 use std::ops::AddAssign;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-/// What is measured and shown.
+/// Options of the measurement and its tables.
 #[derive(Debug, PartialEq)]
 pub(crate) struct TimesOptions<'a> {
     /// Rows of each table.

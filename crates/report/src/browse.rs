@@ -525,7 +525,7 @@ pub struct PullLine {
     pub newest: Option<SessionOverview>,
     /// The answer of the newest comment; empty if there is none.
     pub verdict: String,
-    /// What became of the newest comment.
+    /// The state of the newest comment.
     pub status: String,
     /// Whether the comment was rejected.
     pub is_refused: bool,

@@ -120,7 +120,7 @@ pub fn series_answer(series: &SeriesTrend, history: &ProjectHistory) -> String {
     }
 }
 
-/// Whether the change is neither refuted nor withdrawn, and nobody called it wrong.
+/// Whether the change is neither refuted nor withdrawn nor judged wrong.
 fn is_current(change: &RecordedChange) -> bool {
     !matches!(change.state, ChangeState::Refuted | ChangeState::Withdrawn)
         && change.triage != ChangeTriage::Wrong

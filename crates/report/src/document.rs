@@ -312,7 +312,7 @@ impl Document {
         self.blocks.iter().any(|block| matches!(block, ReportBlock::Headline(_)))
     }
 
-    /// Keeps the answer, and what nobody must overlook: warnings and failures.
+    /// Keeps only the answer, warnings and failures.
     pub(crate) fn answer_only(mut self) -> Document {
         let answers = self.blocks.iter().filter(|block| matches!(block, ReportBlock::Headline(_)));
         let has_several = answers.count() > 1;

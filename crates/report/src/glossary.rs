@@ -87,7 +87,7 @@ pub fn term_of_column(key: &str) -> Option<&'static GlossaryTerm> {
     TERMS.iter().find(|term| term.columns.contains(&key))
 }
 
-/// Returns the terms among `terms` and those that a sentence of the page mentions, in the order of
+/// Returns the `shown` terms and the terms that a sentence of the page mentions, in the order of
 /// the table. Sentences are searched only for words that mean nothing else in reports.
 pub fn terms_of_page<'s>(
     shown: &[&'static GlossaryTerm],

@@ -23,14 +23,14 @@ use speedwell_plot::SparkLevel;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-/// What is shown of a project.
+/// The data of a project's page.
 #[derive(Debug)]
 pub struct HomeState<'a> {
     /// The name of the project.
     pub project: &'a str,
     /// The current time, in milliseconds since the Unix epoch.
     pub now_unix_ms: i64,
-    /// What is being measured now.
+    /// The measurements in progress.
     pub running: &'a [RunningSession],
     /// The history of the branch.
     pub history: &'a ProjectHistory,
@@ -86,7 +86,7 @@ const MAX_COMMAND_CHARS: usize = 48;
 /// Maximum length of the subject of a commit, in characters.
 const MAX_SUBJECT_CHARS: usize = 60;
 
-/// Reports a project: what is measured, what changed, what did not arrive, and every series.
+/// Reports a project: running measurements, open changes, missing sessions, and every series.
 pub fn report_home(state: &HomeState<'_>) -> Document {
     let mut document = Document::new("project");
     let day_start = state.now_unix_ms - DAY_MS;
@@ -229,7 +229,7 @@ fn format_age(ms: i64) -> String {
     }
 }
 
-/// Counts the sessions since yesterday, and lists those that failed or did not arrive.
+/// Counts the sessions since yesterday, and lists the failed and missing ones.
 fn arrivals_table(state: &HomeState<'_>, recent: usize, failed: &[&SessionArrival]) -> ReportTable {
     let row = |kind: &str, session: Option<i64>, cell: ReportCell| {
         ReportRow::Cells(vec![cell, ReportCell::words(kind), ReportCell::from(session)])

@@ -126,7 +126,7 @@ struct SessionLine<'a> {
     result: Option<&'a SessionResult>,
 }
 
-/// Lists sessions with those of their results that are known, by number. With the time of the
+/// Lists sessions with their known results, which are looked up by number. With the time of the
 /// request, `now_unix_ms`, the list shows ages instead of dates.
 pub fn list_sessions_on_page(
     sessions: &[SessionOverview],
@@ -148,7 +148,7 @@ pub fn list_sessions_on_page(
     document
 }
 
-/// The columns of the list for people. Programs get those of the list for the terminal.
+/// The columns of the list for people. Programs get the columns of the terminal's list.
 fn page_columns<'a>(now_unix_ms: Option<i64>) -> ColumnSet<SessionLine<'a>> {
     let started = if now_unix_ms.is_some() { "started" } else { "started (UTC)" };
     column_set! { line: SessionLine<'a>;

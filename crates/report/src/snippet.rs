@@ -290,7 +290,7 @@ pub fn check_snippet_unit(
     is_compared: bool,
 ) -> anyhow::Result<()> {
     let Some(unit) = unit else { return Ok(()) };
-    // The time per iteration stands beside the throughput of a single side.
+    // A single side shows the time per iteration next to its throughput.
     let fits = |name: &String| match name.as_str() {
         Metric::THROUGHPUT => unit.fits("1/s") || (unit.fits("ns") && !is_compared),
         "max_rss" => unit.fits("B"),

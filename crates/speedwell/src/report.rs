@@ -147,7 +147,7 @@ fn check_combination(args: &ReportArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the requested study. If people asked for no particular report, returns the study for
+/// Returns the requested study. If people request no particular report, returns the study for
 /// which the session was measured, if there was one.
 fn study_of(args: &ReportArgs, session: &Session) -> StudyChoice {
     let requested = args.study.study_choice();

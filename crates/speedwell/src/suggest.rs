@@ -221,7 +221,7 @@ impl<'c> Translator<'c> {
         translation
     }
 
-    /// Adds a word that is no option. The rates, conditions and scripts of load generators become
+    /// Adds a positional argument. The rates, conditions and scripts of load generators become
     /// options or are left out, and the filters of `cargo bench` become options.
     fn add_operand(&self, word: &str, translation: &mut Translation) {
         let words = &mut translation.words;
@@ -290,7 +290,7 @@ fn complete_line(prefix: &[&str], translation: &Translation) -> Option<String> {
     is_accepted.then(|| quote_all(&words))
 }
 
-/// Translates the words typed for `tool` to a command line that begins with `prefix`. Returns them
+/// Translates the arguments of `tool` to a command line that begins with `prefix`. Returns them
 /// unchanged if no translation is accepted.
 fn translate_line(
     program: &Command,

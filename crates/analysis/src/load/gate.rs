@@ -50,7 +50,7 @@ pub struct UntimedFailures {
     pub is_of_connections: bool,
     /// The failures as a fraction of everything that should have a time.
     pub share: f64,
-    /// Whether there are so many that the figure is above every limit.
+    /// Whether the failures alone put the figure above every limit.
     pub are_decisive: bool,
 }
 
@@ -332,7 +332,7 @@ impl<'a> AnsweredTimes<'a> {
         })
     }
 
-    /// Times of which each is at most the true time, although the times themselves are refused.
+    /// Lower bounds of the true times, usable even though the times themselves are refused.
     /// Service times have no such bound: they depend on when the requests were sent.
     fn bounding_times(&self, refusal: TimeRefusal) -> Option<&'a TimeValues> {
         let (times, low) = self.values.filter(|_| self.quantity == TimedQuantity::Response)?;
@@ -344,7 +344,7 @@ impl<'a> AnsweredTimes<'a> {
     }
 }
 
-/// A figure that is refused, of which at most a lower bound is known.
+/// A refused figure, with a lower bound if one is known.
 fn refused_figure(why: TimeRefusal, bound_ns: Option<f64>) -> FigureResult {
     let bound_ns = bound_ns.ok_or(UnknownReason::Refused(why))?;
     let figure = FigureValue::from(bound_ns);

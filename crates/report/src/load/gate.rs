@@ -96,7 +96,7 @@ fn problem_line(row: &JudgedCondition<'_>, load: &str) -> Option<String> {
     Some(format!("gate {outcome}: {} {operator} {limit}{reason}", stated_figure(row, load)))
 }
 
-/// Formats the figure with what was found, and with failures that the figure includes.
+/// Formats the figure with its value and the failures that it includes.
 fn stated_figure(row: &JudgedCondition<'_>, load: &str) -> String {
     let (figure, _) = split_condition(row);
     let found = row.value.map(|value| format!(" {}", found_value(row, value)));

@@ -310,7 +310,7 @@ fn main_time_columns<'a>() -> ColumnSet<NamedTimes<'a>> {
     }
 }
 
-/// Lists the main times of a single load, and what became of its requests.
+/// Lists the main times of a single load, and the outcomes of its requests.
 pub fn key_figures(load: &LoadFindings<'_>) -> Vec<Fact> {
     let quantity = load.principal_quantity().0.name();
     let quantiles = [("p50", 500_000), ("p90", 900_000), ("p99", 990_000), ("max", 1_000_000)];

@@ -101,7 +101,7 @@ pub enum MeasuredSubject {
 }
 
 /// Runs `work`. If `path` is given, also serves a dashboard for the store at that path, and opens
-/// the page about what is measured.
+/// the page of the measurement.
 ///
 /// # Errors
 /// Fails if the dashboard cannot be served, or `work` fails.

@@ -376,7 +376,7 @@ fn open_browser(address: &str, url: &str) {
     }
 }
 
-/// Returns the program that opens addresses: the first one in `BROWSER`, or that of the system.
+/// Returns the program that opens addresses: the first one in `BROWSER`, or the system's default.
 fn browser_program() -> OsString {
     let system_program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let chosen = env::var("BROWSER").unwrap_or_default();
@@ -399,9 +399,8 @@ fn has_user_at_display() -> bool {
     std::io::stdout().is_terminal() && has_display && !is_set("CI")
 }
 
-/// Prints the address of the page about what this command measures, and opens it if there is
-/// somebody to see it. A browser that does not start is no reason for a message, because the
-/// address is printed.
+/// Prints the address of the page of this measurement, and opens it if a user can see it. A failure
+/// to start the browser is not reported, because the address is printed.
 fn announce_page(address: &str) {
     status::print_note(&format!("watch the measurement at {address}"));
     if has_user_at_display() {

@@ -224,7 +224,7 @@ const MAX_DATA_BYTES: usize = 8 << 20;
 
 // The blocks of a document as HTML.
 
-/// Width of a chart in CSS pixels, which is that of the page. For narrow screens, the chart is drawn
+/// Width of a chart in CSS pixels, equal to the page width. For narrow screens, the chart is drawn
 /// a second time.
 const CHART_PX: u32 = 1180;
 /// Width of the second drawing of a chart.

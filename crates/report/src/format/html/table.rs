@@ -63,7 +63,7 @@ pub struct TableView<'t> {
 }
 
 impl<'t> TableView<'t> {
-    /// Prepares a table of which the columns `shown` are shown.
+    /// Prepares a table that shows only the columns `shown`.
     pub fn new(
         table: &'t ReportTable,
         shown: Vec<usize>,
@@ -320,7 +320,7 @@ pub fn write_header(view: &TableView<'_>, writer: &mut HtmlWriter) {
     writer.push_raw("</tr></thead>\n");
 }
 
-/// Renders a link to the definition of a term. A script shows the definition beside it.
+/// Renders a link to the definition of a term. A script shows the definition next to it.
 fn term_link(term: &GlossaryTerm) -> String {
     let GlossaryTerm { id, name, .. } = term;
     format!("<a class=\"term\" href=\"#term-{id}\" aria-label=\"What is {name}?\">?</a>")

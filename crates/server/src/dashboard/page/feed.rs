@@ -13,7 +13,7 @@ use speedwell_model::stored::SessionOverview;
 use speedwell_report::{AtomFeed, open_change_entries, render_feed, session_entry};
 use speedwell_store::SessionFilter;
 
-/// Number of the newest sessions among which failed ones are looked for.
+/// Number of newest sessions that are searched for failed ones.
 const MAX_SESSIONS: usize = 200;
 
 /// Answers with the feed.

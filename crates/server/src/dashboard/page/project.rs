@@ -1,6 +1,6 @@
-//! Builds `/`, which lists the projects that the caller may read; `/PROJECT/`, which shows what is
-//! measured, what changed, what did not arrive and all series; and `/settings`, which shows
-//! projects, tokens, the audit log and the server version.
+//! Builds `/`, which lists the projects that the caller may read; `/PROJECT/`, which shows
+//! running measurements, open changes, missing sessions and all series; and `/settings`, which
+//! shows projects, tokens, the audit log and the server version.
 
 use crate::dashboard::access::RequiredPermission;
 use crate::dashboard::address::PageFormat;

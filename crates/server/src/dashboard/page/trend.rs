@@ -436,7 +436,7 @@ fn find_operand(job: &Value, case: &str) -> Option<String> {
     }
     let path = |key: &str| source[key].as_str().map(Path::new);
     let (file, root, directory) = (path("file")?, path("root")?, path("directory")?);
-    // A folder of benchmarks is their working directory, but not that of the command line.
+    // A folder of benchmarks is their working directory, but the command line starts at its parent.
     let start = if directory == root { root.parent()? } else { directory };
     let file = file.strip_prefix(start).unwrap_or(file).to_str()?;
     let values = Case::with_values(name, values).ok()?.values;
