@@ -52,8 +52,7 @@ pub fn find_silent_schedules(
         let SessionArrival { tags, branch, machine, command, .. } = arrival;
         groups.entry((tags, branch, machine, command)).or_default().push(arrival);
     }
-    let groups = groups.into_values();
-    groups.filter_map(|sessions| find_silence(sessions, now_unix_ms)).collect()
+    groups.into_values().filter_map(|sessions| find_silence(sessions, now_unix_ms)).collect()
 }
 
 fn find_silence(

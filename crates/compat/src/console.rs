@@ -305,8 +305,10 @@ pub fn parse_node<'a>(
             if switches.contains(&name) {
                 parsed.options.push((name, None));
             } else if valued.contains(&name) {
-                let value = arguments_left.next().filter(|value| *value != "--");
-                let value = value.ok_or(ArgumentError::NeedsValue(argument))?;
+                let value = arguments_left
+                    .next()
+                    .filter(|value| *value != "--")
+                    .ok_or(ArgumentError::NeedsValue(argument))?;
                 parsed.options.push((name, Some(value)));
             } else {
                 return Err(ArgumentError::UnknownName(argument));

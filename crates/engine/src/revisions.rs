@@ -173,9 +173,9 @@ fn compare_command_hint(command: &str, revisions: &[&str], build: Option<&str>) 
         .filter(|(_, revision)| **revision != WORKING_TREE)
         .map(|(option, revision)| format!(" {option} {}", quote(&format!("rev:{revision}"))))
         .collect();
-    let build = build.map(|build| format!(" --build {}", quote(build))).unwrap_or_default();
+    let build_option = build.map(|build| format!(" --build {}", quote(build))).unwrap_or_default();
     format!(
-        "\nhint: to measure it as a command: speedwell eval sh {}{sides}{build}",
+        "\nhint: to measure it as a command: speedwell eval sh {}{sides}{build_option}",
         quote(command)
     )
 }
@@ -369,8 +369,11 @@ fn explain_target(
         worktrees.iter().map(|worktree| short_revision(&worktree.typed)).collect();
     // The project file's own command needs no option.
     let project = ProjectFile::find_file(here).ok().flatten().unwrap_or_default();
-    let build = worktree.build.as_ref().map(|build| build.command.as_str());
-    let build = build.filter(|build| project.history.build.as_deref() != Some(*build));
+    let build = worktree
+        .build
+        .as_ref()
+        .map(|build| build.command.as_str())
+        .filter(|build| project.history.build.as_deref() != Some(*build));
     let hint = command.map(|command| compare_command_hint(&command, &typed, build));
     anyhow!("{message}{}", hint.unwrap_or_default())
 }

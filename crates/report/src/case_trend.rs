@@ -166,8 +166,10 @@ fn change_title(line: &SeriesChange<'_>) -> String {
 /// Says who judged a change, and when.
 fn triage_note(change: &RecordedChange) -> Option<String> {
     let who = change.triaged_by.as_deref().filter(|who| !who.is_empty())?;
-    let when = change.triaged_unix_ms.map(|time| format!(", {} (UTC)", format_moment(time)));
-    let when = when.unwrap_or_default();
+    let when = change
+        .triaged_unix_ms
+        .map(|time| format!(", {} (UTC)", format_moment(time)))
+        .unwrap_or_default();
     (change.triage != ChangeTriage::Open)
         .then(|| format!("Marked as {} by {who}{when}", change.triage))
 }

@@ -81,9 +81,9 @@ fn read_blocks(lines: &mut std::str::Lines<'_>, depth: usize) -> Vec<ReportBlock
 }
 
 /// Adds a line that is a block of its own or belongs to the block before it.
-fn add_line(blocks: &mut Vec<ReportBlock>, line: &str) {
-    let line = line.trim_start_matches("<sub>");
-    let line = line.trim_end_matches("</sub>").trim_end_matches("<br>");
+fn add_line(blocks: &mut Vec<ReportBlock>, markdown: &str) {
+    let line =
+        markdown.trim_start_matches("<sub>").trim_end_matches("</sub>").trim_end_matches("<br>");
     let is_hidden = line.starts_with("<!--") || line.starts_with("![") || line == "> [!WARNING]";
     if line.trim().is_empty() || is_hidden {
         return;
@@ -172,9 +172,9 @@ fn add_row(blocks: &mut Vec<ReportBlock>, cells: &[String], continues_table: boo
 
 /// Removes the markup of a line: escapes, references, emphasis, code marks, comments and links.
 fn plain_text(line: &str) -> String {
-    let line = line.replace("<!-- -->", "");
-    let mut text = String::with_capacity(line.len());
-    let mut characters = line.chars().peekable();
+    let uncommented = line.replace("<!-- -->", "");
+    let mut text = String::with_capacity(uncommented.len());
+    let mut characters = uncommented.chars().peekable();
     while let Some(character) = characters.next() {
         match character {
             '\\' => text.extend(characters.next()),

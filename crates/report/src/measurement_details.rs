@@ -81,8 +81,11 @@ fn describe_changes(worktree: &VariantWorktree, of_session: &str) -> Option<Stri
 fn session_line(name: Option<&str>, session: &Session) -> SessionLine {
     let origin = session.origin.as_ref();
     let revision = origin.map(|origin| {
-        let subject = origin.subject.as_ref().filter(|subject| !subject.is_empty());
-        let subject = subject.map_or_else(String::new, |subject| format!(" \"{subject}\""));
+        let subject = origin
+            .subject
+            .as_ref()
+            .filter(|subject| !subject.is_empty())
+            .map_or_else(String::new, |subject| format!(" \"{subject}\""));
         let changes = if origin.dirty.is_some() { " + changes" } else { "" };
         format!("{}{subject}{changes}", origin.short())
     });

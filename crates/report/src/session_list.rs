@@ -84,13 +84,14 @@ fn comparison_result(findings: &AnalysisFindings) -> SessionResult {
         };
     }
     let verdicts = [Verdict::Worse, Verdict::Better, Verdict::Same, Verdict::Unclear];
-    let counts = verdicts.iter().filter_map(|verdict| {
-        match rows.iter().filter(|row| row.verdict == *verdict).count() {
+    let counts = verdicts
+        .iter()
+        .filter_map(|verdict| match rows.iter().filter(|row| row.verdict == *verdict).count() {
             0 => None,
             count => Some(format!("{count} {verdict}")),
-        }
-    });
-    let counts = counts.collect::<Vec<_>>().join(", ");
+        })
+        .collect::<Vec<_>>()
+        .join(", ");
     let Some((candidate, row, size)) = largest_change(&compared) else {
         return SessionResult { text: counts, emphasis: TextEmphasis::Muted };
     };

@@ -69,16 +69,19 @@ fn line_headline(study: &ParameterStudy, line: &str, output: &OutputOptions) -> 
     let ratio = last.mean.value / first.mean.value;
     let factor = if ratio.is_finite() { format!(" (×{ratio:.2})") } else { String::new() };
     let power = |exponent: f64| format!("{x}^{}", format_number(exponent, 2));
-    let growth = exponent_of(study, line).map(|exponent| {
-        let last_step = last_exponent(study, line);
-        let in_last_step = |step: f64| format!(", in the last step {}", power(step));
-        let last_step = last_step.map_or(String::new(), in_last_step);
-        format!("; scales with {}{last_step}", power(exponent))
-    });
-    let name = study.by.as_ref().filter(|_| !line.is_empty());
-    let name = name.map_or(String::new(), |by| format!("{by}={line}: "));
+    let growth = exponent_of(study, line)
+        .map(|exponent| {
+            let last_step = last_exponent(study, line)
+                .map_or(String::new(), |step| format!(", in the last step {}", power(step)));
+            format!("; scales with {}{last_step}", power(exponent))
+        })
+        .unwrap_or_default();
+    let name = study
+        .by
+        .as_ref()
+        .filter(|_| !line.is_empty())
+        .map_or(String::new(), |by| format!("{by}={line}: "));
     let (begin, end) = (&first.x, &last.x);
-    let growth = growth.unwrap_or_default();
     Some(format!("{name}{x} {begin} to {end}: {metric} {from} to {to}{factor}{growth}."))
 }
 

@@ -263,9 +263,11 @@ fn correct_metric(
     let unknown = error.downcast_ref::<UnknownMetric>()?;
     let similar = unknown.similar.as_deref()?;
     let correct = |names: &str| {
-        let names = names.split(',');
-        let names = names.map(|name| if name == unknown.name { similar } else { name });
-        names.collect::<Vec<_>>().join(",")
+        names
+            .split(',')
+            .map(|name| if name == unknown.name { similar } else { name })
+            .collect::<Vec<_>>()
+            .join(",")
     };
     let mut line = vec!["speedwell".to_owned()];
     let mut is_value = false;

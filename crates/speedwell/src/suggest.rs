@@ -118,10 +118,10 @@ struct Translation {
 }
 
 impl<'c> Translator<'c> {
-    /// Creates a translator of words typed for `tool`. Without a tool, it is the one of the first
-    /// option that `command` does not have.
-    fn new(command: &'c Command, tool: Option<&str>, typed: &[&str]) -> Translator<'c> {
-        let tool = tool.map(|tool| if tool == "wrk2" { "wrk" } else { tool });
+    /// Creates a translator of the arguments of `tool_name`. Without a name, the first option that
+    /// `command` does not have determines the tool.
+    fn new(command: &'c Command, tool_name: Option<&str>, typed: &[&str]) -> Translator<'c> {
+        let tool = tool_name.map(|name| if name == "wrk2" { "wrk" } else { name });
         let follows_cargo = tool == Some(CARGO_BENCH);
         let mut options = foreign_options(command.get_name());
         if tool != Some("wrk") && duration_body(typed).is_none() {

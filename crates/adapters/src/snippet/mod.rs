@@ -146,9 +146,9 @@ fn function_header(language: SnippetLanguage, line: &str) -> Option<(&str, &str)
         let (name, rest) = declared.split_once('(')?;
         (name, rest.split_once(')')?.0)
     } else {
-        let (name, value) = header.split_once('=')?;
-        let value = value.trim_start();
-        let value = value.strip_prefix("async ").unwrap_or(value);
+        let (name, assigned) = header.split_once('=')?;
+        let expression = assigned.trim_start();
+        let value = expression.strip_prefix("async ").unwrap_or(expression);
         let is_function = value.starts_with("function") || value.contains("=>");
         let parameters = match value.split_once('(') {
             Some((before, rest)) if !before.contains("=>") => rest.split_once(')')?.0,

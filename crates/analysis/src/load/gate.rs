@@ -203,8 +203,8 @@ fn figure_of(figure: LoadFigure, load: &LoadFindings<'_>) -> (Option<TimedQuanti
         LoadFigure::ErrorCount => Ok(FigureValue::from(counts.all_errors() as f64)),
         LoadFigure::OkCount => Ok(FigureValue::from(counts.succeeded() as f64)),
         LoadFigure::Time(quantity, statistic) => {
-            let quantity = quantity.unwrap_or_else(|| load.principal_quantity().0);
-            return (Some(quantity), time_figure(quantity, statistic, load));
+            let timed = quantity.unwrap_or_else(|| load.principal_quantity().0);
+            return (Some(timed), time_figure(timed, statistic, load));
         }
     };
     (None, result)
@@ -346,8 +346,7 @@ impl<'a> AnsweredTimes<'a> {
 
 /// A refused figure, with a lower bound if one is known.
 fn refused_figure(why: TimeRefusal, bound_ns: Option<f64>) -> FigureResult {
-    let bound_ns = bound_ns.ok_or(UnknownReason::Refused(why))?;
-    let figure = FigureValue::from(bound_ns);
+    let figure = FigureValue::from(bound_ns.ok_or(UnknownReason::Refused(why))?);
     Ok(FigureValue { is_lower_bound: true, refusal: Some(why), ..figure })
 }
 

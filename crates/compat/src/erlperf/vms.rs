@@ -324,10 +324,11 @@ impl SnippetFault {
     pub fn from_event(event: &ProtocolMessage) -> SnippetFault {
         let get = |key: &str| event.get(key).unwrap_or_default();
         let (stage, class, message) = (get("stage"), get("class"), get("msg"));
-        let part = event.get("part").filter(|part| !part.is_empty());
-        let part = part.unwrap_or_else(|| "runner".into());
-        let line = event.parse_number::<u32>("line");
-        let line = line.map_or(String::new(), |line| format!(" (line {line})"));
+        let part =
+            event.get("part").filter(|part| !part.is_empty()).unwrap_or_else(|| "runner".into());
+        let line = event
+            .parse_number::<u32>("line")
+            .map_or(String::new(), |line| format!(" (line {line})"));
         let message = message.trim_end();
         let reason = match &*stage {
             "parse" => format!("parse error for {part}: {message}{line}"),

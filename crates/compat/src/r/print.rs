@@ -83,8 +83,8 @@ struct PrintedColumn<'a> {
 
 /// Escapes a header and the first `count` strings below it.
 fn escape_lines<'a>(header: &'a str, texts: &'a [String], count: usize) -> Vec<Cow<'a, str>> {
-    let texts = texts.iter().take(count).map(String::as_str);
-    [header].into_iter().chain(texts).map(escape_text).collect()
+    let cells = texts.iter().take(count).map(String::as_str);
+    [header].into_iter().chain(cells).map(escape_text).collect()
 }
 
 fn max_width(lines: &[Cow<'_, str>]) -> usize {

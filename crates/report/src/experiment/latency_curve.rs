@@ -283,8 +283,11 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &ExperimentDesig
         })
         .collect();
     rows.push(ReportRow::Remark(in_flight_caption(curves)));
-    let labels = curves.iter().map(|curve| variant_label(experiment, &curve.variant));
-    let labels = labels.collect::<Vec<_>>().join(", ");
+    let labels = curves
+        .iter()
+        .map(|curve| variant_label(experiment, &curve.variant))
+        .collect::<Vec<_>>()
+        .join(", ");
     ReportTable {
         caption: vec![
             case.to_owned(),

@@ -248,8 +248,10 @@ impl LoadTable<'_> {
     }
 
     fn await_start(&self) -> StartSignal {
-        let state = self.changed.wait_while(self.lock(), |state| state.start.is_none());
-        let state = state.unwrap_or_else(PoisonError::into_inner);
+        let state = self
+            .changed
+            .wait_while(self.lock(), |state| state.start.is_none())
+            .unwrap_or_else(PoisonError::into_inner);
         state.start.unwrap_or(StartSignal::Never)
     }
 

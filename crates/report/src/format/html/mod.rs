@@ -642,8 +642,8 @@ fn write_chart(chart: &ReportChart, width_px: u32, writer: &mut HtmlWriter) {
         );
         return;
     }
-    let narrow = draw(PHONE_PX, &format!("{id}n"), TrendDetail::Nothing);
-    let narrow = Some(narrow).filter(|narrow| wide.len() + narrow.len() <= MAX_CHART_BYTES);
+    let narrow = Some(draw(PHONE_PX, &format!("{id}n"), TrendDetail::Nothing))
+        .filter(|narrow| wide.len() + narrow.len() <= MAX_CHART_BYTES);
     let class = match &chart.picture {
         Picture::Flame(_) => "chart flame",
         Picture::Trend(_) => "chart trend",

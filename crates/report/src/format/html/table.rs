@@ -152,8 +152,8 @@ fn count_values(table: &ReportTable, column: usize) -> Vec<(&str, &ReportCell, u
             counts.entry(value).or_insert((cell, 0)).1 += 1;
         }
     }
-    let counts = counts.into_iter().map(|(value, (cell, count))| (value, cell, count));
-    let mut values: Vec<_> = counts.collect();
+    let mut values: Vec<_> =
+        counts.into_iter().map(|(value, (cell, count))| (value, cell, count)).collect();
     values.sort_by_key(|(_, cell, _)| severity(cell.emphasis));
     values
 }

@@ -148,9 +148,9 @@ pub fn changes_table(
         });
     }
     link_column(&mut document, "changes", "case", |case| {
-        let case = case.as_str()?;
-        let is_known = history.series.iter().any(|series| *series.key.case == *case);
-        is_known.then(|| context.trend_href(case))
+        let name = case.as_str()?;
+        let is_known = history.series.iter().any(|series| *series.key.case == *name);
+        is_known.then(|| context.trend_href(name))
     });
     link_by(&mut document, "changes", ["between", "after"], |after| {
         Some(context.revision_href(after.as_str()?))
@@ -184,8 +184,8 @@ fn add_page_columns(
     for row in &mut table.rows {
         match row {
             ReportRow::Cells(cells) => {
-                let number = cells[number_column].value.as_ref().map(|value| value.to_json());
-                let number = number.and_then(|number| number.as_i64());
+                let number =
+                    cells[number_column].value.as_ref().and_then(|value| value.to_json().as_i64());
                 let change = number.and_then(|number| changes.get(&number));
                 cells.extend(match change {
                     Some(change) => page_cells(context, change, pages, may_triage),

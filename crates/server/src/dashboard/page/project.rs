@@ -137,8 +137,8 @@ fn find_authors(
 /// Links the tables to sessions, revisions and trends.
 fn link_tables(document: &mut Document, context: PageContext<'_>) {
     link_by(document, "running", ["number", "id"], |id| {
-        let id = id.as_str().filter(|id| !id.is_empty())?;
-        Some(context.session_href(id))
+        let session = id.as_str().filter(|id| !id.is_empty())?;
+        Some(context.session_href(session))
     });
     link_by(document, "running", ["watch", "id"], |id| {
         Some(match id.as_str()? {

@@ -75,8 +75,11 @@ pub fn link_results(
             line.revision.link = Some(context.revision_href(&origin.revision));
             line.branch.link = origin.branch.as_ref().map(|branch| context.branch_href(branch));
         }
-        let machine = session.number.map(|number| context.store.session_machine(number));
-        let machine = machine.transpose()?.flatten();
+        let machine = session
+            .number
+            .map(|number| context.store.session_machine(number))
+            .transpose()?
+            .flatten();
         line.machine.link = machine.map(|number| context.page_href(&format!("machines/{number}")));
     }
     // Results of unknown revisions have no trend.

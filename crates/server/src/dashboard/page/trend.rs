@@ -315,8 +315,8 @@ impl<'a> CasePage<'a> {
     /// Returns the text and the address of the comparison of both sides of a change.
     fn comparison_link(&self, change: &RecordedChange) -> (String, String) {
         let session_of = |revision: &str, is_last: bool| {
-            let points = self.series.trend.points.iter();
-            let mut points = points.filter(|point| point.revision.id == revision);
+            let mut points =
+                self.series.trend.points.iter().filter(|point| point.revision.id == revision);
             let point = if is_last { points.next_back() } else { points.next() };
             point.map_or_else(
                 || format!("@rev:{revision}"),
@@ -354,8 +354,12 @@ impl<'a> CasePage<'a> {
         };
         // The page is complete without them.
         let Ok(history) = self.context.project.load_history(&query) else { return Vec::new() };
-        let series = history.series.iter().filter(|series| series.key.variant == own.variant);
-        let series = series.cloned().collect();
+        let series = history
+            .series
+            .iter()
+            .filter(|series| series.key.variant == own.variant)
+            .cloned()
+            .collect();
         let others = ProjectHistory { series, ..without_series(&history) };
         report::list_other_metrics(&others, &|series| {
             let metric = Some(series.key.metric.name.as_str());
@@ -438,10 +442,11 @@ fn find_operand(job: &Value, case: &str) -> Option<String> {
     let (file, root, directory) = (path("file")?, path("root")?, path("directory")?);
     // A folder of benchmarks is their working directory, but the command line starts at its parent.
     let start = if directory == root { root.parent()? } else { directory };
-    let file = file.strip_prefix(start).unwrap_or(file).to_str()?;
-    let values = Case::with_values(name, values).ok()?.values;
-    let values = values.iter().map(|(name, value)| quote(&format!("{name}={}", value.plain())));
-    Some([quote(file)].into_iter().chain(values).collect::<Vec<_>>().join(" "))
+    let target = file.strip_prefix(start).unwrap_or(file).to_str()?;
+    let case_values = Case::with_values(name, values).ok()?.values;
+    let arguments =
+        case_values.iter().map(|(name, value)| quote(&format!("{name}={}", value.plain())));
+    Some([quote(target)].into_iter().chain(arguments).collect::<Vec<_>>().join(" "))
 }
 
 fn trend_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
