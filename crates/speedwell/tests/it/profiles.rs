@@ -302,7 +302,9 @@ fn flame_graphs_are_zoomed_and_searched() {
     assert!(zoomed["hidden"].as_u64().unwrap() > 0, "{zoomed}");
     assert_eq!(zoomed["outside"], 0, "{zoomed}");
     assert_eq!((&zoomed["back"], &zoomed["all"]), (&true.into(), &true.into()));
-    page.evaluate_script("document.querySelector('.wide input[placeholder=\"Mark functions\"]').focus()");
+    page.evaluate_script(
+        "document.querySelector('.wide input[placeholder=\"Mark functions\"]').focus()",
+    );
     page.write("NODE::START");
     let marked = page.evaluate_script(
         "(() => { const names = [...document.querySelectorAll('g.found title')].map(t => t.textContent); \
