@@ -8,8 +8,7 @@ use crate::comparison::{first_answer, verdict_emphasis, verdict_symbol};
 use crate::document::Document;
 use crate::figure::{format_change, format_count, format_moment};
 use crate::session::{
-    command_line, first_words, has_own_report, load_sentence, revision_cell, state_cell,
-    variant_names,
+    first_words, has_own_report, load_sentence, revision_cell, state_cell, variant_names,
 };
 use crate::summary::summary_sentence;
 use crate::table::{ReportCell, TextEmphasis};
@@ -175,8 +174,7 @@ fn page_columns<'a>(now_unix_ms: Option<i64>) -> ColumnSet<SessionLine<'a>> {
         figure("failures", "failed") => ReportCell::large_count(line.session.failures)
             .shown_if(line.session.failures > 0).with_emphasis(TextEmphasis::Bad),
         machine("elapsed_ms") => line.session.elapsed_ms,
-        label("command", "command") => ReportCell::words(line.session.command.join(" "))
-            .with_text(command_line(&line.session.command)),
+        machine("command") => line.session.command.join(" "),
     }
 }
 
