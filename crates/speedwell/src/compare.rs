@@ -118,7 +118,7 @@ pub fn run(CompareArgs { measuring: mut args }: CompareArgs) -> anyhow::Result<C
         return time::compare_commands(commands, args);
     }
     let operands = operand::parse_all(&args.targets)?;
-    if kinds.iter().all(|kind| *kind == OperandKind::Benchmarks) {
+    if are_parts(&kinds, &operands) {
         return measure_parts(&operands, &args);
     }
     if let Some(profiles) = operand::read_profiles(&operands)? {
@@ -130,6 +130,23 @@ pub fn run(CompareArgs { measuring: mut args }: CompareArgs) -> anyhow::Result<C
         count if count == operands.len() => measure_sides(&operands, &sides, &args),
         _ => compare_with_results(&operands, &sides, &args),
     }
+}
+
+/// Whether the operands are benchmarks of files, or of the same folder. A package may have several
+/// programs, so its benchmarks are found as `run` finds them.
+fn are_parts(kinds: &[OperandKind], operands: &[SourceOperand]) -> bool {
+    let are_of_folder = || match &operands[0].locations[..] {
+        [folder] => {
+            let is_part = |operand: &SourceOperand| {
+                operand.part.is_some()
+                    && operand.variant.is_none()
+                    && operand.locations == operands[0].locations
+            };
+            Path::new(folder).is_dir() && operands.iter().all(is_part)
+        }
+        _ => false,
+    };
+    kinds.iter().all(|kind| *kind == OperandKind::Benchmarks) || are_of_folder()
 }
 
 /// Measures the named benchmarks of one file or folder as variants.

@@ -1,7 +1,7 @@
 //! Divides the cases of the targets into variants, so that values of a parameter or benchmarks of a
 //! file are compared with each other in one session. Start at [`divide_cases`].
 
-use super::programs::{JobsByCase, unmatched_warning};
+use super::programs::{JobsByCase, pair_single_cases, unmatched_warning};
 use super::{BenchmarkPart, DiscoveredBenchmarks, shared_word, suggest_parameter};
 use crate::BenchmarkJob;
 use crate::job::{DeclaredParameter, StartMode};
@@ -135,7 +135,9 @@ fn sides_by_part(
         ensure!(!side.is_empty(), part.explain_no_match(cases()));
         Ok((name.clone(), side))
     };
-    parts.iter().map(side_of).collect()
+    let mut sides = parts.iter().map(side_of).collect::<anyhow::Result<NamedSides>>()?;
+    pair_single_cases(sides.iter_mut().map(|(_, side)| side), &word);
+    Ok(sides)
 }
 
 #[cfg(test)]
@@ -193,6 +195,11 @@ mod tests {
         assert_eq!(
             divide(&names, &parts(&["regex", "loop"])).unwrap(),
             ["regex loop", "f n=1: f/regex n=1, f/loop n=1"]
+        );
+        assert_eq!(
+            divide(&["f small sum", "f total of a large n=3"], &parts(&["small", "large"]))
+                .unwrap(),
+            ["small large", "[small|large]: f small sum, f total of a large n=3"]
         );
     }
 

@@ -73,6 +73,9 @@ pub fn find_common_benchmarks(
         let jobs = describe_side(side, selection, &mut suite)?;
         indexed.push(naming.index_jobs(side, jobs, &mut suite.warnings));
     }
+    if let Some(word) = word {
+        pair_single_cases(indexed.iter_mut(), word);
+    }
     let Some((first, others)) = indexed.split_first() else { return Ok(suite) };
     for name in first.keys() {
         if others.iter().all(|other| other.contains_key(name)) {
@@ -194,6 +197,21 @@ impl<'a> CaseNaming<'a> {
             (Some(part), Some(word)) => (part.common_case(&case, word), job),
             _ => (case, job),
         }
+    }
+}
+
+/// If every side has a single case, the cases are compared whatever their names: all get the name
+/// `word`, unless they have the same name.
+pub(super) fn pair_single_cases<'s>(sides: impl Iterator<Item = &'s mut JobsByCase>, word: &str) {
+    let mut sides: Vec<&mut JobsByCase> = sides.collect();
+    let is_paired = |pair: &[&mut JobsByCase]| pair[0].keys().eq(pair[1].keys());
+    if sides.iter().any(|side| side.len() != 1) || sides.windows(2).all(is_paired) {
+        return;
+    }
+    let case = Case::new(word, Vec::new());
+    for side in &mut sides {
+        let jobs = std::mem::take(*side).into_values();
+        **side = jobs.map(|(_, job)| (case.id(), (case.clone(), job))).collect();
     }
 }
 

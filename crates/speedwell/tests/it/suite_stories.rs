@@ -12,6 +12,7 @@ use std::process::Stdio;
 /// Everything but the figures.
 fn run_sequence(suite: &TestSuite) {
     check_listing(suite);
+    two_benchmarks_are_compared(suite);
     measures_one_case_and_passes_words_on(suite);
     refuses_what_would_start_several_cases(suite);
     keeps_a_failure_as_data(suite);
@@ -30,6 +31,20 @@ fn check_listing(suite: &TestSuite) {
     for word in suite.not_listed {
         assert!(!listed.stdout.contains(word), "{word}: {listed:#?}");
     }
+}
+
+/// Two benchmarks of a target, selected by their names, become the variants of one case.
+fn two_benchmarks_are_compared(suite: &TestSuite) {
+    let names = [suite.small[0], suite.large[0]].map(|filter| filter.trim_end_matches('$'));
+    if names[0] == names[1] {
+        // They differ in a parameter, which the filter does not name.
+        return;
+    }
+    let [one, other] = names.map(|name| format!("{}::{name}", suite.target));
+    let mut command = suite.project.command(&["compare", &one, &other, "--list"]);
+    command.envs(suite.environment.iter().map(|(name, value)| (name, value)));
+    let listed = CommandResult::from(command.output().unwrap()).expect_status(0);
+    listed.expect_stdout(&["1 case, up to"]);
 }
 
 fn measures_one_case_and_passes_words_on(suite: &TestSuite) {
