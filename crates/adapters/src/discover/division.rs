@@ -197,9 +197,8 @@ mod tests {
             ["regex loop", "f n=1: f/regex n=1, f/loop n=1"]
         );
         assert_eq!(
-            divide(&["f small sum", "f total of a large n=3"], &parts(&["small", "large"]))
-                .unwrap(),
-            ["small large", "[small|large]: f small sum, f total of a large n=3"]
+            divide(&["f/small-sum", "f/total-of-large n=3"], &parts(&["small", "large"])).unwrap(),
+            ["small large", "[small|large]: f/small-sum, f/total-of-large n=3"]
         );
     }
 
