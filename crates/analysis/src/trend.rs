@@ -54,6 +54,12 @@ impl TrendPoint {
     pub fn is_searched(&self) -> bool {
         self.point.kind.is_searched() && !self.point.is_dirty
     }
+
+    /// The commit time of the revision or, if it is unknown, the start of the session, in
+    /// milliseconds since the Unix epoch.
+    pub fn time_unix_ms(&self) -> i64 {
+        self.revision.committed_unix_ms.unwrap_or(self.at_unix_ms)
+    }
 }
 
 /// A level: the points between two changes.

@@ -376,11 +376,10 @@ fn session_entry(
         })
         .collect();
     let point = row.iter().flatten().next().filter(|_| !benches.is_empty())?;
-    let time = point.revision.committed_unix_ms.unwrap_or(point.at_unix_ms);
     let nobody = json!({"name": "", "email": "", "username": ""});
     Some(json!({
         "commit": {
-            "id": point.revision.id, "message": point.revision.subject, "timestamp": format_timestamp(time),
+            "id": point.revision.id, "message": point.revision.subject, "timestamp": format_timestamp(point.time_unix_ms()),
             "author": nobody, "committer": nobody, "url": "",
         },
         "date": point.at_unix_ms, "tool": tool, "benches": benches,
@@ -409,10 +408,12 @@ fn format_timestamp(unix_ms: i64) -> String {
 
 fn session_line(points: &[&TrendPoint], history: &ProjectHistory) -> String {
     let Some(first) = points.first() else { return String::new() };
-    let unix_ms = first.revision.committed_unix_ms.unwrap_or(first.at_unix_ms);
     let machine = history.machines.get(&first.machine).map_or("", Machine::title);
     let values = points.iter().map(|point| point.point.value.to_string());
-    let leading_fields =
-        [format_timestamp(unix_ms), quote_field(&first.revision.id), quote_field(machine)];
+    let leading_fields = [
+        format_timestamp(first.time_unix_ms()),
+        quote_field(&first.revision.id),
+        quote_field(machine),
+    ];
     leading_fields.into_iter().chain(values).collect::<Vec<_>>().join(",") + "\n"
 }

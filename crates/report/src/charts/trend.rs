@@ -127,7 +127,7 @@ impl<'a> TrendDrawing<'a> {
             aside: exclusion_reason(point).to_owned(),
             revision: short_revision(&point.revision.id).to_owned(),
             subject: subject.chars().take(MAX_SUBJECT_CHARS).collect(),
-            date: format_moment(point.revision.committed_unix_ms.unwrap_or(point.at_unix_ms)),
+            date: format_moment(point.time_unix_ms()),
             runs: point.point.runs as usize,
             session: format!("@{}", point.session),
         })

@@ -152,7 +152,7 @@ impl PointFilter {
 
     /// Filters by the commit time, or by the measurement time if the commit time is unknown.
     fn matches_point(&self, point: &TrendPoint) -> bool {
-        let time = point.revision.committed_unix_ms.unwrap_or(point.at_unix_ms);
+        let time = point.time_unix_ms();
         self.machine.is_none_or(|machine| machine == point.machine)
             && self.from.is_none_or(|from| time >= from)
             && self.to.is_none_or(|to| time <= to)
