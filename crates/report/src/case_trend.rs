@@ -9,14 +9,14 @@ use crate::comparison::verdict_symbol;
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_moment, format_share};
 use crate::output::OutputOptions;
-use crate::series_change::{SeriesChange, case_phrase, format_figure, series_changes};
+use crate::series_change::{
+    SeriesChange, case_phrase, current_value, format_figure, series_changes,
+};
 use crate::table::{ColumnAudience, ReportCell, ReportColumn, ReportRow, ReportTable};
 use crate::trend::{points_table, trend_notes};
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::TrendSearch;
-use speedwell_model::{
-    ChangeState, ChangeTriage, IntervalEstimate, RecordedChange, quote, short_revision,
-};
+use speedwell_model::{ChangeState, ChangeTriage, RecordedChange, quote, short_revision};
 
 /// Maximum number of changes with a section of their own; earlier ones share a table.
 const MAX_SECTIONS: usize = 10;
@@ -89,16 +89,6 @@ fn case_title(series: &SeriesTrend, history: &ProjectHistory) -> String {
         None => answer,
     };
     format!("{name}: {}{unit}, {answer}", format_figure(&value, metric))
-}
-
-/// Returns the newest level or, before there is one, the newest point.
-fn current_value(series: &SeriesTrend) -> Option<IntervalEstimate> {
-    let level = series.trend.levels.last().filter(|level| level.is_claimed);
-    level.map(|level| level.value).or_else(|| {
-        let point = &series.trend.points.last()?.point;
-        let (low, high) = point.interval.unwrap_or((point.value, point.value));
-        Some(IntervalEstimate { value: point.value, low, high })
-    })
 }
 
 /// Says in a few words what changed last in a series or, if nothing did, which change would have

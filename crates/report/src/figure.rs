@@ -446,6 +446,19 @@ pub fn format_moment(unix_ms: i64) -> String {
         .unwrap_or_default()
 }
 
+pub(crate) const MINUTE_MS: i64 = 60_000;
+pub(crate) const DAY_MS: i64 = 86_400_000;
+
+/// Formats a time that has passed, as in `12 min`, `5 h` or `2 d`.
+pub(crate) fn format_age(ms: i64) -> String {
+    match ms.max(0) {
+        ms if ms < MINUTE_MS => "< 1 min".to_owned(),
+        ms if ms < 60 * MINUTE_MS => format!("{} min", ms / MINUTE_MS),
+        ms if ms < DAY_MS => format!("{} h", ms / (60 * MINUTE_MS)),
+        ms => format!("{} d", ms / DAY_MS),
+    }
+}
+
 /// Formats a moment for programs, as in `2026-03-01T12:30:05Z`. Empty if it is out of range.
 pub(crate) fn format_instant(unix_ms: i64) -> String {
     Timestamp::from_millisecond(unix_ms)
@@ -702,5 +715,12 @@ mod tests {
         assert_eq!(format_moment(0), "1970-01-01 00:00");
         assert_eq!(format_moment(1_769_868_300_999), "2026-01-31 14:05");
         assert_eq!(format_moment(i64::MAX), "");
+    }
+
+    #[test]
+    fn ages_have_one_unit() {
+        let minutes = |minutes: i64| format_age(minutes * MINUTE_MS);
+        assert_eq!([minutes(0), minutes(5), minutes(60)], ["< 1 min", "5 min", "1 h"]);
+        assert_eq!([minutes(1439), minutes(1440), minutes(-3)], ["23 h", "1 d", "< 1 min"]);
     }
 }

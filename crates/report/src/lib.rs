@@ -33,6 +33,7 @@ mod output;
 mod profile;
 mod revisions;
 mod series_change;
+mod series_list;
 pub mod session;
 mod session_list;
 pub mod snippet;
@@ -80,6 +81,7 @@ pub use output::{
 };
 pub use profile::{ProfileSide, profile_sections, report_profiles};
 pub use revisions::*;
+pub use series_list::report_trends;
 pub use session::{
     CaseLine, SessionsPage, TrialOutcome, list_planned_cases, list_sessions,
     list_sessions_with_answers, report_trial, session_answer,

@@ -8,6 +8,7 @@ use crate::figure::{format_change, format_change_interval, format_quantity, unce
 use crate::table::TextEmphasis;
 use speedwell_analysis::FactDifference;
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
+use speedwell_analysis::trend::TrendPoint;
 use speedwell_model::{
     ChangeState, ChangeTriage, IntervalEstimate, Metric, RecordedChange, Verdict, short_revision,
 };
@@ -28,6 +29,16 @@ pub(crate) fn case_phrase(series: &SeriesTrend) -> String {
 /// Formats a level with the digits that its interval supports.
 pub(crate) fn format_figure(value: &IntervalEstimate, metric: &Metric) -> String {
     format_quantity(value.value, &metric.unit, uncertainty_of(value))
+}
+
+/// Returns the newest level or, before there is one, the newest point.
+pub(crate) fn current_value(series: &SeriesTrend) -> Option<IntervalEstimate> {
+    let level = series.trend.levels.last().filter(|level| level.is_claimed);
+    level.map(|level| level.value).or_else(|| {
+        let point = &series.trend.points.last()?.point;
+        let (low, high) = point.interval.unwrap_or((point.value, point.value));
+        Some(IntervalEstimate { value: point.value, low, high })
+    })
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -66,18 +77,22 @@ fn from_zero(series: &SeriesTrend, change: &RecordedChange) -> Option<String> {
     is_infinite.then(|| levels.unwrap_or_else(|| "from 0".to_owned()))
 }
 
-impl SeriesChange<'_> {
+impl<'a> SeriesChange<'a> {
     /// Returns the finding for the gallery of a page.
     pub fn gallery_answer(&self) -> CaseAnswer {
-        let emphasis = match self.change.state {
-            _ if !self.change.is_open() => TextEmphasis::Muted,
-            ChangeState::Suspected => TextEmphasis::Caution,
-            _ => verdict_emphasis(self.verdict),
-        };
         CaseAnswer {
             about: String::new(),
             text: format!("{} {}", verdict_symbol(self.verdict), self.sentence()),
-            emphasis,
+            emphasis: self.emphasis(),
+        }
+    }
+
+    /// Shows whether the change is good or bad. A suspected or triaged change stands out less.
+    pub fn emphasis(&self) -> TextEmphasis {
+        match self.change.state {
+            _ if !self.change.is_open() => TextEmphasis::Muted,
+            ChangeState::Suspected => TextEmphasis::Caution,
+            _ => verdict_emphasis(self.verdict),
         }
     }
 
@@ -87,11 +102,20 @@ impl SeriesChange<'_> {
         IntervalEstimate { value: value - 1.0, low: low - 1.0, high: high - 1.0 }
     }
 
+    /// The first point after the change.
+    pub fn first_point(&self) -> Option<&'a TrendPoint> {
+        let mut points = self.series.trend.points.iter();
+        points.find(|point| point.revision.id == self.change.after)
+    }
+
+    /// The time of the first revision after the change, in milliseconds since the Unix epoch.
+    pub fn time_unix_ms(&self) -> Option<i64> {
+        self.first_point().map(TrendPoint::time_unix_ms)
+    }
+
     /// The subject of the first revision after the change; empty if it is unknown.
     pub fn subject(&self) -> &str {
-        let mut points = self.series.trend.points.iter();
-        let after = points.find(|point| point.revision.id == self.change.after);
-        after.and_then(|point| point.revision.subject.as_deref()).unwrap_or_default()
+        self.first_point().and_then(|point| point.revision.subject.as_deref()).unwrap_or_default()
     }
 
     pub fn causes_text(&self) -> String {

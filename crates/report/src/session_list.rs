@@ -6,7 +6,7 @@
 use crate::columns::{ColumnSet, column_set};
 use crate::comparison::{first_answer, verdict_emphasis, verdict_symbol};
 use crate::document::Document;
-use crate::figure::{format_change, format_count, format_moment};
+use crate::figure::{MINUTE_MS, format_age, format_change, format_count, format_moment};
 use crate::session::{
     first_words, has_own_report, load_sentence, revision_cell, state_cell, variant_names,
 };
@@ -179,19 +179,17 @@ fn page_columns<'a>(now_unix_ms: Option<i64>) -> ColumnSet<SessionLine<'a>> {
 }
 
 fn started_cell(unix_ms: i64, now_unix_ms: Option<i64>) -> ReportCell {
-    let text = now_unix_ms.map_or_else(|| format_moment(unix_ms), |now| format_age(unix_ms, now));
+    let text = now_unix_ms.map_or_else(|| format_moment(unix_ms), |now| time_ago(unix_ms, now));
     ReportCell::value(unix_ms).with_text(text).with_moment(unix_ms)
 }
 
 /// Formats how long ago a moment was: `12 min ago`, `3 h ago`, `5 d ago`. A moment that is more than
 /// 30 days ago, or in the future, becomes a date. `lists.js` has the same words.
-fn format_age(unix_ms: i64, now_unix_ms: i64) -> String {
-    let minutes = now_unix_ms.saturating_sub(unix_ms).div_euclid(60_000);
-    match minutes {
+fn time_ago(unix_ms: i64, now_unix_ms: i64) -> String {
+    let age_ms = now_unix_ms.saturating_sub(unix_ms);
+    match age_ms.div_euclid(MINUTE_MS) {
         0 => "less than a minute ago".to_owned(),
-        1..60 => format!("{minutes} min ago"),
-        60..1_440 => format!("{} h ago", minutes / 60),
-        1_440..43_200 => format!("{} d ago", minutes / 1_440),
+        1..43_200 => format!("{} ago", format_age(age_ms)),
         _ => format_moment(unix_ms),
     }
 }
@@ -201,12 +199,10 @@ mod tests {
     use super::*;
     use speedwell_fixtures::FakeSession;
 
-    const MINUTE_MS: i64 = 60_000;
-
     #[test]
     fn an_age_is_given_in_its_largest_unit() {
         let now = 1_769_868_300_000;
-        let of = |minutes: i64| format_age(now - minutes * MINUTE_MS, now);
+        let of = |minutes: i64| time_ago(now - minutes * MINUTE_MS, now);
         assert_eq!(of(0), "less than a minute ago");
         assert_eq!([of(1), of(59), of(60)], ["1 min ago", "59 min ago", "1 h ago"]);
         assert_eq!([of(1_439), of(1_440)], ["23 h ago", "1 d ago"]);
