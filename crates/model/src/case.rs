@@ -142,13 +142,19 @@ impl Case {
     /// snippets: their text, which is the parameter `code` or the name of the variant, replaces the
     /// benchmark.
     pub fn name_under(&self, variant: &str) -> String {
-        if self.snippet_language().is_none() {
-            return self.id();
+        match self.snippet_language() {
+            Some(_) => self.with_snippet_text(variant).id(),
+            None => self.id(),
         }
+    }
+
+    /// Returns the case of a snippet with its text as the benchmark: the parameter `code` or,
+    /// without it, `text`.
+    pub fn with_snippet_text(&self, text: &str) -> Case {
         let (code, values): (Vec<_>, Vec<_>) =
             self.values.iter().cloned().partition(|(name, _)| name == "code");
-        let text = code.first().map_or_else(|| variant.to_owned(), |(_, code)| code.plain());
-        Case::new(text, values).id()
+        let benchmark = code.first().map_or_else(|| text.to_owned(), |(_, code)| code.plain());
+        Case::new(benchmark, values)
     }
 
     /// Does the same as [`Case::name_under`] for an id.

@@ -111,14 +111,11 @@ impl CaseLabels {
 /// are variants of one case have no common text.
 pub fn shown_case(case: &Case) -> Cow<'_, Case> {
     let Some(language) = case.snippet_language() else { return Cow::Borrowed(case) };
-    let (code, values): (Vec<_>, Vec<_>) =
-        case.values.iter().cloned().partition(|(name, _)| name == "code");
-    let name = match (code.first(), language) {
-        (Some((_, code)), _) => code.plain(),
-        (None, SnippetLanguage::Sh) => "commands".to_owned(),
-        (None, _) => "code".to_owned(),
+    let common_name = match language {
+        SnippetLanguage::Sh => "commands",
+        _ => "code",
     };
-    Cow::Owned(Case::new(name, values))
+    Cow::Owned(case.with_snippet_text(common_name))
 }
 
 /// Returns the parameters that have the same value in every case, in the order of the first case.
