@@ -44,10 +44,7 @@ class FlameBox {
     const letters = Math.floor((width - NAME_MARGIN_PX) / LETTER_PX);
     const isAsDrawn = width === this.width;
     if (!this.label && !isAsDrawn && letters > 3) {
-      this.label = document.createElementNS('http://www.w3.org/2000/svg', 'text');
-      this.label.setAttribute('y', this.top + 12);
-      this.label.setAttribute('font-size', 11);
-      this.label.setAttribute('fill', 'var(--plot-ink)');
+      this.label = makeShape('text', { y: this.top + 12, 'font-size': 11, fill: 'var(--plot-ink)' });
       this.group.append(this.label);
     }
     if (!this.label) return;

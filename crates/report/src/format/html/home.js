@@ -32,7 +32,7 @@ class TypedFilter {
   }
 
   apply() {
-    const words = this.box.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = wordsOf(this.box.value);
     let shown = 0;
     for (const { row, text } of this.rows) {
       row.hidden = !words.every((word) => text.includes(word));

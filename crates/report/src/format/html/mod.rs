@@ -178,6 +178,7 @@ fn write_glossary(document: &Document, writer: &mut HtmlWriter) {
     }
     writer.push_raw("</dl>\n</section>\n");
 }
+
 /// Reports that fit on a screen or are one list, so that they need no table of contents.
 const PAGES_WITHOUT_CONTENTS: [&str; 2] = ["project", "trends"];
 
@@ -414,10 +415,7 @@ struct HtmlRow<'l> {
 
 impl HtmlRow<'_> {
     fn row_markup(&self, writer: &HtmlWriter) -> String {
-        let mut out = match self.view.facet_index(self.cells) {
-            Some(index) => format!("<tr class=\"row\" data-f=\"{index}\">"),
-            None => String::from("<tr class=\"row\">"),
-        };
+        let mut out = format!("<tr class=\"row\"{}>", self.filter_attribute());
         for (number, &column_index) in self.view.shown.iter().enumerate() {
             let (column, cell) =
                 (&self.view.table.columns[column_index], &self.cells[column_index]);
@@ -442,6 +440,12 @@ impl HtmlRow<'_> {
         out + "</tr>\n"
     }
 
+    /// Returns the attribute by which the filters of the table find the row.
+    fn filter_attribute(&self) -> String {
+        let index = self.view.facet_index(self.cells);
+        index.map(|index| format!(" data-f=\"{index}\"")).unwrap_or_default()
+    }
+
     /// Renders the charts of the row's case below the row, unless another row has them, with a link
     /// to the history of the case.
     fn write_charts(&self, writer: &mut HtmlWriter) {
@@ -459,12 +463,11 @@ impl HtmlRow<'_> {
             }
             None => String::new(),
         };
-        let data_f = self.view.facet_index(self.cells).map(|index| format!(" data-f=\"{index}\""));
         writer.push_raw(&format!(
             "<tr class=\"charts-of\"{}><td colspan=\"{}\"><details class=\"case\" id=\"{anchor}\">\
              <summary>runs, distribution{}<span class=\"unseen\"> of {}</span></summary>\n{drawing}\
              {history}</details></td></tr>\n",
-            data_f.unwrap_or_default(),
+            self.filter_attribute(),
             self.view.shown.len(),
             if history.is_empty() { "" } else { ", history" },
             escape_html(case),

@@ -14,6 +14,18 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** Creates an SVG element. */
+function makeShape(tag, attributes) {
+  const shape = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  for (const [name, value] of Object.entries(attributes)) shape.setAttribute(name, value);
+  return shape;
+}
+
+/** The lower-case words of a filter. */
+function wordsOf(text) {
+  return text.toLowerCase().split(/\s+/).filter(Boolean);
+}
+
 /** A table with its rows in their original order. */
 class Sheet {
   constructor(section) {
@@ -120,7 +132,7 @@ class Sheet {
   makeBox() {
     const box = make('input', { type: 'search', placeholder: 'Filter rows', 'aria-label': 'Filter rows by text' });
     box.addEventListener('input', () => {
-      this.words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
+      this.words = wordsOf(box.value);
       this.apply();
     });
     return box;

@@ -210,9 +210,10 @@ pub fn write_captions(table: &ReportTable, id: &str, writer: &mut HtmlWriter) ->
 /// Renders the number of rows for each value of the facet column. The numbers are radio buttons that
 /// filter the rows, also without scripts. A comparison also has a link that sorts its rows.
 pub fn write_tally(view: &TableView<'_>, id: &str, writer: &mut HtmlWriter) {
-    let Some(facet) = view.facet else { return };
-    let key = escape_html(view.table.columns[facet].key);
-    writer.push_raw(&format!("<ul class=\"tally\" data-facet=\"{key}\">\n"));
+    if view.facet.is_none() {
+        return;
+    }
+    writer.push_raw("<ul class=\"tally\">\n");
     let item = |class: &str, value: &str, number: usize, content: &str| {
         let value = escape_html(value);
         let (radio, end) = if view.has_filters() {

@@ -5,13 +5,6 @@
 /** A pointer that moved less than this, in pixels, clicked. */
 const CLICK_PX = 6;
 
-/** Creates an SVG element. */
-function makeShape(tag, attributes) {
-  const shape = document.createElementNS('http://www.w3.org/2000/svg', tag);
-  for (const [name, value] of Object.entries(attributes)) shape.setAttribute(name, value);
-  return shape;
-}
-
 /** The coordinates of the points of a drawing. All drawings of a chart have the same points in the same order. */
 function placesOf(svg) {
   const places = [];
