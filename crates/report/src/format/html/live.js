@@ -31,17 +31,15 @@ function patchChildren(node, next) {
   for (const child of children.slice(wanted.length)) child.remove();
 }
 
-/** Sheets by section; they know the rows in the order of the server. */
-const sheets = new WeakMap();
-
 /** Updates the cells of a table, which keeps its order and filters. A table with other rows starts anew. */
 function patchSheet(section, next) {
+  // The sheet knows the rows in the order of the server.
   const sheet = sheets.get(section);
   const rows = [...next.querySelectorAll('tr.row')];
   if (!sheet || sheet.rows.length !== rows.length || sheet.rows[0]?.row.cells.length !== rows[0]?.cells.length) {
     const fresh = document.importNode(next, true);
     section.replaceWith(fresh);
-    sheets.set(fresh, new Sheet(fresh));
+    new Sheet(fresh);
     return;
   }
   sheet.rows.forEach((entry, index) => {

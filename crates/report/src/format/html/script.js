@@ -26,10 +26,14 @@ function wordsOf(text) {
   return text.toLowerCase().split(/\s+/).filter(Boolean);
 }
 
+/** Sheets by section. */
+const sheets = new WeakMap();
+
 /** A table with its rows in their original order. */
 class Sheet {
   constructor(section) {
     this.section = section;
+    sheets.set(section, this);
     this.table = section.querySelector('table');
     this.headers = [...this.table.querySelectorAll('thead th')];
     this.rows = [...this.table.querySelectorAll('tr.row')].map((row) => ({
