@@ -5,7 +5,7 @@ use crate::dashboard::address::{PageFormat, nearest_names};
 use crate::dashboard::lookups::TrendQuery;
 use crate::dashboard::page::changes::changes_table;
 use crate::dashboard::page::pulls::repository_pages;
-use crate::dashboard::page::trends::{is_list, trends_page};
+use crate::dashboard::page::trends::{LIST_KEYS, trends_page};
 use crate::dashboard::page::{
     PageContent, PageContext, PageResult, link_by, link_column, named_options,
 };
@@ -94,6 +94,15 @@ pub fn trend_page(context: PageContext<'_>) -> PageResult {
         is_cacheable: true,
         ..PageContent::from_document(document)
     })
+}
+
+/// Whether the request asks for the list of series: for a page, and with no key that selects a case
+/// or a part of a trend. Other formats contain the points of all series.
+fn is_list(context: PageContext<'_>) -> bool {
+    context.format == PageFormat::Page
+        && QUERY_KEYS
+            .iter()
+            .all(|name| LIST_KEYS.contains(name) || context.query.get(name).is_none())
 }
 
 /// Returns the horizontal axis of the charts.

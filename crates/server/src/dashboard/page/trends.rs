@@ -1,6 +1,6 @@
 //! Builds `/PROJECT/trend` without a case: a list of all series of a branch, which can be searched.
 
-use crate::dashboard::address::{PageFormat, encode_segment};
+use crate::dashboard::address::encode_segment;
 use crate::dashboard::lookups::TrendQuery;
 use crate::dashboard::page::{PageContent, PageContext, PageResult, link_column, named_options};
 use crate::dashboard::site::unix_ms;
@@ -11,23 +11,15 @@ use speedwell_report::html::{FormField, PageForm};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Query keys.
-const QUERY_KEYS: [&str; 4] = ["filter", "metric", "variant", "branch"];
+/// Query keys of the list.
+pub const LIST_KEYS: [&str; 4] = ["filter", "metric", "variant", "branch"];
 
 /// How long a page with ages such as "12 min" stays valid.
 pub const MAX_AGE: Duration = Duration::from_secs(60);
 
-/// Whether the query of a trend asks for the list: for a page, and for no single case. Other
-/// formats contain the points of all series.
-pub fn is_list(context: PageContext<'_>) -> bool {
-    let other_keys = ["case", "machine", "from", "to", "space"];
-    context.format == PageFormat::Page
-        && other_keys.iter().all(|name| context.query.get(name).is_none())
-}
-
 /// Lists the series of a branch.
 pub fn trends_page(context: PageContext<'_>) -> PageResult {
-    context.query.check_names(&QUERY_KEYS)?;
+    context.query.check_names(&LIST_KEYS)?;
     let trend_query = TrendQuery {
         branch: context.query.get("branch").map(str::to_owned),
         metrics: context.query.get("metric").map(str::to_owned).into_iter().collect(),
@@ -91,7 +83,7 @@ fn list_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
         action: context.page_href("trend"),
         title: "Filter".into(),
         button: "Show".into(),
-        set: context.set_filters("trend", &QUERY_KEYS),
+        set: context.set_filters("trend", &LIST_KEYS),
         fields: vec![
             field("filter", "part of a name", names(|key| &key.case)),
             field("metric", "primary", names(|key| &key.metric.name)),
