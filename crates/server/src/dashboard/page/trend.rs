@@ -68,7 +68,7 @@ pub fn trend_page(context: PageContext<'_>) -> PageResult {
     let parts = selected.into_iter().take(MAX_SERIES);
     let parts =
         parts.filter_map(|series| series.restrict_points(|point| filter.matches_point(point)));
-    let shown_history = ProjectHistory { series: parts.collect(), ..without_series(&history) };
+    let shown_history = with_series(&history, parts.collect());
     let max_rows = match context.format {
         PageFormat::Page => MAX_ROWS,
         PageFormat::Document(report::ReportFormat::Html) => MAX_FILE_ROWS,
@@ -180,12 +180,12 @@ fn note_shortened(history: &ProjectHistory, max_rows: usize) -> Option<ReportBlo
     })
 }
 
-/// Copies a history without its series.
-fn without_series(history: &ProjectHistory) -> ProjectHistory {
+/// Copies a history with other series.
+pub fn with_series(history: &ProjectHistory, series: Vec<SeriesTrend>) -> ProjectHistory {
     ProjectHistory {
         line: history.line.clone(),
         threshold: history.threshold,
-        series: Vec::new(),
+        series,
         machines: history.machines.clone(),
         labels: history.labels.clone(),
         landmarks: history.landmarks.clone(),
@@ -264,8 +264,7 @@ impl<'a> CasePage<'a> {
         let context = self.context;
         let filter = PointFilter::from_query(context)?;
         let part = self.series.restrict_points(|point| filter.matches_point(point));
-        let shown =
-            ProjectHistory { series: part.into_iter().collect(), ..without_series(self.history) };
+        let shown = with_series(self.history, part.into_iter().collect());
         let trend =
             report::CaseTrend { whole: self.series, shown: &shown, axis, max_rows: MAX_ROWS };
         let tables = self.change_tables(&shown);
@@ -369,7 +368,7 @@ impl<'a> CasePage<'a> {
             .filter(|series| series.key.variant == own.variant)
             .cloned()
             .collect();
-        let others = ProjectHistory { series, ..without_series(&history) };
+        let others = with_series(&history, series);
         report::list_other_metrics(&others, &|series| {
             let metric = Some(series.key.metric.name.as_str());
             let query = self.context.query.with_value("metric", metric);

@@ -2,10 +2,11 @@
 
 use crate::dashboard::address::encode_segment;
 use crate::dashboard::lookups::TrendQuery;
+use crate::dashboard::page::trend::with_series;
 use crate::dashboard::page::{PageContent, PageContext, PageResult, link_column, named_options};
 use crate::dashboard::site::unix_ms;
 use crate::http::HttpError;
-use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
+use speedwell_analysis::history::SeriesTrend;
 use speedwell_report::Document;
 use speedwell_report::html::{FormField, PageForm};
 use std::collections::BTreeSet;
@@ -37,13 +38,7 @@ pub fn trends_page(context: PageContext<'_>) -> PageResult {
             if series.is_empty() {
                 return Err(HttpError::not_found("no series for this variant"));
             }
-            let selected = ProjectHistory {
-                series,
-                line: history.line.clone(),
-                threshold: history.threshold,
-                ..ProjectHistory::default()
-            };
-            speedwell_report::report_trends(&selected, filter, now)
+            speedwell_report::report_trends(&with_series(&history, series), filter, now)
         }
     };
     link_series(&mut document, context);
