@@ -42,6 +42,9 @@ pub mod session;
 pub mod trend;
 pub mod trends;
 
+/// How long a page with ages such as "12 min" stays valid.
+const MAX_AGE: Duration = Duration::from_secs(60);
+
 /// A page without its layout.
 #[derive(Debug, Default)]
 pub struct PageContent {
@@ -393,6 +396,7 @@ impl ChartPart {
             links: before.into_iter().chain(after).collect(),
             sessions: page.sessions,
             is_cacheable: page.is_cacheable,
+            max_age: page.max_age,
             charts: ChartsLocation::From(part.first),
             ..PageContent::from_document(part.document)
         })

@@ -6,9 +6,9 @@ use crate::dashboard::access::RequiredPermission;
 use crate::dashboard::address::PageFormat;
 use crate::dashboard::lookups::TrendQuery;
 use crate::dashboard::page::changes::open_changes_table;
-use crate::dashboard::page::trends::{MAX_AGE, link_series};
+use crate::dashboard::page::trends::link_series;
 use crate::dashboard::page::{
-    PageContent, PageContext, PageResult, link_by, link_column, named_options,
+    MAX_AGE, PageContent, PageContext, PageResult, link_by, link_column, named_options,
 };
 use crate::dashboard::site::{HostedProject, unix_ms};
 use crate::http::HttpError;

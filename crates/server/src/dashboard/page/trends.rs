@@ -3,20 +3,18 @@
 use crate::dashboard::address::encode_segment;
 use crate::dashboard::lookups::TrendQuery;
 use crate::dashboard::page::trend::with_series;
-use crate::dashboard::page::{PageContent, PageContext, PageResult, link_column, named_options};
+use crate::dashboard::page::{
+    MAX_AGE, PageContent, PageContext, PageResult, link_column, named_options,
+};
 use crate::dashboard::site::unix_ms;
 use crate::http::HttpError;
 use speedwell_analysis::history::SeriesTrend;
 use speedwell_report::Document;
 use speedwell_report::html::{FormField, PageForm};
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 /// Query keys of the list.
 pub const LIST_KEYS: [&str; 4] = ["filter", "metric", "variant", "branch"];
-
-/// How long a page with ages such as "12 min" stays valid.
-pub const MAX_AGE: Duration = Duration::from_secs(60);
 
 /// Lists the series of a branch.
 pub fn trends_page(context: PageContext<'_>) -> PageResult {
