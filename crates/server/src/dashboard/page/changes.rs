@@ -121,13 +121,8 @@ fn return_path(requested: Option<&str>, project: &str) -> String {
     page.map_or_else(|| format!("{prefix}changes"), str::to_owned)
 }
 
-/// Builds the table of open changes. Each row links to the case's trend and to the revision after
-/// the change, and has a form for triage if the caller may use it.
-pub fn open_changes_table(context: PageContext<'_>, history: &ProjectHistory) -> Document {
-    changes_table(context, history, ChangeList::Open)
-}
-
-/// Builds the table of one list of changes, as [`open_changes_table`] does.
+/// Builds the table of one list of changes. Each row links to the case's trend and to the revision
+/// after the change. On a page, it also has a form for triage if the caller may use it.
 pub fn changes_table(
     context: PageContext<'_>,
     history: &ProjectHistory,

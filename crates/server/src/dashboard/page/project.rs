@@ -5,7 +5,7 @@
 use crate::dashboard::access::RequiredPermission;
 use crate::dashboard::address::PageFormat;
 use crate::dashboard::lookups::TrendQuery;
-use crate::dashboard::page::changes::open_changes_table;
+use crate::dashboard::page::changes::changes_table;
 use crate::dashboard::page::trends::link_series;
 use crate::dashboard::page::{
     MAX_AGE, PageContent, PageContext, PageResult, link_by, link_column, named_options,
@@ -17,8 +17,9 @@ use speedwell_analysis::schedule::{find_silent_schedules, schedule_window_start}
 use speedwell_model::stored::SessionOverview;
 use speedwell_report::html::{PageForm, PageLink};
 use speedwell_report::{
-    self as report, Datum, Document, HomeState, OpenChanges, ProjectLine, ReportFormat, ReportRow,
-    RunningSession, ServedProject, ServerSettings, format_moment, list_projects, report_settings,
+    self as report, ChangeList, Datum, Document, HomeState, OpenChanges, ProjectLine, ReportFormat,
+    ReportRow, RunningSession, ServedProject, ServerSettings, format_moment, list_projects,
+    report_settings,
 };
 use speedwell_store::{SessionFilter, Store};
 use std::collections::HashMap;
@@ -66,7 +67,7 @@ pub fn project_page(context: PageContext<'_>) -> PageResult {
         now_unix_ms: now,
         running: &running,
         history: &history,
-        changes: open_changes_table(without_charts, &history),
+        changes: changes_table(without_charts, &history, ChangeList::Open),
         authors: &find_authors(context, &history)?,
         arrivals: &arrivals,
         killed: &killed,
