@@ -238,6 +238,17 @@ impl PageContext<'_> {
         }
     }
 
+    /// Builds the form that filters a page of the project; `path` follows the project name.
+    pub fn filter_form(&self, path: &str, fields: Vec<FormField>) -> PageForm {
+        PageForm {
+            action: self.page_href(path),
+            title: "Filter".into(),
+            button: "Show".into(),
+            fields,
+            ..PageForm::default()
+        }
+    }
+
     /// Returns the options of a field that selects a machine by its number.
     pub fn machine_options(&self) -> Result<Vec<(String, String)>, HttpError> {
         let mut options = named_options("any", [] as [&str; 0]);

@@ -178,16 +178,11 @@ fn branch_links(context: PageContext<'_>) -> Vec<PageLink> {
 /// Builds the form that filters the list of series.
 fn home_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
     let [branches, _] = context.store.branches_and_tags()?;
-    Ok(PageForm {
-        action: context.page_href(""),
-        title: "Filter".into(),
-        button: "Show".into(),
-        fields: vec![
-            context.query_field("filter", "part of a name", Vec::new()),
-            context.query_field("branch", "", named_options("default", branches)),
-        ],
-        ..PageForm::default()
-    })
+    let fields = vec![
+        context.query_field("filter", "part of a name", Vec::new()),
+        context.query_field("branch", "", named_options("default", branches)),
+    ];
+    Ok(context.filter_form("", fields))
 }
 
 const DAY_MS: i64 = 86_400_000;

@@ -462,22 +462,19 @@ fn trend_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
     let field = |name, placeholder, options| context.query_field(name, placeholder, options);
     let axes = [("", "revisions"), ("time", "time")]
         .map(|(value, label)| (value.to_owned(), label.to_owned()));
+    let fields = vec![
+        field("case", "all", Vec::new()),
+        field("metric", "primary", Vec::new()),
+        field("variant", "any", Vec::new()),
+        field("branch", "", named_options("default", branches)),
+        field("machine", "", context.machine_options()?),
+        field("from", "2026-03-01", Vec::new()),
+        field("to", "2026-03-31", Vec::new()),
+        field("axis", "", axes.to_vec()),
+    ];
     Ok(PageForm {
-        action: context.page_href("trend"),
-        title: "Filter".into(),
-        button: "Show".into(),
         set: context.set_filters("trend", &QUERY_KEYS),
-        fields: vec![
-            field("case", "all", Vec::new()),
-            field("metric", "primary", Vec::new()),
-            field("variant", "any", Vec::new()),
-            field("branch", "", named_options("default", branches)),
-            field("machine", "", context.machine_options()?),
-            field("from", "2026-03-01", Vec::new()),
-            field("to", "2026-03-31", Vec::new()),
-            field("axis", "", axes.to_vec()),
-        ],
-        ..PageForm::default()
+        ..context.filter_form("trend", fields)
     })
 }
 

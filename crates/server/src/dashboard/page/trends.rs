@@ -72,17 +72,14 @@ fn list_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
         suggestions,
         ..context.query_field(name, placeholder, Vec::new())
     };
+    let fields = vec![
+        field("filter", "part of a name", names(|key| &key.case)),
+        field("metric", "primary", names(|key| &key.metric.name)),
+        field("variant", "any", names(|key| &key.variant)),
+        context.query_field("branch", "", named_options("default", branches)),
+    ];
     Ok(PageForm {
-        action: context.page_href("trend"),
-        title: "Filter".into(),
-        button: "Show".into(),
         set: context.set_filters("trend", &LIST_KEYS),
-        fields: vec![
-            field("filter", "part of a name", names(|key| &key.case)),
-            field("metric", "primary", names(|key| &key.metric.name)),
-            field("variant", "any", names(|key| &key.variant)),
-            context.query_field("branch", "", named_options("default", branches)),
-        ],
-        ..PageForm::default()
+        ..context.filter_form("trend", fields)
     })
 }
