@@ -187,23 +187,22 @@ impl PageContext<'_> {
                 is_chosen: false,
             })
         };
-        let string = |value: &Value| value.as_str().map(str::to_owned);
         link_by(&mut document, "sessions", ["number", "id"], |id| {
-            Some(self.session_href(&string(id)?))
+            Some(self.session_href(id.as_str()?))
         });
-        let nonempty = |value: &Value| string(value).filter(|string| !string.is_empty());
-        link_column(&mut document, "sessions", "revision", |id| {
-            Some(self.revision_href(&nonempty(id)?))
-        });
-        link_column(&mut document, "sessions", "branch", |name| {
-            Some(self.branch_href(&nonempty(name)?))
-        });
+        self.link_code(&mut document, "sessions");
         link_by(&mut document, "sessions", ["subject", "revision"], |id| {
-            Some(self.revision_href(&nonempty(id)?))
+            Some(self.revision_href(nonempty_text(id)?))
         });
         shorten_column(&mut document, "command");
         shorten_column(&mut document, "subject");
         document
+    }
+
+    /// Links the revisions and the branches in a table.
+    pub fn link_code(&self, document: &mut Document, table: &str) {
+        link_column(document, table, "revision", |id| Some(self.revision_href(nonempty_text(id)?)));
+        link_column(document, table, "branch", |name| Some(self.branch_href(nonempty_text(name)?)));
     }
 
     /// Links the session numbers in a column.
@@ -324,6 +323,10 @@ pub fn link_by(
             }
         }
     });
+}
+
+fn nonempty_text(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| !text.is_empty())
 }
 
 /// Maximum length of a cell in a list, in characters.

@@ -6,9 +6,7 @@ use crate::dashboard::lookups::TrendQuery;
 use crate::dashboard::page::changes::changes_table;
 use crate::dashboard::page::pulls::repository_pages;
 use crate::dashboard::page::trends::{LIST_KEYS, trends_page};
-use crate::dashboard::page::{
-    PageContent, PageContext, PageResult, link_by, link_column, named_options,
-};
+use crate::dashboard::page::{PageContent, PageContext, PageResult, link_column, named_options};
 use crate::http::HttpError;
 use serde_json::Value;
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
@@ -117,10 +115,9 @@ fn trend_axis(context: PageContext<'_>) -> Result<TrendXAxis, HttpError> {
 
 /// Links the tables to revisions, sessions and trends.
 fn link_tables(document: &mut Document, context: PageContext<'_>) {
-    let string = |value: &serde_json::Value| value.as_str().map(str::to_owned);
-    link_column(document, "points", "revision", |id| Some(context.revision_href(&string(id)?)));
+    link_column(document, "points", "revision", |id| Some(context.revision_href(id.as_str()?)));
     context.link_numbers(document, "points", "session");
-    link_by(document, "changes", ["case", "case"], |case| Some(context.trend_href(&string(case)?)));
+    link_column(document, "changes", "case", |case| Some(context.trend_href(case.as_str()?)));
 }
 
 /// Filter for the points to show. Levels and changes always come from the whole series.
