@@ -83,11 +83,8 @@ pub fn trend_page(context: PageContext<'_>) -> PageResult {
         document.blocks.insert(0, ReportBlock::Note(note));
     }
     link_tables(&mut document, context);
-    let own_href = context.page_href(&format!("trend{}", context.query.to_query_string()));
-    let mut crumbs = vec![context.page_link("trend", "trend")];
-    crumbs.extend(trend_query.case.map(|case| PageLink::new(own_href, case)));
     Ok(PageContent {
-        crumbs,
+        crumbs: vec![context.page_link("trend", "trend")],
         filters: Some(trend_form(context)?),
         is_cacheable: true,
         ..PageContent::from_document(document)
