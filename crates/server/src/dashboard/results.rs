@@ -33,7 +33,7 @@ impl ResultCache {
     /// and whose result is not known yet.
     ///
     /// # Errors
-    /// Fails if the store cannot be read.
+    /// Fails if `settings` fails. A session that cannot be loaded has no result.
     pub fn find_results(
         &self,
         store: &Store,
