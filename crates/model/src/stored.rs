@@ -44,6 +44,13 @@ pub struct SessionOverview {
     pub skipped: usize,
 }
 
+impl SessionOverview {
+    /// Whether the session is being measured: it has not ended, and its process is alive.
+    pub fn is_running(&self) -> bool {
+        self.state == SessionState::Running && !self.is_killed
+    }
+}
+
 /// When, where and how a session was started, and how it ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionArrival {

@@ -5,7 +5,6 @@
 
 use crate::http::{HttpError, lock};
 use speedwell_analysis::AnalysisSettings;
-use speedwell_model::SessionState;
 use speedwell_model::stored::SessionOverview;
 use speedwell_report::{SessionResult, session_result};
 use speedwell_store::Store;
@@ -34,7 +33,7 @@ impl ResultCache {
     /// and whose result is not known yet.
     ///
     /// # Errors
-    /// Fails if the store cannot be read.
+    /// Fails if `settings` fails. A session that cannot be loaded has no result.
     pub fn find_results(
         &self,
         store: &Store,
@@ -45,8 +44,7 @@ impl ResultCache {
         let mut remaining_runs = MAX_REQUEST_RUNS;
         let mut known_settings = None;
         for session in sessions {
-            let is_measured = session.state == SessionState::Running && !session.is_killed;
-            if is_measured || session.runs > MAX_SESSION_RUNS {
+            if session.is_running() || session.runs > MAX_SESSION_RUNS {
                 continue;
             }
             if let Some(result) = self.known_result(session) {
@@ -92,6 +90,7 @@ impl ResultCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use speedwell_model::SessionState;
     use std::cell::Cell;
 
     #[test]

@@ -91,6 +91,19 @@ fn a_feed_has_one_format_and_no_parameters() {
 }
 
 #[test]
+fn a_trend_without_a_case_is_a_list_unless_a_part_of_it_is_selected() {
+    let site = TestSite::start(OPEN, with_session);
+    for query in ["", "?filter=timeit", "?branch=main&metric=time"] {
+        expect(&site.get(&format!("/demo/trend{query}")), 200, &["<input name=\"filter\""]);
+    }
+    for query in ["axis=time", "space=time", "from=2026-03-01", "metric=time&to=2026-03-01"] {
+        expect(&site.get(&format!("/demo/trend?{query}")), 200, &["<select name=\"axis\">"]);
+    }
+    let unknown = site.get("/demo/trend?axis=time&filter=timeit");
+    expect(&unknown, 400, &["unknown parameter 'filter'"]);
+}
+
+#[test]
 fn a_benchmark_name_may_end_like_a_format() {
     let site = TestSite::start(OPEN, |store| {
         let mut session = imported_session();

@@ -17,7 +17,7 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_model::{ChangeTriage, RecordedChange, check_note, short_revision};
-use speedwell_report::html::{PageForm, PageLink};
+use speedwell_report::html::PageLink;
 use speedwell_report::{
     CellForm, ChangeList, Document, ReportCell, ReportColumn, ReportRow, ReportTable,
     format_moment, report_change_list,
@@ -38,13 +38,6 @@ pub fn changes_page(context: PageContext<'_>) -> PageResult {
     if list != ChangeList::Open {
         fields.push(context.query_field("state", "", named_options("open", list_names())));
     }
-    let filters = PageForm {
-        action: context.page_href("changes"),
-        title: "Filter".into(),
-        button: "Show".into(),
-        fields,
-        ..PageForm::default()
-    };
     let tabs = ChangeList::ALL.map(|tab| {
         let state = (tab != ChangeList::Open).then(|| tab.name());
         let href = format!("changes{}", context.query.with_value("state", state));
@@ -54,7 +47,7 @@ pub fn changes_page(context: PageContext<'_>) -> PageResult {
     Ok(PageContent {
         crumbs: vec![context.page_link("changes", "changes")],
         links: tabs.into(),
-        filters: Some(filters),
+        filters: Some(context.filter_form("changes", fields)),
         is_cacheable: true,
         ..PageContent::from_document(changes_table(context, &history, list))
     })
@@ -121,13 +114,8 @@ fn return_path(requested: Option<&str>, project: &str) -> String {
     page.map_or_else(|| format!("{prefix}changes"), str::to_owned)
 }
 
-/// Builds the table of open changes. Each row links to the case's trend and to the revision after
-/// the change, and has a form for triage if the caller may use it.
-pub fn open_changes_table(context: PageContext<'_>, history: &ProjectHistory) -> Document {
-    changes_table(context, history, ChangeList::Open)
-}
-
-/// Builds the table of one list of changes, as [`open_changes_table`] does.
+/// Builds the table of one list of changes. Each row links to the case's trend and to the revision
+/// after the change. On a page, it also has a form for triage if the caller may use it.
 pub fn changes_table(
     context: PageContext<'_>,
     history: &ProjectHistory,

@@ -8,7 +8,6 @@ use crate::dashboard::site::{HostedProject, RequestContext};
 use crate::http::HttpError;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use speedwell_model::SessionState;
 use speedwell_model::stored::SessionOverview;
 use speedwell_report::{AtomFeed, open_change_entries, render_feed, session_entry};
 use speedwell_store::SessionFilter;
@@ -54,10 +53,9 @@ pub fn project_feed(
 /// Whether a session failed that was measured on a branch, as by a nightly job, and not for a pull
 /// request, whose author sees the failure there.
 fn is_failed_nightly(session: &SessionOverview) -> bool {
-    let is_running = session.state == SessionState::Running && !session.is_killed;
     let is_of_branch = session
         .origin
         .as_ref()
         .is_some_and(|origin| origin.branch.is_some() && origin.pull.is_none());
-    is_of_branch && !is_running && (session.failures > 0 || session.is_killed)
+    is_of_branch && !session.is_running() && (session.failures > 0 || session.is_killed)
 }

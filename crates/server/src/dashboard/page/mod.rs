@@ -42,6 +42,9 @@ pub mod session;
 pub mod trend;
 pub mod trends;
 
+/// How long a page with ages such as "12 min" stays valid.
+const MAX_AGE: Duration = Duration::from_secs(60);
+
 /// A page without its layout.
 #[derive(Debug, Default)]
 pub struct PageContent {
@@ -184,23 +187,22 @@ impl PageContext<'_> {
                 is_chosen: false,
             })
         };
-        let string = |value: &Value| value.as_str().map(str::to_owned);
         link_by(&mut document, "sessions", ["number", "id"], |id| {
-            Some(self.session_href(&string(id)?))
+            Some(self.session_href(id.as_str()?))
         });
-        let nonempty = |value: &Value| string(value).filter(|string| !string.is_empty());
-        link_column(&mut document, "sessions", "revision", |id| {
-            Some(self.revision_href(&nonempty(id)?))
-        });
-        link_column(&mut document, "sessions", "branch", |name| {
-            Some(self.branch_href(&nonempty(name)?))
-        });
+        self.link_code(&mut document, "sessions");
         link_by(&mut document, "sessions", ["subject", "revision"], |id| {
-            Some(self.revision_href(&nonempty(id)?))
+            Some(self.revision_href(nonempty_text(id)?))
         });
         shorten_column(&mut document, "command");
         shorten_column(&mut document, "subject");
         document
+    }
+
+    /// Links the revisions and the branches in a table.
+    pub fn link_code(&self, document: &mut Document, table: &str) {
+        link_column(document, table, "revision", |id| Some(self.revision_href(nonempty_text(id)?)));
+        link_column(document, table, "branch", |name| Some(self.branch_href(nonempty_text(name)?)));
     }
 
     /// Links the session numbers in a column.
@@ -232,6 +234,17 @@ impl PageContext<'_> {
             placeholder: placeholder.to_owned(),
             options,
             ..FormField::default()
+        }
+    }
+
+    /// Builds the form that filters a page of the project; `path` follows the project name.
+    pub fn filter_form(&self, path: &str, fields: Vec<FormField>) -> PageForm {
+        PageForm {
+            action: self.page_href(path),
+            title: "Filter".into(),
+            button: "Show".into(),
+            fields,
+            ..PageForm::default()
         }
     }
 
@@ -310,6 +323,10 @@ pub fn link_by(
             }
         }
     });
+}
+
+fn nonempty_text(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| !text.is_empty())
 }
 
 /// Maximum length of a cell in a list, in characters.
@@ -393,6 +410,7 @@ impl ChartPart {
             links: before.into_iter().chain(after).collect(),
             sessions: page.sessions,
             is_cacheable: page.is_cacheable,
+            max_age: page.max_age,
             charts: ChartsLocation::From(part.first),
             ..PageContent::from_document(part.document)
         })

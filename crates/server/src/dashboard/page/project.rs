@@ -5,10 +5,10 @@
 use crate::dashboard::access::RequiredPermission;
 use crate::dashboard::address::PageFormat;
 use crate::dashboard::lookups::TrendQuery;
-use crate::dashboard::page::changes::open_changes_table;
-use crate::dashboard::page::trends::{MAX_AGE, link_series};
+use crate::dashboard::page::changes::changes_table;
+use crate::dashboard::page::trends::link_series;
 use crate::dashboard::page::{
-    PageContent, PageContext, PageResult, link_by, link_column, named_options,
+    MAX_AGE, PageContent, PageContext, PageResult, link_by, link_column, named_options,
 };
 use crate::dashboard::site::{HostedProject, unix_ms};
 use crate::http::HttpError;
@@ -17,8 +17,9 @@ use speedwell_analysis::schedule::{find_silent_schedules, schedule_window_start}
 use speedwell_model::stored::SessionOverview;
 use speedwell_report::html::{PageForm, PageLink};
 use speedwell_report::{
-    self as report, Datum, Document, HomeState, OpenChanges, ProjectLine, ReportFormat, ReportRow,
-    RunningSession, ServedProject, ServerSettings, format_moment, list_projects, report_settings,
+    self as report, ChangeList, Datum, Document, HomeState, OpenChanges, ProjectLine, ReportFormat,
+    ReportRow, RunningSession, ServedProject, ServerSettings, format_moment, list_projects,
+    report_settings,
 };
 use speedwell_store::{SessionFilter, Store};
 use std::collections::HashMap;
@@ -66,7 +67,7 @@ pub fn project_page(context: PageContext<'_>) -> PageResult {
         now_unix_ms: now,
         running: &running,
         history: &history,
-        changes: open_changes_table(without_charts, &history),
+        changes: changes_table(without_charts, &history, ChangeList::Open),
         authors: &find_authors(context, &history)?,
         arrivals: &arrivals,
         killed: &killed,
@@ -177,16 +178,11 @@ fn branch_links(context: PageContext<'_>) -> Vec<PageLink> {
 /// Builds the form that filters the list of series.
 fn home_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
     let [branches, _] = context.store.branches_and_tags()?;
-    Ok(PageForm {
-        action: context.page_href(""),
-        title: "Filter".into(),
-        button: "Show".into(),
-        fields: vec![
-            context.query_field("filter", "part of a name", Vec::new()),
-            context.query_field("branch", "", named_options("default", branches)),
-        ],
-        ..PageForm::default()
-    })
+    let fields = vec![
+        context.query_field("filter", "part of a name", Vec::new()),
+        context.query_field("branch", "", named_options("default", branches)),
+    ];
+    Ok(context.filter_form("", fields))
 }
 
 const DAY_MS: i64 = 86_400_000;

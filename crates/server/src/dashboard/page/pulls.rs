@@ -35,17 +35,10 @@ pub fn pulls_page(context: PageContext<'_>) -> PageResult {
         let note = format!("Only the {MAX_ROWS} most recently measured pull requests are listed.");
         document.push(ReportBlock::Note(note));
     }
-    let string = |value: &serde_json::Value| value.as_str().map(str::to_owned);
-    let nonempty = |value: &serde_json::Value| string(value).filter(|text| !text.is_empty());
     link_column(&mut document, "pulls", "pull", |pull| {
-        Some(context.page_href(&format!("pulls/{}", encode_segment(&string(pull)?))))
+        Some(context.page_href(&format!("pulls/{}", encode_segment(pull.as_str()?))))
     });
-    link_column(&mut document, "pulls", "revision", |id| {
-        Some(context.revision_href(&nonempty(id)?))
-    });
-    link_column(&mut document, "pulls", "branch", |name| {
-        Some(context.branch_href(&nonempty(name)?))
-    });
+    context.link_code(&mut document, "pulls");
     context.link_numbers(&mut document, "pulls", "newest");
     Ok(PageContent {
         crumbs: vec![context.page_link("pulls", "pull requests")],

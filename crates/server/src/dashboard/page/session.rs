@@ -29,7 +29,6 @@ pub fn session_page(context: PageContext<'_>) -> PageResult {
     check_runs(overview.runs)?;
     let session = context.store.load_session(overview.number)?;
     let settings = (context.project.lookups.settings)(&[])?;
-    let is_measured = overview.state == SessionState::Running && !overview.is_killed;
     let mut is_compared = false;
     let mark = |findings: &mut AnalysisFindings| {
         (context.project.lookups.mark_known)(findings, &[&session], context.store);
@@ -41,7 +40,7 @@ pub fn session_page(context: PageContext<'_>) -> PageResult {
     let measured = (None, &session, experiment.as_deref());
     let report = report_session(measured, &study, &settings, &output, mark)?;
     let mut document = Document::new(report.report);
-    if is_measured && !is_compared {
+    if overview.is_running() && !is_compared {
         let headline = format!("@{} has not ended: no verdict yet", overview.number);
         document.push(ReportBlock::Headline(headline));
     }

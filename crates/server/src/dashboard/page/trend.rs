@@ -5,10 +5,8 @@ use crate::dashboard::address::{PageFormat, nearest_names};
 use crate::dashboard::lookups::TrendQuery;
 use crate::dashboard::page::changes::changes_table;
 use crate::dashboard::page::pulls::repository_pages;
-use crate::dashboard::page::trends::{is_list, trends_page};
-use crate::dashboard::page::{
-    PageContent, PageContext, PageResult, link_by, link_column, named_options,
-};
+use crate::dashboard::page::trends::{LIST_KEYS, trends_page};
+use crate::dashboard::page::{PageContent, PageContext, PageResult, link_column, named_options};
 use crate::http::HttpError;
 use serde_json::Value;
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
@@ -68,7 +66,7 @@ pub fn trend_page(context: PageContext<'_>) -> PageResult {
     let parts = selected.into_iter().take(MAX_SERIES);
     let parts =
         parts.filter_map(|series| series.restrict_points(|point| filter.matches_point(point)));
-    let shown_history = ProjectHistory { series: parts.collect(), ..without_series(&history) };
+    let shown_history = with_series(&history, parts.collect());
     let max_rows = match context.format {
         PageFormat::Page => MAX_ROWS,
         PageFormat::Document(report::ReportFormat::Html) => MAX_FILE_ROWS,
@@ -85,15 +83,21 @@ pub fn trend_page(context: PageContext<'_>) -> PageResult {
         document.blocks.insert(0, ReportBlock::Note(note));
     }
     link_tables(&mut document, context);
-    let own_href = context.page_href(&format!("trend{}", context.query.to_query_string()));
-    let mut crumbs = vec![context.page_link("trend", "trend")];
-    crumbs.extend(trend_query.case.map(|case| PageLink::new(own_href, case)));
     Ok(PageContent {
-        crumbs,
+        crumbs: vec![context.page_link("trend", "trend")],
         filters: Some(trend_form(context)?),
         is_cacheable: true,
         ..PageContent::from_document(document)
     })
+}
+
+/// Whether the request asks for the list of series: for a page, and with no key that selects a case
+/// or a part of a trend. Other formats contain the points of all series.
+fn is_list(context: PageContext<'_>) -> bool {
+    context.format == PageFormat::Page
+        && QUERY_KEYS
+            .iter()
+            .all(|name| LIST_KEYS.contains(name) || context.query.get(name).is_none())
 }
 
 /// Returns the horizontal axis of the charts.
@@ -108,10 +112,9 @@ fn trend_axis(context: PageContext<'_>) -> Result<TrendXAxis, HttpError> {
 
 /// Links the tables to revisions, sessions and trends.
 fn link_tables(document: &mut Document, context: PageContext<'_>) {
-    let string = |value: &serde_json::Value| value.as_str().map(str::to_owned);
-    link_column(document, "points", "revision", |id| Some(context.revision_href(&string(id)?)));
+    link_column(document, "points", "revision", |id| Some(context.revision_href(id.as_str()?)));
     context.link_numbers(document, "points", "session");
-    link_by(document, "changes", ["case", "case"], |case| Some(context.trend_href(&string(case)?)));
+    link_column(document, "changes", "case", |case| Some(context.trend_href(case.as_str()?)));
 }
 
 /// Filter for the points to show. Levels and changes always come from the whole series.
@@ -171,12 +174,12 @@ fn note_shortened(history: &ProjectHistory, max_rows: usize) -> Option<ReportBlo
     })
 }
 
-/// Copies a history without its series.
-fn without_series(history: &ProjectHistory) -> ProjectHistory {
+/// Copies a history with other series.
+pub fn with_series(history: &ProjectHistory, series: Vec<SeriesTrend>) -> ProjectHistory {
     ProjectHistory {
         line: history.line.clone(),
         threshold: history.threshold,
-        series: Vec::new(),
+        series,
         machines: history.machines.clone(),
         labels: history.labels.clone(),
         landmarks: history.landmarks.clone(),
@@ -255,8 +258,7 @@ impl<'a> CasePage<'a> {
         let context = self.context;
         let filter = PointFilter::from_query(context)?;
         let part = self.series.restrict_points(|point| filter.matches_point(point));
-        let shown =
-            ProjectHistory { series: part.into_iter().collect(), ..without_series(self.history) };
+        let shown = with_series(self.history, part.into_iter().collect());
         let trend =
             report::CaseTrend { whole: self.series, shown: &shown, axis, max_rows: MAX_ROWS };
         let tables = self.change_tables(&shown);
@@ -360,7 +362,7 @@ impl<'a> CasePage<'a> {
             .filter(|series| series.key.variant == own.variant)
             .cloned()
             .collect();
-        let others = ProjectHistory { series, ..without_series(&history) };
+        let others = with_series(&history, series);
         report::list_other_metrics(&others, &|series| {
             let metric = Some(series.key.metric.name.as_str());
             let query = self.context.query.with_value("metric", metric);
@@ -454,22 +456,19 @@ fn trend_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
     let field = |name, placeholder, options| context.query_field(name, placeholder, options);
     let axes = [("", "revisions"), ("time", "time")]
         .map(|(value, label)| (value.to_owned(), label.to_owned()));
+    let fields = vec![
+        field("case", "all", Vec::new()),
+        field("metric", "primary", Vec::new()),
+        field("variant", "any", Vec::new()),
+        field("branch", "", named_options("default", branches)),
+        field("machine", "", context.machine_options()?),
+        field("from", "2026-03-01", Vec::new()),
+        field("to", "2026-03-31", Vec::new()),
+        field("axis", "", axes.to_vec()),
+    ];
     Ok(PageForm {
-        action: context.page_href("trend"),
-        title: "Filter".into(),
-        button: "Show".into(),
         set: context.set_filters("trend", &QUERY_KEYS),
-        fields: vec![
-            field("case", "all", Vec::new()),
-            field("metric", "primary", Vec::new()),
-            field("variant", "any", Vec::new()),
-            field("branch", "", named_options("default", branches)),
-            field("machine", "", context.machine_options()?),
-            field("from", "2026-03-01", Vec::new()),
-            field("to", "2026-03-31", Vec::new()),
-            field("axis", "", axes.to_vec()),
-        ],
-        ..PageForm::default()
+        ..context.filter_form("trend", fields)
     })
 }
 

@@ -1,33 +1,24 @@
 //! Builds `/PROJECT/trend` without a case: a list of all series of a branch, which can be searched.
 
-use crate::dashboard::address::{PageFormat, encode_segment};
+use crate::dashboard::address::encode_segment;
 use crate::dashboard::lookups::TrendQuery;
-use crate::dashboard::page::{PageContent, PageContext, PageResult, link_column, named_options};
+use crate::dashboard::page::trend::with_series;
+use crate::dashboard::page::{
+    MAX_AGE, PageContent, PageContext, PageResult, link_column, named_options,
+};
 use crate::dashboard::site::unix_ms;
 use crate::http::HttpError;
-use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
+use speedwell_analysis::history::SeriesTrend;
 use speedwell_report::Document;
 use speedwell_report::html::{FormField, PageForm};
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-/// Query keys.
-const QUERY_KEYS: [&str; 4] = ["filter", "metric", "variant", "branch"];
-
-/// How long a page with ages such as "12 min" stays valid.
-pub const MAX_AGE: Duration = Duration::from_secs(60);
-
-/// Whether the query of a trend asks for the list: for a page, and for no single case. Other
-/// formats contain the points of all series.
-pub fn is_list(context: PageContext<'_>) -> bool {
-    let other_keys = ["case", "machine", "from", "to", "space"];
-    context.format == PageFormat::Page
-        && other_keys.iter().all(|name| context.query.get(name).is_none())
-}
+/// Query keys of the list.
+pub const LIST_KEYS: [&str; 4] = ["filter", "metric", "variant", "branch"];
 
 /// Lists the series of a branch.
 pub fn trends_page(context: PageContext<'_>) -> PageResult {
-    context.query.check_names(&QUERY_KEYS)?;
+    context.query.check_names(&LIST_KEYS)?;
     let trend_query = TrendQuery {
         branch: context.query.get("branch").map(str::to_owned),
         metrics: context.query.get("metric").map(str::to_owned).into_iter().collect(),
@@ -45,13 +36,7 @@ pub fn trends_page(context: PageContext<'_>) -> PageResult {
             if series.is_empty() {
                 return Err(HttpError::not_found("no series for this variant"));
             }
-            let selected = ProjectHistory {
-                series,
-                line: history.line.clone(),
-                threshold: history.threshold,
-                ..ProjectHistory::default()
-            };
-            speedwell_report::report_trends(&selected, filter, now)
+            speedwell_report::report_trends(&with_series(&history, series), filter, now)
         }
     };
     link_series(&mut document, context);
@@ -87,17 +72,14 @@ fn list_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
         suggestions,
         ..context.query_field(name, placeholder, Vec::new())
     };
+    let fields = vec![
+        field("filter", "part of a name", names(|key| &key.case)),
+        field("metric", "primary", names(|key| &key.metric.name)),
+        field("variant", "any", names(|key| &key.variant)),
+        context.query_field("branch", "", named_options("default", branches)),
+    ];
     Ok(PageForm {
-        action: context.page_href("trend"),
-        title: "Filter".into(),
-        button: "Show".into(),
-        set: context.set_filters("trend", &QUERY_KEYS),
-        fields: vec![
-            field("filter", "part of a name", names(|key| &key.case)),
-            field("metric", "primary", names(|key| &key.metric.name)),
-            field("variant", "any", names(|key| &key.variant)),
-            context.query_field("branch", "", named_options("default", branches)),
-        ],
-        ..PageForm::default()
+        set: context.set_filters("trend", &LIST_KEYS),
+        ..context.filter_form("trend", fields)
     })
 }
