@@ -64,17 +64,18 @@ pub fn check_paired(plan: &SessionPlan) -> anyhow::Result<()> {
     let trials = run_trials(plan)?;
     let lacks_cpu_time =
         |trial: &&PairTrial| order::value_of(&trial.result, Metric::CPU_TIME).is_none();
+    let baseline = &plan.variants[0].name;
     if let Some(trial) = trials.iter().find(lacks_cpu_time) {
         bail!(
             "'{}' reports no processor time, which '--order paired' compares\n{HINT}",
-            trial.result.case.name_under(&plan.variants[0].name)
+            trial.result.case.name_under(baseline)
         );
     }
-    let baseline = &plan.variants[0].name;
     reject_waiting(&trials, baseline, &format!("'--order paired' compares processor time\n{HINT}"))
 }
 
-/// Rejects work of the baseline that waits. `consequence` completes the message by saying why waiting is a problem.
+/// Rejects work of the baseline that waits. `consequence` completes the message by saying why
+/// waiting is a problem.
 fn reject_waiting(trials: &[PairTrial], baseline: &str, consequence: &str) -> anyhow::Result<()> {
     let mut waiting = trials.iter().filter(|trial| trial.busy < MIN_BUSY_SHARE);
     let Some(first) = waiting.next() else { return Ok(()) };
@@ -141,8 +142,12 @@ fn run_trials(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
         }
         let usage = outcome.usage.as_ref();
         let usage_share = usage.map(|usage| usage.cpu_ns() as f64 / outcome.wall_ns.max(1) as f64);
+        // Observing the machine takes half a second.
+        let mut unobserved = None;
         for (result, shares) in outcome.observations.into_iter().zip(shares) {
-            let busy = shares.runnable.unwrap_or_else(|| unobserved_share(usage_share));
+            let busy = shares.runnable.unwrap_or_else(|| {
+                *unobserved.get_or_insert_with(|| unobserved_share(usage_share))
+            });
             if trials.iter().all(|tried| tried.result.case != result.case) {
                 trials.push(PairTrial { result, busy });
             }

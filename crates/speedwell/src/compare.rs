@@ -135,18 +135,15 @@ pub fn run(CompareArgs { measuring: mut args }: CompareArgs) -> anyhow::Result<C
 /// Whether the operands are benchmarks of files, or of the same folder. A package may have several
 /// programs, so its benchmarks are found as `run` finds them.
 fn are_parts(kinds: &[OperandKind], operands: &[SourceOperand]) -> bool {
-    let are_of_folder = || match &operands[0].locations[..] {
-        [folder] => {
-            let is_part = |operand: &SourceOperand| {
-                operand.part.is_some()
-                    && operand.variant.is_none()
-                    && operand.locations == operands[0].locations
-            };
-            Path::new(folder).is_dir() && operands.iter().all(is_part)
-        }
-        _ => false,
+    if kinds.iter().all(|kind| *kind == OperandKind::Benchmarks) {
+        return true;
+    }
+    let locations = &operands[0].locations;
+    let [folder] = &locations[..] else { return false };
+    let is_part = |operand: &SourceOperand| {
+        operand.part.is_some() && operand.variant.is_none() && operand.locations == *locations
     };
-    kinds.iter().all(|kind| *kind == OperandKind::Benchmarks) || are_of_folder()
+    Path::new(folder).is_dir() && operands.iter().all(is_part)
 }
 
 /// Measures the named benchmarks of one file or folder as variants.
@@ -366,13 +363,12 @@ fn explain_mistake(error: anyhow::Error, operands: &[SourceOperand]) -> anyhow::
 /// Returns the operands of `eval` that compare functions of scripts, if every operand is of the form
 /// `FILE::NAME`.
 fn quote_functions(operands: &[SourceOperand]) -> Option<String> {
-    let (mut files, mut names) = (Vec::new(), Vec::new());
+    let mut functions: Vec<(&str, &str)> = Vec::new();
     for operand in operands {
         let [file] = &operand.locations[..] else { return None };
-        files.push(file.as_str());
-        names.push(operand.part.as_ref()?.pattern());
+        functions.push((file.as_str(), operand.part.as_ref()?.pattern()));
     }
-    let files_of_names = files.clone();
+    let mut files: Vec<&str> = functions.iter().map(|(file, _)| *file).collect();
     let first = *files.first()?;
     if files.iter().all(|file| *file == first) {
         files.truncate(1);
@@ -385,11 +381,11 @@ fn quote_functions(operands: &[SourceOperand]) -> Option<String> {
         (_, true) => SnippetLanguage::Python,
         _ => return None,
     };
-    let call = |(file, name): (&&str, &&str)| {
+    let call = |(file, name): &(&str, &str)| {
         let text = std::fs::read_to_string(file).unwrap_or_default();
         example_call(language, &text, Some(*name)).unwrap_or_else(|| format!("{name}()"))
     };
-    let calls: Vec<String> = files_of_names.iter().zip(&names).map(call).collect();
+    let calls: Vec<String> = functions.iter().map(call).collect();
     let inits: String =
         files.iter().map(|file| format!("--init {} ", quote(&format!("@{file}")))).collect();
     Some(format!("{language} {inits}{}", quote_all(&calls)))

@@ -13,7 +13,7 @@ use crate::{CliCommand, CommandLine, help, init, time};
 use anyhow::{Context, bail};
 use clap::{Arg, Command, CommandFactory};
 use speedwell_adapters::discover::is_command;
-use speedwell_adapters::snippet::{example_call, is_module};
+use speedwell_adapters::snippet::{is_module, suggest_call};
 use speedwell_analysis::load::gate::LoadCondition;
 use speedwell_compat::tool_names;
 use speedwell_model::{SnippetLanguage, parse_duration, quote};
@@ -690,8 +690,7 @@ fn measure_file(language: SnippetLanguage, file: &str) -> String {
     if !has_functions || !is_module(language, Path::new(file), &text) {
         return format!("{language} {named}");
     }
-    let call = example_call(language, &text, None).unwrap_or_else(|| "FUNCTION()".to_owned());
-    format!("{language} --init {named} {}", quote(&call))
+    format!("{language} --init {named} {}", quote(&suggest_call(language, &text)))
 }
 
 #[cfg(test)]

@@ -116,7 +116,7 @@ fn sides_by_part(
     let cases = || jobs.iter().map(|(case, _)| case);
     let all_parts: Vec<Option<&BenchmarkPart>> = parts.iter().map(|(_, part)| Some(part)).collect();
     let word = shared_word(&all_parts).unwrap_or_default();
-    let side_of = |(name, part): &(String, BenchmarkPart)| {
+    let side_of = |(_, part): &(String, BenchmarkPart)| {
         let narrowed = part.narrowed_to(cases());
         let selected = jobs.iter().filter(|(case, _)| narrowed.contains(case));
         let mut side = JobsByCase::new();
@@ -133,11 +133,11 @@ fn sides_by_part(
             }
         }
         ensure!(!side.is_empty(), part.explain_no_match(cases()));
-        Ok((name.clone(), side))
+        Ok(side)
     };
-    let mut sides = parts.iter().map(side_of).collect::<anyhow::Result<NamedSides>>()?;
-    pair_single_cases(sides.iter_mut().map(|(_, side)| side), &word);
-    Ok(sides)
+    let mut sides = parts.iter().map(side_of).collect::<anyhow::Result<Vec<JobsByCase>>>()?;
+    pair_single_cases(&mut sides, &word);
+    Ok(parts.iter().map(|(name, _)| name.clone()).zip(sides).collect())
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ pub fn find_common_benchmarks(
         indexed.push(naming.index_jobs(side, jobs, &mut suite.warnings));
     }
     if let Some(word) = word {
-        pair_single_cases(indexed.iter_mut(), word);
+        pair_single_cases(&mut indexed, word);
     }
     let Some((first, others)) = indexed.split_first() else { return Ok(suite) };
     for name in first.keys() {
@@ -202,16 +202,15 @@ impl<'a> CaseNaming<'a> {
 
 /// If every side has a single case, the cases are compared whatever their names: all get the name
 /// `word`, unless they have the same name.
-pub(super) fn pair_single_cases<'s>(sides: impl Iterator<Item = &'s mut JobsByCase>, word: &str) {
-    let mut sides: Vec<&mut JobsByCase> = sides.collect();
-    let is_paired = |pair: &[&mut JobsByCase]| pair[0].keys().eq(pair[1].keys());
-    if sides.iter().any(|side| side.len() != 1) || sides.windows(2).all(is_paired) {
+pub(super) fn pair_single_cases(sides: &mut [JobsByCase], word: &str) {
+    let are_paired = sides.windows(2).all(|pair| pair[0].keys().eq(pair[1].keys()));
+    if are_paired || sides.iter().any(|side| side.len() != 1) {
         return;
     }
     let case = Case::new(word, Vec::new());
-    for side in &mut sides {
-        let jobs = std::mem::take(*side).into_values();
-        **side = jobs.map(|(_, job)| (case.id(), (case.clone(), job))).collect();
+    for side in sides {
+        let jobs = std::mem::take(side).into_values();
+        *side = jobs.map(|(_, job)| (case.id(), (case.clone(), job))).collect();
     }
 }
 

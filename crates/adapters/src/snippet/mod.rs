@@ -85,22 +85,32 @@ pub fn undefined_name(cause: &FailureCause) -> Option<&str> {
     is_identifier(name).then_some(name)
 }
 
-/// Returns the file in `folder` that defines `name` for `--init @FILE`, the first by name.
+/// Returns the first file in `folder`, by name, that is a module for `--init @FILE` and mentions
+/// `name`.
 pub fn find_module(language: SnippetLanguage, name: &str, folder: &Path) -> Option<String> {
-    let defines = |path: &PathBuf| {
-        let is_small = |data: fs::Metadata| data.is_file() && data.len() <= MAX_MODULE_BYTES;
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        let is_source = match language {
-            SnippetLanguage::Python => extension == Some("py"),
-            SnippetLanguage::Node => matches!(extension, Some("js" | "cjs" | "mjs" | "ts")),
-            _ => false,
-        };
-        let is_candidate = is_source && fs::metadata(path).is_ok_and(is_small);
-        let text = is_candidate.then(|| fs::read_to_string(path).ok()).flatten();
-        text.is_some_and(|text| is_module(language, path, &text) && has_word(&text, name))
+    let extensions: &[&str] = match language {
+        SnippetLanguage::Python => &["py"],
+        SnippetLanguage::Node => &["js", "cjs", "mjs", "ts"],
+        _ => return None,
     };
-    let file = sorted_entries(folder).into_iter().find(defines)?;
+    let is_source = |path: &Path| {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        extension.is_some_and(|extension| extensions.contains(&extension))
+            && fs::metadata(path).is_ok_and(|data| data.is_file() && data.len() <= MAX_MODULE_BYTES)
+    };
+    let has_name = |path: &PathBuf| {
+        is_source(path)
+            && fs::read_to_string(path)
+                .is_ok_and(|text| is_module(language, path, &text) && has_word(&text, name))
+    };
+    let file = sorted_entries(folder).into_iter().find(has_name)?;
     Some(file.file_name()?.to_string_lossy().into_owned())
+}
+
+/// Returns a call for a hint on how to measure a function of the module with this text: an example
+/// call, or a placeholder.
+pub fn suggest_call(language: SnippetLanguage, text: &str) -> String {
+    example_call(language, text, None).unwrap_or_else(|| "FUNCTION()".to_owned())
 }
 
 /// Returns a call of a function that other code sees in this file, with the names of its parameters:
@@ -132,31 +142,40 @@ pub fn example_call(language: SnippetLanguage, text: &str, name: Option<&str>) -
 
 /// Returns the name and the parameters of the function that the line begins, if it does.
 fn function_header(language: SnippetLanguage, line: &str) -> Option<(&str, &str)> {
-    if language == SnippetLanguage::Python {
-        let (name, rest) = line.strip_prefix("def ")?.split_once('(')?;
-        return Some((name.trim(), rest.split_once(')')?.0))
-            .filter(|(name, _)| is_identifier(name));
-    }
+    let (name, parameters) = match language {
+        SnippetLanguage::Python => declared_function(line.strip_prefix("def ")?)?,
+        _ => javascript_function(line)?,
+    };
+    Some((name.trim(), parameters)).filter(|(name, _)| is_identifier(name))
+}
+
+/// Splits `NAME(PARAMETERS)` at the start of the text.
+fn declared_function(text: &str) -> Option<(&str, &str)> {
+    let (name, rest) = text.split_once('(')?;
+    Some((name, rest.split_once(')')?.0))
+}
+
+/// Returns the name and the parameters of a declared function, or of one that is assigned to a name.
+fn javascript_function(line: &str) -> Option<(&str, &str)> {
     let mut header = line;
     let words = ["export ", "default ", "module.", "exports.", "async ", "const ", "let ", "var "];
     while let Some(rest) = words.iter().find_map(|word| header.strip_prefix(word)) {
         header = rest;
     }
-    let (name, parameters) = if let Some(declared) = header.strip_prefix("function ") {
-        let (name, rest) = declared.split_once('(')?;
-        (name, rest.split_once(')')?.0)
-    } else {
-        let (name, assigned) = header.split_once('=')?;
-        let expression = assigned.trim_start();
-        let value = expression.strip_prefix("async ").unwrap_or(expression);
-        let is_function = value.starts_with("function") || value.contains("=>");
-        let parameters = match value.split_once('(') {
-            Some((before, rest)) if !before.contains("=>") => rest.split_once(')')?.0,
-            _ => value.split_once("=>")?.0,
-        };
-        (name, Some(parameters).filter(|_| is_function)?)
+    if let Some(declaration) = header.strip_prefix("function ") {
+        return declared_function(declaration);
+    }
+    let (name, assigned) = header.split_once('=')?;
+    let expression = assigned.trim_start();
+    let value = expression.strip_prefix("async ").unwrap_or(expression);
+    if !value.starts_with("function") && !value.contains("=>") {
+        return None;
+    }
+    let parameters = match value.split_once('(') {
+        Some((before, rest)) if !before.contains("=>") => rest.split_once(')')?.0,
+        _ => value.split_once("=>")?.0,
     };
-    Some((name.trim(), parameters.trim())).filter(|(name, _)| is_identifier(name))
+    Some((name, parameters))
 }
 
 fn has_word(line: &str, word: &str) -> bool {

@@ -577,16 +577,12 @@ fn read_code(
 ) -> anyhow::Result<String> {
     if language != SnippetLanguage::Python {
         let module = find_module(language, argument, parameters)?;
-        let call = || {
-            let text = read_text(argument).unwrap_or_default();
-            snippet::example_call(language, &text, None).unwrap_or_else(|| "FUNCTION()".to_owned())
-        };
         ensure!(
             module.is_none(),
             "'{}' is a module\nhint: to measure a function that it exports: speedwell eval {language} --init {} {}",
             &argument[1..],
             quote(argument),
-            quote(&call())
+            quote(&snippet::suggest_call(language, &read_text(argument)?))
         );
     }
     read_text(argument)
