@@ -2,10 +2,9 @@
 
 use super::back_ends::{StorePlace, on_both};
 use super::browser::{BrowserPage, ScreenSize};
-use super::by_hand::blank_session;
 use super::dashboard::TestDashboard;
 use super::project::TempProject;
-use super::serve::measure;
+use super::serve::{begin_watched, measure};
 use serde_json::json;
 use speedwell_analysis as analysis;
 use speedwell_fixtures::FakeSession;
@@ -55,8 +54,7 @@ fn a_machine_lists_changed_settings_and_series_that_became_noisier(place: &Store
 fn a_live_page_has_estimates_and_no_verdicts(place: &StorePlace) {
     let project = TempProject::new().storing_in(place);
     let mut store = place.open();
-    let mut recorder = store.begin_recording(&blank_session("watched"), "{}").unwrap();
-    (0..48).for_each(|slot| measure(&mut recorder, slot));
+    let _recorder = begin_watched(&mut store, 48);
     let dashboard = TestDashboard::of(&project);
     let live = format!("/{}/sessions/watched/live", dashboard.project());
     let found = dashboard.get(&format!("{live}.json")).expect(200, &[]).json();
@@ -85,17 +83,15 @@ fn a_live_page_grows_in_place() {
     let place = StorePlace::file();
     let project = TempProject::new().storing_in(&place);
     let mut store = place.open();
-    let mut recorder = store.begin_recording(&blank_session("watched"), "{}").unwrap();
-    (0..6).for_each(|slot| measure(&mut recorder, slot));
+    let mut recorder = begin_watched(&mut store, 6);
     let dashboard = TestDashboard::of(&project);
     let (own, name) = (format!("http://{}", dashboard.address), dashboard.project());
     let address = format!("{own}/{name}/sessions/watched/live");
     let Some(mut page) = BrowserPage::at(&address, ScreenSize::default()) else {
         return;
     };
-    let says = |words: &str| format!("document.body?.textContent.includes({})", json!(words));
     measure(&mut recorder, 6);
-    page.wait_until(&says("measuring: 7 runs done"));
+    page.wait_for_text("measuring: 7 runs done");
     page.evaluate_script(
         "for (const part of document.querySelectorAll('h1, figure.chart svg, tr.row')) part.kept = true; \
          document.querySelector('button[aria-label=\"Sort by runs\"]').click(); undefined",
@@ -117,10 +113,7 @@ fn a_live_page_grows_in_place() {
     terms_are_explained(&mut page);
     recorder.observe(&SessionEvent::Finished { interrupted: false }).unwrap();
     drop(recorder);
-    page.wait_until(&format!(
-        "location.pathname === {}",
-        json!(format!("/{name}/sessions/watched"))
-    ));
+    page.wait_for_path(&format!("/{name}/sessions/watched"));
     a_load_has_a_progress_bar(&mut page, &mut store, &format!("{own}/{name}/live"));
     assert_eq!(page.complaints, [] as [&str; 0]);
 }
