@@ -154,12 +154,14 @@ fn a_load_has_a_progress_bar(page: &mut BrowserPage, store: &mut Store, address:
     assert_eq!(page.evaluate_script("document.querySelector('progress').kept"), true);
 }
 
-/// Nobody sees a browser here: standard output is no terminal.
+/// No browser is started: standard output is not a terminal.
 #[test]
 fn a_run_with_a_dashboard_prints_the_address_of_its_session() {
-    let project = TempProject::new().with("g/slow.fake", "case n=1\n* sleep:400\n");
+    let project = TempProject::new()
+        .with("g/slow.fake", "case n=1\n* sleep:400\n")
+        .with_program("browser", "#!/bin/sh\ntouch opened\n");
     let mut command = project.command(&["run", "g", "-r", "3", "--dashboard"]);
-    command.env("DISPLAY", ":0").env("BROWSER", "false");
+    command.env("DISPLAY", ":0").env("BROWSER", project.path("browser")).env_remove("CI");
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     let said: Vec<String> = lines.collect();
@@ -169,4 +171,5 @@ fn a_run_with_a_dashboard_prints_the_address_of_its_session() {
     let (_, address) = line.split_once("http://").unwrap();
     assert!(address.contains("/sessions/") && address.ends_with("/live"), "{line}");
     assert!(!said.iter().any(|line| line.contains("Cannot open")), "{said:#?}");
+    assert!(!project.path("opened").exists(), "the browser was started");
 }
