@@ -25,6 +25,11 @@ const NAMES: [&str; 5] = [
 ];
 /// A name that the browser resolves to 127.0.0.1, as after DNS rebinding.
 pub const REBOUND: &str = "rebound.example";
+/// Whether an element is visible, as a function of scripts.
+pub const SEEN: &str = "e => e.getClientRects().length > 0";
+/// The names of the visible rows from top to bottom, as an expression of scripts.
+pub const VISIBLE_ROWS: &str = "[...document.querySelectorAll('tr.row')]\
+    .filter(r => r.getClientRects().length).map(r => r.querySelector('th').dataset.v)";
 /// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -251,10 +256,14 @@ impl BrowserPage {
         }
     }
 
-    /// Goes back to the previous page, which may come from the browser's cache: that is not a load.
-    pub fn back(&mut self) {
+    /// Goes back to the previous page and waits until it is complete. It may come from the browser's
+    /// cache: that is not a load.
+    #[track_caller]
+    pub fn go_back_to(&mut self, address: &str) {
         // Deferred until after the response, which unloading the page would prevent.
         self.evaluate_script("void setTimeout(() => history.back())");
+        self.wait_until(&format!("location.href === {}", json!(address)));
+        self.wait_until("document.readyState === 'complete'");
     }
 
     /// Sends a command to the page and returns its result.
@@ -342,6 +351,25 @@ impl BrowserPage {
         }
     }
 
+    /// Waits until a text is on the page.
+    #[track_caller]
+    pub fn wait_for_text(&mut self, text: &str) {
+        self.wait_until(&format!("document.body?.textContent.includes({})", json!(text)));
+    }
+
+    /// Waits until the page is the one at a path.
+    #[track_caller]
+    pub fn wait_for_path(&mut self, path: &str) {
+        self.wait_until(&format!("location.pathname === {}", json!(path)));
+    }
+
+    /// Checks that a page fits a screen of this width.
+    #[track_caller]
+    pub fn expect_fit(&mut self, width: u32, page: &str) {
+        let (wide, _) = self.size();
+        assert!(wide <= u64::from(width), "{page} is {wide} wide");
+    }
+
     /// Width and height of the whole page, in pixels; works without scripts.
     pub fn size(&mut self) -> (u64, u64) {
         let size = self.send("Page.getLayoutMetrics", json!({}))["cssContentSize"].take();
@@ -372,6 +400,14 @@ impl BrowserPage {
                 "clickCount": 1});
             self.send("Input.dispatchMouseEvent", event);
         }
+    }
+
+    /// Clicks a link or a button and waits until the page that it leads to is loaded.
+    #[track_caller]
+    pub fn click_and_load(&mut self, selector: &str) {
+        let before = self.loads;
+        self.click(selector);
+        self.wait_for_load(before);
     }
 
     /// Presses a key on the focused element.

@@ -1,7 +1,7 @@
 //! Results over time as a page and as pictures: every change is visible, accessible to screen
 //! readers and by keyboard, on a desktop and on a phone, with scripts and without.
 
-use super::browser::{BrowserPage, ScreenSize};
+use super::browser::{BrowserPage, SEEN, ScreenSize};
 use super::project::TempProject;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -75,9 +75,6 @@ fn pages() -> (TempProject, [PathBuf; 2]) {
     });
     (project, pages)
 }
-
-/// Whether an element is visible.
-const SEEN: &str = "e => e.getClientRects().length > 0";
 
 fn texts(page: &mut BrowserPage, selector: &str, of: &str) -> Vec<String> {
     let found = page.evaluate_script(&format!(

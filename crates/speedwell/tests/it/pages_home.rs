@@ -2,10 +2,9 @@
 
 use super::back_ends::{StorePlace, on_both};
 use super::browser::{BrowserPage, ScreenSize};
-use super::by_hand::blank_session;
 use super::dashboard::TestDashboard;
 use super::project::TempProject;
-use super::serve::measure;
+use super::serve::begin_watched;
 use serde_json::json;
 use speedwell_analysis as analysis;
 use speedwell_fixtures::FakeSession;
@@ -163,9 +162,7 @@ fn the_home_page_fits_on_a_screen_and_filters_while_one_types() {
     let place = StorePlace::file();
     let project = morning(&place);
     let mut store = place.open();
-    let session = blank_session("watched");
-    let mut recorder = store.begin_recording(&session, "{}").unwrap();
-    measure(&mut recorder, 0);
+    let _recorder = begin_watched(&mut store, 1);
     let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let url = format!("http://{}/", dashboard.address);
@@ -191,15 +188,11 @@ fn the_home_page_fits_on_a_screen_and_filters_while_one_types() {
         page.click("[id^=series-] thead [data-k=value] button");
         page.wait_until(&format!("{VISIBLE}.length === 1"));
         page.navigate_to(&home);
-        let loads = page.loads;
-        page.click("[id^=running-] td:last-child a");
-        page.wait_for_load(loads);
+        page.click_and_load("[id^=running-] td:last-child a");
         let live = format!("/{name}/sessions/watched/live");
         assert_eq!(page.evaluate_script("location.pathname"), live.as_str());
         page.navigate_to(&format!("{home}trend"));
-        let loads = page.loads;
-        page.click("[id^=series-] tr.row th a");
-        page.wait_for_load(loads);
+        page.click_and_load("[id^=series-] tr.row th a");
         assert_eq!(page.evaluate_script("location.search"), "?case=core%2Fcase0%20n%3D1");
         assert_eq!(page.complaints, [] as [&str; 0]);
     }
@@ -210,7 +203,7 @@ fn the_home_page_fits_on_a_screen_and_filters_while_one_types() {
         };
         for path in ["", "trend"] {
             page.navigate_to(&format!("{home}{path}"));
-            assert!(page.size().0 <= 390, "'{path}' is {} wide", page.size().0);
+            page.expect_fit(narrow.width, &format!("'{path}'"));
             if scripts {
                 let smallest = page.evaluate_script(SMALLEST_TEXT).as_f64().unwrap();
                 assert!(smallest >= 9.0, "'{path}' has text of {smallest} px");

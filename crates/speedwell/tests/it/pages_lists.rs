@@ -48,8 +48,7 @@ fn a_change_is_judged_and_reopened_in_its_row_with_and_without_scripts() {
     for scripts in [true, false] {
         page.scripts(scripts);
         page.navigate_to(&format!("{own}/{name}/changes"));
-        let (wide, _) = page.size();
-        assert!(wide <= 390, "{wide}");
+        page.expect_fit(screen.width, "the list of changes");
         assert_eq!(text_of(&mut page, ".links a"), "open 1|suspected 0|judged 0");
         assert_eq!(text_of(&mut page, ".row-form button"), "accept|wrong|fixed");
         assert!(text_of(&mut page, ".bar nav a").contains("Changes 1"));
@@ -155,9 +154,7 @@ fn sessions_show_their_results_and_pull_requests_their_comments() {
     page.navigate_to(&format!("{own}/pulls"));
     let row = text_of(&mut page, "tr.row");
     assert!(row.contains("#7") && row.contains("gate failed: 1 worse"), "{row}");
-    let loads = page.loads;
-    page.click("tr.row a");
-    page.wait_for_load(loads);
+    page.click_and_load("tr.row a");
     assert_eq!(address(&mut page), format!("/{name}/pulls/7"));
     assert!(text_of(&mut page, "tr.row").contains("a|b"), "the comment's table is a table");
     assert!(text_of(&mut page, "td").contains("<img>"), "as text");

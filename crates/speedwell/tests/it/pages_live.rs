@@ -2,10 +2,9 @@
 
 use super::back_ends::{StorePlace, on_both};
 use super::browser::{BrowserPage, ScreenSize};
-use super::by_hand::blank_session;
 use super::dashboard::TestDashboard;
 use super::project::TempProject;
-use super::serve::measure;
+use super::serve::{begin_watched, measure};
 use serde_json::json;
 use speedwell_analysis as analysis;
 use speedwell_fixtures::FakeSession;
@@ -55,8 +54,7 @@ fn a_machine_lists_changed_settings_and_series_that_became_noisier(place: &Store
 fn a_live_page_has_estimates_and_no_verdicts(place: &StorePlace) {
     let project = TempProject::new().storing_in(place);
     let mut store = place.open();
-    let mut recorder = store.begin_recording(&blank_session("watched"), "{}").unwrap();
-    (0..48).for_each(|slot| measure(&mut recorder, slot));
+    let _recorder = begin_watched(&mut store, 48);
     let dashboard = TestDashboard::of(&project);
     let live = format!("/{}/sessions/watched/live", dashboard.project());
     let found = dashboard.get(&format!("{live}.json")).expect(200, &[]).json();
@@ -85,17 +83,15 @@ fn a_live_page_grows_in_place() {
     let place = StorePlace::file();
     let project = TempProject::new().storing_in(&place);
     let mut store = place.open();
-    let mut recorder = store.begin_recording(&blank_session("watched"), "{}").unwrap();
-    (0..6).for_each(|slot| measure(&mut recorder, slot));
+    let mut recorder = begin_watched(&mut store, 6);
     let dashboard = TestDashboard::of(&project);
     let (own, name) = (format!("http://{}", dashboard.address), dashboard.project());
     let address = format!("{own}/{name}/sessions/watched/live");
     let Some(mut page) = BrowserPage::at(&address, ScreenSize::default()) else {
         return;
     };
-    let says = |words: &str| format!("document.body?.textContent.includes({})", json!(words));
     measure(&mut recorder, 6);
-    page.wait_until(&says("measuring: 7 runs done"));
+    page.wait_for_text("measuring: 7 runs done");
     page.evaluate_script(
         "for (const part of document.querySelectorAll('h1, figure.chart svg, tr.row')) part.kept = true; \
          document.querySelector('button[aria-label=\"Sort by runs\"]').click(); undefined",
@@ -117,10 +113,7 @@ fn a_live_page_grows_in_place() {
     terms_are_explained(&mut page);
     recorder.observe(&SessionEvent::Finished { interrupted: false }).unwrap();
     drop(recorder);
-    page.wait_until(&format!(
-        "location.pathname === {}",
-        json!(format!("/{name}/sessions/watched"))
-    ));
+    page.wait_for_path(&format!("/{name}/sessions/watched"));
     a_load_has_a_progress_bar(&mut page, &mut store, &format!("{own}/{name}/live"));
     assert_eq!(page.complaints, [] as [&str; 0]);
 }
@@ -161,12 +154,14 @@ fn a_load_has_a_progress_bar(page: &mut BrowserPage, store: &mut Store, address:
     assert_eq!(page.evaluate_script("document.querySelector('progress').kept"), true);
 }
 
-/// Nobody sees a browser here: standard output is no terminal.
+/// No browser is started: standard output is not a terminal.
 #[test]
 fn a_run_with_a_dashboard_prints_the_address_of_its_session() {
-    let project = TempProject::new().with("g/slow.fake", "case n=1\n* sleep:400\n");
+    let project = TempProject::new()
+        .with("g/slow.fake", "case n=1\n* sleep:400\n")
+        .with_program("browser", "#!/bin/sh\ntouch opened\n");
     let mut command = project.command(&["run", "g", "-r", "3", "--dashboard"]);
-    command.env("DISPLAY", ":0").env("BROWSER", "false");
+    command.env("DISPLAY", ":0").env("BROWSER", project.path("browser")).env_remove("CI");
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     let said: Vec<String> = lines.collect();
@@ -176,4 +171,5 @@ fn a_run_with_a_dashboard_prints_the_address_of_its_session() {
     let (_, address) = line.split_once("http://").unwrap();
     assert!(address.contains("/sessions/") && address.ends_with("/live"), "{line}");
     assert!(!said.iter().any(|line| line.contains("Cannot open")), "{said:#?}");
+    assert!(!project.path("opened").exists(), "the browser was started");
 }

@@ -2,7 +2,7 @@
 //! in the table, with and without scripts.
 
 use super::back_ends::{StorePlace, on_both};
-use super::browser::{BrowserPage, ScreenSize};
+use super::browser::{BrowserPage, ScreenSize, VISIBLE_ROWS};
 use super::dashboard::TestDashboard;
 use super::project::TempProject;
 use serde_json::json;
@@ -90,10 +90,6 @@ fn rows_are_sorted_by_change_in_every_format(place: &StorePlace) {
     assert!(csv.contains("baseline_median") && csv.contains("candidate_median"), "{csv}");
 }
 
-/// The names of the visible rows.
-const ROWS: &str = "[...document.querySelectorAll('tr.row')].filter(r => r.getClientRects().length)\
-                    .map(r => r.querySelector('th').dataset.v)";
-
 #[test]
 fn rows_are_filtered_and_opened_with_and_without_scripts() {
     let place = StorePlace::file();
@@ -111,14 +107,14 @@ fn rows_are_filtered_and_opened_with_and_without_scripts() {
             return;
         };
         let rows = json!(["g/sizes.fake n=1", "g/sizes.fake n=2", "g/sizes.fake n=3"]);
-        assert_eq!(page.evaluate_script(ROWS), rows, "{screen:?}");
+        assert_eq!(page.evaluate_script(VISIBLE_ROWS), rows, "{screen:?}");
         page.click(".tally [data-v=worse] label");
-        page.wait_until(&format!("({ROWS}).join() === 'g/sizes.fake n=2'"));
+        page.wait_until(&format!("({VISIBLE_ROWS}).join() === 'g/sizes.fake n=2'"));
         let summaries = "[...document.querySelectorAll('.charts-of summary')]\
                          .filter(s => s.getClientRects().length).length";
         assert_eq!(page.evaluate_script(summaries), 1, "the charts of other rows are hidden, too");
         page.click(".tally [data-v=''] label");
-        page.wait_until(&format!("({ROWS}).length === 3"));
+        page.wait_until(&format!("({VISIBLE_ROWS}).length === 3"));
         page.click("#case-0 summary");
         page.wait_until("document.querySelector('#case-0').open");
         let link = page.evaluate_script("document.querySelector('#case-0 p a').textContent");
@@ -137,8 +133,7 @@ fn rows_are_filtered_and_opened_with_and_without_scripts() {
              return parseFloat(getComputedStyle(t).fontSize) * svg.getScreenCTM().a; }))",
         );
         assert!(letters.as_f64().unwrap() >= 9.0, "{screen:?}: letters of {letters} pixels");
-        let (width, _) = page.size();
-        assert!(width <= u64::from(screen.width), "{screen:?} is {width} wide");
+        page.expect_fit(screen.width, &format!("{screen:?}"));
         if screen.scripts {
             let time =
                 page.evaluate_script("document.querySelector('.session-line time').textContent");

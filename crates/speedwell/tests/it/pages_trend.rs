@@ -2,15 +2,13 @@
 //! mouse, touch and keyboard, with and without scripts, on wide and narrow screens.
 
 use super::back_ends::StorePlace;
-use super::browser::{BrowserPage, ScreenSize};
+use super::browser::{BrowserPage, SEEN, ScreenSize};
 use super::dashboard::TestDashboard;
 use super::serve::long_project;
 use serde_json::{Value, json};
 
 /// The query of the only case of a long project.
 const CASE: &str = "case=g%2Fparse.fake%20n%3D1";
-/// Whether an element is visible.
-const SEEN: &str = "e => e.getClientRects().length > 0";
 /// The text of the tooltip, if it is shown.
 const TIP: &str = "document.querySelector('.tip:not([hidden])')?.textContent ?? ''";
 
@@ -138,9 +136,7 @@ fn a_chart_is_read_picked_from_and_zoomed_by_mouse_and_keys() {
     assert_eq!(page.evaluate_script(points), 21);
     let from = text(&mut page, "document.querySelector('.at-hand [name=from]').value");
     assert_eq!(from, "2020-10-02T12:26");
-    page.back();
-    page.wait_until(&format!("location.href === {}", json!(url)));
-    page.wait_until("document.readyState === 'complete'");
+    page.go_back_to(&url);
     assert_eq!(page.evaluate_script(points), 120);
     assert_eq!(page.complaints, [] as [&str; 0]);
 }
@@ -169,14 +165,14 @@ fn a_chart_is_laid_out_anew_on_a_phone_and_answers_to_a_finger() {
     assert!(tip.contains("1 run") && tip.contains("the parser"), "{tip}");
     for path in [format!("trend?{CASE}"), "@120".to_owned()] {
         page.navigate_to(&format!("http://{}/{name}/{path}", dashboard.address));
-        let (wide, _) = page.size();
-        assert!(wide <= 390, "{path} is {wide} wide");
+        page.expect_fit(phone.width, &path);
         let heights = page.evaluate_script(&format!(
             "[...document.querySelectorAll('.chart text, .case text')].filter({SEEN})\
              .map(e => e.getBoundingClientRect().height)"
         ));
         let heights: Vec<f64> =
             heights.as_array().unwrap().iter().filter_map(Value::as_f64).collect();
+        assert!(path == "@120" || !heights.is_empty(), "{path} has no text in its charts");
         assert!(heights.iter().all(|height| *height > 9.0), "{path}: {heights:?}");
     }
     assert_eq!(page.complaints, [] as [&str; 0]);
@@ -199,8 +195,6 @@ fn without_scripts_two_points_are_compared_by_check_boxes() {
     page.click(".fold:has(.choice) > summary");
     page.click(".choice input[value='@120']");
     page.click(".choice input[value='@90']");
-    let loads = page.loads;
-    page.click(".choose button");
-    page.wait_for_load(loads);
+    page.click_and_load(".choose button");
     assert_eq!(page.evaluate_script("location.search"), "?base=@90&with=@120");
 }

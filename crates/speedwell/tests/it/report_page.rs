@@ -1,7 +1,7 @@
 //! The report as one page, in a browser: it loads nothing, sorts, filters, draws, prints, fits a
 //! phone, and works without its script.
 
-use super::browser::{BrowserPage, ScreenSize};
+use super::browser::{BrowserPage, ScreenSize, VISIBLE_ROWS};
 use super::project::TempProject;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -56,11 +56,7 @@ fn texts(value: &Value) -> Vec<String> {
 
 /// The names of the visible rows, from top to bottom.
 fn visible_rows(page: &mut BrowserPage) -> Vec<String> {
-    let names = page.evaluate_script(
-        "[...document.querySelectorAll('tr.row')].filter(r => r.getClientRects().length)\
-         .map(r => r.querySelector('th').dataset.v)",
-    );
-    texts(&names)
+    texts(&page.evaluate_script(VISIBLE_ROWS))
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::project::TempProject;
 use serde_json::{Value, json};
 use speedwell_model::stored::LoadProgress;
 use speedwell_model::{SessionEvent, SessionObserver, SessionState};
-use speedwell_store::SessionRecorder;
+use speedwell_store::{SessionRecorder, Store};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 
@@ -431,6 +431,13 @@ pub fn next_event(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> 
     panic!("the stream ended after '{name}'");
 }
 
+/// Begins the session `watched` and records the runs of its first slots.
+pub fn begin_watched(store: &mut Store, slots: u32) -> SessionRecorder<'_> {
+    let mut recorder = store.begin_recording(&blank_session("watched"), "{}").unwrap();
+    (0..slots).for_each(|slot| measure(&mut recorder, slot));
+    recorder
+}
+
 /// Records a run, and that its slot is done.
 pub fn measure(recorder: &mut SessionRecorder<'_>, slot: u32) {
     recorder.observe(&SessionEvent::RunFinished(&run(slot))).unwrap();
@@ -440,9 +447,7 @@ pub fn measure(recorder: &mut SessionRecorder<'_>, slot: u32) {
 fn a_session_is_watched_from_its_first_slot_to_its_last(place: &StorePlace) {
     let project = TempProject::new().storing_in(place);
     let mut store = place.open();
-    let session = blank_session("watched");
-    let mut recorder = store.begin_recording(&session, "{}").unwrap();
-    measure(&mut recorder, 0);
+    let mut recorder = begin_watched(&mut store, 1);
     let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     dashboard.get(&format!("/{name}/live")).expect(200, &["1 session is running", "watch @1"]);
@@ -508,7 +513,7 @@ fn a_load_is_watched_while_it_lasts(place: &StorePlace) {
 fn a_verdict_is_shown_after_a_planned_look_and_not_before(place: &StorePlace) {
     let project = TempProject::new().storing_in(place);
     let mut store = place.open();
-    let mut recorder = store.begin_recording(&blank_session("watched"), "{}").unwrap();
+    let mut recorder = begin_watched(&mut store, 0);
     let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let verdicts = || -> Vec<(String, String)> {

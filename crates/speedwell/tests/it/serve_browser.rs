@@ -3,10 +3,9 @@
 
 use super::back_ends::StorePlace;
 use super::browser::{BrowserPage, REBOUND, ScreenSize};
-use super::by_hand::blank_session;
 use super::dashboard::TestDashboard;
 use super::project::TempProject;
-use super::serve::{everything_hostile, long_project, measure, pages, project};
+use super::serve::{begin_watched, everything_hostile, long_project, measure, pages, project};
 use super::serve_screens::TEXT;
 use serde_json::{Value, json};
 use speedwell_model::{SessionEvent, SessionObserver};
@@ -201,8 +200,7 @@ fn a_live_page_continues_after_a_server_restart() {
     let place = StorePlace::file();
     let project = TempProject::new().storing_in(&place);
     let mut store = place.open();
-    let mut recorder = store.begin_recording(&blank_session("watched"), "{}").unwrap();
-    measure(&mut recorder, 0);
+    let mut recorder = begin_watched(&mut store, 1);
     let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let address = dashboard.address.clone();
@@ -210,26 +208,22 @@ fn a_live_page_continues_after_a_server_restart() {
     let Some(mut page) = BrowserPage::at(&live, ScreenSize::default()) else {
         return;
     };
-    let says = |words: &str| format!("document.body?.textContent.includes({})", json!(words));
-    page.wait_until(&says("measuring: 1 run done"));
+    page.wait_for_text("measuring: 1 run done");
     measure(&mut recorder, 1);
-    page.wait_until(&says("measuring: 2 runs done"));
+    page.wait_for_text("measuring: 2 runs done");
     // Everything that shows the progress agrees.
     page.wait_until("document.title.includes('2 runs done')");
     page.wait_until("!document.documentElement.textContent.includes('1 run done')");
     assert_eq!(dashboard.interrupt(), Some(0));
-    page.wait_until(&says("the page continues when it is back"));
+    page.wait_for_text("the page continues when it is back");
     measure(&mut recorder, 2);
     let port = address.rsplit(':').next().unwrap();
     let again = TestDashboard::with(&project, &["--port", port]);
     assert_eq!(again.address, address);
-    page.wait_until(&says("measuring: 3 runs done"));
+    page.wait_for_text("measuring: 3 runs done");
     recorder.observe(&SessionEvent::Finished { interrupted: false }).unwrap();
-    page.wait_until(&format!(
-        "location.pathname === {}",
-        json!(format!("/{name}/sessions/watched"))
-    ));
-    page.wait_until(&says("buffers/fill.js"));
+    page.wait_for_path(&format!("/{name}/sessions/watched"));
+    page.wait_for_text("buffers/fill.js");
 }
 
 /// Scripts add ways to sort, to filter and to navigate, but no figure and no text of the report.

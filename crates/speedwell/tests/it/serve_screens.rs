@@ -44,8 +44,7 @@ fn pages_fit_every_screen_and_load_nothing_from_elsewhere() {
         };
         for path in pages(&name).into_iter().chain(more_pages()) {
             page.navigate_to(&format!("http://{}{path}", dashboard.address));
-            let (wide, _) = page.size();
-            assert!(wide <= u64::from(screen.width), "{path} is {wide} wide");
+            page.expect_fit(screen.width, &path);
             if screen.scripts {
                 let images =
                     page.evaluate_script("document.querySelectorAll('img, iframe, b b').length");
@@ -178,9 +177,7 @@ fn the_back_button_restores_the_filters() {
     };
     let before = page.evaluate_script(TEXT);
     page.navigate_to(&format!("http://{}/{name}/machines", dashboard.address));
-    page.back();
-    page.wait_until(&format!("location.href === {}", json!(filtered)));
-    page.wait_until("document.readyState === 'complete'");
+    page.go_back_to(&filtered);
     assert_eq!(page.evaluate_script("document.querySelector('[name=branch]').value"), "main");
     assert_eq!(page.evaluate_script(TEXT), before);
 }
