@@ -186,6 +186,9 @@ fn the_home_page_fits_on_a_screen_and_filters_while_one_types() {
         assert_eq!(page.evaluate_script(count), "1 of 25");
         // Sorting keeps the filter.
         page.click("[id^=series-] thead [data-k=value] button");
+        page.wait_until(
+            "document.querySelector('[id^=series-] [data-k=value]').getAttribute('aria-sort') === 'descending'",
+        );
         page.wait_until(&format!("{VISIBLE}.length === 1"));
         page.navigate_to(&home);
         page.click_and_load("[id^=running-] td:last-child a");

@@ -100,9 +100,24 @@ fn is_list(context: PageContext<'_>) -> bool {
             .all(|name| LIST_KEYS.contains(name) || context.query.get(name).is_none())
 }
 
+fn requested_axis(context: PageContext<'_>) -> Option<&str> {
+    context.query.get("axis").or_else(|| context.query.get(OLD_AXIS_KEY))
+}
+
+/// Builds the field for the horizontal axis, with these names of commits and of time.
+fn axis_field(context: PageContext<'_>, label: &str, names: [&str; 2]) -> FormField {
+    let [commits, time] = names.map(str::to_owned);
+    let options = vec![(String::new(), commits), ("time".to_owned(), time)];
+    FormField {
+        label: label.to_owned(),
+        value: requested_axis(context).unwrap_or_default().to_owned(),
+        ..context.query_field("axis", "", options)
+    }
+}
+
 /// Returns the horizontal axis of the charts.
 fn trend_axis(context: PageContext<'_>) -> Result<TrendXAxis, HttpError> {
-    match context.query.get("axis").or_else(|| context.query.get(OLD_AXIS_KEY)) {
+    match requested_axis(context) {
         None | Some("revision") => Ok(TrendXAxis::Revision),
         Some("time") => Ok(TrendXAxis::Time),
         Some(other) => Err(HttpError::bad_request(format!("unknown axis '{other}'"))
@@ -407,9 +422,7 @@ impl<'a> CasePage<'a> {
             1 => None,
             _ => Some(chosen("variant", &key.variant, &self.variants)),
         };
-        let axes = [("", "commit"), ("time", "date")]
-            .map(|(value, label)| (value.to_owned(), label.to_owned()));
-        let by = FormField { label: "by".into(), ..field("axis", "", axes.to_vec()) };
+        let by = axis_field(context, "by", ["commit", "date"]);
         let mut fields =
             vec![fixed("case", &key.case), chosen("metric", &key.metric.name, &self.metrics)];
         fields.extend(variant);
@@ -454,8 +467,6 @@ fn find_operand(job: &Value, case: &str) -> Option<String> {
 fn trend_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
     let [branches, _] = context.store.branches_and_tags()?;
     let field = |name, placeholder, options| context.query_field(name, placeholder, options);
-    let axes = [("", "revisions"), ("time", "time")]
-        .map(|(value, label)| (value.to_owned(), label.to_owned()));
     let fields = vec![
         field("case", "all", Vec::new()),
         field("metric", "primary", Vec::new()),
@@ -464,7 +475,7 @@ fn trend_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
         field("machine", "", context.machine_options()?),
         field("from", "2026-03-01", Vec::new()),
         field("to", "2026-03-31", Vec::new()),
-        field("axis", "", axes.to_vec()),
+        axis_field(context, "axis", ["revisions", "time"]),
     ];
     Ok(PageForm {
         set: context.set_filters("trend", &QUERY_KEYS),
