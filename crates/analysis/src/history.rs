@@ -19,6 +19,8 @@ pub struct ProjectHistory {
     pub machines: BTreeMap<u32, Machine>,
     /// Release names and annotations, by revision id.
     pub labels: HashMap<String, Vec<String>>,
+    /// Authors of revisions, by revision id. Empty unless the whole trend is shown.
+    pub authors: HashMap<String, String>,
     /// Revisions of the branch that have labels. Empty unless the whole trend is shown.
     pub landmarks: Vec<RevisionMarker>,
     /// The parent branch, if it differs from `line` and is shown.

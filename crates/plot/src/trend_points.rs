@@ -32,6 +32,8 @@ pub struct TrendPoint {
     pub revision: String,
     /// First line of the revision's message.
     pub subject: String,
+    /// Author of the revision for tooltips; may be empty.
+    pub author: String,
     /// Date of the revision for tooltips; may be empty.
     pub date: String,
     /// Number of runs.
@@ -317,7 +319,7 @@ impl PointField<'_> {
     }
 
     fn point_details(&self, point: &TrendPoint) -> (MarkAttributes, String) {
-        let TrendPoint { at, revision, subject, session, .. } = point;
+        let TrendPoint { at, revision, subject, author, date, session, .. } = point;
         let format_end = |end: Option<f64>| end.map(format_exact).unwrap_or_default();
         let attributes = vec![
             ("data-revision", revision.clone()),
@@ -334,12 +336,12 @@ impl PointField<'_> {
             1 => "1 run".into(),
             runs => format!("{runs} runs"),
         };
-        let origin = [&*runs, self.tooltip_machine(point.machine), session];
-        let origin: Vec<&str> = origin.into_iter().filter(|text| !text.is_empty()).collect();
+        let commit = join_texts(&[author, date], ", ");
+        let origin = join_texts(&[&runs, self.tooltip_machine(point.machine), session], ", ");
         let heading = [&**revision, subject].join(" ");
         let estimate = self.format_estimate(at.y, at.low, at.high);
-        let lines = [heading.trim(), &point.date, &estimate, &origin.join(", "), &point.aside];
-        (attributes, join_lines(&lines))
+        let lines = [heading.trim(), &commit, &estimate, &origin, &point.aside];
+        (attributes, join_texts(&lines, "\n"))
     }
 
     /// Details of several points.
@@ -365,7 +367,7 @@ impl PointField<'_> {
         let value = format!("median {} {}", format_figure(summary.y), self.unit);
         let range = format_range(low, high);
         let machine = self.tooltip_machine(first.machine);
-        (attributes, join_lines(&[&heading, &dates, &value, &range, machine]))
+        (attributes, join_texts(&[&heading, &dates, &value, &range, machine], "\n"))
     }
 
     /// Name of a machine; empty if it is unknown.
@@ -394,9 +396,9 @@ impl PointField<'_> {
     }
 }
 
-/// Joins lines of a tooltip, except empty ones.
-fn join_lines(lines: &[&str]) -> String {
-    lines.iter().copied().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+/// Joins texts of a tooltip, except empty ones.
+fn join_texts(texts: &[&str], separator: &str) -> String {
+    texts.iter().copied().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(separator)
 }
 
 // Draws the area below a trend: revisions or dates, a row of tags, and the axis label. Selects

@@ -16,7 +16,7 @@ use speedwell_analysis::history::ProjectHistory;
 use speedwell_analysis::schedule::SilentSchedule;
 use speedwell_model::stored::SessionArrival;
 use speedwell_model::{ChangeState, SessionState, quote, short_revision};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// The data of a project's page.
@@ -323,17 +323,12 @@ fn change_times(history: &ProjectHistory) -> HashMap<&str, i64> {
     times
 }
 
-/// Returns the sessions of the first points after open changes, by revision. Their origins name the
-/// authors of the changes.
-pub fn sessions_of_changes(history: &ProjectHistory) -> BTreeMap<String, i64> {
-    let mut sessions = BTreeMap::new();
+/// Returns the sessions of the first points after open changes. Their origins name the authors of
+/// the changes.
+pub fn sessions_of_changes(history: &ProjectHistory) -> Vec<i64> {
     let lines = history.series.iter().flat_map(|series| series_changes(series, history));
-    for line in lines.filter(|line| line.change.is_open()) {
-        if let Some(point) = line.first_point() {
-            sessions.entry(line.change.after.clone()).or_insert(point.session);
-        }
-    }
-    sessions
+    let open = lines.filter(|line| line.change.is_open());
+    open.filter_map(|line| Some(line.first_point()?.session)).collect()
 }
 
 #[cfg(test)]
@@ -364,9 +359,9 @@ mod tests {
             elapsed_ms: 18_000,
             ..RunningSession::default()
         };
-        let revisions = sessions_of_changes(&history).into_keys();
+        let points = history.series[0].trend.points.iter();
         let authors: HashMap<String, String> =
-            revisions.map(|revision| (revision, "an author".to_owned())).collect();
+            points.map(|point| (point.revision.id.clone(), "an author".to_owned())).collect();
         let document = report_home(&HomeState {
             project: "acme",
             now_unix_ms: NOW_MS,

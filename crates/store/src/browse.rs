@@ -474,18 +474,21 @@ impl Store {
         Ok(arrivals)
     }
 
-    /// Returns the code that these sessions measured, by session, where it is known.
+    /// Returns the authors of the revisions of these sessions, by revision, where they are known.
     ///
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.
-    pub fn origins_of_sessions(&self, numbers: &[i64]) -> anyhow::Result<HashMap<i64, CodeOrigin>> {
-        let sql = sql!(
-            "SELECT session, detail FROM origin WHERE session IN {{numbers:1}} ORDER BY session"
-        );
-        let numbers = serde_json::to_string(numbers)?;
-        let rows: Vec<(i64, String)> =
-            self.query_rows(sql, sql_params![&numbers], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        rows.into_iter().map(|(session, detail)| Ok((session, parse_json(&detail)?))).collect()
+    pub fn revision_authors(&self, sessions: &[i64]) -> anyhow::Result<HashMap<String, String>> {
+        let sql = sql!("SELECT detail FROM origin WHERE session IN {{numbers:1}} ORDER BY session");
+        let sessions = serde_json::to_string(sessions)?;
+        let details: Vec<String> =
+            self.query_rows(sql, sql_params![&sessions], |row| row.get(0))?;
+        let mut authors = HashMap::new();
+        for detail in details {
+            let origin: CodeOrigin = parse_json(&detail)?;
+            authors.extend(origin.author.map(|author| (origin.revision, author)));
+        }
+        Ok(authors)
     }
 }
 
@@ -638,9 +641,8 @@ mod tests {
             assert_eq!(found, [(3, "tag-c", Some("main")), (2, "tag-b", None)]);
             assert!(arrivals.iter().all(|each| each.state == SessionState::Imported));
             assert_eq!(store.list_arrivals(0, 1).unwrap().len(), 1);
-            let origins = store.origins_of_sessions(&[1, 2]).unwrap();
-            assert_eq!(origins.len(), 1);
-            assert_eq!(origins[&1].author.as_deref(), Some("author of a"));
+            let authors = store.revision_authors(&[1, 2]).unwrap();
+            assert_eq!(authors, HashMap::from([("0f".to_owned(), "author of a".to_owned())]));
         }
     }
 }

@@ -64,9 +64,9 @@ fn point(noise: &mut Noise, at: u32) -> TrendPoint {
         aside: (if at % 37 == 36 { "uncommitted changes" } else { "" }).into(),
         revision: format!("{:07x}", 0x3a5_1c0f + u64::from(at) * 104_729),
         subject: format!("parser: change {at}"),
-        date: String::new(),
         runs: 14,
         session: format!("@{}", at + 1),
+        ..TrendPoint::default()
     }
 }
 

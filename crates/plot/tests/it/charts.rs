@@ -269,9 +269,9 @@ pub fn trend(machines: &[&str], count: usize) -> TrendChart {
             aside: (if at == 3 { "uncommitted changes" } else { "" }).into(),
             revision: format!("{:010x}", 0xa1b2c3d4 + 7919 * at),
             subject: format!("change {at} of the parser"),
-            date: String::new(),
             runs: 14,
             session: format!("@{}", at + 1),
+            ..TrendPoint::default()
         }
     };
     let place = |at: usize| at as f64;

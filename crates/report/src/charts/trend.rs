@@ -127,6 +127,7 @@ impl<'a> TrendDrawing<'a> {
             aside: exclusion_reason(point).to_owned(),
             revision: short_revision(&point.revision.id).to_owned(),
             subject: subject.chars().take(MAX_SUBJECT_CHARS).collect(),
+            author: self.history.authors.get(&point.revision.id).cloned().unwrap_or_default(),
             date: format_moment(point.time_unix_ms()),
             runs: point.point.runs as usize,
             session: format!("@{}", point.session),

@@ -96,6 +96,11 @@ pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<Proje
              branch\nhint: 'speedwell history' shows the variants of each session"
         );
     }
+    if request.includes_details {
+        let points = history.series.iter().flat_map(|series| &series.trend.points);
+        let sessions: BTreeSet<i64> = points.map(|point| point.session).collect();
+        history.authors = store.revision_authors(&Vec::from_iter(sessions))?;
+    }
     store.store_detector_states(&history.line, &reader.detector_states)?;
     history.unplaced_points = reader.unplaced_points;
     history.notes.extend(reader.truncation_note());

@@ -31,6 +31,7 @@ fn insert(store: &mut Store, day: i64, value: f64) {
         parents: vec![format!("{:040x}", day - 1)],
         branch: Some("main".into()),
         committed_unix_ms: Some(BEGIN_MS + day * DAY_MS),
+        author: Some("Ada".into()),
         ..CodeOrigin::default()
     });
     let number = store.insert_session(&session).unwrap();
@@ -70,7 +71,7 @@ fn part_of_a_trend_is_chosen_by_machine_and_time(place: &StorePlace) {
         assert_eq!(reply.status, status, "{query}: {reply:?}");
     }
     let page = dashboard.get(&format!("/{name}/trend?from=2026-01-03"));
-    page.expect(200, &["from: 2026-01-03", "name=\"machine\""]);
+    page.expect(200, &["from: 2026-01-03", "name=\"machine\"", "\nAda, 2026-01-03 00:00\n"]);
 }
 
 fn programs_get_series_points_and_what_a_gate_says(place: &StorePlace) {

@@ -12,7 +12,6 @@ use crate::dashboard::page::{
 };
 use crate::dashboard::site::{HostedProject, unix_ms};
 use crate::http::HttpError;
-use speedwell_analysis::history::ProjectHistory;
 use speedwell_analysis::schedule::{find_silent_schedules, schedule_window_start};
 use speedwell_model::stored::SessionOverview;
 use speedwell_report::html::{PageForm, PageLink};
@@ -68,7 +67,7 @@ pub fn project_page(context: PageContext<'_>) -> PageResult {
         running: &running,
         history: &history,
         changes: changes_table(without_charts, &history, ChangeList::Open),
-        authors: &find_authors(context, &history)?,
+        authors: &context.store.revision_authors(&report::sessions_of_changes(&history))?,
         arrivals: &arrivals,
         killed: &killed,
         silent: &find_silent_schedules(&arrivals, now),
@@ -115,24 +114,6 @@ fn list_running(
         ..RunningSession::default()
     }));
     Ok(running)
-}
-
-/// Returns the authors of the first measured revisions after open changes, by revision.
-fn find_authors(
-    context: PageContext<'_>,
-    history: &ProjectHistory,
-) -> Result<HashMap<String, String>, HttpError> {
-    let sessions = report::sessions_of_changes(history);
-    if sessions.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let numbers: Vec<i64> = sessions.values().copied().collect();
-    let origins = context.store.origins_of_sessions(&numbers)?;
-    let author = |(revision, session): (String, i64)| {
-        let author = origins.get(&session)?.author.clone()?;
-        Some((revision, author))
-    };
-    Ok(sessions.into_iter().filter_map(author).collect())
 }
 
 /// Links the tables to sessions, revisions and trends.

@@ -197,6 +197,7 @@ pub fn with_series(history: &ProjectHistory, series: Vec<SeriesTrend>) -> Projec
         series,
         machines: history.machines.clone(),
         labels: history.labels.clone(),
+        authors: history.authors.clone(),
         landmarks: history.landmarks.clone(),
         target: history.target.clone(),
         unplaced_points: history.unplaced_points,
