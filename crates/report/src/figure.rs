@@ -3,12 +3,12 @@
 //! timestamps.
 //!
 //! Figures have three significant digits, in every table, chart and page; exact ones keep their
-//! digits, and the whole part of a large figure keeps those that its interval supports. Changes
-//! follow the rule of the Particle Data Group (Review of Particle Physics, introduction, section
-//! "Rounding"). The first three digits of the uncertainty decide: from 100 to 354, the uncertainty
-//! keeps two digits; from 355 to 949, it keeps one; from 950 to 999, it is rounded up to 1000 and
-//! keeps two digits. The change itself is rounded at the same decimal place. `unit.rs` chooses the
-//! units.
+//! digits, and the whole part of a large figure keeps those that its interval supports. The two
+//! sides of a change have up to two more where they would look equal. Changes follow the rule of
+//! the Particle Data Group (Review of Particle Physics, introduction, section "Rounding"). The
+//! first three digits of the uncertainty decide: from 100 to 354, the uncertainty keeps two digits;
+//! from 355 to 949, it keeps one; from 950 to 999, it is rounded up to 1000 and keeps two digits.
+//! The change itself is rounded at the same decimal place. `unit.rs` chooses the units.
 
 use crate::unit::{FigureScale, UnitChoice, UnitDimension, dimension_of, in_base_units};
 use jiff::Timestamp;
@@ -52,6 +52,16 @@ impl FigureScale {
             Uncertainty::Unknown if self.is_count && shown.fract() == 0.0 => 0,
             Uncertainty::Unknown => decimal_place(shown, Uncertainty::Unknown),
         }
+    }
+
+    /// Returns the first place from `place` on at which the figures of two sides look different. It
+    /// stays at `place` if [`MAX_EXTRA_DIGITS`] more do not distinguish them.
+    pub fn distinct_place(&self, sides: [f64; 2], place: i32) -> i32 {
+        let are_distinct = |place: &i32| {
+            let [baseline, candidate] = sides.map(|side| self.format_bare(side, *place));
+            baseline != candidate
+        };
+        (place..=place + MAX_EXTRA_DIGITS).find(are_distinct).unwrap_or(place)
     }
 
     /// Returns a scale in bytes if `figures` are exact sizes that would lose digits on this scale
@@ -267,6 +277,8 @@ pub enum Uncertainty {
 
 /// Number of significant digits of a figure that is not exact.
 const DEFAULT_DIGITS: i32 = 3;
+/// Maximum number of further digits that distinguish the two sides of a change.
+const MAX_EXTRA_DIGITS: i32 = 2;
 /// Maximum number of significant digits: the seventh digit never matters. Exact whole numbers have
 /// no maximum.
 const MAX_DIGITS: i32 = 6;
@@ -546,6 +558,21 @@ mod tests {
             (2.0 / 3.0, "1", Exact, "0.6667"),
         ] {
             assert_eq!(format_quantity(stored, unit, uncertainty), text);
+        }
+    }
+
+    #[test]
+    fn both_sides_have_as_many_digits_as_distinguish_them() {
+        let scale = FigureScale::fit_scale("us", &[101.0], None);
+        for (sides, text) in [
+            ([101.0, 102.0], "101 102"),
+            ([101.0, 101.4], "101.0 101.4"),
+            ([101.0, 101.04], "101.00 101.04"),
+            ([101.0, 101.004], "101 101"),
+            ([101.0, 101.0], "101 101"),
+        ] {
+            let place = scale.distinct_place(sides, 0);
+            assert_eq!(sides.map(|side| scale.format_bare(side, place)).join(" "), text);
         }
     }
 

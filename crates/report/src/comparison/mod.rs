@@ -408,13 +408,15 @@ pub fn prepare_lines<'a>(
 /// Maximum ratio of two sides that are rounded to the same decimal place.
 const MAX_SIMILAR_RATIO: f64 = 10.0;
 
-/// Returns the last decimal places of both sides, which are the same if the sides are similar.
+/// Returns the last decimal places of both sides. Similar sides have the same place, and enough
+/// digits to look different.
 fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
     let last_places =
         figures(row).map(|(location, uncertainty)| scale.rounding_place(location, uncertainty));
-    let [baseline, candidate] = [&row.baseline, &row.candidate].map(|side| side.location.abs());
+    let sides = [row.baseline.location, row.candidate.location];
+    let [baseline, candidate] = sides.map(f64::abs);
     if baseline.max(candidate) < MAX_SIMILAR_RATIO * baseline.min(candidate) {
-        [last_places[0].max(last_places[1]); 2]
+        [scale.distinct_place(sides, last_places[0].max(last_places[1])); 2]
     } else {
         last_places
     }

@@ -71,7 +71,7 @@ fn part_of_a_trend_is_chosen_by_machine_and_time(place: &StorePlace) {
         assert_eq!(reply.status, status, "{query}: {reply:?}");
     }
     let page = dashboard.get(&format!("/{name}/trend?from=2026-01-03"));
-    page.expect(200, &["from: 2026-01-03", "name=\"machine\"", "\nAda, 2026-01-03 00:00\n"]);
+    page.expect(200, &["from: 2026-01-03", "name=\"machine\"", "&#10;Ada, 2026-01-03 00:00&#10;"]);
 }
 
 fn programs_get_series_points_and_what_a_gate_says(place: &StorePlace) {
