@@ -12,8 +12,9 @@ mod search;
 mod tables;
 mod text;
 
+use crate::case_labels::distinct;
 use crate::columns::{ColumnSet, column_set};
-use crate::document::{Document, ReportBlock};
+use crate::document::{Document, ReportBlock, new_fact};
 use crate::figure::{format_count, format_rate, format_share};
 use crate::output::OutputOptions;
 use crate::table::{ReportCell, ReportTable};
@@ -111,7 +112,10 @@ fn describe_loads(
             document.push(ReportBlock::Facts(tables::main_facts(only)));
             document.push(ReportBlock::appendix("Summary", vec![table]));
         }
-        _ => document.push(table),
+        _ => {
+            document.push(table);
+            document.extend(counts_by_load(loads));
+        }
     }
     // The charts precede the details: a timeline shows at a glance whether the load was steady
     // enough for meaningful results.
@@ -129,6 +133,22 @@ fn describe_loads(
     document.attach_data("load_findings", loads.iter().map(findings_data).collect());
     document.attach_data("loads", loads.iter().map(run_data).collect());
     document
+}
+
+/// Counts the requests of each load over all its rounds. With many loads, the table suffices.
+fn counts_by_load(loads: &[LoadFindings<'_>]) -> Vec<ReportBlock> {
+    let labels = distinct(loads.iter().map(|load| load.run.label.as_str()));
+    if labels.len() > MAX_UNFOLDED_LOADS {
+        return Vec::new();
+    }
+    let count = |label: &str| {
+        let rounds: Vec<&LoadFindings<'_>> =
+            loads.iter().filter(|load| load.run.label == label).collect();
+        let mut figures = vec![new_fact("load", label)];
+        figures.extend(tables::request_counts(&rounds));
+        ReportBlock::KeyFigures(figures)
+    };
+    labels.into_iter().map(count).collect()
 }
 
 // The table with a row per load.

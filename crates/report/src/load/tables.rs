@@ -319,20 +319,29 @@ pub fn key_figures(load: &LoadFindings<'_>) -> Vec<Fact> {
         Some(new_fact(&format!("{name} {quantity}"), time?))
     };
     let mut facts: Vec<Fact> = quantiles.into_iter().filter_map(time).collect();
-    let counts = &load.run.measured.totals.outcomes;
-    let unsent = counts.count_of("unsent");
-    let sent = counts.attempts().saturating_sub(unsent);
-    // Some tools do not report statuses.
-    let answered = Some(counts.codes().total()).filter(|total| *total >= counts.succeeded());
-    let books = [
-        ("sent", Some(sent)),
-        ("answered", answered),
-        ("failed", Some(counts.all_errors())),
-        ("not sent", Some(unsent)),
-    ];
-    let known = books.into_iter().filter_map(|(name, count)| Some((name, count?)));
-    facts.extend(known.map(|(name, count)| new_fact(name, format_number(count as f64, 0))));
+    facts.extend(request_counts(&[load]));
     facts
+}
+
+/// Counts the requests of all `loads` that were sent, answered, failed and not sent.
+pub fn request_counts(loads: &[&LoadFindings<'_>]) -> Vec<Fact> {
+    let sum = |count: fn(&OutcomeCounts) -> Option<u64>| -> Option<u64> {
+        loads.iter().map(|load| count(&load.run.measured.totals.outcomes)).sum()
+    };
+    // Some tools do not report statuses.
+    let answered = |counts: &OutcomeCounts| {
+        Some(counts.codes().total()).filter(|total| *total >= counts.succeeded())
+    };
+    let sent =
+        |counts: &OutcomeCounts| Some(counts.attempts().saturating_sub(counts.count_of("unsent")));
+    let counts = [
+        ("sent", sum(sent)),
+        ("answered", sum(answered)),
+        ("failed", sum(|counts| Some(counts.all_errors()))),
+        ("not sent", sum(|counts| Some(counts.count_of("unsent")))),
+    ];
+    let known = counts.into_iter().filter_map(|(name, count)| Some((name, count?)));
+    known.map(|(name, count)| new_fact(name, format_number(count as f64, 0))).collect()
 }
 
 /// Lists whether connections or the generator itself distort the times of a single load.

@@ -136,6 +136,19 @@ fn several_loads_side_by_side() {
     other.run.measured.ok_in_time = 9_000;
     let loads = [analyze_load(&one.run), analyze_load(&other.run)];
     golden("two-100.txt", &text(&loads));
+    let page = render_document(&report_loads(&loads, &OutputOptions::default()), &Html);
+    for load in [&one, &other] {
+        let counts = [
+            ("load", &*load.run.label),
+            ("sent", "10,000"),
+            ("answered", "10,000"),
+            ("failed", "0"),
+            ("not sent", "0"),
+        ];
+        let tile = |(name, value): (&str, &str)| format!("<dt>{name}</dt><dd>{value}</dd>");
+        let row = counts.map(tile).join("</div>\n<div>");
+        assert!(page.contains(&row), "{row}");
+    }
 }
 
 #[test]
