@@ -66,7 +66,8 @@ fn every_case_has_one_chart_and_a_row_that_links_to_it() {
             let part = format!("{path}{}", part.replace("&amp;", "&"));
             let part = dashboard.get(&part).expect(200, &["</html>"]).body;
             let anchors = between(&part, "<article class=\"case\" id=\"", "\"");
-            assert_eq!(part.matches("<svg width").count(), anchors.len());
+            let drawn = part.matches("<svg width=\"350\"").count();
+            assert_eq!(drawn, anchors.len(), "once for all screens, legible on phones");
             let number = (number + 1).to_string();
             charts.extend(anchors.into_iter().map(|case| (number.clone(), case.to_owned())));
         }

@@ -21,9 +21,6 @@ use speedwell_plot::{AnyChart as Picture, TrendDetail};
 /// Maximum size of all charts together, in bytes. A chart of runs takes about 4 kB with 16 runs per
 /// side. A trend chart with 80 points takes 60 kB, because it is drawn twice.
 const MAX_CHARTS_BYTES: usize = 6 << 20;
-/// Width of the chart of a case in CSS pixels. Two such charts fit side by side on a desktop, and
-/// the text stays legible on a phone.
-const CASE_PX: u32 = 420;
 /// Width of a trend chart on wide screens. It needs the full width, so it is drawn twice.
 const TREND_PX: u32 = 1040;
 /// Width of the chart of a case that has the width of the page.
@@ -125,7 +122,7 @@ fn draw_case(picture: &Picture, number: &str, detail: TrendDetail, is_wide: bool
             let narrow = picture.svg_on_page(PHONE_PX, &narrow_id);
             ("", picture.svg_on_page(WIDE_CASE_PX, &id), narrow)
         }
-        _ => return picture.svg_on_page(CASE_PX, &id),
+        _ => return picture.svg_on_page(PHONE_PX, &id),
     };
     figure_markup(class, &wide, Some(&narrow))
 }
