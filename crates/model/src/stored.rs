@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Summary of a session, without its data.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionOverview {
     /// Number, as in `@NUMBER`.
     pub number: i64,

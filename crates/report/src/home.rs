@@ -10,11 +10,12 @@ use crate::figure::{DAY_MS, format_about, format_age, format_count};
 use crate::live::remaining_time;
 use crate::series_change::series_changes;
 use crate::series_list::{branch_title, list_series};
+use crate::session_list::SessionResult;
 use crate::table::{Datum, ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis};
 use serde_json::json;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_analysis::schedule::SilentSchedule;
-use speedwell_model::stored::SessionArrival;
+use speedwell_model::stored::{SessionArrival, SessionOverview};
 use speedwell_model::{ChangeState, SessionState, quote, short_revision};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -40,6 +41,10 @@ pub struct HomeState<'a> {
     pub killed: &'a [i64],
     /// Schedules that are silent.
     pub silent: &'a [SilentSchedule<'a>],
+    /// The newest [`one_off_sessions`].
+    pub one_off: &'a [SessionOverview],
+    /// Their known results, by number.
+    pub results: &'a HashMap<i64, SessionResult>,
     /// Titles of machines by number.
     pub machines: &'a HashMap<i64, String>,
     /// The words that the name of a shown benchmark contains.
@@ -73,6 +78,8 @@ const MAX_LISTED: usize = 5;
 const MAX_CHANGES: usize = 8;
 /// Maximum length of a command in a line, in characters.
 const MAX_COMMAND_CHARS: usize = 48;
+/// Maximum length of the result of a one-off session, in characters.
+const MAX_RESULT_CHARS: usize = 80;
 /// Maximum length of the subject of a commit, in characters.
 const MAX_SUBJECT_CHARS: usize = 60;
 
@@ -97,17 +104,9 @@ pub fn report_home(state: &HomeState<'_>) -> Document {
     document.push_table(arrivals_table(state, recent.len(), &failed));
     document.push_heading(2, "Benchmarks");
     document.append_document(list_series(state.history, state.filter, state.now_unix_ms));
-    let one_off: Vec<&SessionArrival> = (state.arrivals.iter())
-        .filter(|each| is_one_off(each) && each.started_unix_ms >= state.now_unix_ms - ONE_OFF_MS)
-        .take(MAX_LISTED)
-        .collect();
-    if !one_off.is_empty() {
+    if !state.one_off.is_empty() {
         document.push_heading(2, "One-off");
-        let columns = column_set! { session: &SessionArrival;
-            figure("number", "session") => ReportCell::session(session.number),
-            words("command", "command") => command_cell(&session.command),
-        };
-        document.push_table(columns.build_table("one_off", &one_off));
+        document.push_table(one_off_table(state));
     }
     document.attach_data("line", json!(state.history.branch_name()));
     document
@@ -119,10 +118,48 @@ fn has_failed(session: &SessionArrival) -> bool {
     session.failures > 0 || session.state == SessionState::Interrupted
 }
 
-/// Whether a session is a single measurement that no series continues.
-fn is_one_off(session: &SessionArrival) -> bool {
-    let first = command_words(&session.command).first().map(String::as_str);
-    matches!(first, Some("load" | "eval" | "time" | "as"))
+/// Returns the newest sessions that are single measurements, which no series continues.
+pub fn one_off_sessions(arrivals: &[SessionArrival], now_unix_ms: i64) -> Vec<i64> {
+    let is_one_off = |session: &&SessionArrival| {
+        session.started_unix_ms >= now_unix_ms - ONE_OFF_MS
+            && matches!(command_kind(&session.command), "load" | "eval" | "time" | "as")
+    };
+    arrivals.iter().filter(is_one_off).take(MAX_LISTED).map(|session| session.number).collect()
+}
+
+/// A one-off session with its result, if it is known.
+type OneOffLine<'a> = (&'a SessionOverview, Option<&'a SessionResult>);
+
+fn one_off_table(state: &HomeState<'_>) -> ReportTable {
+    let sessions = state.one_off.iter();
+    let lines: Vec<OneOffLine<'_>> =
+        sessions.map(|session| (session, state.results.get(&session.number))).collect();
+    let columns = column_set! { line: OneOffLine<'_>;
+        figure("number", "session") => ReportCell::session(line.0.number),
+        words("command", "result") => result_cell(line.0, line.1),
+    };
+    columns.build_table("one_off", &lines)
+}
+
+/// Builds the cell with the kind of a session, its target unless the result names it, and its
+/// result. Without a result, it has the command. Programs get the command.
+fn result_cell(session: &SessionOverview, result: Option<&SessionResult>) -> ReportCell {
+    let cell = command_cell(&session.command);
+    let Some(SessionResult { text, emphasis }) = result.filter(|result| !result.text.is_empty())
+    else {
+        return cell;
+    };
+    let target = match &session.loads[..] {
+        [load] if !text.contains(load) => format!("{load} "),
+        _ => String::new(),
+    };
+    let text = format!("{} {target}{text}", command_kind(&session.command));
+    cell.with_text(shorten_text(&text, MAX_RESULT_CHARS)).with_emphasis(*emphasis)
+}
+
+/// Returns the first word of a command line after the program, as in `load`.
+fn command_kind(command: &[String]) -> &str {
+    command_words(command).first().map_or("", String::as_str)
 }
 
 /// Returns a command line without the program, if it is this program.
@@ -376,6 +413,8 @@ mod tests {
             arrivals: &arrivals,
             killed: &[],
             silent: &silent,
+            one_off: &[],
+            results: &HashMap::new(),
             machines: &HashMap::from([(2, "ci-2".to_owned())]),
             filter: "",
         });
@@ -392,7 +431,31 @@ mod tests {
         assert!(texts("open_changes", "subject")[0].ends_with(" handle escapes"));
         assert!(texts("open_changes", "case")[0].ends_with(" g/slow n=1"));
         assert_eq!(texts("open_changes", "verdict"), [""], "the symbol is beside the case");
-        assert_eq!(texts("one_off", "command")[0], "load http://x/");
-        assert_eq!(texts("one_off", "number"), ["@3", "@2", "@1"]);
+    }
+
+    #[test]
+    fn recent_one_off_sessions_are_listed_with_their_results() {
+        let command = |words: &str| words.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let arrival = |(number, days, words): (i64, i64, &str)| SessionArrival {
+            number,
+            started_unix_ms: NOW_MS - days * DAY_MS,
+            command: command(words),
+            ..SessionArrival::default()
+        };
+        let arrivals = [(4, 0, "speedwell run g"), (3, 1, "speedwell load /x"), (2, 8, "load /x")];
+        assert_eq!(one_off_sessions(&arrivals.map(arrival), NOW_MS), [3]);
+        let session = SessionOverview {
+            command: command("bin/speedwell load --rate 50 /x"),
+            loads: vec!["/x".to_owned()],
+            ..SessionOverview::default()
+        };
+        let shown = |text: &str| {
+            let result = SessionResult { text: text.to_owned(), ..SessionResult::default() };
+            result_cell(&session, Some(&result)).text
+        };
+        assert_eq!(shown("gate failed: p99 40.3 ms"), "load /x gate failed: p99 40.3 ms");
+        assert_eq!(shown("GET /x: 4,000/s"), "load GET /x: 4,000/s");
+        assert_eq!(shown(""), "load --rate 50 /x");
+        assert_eq!(result_cell(&session, None).text, shown(""));
     }
 }

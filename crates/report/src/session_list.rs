@@ -26,8 +26,8 @@ pub struct SessionResult {
     pub emphasis: TextEmphasis,
 }
 
-/// Returns the result of a session: the largest change with its verdict, the key figure with its
-/// unit, or why there is none.
+/// Returns the result of a session: the failed gate of a load, the largest change with its verdict,
+/// the key figure with its unit, or why there is none.
 pub fn session_result(session: &Session, settings: &AnalysisSettings) -> SessionResult {
     let plain = |text: String| SessionResult { text, emphasis: TextEmphasis::None };
     if session.runs.is_empty() {
@@ -37,7 +37,11 @@ pub fn session_result(session: &Session, settings: &AnalysisSettings) -> Session
         return SessionResult::default();
     }
     if let Some(sentence) = load_sentence(session) {
-        return plain(first_words(&sentence));
+        let mut gate_lines = session.design.gate_lines.iter();
+        return match gate_lines.find(|line| line.starts_with("gate failed")) {
+            Some(line) => SessionResult { text: line.clone(), emphasis: TextEmphasis::Bad },
+            None => plain(first_words(&sentence)),
+        };
     }
     let findings = analysis::analyze_session(session, settings);
     if !findings.comparisons.is_empty() {

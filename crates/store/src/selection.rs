@@ -321,7 +321,10 @@ impl Store {
     }
 
     /// Returns the sessions with these numbers, in ascending order of number.
-    pub(super) fn overviews(&self, numbers: &[i64]) -> anyhow::Result<Vec<SessionOverview>> {
+    ///
+    /// # Errors
+    /// Fails on database errors, or if the database holds data that this version cannot read.
+    pub fn overviews(&self, numbers: &[i64]) -> anyhow::Result<Vec<SessionOverview>> {
         let numbers = serde_json::to_string(numbers)?;
         // The query sums the counts in `session_case` instead of counting runs, which would take
         // longer.

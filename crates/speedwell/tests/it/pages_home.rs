@@ -90,7 +90,7 @@ fn a_morning_is_seen_at_a_glance(place: &StorePlace) {
             "@41 failed",
             "! nightly/ci-2 silent for 4 d",
             "none ≥ ",
-            "load http://localhost/",
+            "load core/case0: 1",
         ],
     );
     assert!(!page.body.contains("<b>") && !page.body.contains(" style="), "{}", page.body);

@@ -61,6 +61,10 @@ pub fn project_page(context: PageContext<'_>) -> PageResult {
     let arrivals = context.store.list_arrivals(schedule_window_start(now), MAX_ARRIVALS)?;
     let without_charts =
         PageContext { format: PageFormat::Document(ReportFormat::Json), ..context };
+    let mut one_off = context.store.overviews(&report::one_off_sessions(&arrivals, now))?;
+    one_off.reverse();
+    let settings = || (context.project.lookups.settings)(&[]);
+    let results = context.project.results.find_results(context.store, &one_off, &settings);
     let mut document = report::report_home(&HomeState {
         project: &context.project.name,
         now_unix_ms: now,
@@ -71,6 +75,9 @@ pub fn project_page(context: PageContext<'_>) -> PageResult {
         arrivals: &arrivals,
         killed: &killed,
         silent: &find_silent_schedules(&arrivals, now),
+        one_off: &one_off,
+        // The sessions are listed even if none can be analyzed.
+        results: &results.unwrap_or_default(),
         machines: &machines,
         filter: context.query.get("filter").unwrap_or_default(),
     });
