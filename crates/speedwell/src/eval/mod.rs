@@ -135,5 +135,5 @@ fn search_concurrency(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<C
     };
     let report_status = measuring::report_session(&session, &task);
     let push_status = push::push_pending(&task.owing, &session, &mut store)?;
-    Ok(status.combine_with_gate(report_status?).combine_with_gate(push_status))
+    Ok(status.combine_with_gate(report_status?.exit_status()).combine_with_gate(push_status))
 }
