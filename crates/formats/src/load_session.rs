@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail, ensure};
 use indexmap::IndexSet;
 use serde::Deserialize;
 use speedwell_model::load::latency::{
-    LoadLatency, OpenTimes, OpenVerdict, TimeDistribution, TimeQuantity,
+    LoadLatency, OpenTimes, OpenVerdict, TimeDistribution, TimeQuantity, is_reached_by_failures,
 };
 use speedwell_model::load::measurement::{LoadRun, PaceFacts, StageFacts};
 use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
@@ -196,8 +196,7 @@ fn load_figures(load: &LoadRun) -> LoadReport {
         LoadLatency::Closed(_) => None,
     };
     let is_shown = |ppm: u32| {
-        !is_reached_by_failures(ppm, counts)
-            && is_shown(ppm, verdict.as_ref(), all_requests.as_ref())
+        !is_left_out(ppm, counts) && is_shown(ppm, verdict.as_ref(), all_requests.as_ref())
     };
     report.times_ns = time_metrics("latency", measured.totals.latency.service_times(), is_shown);
     let mut others = Vec::new();
@@ -246,13 +245,12 @@ fn is_shown(ppm: u32, verdict: Option<&OpenVerdict>, times: Option<&OpenTimes>) 
     }
 }
 
-/// Returns whether a percentile is that of a failed request. Such a request has no latency and
-/// counts as slower than any other, so the load has no such percentile. `ppm` is the percentile in
-/// millionths, or 0 for the mean, which is left out together with the 99th percentile.
-fn is_reached_by_failures(ppm: u32, counts: &OutcomeCounts) -> bool {
+/// Returns whether the load has no such percentile, because it is that of a failed request. `ppm` is
+/// the percentile in millionths, or 0 for the mean, which is left out together with the 99th
+/// percentile.
+fn is_left_out(ppm: u32, counts: &OutcomeCounts) -> bool {
     let ppm = if ppm == 0 { TAIL_PPM } else { ppm };
-    let slower = u128::from(1_000_000 - ppm) * u128::from(counts.attempts());
-    u128::from(counts.all_errors()) * 1_000_000 > slower
+    is_reached_by_failures(ppm, counts.all_errors(), counts.attempts())
 }
 
 /// The 99th percentile, in millionths.
@@ -260,7 +258,7 @@ const TAIL_PPM: u32 = 990_000;
 
 fn load_warnings(verdict: Option<&OpenVerdict>, counts: &OutcomeCounts) -> Vec<String> {
     let mut warnings = Vec::new();
-    if is_reached_by_failures(TAIL_PPM, counts) {
+    if is_left_out(TAIL_PPM, counts) {
         warnings.push(
             "more than 1% of the requests failed; they count as slower than all others, so times that \
              they reach are left out"

@@ -205,7 +205,7 @@ pub struct SessionDesign {
     /// Failure conditions for HTTP loads, as the user wrote them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<String>,
-    /// The result of the gate over HTTP loads, as it was printed.
+    /// The result of the gate, as it was printed when the session was measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gate_lines: Vec<String>,
     /// Rules that discard a disturbed run and repeat its slot, which is a position in the plan.

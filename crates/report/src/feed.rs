@@ -3,11 +3,10 @@
 //! Start at [`render_feed`]. The server decides which sessions are entries, and where links lead.
 
 use crate::changes::open_change_lines;
-use crate::figure::format_count;
+use crate::figure::{format_count, format_instant};
 use crate::format::html::escape_html;
 use crate::series_change::series_title;
 use crate::session::command_line;
-use jiff::Timestamp;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_model::stored::SessionOverview;
 use std::fmt::Write as _;
@@ -104,7 +103,7 @@ pub fn render_feed(feed: &AtomFeed) -> String {
          <author><name>Speedwell</name></author>\n\
          <link rel=\"self\" type=\"application/atom+xml\" href=\"{address}\"/>\n\
          <link rel=\"alternate\" type=\"text/html\" href=\"{page}\"/>\n",
-        format_rfc3339(updated)
+        format_updated(updated)
     );
     for entry in entries {
         let [id, page, title, summary] =
@@ -114,15 +113,17 @@ pub fn render_feed(feed: &AtomFeed) -> String {
             "<entry>\n<id>{id}</id>\n<title>{title}</title>\n<updated>{}</updated>\n\
              <link rel=\"alternate\" type=\"text/html\" href=\"{page}\"/>\n\
              <summary>{summary}</summary>\n</entry>\n",
-            format_rfc3339(entry.updated_unix_ms)
+            format_updated(entry.updated_unix_ms)
         );
     }
     out + "</feed>\n"
 }
 
-/// Formats a moment as RFC 3339 requires. A moment outside the calendar becomes the Unix epoch.
-fn format_rfc3339(unix_ms: i64) -> String {
-    Timestamp::from_millisecond(unix_ms).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
+/// Formats a required time. One outside the calendar becomes the Unix epoch.
+fn format_updated(unix_ms: i64) -> String {
+    Some(format_instant(unix_ms))
+        .filter(|time| !time.is_empty())
+        .unwrap_or_else(|| format_instant(0))
 }
 
 /// Escapes text for element content or a quoted attribute. XML forbids two more characters than

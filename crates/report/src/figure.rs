@@ -471,11 +471,10 @@ pub(crate) fn format_age(ms: i64) -> String {
     }
 }
 
-/// Formats a moment for programs, as in `2026-03-01T12:30:05Z`. Empty if it is out of range.
+/// Formats a time for programs as RFC 3339 requires: `2026-03-01T12:30:05Z`. Empty for times outside
+/// the calendar.
 pub(crate) fn format_instant(unix_ms: i64) -> String {
-    Timestamp::from_millisecond(unix_ms)
-        .map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
-        .unwrap_or_default()
+    Timestamp::from_millisecond(unix_ms).map(|time| time.to_string()).unwrap_or_default()
 }
 
 /// Parses a time such as `2026-03-01` or `2026-03-01T12:30` (UTC) into milliseconds since the Unix

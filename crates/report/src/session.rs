@@ -95,6 +95,7 @@ pub fn report_session_in_parts(
     document.append_document(crate::measurement_details::report_measurement_details_of(
         &sources, &findings,
     ));
+    document.gate_lines.extend(header.design.gate_lines.iter().cloned());
     Ok(document)
 }
 

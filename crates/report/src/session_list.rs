@@ -188,7 +188,7 @@ fn started_cell(unix_ms: i64, now_unix_ms: Option<i64>) -> ReportCell {
 }
 
 /// Formats how long ago a moment was: `12 min ago`, `3 h ago`, `5 d ago`. A moment that is more than
-/// 30 days ago, or in the future, becomes a date. `lists.js` has the same words.
+/// 30 days ago, or in the future, becomes a date. `script.js` has the same words.
 fn time_ago(unix_ms: i64, now_unix_ms: i64) -> String {
     let age_ms = now_unix_ms.saturating_sub(unix_ms);
     match age_ms.div_euclid(MINUTE_MS) {

@@ -7,13 +7,12 @@ use crate::changes;
 use crate::charts::TrendXAxis;
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
-use crate::figure::{format_count, format_share};
+use crate::figure::{format_count, format_instant, format_share};
 use crate::format::{ReportFormat, quote_field};
 use crate::gallery::trend_blocks;
 use crate::output::{OutputOptions, Verbosity};
 use crate::series_change::{cause_text, format_figure, series_title};
 use crate::table::{ReportCell, ReportTable, json_number};
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::{SeriesLevel, TrendPoint, TrendSearch};
@@ -379,7 +378,7 @@ fn session_entry(
     let nobody = json!({"name": "", "email": "", "username": ""});
     Some(json!({
         "commit": {
-            "id": point.revision.id, "message": point.revision.subject, "timestamp": format_timestamp(point.time_unix_ms()),
+            "id": point.revision.id, "message": point.revision.subject, "timestamp": format_instant(point.time_unix_ms()),
             "author": nobody, "committer": nobody, "url": "",
         },
         "date": point.at_unix_ms, "tool": tool, "benches": benches,
@@ -401,17 +400,12 @@ fn points_by_session(history: &ProjectHistory) -> Vec<Vec<Option<&TrendPoint>>> 
     rows.into_values().collect()
 }
 
-/// Formats a time as in `2026-01-31T12:00:00Z`. Empty for times outside the calendar.
-fn format_timestamp(unix_ms: i64) -> String {
-    Timestamp::from_millisecond(unix_ms).map_or_else(|_| String::new(), |time| time.to_string())
-}
-
 fn session_line(points: &[&TrendPoint], history: &ProjectHistory) -> String {
     let Some(first) = points.first() else { return String::new() };
     let machine = history.machines.get(&first.machine).map_or("", Machine::title);
     let values = points.iter().map(|point| point.point.value.to_string());
     let leading_fields = [
-        format_timestamp(first.time_unix_ms()),
+        format_instant(first.time_unix_ms()),
         quote_field(&first.revision.id),
         quote_field(machine),
     ];

@@ -12,6 +12,7 @@ use speedwell_analysis::gate::{self, GateAnswer, GateOutcome};
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings, TestingCorrection, WithheldReason};
 use speedwell_engine::reach_warning;
 use speedwell_report::{self as report, Document, ReportFormat};
+use speedwell_store::Store;
 
 /// The outcome of the gate, if there is a gate, and the exit status.
 #[derive(Debug, Clone, Default)]
@@ -70,10 +71,12 @@ impl CommandGate {
         }
     }
 
-    /// Adds the gate's line to a report. Also prints it on stderr if standard output is for
-    /// programs: text and Markdown begin with the line.
+    /// Adds the gate's line to a report, in place of the line with which the session was measured.
+    /// Also prints it on stderr if standard output is for programs: text and Markdown begin with the
+    /// line.
     pub fn add_to(&self, document: &mut Document, output: &OutputArgs) {
         let Some(outcome) = &self.outcome else { return };
+        document.gate_lines.clear();
         document.append_document(report::report_gate(outcome));
         let is_shown = matches!(
             output.output_format(),
@@ -96,6 +99,15 @@ impl CommandGate {
         self.add_to(&mut document, output);
         output.print_document(&document)?;
         Ok(self.exit_status())
+    }
+
+    /// Stores the gate's line with the measured session, so that later reports show it.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be written.
+    pub fn store_line(&self, session: i64, store: &mut Store) -> anyhow::Result<()> {
+        let line = self.outcome.as_ref().map(GateOutcome::to_line);
+        line.map_or(Ok(()), |line| store.set_gate_lines(session, &[line]))
     }
 
     /// Prints the gate's line when there is no report to add it to.

@@ -6,7 +6,7 @@
 //! space. Start at [`classify_all`].
 
 use crate::operand;
-use crate::options::RunArgs;
+use crate::options::{RunArgs, is_setting};
 use anyhow::{anyhow, bail, ensure};
 use speedwell_adapters::KnownAdapters;
 use speedwell_adapters::discover::{self, find_sources, is_command, similar_file};
@@ -127,14 +127,14 @@ pub fn quote_all<T: AsRef<str>>(arguments: &[T]) -> String {
 
 /// Suggests `--by` if a single benchmark file and several values of a parameter are given.
 fn suggest_by(args: &RunArgs) -> anyhow::Result<()> {
-    let is_setting = |argument: &&String| {
+    // In a comparison, NAME=SOURCE is a source with a label, and text with a space is a command.
+    let is_value = |argument: &&String| {
         let value = argument.split_once('=').map_or("", |(_, value)| value);
         let is_source = |text: &str| text.starts_with(['@', '-']) || Path::new(text).exists();
-        let has_space = argument.contains(char::is_whitespace) || argument.contains("::");
-        !value.is_empty() && !has_space && !is_source(argument) && !value.split(',').any(is_source)
+        let is_command = argument.contains(char::is_whitespace);
+        is_setting(argument) && !is_command && !value.split(',').any(is_source)
     };
-    let (settings, others): (Vec<&String>, Vec<&String>) =
-        args.targets.iter().partition(is_setting);
+    let (settings, others): (Vec<&String>, Vec<&String>) = args.targets.iter().partition(is_value);
     let [target] = others[..] else { return Ok(()) };
     let mut pairs = args.selection.set.iter().chain(settings).filter_map(|set| set.split_once('='));
     let Some((name, first_values)) = pairs.next() else { return Ok(()) };

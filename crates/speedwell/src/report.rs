@@ -118,13 +118,14 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
         let experiment = Experiment::of_session(session)?;
         let measured = (name, session, experiment.as_deref());
         let mut part = session::report_session(measured, &study, &settings, &output, mark)?;
-        if args.comparison.fail_on != FailOn::Never {
-            // The gate of this report replaces the gate with which the session was measured.
-            part.gate_lines.clear();
+        let measured_lines = part.gate_lines.clone();
+        gate.add_to(&mut part, &args.output);
+        if args.comparison.fail_on == FailOn::Never && !measured_lines.is_empty() {
+            // The gates of an experiment, too, are shown as they were judged at measuring.
+            part.gate_lines = measured_lines;
         }
         document.report = part.report;
         document.append_document(part);
-        gate.add_to(&mut document, &args.output);
         status = status.combine_with_gate(gate.exit_status());
     }
     if args.export.is_none() {

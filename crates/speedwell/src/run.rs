@@ -110,21 +110,15 @@ pub fn execute_plans(
     gate::reject_before_measuring(&plans.plan, task)?;
     rehearsal::check_report(&plans.plan, task)?;
     let plan = plans.plan.clone();
-    let (measured, status) = measure_in_parts(plans, store, task)?;
+    let (mut measured, status) = measure_in_parts(plans, store, task)?;
     if status == CommandStatus::INTERRUPTED && has_nothing(&measured, store)? {
         return Err(InterruptedEarly.into());
     }
-    let mut session = measured.session;
     if task.fleet.detach {
-        return report_detached(&session, status);
+        return report_detached(&measured.session, status);
     }
-    let report_status = if measured.in_parts {
-        report_stored((&*store, session.number.unwrap_or_default()), task)
-    } else if status == CommandStatus::DONE {
-        record_and_report(&plan, &mut session, store, task)
-    } else {
-        report_session(&session, task)
-    };
+    let report_status = report_measured((&mut measured, status), &plan, store, task);
+    let session = measured.session;
     if report_status.is_err()
         && let Some(number) = session.number.filter(|_| !task.store.no_save)
     {
@@ -150,15 +144,26 @@ fn report_detached(session: &Session, ended: CommandStatus) -> anyhow::Result<Co
     Ok(CommandStatus::DONE)
 }
 
-/// Records profiles if requested, and reports.
-fn record_and_report(
+/// Records profiles if requested, reports, and stores the gate's line.
+fn report_measured(
+    (measured, status): (&mut MeasuredSession, CommandStatus),
     plan: &SessionPlan,
-    session: &mut Session,
     store: &mut Store,
     task: &MeasureTask,
 ) -> anyhow::Result<CommandStatus> {
-    let ended = record_profiles(plan, session, store, task)?;
-    Ok(CommandStatus::from_session_end(ended).combine_with_gate(report_session(session, task)?))
+    let number = measured.session.number.unwrap_or_default();
+    let mut profiled = CommandStatus::DONE;
+    let gate = if measured.in_parts {
+        report_stored((&*store, number), task)?
+    } else {
+        if status == CommandStatus::DONE {
+            let ended = record_profiles(plan, &mut measured.session, store, task)?;
+            profiled = CommandStatus::from_session_end(ended);
+        }
+        report_session(&measured.session, task)?
+    };
+    gate.store_line(number, store)?;
+    Ok(profiled.combine_with_gate(gate.exit_status()))
 }
 
 /// Measures and stores a session. If the session ended early, prints an error or a note. Returns
@@ -420,7 +425,7 @@ fn progress_text(done: usize, planned: usize, stopping: &StoppingDesign) -> Stri
 /// # Errors
 /// Returns an error if the session does not have a requested metric, or an output cannot be
 /// written.
-pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<CommandStatus> {
+pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<CommandGate> {
     let settings = &task.settings;
     let is_unrestricted = task.study.x_axis.is_none() && settings.metrics.is_empty();
     if let Some(definition) = &session.design.experiment
@@ -448,7 +453,7 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
         erlperf::write_session(session, style, &mut text)?;
         status::write_stdout(text)?;
         gate.print_line();
-        return Ok(gate.exit_status());
+        return Ok(gate);
     }
     let next_step = resume_hint(session, &findings, task);
     let output =
@@ -457,7 +462,7 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
     let mut document =
         report::report_requested((session, None), &findings, &study, settings, &output)?;
     document.append_document(report::report_measurement_details(&[(None, session)], &findings));
-    let status = gate.print_report(document, &task.output)?;
+    gate.print_report(document, &task.output)?;
     if let Some(hint) = analysis::pairs_hint(session, &findings, settings) {
         status::print_hint(&hint);
     }
@@ -468,7 +473,7 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
         status::print_hint("if the exit status is expected: speedwell time -i ...");
     }
     print_place(session, &findings, task);
-    Ok(status)
+    Ok(gate)
 }
 
 /// Whether a shell command was executed, and its exit status counts as a failure.
@@ -534,7 +539,7 @@ fn report_series(
     session: &Session,
     rule: &SteadyRule,
     task: &MeasureTask,
-) -> anyhow::Result<CommandStatus> {
+) -> anyhow::Result<CommandGate> {
     let findings = warmup::analyze_warmup(session, rule, &task.settings);
     let mut document =
         report::report_warmup(&findings, &session.environment, &task.output.report_settings());
@@ -544,7 +549,8 @@ fn report_series(
     ));
     let failures = status::status_of_failures(&session.failures);
     let gate = CommandGate::from_outcome(findings.judge_gate(task.fail_on), failures);
-    gate.print_report(document, &task.output)
+    gate.print_report(document, &task.output)?;
+    Ok(gate)
 }
 
 /// Evaluates the gate of a stored experiment, or of a stored session that recorded time series of
@@ -585,7 +591,7 @@ pub fn own_gate(
 pub fn report_stored(
     stored_session: (&Store, i64),
     task: &MeasureTask,
-) -> anyhow::Result<CommandStatus> {
+) -> anyhow::Result<CommandGate> {
     let (selection, output) = (SessionSelection::default(), task.output.report_settings());
     let mut gate = CommandGate::default();
     let mut mark = |findings: &mut AnalysisFindings, header: &Session| {
@@ -603,7 +609,7 @@ pub fn report_stored(
         Some(_) => None,
     };
     match document {
-        Some(document) => gate.print_report(document, &task.output),
+        Some(document) => gate.print_report(document, &task.output).map(|_| gate),
         None => report_session(&stored_session::load_selected(stored_session, &selection)?, task),
     }
 }
@@ -617,7 +623,7 @@ fn report_experiment(
     session: &Session,
     definition: &DefinitionFile,
     task: &MeasureTask,
-) -> anyhow::Result<CommandStatus> {
+) -> anyhow::Result<CommandGate> {
     let experiment = Experiment::parse(definition)?;
     let findings = analyze_experiment(session, &experiment, &task.settings);
     let options = OutputOptions { flames: task.profile, ..task.output.report_settings() };
@@ -634,7 +640,8 @@ fn report_experiment(
     }
     let outcome = findings.judge_gates(&experiment, session, task.fail_on);
     let gate = CommandGate::from_outcome(outcome, status::status_of_failures(&findings.failures));
-    gate.print_report(document, &output)
+    gate.print_report(document, &output)?;
+    Ok(gate)
 }
 
 /// Returns the declared output files, named after the experiment and in the current folder. A

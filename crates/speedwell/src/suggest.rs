@@ -8,7 +8,7 @@
 //! parses.
 
 use crate::operand_kind::{is_url, quote_all};
-use crate::options::{LoadArgs, RateChoice, SnippetArgs, language_alias};
+use crate::options::{LoadArgs, RateChoice, SnippetArgs, is_setting, language_alias};
 use crate::{CliCommand, CommandLine, help, init, time};
 use anyhow::{Context, bail};
 use clap::{Arg, Command, CommandFactory};
@@ -34,6 +34,9 @@ const GO_TEST: &str = "go test";
 /// The tool of the options of `cargo bench`.
 const CARGO_BENCH: &str = "criterion";
 
+/// The tool whose `-n` is a number of iterations, and which `python -m timeit` starts.
+const TIMEIT: &str = "timeit";
+
 /// The tool of the letters that mean something else in wrk if `-d` is a duration there.
 const WRK_LETTERS: &str = "wrk -d";
 
@@ -55,9 +58,10 @@ impl ForeignOption {
     /// Returns our option with the value.
     fn fill(&self, value: &str) -> Vec<String> {
         let value = match (self.ours, value) {
-            ("--unit V", "microsecond") => "us",
-            ("--unit V", "millisecond") => "ms",
-            ("--unit V", "second") => "s",
+            ("--unit V", "nsec") => "ns",
+            ("--unit V", "microsecond" | "usec") => "us",
+            ("--unit V", "millisecond" | "msec") => "ms",
+            ("--unit V", "second" | "sec") => "s",
             (_, value) => value,
         };
         let fill = |part: &str| match part.strip_prefix('V') {
@@ -113,8 +117,22 @@ struct Translation {
     words: Vec<String>,
     /// The first option that was replaced and that our command does not have.
     replaced: Option<ForeignOption>,
-    /// Whether there is a word besides options and their values.
+    /// Whether there is a target: a word besides options, their values and values of parameters.
     has_operand: bool,
+}
+
+impl Translation {
+    /// Adds our option with its value. A second `--init` joins the first, as in timeit, because here
+    /// it would belong to another snippet.
+    fn add_option(&mut self, option: Vec<String>) {
+        let first = self.words.iter().position(|word| word == "--init");
+        match (&option[..], first) {
+            ([name, code], Some(index)) if name == "--init" => {
+                self.words[index + 1] += &format!("; {code}");
+            }
+            _ => self.words.extend(option),
+        }
+    }
 }
 
 impl<'c> Translator<'c> {
@@ -207,7 +225,7 @@ impl<'c> Translator<'c> {
                 _ if ["-f", "--filter"].contains(&ours) && values == ["."] => {}
                 Some(option) => {
                     let value = values.first().copied().unwrap_or_default();
-                    translation.words.extend(option.fill(value));
+                    translation.add_option(option.fill(value));
                 }
                 None => {
                     let separate = values.iter().filter(|_| attached.is_none());
@@ -240,7 +258,7 @@ impl<'c> Translator<'c> {
             words.extend(["-f", word].map(str::to_owned));
         } else {
             words.push(word.to_owned());
-            translation.has_operand = true;
+            translation.has_operand |= is_load || !is_setting(word);
         }
     }
 }
@@ -303,6 +321,15 @@ fn translate_line(
         complete_line(prefix, &Translator::new(command, tool, typed).translate(typed))
     });
     translated.unwrap_or_else(|| quote_all(&[prefix, typed].concat()))
+}
+
+/// Returns the command line `words` with the options of timeit in their meaning there, if the program
+/// accepts it.
+pub fn translate_timeit(words: &[&str]) -> Option<String> {
+    let (name, typed) = words.split_first()?;
+    let program = crate::build_grammar();
+    let command = program.find_subcommand(name)?;
+    complete_line(&[*name], &Translator::new(command, Some(TIMEIT), typed).translate(typed))
 }
 
 /// Returns the name in `name=value` or `--name=value`.
@@ -375,7 +402,7 @@ fn suggest_line(words: &[&str], program: &Command) -> Option<String> {
         });
     }
     if let ["python" | "python3", "-m", "timeit", rest @ ..] = words {
-        return Some(translate_line(program, &["eval", "python"], Some("timeit"), rest));
+        return Some(translate_line(program, &["eval", "python"], Some(TIMEIT), rest));
     }
     if let Some((tool, rest)) = strip_framework(words) {
         return Some(translate_line(program, &["run"], Some(tool), rest));
@@ -714,6 +741,22 @@ mod tests {
             for name in names.split(' ') {
                 assert!(grammar.find_subcommand(name).is_none(), "'{name}' is a command");
             }
+        }
+    }
+
+    #[test]
+    fn all_options_of_timeit_are_translated_in_a_line_that_parses() {
+        for (line, expected) in [
+            (
+                "eval python -n 9000 -r 5 -u usec -s x=1 -s y=2 x+y",
+                Some("eval python --iterations 9000 -r 5 --unit us --init 'x=1; y=2' x+y"),
+            ),
+            ("eval node -n9 -r5 -v f -- -n 1", Some("eval node --iterations 9 -r5 -v f -- -n 1")),
+            // A duration excludes a number of iterations, so that '-n' was not meant as in timeit.
+            ("eval python -n 9000 -t 1s x", None),
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(translate_timeit(&words).as_deref(), expected, "{line}");
         }
     }
 }

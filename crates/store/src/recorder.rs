@@ -11,7 +11,8 @@ use anyhow::{Context, ensure};
 use speedwell_machine::process::ProcessIdentity;
 use speedwell_model::stored::{LiveLoad, LoadProgress};
 use speedwell_model::{
-    Metric, Run, Session, SessionEvent, SessionObserver, SessionState, StepFailure, Variant,
+    Metric, Run, Session, SessionDesign, SessionEvent, SessionObserver, SessionState, StepFailure,
+    Variant,
 };
 use std::collections::BTreeMap;
 
@@ -88,6 +89,7 @@ impl Store {
                 file.execute(unfinished, sql_params![number])?;
             }
             set_state(file, number, SessionState::Running)?;
+            set_gate_lines(file, number, &[])?;
             let writer = SessionWriter::open(file, number)?;
             writer.set_recorder(file, &ProcessIdentity::current_process())?;
             Ok(writer)
@@ -108,6 +110,14 @@ impl Store {
             self.load_session(number)?
         };
         Ok((session, is_large))
+    }
+
+    /// Replaces the lines of the gate by which a measured session was judged.
+    ///
+    /// # Errors
+    /// Fails if there is no such session, and on database errors.
+    pub fn set_gate_lines(&mut self, session: i64, lines: &[String]) -> anyhow::Result<()> {
+        self.transact(|file| set_gate_lines(file, session, lines))
     }
 
     /// Fails if another live process is measuring the session.
@@ -278,6 +288,20 @@ fn set_state(file: &Database, session: i64, state: SessionState) -> anyhow::Resu
         sql!("UPDATE session SET state = $1 WHERE number = $2"),
         sql_params![state_name(state), session],
     )?;
+    Ok(())
+}
+
+fn set_gate_lines(file: &Database, session: i64, lines: &[String]) -> anyhow::Result<()> {
+    let sql = sql!("SELECT design FROM session WHERE number = $1");
+    let json: String = file.query_value(sql, sql_params![session])?;
+    let design: SessionDesign = parse_json(&json)?;
+    if design.gate_lines != lines {
+        let design = SessionDesign { gate_lines: lines.to_vec(), ..design };
+        file.execute(
+            sql!("UPDATE session SET design = $1 WHERE number = $2"),
+            sql_params![&serde_json::to_string(&design)?, session],
+        )?;
+    }
     Ok(())
 }
 

@@ -167,15 +167,25 @@ fn javascript_function(line: &str) -> Option<(&str, &str)> {
     }
     let (name, assigned) = header.split_once('=')?;
     let expression = assigned.trim_start();
-    let value = expression.strip_prefix("async ").unwrap_or(expression);
-    if !value.starts_with("function") && !value.contains("=>") {
-        return None;
-    }
-    let parameters = match value.split_once('(') {
-        Some((before, rest)) if !before.contains("=>") => rest.split_once(')')?.0,
-        _ => value.split_once("=>")?.0,
+    let value = strip_keyword(expression, "async").map_or(expression, str::trim_start);
+    let parameters = match (strip_keyword(value, "function"), value.strip_prefix('(')) {
+        (Some(declaration), _) => declared_function(declaration)?.1,
+        (None, Some(list)) => {
+            let (parameters, rest) = list.split_once(')')?;
+            // TypeScript writes the type of the result before the arrow.
+            let is_arrow = rest.trim_start().starts_with(['=', ':']) && rest.contains("=>");
+            Some(parameters).filter(|list| is_arrow && !list.contains('('))?
+        }
+        (None, None) => {
+            let (parameter, _) = value.split_once("=>")?;
+            Some(parameter).filter(|parameter| is_identifier(parameter.trim()))?
+        }
     };
     Some((name, parameters))
+}
+
+fn strip_keyword<'t>(text: &'t str, keyword: &str) -> Option<&'t str> {
+    text.strip_prefix(keyword).filter(|rest| !rest.starts_with(is_identifier_part))
 }
 
 fn has_word(line: &str, word: &str) -> bool {
@@ -437,6 +447,9 @@ mod tests {
             (node, listed, None, None),
             (node, listed, Some("g"), Some("g(a, b)")),
             (node, "export default function run() {}\n", None, Some("run()")),
+            (node, "exports.x = items.map(v => v);\nexports.y = v => v;\n", None, Some("y(v)")),
+            (node, "exports.x = ((a) => a)(1);\nexports.y = function () {};\n", None, Some("y()")),
+            (node, "export const f = async (a: string): any => a;\n", None, Some("f(a)")),
         ] {
             assert_eq!(example_call(language, text, name).as_deref(), expected, "{text}");
         }

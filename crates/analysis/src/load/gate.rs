@@ -17,7 +17,10 @@ use crate::load::{
     GeneratorTrust, LoadFindings, ReportedTime, RequestGroup, TimeRefusal, TimedQuantity,
 };
 use crate::warnings::format_count;
-use speedwell_model::load::latency::{LoadLatency, TimeQuantile, TimeValues, bounds_agree};
+use speedwell_model::load::latency::{
+    ALL_PPM, LoadLatency, TimeQuantile, TimeValues, bounds_agree, is_reached_by_failures,
+    quantile_rank,
+};
 use speedwell_model::{ParameterValue, ValueKind, parse_duration};
 use std::fmt;
 use std::str::FromStr;
@@ -232,8 +235,8 @@ fn time_figure(
         TimeStatistic::Greatest => Some(ALL_PPM),
         TimeStatistic::Mean => None,
     };
-    let reached = ppm.map(|ppm| rank_of(ppm, total));
-    let are_decisive = failed > 0 && reached.is_none_or(|rank| rank > timed);
+    let reaches = |ppm| is_reached_by_failures(ppm, failed, total);
+    let are_decisive = failed > 0 && ppm.is_none_or(reaches);
     let failures = (failed > 0).then(|| UntimedFailures {
         is_of_connections: quantity == TimedQuantity::Connect,
         share: failed as f64 / total as f64,
@@ -243,18 +246,9 @@ fn time_figure(
         _ if are_decisive => FigureValue::from(f64::INFINITY),
         None => times.mean()?,
         Some(ppm) if failed == 0 => times.quantile(ppm)?,
-        Some(ppm) => times.quantile(share_of(rank_of(ppm, total), timed))?,
+        Some(ppm) => times.quantile(share_of(quantile_rank(ppm, total), timed))?,
     };
     Ok(FigureValue { failures, ..figure })
-}
-
-/// All requests, in millionths.
-const ALL_PPM: u32 = 1_000_000;
-
-/// Rank of a quantile among `count` values, from 1.
-fn rank_of(ppm: u32, count: u64) -> u64 {
-    let product = u128::from(ppm) * u128::from(count);
-    (product.div_ceil(u128::from(ALL_PPM)) as u64).max(1)
 }
 
 /// Fraction, in millionths, at which this rank is reached among `count` values.

@@ -5,7 +5,7 @@ use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use speedwell_model::load::latency::{
     AB_PERCENTS, HistogramLogError, HistogramLogRow, IntendedStart, MAX_RECORDABLE_NS, OpenLatency,
     RequestOutcome, RequestTimes, ResponseTime, SendLag, ServiceTime, TimeDistribution,
-    percent_rows, percent_rows_of, read_log, write_log,
+    is_reached_by_failures, percent_rows, percent_rows_of, read_log, write_log,
 };
 use speedwell_model::load::outcomes::ErrorClass;
 use std::time::Duration;
@@ -211,6 +211,15 @@ fn a_log_of_another_program_is_read() {
     let slow: TimeDistribution<ResponseTime> = read[1].to_distribution();
     assert_eq!((slow.count(), read[1].length), (10, Duration::from_secs(1)));
     assert!(slow.max_ns().unwrap().abs_diff(7_000_000_000) <= 7_000_000);
+}
+
+#[test]
+fn failures_reach_the_quantiles_above_the_answered_requests() {
+    for (ppm, failed, is_reached) in
+        [(990_000, 1, false), (990_001, 1, true), (1_000_000, 1, true), (1_000_000, 0, false)]
+    {
+        assert_eq!(is_reached_by_failures(ppm, failed, 100), is_reached, "{ppm}, {failed}");
+    }
 }
 
 #[test]

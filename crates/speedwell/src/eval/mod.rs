@@ -7,10 +7,9 @@
 mod search;
 mod watch;
 
-use crate::operand_kind::quote_all;
 use crate::options::{Concurrency, EvalArgs, SearchArgs, read_snippets};
 use crate::rehearsal::ANNOUNCED_TIME;
-use crate::{CommandStatus, gate, push, run as measuring, status, stored_session};
+use crate::{CommandStatus, gate, push, run as measuring, status, stored_session, suggest};
 use anyhow::{bail, ensure};
 use speedwell_engine::eval::EvalRequest;
 use speedwell_engine::execution::SessionEnd;
@@ -105,14 +104,11 @@ fn explain_samples(args: &EvalArgs, plans: &PreparedPlan) {
     if args.language() == SnippetLanguage::Sh || args.results.output.quiet || !is_long {
         return;
     }
-    let words = std::env::args().skip(1).map(|word| match word.strip_prefix("-n") {
-        Some("") => "--iterations".to_owned(),
-        Some(count) if count.parse::<u32>().is_ok() => format!("--iterations={count}"),
-        _ => word,
-    });
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let Some(line) = suggest::translate_timeit(&words) else { return };
     status::print_hint(&format!(
-        "-n {samples} measures {samples} samples in each run; as in timeit, with {samples} iterations: speedwell {}",
-        quote_all(&words.collect::<Vec<_>>())
+        "-n {samples} measures {samples} samples in each run; as in timeit, with {samples} iterations: speedwell {line}"
     ));
 }
 
@@ -139,5 +135,5 @@ fn search_concurrency(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<C
     };
     let report_status = measuring::report_session(&session, &task);
     let push_status = push::push_pending(&task.owing, &session, &mut store)?;
-    Ok(status.combine_with_gate(report_status?).combine_with_gate(push_status))
+    Ok(status.combine_with_gate(report_status?.exit_status()).combine_with_gate(push_status))
 }

@@ -134,7 +134,9 @@ fn attend_session(
         } else {
             CommandStatus::DONE
         };
-        return Ok(status.combine_with_gate(report_stored((&store, number), task)?));
+        let gate = report_stored((&store, number), task)?;
+        gate.store_line(number, &mut store)?;
+        return Ok(status.combine_with_gate(gate.exit_status()));
     }
     task.output.print_document(&report::list_fleet_shards(&shard_rows(&shards)))?;
     if action == DetachedAction::Cancel {
@@ -210,7 +212,9 @@ fn attend_placed(
                 status::print_note(&next_step(number, process));
                 CommandStatus::INTERRUPTED
             };
-            Ok(status.worse_of(report_stored((store, number), task)?))
+            let gate = report_stored((store, number), task)?;
+            gate.store_line(number, &mut task.store.open_store()?)?;
+            Ok(status.worse_of(gate.exit_status()))
         }
         DetachedAction::Cancel => {
             placed_session.cancel(store)?;

@@ -231,11 +231,13 @@ impl SelectionArgs {
     }
 }
 
-/// Whether an argument among the targets has the form NAME=VALUE, and is not a file.
+/// Whether an argument among the targets has the form NAME=VALUE, and is neither a file nor a part
+/// of one, FILE::NAME=VALUE.
 pub fn is_setting(argument: &str) -> bool {
     let exists = |text: &str| Path::new(text).exists();
     let is_part = || split_part(argument, exists).is_some_and(|(target, _)| exists(target));
-    argument.contains('=') && !exists(argument) && !is_part()
+    let has_name = argument.split_once('=').is_some_and(|(name, _)| !name.contains("::"));
+    has_name && !exists(argument) && !is_part()
 }
 
 /// Builds the request for the plan of runs. `metrics` are the requested metrics.
@@ -430,8 +432,8 @@ pub struct StudyArgs {
     pub x_axis: Option<String>,
     /// Compare values of a parameter
     ///
-    /// The first value is the baseline. Without values, all that the benchmarks declare. With --x-axis, draw a line for
-    /// each value ('variant': for each variant).
+    /// The first value is the baseline. Without values, all that the benchmarks declare. -s sets other parameters. With
+    /// --x-axis, draw a line for each value ('variant': for each variant).
     #[arg(long, value_name = "PARAM[=V,V]")]
     pub by: Vec<String>,
     /// Use a logarithmic x axis

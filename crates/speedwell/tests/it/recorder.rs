@@ -92,8 +92,9 @@ fn an_interrupted_session_is_taken_up_where_it_stopped(place: &StorePlace) {
     recorder.observe(&SessionEvent::RunFinished(&run(1))).unwrap();
     recorder.observe(&SessionEvent::Finished { interrupted: true }).unwrap();
     let number = recorder.number();
+    store.set_gate_lines(number, &["gate cannot judge".to_owned()]).unwrap();
     let session = store.load_session(number).unwrap();
-    assert_eq!(session.state, SessionState::Interrupted);
+    assert_eq!((session.state, session.design.gate_lines.len()), (SessionState::Interrupted, 1));
     assert_eq!(slots(&session), [0, 1], "half a slot is better than nothing to who stops here");
 
     let mut recorder = store.resume_recording(number).unwrap();
@@ -107,6 +108,7 @@ fn an_interrupted_session_is_taken_up_where_it_stopped(place: &StorePlace) {
     assert_eq!(slots(&session), [0, 1, 2], "and nothing is there twice");
     assert_eq!(session.failures, [failure(None)]);
     assert_eq!(session.state, SessionState::Complete);
+    assert!(session.design.gate_lines.is_empty(), "the gate has not judged the new runs");
     assert!(store.resume_recording(number).unwrap_err().to_string().contains("is complete"));
 }
 

@@ -90,6 +90,7 @@ fn the_benchmarks_of_a_go_module_are_named() {
         ("cargo bench parse -- --sample-size 20", "run ./... -f parse -r 20"),
         ("run", "run ./..."),
         ("run -bench . -count 3", "run ./... -r 3"),
+        ("run -count 3 n=100", "run ./... -r 3 n=100"),
         ("run go test -bench Sort", "run ./... --filter Sort"),
         ("compare --old rev:HEAD", "compare ./... --old rev:HEAD"),
     ] {

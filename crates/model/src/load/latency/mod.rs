@@ -662,7 +662,8 @@ impl TimeValues {
 
     /// Computes several quantiles in one pass; `ppm` must be ascending.
     pub fn quantiles(&self, ppm: &[u32]) -> Vec<Option<TimeQuantile>> {
-        let ranks: Vec<Option<u64>> = ppm.iter().map(|share| self.rank_of_share(*share)).collect();
+        let rank_of = |ppm: &u32| (self.count() > 0).then(|| quantile_rank(*ppm, self.count()));
+        let ranks: Vec<Option<u64>> = ppm.iter().map(rank_of).collect();
         let values = self.values_at(ranks.iter().flatten().copied());
         // In the worst case, all unfinished requests would have taken longer than all finished
         // requests. The quantile is then higher by as many ranks as there are unfinished requests.
@@ -697,13 +698,6 @@ impl TimeValues {
             .collect()
     }
 
-    /// Converts a fraction, in parts per million, to a rank between 1 and the number of values.
-    fn rank_of_share(&self, ppm: u32) -> Option<u64> {
-        let product = u128::from(self.count()) * u128::from(ppm.min(1_000_000));
-        let rank = product.div_ceil(1_000_000) as u64;
-        (self.count() > 0).then(|| rank.max(1))
-    }
-
     fn quantile_at(&self, rank: u64, value_ns: Option<u64>, moved_ns: Option<u64>) -> TimeQuantile {
         let ExactSums { min_ns, max_ns, .. } = self.moments;
         let is_last = rank == self.count();
@@ -724,6 +718,21 @@ impl TimeValues {
             is_lower_bound: has_no_place || (ns >= self.min_lower_bound_ns && moves),
         }
     }
+}
+
+/// All values, in parts per million.
+pub const ALL_PPM: u32 = 1_000_000;
+
+/// Returns the rank, from 1, of the quantile at `ppm` parts per million among `count` values.
+pub fn quantile_rank(ppm: u32, count: u64) -> u64 {
+    let product = u128::from(ppm.min(ALL_PPM)) * u128::from(count);
+    (product.div_ceil(u128::from(ALL_PPM)) as u64).max(1)
+}
+
+/// Whether the quantile at `ppm` parts per million of `count` requests is that of a failed request,
+/// which has no time and counts as slower than any other.
+pub fn is_reached_by_failures(ppm: u32, failed: u64, count: u64) -> bool {
+    failed > 0 && quantile_rank(ppm, count) > count.saturating_sub(failed)
 }
 
 /// A time that a given fraction of the values does not exceed.

@@ -1,7 +1,7 @@
 //! Renders the cells of lists on served pages: moments, and small forms.
 
 use crate::cell::CellForm;
-use crate::figure::format_moment;
+use crate::figure::{format_instant, format_moment};
 use crate::format::html::writer::escape_html;
 use std::fmt::Write as _;
 
@@ -10,8 +10,8 @@ pub fn moment_markup(text: &str, unix_ms: i64) -> String {
     match format_moment(unix_ms) {
         moment if moment.is_empty() => text.to_owned(),
         moment => format!(
-            "<time datetime=\"{}Z\" title=\"{moment} UTC\">{text}</time>",
-            moment.replace(' ', "T")
+            "<time datetime=\"{}\" title=\"{moment} UTC\">{text}</time>",
+            format_instant(unix_ms)
         ),
     }
 }
@@ -56,7 +56,7 @@ mod tests {
     fn a_moment_has_its_date_for_programs_and_for_people() {
         assert_eq!(
             moment_markup("3 h ago", 1_769_868_300_000),
-            "<time datetime=\"2026-01-31T14:05Z\" title=\"2026-01-31 14:05 UTC\">3 h ago</time>"
+            "<time datetime=\"2026-01-31T14:05:00Z\" title=\"2026-01-31 14:05 UTC\">3 h ago</time>"
         );
         assert_eq!(moment_markup("never", i64::MAX), "never");
     }

@@ -4,8 +4,8 @@
 //! The server decides which pages exist, and describes a page's frame as plain data. This module
 //! escapes these data. Start with [`ServedFrame`].
 
+use crate::figure::{format_instant, format_moment};
 use crate::format::html::writer::{ChartsLocation, RowChoice, escape_html};
-use jiff::Timestamp;
 use std::fmt::Write as _;
 
 /// How a document becomes a page.
@@ -280,13 +280,13 @@ fn progress_markup(progress: &PageProgress) -> String {
             escape_html(&progress.label)
         );
     }
-    let end = progress.ends_unix_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
-    if let Some(end) = end {
+    let end = progress.ends_unix_ms.map(|ms| (format_instant(ms), format_moment(ms)));
+    if let Some((instant, moment)) = &end
+        && let Some((_, time)) = moment.split_once(' ')
+    {
         let _ = writeln!(
             out,
-            "<p class=\"ends\">Ends about <time datetime=\"{}\">{} UTC</time></p>",
-            end.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            end.strftime("%H:%M")
+            "<p class=\"ends\">Ends about <time datetime=\"{instant}\">{time} UTC</time></p>"
         );
     }
     out

@@ -26,6 +26,15 @@ function wordsOf(text) {
   return text.toLowerCase().split(/\s+/).filter(Boolean);
 }
 
+/** The age of a moment in the words of the server. */
+function ageOf(unixMs) {
+  const minutes = Math.floor((Date.now() - unixMs) / 60000);
+  if (minutes < 1) return 'less than a minute ago';
+  if (minutes < 60) return `${minutes} min ago`;
+  if (minutes < 1440) return `${Math.floor(minutes / 60)} h ago`;
+  return `${Math.floor(minutes / 1440)} d ago`;
+}
+
 /** Sheets by section. */
 const sheets = new WeakMap();
 
