@@ -301,6 +301,24 @@ impl Store {
         ])
     }
 
+    /// Returns the main branch, if sessions of several branches are stored: `main`, else `master`,
+    /// else the branch with the most sessions of CI jobs.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn main_branch(&self) -> anyhow::Result<Option<String>> {
+        let sql = sql!(
+            "SELECT coalesce(
+                 (SELECT min(branch) FROM origin WHERE branch IN ('main', 'master')),
+                 (SELECT branch FROM origin
+                  WHERE branch IS NOT NULL AND detail LIKE '%_source_:_ci_%'
+                  GROUP BY branch ORDER BY count(*) DESC, max(session) DESC LIMIT 1))
+             WHERE (SELECT min(branch) FROM origin) <> (SELECT max(branch) FROM origin)"
+        );
+        let name = self.query_first(sql, sql_params![], |row| row.get::<Option<String>>(0))?;
+        Ok(name.flatten())
+    }
+
     /// Returns the ids of the measured revisions that start with `beginning`, the most recently
     /// measured first, but at most `max_count` of them.
     ///

@@ -54,6 +54,15 @@ impl Store {
         })
     }
 
+    /// Runs `work`, whose queries all read the same snapshot. None of them may open a snapshot of its
+    /// own, as those that load a session do.
+    ///
+    /// # Errors
+    /// Fails if `work` fails, or on database errors.
+    pub fn with_snapshot<T>(&self, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+        self.read_snapshot(|_| work())
+    }
+
     /// Runs `work` in a transaction that reads a consistent snapshot.
     pub(super) fn read_snapshot<T>(
         &self,

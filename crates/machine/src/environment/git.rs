@@ -202,28 +202,33 @@ impl GitRepository {
         let exclusion = excluded.map(|excluded| format!("^{excluded}"));
         let mut arguments = vec!["--first-parent", "--reverse", "--end-of-options", tip];
         arguments.extend(exclusion.as_deref());
-        self.log_commits(&arguments)
+        self.log_commits(&arguments, |_, revision| revision)
     }
 
-    /// Returns details of the commit that `revision` names.
-    pub fn commit_details(&self, revision: &str) -> Option<Revision> {
-        self.log_commits(&["-1", "--end-of-options", revision])?.pop()
+    /// Returns details of the commit that `revision` names, and its author, if it names one.
+    pub fn commit_details(&self, revision: &str) -> Option<(Revision, Option<String>)> {
+        let read = |author: &str, details: Revision| {
+            let author: String = author.chars().take(MAX_TEXT_CHARS).collect();
+            (details, Some(author).filter(|author| !author.is_empty()))
+        };
+        self.log_commits(&["-1", "--end-of-options", revision], read)?.pop()
     }
 
-    /// Returns the author of the commit that `revision` names.
-    pub fn commit_author(&self, revision: &str) -> Option<String> {
-        let log = ["-c", "log.showSignature=false", "log", "--format=%an", "-1"];
-        let arguments = [&log[..], &["--end-of-options", revision, "--"]].concat();
-        let author = self.try_git_output(&arguments)?;
-        (!author.is_empty()).then(|| author.chars().take(MAX_TEXT_CHARS).collect())
-    }
-
-    /// Returns commits in the order of `git log`.
-    fn log_commits(&self, arguments: &[&str]) -> Option<Vec<Revision>> {
-        let format =
-            ["-c", "log.showSignature=false", "log", "--format=%H%x00%T%x00%P%x00%ct%x00%s"];
-        let arguments: Vec<&str> = format.iter().chain(arguments).chain(&["--"]).copied().collect();
-        self.try_git_output(&arguments)?.lines().map(parse_revision).collect()
+    /// Returns what `read` makes of the author and the details of each commit, in the order of
+    /// `git log`.
+    fn log_commits<T>(
+        &self,
+        arguments: &[&str],
+        read: impl Fn(&str, Revision) -> T,
+    ) -> Option<Vec<T>> {
+        let format = "--format=%an%x00%H%x00%T%x00%P%x00%ct%x00%s";
+        let log = ["-c", "log.showSignature=false", "log", format];
+        let arguments: Vec<&str> = log.iter().chain(arguments).chain(&["--"]).copied().collect();
+        let read_line = |line: &str| {
+            let (author, details) = line.split_once('\0')?;
+            Some(read(author, parse_revision(details)?))
+        };
+        self.try_git_output(&arguments)?.lines().map(read_line).collect()
     }
 
     /// Returns the tag of each tagged commit, by commit ID. If a commit has several tags, returns
@@ -289,7 +294,7 @@ fn error_message(outcome: &ProcessOutcome) -> String {
     }
 }
 
-/// Parses a line of `git log` in our format.
+/// Parses the details of a commit in our format.
 fn parse_revision(line: &str) -> Option<Revision> {
     let mut parts = line.splitn(5, '\0');
     let mut next = || parts.next().map(str::to_owned);

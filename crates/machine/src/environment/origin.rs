@@ -153,10 +153,10 @@ fn resolve_origin(git: &GitRepository, job: CiJob, request: &OriginRequest) -> O
 
 /// Returns an origin with the ID, tree, parents, time, subject and author of a commit.
 fn commit_origin(git: &GitRepository, revision: &str) -> Option<CodeOrigin> {
-    let Revision { id, tree, parents, committed_unix_ms, subject } =
+    let (Revision { id, tree, parents, committed_unix_ms, subject }, author) =
         git.commit_details(revision)?;
     Some(CodeOrigin {
-        author: git.commit_author(&id),
+        author,
         revision: id,
         tree,
         parents,

@@ -281,9 +281,10 @@ fn render_page(
     };
     let path = context.uri.path();
     // The cache key includes the caller, because a page depends on the caller's name and
-    // permissions.
-    let address = format!("{} {}", context.caller.cache_key(), context.uri);
-    let (cached, version) = project.cached_page(&address)?;
+    // permissions, and the number of open changes, because the navigation shows it.
+    let caller = context.caller.cache_key();
+    let cache_key = || format!("{caller} {} {}", project.known_open_changes(), context.uri);
+    let (cached, version) = project.cached_page(&cache_key())?;
     if let Some(bytes) = cached {
         return Ok(page_response(StatusCode::OK, format, path, bytes));
     }
@@ -314,12 +315,14 @@ fn render_page(
         path,
         query: &query,
     };
+    // Building the page may have counted the open changes.
+    let key = cache_key();
     let bytes = match json_lines {
         Some(json_lines) => Bytes::from(json_lines),
         None => layout.render_page(&page, format)?,
     };
     if let (true, Some(version)) = (page.is_cacheable, version) {
-        project.cache_page(&address, &bytes, version, page.max_age)?;
+        project.cache_page(&key, &bytes, version, page.max_age)?;
     }
     Ok(page_response(page.status, format, path, bytes))
 }

@@ -46,7 +46,7 @@ pub const ROUTES: &[Route] = &[
     get("/settings", Admin, Page(settings_page)).in_section(SETTINGS_SECTION),
     // Pages of a project.
     get("/{project}", Read, Page(project_page)),
-    get("/{project}/sessions", Read, Page(sessions_page)).in_section("sessions"),
+    get("/{project}/sessions", Read, Page(sessions_page)).in_section("sessions").heavy(),
     get("/{project}/sessions/{id}/live", Read, Page(session_live_page)).in_section("live"),
     get("/{project}/sessions/{id}/events", Read, Stream(stream_updates)),
     get("/{project}/sessions/{id}", Read, Page(session_page)).in_section("sessions"),
@@ -56,18 +56,18 @@ pub const ROUTES: &[Route] = &[
     get("/{project}/benchmarks/{name...}", Read, Page(benchmark_page)).in_section("benchmarks"),
     get("/{project}/trend", Read, Page(trend_page)).in_section("trend").heavy(),
     get("/{project}/compare", Read, Page(compare_page)).in_section("compare").heavy(),
-    get("/{project}/revisions/{id...}", Read, Page(revision_page)).in_section("sessions"),
-    get("/{project}/branches/{name...}", Read, Page(branch_page)).in_section("sessions"),
+    get("/{project}/revisions/{id...}", Read, Page(revision_page)).in_section("sessions").heavy(),
+    get("/{project}/branches/{name...}", Read, Page(branch_page)).in_section("sessions").heavy(),
     get("/{project}/pulls", Read, Page(pulls_page)).in_section("pulls"),
-    get("/{project}/pulls/{number}", Read, Page(pull_page)).in_section("pulls"),
+    get("/{project}/pulls/{number}", Read, Page(pull_page)).in_section("pulls").heavy(),
     get("/{project}/machines", Read, Page(machines_page)).in_section("machines"),
-    get("/{project}/machines/{number}", Read, Page(machine_page)).in_section("machines"),
+    get("/{project}/machines/{number}", Read, Page(machine_page)).in_section("machines").heavy(),
     get("/{project}/calibration", Read, Page(calibration_page)).in_section("calibration"),
     get("/{project}/changes", Read, Page(changes_page)).in_section(CHANGES_SECTION).heavy(),
     // The former address of the changes.
     get("/{project}/alerts", Read, Page(changes_page)).in_section(CHANGES_SECTION).heavy(),
     get("/{project}/feed.atom", Read, Feed(project_feed)).heavy(),
-    get("/{project}/live", Read, Page(live_page)).in_section("live"),
+    get("/{project}/live", Read, Page(live_page)).in_section("live").heavy(),
     get("/{project}/search", Read, Page(search_page)),
     // A form checks the permission itself, because the audit log records refusals.
     post("/{project}/changes", Triage, Response(triage_change)),
@@ -189,7 +189,7 @@ pub struct Route {
     /// Permission in the project that the path names, or on the whole server.
     pub permission: RequiredPermission,
     pub handler: RouteHandler,
-    /// Whether the handler is expensive, such as a comparison.
+    /// Whether the handler is expensive, such as a comparison or the results in a list of sessions.
     pub is_heavy: bool,
     /// Entry of the navigation bar that leads to the page; empty if there is none.
     pub section: &'static str,

@@ -423,8 +423,8 @@ struct ProjectCache {
     pages: VecDeque<CachedPage>,
     bytes: usize,
     histories: Vec<(TrendQuery, Arc<ProjectHistory>)>,
-    /// Open changes of the default branch, after they were searched for.
-    open_changes: Option<OpenChanges>,
+    /// Number of known open changes of the default branch; 0 until they were searched for.
+    open_changes: usize,
     /// Number of sessions that had no points after the last computation of points.
     missing_points: Option<usize>,
 }
@@ -434,7 +434,7 @@ impl ProjectCache {
         self.pages.clear();
         self.bytes = 0;
         self.histories.clear();
-        self.open_changes = None;
+        self.open_changes = 0;
         self.missing_points = None;
     }
 }
@@ -666,11 +666,11 @@ impl HostedProject {
             .map_err(|error| HttpError::from_error(StatusCode::NOT_FOUND, &error))
             .map(Arc::new)?;
         let is_default = *query == TrendQuery::default();
-        let open_changes = is_default.then(|| OpenChanges::from_history(&history));
+        let open_changes = is_default.then(|| OpenChanges::from_history(&history).known);
         let mut cache = lock(&self.cache);
         // Update the version first, so that the computation's own writes do not clear the new entry.
         self.current_version(&mut cache)?;
-        cache.open_changes = open_changes.or(cache.open_changes);
+        cache.open_changes = open_changes.unwrap_or(cache.open_changes);
         cache.histories.push((query.clone(), history.clone()));
         if cache.histories.len() > MAX_CACHED_HISTORIES {
             // The home page needs the history of the default branch.
@@ -681,12 +681,11 @@ impl HostedProject {
         Ok(history)
     }
 
-    /// Returns the open changes of the default branch, if they were counted since the store last
-    /// changed. Never searches for changes, because every page shows the number.
-    pub fn known_open_changes(&self) -> Option<OpenChanges> {
+    /// Returns the number of open changes of the default branch, or 0 if they were not counted since
+    /// the store last changed. Never searches for changes, because every page shows the number.
+    pub fn known_open_changes(&self) -> usize {
         let mut cache = lock(&self.cache);
-        self.current_version(&mut cache).ok()?;
-        cache.open_changes
+        self.current_version(&mut cache).map_or(0, |_| cache.open_changes)
     }
 
     pub(super) fn count_viewers(&self) -> usize {

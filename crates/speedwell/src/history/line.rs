@@ -35,9 +35,9 @@ pub fn resolve_line(
     };
     let Some(name) = line_name else {
         // Without a repository, use the stored line if there is exactly one.
-        return match &store.list_lines()?[..] {
-            [line] if !line.starts_with(MEASURED_ORDER_PREFIX) => Ok(line.clone()),
-            _ => order_as_measured(store, None, notes),
+        return match &repository_lines(store)?[..] {
+            [line] => Ok(line.clone()),
+            _ => main_line(store, notes),
         };
     };
     if let Some(tip) = branch_tip(git, &name)
@@ -49,18 +49,14 @@ pub fn resolve_line(
         return Ok(name);
     }
     if wanted.is_none() {
-        return order_as_measured(store, None, notes);
+        return main_line(store, notes);
     }
     let measured = order_as_measured(store, Some(&name), notes)?;
     if store.line_tip(&measured)?.is_some() {
         return Ok(measured);
     }
-    let names: Vec<String> = store
-        .list_lines()?
-        .iter()
-        .filter(|line| !line.starts_with(MEASURED_ORDER_PREFIX))
-        .map(|line| format!("'{line}'"))
-        .collect();
+    let names: Vec<String> =
+        repository_lines(store)?.iter().map(|line| format!("'{line}'")).collect();
     let stored = match &names[..] {
         [] => "the store has no branch".to_owned(),
         names => format!("the store has {}", names.join(", ")),
@@ -68,6 +64,22 @@ pub fn resolve_line(
     bail!(
         "no branch '{name}' here\nhint: {stored}; 'git fetch' fetches the branches of the remote repository"
     )
+}
+
+/// Returns the stored lines that come from a repository.
+fn repository_lines(store: &Store) -> Result<Vec<String>> {
+    let mut lines = store.list_lines()?;
+    lines.retain(|line| !line.starts_with(MEASURED_ORDER_PREFIX));
+    Ok(lines)
+}
+
+/// Returns the line of the main branch among the measured ones. If no branch is the main one, it is
+/// the line of all revisions.
+fn main_line(store: &mut Store, notes: &mut Vec<String>) -> Result<String> {
+    match store.main_branch()? {
+        Some(branch) if store.line_tip(&branch)?.is_some() => Ok(branch),
+        branch => order_as_measured(store, branch.as_deref(), notes),
+    }
 }
 
 /// Returns the branch in the project file, else the remote repository's default branch, else the
@@ -177,4 +189,49 @@ fn order_as_measured(
         );
     }
     Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_fixtures::FakeSession;
+    use speedwell_model::OriginSource::{Ci, Git};
+    use speedwell_model::{CodeOrigin, SessionState};
+    use std::time::Duration;
+
+    #[test]
+    fn the_main_branch_is_the_default_among_several_without_a_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = GitRepository::for_folder(folder.path(), Duration::from_secs(60));
+        let mut store = Store::in_memory().unwrap();
+        let mut notes = Vec::new();
+        let branches = [
+            ("topic", Git, "/"),
+            ("topic", Git, "/"),
+            ("fix", Git, "/"),
+            ("nightly", Ci, "/nightly"),
+            ("master", Git, "/master"),
+            ("main", Git, "/main"),
+        ];
+        for (index, (branch, source, expected)) in branches.into_iter().enumerate() {
+            let mut session = FakeSession::with_fixed_blocks(&["default"], 1).build();
+            session.id = format!("session {index}");
+            session.state = SessionState::Imported;
+            session.origin = Some(CodeOrigin {
+                revision: format!("{index:040x}"),
+                branch: Some(branch.to_owned()),
+                source,
+                ..CodeOrigin::default()
+            });
+            store.insert_session(&session).unwrap();
+            let line = resolve_line(&mut store, &git, None, &mut notes).unwrap();
+            assert_eq!(line, expected, "{branch}");
+        }
+        // The order of a repository takes precedence over that of the measurements.
+        for line in ["fix", "main"] {
+            let revision = Revision { id: line.to_owned(), ..Revision::default() };
+            store.store_line(line, 0, &[revision]).unwrap();
+            assert_eq!(resolve_line(&mut store, &git, None, &mut notes).unwrap(), line);
+        }
+    }
 }

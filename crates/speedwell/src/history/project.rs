@@ -32,7 +32,8 @@ const MIN_RESUMED_POINTS: usize = 128;
 #[derive(Debug, Clone, Default)]
 pub struct HistoryRequest {
     /// The branch to show. Its first-parent history is the line. The default is the branch in the
-    /// project file, else the remote repository's default branch, else the checked-out branch.
+    /// project file, else the remote repository's default branch, else the checked-out branch, else
+    /// the main one among the measured branches.
     pub branch: Option<String>,
     /// Patterns for case IDs. Selects cases that match any pattern, or all cases if there are no
     /// patterns.

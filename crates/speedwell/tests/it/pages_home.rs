@@ -116,6 +116,12 @@ fn a_morning_is_seen_at_a_glance(place: &StorePlace) {
     let list =
         list.expect(200, &["25 series on all branches, 1 change open", "<datalist", suggestion]);
     assert_eq!(list.body.matches("class=\"mini\"").count(), SERIES as usize);
+    // A page that was cached before the changes were counted shows their number afterwards.
+    place.open().tag_session(1, "seen").unwrap();
+    let benchmarks = format!("/{name}/benchmarks");
+    dashboard.get(&benchmarks).expect(200, &[">Changes</a>"]);
+    dashboard.get(&format!("/{name}/")).expect(200, &["1 open change"]);
+    dashboard.get(&benchmarks).expect(200, &[">Changes 1</a>"]);
 }
 
 fn many_series_are_grouped_and_folded(place: &StorePlace) {

@@ -35,10 +35,11 @@ const QUERY_KEYS: [&str; 1] = ["every"];
 /// Shows the running loads, and the newest sessions that are running or were killed.
 pub fn live_page(context: PageContext<'_>) -> PageResult {
     context.query.check_names(&QUERY_KEYS)?;
-    let running = context.store.running_sessions(MAX_SESSIONS)?;
+    let (running, loads) = context.store.with_snapshot(|| {
+        Ok((context.store.running_sessions(MAX_SESSIONS)?, context.store.list_live_loads()?))
+    })?;
     let (killed, running): (Vec<SessionOverview>, Vec<SessionOverview>) =
         running.into_iter().partition(|session| session.is_killed);
-    let loads = context.store.list_live_loads()?;
     let mut document = Document::new("live");
     document.push(ReportBlock::Headline(match (running.len(), loads.len()) {
         (0, 0) => "nothing is being measured".to_owned(),

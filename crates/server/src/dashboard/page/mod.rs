@@ -525,7 +525,7 @@ impl PageLayout<'_> {
         let mut navigation = vec![entry(OVERVIEW_SECTION, "/".to_owned(), "Speedwell")];
         if shows_project {
             let project = &self.project.name;
-            let open = self.project.known_open_changes().map_or(0, |open| open.known);
+            let open = self.project.known_open_changes();
             navigation.extend(NAVIGATION_PAGES.iter().map(|(page, label)| {
                 let is_counted = open > 0 && *page == CHANGES_SECTION;
                 let count = if is_counted { format!(" {open}") } else { String::new() };

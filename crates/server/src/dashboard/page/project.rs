@@ -13,7 +13,6 @@ use crate::dashboard::page::{
 use crate::dashboard::site::{HostedProject, unix_ms};
 use crate::http::HttpError;
 use speedwell_analysis::schedule::{find_silent_schedules, schedule_window_start};
-use speedwell_model::stored::SessionOverview;
 use speedwell_report::html::{PageForm, PageLink};
 use speedwell_report::{
     self as report, ChangeList, Datum, Document, HomeState, OpenChanges, ProjectLine, ReportFormat,
@@ -52,11 +51,7 @@ pub fn project_page(context: PageContext<'_>) -> PageResult {
         Err(error) => return Err(error),
     };
     let now = unix_ms();
-    let unfinished = context.store.running_sessions(MAX_RUNNING)?;
-    let (dead, active): (Vec<SessionOverview>, Vec<SessionOverview>) =
-        unfinished.into_iter().partition(|session| session.is_killed);
-    let killed: Vec<i64> = dead.into_iter().map(|session| session.number).collect();
-    let running = list_running(context, &active, now)?;
+    let (killed, running) = context.store.with_snapshot(|| list_unfinished(context, now))?;
     let machines: HashMap<i64, String> = context.store.machine_titles()?.into_iter().collect();
     let arrivals = context.store.list_arrivals(schedule_window_start(now), MAX_ARRIVALS)?;
     let without_charts =
@@ -92,25 +87,28 @@ pub fn project_page(context: PageContext<'_>) -> PageResult {
     })
 }
 
-/// Returns the progress of the running sessions and loads.
-fn list_running(
+/// Returns the numbers of the killed sessions, and the progress of the running sessions and loads.
+fn list_unfinished(
     context: PageContext<'_>,
-    sessions: &[SessionOverview],
     now_unix_ms: i64,
-) -> Result<Vec<RunningSession>, HttpError> {
+) -> anyhow::Result<(Vec<i64>, Vec<RunningSession>)> {
     let elapsed = |since: i64| now_unix_ms.saturating_sub(since).max(0) as u64;
-    let mut running = Vec::new();
-    for session in sessions {
+    let (mut killed, mut running) = (Vec::new(), Vec::new());
+    for session in context.store.running_sessions(MAX_RUNNING)? {
+        if session.is_killed {
+            killed.push(session.number);
+            continue;
+        }
         let saved: usize = context.store.decided_cases(session.number)?.values().sum();
         let planned = (context.project.lookups.planned)(context.store, session.number)?;
         running.push(RunningSession {
             number: Some(session.number),
-            id: session.id.clone(),
-            command: session.command.clone(),
             done: context.store.finished_slots(session.number)?.len(),
             planned: planned.slots.saturating_sub(saved),
             elapsed_ms: elapsed(session.started_unix_ms),
             planned_ms: None,
+            id: session.id,
+            command: session.command,
         });
     }
     let loads = context.store.list_live_loads()?;
@@ -120,7 +118,7 @@ fn list_running(
         command: load.progress.command,
         ..RunningSession::default()
     }));
-    Ok(running)
+    Ok((killed, running))
 }
 
 /// Links the tables to sessions, revisions and trends.
