@@ -41,7 +41,7 @@ use speedwell_analysis::{
     bisect, snippet,
 };
 use speedwell_model::experiment::ExperimentDesign;
-use speedwell_model::{IntervalEstimate, MetricDirection, Session, SessionPurpose};
+use speedwell_model::{IntervalEstimate, MetricDirection, Session, SessionPurpose, Verdict};
 use std::borrow::Cow;
 
 /// The machine-readable name of the table.
@@ -409,14 +409,16 @@ pub fn prepare_lines<'a>(
 const MAX_SIMILAR_RATIO: f64 = 10.0;
 
 /// Returns the last decimal places of both sides. Similar sides have the same place, and enough
-/// digits to look different.
+/// digits to look different if they are.
 fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
     let last_places =
         figures(row).map(|(location, uncertainty)| scale.rounding_place(location, uncertainty));
     let sides = [row.baseline.location, row.candidate.location];
     let [baseline, candidate] = sides.map(f64::abs);
     if baseline.max(candidate) < MAX_SIMILAR_RATIO * baseline.min(candidate) {
-        [scale.distinct_place(sides, last_places[0].max(last_places[1])); 2]
+        let place = last_places[0].max(last_places[1]);
+        let are_different = matches!(row.verdict, Verdict::Better | Verdict::Worse);
+        [if are_different { scale.distinct_place(sides, place) } else { place }; 2]
     } else {
         last_places
     }
