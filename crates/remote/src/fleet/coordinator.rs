@@ -159,7 +159,7 @@ impl FleetCoordinator<'_, '_, '_> {
     /// daemon, the job occupies its machine until it is canceled.
     fn free_machines(&mut self) {
         let mut jobs: Vec<JobId> = std::mem::take(&mut self.jobs).into_iter().collect();
-        let begin = Instant::now();
+        let (begin, mut pause) = (Instant::now(), SPOOL_POLL_INTERVAL);
         while !jobs.is_empty() && self.engine.has_queue() {
             // Everything is measured, so a failed query does not matter.
             let Ok(states) = self.engine.job_states(&jobs) else {
@@ -171,7 +171,9 @@ impl FleetCoordinator<'_, '_, '_> {
                 let _ = self.engine.cancel_jobs(&jobs);
                 return;
             }
-            thread::sleep(SPOOL_POLL_INTERVAL);
+            // Each query starts a program and burdens the controller.
+            thread::sleep(pause);
+            pause = (pause * 2).min(SPOOL_POLL_INTERVALS[1]);
         }
     }
 

@@ -54,7 +54,7 @@ pub fn reattach_session(
     let plan: SessionPlan = serde_json::from_str(&text)?;
     let session = store.load_session_without_runs(number)?;
     let mut engine = FleetEngine::from_file(file);
-    let machines = session_machines(&session, &engine.list_machines()?, file)?;
+    let machines = session_machines(&session, &engine.known_machines()?, file)?;
     let merger = store.resume_merging(number)?;
     let (inputs, attachment) = ((&plan, settings), Attachment::Watching(action));
     let work = (machines, shards);
@@ -127,7 +127,7 @@ pub fn clean_up(
     file: &FleetFile,
 ) -> anyhow::Result<Vec<(String, CleanSummary)>> {
     let mut engine = FleetEngine::from_file(file);
-    let mut machines = engine.list_machines()?;
+    let mut machines = engine.known_machines()?;
     let mut id = None;
     if let Some((store, number)) = session {
         let shards = session_shards(store, number)?;

@@ -84,15 +84,14 @@ pub fn measure_on_fleet(
     let mut engine = FleetEngine::from_file(&fleet.file);
     let PreparedPlan { mut plan, suite, resumed, .. } = plans;
     upload::check_sendable(&plan)?;
-    let fleet_machines = engine.list_machines()?;
     let number = resumed.map(|earlier| earlier.number);
     let (machines, shards) = match number {
         Some(number) => {
             let machines = store.load_session_without_runs(number)?.machines;
-            (current_machines(&machines, &fleet_machines)?, store.list_shards(number)?)
+            (current_machines(&machines, &engine.known_machines()?)?, store.list_shards(number)?)
         }
         None => {
-            let machines = select_machines(&fleet_machines, fleet)?;
+            let machines = select_machines(&engine.list_machines()?, fleet)?;
             if fleet.on_each_machine {
                 repeat_on_each(&mut plan, machines.len() as u32);
             }
@@ -286,7 +285,7 @@ pub(crate) fn select_machines(
     Ok(usable)
 }
 
-/// Returns the current state of the session's machines.
+/// Returns the session's machines as the fleet lists them now.
 fn current_machines(
     session: &[SessionMachine],
     fleet_machines: &[FleetMachine],

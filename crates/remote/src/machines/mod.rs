@@ -164,7 +164,7 @@ impl FleetEngine {
         }
     }
 
-    /// Lists all machines of the fleet.
+    /// Lists all machines of the fleet with their states.
     ///
     /// # Errors
     /// Fails if the engine does not answer.
@@ -173,6 +173,17 @@ impl FleetEngine {
             FleetEngine::Local(local) => Ok(local.machines.clone()),
             FleetEngine::Ssh(ssh) => Ok(ssh.list_machines()),
             FleetEngine::Slurm(slurm) => slurm.list_machines(),
+        }
+    }
+
+    /// Lists all machines of the fleet. Their states may be unknown: no machine is contacted.
+    ///
+    /// # Errors
+    /// Fails if the engine does not answer.
+    pub fn known_machines(&mut self) -> anyhow::Result<Vec<FleetMachine>> {
+        match self {
+            FleetEngine::Ssh(ssh) => Ok(ssh.machines.clone()),
+            FleetEngine::Local(_) | FleetEngine::Slurm(_) => self.list_machines(),
         }
     }
 

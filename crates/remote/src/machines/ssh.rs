@@ -59,7 +59,7 @@ const PROBE_SCRIPT: &str = r#"for lock in /run/lock/speedwell.lock "$1/speedwell
 #[derive(Debug)]
 pub struct SshEngine {
     config: Option<PathBuf>,
-    machines: Vec<FleetMachine>,
+    pub(super) machines: Vec<FleetMachine>,
     jobs: BTreeMap<JobId, SshJob>,
 }
 

@@ -194,7 +194,7 @@ impl PlacedSession {
              'speedwell fleet cancel @{number}' ends it"
         );
         let mut engine = FleetEngine::from_file(&self.file);
-        let fleet_machines = engine.list_machines()?;
+        let fleet_machines = engine.known_machines()?;
         let session_machines =
             self.placement.machines.iter().filter_map(|placed| {
                 fleet_machines.iter().find(|machine| machine.name == placed.name)

@@ -114,7 +114,7 @@ fn resend_missing(
         bundle: gather_bundle(&placement.root)?,
         session,
     };
-    let fleet_machines = sender.engine.list_machines()?;
+    let fleet_machines = sender.engine.known_machines()?;
     for placed in missing {
         let machine = fleet_machines.iter().find(|machine| machine.name == placed.name);
         let machine =

@@ -44,7 +44,7 @@ fn wait_for(engine: &mut FleetEngine, job: &JobId, wanted: impl Fn(&JobState) ->
             return state;
         }
         assert!(begun.elapsed() < OPERATION_TIMEOUT, "it stays {state:?}");
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(200));
     }
 }
 

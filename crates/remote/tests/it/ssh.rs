@@ -89,6 +89,8 @@ fn machines_are_free_busy_or_unfit_with_a_reason() {
     assert_eq!(all[..3], [MachineState::Free, MachineState::Free, MachineState::Free]);
     // Either nothing listens on port 22 of that address, or its host key is unknown.
     assert!(matches!(&all[3], MachineState::Unfit(_)), "{all:?}");
+    let known = engine.known_machines().unwrap();
+    assert_eq!(names_and_states(&known)[3].1, &MachineState::Free, "it was not contacted");
     let mut holder = Command::new("flock");
     holder.arg(&lock).args(["sh", "-c", "echo held; cat"]);
     let holder = holder.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());

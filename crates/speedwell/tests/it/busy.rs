@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+/// Maximum pause between two checks of a condition.
+const MAX_PAUSE: Duration = Duration::from_millis(100);
+
 /// Retries something that a busy machine may distort, three times as often as an idle machine
 /// needs. A real defect fails every time.
 #[track_caller]
@@ -19,11 +22,19 @@ pub fn retry_busy(tries: usize, mut attempt: impl FnMut() -> Result<(), String>)
 
 /// Waits for something that must happen.
 #[track_caller]
-pub fn wait_until(done: impl Fn() -> bool) {
+pub fn wait_until(done: impl FnMut() -> bool) {
+    wait_within(Duration::from_secs(30), done);
+}
+
+/// Waits for something that must happen within `patience`. It is noticed late by at most a twentieth
+/// of the wait, because checks take processor time from whatever is waited for.
+#[track_caller]
+pub fn wait_within(patience: Duration, mut done: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !done() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "the condition was never met");
-        std::thread::sleep(Duration::from_millis(1));
+        let elapsed = begin.elapsed();
+        assert!(elapsed < patience, "the condition was never met");
+        std::thread::sleep((elapsed / 20).clamp(Duration::from_millis(1), MAX_PAUSE));
     }
 }
 

@@ -1,6 +1,7 @@
 //! `[place]`: target, service and load generator on separate machines, which are this one under
 //! several names, or reached by ssh.
 
+use super::busy::wait_within;
 use super::fleet_failures::kill;
 use super::harness_driver::is_missing;
 use super::project::{CommandResult, TempProject};
@@ -9,50 +10,58 @@ use speedwell_fixtures::clusters::{HOST_NAMES, SshdServer};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Only a real failure takes this long, however busy the machine is.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
-/// python3 part.py KIND HOST PORT PIDS [ASK] [turns=N] [dies=N] [deaf]: answers 'stored', or what ASK answers.
+/// python3 part.py KIND HOST PORT PIDS [ASK] [turns=N] [dies=N] [deaf]: answers 'stored', or what
+/// ASK answers. python3 part.py ask HOST PORT: succeeds if it gets an answer. Python starts in a
+/// third of the time without its packages (`-S`) and its HTTP server.
 const PART: &str = r#"
-import http.server, os, signal, sys, threading, urllib.request
+import os, signal, socket, sys, threading
+def ask(place):
+    try:
+        with socket.create_connection(place) as line:
+            line.sendall(b'GET / HTTP/1.0\r\n\r\n')
+            answer = b''.join(iter(lambda: line.recv(4096), b''))
+    except OSError:
+        return b''
+    head, _, body = answer.partition(b'\r\n\r\n')
+    return body if b' 200 ' in head else b''
+if sys.argv[1] == 'ask':
+    sys.exit(not ask(sys.argv[2:4]))
 kind, host, port, pids = sys.argv[1:5]
 wishes = dict((word + '=').split('=')[:2] for word in sys.argv[5:])
-ask = [word for word in sys.argv[5:] if ':' in word]
+places = [word.rsplit(':', 1) for word in sys.argv[5:] if ':' in word]
 answers = 0
 counting = threading.Lock()
 with open(os.path.join(pids, kind), 'a') as file:
     file.write('%d\n' % os.getpid())
 if 'deaf' in wishes:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = 'HTTP/1.1'
-    # Else the body waits 40 ms for the acknowledgment of the header.
-    disable_nagle_algorithm = True
-    def do_GET(self):
-        global answers
-        with counting:
-            answers += 1
-            turn = answers
-        if turn == int(wishes.get('dies', -1)):
-            os._exit(3)
-        body = b'stored'
-        if ask:
-            try:
-                body = urllib.request.urlopen('http://%s/' % ask[0]).read()
-            except OSError:
-                body = b''
-        good = body and turn <= int(wishes.get('turns', 10**9))
-        self.send_response(200 if good else 500)
-        self.send_header('Content-Length', str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-    def log_message(self, *words):
-        pass
-class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-Server((host, int(port)), Handler).serve_forever()
+def serve(line):
+    global answers
+    with line, line.makefile('rb') as lines:
+        for first in lines:
+            head = [first]
+            while head[-1].strip():
+                head.append(lines.readline())
+            with counting:
+                answers += 1
+                turn = answers
+            if turn == int(wishes.get('dies', -1)):
+                os._exit(3)
+            body = ask(places[0]) if places else b'stored'
+            good = body and turn <= int(wishes.get('turns', 10**9))
+            status = '200 OK' if good else '500 Internal Server Error'
+            answer = 'HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n' % (status, len(body))
+            line.sendall(answer.encode() + body)
+            if b'HTTP/1.0' in first or b'Connection: close\r\n' in head:
+                return
+server = socket.create_server((host, int(port)), backlog=100)
+while True:
+    threading.Thread(target=serve, args=server.accept()[:1], daemon=True).start()
 "#;
 
 /// A file whose roles are on separate machines; `PIDS` is a folder for process ids.
@@ -65,16 +74,20 @@ load = { on = "load", machines = 2 }
 [[service]]
 name = "db"
 on = "store"
-command = ["python3", "{root}/part.py", "db", "{host}", "{port}", "PIDS"]
-ready = { command = ["python3", "-c", "import urllib.request; urllib.request.urlopen('http://{host}:{port}/')"], within = "60s" }
+command = ["python3", "-S", "{root}/part.py", "db", "{host}", "{port}", "PIDS"]
+ready = { command = ["python3", "-S", "{root}/part.py", "ask", "{host}", "{port}"], within = "60s" }
 [[group]]
 name = "web"
 kind = "server"
 metrics = ["throughput", "cpu_per_request", "max_rss"]
-target = { command = ["python3", "part.py", "web", "{host}", "{port}", "PIDS", "{db.host}:{db.port}"], ready = { http = "/", within = "60s" } }
+target = { command = ["python3", "-S", "part.py", "web", "{host}", "{port}", "PIDS", "{db.host}:{db.port}"], ready = { http = "/", within = "60s" } }
 load = { requests = 40, concurrency = 4, warmup = { requests = 10 } }
 verify = { body = "stored" }
 "#;
+
+/// A change after which the service never becomes ready.
+pub const NEVER_READY: (&str, &str) =
+    ("ready = { command = [\"python3\"", "ready = { command = [\"false\"");
 
 /// Changes that put all roles on one machine.
 pub const ON_ONE_MACHINE: [(&str, &str); 2] = [
@@ -185,16 +198,12 @@ pub fn start_coordinator(project: &TempProject, runs: &str, has_come: impl Fn() 
         .stderr(std::fs::File::create(&said).unwrap())
         .spawn()
         .unwrap();
-    let begin = Instant::now();
-    while !has_come() {
+    wait_within(PATIENCE, || {
         let ended = child.try_wait().unwrap();
-        assert!(
-            ended.is_none() && begin.elapsed() < PATIENCE,
-            "{ended:?}: {}",
-            std::fs::read_to_string(&said).unwrap_or_default()
-        );
-        thread::sleep(Duration::from_millis(10));
-    }
+        let output = || std::fs::read_to_string(&said).unwrap_or_default();
+        assert!(ended.is_none(), "{ended:?}: {}", output());
+        has_come()
+    });
     child
 }
 
@@ -230,11 +239,7 @@ pub fn expect_an_end_with_the_coordinator(project: &TempProject) {
 /// Asserts that remote processes exit shortly after the connection is closed.
 #[track_caller]
 pub fn expect_end_of(own: &[u32]) {
-    let begin = Instant::now();
-    while own.iter().any(|pid| is_alive(*pid)) {
-        assert!(begin.elapsed() < PATIENCE, "something is left");
-        thread::sleep(Duration::from_millis(10));
-    }
+    wait_within(PATIENCE, || !own.iter().any(|pid| is_alive(*pid)));
 }
 
 /// Experiments share the lock of this machine; exclusive users, such as a fleet, may wait for it for
@@ -296,13 +301,13 @@ mod mostly_waits {
             return;
         }
         let db = "service 'db' on 'lab-2': ";
-        let words = "\"python3\", \"{root}/part.py\", \"db\"";
+        let words = "\"python3\", \"-S\", \"{root}/part.py\", \"db\"";
         expect_failure(
             &[(words, "\"nothing-of-that-name\"")],
             &["start", db, "nothing-of-that-name"],
         );
         expect_failure(
-            &[("urlopen('http", "exit('http"), ("within = \"60s\"", "within = \"1s\"")],
+            &[NEVER_READY, ("within = \"60s\"", "within = \"1s\"")],
             &["ready", db, "not ready within 1 s"],
         );
         let dies = ("\"PIDS\"]\nready", "\"PIDS\", \"dies=9\"]\nready");
@@ -315,7 +320,7 @@ mod mostly_waits {
             return;
         }
         let target = "target on 'lab-1': ";
-        let words = "\"python3\", \"part.py\"";
+        let words = "\"python3\", \"-S\", \"part.py\"";
         expect_failure(
             &[(words, "\"nothing-of-that-name\"")],
             &["start", target, "nothing-of-that-name"],
@@ -377,7 +382,7 @@ mod mostly_waits {
         while pids(&project, "web").len() < 3 {
             assert!(lock.try_lock().is_err(), "nobody has the machine");
             assert_eq!(child.try_wait().unwrap(), None);
-            thread::sleep(Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(5));
         }
         assert!(child.wait().unwrap().success());
     }

@@ -1,6 +1,7 @@
 //! `speedwell fleet status`, `collect`, `cancel` and `clean` of experiments with roles on separate
 //! machines, while another process measures them and afterwards.
 
+use super::busy::wait_within;
 use super::experiment_place::{
     PATIENCE, by_ssh, expect_end_of, pids, placed_project, start_coordinator,
 };
@@ -118,13 +119,12 @@ fn a_session_can_be_resumed_and_collected_after_a_cleanup() {
     assert!(!is_empty(&project.path("fleet").join("sessions")));
     fleet(&project, "clean").expect_status(0);
     assert!(is_empty(&project.path("fleet").join("sessions")));
+    let before = pids(&project, "db").len();
     let mut resumed = project.command(&["run", "--resume", "@1"]);
     let mut resumed = resumed.stdout(std::process::Stdio::null()).spawn().unwrap();
-    let begin = Instant::now();
-    while !parts(&project).0.iter().all(|row| row.starts_with("running ")) {
-        assert!(begin.elapsed() < PATIENCE, "it does not go on");
-        thread::sleep(Duration::from_millis(20));
-    }
+    wait_within(PATIENCE, || pids(&project, "db").len() > before);
+    let shown = parts(&project).0;
+    assert!(shown.iter().all(|row| row.starts_with("running ")), "{shown:?}");
     let collected = fleet(&project, "collect").expect_status(0);
     collected.expect_stdout(&["The target ran on lab-1"]);
     assert!(resumed.wait().unwrap().success());

@@ -1,5 +1,6 @@
 //! `[place]` on Slurm: one job gets all machines or none, and ends with its coordinator.
 
+use super::busy::wait_within;
 use super::experiment_place::{
     PATIENCE, expect_an_end_with_the_coordinator, expect_end_of, expect_parts,
     expect_the_rest_after_a_kill, measured, pids, placed_project,
@@ -54,7 +55,7 @@ pub(super) fn expect_no_jobs(slurm: &SlurmCluster) {
     let begin = Instant::now();
     while !jobs(slurm).is_empty() {
         assert!(begin.elapsed() < PATIENCE, "{:?}", jobs(slurm));
-        thread::sleep(Duration::from_millis(50));
+        thread::sleep(Duration::from_millis(200));
     }
 }
 
@@ -86,11 +87,11 @@ pub(super) fn expect_waiting(child: &mut Child, how: &str) -> mpsc::Receiver<Str
 /// Submits a foreign job that occupies a node.
 pub(super) fn other_job(slurm: &SlurmCluster, node: &str) -> String {
     let on = format!("--nodelist={node}");
-    let words = ["--parsable", "--exclusive", &on, "-o", "/dev/null"];
-    let job = slurm.run_program("sbatch", &[&words[..], &["--wrap", "sleep 600"]].concat());
-    while slurm.run_program("squeue", &["-h", "-t", "R", "-o", "%i"]) != job {
-        thread::sleep(Duration::from_millis(20));
-    }
+    let begun = slurm.folder().join("other-job");
+    let script = format!("touch {}; exec sleep 600", begun.display());
+    let words = ["--parsable", "--exclusive", &on, "-o", "/dev/null", "--wrap", &script];
+    let job = slurm.run_program("sbatch", &words);
+    wait_within(PATIENCE, || begun.exists());
     job
 }
 
@@ -129,7 +130,7 @@ mod mostly_waits {
             expect_end_of(&[pids(&project, "db"), pids(&project, "web")].concat());
             expect_no_jobs(&slurm);
         };
-        let words = "\"python3\", \"{root}/part.py\", \"db\"";
+        let words = "\"python3\", \"-S\", \"{root}/part.py\", \"db\"";
         fails(
             &[(words, "\"nothing-of-that-name\"")],
             &["start", "service 'db' on 'n2': ", "nothing-of-that-name"],

@@ -2,7 +2,8 @@
 //! leftovers.
 
 use super::experiment_place::{
-    ON_ONE_MACHINE, by_ssh, expect_end_of, expect_failure, measured, pids, placed_project,
+    NEVER_READY, ON_ONE_MACHINE, by_ssh, expect_end_of, expect_failure, measured, pids,
+    placed_project,
 };
 use super::harness_driver::is_missing;
 use super::project::TempProject;
@@ -65,17 +66,13 @@ mod mostly_waits {
             return;
         }
         let db = "service 'db' on 'lab-2': ";
-        let words = "\"python3\", \"{root}/part.py\", \"db\"";
+        let words = "\"python3\", \"-S\", \"{root}/part.py\", \"db\"";
         expect_failure(
             &[(words, "\"nothing-of-that-name\""), scope("session")],
             &["start", db, "nothing-of-that-name"],
         );
         expect_failure(
-            &[
-                scope("block"),
-                ("urlopen('http", "exit('http"),
-                ("within = \"60s\"", "within = \"1s\""),
-            ],
+            &[scope("block"), NEVER_READY, ("within = \"60s\"", "within = \"1s\"")],
             &["ready", db, "not ready within 1 s"],
         );
         let dies = ("\"PIDS\"]\nready", "\"PIDS\", \"dies=9\"]\nready");

@@ -1,15 +1,16 @@
 //! One session on several machines, which are this one under several names: dividing, sending,
 //! measuring and merging are the same.
 
+use super::busy::wait_within;
+use super::fleet_failures::spools;
 use super::project::{CommandResult, TempProject};
 use super::small_disk::SmallDisk;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use speedwell_fixtures::clusters::{HOST_NAMES, NODE_NAMES, SlurmCluster, SshdServer};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const CASES: &str = "\
 case n=1
@@ -28,6 +29,9 @@ case n=5
 old 500
 new 510
 ";
+
+/// Longer than any step takes on a busy host.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const MEASURE: [&str; 9] =
     ["run", "g", "--runs", "6", "--seed", "7", "--variant", "old=", "--variant=new="];
@@ -210,15 +214,6 @@ fn a_machine_that_gives_nothing_loses_its_cases_to_the_others() {
     answer.expect_stderr(&["lab-2: the worker exited", "are restarted on lab-1"]);
 }
 
-/// Returns whether a spool below this folder has a closed block.
-fn has_closed_block(fleet: &Path) -> bool {
-    let entries = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let sessions = entries(fleet.join("sessions"));
-    let spools = sessions.flat_map(|session| entries(session.path().join("spools")));
-    let mut texts = spools.map(|spool| std::fs::read_to_string(spool.path()).unwrap_or_default());
-    texts.any(|text| text.contains("block_done"))
-}
-
 #[test]
 fn a_machine_whose_disk_is_full_loses_its_cases_to_the_others() {
     let Some(disk) = SmallDisk::new(40) else {
@@ -233,11 +228,7 @@ fn a_machine_whose_disk_is_full_loses_its_cases_to_the_others() {
     let words = [&MEASURE[..], &["--machines", "lab-1 | lab-2"]].concat();
     let mut command = project.command(&words);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while !has_closed_block(&folder) {
-        assert!(Instant::now() < deadline, "nothing was measured there");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_within(PATIENCE, || spools(&folder).iter().any(|text| text.contains("block_done")));
     disk.fill();
     let answer = CommandResult::from(child.wait_with_output().unwrap()).expect_status(0);
     answer.expect_stderr(&["lab-2: ", "are restarted on lab-1"]);
@@ -251,10 +242,7 @@ fn a_killed_coordinator_loses_nothing_that_was_measured() {
     let project = project(&text);
     let words = [&MEASURE[..], &["--machines", "lab"]].concat();
     let mut child = project.command(&words).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while project.stored_runs() < 8 && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_within(PATIENCE, || project.stored_runs() >= 8);
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
     child.wait().unwrap();
     let kept = project.stored_runs();

@@ -1,15 +1,15 @@
 //! Detached sessions that are collected later: on this machine under several names, by ssh, and by
 //! Slurm.
 
-use super::fleet_failures::processes;
+use super::busy::wait_within;
+use super::fleet_failures::{processes, spools};
 use super::project::TempProject;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use speedwell_fixtures::clusters::{HOST_NAMES, NODE_NAMES, SlurmCluster, SshdServer};
-use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Short cases, and one that does not end.
 const SHORT: &str = "case n=1\n* 100\ncase n=2\n* 200\ncase n=3\n* 300\n";
@@ -128,12 +128,18 @@ fn workers(folders: &[PathBuf]) -> Vec<Pid> {
     found.filter_map(|process| Pid::from_raw(process as i32)).collect()
 }
 
-fn wait_until_so(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+/// Longer than any step takes on a busy host.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Waits until a worker has the machine. Asking the program repeatedly would start processes on all
+/// machines.
+fn wait_for_begin(lab: &TestFleet<'_>) {
+    let has_begun = |folder: &PathBuf| spools(folder).iter().any(|spool| spool.contains('\n'));
+    wait_within(PATIENCE, || lab.folders.iter().any(has_begun));
+}
+
+fn wait_for_end(lab: &TestFleet<'_>) {
+    wait_within(PATIENCE, || workers(&lab.folders).is_empty());
 }
 
 /// Detaches, inspects, waits, and cleans up: nothing is left.
@@ -159,7 +165,7 @@ fn hand_out_and_collect(lab: &TestFleet<'_>) {
     assert!(refused.2.contains("nothing to cancel"), "{refused:?}");
     let cleaned = lab.run(&["fleet", "clean", "@1", "--format", "csv"]);
     assert_eq!(cleaned.0, 0, "{cleaned:?}");
-    wait_until_so("a worker is left", || workers(&lab.folders).is_empty());
+    wait_for_end(lab);
     let left: Vec<&PathBuf> = lab.folders.iter().filter(|folder| folder.exists()).collect();
     assert!(left.is_empty(), "{left:?}");
 }
@@ -168,14 +174,16 @@ fn hand_out_and_collect(lab: &TestFleet<'_>) {
 fn hand_out_and_cancel(lab: &TestFleet<'_>) {
     let (status, _, stderr) = lab.run(&MEASURE);
     assert_eq!(status, 0, "{stderr}");
-    wait_until_so("nobody begins", || lab.shards().iter().any(|own| own["state"] == "running"));
+    wait_for_begin(lab);
+    let shards = lab.shards();
+    assert!(shards.iter().any(|own| own["state"] == "running"), "{shards:?}");
     let refused = lab.run(&["fleet", "clean", "@1"]);
     assert_eq!(refused.0, 2);
     assert!(refused.2.contains("is still being measured\nhint: "), "{refused:?}");
     let cancelled = lab.run(&["fleet", "cancel", "@1"]);
     assert_eq!(cancelled.0, 0, "{cancelled:?}");
     assert!(cancelled.2.contains("speedwell run --resume @1"), "{cancelled:?}");
-    wait_until_so("a worker is left", || workers(&lab.folders).is_empty());
+    wait_for_end(lab);
     assert!(lab.shards().iter().all(|own| own["state"] == "waiting"));
     assert_eq!(lab.run(&["fleet", "clean", "@1"]).0, 0);
     assert!(lab.folders.iter().all(|folder| !folder.exists()));
@@ -219,12 +227,7 @@ fn jobs_of_slurm_are_collected_later() {
 fn a_worker_that_was_killed_meanwhile_has_a_successor() {
     let lab = local("case n=1\n* sleep:40\n");
     assert_eq!(lab.run(&MEASURE).0, 0);
-    wait_until_so("nobody begins", || {
-        let orders = lab.folders[0].join("sessions");
-        let spools = fs::read_dir(orders).into_iter().flatten().flatten();
-        let has_begun = spools.flat_map(|session| fs::read_dir(session.path().join("spools")));
-        has_begun.flatten().next().is_some()
-    });
+    wait_for_begin(&lab);
     // On a fast machine it may have ended by itself.
     for worker in workers(&lab.folders) {
         let _ = kill_process(worker, Signal::KILL);

@@ -2,18 +2,19 @@
 //! the report is that of an undisturbed session.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use super::busy::wait_within;
 use super::experiment_place_slurm::{expect_waiting, other_job};
 use super::project::{CommandResult, TempProject};
 use speedwell_fixtures::clusters::{SlurmCluster, SshdServer};
 use speedwell_model::{Session, SessionState};
 use speedwell_store::Store;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Longer than any step takes on a busy host.
-const PATIENCE: Duration = Duration::from_secs(180);
+pub(super) const PATIENCE: Duration = Duration::from_secs(180);
 /// Number of cases, with slow runs that differ.
 const CASES: u32 = 6;
 
@@ -108,16 +109,17 @@ fn expect_all(project: &TempProject, answer: CommandResult) {
 
 /// Waits until the store has some, but not all blocks of the session.
 pub(super) fn wait_for_blocks(project: &TempProject) {
-    let begun = Instant::now();
-    loop {
-        let runs = project.stored_runs() as u32;
-        if runs > 0 {
-            assert!(runs < CASES * 2 * 8, "the session is over before anything was broken");
-            return;
-        }
-        assert!(begun.elapsed() < PATIENCE, "nothing comes");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_within(PATIENCE, || project.stored_runs() > 0);
+    let runs = project.stored_runs() as u32;
+    assert!(runs < CASES * 2 * 8, "the session is over before anything was broken");
+}
+
+/// The contents of the spools below a folder of a fleet.
+pub(super) fn spools(fleet: &Path) -> Vec<String> {
+    let entries = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let sessions = entries(fleet.join("sessions"));
+    let spools = sessions.flat_map(|session| entries(session.path().join("spools")));
+    spools.map(|spool| std::fs::read_to_string(spool.path()).unwrap_or_default()).collect()
 }
 
 /// The processes whose command line contains all of these words.
@@ -175,11 +177,8 @@ fn a_killed_coordinator_takes_its_workers_along_and_the_session_is_resumed() {
     child.kill().unwrap();
     child.wait().unwrap();
     let folder = sshd.folder();
-    let begun = Instant::now();
-    while !processes(&["worker shard", &folder.to_string_lossy()]).is_empty() {
-        assert!(begun.elapsed() < PATIENCE, "a worker outlives its coordinator");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let workers = || processes(&["worker shard", &folder.to_string_lossy()]);
+    wait_within(PATIENCE, || workers().is_empty());
     let resumed = project.run(&["run", "--resume", "@latest"]);
     expect_all(&project, resumed);
 }

@@ -1,7 +1,10 @@
 //! Kills at random moments while Slurm's machines measure: no closed block is lost or stored twice,
 //! and the session equals that of an undisturbed machine.
 
-use super::fleet_failures::{by_slot, by_slurm, kill, processes, session, start_measuring};
+use super::busy::wait_within;
+use super::fleet_failures::{
+    PATIENCE, by_slot, by_slurm, kill, processes, session, start_measuring,
+};
 use super::project::TempProject;
 use serde_json::Value;
 use speedwell_fixtures::clusters::{NODE_NAMES, SlurmCluster};
@@ -114,7 +117,7 @@ fn await_all(slurm: &SlurmCluster) {
             let done = cancel.args(["--me", "--state=RUNNING"]).output();
             is_cleared = done.is_ok_and(|output| output.status.success());
         }
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(250));
     }
 }
 
@@ -266,11 +269,7 @@ fn kill_and_compare(slurm: &SlurmCluster, undisturbed: &TempProject, kills: u32,
 /// Starts a session on one machine, with some blocks stored, whose job has lost its step daemon.
 fn without_step_daemon(slurm: &SlurmCluster, project: &TempProject) -> Child {
     let child = start_measuring(project, Some(slurm), &["--machines", "n1"]);
-    let begin = Instant::now();
-    while project.stored_runs() == 0 {
-        assert!(begin.elapsed() < Duration::from_secs(120), "nothing comes");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_within(PATIENCE, || project.stored_runs() > 0);
     let daemons = processes(&["slurmstepd"]);
     let own = daemons.into_iter().find(|own| has_conf(*own, slurm));
     kill(own.expect("the job has a step daemon"));

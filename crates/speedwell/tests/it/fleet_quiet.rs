@@ -2,7 +2,9 @@
 //! measures (coordinator, connection or daemons, and worker), whether measured code is as fast as
 //! without a fleet, how soon the first run starts, and how much longer a run takes.
 
+use super::busy::wait_within;
 use super::harness_driver::find_tool;
+use super::load_machines::children;
 use super::project::TempProject;
 use speedwell_fixtures::clusters::{SlurmCluster, SshdServer};
 use std::path::{Path, PathBuf};
@@ -148,23 +150,12 @@ fn is_beside(process: &Path, coordinator: u32) -> bool {
 
 /// Waits until a run has started on the machine: its worker has a measured child.
 fn await_run(folder: &Path) {
-    let begin = Instant::now();
-    let is_measured = || {
+    let measures = |worker: u32| !children(worker, "python").is_empty();
+    wait_within(Duration::from_secs(60), || {
         let workers =
             super::fleet_failures::processes(&["worker shard", &folder.to_string_lossy()]);
-        let all = std::fs::read_dir("/proc").unwrap().flatten();
-        let stats: Vec<_> = all.filter_map(|entry| stat(&entry.path())).collect();
-        let is_child = |(name, fields): &(String, Vec<String>)| {
-            let parent = fields.get(1).and_then(|parent| parent.parse().ok());
-            name.starts_with("python") && parent.is_some_and(|parent| workers.contains(&parent))
-        };
-        stats.iter().any(is_child)
-    };
-    while !is_measured() {
-        let elapsed = begin.elapsed();
-        assert!(elapsed < Duration::from_secs(60), "nobody measures");
-        thread::sleep(Duration::from_millis(50));
-    }
+        workers.into_iter().any(measures)
+    });
     // Start-up is over, and the engine is polled at its lowest rate.
     thread::sleep(Duration::from_secs(12));
 }

@@ -184,8 +184,8 @@ fn a_machine_that_dies_in_mid_load_stops_the_others_and_is_named_first() {
 }
 
 /// The children of a process whose command line contains these words.
-fn children(parent: u32, words: &str) -> Vec<u32> {
-    let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).unwrap();
+pub(super) fn children(parent: u32, words: &str) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten();
     let of_task = |task: std::fs::DirEntry| {
         let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
         let numbers = text.split_whitespace().map(|pid| pid.parse::<u32>().unwrap());
