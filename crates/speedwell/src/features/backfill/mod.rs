@@ -229,7 +229,8 @@ fn list_line(range: &str) -> Result<Vec<Revision>> {
     };
     let (first, last) = (commit(oldest)?, commit(newest)?);
     let git = GitRepository::for_folder(&directory, LIST_TIMEOUT);
-    let first = git.commit_details(&first.id).context("git cannot show the oldest revision")?;
+    let (first, _) =
+        git.commit_details(&first.id).context("git cannot show the oldest revision")?;
     let later_revisions =
         git.first_parent_line(&last.id, Some(&first.id)).context("git cannot list the commits")?;
     let is_ancestor = match later_revisions.first() {
