@@ -314,6 +314,9 @@ fn resolve_linked_package(name: &str, folder: &Path) -> Option<PathBuf> {
     (!is_installed).then_some(target)
 }
 
+/// Environment variable with the file of a log.
+const LOG_VARIABLE: &str = "SPEEDWELL_MODULES";
+
 /// A log of loaded modules; deleted when dropped.
 pub struct ModuleLog {
     scratch: ScratchFolder,
@@ -357,9 +360,14 @@ impl ModuleLog {
             ("NODE_OPTIONS".to_owned(), format!("{options}--require \"{script}\"")),
             ("PYTHONPATH".to_owned(), path(python) + &folders),
             ("SPEEDWELL_CHECKOUT".to_owned(), path(self.checkout.clone())),
-            ("SPEEDWELL_MODULES".to_owned(), path(self.file())),
+            (LOG_VARIABLE.to_owned(), path(self.file())),
         ]);
         observed
+    }
+
+    /// Whether the variant's processes record loaded modules.
+    pub fn observes(variant: &Variant) -> bool {
+        variant.environment.iter().any(|(name, _)| name == LOG_VARIABLE)
     }
 
     /// Returns the files recorded so far.

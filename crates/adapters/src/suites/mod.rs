@@ -29,7 +29,7 @@ use crate::job::{
 };
 use crate::reported_values::invalid_cause;
 use crate::run_outcome::{description_failure, start_reason};
-use crate::{LanguageHarness, ProgressReporter, RunOutcome, RunResult};
+use crate::{LanguageHarness, ModuleLog, ProgressReporter, RunOutcome, RunResult};
 use anyhow::{Context as _, Result, ensure};
 use cargo::{build_with_cargo, copy_to_cache};
 use command::{
@@ -357,7 +357,9 @@ impl CaseListing<'_> {
         if let Some(cause) = refuse_options(adapter, &self.request.variant.arguments) {
             return description_failure(&self.request.source, cause, &spec, None);
         }
-        let version = self.detect_version();
+        // The same file was listed before its modules are observed.
+        let is_observed = ModuleLog::observes(&self.request.variant);
+        let version = if is_observed { None } else { self.detect_version() };
         if let Some(cause) = version.as_deref().and_then(|version| check_minimum(adapter, version))
         {
             return description_failure(&self.request.source, cause, &spec, None);

@@ -92,9 +92,8 @@ impl Checkout {
     /// # Errors
     /// Fails if no checkout contains the folder, or if git is missing.
     pub fn find(folder: &Path) -> Result<Checkout> {
-        let rev_parse =
-            |arguments: &[&str]| query_git(folder, &[&["rev-parse"], arguments].concat());
-        let root = rev_parse(&["--show-toplevel"]).map_err(|error| {
+        let query = ["rev-parse", "--show-toplevel", "--git-common-dir", "--show-prefix"];
+        let answer = query_git(folder, &query).map_err(|error| {
             let is_git_error = matches!(error, GitError::Says(_));
             let error = anyhow::Error::new(error);
             if is_git_error {
@@ -104,12 +103,10 @@ impl Checkout {
                 error
             }
         })?;
-        let repository = rev_parse(&["--git-common-dir"])?;
-        Ok(Checkout {
-            inside: rev_parse(&["--show-prefix"])?.into(),
-            repository: folder.join(repository).canonicalize()?,
-            root: root.into(),
-        })
+        let mut lines = answer.lines();
+        let mut next = || lines.next().unwrap_or_default();
+        let (root, repository, inside) = (next().into(), next(), next().into());
+        Ok(Checkout { inside, repository: folder.join(repository).canonicalize()?, root })
     }
 
     /// Resolves a revision, as the user typed it, to a commit.
@@ -117,17 +114,19 @@ impl Checkout {
     /// # Errors
     /// Fails if there is no such commit; the message suggests the nearest known name.
     pub fn resolve_commit(&self, typed: &str) -> Result<ResolvedCommit> {
-        let rev_parse = |suffix: &str| {
-            let name = format!("{typed}{suffix}");
-            let arguments = ["rev-parse", "--verify", "--end-of-options", &name];
-            query_git(&self.root, &arguments)
+        let [commit, tree] = ["commit", "tree"].map(|kind| format!("{typed}^{{{kind}}}"));
+        let query = ["rev-parse", "--revs-only", "--end-of-options", &commit, &tree, "--"];
+        let answer = match query_git(&self.root, &query) {
+            Err(error) if !matches!(error, GitError::Says(_)) => return Err(error.into()),
+            answer => answer.unwrap_or_default(),
         };
-        match rev_parse("^{commit}") {
-            Ok(id) => Ok(ResolvedCommit { tree: rev_parse("^{tree}")?, id, changes: None }),
-            Err(GitError::Says(_)) => {
-                bail!("unknown revision '{typed}'{}", self.suggest_revision(typed))
+        // A range yields several commits, some of them with a prefix.
+        let is_id = |id: &&str| id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match answer.lines().collect::<Vec<&str>>()[..] {
+            [id, tree] if [id, tree].iter().all(is_id) => {
+                Ok(ResolvedCommit { id: id.to_owned(), tree: tree.to_owned(), changes: None })
             }
-            Err(error) => Err(error.into()),
+            _ => bail!("unknown revision '{typed}'{}", self.suggest_revision(typed)),
         }
     }
 
@@ -468,8 +467,13 @@ impl WorktreeEntry {
     /// Creates a worktree of the repository without any files, as `git worktree add --no-checkout`
     /// does.
     fn link_repository(&self, worktree: &VariantWorktree) -> Result<()> {
-        let repository = query_git(&worktree.checkout, &["rev-parse", "--git-common-dir"])?;
-        let repository = worktree.checkout.join(repository).canonicalize()?;
+        let mut repository = worktree.checkout.join(".git");
+        // In a linked worktree and in a submodule, it is a file.
+        if !repository.is_dir() {
+            let query = ["rev-parse", "--git-common-dir"];
+            repository = worktree.checkout.join(query_git(&worktree.checkout, &query)?);
+        }
+        let repository = repository.canonicalize()?;
         let git_folder = self.0.join(GIT_FOLDER);
         let link = worktree.folder.join(".git");
         for folder in [&git_folder, &worktree.folder] {
@@ -776,6 +780,7 @@ mod tests {
         let found = Checkout::find(&checkout).unwrap();
         let clean = found.resolve_working_tree().unwrap();
         assert_eq!(clean, found.resolve_commit("HEAD").unwrap());
+        assert!(["HEAD..HEAD", "^HEAD"].iter().all(|range| found.resolve_commit(range).is_err()));
         for gone in ["deleted", "becomes-folder"] {
             fs::remove_file(checkout.join(gone)).unwrap();
         }

@@ -24,6 +24,15 @@ pub struct GitRepository {
     has_no_repository: Arc<AtomicBool>,
 }
 
+/// A branch.
+#[derive(Debug, Clone)]
+pub struct BranchTip {
+    /// Full name of the branch, as in `refs/heads/main`.
+    pub reference: String,
+    /// ID of its newest commit.
+    pub id: String,
+}
+
 /// Why git did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
@@ -125,9 +134,12 @@ impl GitRepository {
     /// Returns a digest of the uncommitted changes to tracked files; `None` without changes, or if
     /// git fails.
     pub fn uncommitted_digest(&self) -> Option<String> {
-        let quiet = QUIET_OPTIONS.join(" ");
-        let diff = format!("git {quiet} diff HEAD --no-ext-diff --no-textconv --binary");
-        let script = format!("{diff} --quiet || {diff} | git hash-object --stdin");
+        let diff = ["diff", "HEAD", "--no-ext-diff", "--no-textconv", "--binary"];
+        if self.git_output(&[&diff[..], &["--quiet"]].concat()).is_ok() {
+            return None;
+        }
+        let [quiet, diff] = [&QUIET_OPTIONS[..], &diff].map(|words| words.join(" "));
+        let script = format!("git {quiet} {diff} | git hash-object --stdin");
         let shell = ProcessSpec::new("/bin/sh").args(["-c", script.as_str()]);
         let digest = self.run_command(shell, "diff").ok()?;
         (!digest.is_empty()).then_some(digest)
@@ -139,22 +151,38 @@ impl GitRepository {
         self.try_git_output(&["rev-parse", "--verify", "-q", "--end-of-options", &commit])
     }
 
-    /// Returns the reference of the branch into which other branches are merged. With `name`, this
-    /// is the branch `name` of the remote, or else the local branch `name`. Without `name`, it is
-    /// the default branch of the remote, or else the user's default branch, or else the first
-    /// existing branch with a usual name.
-    pub fn target_branch(&self, name: Option<&str>) -> Option<String> {
-        const USUAL: [&str; 3] = ["main", "master", "trunk"];
-        let Some(name) = name else {
-            let remote = self.try_git_output(&["symbolic-ref", "-q", "refs/remotes/origin/HEAD"]);
-            let user_default = || self.try_git_output(&["config", "--get", "init.defaultBranch"]);
-            let find_usual = || USUAL.into_iter().find_map(|name| self.target_branch(Some(name)));
-            return remote
-                .or_else(|| self.target_branch(Some(&user_default()?)))
-                .or_else(find_usual);
+    /// Returns the branch into which other branches are merged. With `name`, this is the branch
+    /// `name` of the remote, or else the local branch `name`. Without `name`, it is the default
+    /// branch of the remote, or else the user's default branch, or else the first existing branch
+    /// with a usual name.
+    pub fn target_branch(&self, name: Option<&str>) -> Option<BranchTip> {
+        if let Some(name) = name {
+            return self.branch_tips(&[name])?.into_iter().flatten().next();
+        }
+        // `HEAD` stands for the default branch of the remote.
+        let mut tips = self.branch_tips(&["HEAD", "main", "master", "trunk"])?.into_iter();
+        let user_default = || self.try_git_output(&["config", "--get", "init.defaultBranch"]);
+        (tips.next().flatten())
+            .or_else(|| self.target_branch(Some(&user_default()?)))
+            .or_else(|| tips.flatten().next())
+    }
+
+    /// Returns the branch of each name: the branch of the remote, or else the local branch.
+    fn branch_tips(&self, names: &[&str]) -> Option<Vec<Option<BranchTip>>> {
+        let places_of = |name: &&str| {
+            ["refs/remotes/origin/", "refs/heads/"].map(|folder| format!("{folder}{name}"))
         };
-        let references = [format!("refs/remotes/origin/{name}"), format!("refs/heads/{name}")];
-        references.into_iter().find(|reference| self.commit_id(reference).is_some())
+        let places: Vec<[String; 2]> = names.iter().map(places_of).collect();
+        let mut arguments = vec!["for-each-ref", "--format=%(refname)%00%(symref)%00%(objectname)"];
+        arguments.extend(places.as_flattened().iter().map(String::as_str));
+        let listing = self.try_git_output(&arguments)?;
+        let tip_of = |place: &String| {
+            let after_place = |line| str::strip_prefix(line, place.as_str())?.strip_prefix('\0');
+            let (target, id) = listing.lines().find_map(after_place)?.split_once('\0')?;
+            let reference = if target.is_empty() { place.as_str() } else { target };
+            Some(BranchTip { reference: reference.to_owned(), id: id.to_owned() })
+        };
+        Some(places.iter().map(|places| places.iter().find_map(tip_of)).collect())
     }
 
     /// Whether the clone is shallow.
@@ -202,33 +230,20 @@ impl GitRepository {
         let exclusion = excluded.map(|excluded| format!("^{excluded}"));
         let mut arguments = vec!["--first-parent", "--reverse", "--end-of-options", tip];
         arguments.extend(exclusion.as_deref());
-        self.log_commits(&arguments, |_, revision| revision)
+        Some(self.log_commits(&arguments)?.into_iter().map(|(revision, _)| revision).collect())
     }
 
-    /// Returns details of the commit that `revision` names, and its author, if it names one.
+    /// Returns details of the commit that `revision` names, and its author.
     pub fn commit_details(&self, revision: &str) -> Option<(Revision, Option<String>)> {
-        let read = |author: &str, details: Revision| {
-            let author: String = author.chars().take(MAX_TEXT_CHARS).collect();
-            (details, Some(author).filter(|author| !author.is_empty()))
-        };
-        self.log_commits(&["-1", "--end-of-options", revision], read)?.pop()
+        self.log_commits(&["-1", "--end-of-options", revision])?.pop()
     }
 
-    /// Returns what `read` makes of the author and the details of each commit, in the order of
-    /// `git log`.
-    fn log_commits<T>(
-        &self,
-        arguments: &[&str],
-        read: impl Fn(&str, Revision) -> T,
-    ) -> Option<Vec<T>> {
-        let format = "--format=%an%x00%H%x00%T%x00%P%x00%ct%x00%s";
-        let log = ["-c", "log.showSignature=false", "log", format];
-        let arguments: Vec<&str> = log.iter().chain(arguments).chain(&["--"]).copied().collect();
-        let read_line = |line: &str| {
-            let (author, details) = line.split_once('\0')?;
-            Some(read(author, parse_revision(details)?))
-        };
-        self.try_git_output(&arguments)?.lines().map(read_line).collect()
+    /// Returns commits, each with its author, in the order of `git log`.
+    fn log_commits(&self, arguments: &[&str]) -> Option<Vec<(Revision, Option<String>)>> {
+        let format = "--format=%H%x00%T%x00%P%x00%ct%x00%an%x00%s";
+        let format = ["-c", "log.showSignature=false", "log", format];
+        let arguments: Vec<&str> = format.iter().chain(arguments).chain(&["--"]).copied().collect();
+        self.try_git_output(&arguments)?.lines().map(parse_revision).collect()
     }
 
     /// Returns the tag of each tagged commit, by commit ID. If a commit has several tags, returns
@@ -294,17 +309,17 @@ fn error_message(outcome: &ProcessOutcome) -> String {
     }
 }
 
-/// Parses the details of a commit in our format.
-fn parse_revision(line: &str) -> Option<Revision> {
-    let mut parts = line.splitn(5, '\0');
+/// Parses a line of `git log` in our format: a commit, and its author.
+fn parse_revision(line: &str) -> Option<(Revision, Option<String>)> {
+    let truncate = |text: &str| text.chars().take(MAX_TEXT_CHARS).collect::<String>();
+    let mut parts = line.splitn(6, '\0');
     let mut next = || parts.next().map(str::to_owned);
-    Some(Revision {
-        id: next()?,
-        tree: next(),
-        parents: next()?.split_whitespace().map(str::to_owned).collect(),
-        committed_unix_ms: next()?.parse::<i64>().ok().map(|seconds| seconds * 1000),
-        subject: next().map(|subject| subject.chars().take(MAX_TEXT_CHARS).collect()),
-    })
+    let (id, tree) = (next()?, next());
+    let parents = next()?.split_whitespace().map(str::to_owned).collect();
+    let committed_unix_ms = next()?.parse::<i64>().ok().map(|seconds| seconds * 1000);
+    let author = next().filter(|author| !author.is_empty()).map(|author| truncate(&author));
+    let subject = next().map(|subject| truncate(&subject));
+    Some((Revision { id, tree, parents, committed_unix_ms, subject }, author))
 }
 
 // Lists the revisions from one commit to another. Each revision in the list is a parent of the next

@@ -20,7 +20,7 @@ pub use activity::{
     busy_machine, observe_contention,
 };
 pub use check::{CheckResult, CheckState, check_free_disk, run_all_checks};
-pub use git::{GitError, GitRepository, REPOSITORY_VARIABLES, revision_line};
+pub use git::{BranchTip, GitError, GitRepository, REPOSITORY_VARIABLES, revision_line};
 pub use origin::{BranchFork, find_fork, find_origin};
 pub use programs::{ProgramVersion, program_version};
 

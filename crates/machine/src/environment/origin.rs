@@ -44,6 +44,7 @@ pub fn find_fork(git: &GitRepository, branch: Option<&str>) -> anyhow::Result<Br
              it, for example @base:main"
         ),
     })?;
+    let target = target.reference;
     let id = git.merge_base(&target, "HEAD").with_context(|| {
         format!(
             "'{word}': HEAD and '{target}' have no common commit in this clone\nhint: run 'git \
@@ -140,8 +141,10 @@ fn resolve_origin(git: &GitRepository, job: CiJob, request: &OriginRequest) -> O
     });
     let origin = commit.unwrap_or(CodeOrigin { revision: requested, ..CodeOrigin::default() });
     Some(CodeOrigin {
-        base: (git.target_branch(job.target.as_deref()))
-            .and_then(|target| git.merge_base(&target, &origin.revision)),
+        base: git.target_branch(job.target.as_deref()).and_then(|target| {
+            let is_tip = target.id == origin.revision;
+            if is_tip { Some(target.id) } else { git.merge_base(&target.id, &origin.revision) }
+        }),
         dirty: is_measured_here.then(|| git.uncommitted_digest()).flatten(),
         branch,
         pull: job.pull,
@@ -153,8 +156,8 @@ fn resolve_origin(git: &GitRepository, job: CiJob, request: &OriginRequest) -> O
 
 /// Returns an origin with the ID, tree, parents, time, subject and author of a commit.
 fn commit_origin(git: &GitRepository, revision: &str) -> Option<CodeOrigin> {
-    let (Revision { id, tree, parents, committed_unix_ms, subject }, author) =
-        git.commit_details(revision)?;
+    let (details, author) = git.commit_details(revision)?;
+    let Revision { id, tree, parents, committed_unix_ms, subject } = details;
     Some(CodeOrigin {
         author,
         revision: id,
@@ -246,6 +249,12 @@ mod tests {
         history.check_out("HEAD~1").create_branch("fast");
         let head = history.commit_all("faster");
         history.run_git(&["update-ref", "refs/remotes/origin/main", &main]);
+        let git = GitRepository::for_folder(history.folder(), Duration::from_secs(60));
+        let target = || git.target_branch(None).map(|branch| branch.reference);
+        assert_eq!(target().as_deref(), Some("refs/remotes/origin/main"));
+        history.run_git(&["symbolic-ref", "refs/remotes/origin/HEAD", "refs/heads/fast"]);
+        assert_eq!(target().as_deref(), Some("refs/heads/fast"), "what the remote names");
+        assert_eq!(git.target_branch(Some("fa*")).map(|branch| branch.id), None);
         let merge = history.check_out("main").merge_branch("fast", "trial");
         let of_job = job_of(&[
             ("GITHUB_ACTIONS", "true"),

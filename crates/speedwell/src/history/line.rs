@@ -90,7 +90,8 @@ fn main_line(store: &mut Store, notes: &mut Vec<String>) -> Result<String> {
 pub fn default_branch(git: &GitRepository) -> Result<Option<String>> {
     let project = ProjectFile::find_file(&std::env::current_dir()?)?;
     let from_project_file = project.and_then(|project| project.history.branch);
-    let from_remote = || Some(git.target_branch(None)?.rsplit_once("origin/")?.1.to_owned());
+    let from_remote =
+        || Some(git.target_branch(None)?.reference.rsplit_once("origin/")?.1.to_owned());
     let from_checkout = || git.try_git_output(&["symbolic-ref", "--short", "-q", "HEAD"]);
     Ok(from_project_file.or_else(from_remote).or_else(from_checkout))
 }

@@ -5,6 +5,7 @@ use super::history::{
 };
 use super::repository::TestRepository;
 use serde_json::Value;
+use speedwell_fixtures::{BEGIN_UNIX_S, ImportedCommit};
 
 /// A session of each commit of a git `range`, with the figures of commit `as_if`.
 fn sessions(repository: &TestRepository, range: &str, as_if: u32) -> String {
@@ -21,10 +22,12 @@ fn sessions(repository: &TestRepository, range: &str, as_if: u32) -> String {
 fn with_branches() -> Option<TestRepository> {
     let repository = TestRepository::new()?;
     let go_to = |first: u32, last: u32| {
-        for commit in first..=last {
-            repository.write_file("g/parse.fake", &benchmark(commit));
-            repository.commit_all(&format!("commit {commit}"));
-        }
+        let commit = |commit: u32| ImportedCommit {
+            message: format!("commit {commit}"),
+            unix_s: BEGIN_UNIX_S + 3600 * i64::from(commit),
+            files: vec![("g/parse.fake".to_owned(), benchmark(commit))],
+        };
+        repository.import_changes(&(first..=last).map(commit).collect::<Vec<_>>());
     };
     go_to(1, 12);
     repository.create_branch("topic");

@@ -23,9 +23,12 @@ done
 names="NAMES"
 if [ -n "$list" ]; then for name in $names; do echo $name; done; exit 0; fi
 echo "chatter of ${0##*/}"
-name=$(for name in $names; do echo $name; done | grep -E -- "$filter") || exit 0
+# Other programs are started only where a shell cannot do the same.
+for name in $names; do [ "^$name\$" != "$filter" ] || break; name=; done
+[ -n "$name" ] || name=$(for name in $names; do echo $name; done | grep -E -- "$filter") || exit 0
 echo "${0##*/} $name $*" >> starts
-extra=$(wc -l < starts)
+extra=0
+while read -r start; do extra=$((extra + 1)); done < starts
 BEFORE
 {
   printf '{"context": {"num_cpus": 2, "library_build_type": "BUILD"}, "benchmarks": ['

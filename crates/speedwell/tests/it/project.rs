@@ -2,6 +2,7 @@
 
 use super::back_ends::StorePlace;
 use super::fleet_program;
+use super::suite_projects::build_folder;
 use rusqlite::OpenFlags;
 use speedwell_fixtures::write_program;
 use std::collections::hash_map::DefaultHasher;
@@ -99,8 +100,10 @@ impl TempProject {
             .env_remove("GITHUB_ACTIONS")
             .env_remove("GITLAB_CI")
             .env("NO_COLOR", "1")
-            // Go compiles its standard library once for all tests.
-            .env("GOCACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/go"))
+            // Go compiles its standard library once for the tests of all working copies, and links
+            // without debug information.
+            .env("GOCACHE", build_folder().join("go"))
+            .env("GOFLAGS", "-ldflags=-w")
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());
         if let Some(db) = &self.db {
