@@ -106,7 +106,41 @@ pub fn run_steps(check: &mut ToleranceCheck, repetitions: u64) {
             format!("{:.1}", percent(&sized, |said| said.is_covered)),
         ]);
     }
+    run_places(repetitions);
     run_smallest_visible(check, repetitions);
+}
+
+/// Counts how often a step of some multiples of the noise is placed exactly, also near an end.
+fn run_places(repetitions: u64) {
+    print_head(
+        "A step in noise of 2%: placed exactly / within 2 points, % of the series in which it is found",
+        &["noise", "step at", "3%", "6%", "10%", "20%"],
+    );
+    let kinds = [
+        ("normal", TrendNoise::Normal),
+        ("lognormal", TrendNoise::Lognormal),
+        ("spikes", TrendNoise::Spikes),
+        ("two layouts", TrendNoise::TwoLayouts),
+        ("3 machines", TrendNoise::ThreeMachines),
+        ("AR(.5)", TrendNoise::Dependent(0.5)),
+    ];
+    for (name, noise) in kinds {
+        for (at, points) in [(12, 60), (45, 60), (100, 200)] {
+            let cells = [0.03, 0.06, 0.1, 0.2].map(|step| {
+                let misses = repeat_parallel(repetitions, |seed| {
+                    let clean = noisy_series(noise, points, 0.02, &mut TrendRandom::new(seed));
+                    let changes = find_changes(&with_step(clean, at, step)).ok()?;
+                    changes.iter().map(|change| change.after.abs_diff(at)).min()
+                });
+                let misses: Vec<usize> =
+                    misses.into_iter().flatten().filter(|miss| *miss <= 20).collect();
+                let share = |limit: usize| percent(&misses, |miss| *miss <= limit);
+                format!("{:.0} / {:.0}", share(0), share(2))
+            });
+            let head = [name.to_owned(), format!("{at} of {points}")];
+            print_row(&head.into_iter().chain(cells).collect::<Vec<_>>());
+        }
+    }
 }
 
 fn search_all(cell: &StepCell, repetitions: u64, seed: u64) -> Vec<StepResult> {

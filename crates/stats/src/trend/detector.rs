@@ -8,6 +8,7 @@
 
 use super::scan::{
     BestBorder, ChangeShape, MAX_DISTANCE, MIN_SIDE, RankScan, classify_shape, estimate_size,
+    place_border,
 };
 use super::series::TrendSeries;
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};
@@ -165,9 +166,8 @@ impl ChangeDetector {
         let allowed = (start + MIN_SIDE).max(at.saturating_sub(MAX_PLACING_MOVE))
             ..=(at + MAX_PLACING_MOVE).min(end - MIN_SIDE);
         let stretch = level.max(end.saturating_sub(MAX_DISTANCE))..end;
-        let placed = scan.best_border(series, stretch, allowed);
         Some(LevelBorder {
-            at: placed.map_or(at, |placed| placed.at),
+            at: place_border(series, stretch, at, allowed),
             seen: self.front,
             found: (z >= FINDING_LIMIT).then_some(self.front),
             z,
@@ -188,14 +188,13 @@ impl ChangeDetector {
         }
         let level = earlier.last().map_or(0, |border| border.at);
         let stretch = level.max(newest.at.saturating_sub(MAX_DISTANCE))..end;
-        let Some(best) =
-            scan.best_border(series, stretch, range_around(newest.at, MAX_REVIEW_MOVE))
-        else {
+        let allowed = range_around(newest.at, MAX_REVIEW_MOVE);
+        let Some(best) = scan.best_border(series, stretch.clone(), allowed.clone()) else {
             return;
         };
         let z = best.z / self.dependence_cost(series, None);
         if z >= FINDING_LIMIT {
-            let (at, seen) = (best.at, newest.seen);
+            let (at, seen) = (place_border(series, stretch, best.at, allowed), newest.seen);
             self.borders.pop();
             self.borders.push(LevelBorder { at, seen, found: Some(end), z });
         } else if z < WITHDRAWAL_LIMIT && points_after >= FIRST_WITHDRAWAL {
@@ -273,11 +272,10 @@ impl ChangeDetector {
             .collect()
     }
 
-    /// Moves each border to the place with the largest evidence between its neighbors. All borders
-    /// are moved twice, because their neighbors move as well.
+    /// Moves each border to the place where the levels beside it fit best. All borders are moved
+    /// twice, because their neighbors move as well.
     fn place_borders(&mut self, series: &TrendSeries) -> Vec<usize> {
         let mut positions: Vec<usize> = self.borders.iter().map(|border| border.at).collect();
-        let mut scan = RankScan::default();
         let cache = &mut self.known.places;
         cache.start_pass();
         for index in (0..positions.len()).chain(0..positions.len()) {
@@ -286,8 +284,7 @@ impl ChangeDetector {
             let end = positions.get(index + 1).copied().unwrap_or(series.len());
             let stretch = level.max(at.saturating_sub(MAX_DISTANCE))..end.min(at + MAX_DISTANCE);
             positions[index] = cache.get_or_compute(stretch.clone(), at, || {
-                let best = scan.best_border(series, stretch, range_around(at, MAX_PLACING_MOVE));
-                best.map_or(at, |best| best.at)
+                place_border(series, stretch, at, range_around(at, MAX_PLACING_MOVE))
             });
         }
         positions
@@ -348,7 +345,7 @@ impl<T: Copy> StretchCache<T> {
 // the changes there. The code below also decides whether a stored walk is still valid.
 
 /// Incremented whenever the search changes: a walk cached by another version is recomputed.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 impl ChangeDetector {
     /// Serializes the walk, so that it can continue after the points of `series`. The walk must

