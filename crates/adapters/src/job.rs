@@ -590,6 +590,8 @@ pub struct RunContext<'a> {
     /// Whether to record a series from the first iteration on. Only the reference loop then runs
     /// between samples.
     pub is_series: bool,
+    /// Whether the run is a rehearsal, whose figures nobody sees.
+    pub is_rehearsal: bool,
     /// Processors that the run may use.
     pub pin: Option<&'a CpuSet>,
     /// Memory layout of the run's program.

@@ -165,6 +165,7 @@ impl SessionPlan {
             sampling: &self.sampling,
             samples: self.sampling.samples,
             is_series: false,
+            is_rehearsal: false,
             pin: self.pin.as_ref(),
             layout: RunLayout::default(),
             kept: None,

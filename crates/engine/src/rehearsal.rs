@@ -503,6 +503,7 @@ pub(crate) fn rehearse_job(plan: &SessionPlan, job: usize, variant: usize) -> Re
     let slot = trial_slot(job, variant);
     let mut context = run_context(plan, &slot, plan.pin.as_ref());
     (context.samples, context.is_series, context.counting) = (SHORTEST, false, None);
+    context.is_rehearsal = true;
     let attempt = perform_slot(plan, &slot, &context);
     let mut rehearsal = RehearsalResult { failure: attempt.failure, ..RehearsalResult::default() };
     for mut result in attempt.observations {

@@ -97,11 +97,20 @@ fn compile_first_accepted(
         },
         |parts| {
             compile_text(cpp_source(parts, false)).or_else(|failure| match failure.cause {
-                FailureCause::Invalid { .. } => compile_text(cpp_source(parts, true)),
+                FailureCause::Invalid { .. } if !has_only_syntax_errors(&failure.output) => {
+                    compile_text(cpp_source(parts, true))
+                }
                 _ => Err(failure),
             })
         },
     )
+}
+
+/// Whether another header cannot help: every error is about a token that was expected. A name that
+/// nothing declares has an error of its own.
+fn has_only_syntax_errors(output: &str) -> bool {
+    let mut errors = output.lines().filter_map(|line| line.split_once("error: ")).peekable();
+    errors.peek().is_some() && errors.all(|(_, message)| message.starts_with("expected"))
 }
 
 /// Returns the path of the file with this content in the cache folder.
@@ -142,8 +151,8 @@ fn c_source(parts: &SnippetParts) -> String {
 
 /// Generates the C++ source. The user's code is in four functions, and the compiler deduces their
 /// return types (`code.hpp`). Headers take far longer to compile than most code, so the first
-/// attempt includes only the headers that seem necessary. The second attempt includes all of them
-/// (`all_headers`).
+/// attempt includes only the headers that seem necessary. The second attempt, unless the code has
+/// syntax errors, includes all of them (`all_headers`).
 fn cpp_source(parts: &SnippetParts, all_headers: bool) -> String {
     let mut file = GeneratedSource::new("code.cpp", LineMarkers::Hash);
     let template = include_str!("languages/cpp.txt");
@@ -187,4 +196,18 @@ fn write_hook(file: &mut GeneratedSource, part: &SnippetPart) {
     }
     file.add_generated("return (");
     file.add_user_text(part.name, value, line, ");\n}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_added_unless_all_errors_are_of_syntax() {
+        let expected = "runner:2:9: error: expected primary-expression before ';' token\n";
+        let undeclared = "runner:1:1: error: 'optional' was not declared in this scope\n";
+        assert!(has_only_syntax_errors(&format!("runner: In function 'f':\n{expected}")));
+        assert!(!has_only_syntax_errors(&[undeclared, expected].concat()));
+        assert!(!has_only_syntax_errors("runner:1:1: Fehler\n"));
+    }
 }

@@ -126,8 +126,12 @@ fn perform_snippet(
     if setting.sampling.clock == ComparedClock::Cpu {
         run = run.with("cpu", 1);
     }
+    let mut load = load_command(JOB_NAME, snippet);
+    if setting.is_rehearsal && snippet.language == SnippetLanguage::Sh {
+        load = load.with("rehearsal", 1);
+    }
     let mut events = EventLog::new([
-        load_command(JOB_NAME, snippet),
+        load,
         calibrate_command(JOB_NAME),
         workers_command(JOB_NAME, job.worker_count()),
         run,

@@ -253,7 +253,9 @@ fn functions_have_different_addresses_in_different_builds() {
         return;
     }
     for linker in linkers() {
-        let project = TempProject::new().with("g/place.cpp", PROGRAM);
+        // Not compiled again, only linked, if everything is the same as last time.
+        let project = TempProject::at_constant_path(&format!("builds-{linker}"));
+        let project = project.with("g/place.cpp", PROGRAM);
         let variant = format!("v=-fuse-ld={linker}");
         let words = ["run", "g/place.cpp", "--builds", "6", "--runs", "12", "--variant", &variant];
         let answer = with_compiler(&project, &[&words[..], &QUICK[..]].concat()).expect_status(0);

@@ -30,12 +30,17 @@ pub struct CodeHarness {
     idle: RefCell<Vec<CodeConversation>>,
 }
 
+/// Idle programs kept for a compiled language, each of which holds one snippet.
+const MAX_IDLE_PROGRAMS: usize = 2;
+
 /// A running harness with its trace.
 pub struct CodeConversation {
     talk: HarnessTalk,
     commands: u32,
     folder: TempDir,
     language: &'static str,
+    /// The snippet it was started for.
+    snippet: TestSnippet,
     /// Names of the loaded jobs.
     jobs: Vec<String>,
     /// Events of earlier commands, such as gauges.
@@ -95,11 +100,13 @@ impl CodeHarness {
         matches!(self.language, "erlang" | "elixir")
     }
 
-    /// Starts a process that accepts any code, or returns an idle one; for a compiled language,
-    /// starts one that contains `snippet`. Compiler errors are returned as the error.
+    /// Starts a process that accepts any code, or for a compiled language one that contains
+    /// `snippet`; returns an idle one if there is one. Compiler errors are returned as the error.
     pub fn start(&self, snippet: TestSnippet) -> Result<CodeConversation, CodeAnswer> {
-        if let Some(talk) = self.idle.borrow_mut().pop() {
-            return Ok(talk);
+        let is_suitable = |talk: &CodeConversation| self.takes_several() || talk.snippet == snippet;
+        let mut idle = self.idle.borrow_mut();
+        if let Some(place) = idle.iter().rposition(is_suitable) {
+            return Ok(idle.remove(place));
         }
         let folder = tempfile::tempdir().unwrap();
         let words = match &self.way {
@@ -118,6 +125,7 @@ impl CodeHarness {
                 "bun" | "deno" => "node",
                 language => language,
             },
+            snippet,
             jobs: Vec::new(),
             aside: Vec::new(),
         })
@@ -145,17 +153,15 @@ impl CodeHarness {
         talk
     }
 
-    /// Ends a check; returns its trace. A process that holds several snippets unloads its jobs and
-    /// waits for the next check; any other process ends.
+    /// Ends a check; returns its trace. The process unloads its jobs and waits for the next check.
     #[track_caller]
     pub fn reuse(&self, mut talk: CodeConversation) -> Vec<String> {
-        if self.takes_several() {
-            let trace = talk.unload_all();
-            self.idle.borrow_mut().push(talk);
-            return trace;
+        let trace = talk.unload_all();
+        let mut idle = self.idle.borrow_mut();
+        if !self.takes_several() && idle.len() >= MAX_IDLE_PROGRAMS {
+            assert_eq!(idle.remove(0).quit().0.code, Some(0));
         }
-        let (ended, trace) = talk.quit();
-        assert_eq!(ended.code, Some(0));
+        idle.push(talk);
         trace
     }
 
@@ -288,9 +294,18 @@ impl CodeConversation {
 
     #[track_caller]
     fn load_with(&mut self, job: &str, snippet: TestSnippet, more: &[(&str, &str)]) -> CodeAnswer {
-        if self.language.is_empty() {
-            return self.send_and_wait("load", &[("job", job), ("form", "built")]);
+        let answer = match self.language {
+            "" => self.send_and_wait("load", &[("job", job), ("form", "built")]),
+            _ => self.load_text(job, snippet, more),
+        };
+        if !answer.all("loaded").is_empty() {
+            self.jobs.push(job.to_owned());
         }
+        answer
+    }
+
+    #[track_caller]
+    fn load_text(&mut self, job: &str, snippet: TestSnippet, more: &[(&str, &str)]) -> CodeAnswer {
         let texts = [
             ("runner", snippet.runner),
             ("init", snippet.init),
@@ -305,11 +320,7 @@ impl CodeConversation {
         let mut fields = vec![("job", job), ("form", "text"), ("lang", self.language)];
         fields.extend(texts.iter().map(|(key, text)| (*key, text.as_str())));
         fields.extend(more);
-        let answer = self.send_and_wait("load", &fields);
-        if !answer.all("loaded").is_empty() {
-            self.jobs.push(job.to_owned());
-        }
-        answer
+        self.send_and_wait("load", &fields)
     }
 
     /// Unloads all jobs, so that the process is like new; returns the trace. A job that failed may

@@ -1,7 +1,11 @@
 //! C++ benchmarks from source file to verdict: compiled, measured, compared; and failures.
 
 use super::harness_driver::{compiled, find_tool};
-use super::project::{CommandResult, TempProject, repository};
+use super::project::{CommandResult, TempProject, is_current, repository};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
 
 const LOOPS: &str = r#"#include <speedwell.hpp>
 #include <cstdlib>
@@ -22,13 +26,22 @@ SPEEDWELL_BENCHMARK(absent) { bench.skip("there is no such device"); }
 SPEEDWELL_BENCHMARK(aborts) { for (auto _ : bench) std::abort(); }
 "#;
 
+const EMPTY: &str =
+    "#include <speedwell.hpp>\nSPEEDWELL_BENCHMARK(a) { for (auto _ : bench) {} }\n";
+
 /// Short samples: these tests check messages, not speed.
 const QUICK: [&str; 8] = ["--samples", "2", "--time", "1ms", "--warmup", "0", "--runs", "2"];
 
-/// A project with this file; `None` without a compiler.
-fn project(file: &str, text: &str) -> Option<TempProject> {
+/// The project with this file; `None` without a compiler. The harness is compiled already, once for
+/// all tests.
+fn with_file(project: TempProject, file: &str, text: &str) -> Option<TempProject> {
+    static HARNESS: OnceLock<()> = OnceLock::new();
     find_tool(&["c++", "g++", "clang++"])?;
-    Some(TempProject::new().with(file, text))
+    HARNESS.get_or_init(|| {
+        let empty = TempProject::at_constant_path("cpp-empty").with("a.cpp", EMPTY);
+        run(&empty, &["run", "--list", "a.cpp"]).expect_status(0);
+    });
+    Some(project.with(file, text))
 }
 
 fn run(project: &TempProject, words: &[&str]) -> CommandResult {
@@ -42,7 +55,9 @@ fn run(project: &TempProject, words: &[&str]) -> CommandResult {
 
 #[test]
 fn a_source_file_is_compiled_and_measured() {
-    let Some(project) = project("math/loops.cpp", LOOPS) else {
+    // Not compiled again if this file, the harness and the compiler are the same as last time.
+    let project = TempProject::at_constant_path("cpp-loops");
+    let Some(project) = with_file(project, "math/loops.cpp", LOOPS) else {
         return;
     };
     let list = run(&project, &["run", "--list", "math"]).expect_status(0);
@@ -89,7 +104,7 @@ fn flags_of_one_source_are_compared_in_one_command(project: &TempProject) {
 #[test]
 fn a_compile_error_is_shown_with_the_compiler_message_and_command() {
     let text = "#include <speedwell.hpp>\nSPEEDWELL_BENCHMARK(x) { no_such_thing(); }\n";
-    let Some(project) = project("g/broken.cpp", text) else {
+    let Some(project) = with_file(TempProject::new(), "g/broken.cpp", text) else {
         return;
     };
     let answer = run(&project, &["run", "g/broken.cpp"]).expect_status(2);
@@ -103,14 +118,16 @@ fn a_compile_error_is_shown_with_the_compiler_message_and_command() {
 
 #[test]
 fn a_changed_header_is_compiled_in() {
+    // Another test has a variant with the same flag, and so the same harness.
     let text = "#include <speedwell.hpp>\n#include \"near.hpp\"\n\
-                // speedwell: flags -DMORE=5\n\
+                // speedwell: flags -O1\n\
+                #ifdef __OPTIMIZE__\n#define MORE 5\n#endif\n\
                 SPEEDWELL_BENCHMARK(b, speedwell::param(\"n\", {MORE, VALUE})) { for (auto _ : bench) {} }\n";
-    let Some(project) = project("g/b.cpp", text) else {
+    let Some(project) = with_file(TempProject::new(), "g/b.cpp", text) else {
         return;
     };
     for value in ["7", "8"] {
-        std::fs::write(project.path("g/near.hpp"), format!("#define VALUE {value}\n")).unwrap();
+        fs::write(project.path("g/near.hpp"), format!("#define VALUE {value}\n")).unwrap();
         let list = run(&project, &["run", "--list", "g/b.cpp"]).expect_status(0);
         list.expect_stdout(&["g/b/b n=5", &format!("g/b/b n={value}")]);
     }
@@ -145,7 +162,7 @@ fn prebuilt_programs_are_compared_whatever_their_file_names() {
     for name in ["old", "new"] {
         // A link would reveal the original name, and a copy by this process might be rejected as
         // busy.
-        let mut copy = std::process::Command::new("cp");
+        let mut copy = Command::new("cp");
         let copied = copy.arg(&program).arg(project.path(name)).status();
         assert!(copied.unwrap().success());
     }
@@ -161,21 +178,19 @@ fn several_files_of_one_program_may_include_the_header() {
     let Some(compiler) = find_tool(&["c++", "g++", "clang++"]) else {
         return;
     };
-    let part = |name: &str| {
-        format!(
-            "#include <speedwell.hpp>\nSPEEDWELL_BENCHMARK({name}) {{ for (auto _ : bench) {{}} }}\n"
-        )
-    };
-    let project = TempProject::new().with("a.cpp", &part("first")).with("b.cpp", &part("second"));
-    let mut command = std::process::Command::new(compiler);
-    command.args(["-std=c++17", "-O0", "-pthread", "a.cpp", "b.cpp", "-o", "both", "-I"]);
-    let status = command
-        .arg(repository().join("crates/adapters/languages/cpp"))
-        .current_dir(project.path("."))
-        .status()
-        .unwrap();
-    assert!(status.success());
-    let both = std::process::Command::new(project.path("both")).arg("--list").output().unwrap();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("two-files");
+    let header = repository().join("crates/adapters/languages/cpp");
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cpp.rs");
+    if !is_current(&folder.join("both"), &[header.clone(), own]) {
+        fs::create_dir_all(&folder).unwrap();
+        for (file, name) in [("a.cpp", "first"), ("b.cpp", "second")] {
+            fs::write(folder.join(file), EMPTY.replace("(a)", &format!("({name})"))).unwrap();
+        }
+        let mut command = Command::new(compiler);
+        command.args(["-std=c++17", "-O0", "-pthread", "a.cpp", "b.cpp", "-o", "both", "-I"]);
+        assert!(command.arg(header).current_dir(&folder).status().unwrap().success());
+    }
+    let both = Command::new(folder.join("both")).arg("--list").output().unwrap();
     assert_eq!(String::from_utf8(both.stdout).unwrap(), "first\nsecond\n");
 }
 
@@ -185,9 +200,8 @@ fn started_by_hand_a_program_prints_a_table_and_a_hint() {
     let Some(program) = compiled(&zoo) else {
         return;
     };
-    let run = |words: &[&str]| {
-        CommandResult::from(std::process::Command::new(&program).args(words).output().unwrap())
-    };
+    let run =
+        |words: &[&str]| CommandResult::from(Command::new(&program).args(words).output().unwrap());
     let answer =
         run(&["answer", "n=10", "--samples=2", "--time=0.001", "--warmup=0"]).expect_status(0);
     answer
@@ -230,7 +244,7 @@ void keep_all() {
             &["-O2", "-DSPEEDWELL_NO_MAIN"][..],
             &["-O0", "-fno-exceptions", "-fno-rtti", "-fsyntax-only"],
         ] {
-            let mut command = std::process::Command::new(&compiler);
+            let mut command = Command::new(&compiler);
             command.args([
                 "-std=c++17",
                 "-Wall",

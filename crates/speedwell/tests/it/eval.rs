@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// Too few runs for figures that are examined.
-const QUICK: [&str; 6] = ["--runs", "2", "-n", "1", "--time", "30ms"];
+const QUICK: [&str; 8] = ["--runs", "2", "-n", "1", "--time", "30ms", "-w", "0"];
 
 fn eval(project: &TempProject, words: &[&str]) -> CommandResult {
     project.run(&[&["eval", "sh"], words, &QUICK[..]].concat())
@@ -15,7 +15,7 @@ fn eval(project: &TempProject, words: &[&str]) -> CommandResult {
 
 /// As many runs as a verdict needs.
 fn eval_six_times(project: &TempProject, words: &[&str]) -> CommandResult {
-    let enough = ["--runs", "6", "--time", "30ms"];
+    let enough = ["--runs", "6", "--time", "30ms", "-w", "0"];
     project.run(&[&["eval", "sh"], words, &enough[..]].concat())
 }
 
@@ -35,7 +35,7 @@ fn a_command_that_sleeps_takes_less_processor_time_than_time() {
 fn any_code_may_be_the_baseline_by_its_name() {
     let project = TempProject::new();
     let words = ["eval", "sh", "true", ":", "--name", "x", "--name", "y"];
-    let quick = ["--runs", "1", "--time", "1ms", "--format", "csv"];
+    let quick = ["--runs", "1", "--time", "1ms", "-w", "0", "--format", "csv"];
     let with =
         |baseline: &str| project.run(&[&words[..], &["--baseline", baseline], &quick].concat());
     for (baseline, other) in [("y", "x"), ("x", "y")] {
@@ -126,7 +126,7 @@ fn a_name_that_a_file_here_defines_is_found_before_anything_is_measured() {
 fn a_gate_names_commands_by_their_text() {
     let project = TempProject::new();
     let words = ["eval", "sh", "true", "sleep 0.01", "--fail-on", "worse", "-q"];
-    let answer = project.run(&[&words[..], &["--runs", "8", "--time", "1ms"]].concat());
+    let answer = project.run(&[&words[..], &["--runs", "8", "--time", "1ms", "-w", "0"]].concat());
     let line = "gate failed: 1 worse ('sleep 0.01') of 1 case by time";
     let answer = answer.expect_status(1).expect_stdout(&[line]);
     assert!(!answer.stdout.contains("\u{2500}"), "a table: {answer:#?}");
@@ -266,8 +266,13 @@ fn watching_prints_a_line_for_every_window() {
 #[test]
 fn two_programs_perform_the_same_code() {
     let project = TempProject::new();
-    let words = ["true && true", "--old", "/bin/sh", "--new", "/bin/sh"];
-    eval(&project, &words).expect_status(0).expect_stdout(&["old", "new", "runs a side"]);
+    let words = ["eval", "sh", "true && true", "--old", "/bin/sh", "--new", "/bin/sh"];
+    let short = ["-r", "2", "-n", "1", "--iterations=1", "-w", "0"];
+    project.run(&[&words[..], &short].concat()).expect_status(0).expect_stdout(&[
+        "old",
+        "new",
+        "runs a side",
+    ]);
 }
 
 #[test]
@@ -393,9 +398,8 @@ fn a_warm_up_is_counted_and_output_is_shown_on_stderr_only() {
 fn processor_time_without_the_shell_is_positive_or_absent() {
     let project = TempProject::new();
     let long = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
-    let words =
-        ["eval", "sh", ":", long, "-r", "2", "-n", "1", "--iterations=1", "--format", "json"];
-    let json = project.run(&words).expect_status(0).json();
+    let words = ["eval", "sh", ":", long, "-r", "2", "-n", "1", "--iterations=1", "-w", "0"];
+    let json = project.run(&[&words[..], &["--format", "json"]].concat()).expect_status(0).json();
     let codes = json["codes"].as_array().unwrap();
     for code in codes {
         let own = &code["own_cpu_ns"];
@@ -415,7 +419,7 @@ fn processor_time_without_the_shell_is_positive_or_absent() {
 #[test]
 fn run_limits_apply_and_limits_too_low_for_a_comparison_are_refused() {
     let project = TempProject::new();
-    let quick = ["eval", "sh", "true", "-n", "1", "--iterations=1", "--format", "json"];
+    let quick = ["eval", "sh", "true", "-n", "1", "--iterations=1", "-w", "0", "--format", "json"];
     for (bound, count, runs) in [("--min-runs", "7", 7), ("--max-runs", "3", 3)] {
         let answer = project.run(&[&quick[..], &[bound, count]].concat()).expect_status(0);
         assert_eq!(answer.json()["codes"][0]["runs"], runs, "{bound}");

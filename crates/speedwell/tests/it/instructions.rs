@@ -66,7 +66,7 @@ fn paused_code_is_not_counted() {
     if !has("valgrind") || !has("g++") {
         return;
     }
-    let project = TempProject::new().with("sum.cpp", FILE);
+    let project = TempProject::at_constant_path("instructions").with("sum.cpp", FILE);
     let words =
         ["run", "sum.cpp", "--metric", "instructions", "--iterations=10", "--format", "json"];
     let found = project.run(&words).expect_status(0).json();

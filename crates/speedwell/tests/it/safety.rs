@@ -246,11 +246,13 @@ fn every_process_that_a_command_leaves_behind_is_ended_and_named() {
 fn processes_of_eval_hooks_live_until_the_end_unlike_those_of_runs() {
     // Each execution needs the service.
     let command = "kill -0 $(cat pid) && { sleep 4321.25 & }";
-    let hook = ["--init", "sleep 4321.375 & echo $! > pid", "--runs", "2"];
+    let hook = ["--init", "sleep 4321.375 & echo $! > pid"];
+    let short = ["--runs", "2", "-n", "1", "--iterations=2", "-w", "0"];
     // On a busy machine, a process may be stopped before its name is read.
     retry_busy(3, || {
         let project = TempProject::new();
-        let answer = project.run(&[&["eval", "sh", command], &hook[..]].concat()).expect_status(0);
+        let words = [&["eval", "sh", command], &hook[..], &short].concat();
+        let answer = project.run(&words).expect_status(0);
         assert_eq!(project.stored_runs(), 2);
         assert!(!still_running("4321.25") && !still_running("4321.375"));
         let is_named = answer.stdout.contains("It left processes running, which were stopped: '");

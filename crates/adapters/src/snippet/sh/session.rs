@@ -198,7 +198,7 @@ impl ShellSession {
             return self.send_error(command, &job, "parse", "Syntax", &error);
         }
         let shell = if order.in_shell {
-            match ShellCost::measure_shell(&self.shell) {
+            match ShellCost::measure_shell(&self.shell, is_set("rehearsal")) {
                 Ok(cost) => Some(cost),
                 Err(error) => {
                     let message = format!("'{}': {error}", self.shell);

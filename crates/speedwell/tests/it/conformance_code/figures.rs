@@ -240,6 +240,7 @@ pub fn costs_the_same_in_both_modes(harness: &CodeHarness) {
         let good = ratios.iter().all(|ratio| (0.9..1.1).contains(ratio));
         ensure_holds(good, || format!("timed / continuous: {ratios:?}"))
     });
+    harness.reuse(talk);
 }
 
 pub fn keeps_what_a_pure_runner_computes(harness: &CodeHarness) {
@@ -264,6 +265,9 @@ pub fn keeps_what_a_pure_runner_computes(harness: &CodeHarness) {
             && told_beside_pure < pure_ns;
         ensure_holds(good, || format!("empty, pure, told, told beside pure: {costs:?} ns"))
     });
+    for talk in [of_empty, of_pure] {
+        harness.reuse(talk);
+    }
 }
 
 pub fn has_windows_as_long_as_they_are(harness: &CodeHarness) {
@@ -327,6 +331,7 @@ pub fn is_not_moved_by_load_beside_it(harness: &CodeHarness) {
         let middle = (ratios[2] + ratios[3]) / 2.0;
         ensure_holds((middle - 1.0).abs() < 0.05, || format!("with load / without: {ratios:?}"))
     });
+    harness.reuse(talk);
 }
 
 fn median(values: &mut [f64]) -> f64 {
