@@ -223,10 +223,8 @@ impl ShellCost {
     /// # Errors
     /// Fails if there is no such shell.
     pub fn measure_shell(shell: &str, is_rehearsal: bool) -> io::Result<ShellCost> {
-        let (min_runs, min_time) = match is_rehearsal {
-            true => (1, Duration::ZERO),
-            false => (MIN_SHELL_RUNS, MIN_SHELL_TIME),
-        };
+        let (min_runs, min_time) =
+            if is_rehearsal { (1, Duration::ZERO) } else { (MIN_SHELL_RUNS, MIN_SHELL_TIME) };
         let executions = time_empty_line(&[shell.to_owned()], min_runs, min_time)?;
         let walls = executions.iter().map(|timed| timed.wall_ns).collect();
         let cpus = executions.iter().map(|timed| timed.user_ns + timed.system_ns).collect();
