@@ -36,6 +36,8 @@ static ENVIRONMENT: LazyLock<Vec<(OsString, Option<OsString>)>> = LazyLock::new(
         .collect();
     changes.push(("PATH".into(), Some(search_path())));
     changes.push(("LD_LIBRARY_PATH".into(), library_path()));
+    // Node.js reads all these certificates at each start, which takes three times as long with them.
+    changes.push(("NODE_EXTRA_CA_CERTS".into(), None));
     if env::var_os("ERL_ZFLAGS").is_none() {
         // Erlang's schedulers spin with sched_yield before they sleep. Each call yields to all
         // other tasks (Linux 6.18), so that a sleep of 1 ms takes half a second on a busy machine:

@@ -228,7 +228,7 @@ mod tests {
             if state != JobState::Running {
                 return state;
             }
-            std::thread::yield_now();
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
 

@@ -17,7 +17,7 @@ fn a_stopping_server_finishes_open_requests_and_accepts_no_new_ones() {
     assert_eq!(idle.read_response().text(), "hello");
     // Wait until the upload has reached its handler.
     while served.request_count() < 3 {
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(1));
     }
 
     served.stopper.stop();
@@ -41,7 +41,7 @@ fn a_request_that_outlasts_the_stop_timeout_is_cut_off() {
     let host = served.address();
     uploading.send(format!("POST /read HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5\r\n\r\n123"));
     while served.request_count() < 1 {
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(1));
     }
     served.stopper.stop();
     served.wait_for_end();

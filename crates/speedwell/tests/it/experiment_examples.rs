@@ -52,7 +52,7 @@ fn topologies_of_a_server_are_measured_and_reported() {
     }
     let file = repository().join("examples/topologies/topologies.toml");
     let project = TempProject::new();
-    let sets = ["--set=requests=120", "--set=clients=20", "--set=workers=2"];
+    let sets = ["--set=requests=120", "--set=clients=20", "--set=workers=2", "--set=warmup=40"];
     let words = [&["run", file.to_str().unwrap(), "--runs=1"], &sets[..]].concat();
     let answer = project.run(&words);
     if cannot_run(&answer) {
@@ -99,10 +99,11 @@ fn the_cost_of_a_module_is_measured_and_reported() {
         "run",
         file.to_str().unwrap(),
         "--runs=1",
-        "--set=duration=250ms",
+        "--set=duration=100ms",
         "--set=warmup=50",
         "--set=connections=10",
         "--set=test=parallel-promises-es2015-native",
+        "--set=rounds=1",
         "--set=server=express",
     ];
     let answer = project.run(&words);
@@ -143,7 +144,7 @@ fn a_server_in_front_of_postgresql_is_measured_and_reported() {
     }
     let file = repository().join("examples/database/database.toml");
     let project = TempProject::new();
-    let sets = ["--set=duration=300ms", "--set=clients=4", "--runs=1"];
+    let sets = ["--set=duration=100ms", "--set=clients=4", "--runs=1"];
     let answer = project.run(&[&["run", file.to_str().unwrap()], &sets[..]].concat());
     if cannot_run(&answer) {
         return;
@@ -171,7 +172,7 @@ fn the_database_the_server_and_the_load_have_a_machine_each() {
     let folder = project.path("fleet");
     let fleet = format!("engine = \"local\"\nfolder = \"{}\"\n", folder.display());
     let project = project.with("fleet.toml", &(fleet + &machines));
-    let sets = ["--set=duration=300ms", "--set=clients=4", "--runs=1"];
+    let sets = ["--set=duration=100ms", "--set=clients=4", "--runs=1"];
     let answer = project.run(&[&["run", file.to_str().unwrap()], &sets[..]].concat());
     if cannot_run(&answer) {
         return;

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 /// A request for a run that succeeds.
 pub fn run_request(words: &[&str]) -> Value {
     let server = repository().join("crates/speedwell/tests/experiment/server.py");
-    let mut command = vec!["python3".to_owned(), server.display().to_string(), "{port}".to_owned()];
+    let server = server.display().to_string();
+    // The server needs no installed packages, and their set-up takes longer than its start.
+    let mut command = ["python3", "-S", &server, "{port}"].map(str::to_owned).to_vec();
     command.extend(words.iter().map(|&word| word.to_owned()));
     json!({
         "target": {

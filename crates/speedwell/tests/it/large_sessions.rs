@@ -83,7 +83,7 @@ fn expect_pushed(project: &TempProject, lines: &str) {
     core(&place).write_lines(1, &mut there).unwrap();
     assert!(there == lines.as_bytes(), "{} bytes", there.len());
     let nowhere = "http://127.0.0.1:1/core";
-    let words = ["push", "@1", "--to", nowhere, "--spool", "unsent.jsonl"];
+    let words = ["push", "@1", "--to", nowhere, "--wait", "1ms", "--spool", "unsent.jsonl"];
     project.run(&words).expect_status(0);
     let unsent = std::fs::read(project.path("unsent.jsonl")).unwrap();
     assert!(unsent == lines.as_bytes(), "{} bytes", unsent.len());

@@ -3,6 +3,7 @@
 
 use super::arbitrary;
 use super::back_ends::{StorePlace, on_both};
+use super::busy::wait_until;
 use super::by_hand::{blank_session, run_of};
 use super::dashboard::TestDashboard;
 use super::project::TempProject;
@@ -221,17 +222,17 @@ fn files_of_other_tools_are_pushed(place: &StorePlace) {
 fn a_large_session_is_sent_again_over_a_line_that_breaks(place: &StorePlace) {
     let project = TempProject::new();
     let server = TeamServer::of(&project, place);
-    let line = BreakingLine::proxy_to(&server, 300, 900_000);
+    let line = BreakingLine::proxy_to(&server, 300, 450_000);
     // Notes make it large; random digits do not compress well.
     let mut dice = Xoshiro256PlusPlus::seed_from_u64(5);
-    let mut large = session("0197-1a49e", 90);
+    let mut large = session("0197-1a49e", 45);
     for run in &mut large.runs {
         let notes =
             (0..50).map(|_| (0..130).map(|_| format!("{:016x}", dice.random::<u64>())).collect());
         run.notes = notes.collect();
     }
     let text = lines(&large);
-    assert!(text.len() > 8 << 20, "{}", text.len());
+    assert!(text.len() > 4 << 20, "{}", text.len());
     std::fs::write(project.path("large.jsonl"), &text).unwrap();
     let url = format!("http://{}/core", line.address);
     let mut tries = 0;
@@ -330,9 +331,7 @@ fn a_server_that_is_killed_again_and_again_loses_nothing(place: &StorePlace) {
                     scope.spawn(move || send_until_it_breaks(server, first, count))
                 })
                 .collect();
-            while count.load(Ordering::SeqCst) < wanted {
-                std::thread::yield_now();
-            }
+            wait_until(|| count.load(Ordering::SeqCst) >= wanted);
             server.kill_without_waiting();
             let sent = clients.into_iter().flat_map(|client| client.join().unwrap());
             sent.collect()

@@ -12,6 +12,7 @@ use speedwell_store::{SessionDigest, SessionFilter, Store};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::Stdio;
+use std::time::Duration;
 
 on_both! {
     requests_that_are_cut_at_every_byte_make_one_session
@@ -100,10 +101,10 @@ fn a_client_that_is_killed_again_and_again_loses_nothing(place: &StorePlace) {
         let mut command = server.command(&project, &words);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // Another session arrives; from there on, any moment will do.
-        let arrived = || core(place).count_sessions(&SessionFilter::default()).unwrap();
-        while arrived() < step / 2 && child.try_wait().unwrap().is_none() {}
-        for _ in 0..step * 10 {
-            std::thread::yield_now();
+        let there = core(place);
+        let arrived = || there.count_sessions(&SessionFilter::default()).unwrap();
+        while arrived() < step / 2 && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
         }
         kills += usize::from(child.try_wait().unwrap().is_none());
         let _ = child.kill();

@@ -11,6 +11,7 @@ use speedwell_model::{SessionEvent, SessionObserver, SessionState};
 use speedwell_store::{SessionRecorder, Store};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
+use std::time::Duration;
 
 /// Names that contain markup, and one case that fails.
 const CASES: &str = r#"case len=16 type=ascii
@@ -594,7 +595,7 @@ fn the_dashboard_of_a_run_stays_open_while_it_has_viewers() {
         if sessions["sessions"][0]["state"] == "complete" {
             break;
         }
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(20));
     }
     dashboard.follow(&format!("/{name}/@latest")).expect(200, &["g/one.fake"]);
     assert_eq!(dashboard.interrupt(), Some(0), "what was measured was over");

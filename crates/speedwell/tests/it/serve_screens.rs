@@ -38,13 +38,16 @@ fn pages_fit_every_screen_and_load_nothing_from_elsewhere() {
     let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let own = format!("http://{}/", dashboard.address);
-    for screen in screens() {
+    for screen in screens().into_iter().filter(|screen| !screen.dark) {
         let Some(mut page) = BrowserPage::at(&own, screen) else {
             return;
         };
         for path in pages(&name).into_iter().chain(more_pages()) {
             page.navigate_to(&format!("http://{}{path}", dashboard.address));
-            page.expect_fit(screen.width, &path);
+            for dark in [true, false] {
+                page.emulate_media("screen", dark);
+                page.expect_fit(screen.width, &path);
+            }
             if screen.scripts {
                 let images =
                     page.evaluate_script("document.querySelectorAll('img, iframe, b b').length");

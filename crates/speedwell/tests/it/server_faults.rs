@@ -3,6 +3,7 @@
 //! stored once, and none in part. Failures of the connection are in `push_faults.rs`.
 
 use super::back_ends::{StorePlace, on_both};
+use super::busy::wait_until;
 use super::dashboard::TestDashboard;
 use super::project::TempProject;
 use super::push::{count_stored, send_whole, session};
@@ -93,9 +94,7 @@ fn a_server_that_is_told_to_stop_loses_nothing(place: &StorePlace) {
                 }
             });
         }
-        while acknowledged.lock().unwrap().len() < 16 {
-            std::thread::yield_now();
-        }
+        wait_until(|| acknowledged.lock().unwrap().len() >= 16);
         is_over.store(true, Ordering::SeqCst);
         server.terminate();
     });
@@ -130,9 +129,7 @@ fn a_database_crash_loses_no_acknowledged_session() {
             });
         }
         for stop in 1..=3 {
-            while acknowledged.lock().unwrap().len() < stop * 8 {
-                std::thread::yield_now();
-            }
+            wait_until(|| acknowledged.lock().unwrap().len() >= stop * 8);
             database.stop();
             database.start();
         }
@@ -243,6 +240,20 @@ fn the_disk_is_full(place: &StorePlace, disk: &SmallDisk) {
     count_stored(place, &acknowledged, LARGE);
 }
 
+/// Number of connections to these tables once there are some, or none, as `wanted`; at the latest
+/// after a fifth of a second. The server waits, because each psql costs as much as a step of the test.
+fn is_connected(place: &StorePlace, wanted: bool) -> i64 {
+    let count = "SELECT count(*) FROM pg_stat_activity
+        WHERE application_name = current_schema()::text";
+    place.number(&format!(
+        "DO $$ BEGIN FOR attempt IN 1..100 LOOP
+            PERFORM pg_stat_clear_snapshot();
+            EXIT WHEN (({count}) > 0) = {wanted};
+            PERFORM pg_sleep(0.002);
+        END LOOP; END $$; {count}"
+    ))
+}
+
 /// Tables that are created by a program that is killed meanwhile all exist, or none does.
 #[test]
 fn tables_on_a_server_are_made_as_a_whole_or_not_at_all() {
@@ -268,16 +279,12 @@ fn tables_on_a_server_are_made_as_a_whole_or_not_at_all() {
             .spawn()
             .unwrap();
         // Its connection shows that it has started; from there on, any moment will do.
-        let connected = "SELECT count(*) FROM pg_stat_activity
-            WHERE application_name = current_schema()::text";
-        while place.number(connected) == 0 && child.try_wait().unwrap().is_none() {}
-        for _ in 0..step * 2000 {
-            std::thread::yield_now();
-        }
+        while is_connected(&place, true) == 0 && child.try_wait().unwrap().is_none() {}
+        std::thread::sleep(Duration::from_millis(2 * step));
         let _ = child.kill();
         child.wait().unwrap();
         // The database may still be executing the last statement.
-        while place.number(connected) > 0 {}
+        while is_connected(&place, false) > 0 {}
         match place.number(tables) {
             0 => none += 1,
             found if found == all => whole += 1,
