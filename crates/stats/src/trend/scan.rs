@@ -203,13 +203,13 @@ pub(super) fn place_border(
         distances(series, stretch.clone(), &centers)
     };
     let limit = HUBER_LIMIT * NORMAL_CONSISTENCY * median(&sizes(at));
-    // Twice the loss of Huber, without the factor that all have in common beyond the limit.
+    // Huber's loss, divided by half the limit: it stays finite if most points are at their centers.
     let loss = |size: f64| if size < limit { size * size / limit } else { 2.0 * size - limit };
-    let badness = |border: usize| sizes(border).into_iter().map(loss).sum::<f64>();
+    let total_loss = |border: usize| sizes(border).into_iter().map(loss).sum::<f64>();
     let possible = stretch.start + MIN_SIDE..=stretch.end.saturating_sub(MIN_SIDE);
     allowed
         .filter(|border| possible.contains(border) && series.may_start_level(*border))
-        .map(|border| (badness(border), border))
+        .map(|border| (total_loss(border), border))
         .min_by(|(a, left), (b, right)| {
             a.total_cmp(b).then(left.abs_diff(at).cmp(&right.abs_diff(at)))
         })
