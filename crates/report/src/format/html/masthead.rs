@@ -20,8 +20,8 @@ pub struct TopOfPage {
     /// The headlines below the title, as pairs of a heading and the headline of the part with that
     /// heading. The heading is empty if it would repeat the title.
     answers: Vec<(String, String)>,
-    /// Whether the title is the document's only headline.
-    pub is_headline: bool,
+    /// Whether title and answers are all headlines, so that the parts below do not repeat them.
+    pub are_headlines_above: bool,
     /// The title, if it is the caption of the document's only table with a caption. The table then
     /// does not repeat it.
     pub subject: Option<String>,
@@ -42,15 +42,6 @@ impl TopOfPage {
                 ..TopOfPage::default()
             };
         }
-        if let [(_, only)] = &headlines[..] {
-            let (title, remainder) = split_sentence(only);
-            return TopOfPage {
-                title: capitalize_own_words(title),
-                remainder: remainder.to_owned(),
-                is_headline: true,
-                ..TopOfPage::default()
-            };
-        }
         // Without a headline, or with several about one table, the title is the first line above the
         // first table with a caption. The line states what all rows of the table share.
         let captioned = document.tables().filter(|table| !table.caption.is_empty());
@@ -58,6 +49,18 @@ impl TopOfPage {
         let caption = document.tables().find_map(|table| table.caption.first());
         let subject =
             caption.map(String::as_str).filter(|_| headlines.is_empty() || is_of_one_table);
+        if let [(_, first), others @ ..] = &headlines[..]
+            && (others.is_empty() || subject.is_none() && are_of_one_part(&headlines))
+        {
+            let (title, remainder) = split_sentence(first);
+            return TopOfPage {
+                title: capitalize_own_words(title),
+                remainder: remainder.to_owned(),
+                answers: others.to_vec(),
+                are_headlines_above: true,
+                ..TopOfPage::default()
+            };
+        }
         TopOfPage {
             title: capitalize_own_words(subject.unwrap_or(document.report)),
             answers: headlines,
@@ -87,6 +90,10 @@ fn headlines_by_part(document: &Document) -> Vec<(String, String)> {
         }
     }
     headlines
+}
+
+fn are_of_one_part(headlines: &[(String, String)]) -> bool {
+    headlines.iter().all(|(part, _)| part.is_empty())
 }
 
 /// Splits off the first sentence, without its full stop.
@@ -332,6 +339,18 @@ mod tests {
         let page = crate::format::html::render_page(&document, PageFrame::Alone).unwrap();
         let (_, body) = page.split_once("<main").unwrap();
         assert!(body.contains("<li>busy"), "other pages keep their warnings in place");
+    }
+
+    #[test]
+    fn the_first_of_several_answers_is_the_title_and_none_is_repeated() {
+        let mut document = Document::new("code");
+        document.push_headline("a is faster than b.");
+        document.push_headline("a is faster than c.");
+        document.push_table(ReportTable::new("changes"));
+        let page = crate::format::html::render_page(&document, PageFrame::Alone).unwrap();
+        assert!(page.contains("<h1>a is faster than b</h1>"), "{page}");
+        assert!(page.contains("<li>a is faster than c.</li>"), "{page}");
+        assert!(!page.contains("class=\"headline\""), "{page}");
     }
 
     #[test]

@@ -119,7 +119,7 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
     let question = leading_question(document);
     let banner = leading_warnings(document);
     let is_above = |block: &&ReportBlock| match block {
-        ReportBlock::Headline(_) => answer.is_headline || question.is_some(),
+        ReportBlock::Headline(_) => answer.are_headlines_above || question.is_some(),
         ReportBlock::Heading { level: 1, text } => question == Some(text),
         ReportBlock::Warning(_) => banner.iter().any(|warning| std::ptr::eq(*warning, *block)),
         _ => false,
