@@ -113,7 +113,8 @@ fn a_session_can_be_resumed_and_collected_after_a_cleanup() {
         return;
     }
     let project = placed_project(&[]);
-    let mut child = start_coordinator(&project, "--runs=4", || project.stored_runs() > 1);
+    // Enough that most are left when the state is asked for.
+    let mut child = start_coordinator(&project, "--runs=8", || project.stored_runs() > 1);
     kill(child.id());
     child.wait().unwrap();
     assert!(!is_empty(&project.path("fleet").join("sessions")));
@@ -128,5 +129,5 @@ fn a_session_can_be_resumed_and_collected_after_a_cleanup() {
     let collected = fleet(&project, "collect").expect_status(0);
     collected.expect_stdout(&["The target ran on lab-1"]);
     assert!(resumed.wait().unwrap().success());
-    fleet(&project, "status").expect_stderr(&["4 of 4 runs are done"]);
+    fleet(&project, "status").expect_stderr(&["8 of 8 runs are done"]);
 }
