@@ -68,7 +68,6 @@ fn multiline_snippets_are_named_in_one_line_and_quiet_prints_one_line() {
 
 #[test]
 fn only_code_that_a_compiler_can_leave_out_is_called_folded() {
-    // One language in processes of their own, and one in a shared process.
     for (program, code, is_folded) in [
         (
             "python3",
@@ -76,15 +75,18 @@ fn only_code_that_a_compiler_can_leave_out_is_called_folded() {
             false,
         ),
         ("python3", &["python", "2 ** 10"], true),
-        ("node", &["node", "state.n++", "--init-worker", "({ n: 0 })", "--shared"], false),
-        ("node", &["node", "Math.sqrt(2)", "--shared"], true),
+        ("node", &["node", "state.n++", "--init-worker", "({ n: 0 })"], false),
+        ("node", &["node", "Math.sqrt(2)"], true),
     ] {
         if find_tool(&[program]).is_none() {
             continue;
         }
-        let words = [&["eval"], code, &["--runs", "1", "-n", "2", "-t", "20ms"]].concat();
-        let answer = TempProject::new().run(&words).expect_status(0);
-        let said = [&answer.stdout[..], &answer.stderr].concat();
-        assert_eq!(said.contains("optimized"), is_folded, "{words:?}: {said}");
+        let short = ["--runs", "1", "-n", "2", "-t", "20ms"];
+        for shared in [&[][..], &["--shared"]] {
+            let words = [&["eval"], code, &short, shared].concat();
+            let answer = TempProject::new().run(&words).expect_status(0);
+            let said = [&answer.stdout[..], &answer.stderr].concat();
+            assert_eq!(said.contains("optimized"), is_folded, "{words:?}: {said}");
+        }
     }
 }

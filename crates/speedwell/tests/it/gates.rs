@@ -99,7 +99,8 @@ fn the_gate_is_the_first_line_of_a_comparison() {
     ] {
         project.run(&options).expect_status(status);
         let page = std::fs::read_to_string(project.path("page.html")).unwrap();
-        let [gate, title] = ["<b>gate failed: 2 worse", "<h1"].map(|text| page.find(text).unwrap());
+        let [gate, title] =
+            ["<b>gate failed: 2 worse", "<h1 class=\"bad\">"].map(|text| page.find(text).unwrap());
         assert!(gate < title, "{page}");
     }
 }

@@ -483,7 +483,8 @@ fn a_load_is_watched_while_it_lasts(place: &StorePlace) {
     let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let live = format!("/{name}/live");
-    dashboard.get(&live).expect(200, &["nothing is being measured"]);
+    let idle = ["nothing is being measured", "speedwell run FILE --dashboard"];
+    dashboard.get(&live).expect(200, &idle);
     let events = format!("/{name}/sessions/any/events");
     let stream = dashboard.send("GET", &events, &dashboard.address);
     let mut lines = BufReader::new(stream).lines();

@@ -48,6 +48,12 @@ pub fn live_page(context: PageContext<'_>) -> PageResult {
             format!("{} running", report::format_count(count, "session is", "sessions are"))
         }
     }));
+    if running.is_empty() && loads.is_empty() {
+        document.push(ReportBlock::Command {
+            label: "measure, and watch it here".into(),
+            line: "speedwell run FILE --dashboard".into(),
+        });
+    }
     document.append_document(report::report_live_loads(&loads, unix_ms()));
     if !running.is_empty() {
         document.append_document(context.list_sessions(&running));
