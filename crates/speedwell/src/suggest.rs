@@ -125,11 +125,9 @@ impl Translation {
     /// Adds our option with its value. A second `--init` joins the first, as in timeit, because here
     /// it would belong to another snippet.
     fn add_option(&mut self, option: Vec<String>) {
-        let first = self.words.iter().position(|word| word == "--init");
+        let first = self.words.iter_mut().skip_while(|word| *word != "--init").nth(1);
         match (&option[..], first) {
-            ([name, code], Some(index)) if name == "--init" => {
-                self.words[index + 1] += &format!("; {code}");
-            }
+            ([name, code], Some(first)) if name == "--init" => *first += &format!("; {code}"),
             _ => self.words.extend(option),
         }
     }

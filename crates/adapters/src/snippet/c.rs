@@ -106,11 +106,17 @@ fn compile_first_accepted(
     )
 }
 
-/// Whether another header cannot help: every error is about a token that was expected. A name that
-/// nothing declares has an error of its own.
+/// Whether another header cannot help: every error is about punctuation where something else was
+/// expected. A name that nothing declares mostly has an error of its own; otherwise a type or a class
+/// was expected, or the name is what was found, such as a macro after a string.
 fn has_only_syntax_errors(output: &str) -> bool {
+    let is_of_syntax = |message: &str| {
+        message.starts_with("expected")
+            && (message.ends_with(" token") || message.ends_with("at end of input"))
+            && !["type-specifier", "class-name"].iter().any(|kind| message.contains(kind))
+    };
     let mut errors = output.lines().filter_map(|line| line.split_once("error: ")).peekable();
-    errors.peek().is_some() && errors.all(|(_, message)| message.starts_with("expected"))
+    errors.peek().is_some() && errors.all(|(_, message)| is_of_syntax(message))
 }
 
 /// Returns the path of the file with this content in the cache folder.
@@ -209,5 +215,12 @@ mod tests {
         assert!(has_only_syntax_errors(&format!("runner: In function 'f':\n{expected}")));
         assert!(!has_only_syntax_errors(&[undeclared, expected].concat()));
         assert!(!has_only_syntax_errors("runner:1:1: Fehler\n"));
+        for found in [
+            "expected type-specifier before 'timed_mutex'",
+            "expected class-name before '{' token",
+            "expected ')' before 'PRIu64'",
+        ] {
+            assert!(!has_only_syntax_errors(&format!("runner:1:1: error: {found}\n")), "{found}");
+        }
     }
 }

@@ -168,7 +168,10 @@ fn javascript_function(line: &str) -> Option<(&str, &str)> {
     let (name, assigned) = header.split_once('=')?;
     let expression = assigned.trim_start();
     let value = strip_keyword(expression, "async").map_or(expression, str::trim_start);
-    let parameters = match (strip_keyword(value, "function"), value.strip_prefix('(')) {
+    // TypeScript writes the parameters of a generic type before the list.
+    let after_generics = || Some(value.strip_prefix('<')?.split_once(">(")?.1);
+    let list = value.strip_prefix('(').or_else(after_generics);
+    let parameters = match (strip_keyword(value, "function"), list) {
         (Some(declaration), _) => declared_function(declaration)?.1,
         (None, Some(list)) => {
             let (parameters, rest) = list.split_once(')')?;
@@ -450,6 +453,7 @@ mod tests {
             (node, "exports.x = items.map(v => v);\nexports.y = v => v;\n", None, Some("y(v)")),
             (node, "exports.x = ((a) => a)(1);\nexports.y = function () {};\n", None, Some("y()")),
             (node, "export const f = async (a: string): any => a;\n", None, Some("f(a)")),
+            (node, "export const f = <T extends A<B>>(a: T) => a;\n", None, Some("f(a)")),
         ] {
             assert_eq!(example_call(language, text, name).as_deref(), expected, "{text}");
         }

@@ -159,10 +159,11 @@ impl GitRepository {
         if let Some(name) = name {
             return self.branch_tips(&[name])?.into_iter().flatten().next();
         }
-        // `HEAD` stands for the default branch of the remote.
+        // `HEAD` stands for the default branch of the remote, unless it is a branch of this name.
+        let is_default = |tip: &BranchTip| !tip.reference.ends_with("/HEAD");
         let mut tips = self.branch_tips(&["HEAD", "main", "master", "trunk"])?.into_iter();
         let user_default = || self.try_git_output(&["config", "--get", "init.defaultBranch"]);
-        (tips.next().flatten())
+        (tips.next().flatten().filter(is_default))
             .or_else(|| self.target_branch(Some(&user_default()?)))
             .or_else(|| tips.flatten().next())
     }

@@ -133,7 +133,10 @@ fn search_concurrency(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<C
         SessionEnd::Failed => CommandStatus::FAILED,
         end => CommandStatus::from_session_end(end),
     };
-    let report_status = measuring::report_session(&session, &task);
+    let report_status = measuring::report_session(&session, &task).and_then(|gate| {
+        gate.store_line(session.number.unwrap_or_default(), &mut store)?;
+        Ok(gate.exit_status())
+    });
     let push_status = push::push_pending(&task.owing, &session, &mut store)?;
-    Ok(status.combine_with_gate(report_status?.exit_status()).combine_with_gate(push_status))
+    Ok(status.combine_with_gate(report_status?).combine_with_gate(push_status))
 }
