@@ -423,7 +423,8 @@ struct ProjectCache {
     pages: VecDeque<CachedPage>,
     bytes: usize,
     histories: Vec<(TrendQuery, Arc<ProjectHistory>)>,
-    /// Number of known open changes of the default branch; 0 until they were searched for.
+    /// Number of open changes of the default branch when they were last searched for; 0 before. Unlike
+    /// the rest, it outlives changes of the store, so that pages do not lose the number for a moment.
     open_changes: usize,
     /// Number of sessions that had no points after the last computation of points.
     missing_points: Option<usize>,
@@ -434,7 +435,6 @@ impl ProjectCache {
         self.pages.clear();
         self.bytes = 0;
         self.histories.clear();
-        self.open_changes = 0;
         self.missing_points = None;
     }
 }
@@ -544,12 +544,11 @@ impl HostedProject {
     /// Returns a number that changes whenever the store changes. Clears the cache after a change.
     fn current_version(&self, cache: &mut ProjectCache) -> Result<Option<i64>, HttpError> {
         let Some(id) = self.store_id() else {
-            cache.clear_cache();
-            cache.watch = None;
+            *cache = ProjectCache::default();
             return Ok(None);
         };
         if cache.watch.as_ref().is_none_or(|(store_id, _)| *store_id != id) {
-            cache.clear_cache();
+            *cache = ProjectCache::default();
             cache.watch = Some((id, self.open_store(Store::open_to_watch)?));
         }
         let Some((_, store)) = &cache.watch else {
@@ -681,11 +680,10 @@ impl HostedProject {
         Ok(history)
     }
 
-    /// Returns the number of open changes of the default branch, or 0 if they were not counted since
-    /// the store last changed. Never searches for changes, because every page shows the number.
+    /// Returns the number of open changes of the default branch when they were last searched for, or 0
+    /// if they were not. Never searches for changes, because every page shows the number.
     pub fn known_open_changes(&self) -> usize {
-        let mut cache = lock(&self.cache);
-        self.current_version(&mut cache).map_or(0, |_| cache.open_changes)
+        lock(&self.cache).open_changes
     }
 
     pub(super) fn count_viewers(&self) -> usize {

@@ -191,7 +191,8 @@ fn deviate_table(small: usize, large: usize) -> Box<[f32]> {
 const HUBER_LIMIT: f64 = 1.345;
 
 /// Returns the border among those `allowed` at which two levels, each with a median for every machine,
-/// fit the stretch best; `at` if none is allowed. Deviations are in units of those at `at`.
+/// fit the stretch best; `at` if none is allowed. As for evidence, a machine must have points on both
+/// sides. Deviations are in units of those at `at`.
 pub(super) fn place_border(
     series: &TrendSeries,
     stretch: Range<usize>,
@@ -207,8 +208,14 @@ pub(super) fn place_border(
     let loss = |size: f64| if size < limit { size * size / limit } else { 2.0 * size - limit };
     let total_loss = |border: usize| sizes(border).into_iter().map(loss).sum::<f64>();
     let possible = stretch.start + MIN_SIDE..=stretch.end.saturating_sub(MIN_SIDE);
+    let machines = series.machines();
+    let shares_machine = |border: usize| {
+        let after = &machines[border..stretch.end];
+        machines[stretch.start..border].iter().any(|machine| after.contains(machine))
+    };
     allowed
         .filter(|border| possible.contains(border) && series.may_start_level(*border))
+        .filter(|border| shares_machine(*border))
         .map(|border| (total_loss(border), border))
         .min_by(|(a, left), (b, right)| {
             a.total_cmp(b).then(left.abs_diff(at).cmp(&right.abs_diff(at)))
