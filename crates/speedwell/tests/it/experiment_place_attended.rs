@@ -12,7 +12,7 @@ use super::project::{CommandResult, TempProject};
 use serde_json::Value as Json;
 use speedwell_fixtures::clusters::SshdServer;
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -122,10 +122,11 @@ fn a_session_can_be_resumed_and_collected_after_a_cleanup() {
     assert!(is_empty(&project.path("fleet").join("sessions")));
     let before = pids(&project, "db").len();
     let mut resumed = project.command(&["run", "--resume", "@1"]);
-    let mut resumed = resumed.stdout(std::process::Stdio::null()).spawn().unwrap();
+    let mut resumed = resumed.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_within(PATIENCE, || pids(&project, "db").len() > before);
-    let shown = parts(&project).0;
-    assert!(shown.iter().all(|row| row.starts_with("running ")), "{shown:?}");
+    // The first request to a machine may come before its state is written.
+    let is_running = |row: &String| row.starts_with("running ");
+    wait_within(PATIENCE, || parts(&project).0.iter().all(is_running));
     let collected = fleet(&project, "collect").expect_status(0);
     collected.expect_stdout(&["The target ran on lab-1"]);
     assert!(resumed.wait().unwrap().success());
