@@ -50,7 +50,7 @@ impl TopOfPage {
         let subject =
             caption.map(String::as_str).filter(|_| headlines.is_empty() || is_of_one_table);
         if let [(_, first), others @ ..] = &headlines[..]
-            && (others.is_empty() || subject.is_none() && are_of_one_part(&headlines))
+            && (others.is_empty() || subject.is_none() && have_no_headings(&headlines))
         {
             let (title, remainder) = split_sentence(first);
             return TopOfPage {
@@ -92,7 +92,8 @@ fn headlines_by_part(document: &Document) -> Vec<(String, String)> {
     headlines
 }
 
-fn are_of_one_part(headlines: &[(String, String)]) -> bool {
+/// Whether the headlines belong to the whole document, not to parts with headings.
+fn have_no_headings(headlines: &[(String, String)]) -> bool {
     headlines.iter().all(|(part, _)| part.is_empty())
 }
 
