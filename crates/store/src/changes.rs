@@ -21,21 +21,20 @@ pub struct StoredChange {
 }
 
 impl Store {
-    /// Returns the changes of a series on a branch.
+    /// Returns the changes of these series on a branch, ordered by number.
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn list_changes(&self, series: i64, branch: &str) -> anyhow::Result<Vec<RecordedChange>> {
+    pub fn list_changes(&self, series: &[i64], branch: &str) -> anyhow::Result<Vec<StoredChange>> {
         let sql = sql!(
             "SELECT change.number, old.id, new.id, shape, evidence, ratio, low, high, state,
                     confirmed_by, triage, note, triaged_by, triaged_unix_ms, series, branch
              FROM change JOIN revision AS old ON old.number = before
              JOIN revision AS new ON new.number = after
-             WHERE series = $1 AND branch = $2 ORDER BY change.number"
+             WHERE series IN {{numbers:1}} AND branch = $2 ORDER BY change.number"
         );
-        let stored: Vec<StoredChange> =
-            self.query_rows(sql, sql_params![series, branch], read_change)?;
-        Ok(stored.into_iter().map(|stored| stored.change).collect())
+        let numbers = serde_json::to_string(series)?;
+        self.query_rows(sql, sql_params![&numbers, branch], read_change)
     }
 
     /// Returns the numbers of all changes of a series between exactly these two revisions, on any

@@ -61,19 +61,31 @@ impl Store {
         if self.query_first(line_sql, sql_params![name], read)? == current {
             return Ok(());
         }
-        let revisions = self.revisions_in_measured_order(branch)?;
-        // Do not store an empty line of revisions for a name that is not a branch.
-        if revisions.is_empty() && self.line_tip(name)?.is_none() {
-            return Ok(());
-        }
-        self.store_line(name, 0, &revisions)?;
         let (sessions, numbers) = current.unwrap_or_default();
-        let sql = sql!(
-            "INSERT INTO measured_order (branch, sessions, number_sum) VALUES ($1, $2, $3)
-             ON CONFLICT (branch) DO UPDATE SET
-                 sessions = excluded.sessions, number_sum = excluded.number_sum"
-        );
-        self.execute(sql, sql_params![name, sessions, numbers])
+        self.transact(|file| {
+            let delete = sql!("DELETE FROM branch_revision WHERE project = $1 AND branch = $2");
+            let removed = file.execute(delete, sql_params![PROJECT, name])?;
+            let insert = sql!(
+                "INSERT INTO branch_revision (project, branch, position, revision)
+                 SELECT CAST($1 AS BIGINT), CAST($2 AS TEXT),
+                        row_number() OVER (ORDER BY first, revision) - 1, revision
+                 FROM (SELECT revision, min(session) AS first FROM point
+                       WHERE revision IS NOT NULL AND (CAST($3 AS TEXT) IS NULL
+                       OR session IN (SELECT session FROM origin WHERE branch = $3))
+                       GROUP BY revision) AS measured"
+            );
+            let inserted = file.execute(insert, sql_params![PROJECT, name, branch])?;
+            // Do not record an empty line for a name that is not a branch.
+            if removed + inserted > 0 {
+                let sql = sql!(
+                    "INSERT INTO measured_order (branch, sessions, number_sum) VALUES ($1, $2, $3)
+                     ON CONFLICT (branch) DO UPDATE SET
+                         sessions = excluded.sessions, number_sum = excluded.number_sum"
+                );
+                file.execute(sql, sql_params![name, sessions, numbers])?;
+            }
+            Ok(())
+        })
     }
 
     /// Returns the newest revision of a line with its position; `None` if the line is unknown.
@@ -158,26 +170,6 @@ impl Store {
         }
         found.sort_by_key(|landmark| landmark.position);
         Ok(found)
-    }
-
-    /// Returns the measured revisions in the order of their first sessions. If `branch` is given,
-    /// returns only the revisions of that branch.
-    ///
-    /// # Errors
-    /// Fails on database errors.
-    pub fn revisions_in_measured_order(
-        &self,
-        branch: Option<&str>,
-    ) -> anyhow::Result<Vec<Revision>> {
-        let sql = sql!(
-            "SELECT id, tree, committed_unix_ms, subject FROM revision
-             JOIN (SELECT revision, min(session) AS first FROM point
-                   WHERE CAST($1 AS TEXT) IS NULL
-                   OR session IN (SELECT session FROM origin WHERE branch = $1)
-                   GROUP BY revision) AS measured
-             ON measured.revision = number ORDER BY first, number"
-        );
-        self.query_rows(sql, sql_params![branch], read_revision)
     }
 
     /// Returns the names of all known lines.

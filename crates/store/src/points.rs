@@ -125,12 +125,18 @@ impl Store {
         })
     }
 
-    /// Returns the points of a series, ordered by the start of their sessions.
+    /// Returns the points of these series, ordered by series and the start of their sessions.
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn load_points(&self, series: i64) -> anyhow::Result<Vec<StoredPoint>> {
-        self.load_newest_points(series, usize::MAX)
+    pub fn load_points(&self, series: &[i64]) -> anyhow::Result<Vec<StoredPoint>> {
+        let sql = sql!(
+            "SELECT at_unix_ms, session, revision, machine, value, low, high, runs, spread, kind,
+                    dirty, benchmark_digest, series
+             FROM point WHERE series IN {{numbers:1}} ORDER BY series, at_unix_ms, session, seq"
+        );
+        let numbers = serde_json::to_string(series)?;
+        self.query_rows(sql, sql_params![&numbers], |row| read_point(&row))
     }
 
     /// Returns up to `max_points` points of a series, from the latest sessions, ordered like those
@@ -145,13 +151,13 @@ impl Store {
     ) -> anyhow::Result<Vec<StoredPoint>> {
         let sql = sql!(
             "SELECT at_unix_ms, session, revision, machine, value, low, high, runs, spread, kind,
-                    dirty, benchmark_digest
+                    dirty, benchmark_digest, series
              FROM point WHERE series = $1
              ORDER BY at_unix_ms DESC, session DESC, seq DESC LIMIT $2"
         );
         let limit = i64::try_from(max_points).unwrap_or(i64::MAX);
         let mut points: Vec<StoredPoint> =
-            self.query_rows(sql, sql_params![series, limit], |row| read_point(series, &row))?;
+            self.query_rows(sql, sql_params![series, limit], |row| read_point(&row))?;
         points.reverse();
         Ok(points)
     }
@@ -283,13 +289,34 @@ impl Store {
             "SELECT number, case_id, variant, metric, unit, better, seq FROM series
              WHERE project = $1 ORDER BY number"
         );
+        self.read_series(sql, sql_params![PROJECT])
+    }
+
+    /// Returns the series of a case, by the name under which it was measured, in the same order as
+    /// [`Store::list_series`].
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn series_of_case(&self, case: &str) -> anyhow::Result<Vec<StoredSeries>> {
+        let sql = sql!(
+            "SELECT number, case_id, variant, metric, unit, better, seq FROM series
+             WHERE project = $1 AND case_id = $2 ORDER BY number"
+        );
+        self.read_series(sql, sql_params![PROJECT, case])
+    }
+
+    fn read_series(
+        &self,
+        sql: &'static SqlStatement,
+        params: &[SqlParam<'_>],
+    ) -> anyhow::Result<Vec<StoredSeries>> {
         let read = |row: SqlRow<'_>| {
             let key = (row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
             let better: String = row.get(5)?;
             Ok((row.get(0)?, key, better, row.get::<i64>(6)? == 0))
         };
         type SeriesColumns = (i64, (String, String, String, String), String, bool);
-        let rows: Vec<SeriesColumns> = self.query_rows(sql, sql_params![PROJECT], read)?;
+        let rows: Vec<SeriesColumns> = self.query_rows(sql, params, read)?;
         rows.into_iter()
             .map(|(number, (case, variant, name, unit), better, is_primary)| {
                 let better = parse_direction(&better, &name)?;
@@ -365,11 +392,11 @@ impl Store {
     }
 }
 
-/// Reads a point from a row with the columns of [`Store::load_newest_points`].
-fn read_point(series: i64, row: &SqlRow<'_>) -> Result<StoredPoint, Error> {
+/// Reads a point from a row with the columns of [`Store::load_points`].
+fn read_point(row: &SqlRow<'_>) -> Result<StoredPoint, Error> {
     let low: Option<f64> = row.get(5)?;
     Ok(StoredPoint {
-        series,
+        series: row.get(12)?,
         at_unix_ms: row.get(0)?,
         session: row.get(1)?,
         revision: row.get(2)?,
@@ -641,7 +668,7 @@ mod tests {
             let session = store_session(&mut store, YEAR_2100);
             let next = store_session(&mut store, unix_time_ms());
             let mut sessions: Vec<i64> =
-                store.load_points(1).unwrap().iter().map(|point| point.session).collect();
+                store.load_points(&[1]).unwrap().iter().map(|point| point.session).collect();
             sessions.dedup();
             assert_eq!(
                 sessions,
@@ -669,12 +696,12 @@ mod tests {
             let mut store = backend.open();
             let sessions = [10, 30, 40].map(|at| store_session(&mut store, at));
             store_session(&mut store, 20);
-            let points = store.load_points(1).unwrap();
+            let points = store.load_points(&[1]).unwrap();
             assert_eq!(points.len(), 20);
             assert!(points.is_sorted_by_key(|point| point.at_unix_ms));
             assert_eq!(store.load_newest_points(1, 7).unwrap(), points[13..]);
             store.delete_untracked(sessions[0]).unwrap();
-            assert_eq!(store.load_points(1).unwrap(), points[5..]);
+            assert_eq!(store.load_points(&[1]).unwrap(), points[5..]);
         }
     }
 }

@@ -22,7 +22,7 @@ use speedwell_analysis::history::ProjectHistory;
 use speedwell_model::stored::AuditEntry;
 use speedwell_report::OpenChanges;
 use speedwell_report::html::{AssetPaths, EARLY_SCRIPT, SERVED_SCRIPT, SERVED_STYLE};
-use speedwell_store::{Store, StoreErrorKind, StoredProject, project_name_problem};
+use speedwell_store::{SessionFilter, Store, StoreErrorKind, StoredProject, project_name_problem};
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -54,6 +54,10 @@ const MAX_IDLE_CONNECTIONS: usize = 6;
 /// Maximum total size of cached pages, in bytes. The cache is keyed by caller and address, and
 /// cleared when the database changes.
 const MAX_CACHED_PAGE_BYTES: usize = 128 << 20;
+/// How long after its last page a project is kept ready for the next one.
+const KEPT_READY: Duration = Duration::from_secs(86_400);
+/// Number of newest sessions whose results are computed before a page lists them.
+const READY_SESSIONS: usize = 1_000;
 /// Maximum number of cached histories.
 const MAX_CACHED_HISTORIES: usize = 4;
 
@@ -272,6 +276,14 @@ impl SiteState {
         Ok(paths.collect())
     }
 
+    /// Computes what the next pages of recently viewed projects need, so that they do not have to
+    /// wait for it after sessions have arrived. Pages show the errors of a project.
+    pub fn prepare_pages(&self) {
+        for (project, _) in self.list_projects().unwrap_or_default() {
+            let _ = project.prepare_pages();
+        }
+    }
+
     fn open_project(&self, project: &StoredProject) -> Result<Arc<HostedProject>, HttpError> {
         if project.number == 1 {
             return Ok(self.first.clone());
@@ -428,6 +440,10 @@ struct ProjectCache {
     open_changes: usize,
     /// Number of sessions that had no points after the last computation of points.
     missing_points: Option<usize>,
+    /// Whether [`HostedProject::prepare_pages`] has finished.
+    is_prepared: bool,
+    /// When a page was last requested. It outlives changes of the store.
+    last_request: Option<Instant>,
 }
 
 impl ProjectCache {
@@ -436,6 +452,7 @@ impl ProjectCache {
         self.bytes = 0;
         self.histories.clear();
         self.missing_points = None;
+        self.is_prepared = false;
     }
 }
 
@@ -570,6 +587,7 @@ impl HostedProject {
         let mut cache = lock(&self.cache);
         let version = self.current_version(&mut cache)?;
         let now = Instant::now();
+        cache.last_request = Some(now);
         let is_valid = |page: &&CachedPage| {
             page.address == address && page.expires.is_none_or(|expires| now < expires)
         };
@@ -629,7 +647,9 @@ impl HostedProject {
                 return Ok(missing);
             }
         }
-        let missing = (self.lookups.summarize)(&self.path)?;
+        let is_any_missing =
+            self.with_reader(|store| Ok(!store.find_sessions_without_points()?.is_empty()))?;
+        let missing = if is_any_missing { (self.lookups.summarize)(&self.path)? } else { 0 };
         let mut cache = lock(&self.cache);
         // Update the version first, so that the computation's own writes do not clear the new entry.
         self.current_version(&mut cache)?;
@@ -654,8 +674,12 @@ impl HostedProject {
         {
             let mut cache = lock(&self.cache);
             self.current_version(&mut cache)?;
-            let found = cache.histories.iter().find(|(cached_query, _)| cached_query == query);
-            if let Some((_, history)) = found {
+            let is_same = |(cached_query, history): &&(TrendQuery, Arc<ProjectHistory>)| {
+                cached_query == query
+                    || query.branch.as_ref() == Some(&history.line)
+                        && *cached_query == TrendQuery { branch: None, ..query.clone() }
+            };
+            if let Some((_, history)) = cache.histories.iter().find(is_same) {
                 return Ok(history.clone());
             }
         }
@@ -678,6 +702,45 @@ impl HostedProject {
             cache.histories.remove(evicted);
         }
         Ok(history)
+    }
+
+    /// Computes the history of the default branch and the results of the newest sessions, unless they
+    /// are known, nobody has looked at the project for a while, or a session is being measured: the
+    /// work would disturb that measurement.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read or written.
+    fn prepare_pages(&self) -> Result<(), HttpError> {
+        {
+            let mut cache = lock(&self.cache);
+            self.current_version(&mut cache)?;
+            let is_viewed = cache.last_request.is_some_and(|time| time.elapsed() < KEPT_READY);
+            if cache.is_prepared || !is_viewed {
+                return Ok(());
+            }
+        }
+        let sessions = self.with_reader(|store| {
+            let is_measuring = store.running_sessions(1)?.iter().any(|session| !session.is_killed);
+            let filter = SessionFilter::default();
+            Ok((!is_measuring)
+                .then(|| store.select_sessions(&filter, READY_SESSIONS))
+                .transpose()?)
+        })?;
+        let Some(sessions) = sessions else { return Ok(()) };
+        self.load_history(&TrendQuery::default())?;
+        self.with_reader(|store| {
+            let settings = || (self.lookups.settings)(&[]);
+            for page in sessions.chunks(50) {
+                self.results.find_results(store, page, &settings)?;
+            }
+            Ok(())
+        })?;
+        let mut cache = lock(&self.cache);
+        self.current_version(&mut cache)?;
+        // A session may have arrived meanwhile.
+        cache.is_prepared =
+            cache.histories.iter().any(|(query, _)| *query == TrendQuery::default());
+        Ok(())
     }
 
     /// Returns the number of open changes of the default branch when they were last searched for, or 0

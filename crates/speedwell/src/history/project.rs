@@ -21,6 +21,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Number of series that are read from the store at once.
+const SERIES_PER_QUERY: usize = 500;
+
 /// Total timeout for git, which reads the whole line once.
 const GIT_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -38,6 +41,8 @@ pub struct HistoryRequest {
     /// Patterns for case IDs. Selects cases that match any pattern, or all cases if there are no
     /// patterns.
     pub filters: Vec<Regex>,
+    /// ID of the only case to show.
+    pub case: Option<String>,
     /// Parameter values that cases must have.
     pub sets: Vec<(String, String)>,
     /// Names of metrics. `all` selects all metrics; an empty list selects the primary metrics.
@@ -84,9 +89,14 @@ pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<Proje
         let target = reader.target.as_ref();
         history.target = target.map(|target| target.reader.line.clone());
     }
-    for (key, members) in select_series(store, request)? {
-        if let Some(series) = reader.read_series(store, key, &members)? {
-            history.series.push(series);
+    let mut selected = select_series(store, request)?;
+    while !selected.is_empty() {
+        let rest = selected.split_off(SERIES_PER_QUERY.min(selected.len()));
+        let mut loaded = reader.load_series(store, &selected)?;
+        for (key, members) in std::mem::replace(&mut selected, rest) {
+            if let Some(series) = reader.read_series(store, key, &members, &mut loaded)? {
+                history.series.push(series);
+            }
         }
     }
     if let Some(variant) = &request.relative
@@ -265,7 +275,11 @@ fn select_series(
     let renames = store.list_renames()?;
     let mut selected: Vec<(SeriesKey, Vec<StoredSeries>)> = Vec::new();
     let mut indices: HashMap<(String, String, String, String, bool), usize> = HashMap::new();
-    for series in store.list_series()? {
+    let stored = match &request.case {
+        Some(case) if renames.is_empty() => store.series_of_case(case)?,
+        _ => store.list_series()?,
+    };
+    for series in stored {
         let key =
             SeriesKey { case: current_name(&series.key.case, &renames), ..series.key.clone() };
         if !matches_request(&key, &series, request) {
@@ -303,7 +317,8 @@ fn has_case(case: &str, request: &HistoryRequest) -> bool {
         let assignment = format!(" {name}={value} ");
         format!("{case} ").contains(&assignment)
     };
-    (filters.is_empty() || filters.iter().any(|filter| filter.is_match(case)))
+    request.case.as_ref().is_none_or(|wanted| wanted == case)
+        && (filters.is_empty() || filters.iter().any(|filter| filter.is_match(case)))
         && request.sets.iter().all(has_value)
 }
 
@@ -328,17 +343,16 @@ fn reference_values(
     members: &[StoredSeries],
     variant: &str,
 ) -> Result<HashMap<i64, f64>> {
-    let mut values = HashMap::new();
-    for series in store.list_series()? {
+    let is_reference = |series: &StoredSeries| {
         let is_counterpart = |member: &StoredSeries| {
             series.key.case == member.key.case && series.key.metric == member.key.metric
         };
-        if series.key.variant == variant && members.iter().any(is_counterpart) {
-            let points = store.load_points(series.number)?.into_iter();
-            values.extend(points.map(|stored| (stored.session, stored.point.value)));
-        }
-    }
-    Ok(values)
+        series.key.variant == variant && members.iter().any(is_counterpart)
+    };
+    let references = store.list_series()?.into_iter().filter(is_reference);
+    let numbers: Vec<i64> = references.map(|series| series.number).collect();
+    let points = store.load_points(&numbers)?;
+    Ok(points.into_iter().map(|stored| (stored.session, stored.point.value)).collect())
 }
 
 /// Divides every point by the reference value of its session. Drops points without a reference
@@ -378,11 +392,18 @@ struct ParentBranch<'a> {
     fork_on_branch: u32,
 }
 
+/// What the store has about some series, by the number of the series.
+struct LoadedSeries {
+    points: HashMap<i64, Vec<StoredPoint>>,
+    changes: HashMap<i64, Vec<RecordedChange>>,
+}
+
 impl ParentBranch<'_> {
     /// Returns the points of a series on the parent branch since the fork, with positions on the
     /// line.
-    fn continuation(&mut self, store: &Store, members: &[StoredSeries]) -> Result<Vec<TrendPoint>> {
-        let mut points = self.reader.read_points(store, members)?;
+    fn continuation(&mut self, store: &Store, stored: &[StoredPoint]) -> Result<Vec<TrendPoint>> {
+        self.reader.look_up_revisions(store, stored)?;
+        let mut points = self.reader.place_points(stored)?;
         points.retain(|point| point.is_searched() && point.position >= self.fork_on_branch);
         for point in &mut points {
             point.position = point.position - self.fork_on_branch + self.fork_on_line;
@@ -406,19 +427,45 @@ impl<'a> HistoryReader<'a> {
         }
     }
 
-    /// Reads and searches a series. Returns `None` if none of its points is on the line.
+    /// Loads points and changes of these series, and looks up the revisions of the points.
+    fn load_series(
+        &mut self,
+        store: &Store,
+        selected: &[(SeriesKey, Vec<StoredSeries>)],
+    ) -> Result<LoadedSeries> {
+        let members = selected.iter().flat_map(|(_, members)| members);
+        let numbers: Vec<i64> = members.map(|series| series.number).collect();
+        let mut loaded = LoadedSeries { points: HashMap::new(), changes: HashMap::new() };
+        let points = store.load_points(&numbers)?;
+        self.look_up_revisions(store, &points)?;
+        for stored in points {
+            loaded.points.entry(stored.series).or_default().push(stored);
+        }
+        for stored in store.list_changes(&numbers, &self.line)? {
+            loaded.changes.entry(stored.series).or_default().push(stored.change);
+        }
+        Ok(loaded)
+    }
+
+    /// Searches a series. Returns `None` if none of its points is on the line.
     fn read_series(
         &mut self,
         store: &mut Store,
         mut key: SeriesKey,
         members: &[StoredSeries],
+        loaded: &mut LoadedSeries,
     ) -> Result<Option<SeriesTrend>> {
         let Some(number) = members.iter().map(|series| series.number).max() else {
             return Ok(None);
         };
         let truncated_before = self.truncated_series;
-        let mut points = self.read_points(store, members)?;
+        let (mut stored, mut known_changes) = (Vec::new(), Vec::new());
+        for member in members {
+            stored.extend(self.newest_points(loaded.points.remove(&member.number)));
+            known_changes.extend(loaded.changes.remove(&member.number).unwrap_or_default());
+        }
         let is_complete = self.truncated_series == truncated_before;
+        let mut points = self.place_points(&stored)?;
         if let Some(variant) = &self.request.relative {
             divide_by_reference(&mut points, &reference_values(store, members, variant)?);
             key.metric.unit = String::new();
@@ -426,7 +473,7 @@ impl<'a> HistoryReader<'a> {
         if points.is_empty() {
             return Ok(None);
         }
-        let trend = self.search_series(store, points, members, is_complete)?;
+        let trend = self.search_series(store, points, members, (known_changes, is_complete))?;
         let causes = trend
             .changes
             .iter()
@@ -447,7 +494,7 @@ impl<'a> HistoryReader<'a> {
                 self.session_differences(store, &series.trend, successions)?;
             series.failures = self.find_failures(store, &series, members)?;
             if let Some(target) = self.target.as_mut().filter(|_| self.request.relative.is_none()) {
-                series.continuation = target.continuation(store, members)?;
+                series.continuation = target.continuation(store, &stored)?;
             }
         }
         Ok(Some(series))
@@ -460,25 +507,26 @@ impl<'a> HistoryReader<'a> {
         store: &mut Store,
         points: Vec<TrendPoint>,
         members: &[StoredSeries],
-        is_complete: bool,
+        (known_changes, is_complete): (Vec<RecordedChange>, bool),
     ) -> Result<SearchedTrend> {
         let ignores_benchmark_changes = self.request.ignores_benchmark_changes;
         if self.request.relative.is_some() {
             return Ok(search_trend(points, &[], ignores_benchmark_changes));
         }
-        let mut known_changes: Vec<RecordedChange> = Vec::new();
-        for series in members {
-            known_changes.extend(store.list_changes(series.number, &self.line)?);
-        }
         let newest = members.iter().map(|series| series.number).max();
         let Some(number) = newest.filter(|_| is_complete) else {
             return Ok(search_trend(points, &known_changes, ignores_benchmark_changes));
         };
-        let old_states = store.load_detector_states(number, &self.line)?;
+        let is_resumed = points.len() >= MIN_RESUMED_POINTS;
+        let old_states = if is_resumed {
+            store.load_detector_states(number, &self.line)?
+        } else {
+            Vec::new()
+        };
         let mut states = old_states.clone();
         let mut trend =
             resume_trend(points, &known_changes, ignores_benchmark_changes, &mut states);
-        if states != old_states && trend.points.len() >= MIN_RESUMED_POINTS {
+        if is_resumed && states != old_states {
             self.detector_states.push((number, states));
         }
         if trend.changes != known_changes {
@@ -542,28 +590,34 @@ impl<'a> HistoryReader<'a> {
         Ok(failures)
     }
 
-    fn read_points(&mut self, store: &Store, members: &[StoredSeries]) -> Result<Vec<TrendPoint>> {
+    /// Returns the newest of these points: all, unless the request limits their number.
+    fn newest_points(&mut self, points: Option<Vec<StoredPoint>>) -> Vec<StoredPoint> {
+        let mut points = points.unwrap_or_default();
+        if let Some(excess) = self.request.max_points.and_then(|max| points.len().checked_sub(max))
+        {
+            self.truncated_series += 1;
+            points.drain(..excess);
+        }
+        points
+    }
+
+    /// Returns the points on the line. Their revisions have been looked up.
+    fn place_points(&mut self, stored_points: &[StoredPoint]) -> Result<Vec<TrendPoint>> {
         let mut points = Vec::new();
-        for series in members {
-            let max_points = self.request.max_points.unwrap_or(usize::MAX);
-            let stored_points = store.load_newest_points(series.number, max_points)?;
-            self.truncated_series += usize::from(stored_points.len() == max_points);
-            self.look_up_revisions(store, &stored_points)?;
-            for stored in stored_points {
-                let placed = stored.revision.and_then(|number| self.revisions.get(&number));
-                let Some((position, revision)) = placed.cloned().flatten() else {
-                    self.unplaced_points += 1;
-                    continue;
-                };
-                points.push(TrendPoint {
-                    session: stored.session,
-                    at_unix_ms: stored.at_unix_ms,
-                    revision,
-                    position,
-                    machine: u32::try_from(stored.machine)?,
-                    point: stored.point,
-                });
-            }
+        for stored in stored_points {
+            let placed = stored.revision.and_then(|number| self.revisions.get(&number));
+            let Some((position, revision)) = placed.cloned().flatten() else {
+                self.unplaced_points += 1;
+                continue;
+            };
+            points.push(TrendPoint {
+                session: stored.session,
+                at_unix_ms: stored.at_unix_ms,
+                revision,
+                position,
+                machine: u32::try_from(stored.machine)?,
+                point: stored.point.clone(),
+            });
         }
         Ok(points)
     }

@@ -7,7 +7,6 @@ use crate::options::{ComparisonArgs, default_threshold, mark_known};
 use crate::{CommandStatus, comment, operand, source, stored_session};
 use anyhow::anyhow;
 use clap::{Args, FromArgMatches};
-use regex::Regex;
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_model::Session;
@@ -106,10 +105,9 @@ fn load_trend(
     query: &TrendQuery,
     max_missing: usize,
 ) -> anyhow::Result<ProjectHistory> {
-    let exact_pattern = |case: &String| Regex::new(&format!("^{}$", regex::escape(case)));
     let request = HistoryRequest {
         branch: query.branch.clone(),
-        filters: query.case.iter().map(exact_pattern).collect::<Result<_, _>>()?,
+        case: query.case.clone(),
         metrics: query.metrics.clone(),
         threshold: default_threshold()?,
         includes_details: query.includes_details,

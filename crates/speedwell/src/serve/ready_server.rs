@@ -1,5 +1,5 @@
 //! Starts the dashboard: decides where it listens and who may access it. A background thread
-//! computes missing history points of sessions, so that no page has to wait for them.
+//! computes what pages need of new sessions, so that no page has to wait for it.
 //!
 //! A dashboard can also be served while a command measures (`--dashboard`). It then stays up after
 //! the command until a minute has passed without a viewer ([`DashboardThread`]).
@@ -40,8 +40,10 @@ const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Maximum number of sessions to summarize before other writers get a turn.
 const SESSIONS_PER_WRITE: usize = 20;
-/// Interval between checks for sessions to summarize.
+/// Interval between checks for sessions that did not arrive by upload.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// Minimum pause between two preparations of pages, as a multiple of the time that the first took.
+const MIN_PAUSE: u32 = 9;
 
 /// Serves until interrupted.
 ///
@@ -51,7 +53,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 pub fn run(args: &DashboardArgs) -> anyhow::Result<CommandStatus> {
     let ready = ReadyServer::from_args(args)?;
     ready.announce_url(args.open, "until Ctrl-C");
-    spawn_summarizer(ready.site.clone(), ready.stopper.clone());
+    spawn_preparation(ready.site.clone(), ready.stopper.clone());
     commenter::spawn_commenter(ready.site.clone(), ready.stopper.clone(), args.public_url.clone());
     process::install_handlers()?;
     let stopper = ready.stopper.clone();
@@ -65,21 +67,30 @@ pub fn run(args: &DashboardArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-/// Starts a thread that summarizes new sessions until the server stops. The thread retries after a
-/// failure and does not report it, because the dashboard's pages show store errors.
-fn spawn_summarizer(site: Arc<SiteState>, stopper: ServerStopper) {
+/// Starts a thread that prepares pages for new sessions until the server stops: it summarizes these
+/// sessions and searches for changes. The thread retries after a failure and does not report it,
+/// because the dashboard's pages show store errors.
+fn spawn_preparation(site: Arc<SiteState>, stopper: ServerStopper) {
     std::thread::spawn(move || {
         lower_priority();
         while !stopper.is_stopped() {
+            let (begun, uploads) = (Instant::now(), site.upload_count());
             let stores = site.store_paths().unwrap_or_default();
             let remaining: usize =
                 stores.iter().map(|path| summarize_store(path).unwrap_or(0)).sum();
-            let pause = if remaining > 0 { Duration::ZERO } else { CHECK_INTERVAL };
-            for _ in 0..pause.as_millis() / 100 {
-                if stopper.is_stopped() {
-                    return;
-                }
-                std::thread::sleep(Duration::from_millis(100));
+            if remaining > 0 {
+                continue;
+            }
+            site.prepare_pages();
+            // However many sessions arrive, most of a processor stays free.
+            let (worked, ended) = (begun.elapsed(), Instant::now());
+            let is_due = || {
+                let has_news = site.upload_count() != uploads;
+                let pause = if has_news { Duration::ZERO } else { CHECK_INTERVAL };
+                ended.elapsed() >= pause.max(worked * MIN_PAUSE)
+            };
+            while !stopper.is_stopped() && !is_due() {
+                std::thread::sleep(POLL_INTERVAL);
             }
         }
     });

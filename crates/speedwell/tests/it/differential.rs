@@ -277,7 +277,7 @@ type PlacedPoint = (StoredPoint, Option<PlacedRevision>, Machine);
 fn points(store: &mut Store) -> Vec<(String, Vec<PlacedPoint>)> {
     let series = store.list_series().unwrap();
     let points = |number: i64| -> Vec<PlacedPoint> {
-        let points = store.load_points(number).unwrap().into_iter().map(|mut found| {
+        let points = store.load_points(&[number]).unwrap().into_iter().map(|mut found| {
             let revision = found.revision.take();
             let placed = revision.and_then(|number| {
                 let placed = store.place_revisions("main", &[number]).unwrap().pop();
@@ -336,8 +336,13 @@ fn both_stores_return_the_same_points_lines_and_changes() {
     let found = query_both(&mut stores, "points", points);
     assert!(found.iter().any(|(_, points)| points.len() > 2), "{found:?}");
     query_both(&mut stores, "revisions", |store| {
-        let of_branch = store.revisions_in_measured_order(Some("main")).unwrap();
-        (of_branch, store.revisions_in_measured_order(None).unwrap())
+        let numbers: Vec<i64> = (1..=100).collect();
+        [Some("main"), None].map(|branch| {
+            store.store_measured_order("/order", branch).unwrap();
+            let placed = store.place_revisions("/order", &numbers).unwrap().into_iter();
+            let positions = placed.map(|(_, placed)| (placed.revision, placed.position));
+            positions.collect::<Vec<_>>()
+        })
     });
     query_both(&mut stores, "failures", |store| {
         store.line_failures("main").unwrap().of_case("utf8", "variant 0")
@@ -374,7 +379,7 @@ fn environment_facts(stores: &mut [Store; 2]) {
 /// The machine of the first point.
 fn found_machine(store: &Store) -> i64 {
     let mut series = store.list_series().unwrap().into_iter();
-    let first = series.find_map(|series| store.load_points(series.number).unwrap().pop());
+    let first = series.find_map(|series| store.load_points(&[series.number]).unwrap().pop());
     first.unwrap().machine
 }
 
@@ -392,12 +397,12 @@ fn changes(stores: &mut [Store; 2]) {
         kept.push(change("c30", "c31", 9.0));
         store.replace_changes(series, "main", &kept[1..]).unwrap();
         (
-            store.list_changes(series, "main").unwrap(),
+            store.list_changes(&[series], "main").unwrap(),
             store.find_changes_between(series, "c20", "c22").unwrap(),
             store.find_change(2).unwrap().change,
         )
     });
-    let numbers: Vec<i64> = kept.0.iter().map(|change| change.number).collect();
+    let numbers: Vec<i64> = kept.0.iter().map(|stored| stored.change.number).collect();
     assert_eq!(numbers, [2, 3], "a number is kept, and never given twice");
     query_both(stores, "names and remarks", |store| {
         store.add_rename("a", "b").unwrap();

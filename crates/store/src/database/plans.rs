@@ -11,7 +11,7 @@ const LARGE: [&str; 3] = ["run", "sample", "point"];
 /// Statements that need all points. Each runs once per command that reads the history.
 const ABOUT_ALL_POINTS: [&str; 2] = [
     "SELECT DISTINCT series.case_id, series.metric, revision.id FROM point",
-    "SELECT id, tree, committed_unix_ms, subject FROM revision\n             JOIN (SELECT revision",
+    "INSERT INTO branch_revision (project, branch, position, revision)\n                 SELECT",
 ];
 
 /// Returns the SQL text of every `sql!` in the source files of the store.

@@ -256,11 +256,8 @@ impl<'a> CasePage<'a> {
             variants: vec![series.key.variant.clone()],
             repository: repository_pages(context)?,
         };
-        for stored in context.store.list_series()? {
-            let SeriesKey { case, variant, metric } = stored.key;
-            if case != series.key.case {
-                continue;
-            }
+        for stored in context.store.series_of_case(&series.key.case)? {
+            let SeriesKey { variant, metric, .. } = stored.key;
             for (names, name) in [(&mut page.metrics, metric.name), (&mut page.variants, variant)] {
                 if !names.contains(&name) {
                     names.push(name);

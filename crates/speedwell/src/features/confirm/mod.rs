@@ -278,7 +278,7 @@ pub struct SuspectChange {
 
 impl SuspectChange {
     fn new(store: &Store, change: RecordedChange, series: StoredSeries) -> Result<SuspectChange> {
-        let points = store.load_points(series.number)?;
+        let points = store.load_points(&[series.number])?;
         let numbers: BTreeSet<i64> = points.iter().map(|point| point.machine).collect();
         let machines =
             numbers.into_iter().map(|number| store.find_machine(number)).collect::<Result<_>>()?;
@@ -437,7 +437,7 @@ pub fn revision_variant(
 /// in that plan or, if it is missing, the plan's first variant.
 fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Variant)> {
     let key = &series.key;
-    for point in store.load_points(series.number)?.iter().rev() {
+    for point in store.load_points(&[series.number])?.iter().rev() {
         let text = store.session_plan(point.session)?.unwrap_or_default();
         let Ok(plan) = serde_json::from_str::<SessionPlan>(&text) else { continue };
         if let Some(job) = plan.jobs.iter().find(|job| measures_series(job, key)) {
