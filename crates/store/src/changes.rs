@@ -31,10 +31,10 @@ impl Store {
                     confirmed_by, triage, note, triaged_by, triaged_unix_ms, series, branch
              FROM change JOIN revision AS old ON old.number = before
              JOIN revision AS new ON new.number = after
-             WHERE series IN {{numbers:1}} AND branch = $2 ORDER BY change.number"
+             WHERE branch = $1 AND series IN {{numbers:2}} ORDER BY change.number"
         );
         let numbers = serde_json::to_string(series)?;
-        self.query_rows(sql, sql_params![&numbers, branch], read_change)
+        self.query_rows(sql, sql_params![branch, &numbers], read_change)
     }
 
     /// Returns the numbers of all changes of a series between exactly these two revisions, on any

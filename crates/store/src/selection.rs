@@ -309,7 +309,26 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn count_sessions(&self, filter: &SessionFilter) -> anyhow::Result<usize> {
-        Ok(self.selected_numbers(filter, usize::MAX)?.len())
+        self.count_sessions_up_to(filter, usize::MAX)
+    }
+
+    /// Returns the number of matching sessions, or `max_count` if there are more.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn count_sessions_up_to(
+        &self,
+        filter: &SessionFilter,
+        max_count: usize,
+    ) -> anyhow::Result<usize> {
+        if *filter != SessionFilter::default() {
+            return Ok(self.selected_numbers(filter, max_count)?.len());
+        }
+        // Reads an index: the rows of sessions are large.
+        let sql = sql!("SELECT count(*) FROM (SELECT 1 FROM session LIMIT $1) AS counted");
+        let max_count = i64::try_from(max_count).unwrap_or(i64::MAX);
+        let count: Option<i64> = self.query_first(sql, sql_params![max_count], |row| row.get(0))?;
+        Ok(count.unwrap_or_default() as usize)
     }
 
     /// Returns the overview of a session, if it exists.

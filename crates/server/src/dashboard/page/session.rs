@@ -292,8 +292,7 @@ fn session_filter(context: PageContext<'_>) -> Result<SessionFilter, HttpError> 
 
 fn count_headline(context: PageContext<'_>, filter: &SessionFilter) -> Result<String, HttpError> {
     let all_pages = SessionFilter { before: None, ..filter.clone() };
-    let numbers = context.store.selected_numbers(&all_pages, MAX_COUNTED + 1)?;
-    Ok(match numbers.len() {
+    Ok(match context.store.count_sessions_up_to(&all_pages, MAX_COUNTED + 1)? {
         1 => "1 session".to_owned(),
         count if count > MAX_COUNTED => "more than 1,000 sessions".to_owned(),
         count => format!("{count} sessions"),
