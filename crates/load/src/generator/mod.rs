@@ -8,15 +8,13 @@
 mod clock;
 mod connection;
 mod multiplex;
-mod probe;
 #[cfg(feature = "http3")]
 mod quic;
 mod recorder;
 mod worker;
 mod worker_core;
 
-pub use probe::{ProbeError, ProbeResponse, send_probe};
-pub use worker_core::TlsFacts;
+pub use worker_core::{ProbeError, ProbeResponse, TlsFacts, send_probe};
 
 use crate::http2::UrlScheme;
 use crate::load::{

@@ -6,7 +6,7 @@ use crate::http1::{
 };
 use crate::http2::is_omitted;
 use crate::http3::engine::{RaceWinner, race_futures};
-use crate::http3::event::{
+use crate::http3::{
     EventKind, EventQueue, H3Response, RequestFailure, RequestSender, StreamEvent, StreamKey,
 };
 use bytes::{Buf, Bytes};
