@@ -14,7 +14,7 @@ fn pairs(fields: &FieldList) -> Vec<(Vec<u8>, Vec<u8>)> {
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut ours = HpackDecoder::new(4096);
     let mut theirs = oracle::Decoder::new();
-    let mut fields = FieldList::new();
+    let mut fields = FieldList::default();
     let mut rest = bytes;
     while let Some((length, behind)) = rest.split_first() {
         let (block, behind) = behind.split_at(behind.len().min(usize::from(*length)));

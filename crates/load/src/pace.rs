@@ -485,7 +485,7 @@ impl Iterator for ThreadSchedule<'_> {
             Some(walk) => walk.units_at(index),
         };
         let at_ns = self.schedule.time_at_units(units, &mut self.position)?;
-        if !self.stop.allows(index, at_ns) {
+        if self.stop.after_ns.is_some_and(|end_ns| at_ns >= end_ns) {
             return None;
         }
         self.next_index += self.step;
@@ -668,14 +668,6 @@ pub struct StopCondition {
     pub after_requests: Option<u64>,
     /// Nanoseconds since the start; a request due at this time or later is not sent.
     pub after_ns: Option<u64>,
-}
-
-impl StopCondition {
-    /// Whether to send request `index` (from 0), which is due `at_ns` after the start.
-    pub fn allows(&self, index: u64, at_ns: u64) -> bool {
-        self.after_requests.is_none_or(|count| index < count)
-            && self.after_ns.is_none_or(|end_ns| at_ns < end_ns)
-    }
 }
 
 #[cfg(test)]

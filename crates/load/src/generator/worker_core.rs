@@ -124,7 +124,10 @@ impl<'a> WorkerCore<'a> {
     pub fn flush_traffic(&mut self, now_ns: u64) {
         #[cfg(feature = "http3")]
         if let Some(quic) = &self.quic {
-            quic.take_traffic(&mut self.traffic);
+            let [received, sent, calls] = quic.inner.take_traffic();
+            self.traffic.received += received;
+            self.traffic.sent += sent;
+            self.traffic.calls += calls;
         }
         let is_warmup = self.is_warmup(now_ns.saturating_sub(1));
         let bytes = &mut self.recorder.totals_mut(is_warmup).outcomes.bytes;
@@ -220,14 +223,6 @@ impl TimedQuicEngine {
         }
         let is_timer_set = until_ns == NEVER || self.timer.fires_at_ns == until_ns;
         self.inner.run_until_event(is_timer_set && until_ns > now_ns, events);
-    }
-
-    /// Adds to `traffic` the socket traffic since the last call.
-    pub fn take_traffic(&self, traffic: &mut TransportTraffic) {
-        let [received, sent, calls] = self.inner.take_traffic();
-        traffic.received += received;
-        traffic.sent += sent;
-        traffic.calls += calls;
     }
 }
 

@@ -75,12 +75,11 @@ enum ReaderState {
 ///
 /// let mut reply = ResponseReader::default();
 /// reply.expect_response(MethodKind::Body);
-/// assert!(reply.feed(b"HTTP/1.1 200 OK\r\nContent-Le")?.ended.is_none());
-/// let progress = reply.feed(b"ngth: 5\r\n\r\nhelloHTTP/1.1 ...")?;
-/// let summary = progress.ended.ok_or("the response is incomplete")?;
+/// assert!(reply.feed(b"HTTP/1.1 200 OK\r\nContent-Le").unwrap().ended.is_none());
+/// let progress = reply.feed(b"ngth: 5\r\n\r\nhelloHTTP/1.1 ...").unwrap();
+/// let summary = progress.ended.unwrap();
 /// assert_eq!((progress.consumed, summary.status, summary.body_bytes), (16, 200, 5));
 /// assert!(summary.reusable);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct ResponseReader {
@@ -138,23 +137,50 @@ impl ResponseReader {
     /// Fails if the data is not a valid response or no response is awaited. Later calls return the
     /// same error.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<FeedProgress, ResponseError> {
-        self.feed_parts(bytes, None)
+        self.feed_watched(bytes, None)
     }
 
-    /// Same as [`ResponseReader::feed`], but also passes the response to `watch`. Pass the same
-    /// watch until the response has ended.
+    /// Same as [`ResponseReader::feed`], but also passes the response to `watch`, if there is one.
+    /// Pass the same watch until the response has ended.
     ///
     /// # Errors
     /// See [`ResponseReader::feed`].
     pub fn feed_watched(
         &mut self,
         bytes: &[u8],
-        watch: &mut ResponseWatch,
+        mut watch: Option<&mut ResponseWatch>,
     ) -> Result<FeedProgress, ResponseError> {
-        if self.phase() == ResponsePhase::FirstByte {
+        if let Some(watch) = &mut watch
+            && self.phase() == ResponsePhase::FirstByte
+        {
             watch.clear();
         }
-        self.feed_parts(bytes, Some(watch))
+        let mut consumed = 0;
+        loop {
+            let rest = &bytes[consumed..];
+            if rest.is_empty() {
+                return Ok(FeedProgress { consumed, ended: None });
+            }
+            let step = match self.state {
+                ReaderState::Head => self.read_head(rest, watch.as_deref_mut()),
+                ReaderState::Idle if self.has_answered => Err(ResponseError::Extra),
+                ReaderState::Idle => Err(ResponseError::Early),
+                ReaderState::Broken(error) => Err(error),
+                _ => self.read_body(rest, watch.as_deref_mut()),
+            };
+            match step {
+                Ok(read) => consumed += read,
+                Err(error) => {
+                    self.state = ReaderState::Broken(error);
+                    return Err(error);
+                }
+            }
+            if let ReaderState::Length(0) = self.state {
+                self.state = ReaderState::Idle;
+                self.has_answered = true;
+                return Ok(FeedProgress { consumed, ended: Some(self.summary) });
+            }
+        }
     }
 
     /// Progress of the awaited response.
@@ -188,39 +214,6 @@ impl ResponseReader {
         };
         self.state = ReaderState::Idle;
         Ok(ending)
-    }
-
-    fn feed_parts(
-        &mut self,
-        bytes: &[u8],
-        mut watch: Option<&mut ResponseWatch>,
-    ) -> Result<FeedProgress, ResponseError> {
-        let mut consumed = 0;
-        loop {
-            let rest = &bytes[consumed..];
-            if rest.is_empty() {
-                return Ok(FeedProgress { consumed, ended: None });
-            }
-            let step = match self.state {
-                ReaderState::Head => self.read_head(rest, watch.as_deref_mut()),
-                ReaderState::Idle if self.has_answered => Err(ResponseError::Extra),
-                ReaderState::Idle => Err(ResponseError::Early),
-                ReaderState::Broken(error) => Err(error),
-                _ => self.read_body(rest, watch.as_deref_mut()),
-            };
-            match step {
-                Ok(read) => consumed += read,
-                Err(error) => {
-                    self.state = ReaderState::Broken(error);
-                    return Err(error);
-                }
-            }
-            if let ReaderState::Length(0) = self.state {
-                self.state = ReaderState::Idle;
-                self.has_answered = true;
-                return Ok(FeedProgress { consumed, ended: Some(self.summary) });
-            }
-        }
     }
 
     /// Reads the available part of the head, and processes the head once it is complete. Returns

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 pub(super) const HEAD_BYTES: usize = 9;
 
-/// Size of the largest payload that every peer accepts (section 6.5.2).
+/// Size of the largest payload that every peer accepts (section 6.5.2), and that we accept.
 pub(super) const MIN_MAX_FRAME_BYTES: u32 = 16_384;
 /// The largest payload limit that a peer may announce.
-pub(super) const MAX_MAX_FRAME_BYTES: u32 = 16_777_215;
+const MAX_MAX_FRAME_BYTES: u32 = 16_777_215;
 /// The maximum window and the maximum stream ID (sections 5.1.1 and 6.9.1).
 pub(super) const MAX_31_BITS: u32 = 0x7fff_ffff;
 
@@ -106,11 +106,9 @@ pub struct Http2Settings {
     /// self-contained and decoded only on demand; otherwise every block must be decoded. Browsers
     /// announce 4096 or more.
     pub table_size: u32,
-    /// Maximum frame payload accepted, in bytes; 16384 to 16777215.
-    pub max_frame_bytes: u32,
-    /// Stream window: bytes that a peer may send before a WINDOW_UPDATE; up to 2^31 - 1.
+    /// Stream window: bytes that a peer may send before a WINDOW_UPDATE; 1 to 2^31 - 1.
     pub stream_window: u32,
-    /// Window of the whole connection; at least its initial size of 65535.
+    /// Window of the whole connection; at least its initial size of 65535, up to 2^31 - 1.
     pub connection_window: u32,
     /// Maximum size in bytes of a compressed header block, and of its decoded fields. For the
     /// decoded fields, RFC 9113 adds 32 bytes per field.
@@ -121,7 +119,6 @@ impl Default for Http2Settings {
     fn default() -> Self {
         Http2Settings {
             table_size: 0,
-            max_frame_bytes: MIN_MAX_FRAME_BYTES,
             // Data is consumed immediately, so windows protect nothing. Large windows save
             // WINDOW_UPDATE frames.
             stream_window: (1 << 30) - 1,
@@ -132,16 +129,6 @@ impl Default for Http2Settings {
 }
 
 impl Http2Settings {
-    /// Returns the settings with every value clamped to the protocol's limits.
-    pub(super) fn clamped(&self) -> Http2Settings {
-        Http2Settings {
-            max_frame_bytes: self.max_frame_bytes.clamp(MIN_MAX_FRAME_BYTES, MAX_MAX_FRAME_BYTES),
-            stream_window: self.stream_window.clamp(1, MAX_31_BITS),
-            connection_window: self.connection_window.clamp(INITIAL_WINDOW_BYTES, MAX_31_BITS),
-            ..*self
-        }
-    }
-
     /// Appends the connection preface and settings (section 3.4), and enlarges the window of the
     /// connection.
     pub(super) fn push_greeting(&self, out: &mut Vec<u8>) {
@@ -150,7 +137,7 @@ impl Http2Settings {
             (HEADER_TABLE_SIZE, self.table_size),
             (ENABLE_PUSH, 0),
             (INITIAL_WINDOW_SIZE, self.stream_window),
-            (MAX_FRAME_SIZE, self.max_frame_bytes),
+            (MAX_FRAME_SIZE, MIN_MAX_FRAME_BYTES),
             (MAX_HEADER_LIST_SIZE, self.max_header_bytes),
         ];
         let mut payload = [0; 30];
@@ -312,40 +299,19 @@ impl Http2Request {
     /// # Errors
     /// Fails if a part is invalid or the target is a full URL, as for a proxy.
     pub fn new(parts: &RequestParts, scheme: UrlScheme) -> Result<Http2Request, InvalidRequest> {
-        let mut request = Http2Request::default();
-        request.encode_parts(parts, scheme)?;
-        Ok(request)
-    }
-
-    /// Same as [`Http2Request::new`], but replaces this request and reuses its memory. If a stream
-    /// is still sending the old body, the memory of the body is not reused.
-    ///
-    /// # Errors
-    /// See [`Http2Request::new`]; on failure, this request is unchanged.
-    pub fn encode_parts(
-        &mut self,
-        parts: &RequestParts,
-        scheme: UrlScheme,
-    ) -> Result<(), InvalidRequest> {
         validate_parts(parts)?;
         let is_connect = parts.method == "CONNECT";
         if !(is_connect || parts.target == "*" || parts.target.starts_with('/')) {
             return Err(InvalidRequest::Target(parts.target.into()));
         }
-        let given = parts.body.unwrap_or_default();
-        match Arc::get_mut(&mut self.body) {
-            Some(body) => {
-                body.clear();
-                body.extend_from_slice(given);
-            }
-            None => self.body = Arc::new(given.to_vec()),
-        }
-        self.method = MethodKind::for_method(parts.method);
-        self.head.clear();
-        self.head.resize(HEAD_BYTES, 0);
-        push_block(&mut self.head, parts, scheme);
-        self.split_into_frames();
-        Ok(())
+        let mut request = Http2Request {
+            head: vec![0; HEAD_BYTES],
+            body: Arc::new(parts.body.unwrap_or_default().to_vec()),
+            method: MethodKind::for_method(parts.method),
+        };
+        push_block(&mut request.head, parts, scheme);
+        request.split_into_frames();
+        Ok(request)
     }
 
     /// Splits the block into fragments and inserts a frame head before each; room for the first

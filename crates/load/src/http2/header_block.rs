@@ -43,20 +43,6 @@ enum BlockSource<'a> {
     Decoded(&'a FieldList),
 }
 
-/// Why the fields of a block cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum UnreadableFields {
-    /// A string is not a valid Huffman code.
-    #[error("the header block cannot be decompressed")]
-    Compression,
-    /// The fields exceed [`super::Http2Settings::max_header_bytes`].
-    #[error("the header fields are too large")]
-    TooLarge,
-    /// A value contains invalid characters (RFC 9113, section 8.2.1).
-    #[error("the value of a header field is malformed")]
-    Value,
-}
-
 impl<'a> HeaderBlock<'a> {
     pub(super) fn coded(block: &'a [u8], max_list_bytes: usize) -> HeaderBlock<'a> {
         HeaderBlock { source: BlockSource::Coded(block), max_list_bytes }
@@ -67,15 +53,9 @@ impl<'a> HeaderBlock<'a> {
     }
 
     /// Returns all fields, including `:status`; decodes them into `memory` unless they are decoded
-    /// already.
-    ///
-    /// # Errors
-    /// Fails if a value is malformed or the fields are too large. The scan of a block checks
-    /// neither.
-    pub fn decode_fields<'b>(
-        &self,
-        memory: &'b mut FieldList,
-    ) -> Result<&'b FieldList, UnreadableFields>
+    /// already. `None` if a value is malformed or the fields are too large. The scan of a block
+    /// checks neither.
+    pub fn decode_fields<'b>(&self, memory: &'b mut FieldList) -> Option<&'b FieldList>
     where
         'a: 'b,
     {
@@ -84,16 +64,11 @@ impl<'a> HeaderBlock<'a> {
             BlockSource::Coded(block) => {
                 match HpackDecoder::new(0).decode(block, memory, self.max_list_bytes) {
                     DecodeResult::Whole => memory,
-                    DecodeResult::TooLarge => return Err(UnreadableFields::TooLarge),
-                    DecodeResult::Malformed => return Err(UnreadableFields::Compression),
+                    DecodeResult::TooLarge | DecodeResult::Malformed => return None,
                 }
             }
         };
-        if fields.iter().all(|(_, value)| is_value(value)) {
-            Ok(fields)
-        } else {
-            Err(UnreadableFields::Value)
-        }
+        fields.iter().all(|(_, value)| is_value(value)).then_some(fields)
     }
 }
 

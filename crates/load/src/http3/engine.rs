@@ -41,7 +41,9 @@ type BoxedTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub struct H3Engine {
     /// Tasks to spawn at the next wait.
     tasks: Vec<BoxedTask>,
-    alarm: WakeAlarm,
+    /// Ends a wait at a given time. The runtime's own timers have a resolution of one millisecond,
+    /// too coarse for a load with a schedule.
+    alarm: AsyncFd<File>,
     pub(crate) events: Arc<EventQueue>,
     pub(crate) traffic: Arc<TrafficCounters>,
     pub(crate) config: ClientConfig,
@@ -67,7 +69,8 @@ impl H3Engine {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let alarm = {
             let _inside = runtime.enter();
-            WakeAlarm::new(alarm)?
+            // SAFETY: a `File` keeps the same descriptor open until it is dropped.
+            unsafe { AsyncFd::register(File::from(alarm))? }
         };
         let crypto = QuicClientConfig::try_from(tls).map_err(io::Error::other)?;
         let mut transport = TransportConfig::default();
@@ -109,7 +112,7 @@ impl H3Engine {
             }
             poll_fn(|context| match events.poll(context) {
                 Poll::Ready(()) => Poll::Ready(()),
-                Poll::Pending => alarm.poll(context),
+                Poll::Pending => poll_alarm(alarm, context),
             })
             .await;
         });
@@ -135,33 +138,18 @@ impl H3Engine {
     }
 }
 
-/// Ends a wait at a given time. The runtime's own timers have a resolution of one millisecond, too
-/// coarse for a load with a schedule.
-struct WakeAlarm {
-    descriptor: AsyncFd<File>,
-}
-
-impl WakeAlarm {
-    /// Must be called within the runtime.
-    fn new(descriptor: OwnedFd) -> io::Result<WakeAlarm> {
-        // SAFETY: a `File` keeps the same descriptor open until it is dropped.
-        let descriptor = unsafe { AsyncFd::register(File::from(descriptor))? };
-        Ok(WakeAlarm { descriptor })
-    }
-
-    /// Becomes ready once the alarm has fired. An alarm that cannot be read is treated as fired.
-    /// This is harmless, because the event loop then checks its clock.
-    fn poll(&self, context: &mut Context) -> Poll<()> {
-        loop {
-            let mut guard = match self.descriptor.poll_read_ready(context) {
-                Poll::Ready(Ok(guard)) => guard,
-                Poll::Ready(Err(_)) => return Poll::Ready(()),
-                Poll::Pending => return Poll::Pending,
-            };
-            let mut count = [0; 8];
-            if guard.try_io(|alarm| alarm.get_ref().read(&mut count)).is_ok() {
-                return Poll::Ready(());
-            }
+/// Becomes ready once the alarm has fired. An alarm that cannot be read is treated as fired. This is
+/// harmless, because the event loop then checks its clock.
+fn poll_alarm(alarm: &AsyncFd<File>, context: &mut Context) -> Poll<()> {
+    loop {
+        let mut guard = match alarm.poll_read_ready(context) {
+            Poll::Ready(Ok(guard)) => guard,
+            Poll::Ready(Err(_)) => return Poll::Ready(()),
+            Poll::Pending => return Poll::Pending,
+        };
+        let mut count = [0; 8];
+        if guard.try_io(|alarm| alarm.get_ref().read(&mut count)).is_ok() {
+            return Poll::Ready(());
         }
     }
 }

@@ -73,7 +73,7 @@ impl HpackDecoder {
                 // A size update is allowed only at the start of a block (section 4.2) and within
                 // our limit (section 6.3).
                 let size = size as usize;
-                if !fields.is_empty() || size > self.limit {
+                if !fields.ends.is_empty() || size > self.limit {
                     return None;
                 }
                 self.table.resize(size);
@@ -132,11 +132,6 @@ pub struct FieldList {
 }
 
 impl FieldList {
-    /// Creates an empty list.
-    pub fn new() -> FieldList {
-        FieldList::default()
-    }
-
     /// Iterates over names and values, in the order of the block.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut start = 0;
@@ -145,21 +140,6 @@ impl FieldList {
             start = *end;
             field
         })
-    }
-
-    /// Returns the first value of a field; the name must be lowercase.
-    pub fn value(&self, name: &str) -> Option<&[u8]> {
-        self.iter().find(|(candidate, _)| *candidate == name.as_bytes()).map(|(_, value)| value)
-    }
-
-    /// Number of fields.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Whether there are no fields.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
     }
 
     fn clear(&mut self) {
@@ -616,7 +596,7 @@ mod tests {
     }
 
     fn text(decoder: &mut HpackDecoder, block: &str) -> String {
-        let mut fields = FieldList::new();
+        let mut fields = FieldList::default();
         let decoded = decoder.decode(&hex(block), &mut fields, 4096);
         assert_eq!(decoded, DecodeResult::Whole);
         let line = |(name, value): (&[u8], &[u8])| {
@@ -666,7 +646,7 @@ mod tests {
     #[test]
     fn invalid_blocks_are_malformed_or_too_large() {
         let of = |table_size, block: &[u8]| {
-            HpackDecoder::new(table_size).decode(block, &mut FieldList::new(), 100)
+            HpackDecoder::new(table_size).decode(block, &mut FieldList::default(), 100)
         };
         // An index of 0, an index beyond both tables, a truncated string, a table size above the
         // limit, and a size update after a field.

@@ -40,7 +40,7 @@ fn blocks_of_another_encoder_are_decoded_with_a_dynamic_table() {
     for _ in 0..40 {
         let mut encoder = oracle::Encoder::new();
         let mut decoder = HpackDecoder::new(4096);
-        let mut fields = FieldList::new();
+        let mut fields = FieldList::default();
         for _ in 0..60 {
             let expected = random_fields(&mut random);
             let borrowed = expected.iter().map(|(name, value)| (&name[..], &value[..]));
@@ -61,7 +61,7 @@ fn what_we_encode_is_read_by_another_decoder_and_by_ours() {
             encode_field(&mut block, &name.to_ascii_uppercase(), value);
         }
         assert_eq!(oracle::Decoder::new().decode(&block).unwrap(), expected);
-        let mut fields = FieldList::new();
+        let mut fields = FieldList::default();
         assert_eq!(HpackDecoder::new(0).decode(&block, &mut fields, 1 << 20), DecodeResult::Whole);
         assert_eq!(pairs(&fields), expected);
     }
@@ -94,7 +94,7 @@ fn damaged_blocks_are_read_as_another_decoder_does_or_refused() {
                 block[at] = random.next_u32() as u8;
             }
         }
-        let mut read = FieldList::new();
+        let mut read = FieldList::default();
         match HpackDecoder::new(4096).decode(&block, &mut read, 1 << 20) {
             // RFC 7541 permits a block with only a size update and no fields.
             DecodeResult::Whole if read.is_empty() => {}
@@ -153,7 +153,7 @@ fn the_responses_of_the_rfc_come_over_a_connection_with_a_table() {
             let on = &mut |event: Http2Event| {
                 if let Http2Event::Head { status, block, .. } = event {
                     statuses.push(status);
-                    fields = pairs(block.decode_fields(&mut FieldList::new()).unwrap());
+                    fields = pairs(block.decode_fields(&mut FieldList::default()).unwrap());
                 }
             };
             client.connection.feed(&bytes, on).unwrap();
