@@ -14,7 +14,7 @@ mod recorder;
 mod worker;
 mod worker_core;
 
-pub use worker_core::{ProbeError, ProbeResponse, TlsFacts, send_probe};
+pub use worker_core::{ProbeError, ProbeResponse, send_probe};
 
 use crate::http2::UrlScheme;
 use crate::load::{

@@ -16,7 +16,7 @@ use crate::pace::{ClosedPace, PacingModel, StopCondition, ThinkTime, thread_part
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, ProtocolVersion};
 use speedwell_model::load::latency::RequestOutcome;
-use speedwell_model::load::measurement::RequestRecord;
+use speedwell_model::load::measurement::{ProbeFacts, RequestRecord, TlsFacts};
 use speedwell_model::load::outcomes::ErrorClass;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -229,21 +229,6 @@ impl TimedQuicEngine {
 // The code below sends a probe, the single request before a load. It returns the complete response
 // and facts about the connection.
 
-/// Negotiated TLS parameters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsFacts {
-    /// Protocol version, such as `TLSv1.3`.
-    pub version: String,
-    /// Cipher suite, such as `TLS13_AES_256_GCM_SHA384`; empty with HTTP/3, where it is unknown.
-    pub cipher: String,
-    /// Size in bits of the key in the server's certificate, for known key types.
-    pub key_bits: Option<u32>,
-    /// Key exchange group, such as `X25519`.
-    pub group: Option<String>,
-    /// Protocol selected by ALPN, such as `h2`.
-    pub alpn: Option<String>,
-}
-
 #[derive(Debug, Clone, Default)]
 pub(super) struct ConnectionFacts {
     pub tls: Option<TlsFacts>,
@@ -293,31 +278,13 @@ impl ConnectionFacts {
 /// A complete response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeResponse {
-    /// Address connected to.
-    pub address: ServerAddress,
-    /// Negotiated TLS parameters.
-    pub tls: Option<TlsFacts>,
-    /// Status code.
-    pub status: u16,
-    /// Value of the `Server` header.
-    pub server: Option<String>,
-    /// Value of the `Content-Type` header.
-    pub content_type: Option<String>,
+    /// The response and its connection. With HTTP/3, the cipher is unknown and therefore empty, and
+    /// only the length of the body is known, which is also the number of bytes of the response.
+    pub facts: ProbeFacts,
     /// Value of the `Location` header.
     pub location: Option<String>,
     /// Beginning of the body.
     pub body: Vec<u8>,
-    /// Length of the body in bytes.
-    pub body_bytes: u64,
-    /// Length of the whole response in bytes; with HTTP/3, where only the body's length is known,
-    /// the same as `body_bytes`.
-    pub wire_bytes: u64,
-    /// Whether the connection can be reused.
-    pub is_reusable: bool,
-    /// Time to connect, in nanoseconds.
-    pub connect_ns: u64,
-    /// Time from sending the request to the last byte of the response, in nanoseconds.
-    pub service_ns: u64,
     /// Whether the response counts as success.
     pub is_success: bool,
 }
@@ -408,18 +375,21 @@ fn build_response(worker: &LoadWorker, row: &RequestRecord) -> ProbeResponse {
     let facts = core.facts.clone().unwrap_or_default();
     let [server, content_type, location] = ConnectionFacts::FIELDS;
     ProbeResponse {
-        address: core.load.target.addresses[0].clone(),
-        tls: facts.tls,
-        status: row.status,
-        server: field(server),
-        content_type: field(content_type),
+        facts: ProbeFacts {
+            address: core.load.target.addresses[0].to_string(),
+            tls: facts.tls,
+            status: row.status,
+            server: field(server),
+            content_type: field(content_type),
+            body_bytes: row.body_bytes,
+            wire_bytes: row.wire_bytes,
+            is_reusable: core.recorder.last.reusable,
+            connect_ns: facts.connect_ns,
+            service_ns: row.end_ns - row.sent_ns.unwrap_or(row.end_ns),
+            redirected_from: Vec::new(),
+        },
         location: field(location),
         body: watch.map_or(Vec::new(), |watch| watch.body().to_vec()),
-        body_bytes: row.body_bytes,
-        wire_bytes: row.wire_bytes,
-        is_reusable: core.recorder.last.reusable,
-        connect_ns: facts.connect_ns,
-        service_ns: row.end_ns - row.sent_ns.unwrap_or(row.end_ns),
         is_success: row.outcome == RequestOutcome::Ok,
     }
 }

@@ -20,6 +20,7 @@ use crate::pace::{
 use speedwell_model::load::measurement::{
     KindFacts, LoadFacts, PaceFacts, RuleFacts, StageFacts, TimelineTick,
 };
+use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
@@ -146,6 +147,15 @@ pub enum ServerAddress {
     Internet(SocketAddr),
     /// A Unix domain socket.
     Unix(PathBuf),
+}
+
+impl fmt::Display for ServerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServerAddress::Internet(socket) => socket.fmt(f),
+            ServerAddress::Unix(path) => path.display().fmt(f),
+        }
+    }
 }
 
 /// Why a host name could not be resolved.
