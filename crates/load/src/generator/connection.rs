@@ -279,14 +279,7 @@ impl LoadConnection {
                 // more times to find the end of the stream or a reset.
                 ReadResult::Drained if has_ended && ended_reads < 2 => ended_reads += 1,
                 ReadResult::Drained => break,
-                ReadResult::End => return self.end_connection(ConnectionLoss::End, core),
-                ReadResult::Truncated => {
-                    return self.end_connection(ConnectionLoss::Truncated, core);
-                }
-                ReadResult::Reset => return self.end_connection(ConnectionLoss::Reset, core),
-                ReadResult::Broken(class) => {
-                    return self.end_connection(ConnectionLoss::Failed(class), core);
-                }
+                ReadResult::Lost(lost) => return self.end_connection(lost, core),
             }
         }
         self.flush_output(core);

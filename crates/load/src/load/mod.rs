@@ -216,23 +216,6 @@ impl LoadTarget {
 
 // How connections are opened, used and closed.
 
-/// Whether to delay reading, in order to read several responses at once.
-///
-/// A busy server works in bursts. A generator that wakes up for each response breaks up these
-/// bursts, and then both the server and the generator wake up once per response. Timestamps of
-/// responses may be late by the length of a delay. The result reports the longest delay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BatchingMode {
-    /// Reads each response as soon as the operating system reports it.
-    Off,
-    /// Delays reading in closed loads that keep their server busy. A delay lasts at most
-    /// `max_delay_ns` and at most an eighth of the median service time.
-    Adaptive {
-        /// Maximum delay in nanoseconds.
-        max_delay_ns: u64,
-    },
-}
-
 /// How connections are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionRules {
@@ -247,8 +230,14 @@ pub struct ConnectionRules {
     /// byte of the response. The server has then probably closed an idle connection. The result
     /// counts such retries.
     pub retries_stale: bool,
-    /// Whether to delay reading.
-    pub batching: BatchingMode,
+    /// Maximum delay of reading in nanoseconds; `None` to read each response as soon as the operating
+    /// system reports it. Reading is delayed in closed loads that keep their server busy, in order to
+    /// read several responses at once. A delay lasts at most an eighth of the median service time.
+    ///
+    /// A busy server works in bursts. A generator that wakes up for each response breaks up these
+    /// bursts, and then both the server and the generator wake up once per response. Timestamps of
+    /// responses may be late by the length of a delay. The result reports the longest delay.
+    pub max_delay_ns: Option<u64>,
     /// Whether threads spin instead of sleeping. Latency is shorter, but each thread uses a whole
     /// processor.
     pub busy_poll: bool,
@@ -261,7 +250,7 @@ impl Default for ConnectionRules {
             lifetime_ns: None,
             timeouts: RequestTimeouts::default(),
             retries_stale: false,
-            batching: BatchingMode::Adaptive { max_delay_ns: 100_000 },
+            max_delay_ns: Some(100_000),
             busy_poll: false,
         }
     }
@@ -329,10 +318,7 @@ impl LoadConfig {
             processors: self.processors.clone(),
             is_realtime,
             busy_polls: self.rules.busy_poll,
-            batching_ns: match self.rules.batching {
-                BatchingMode::Off => None,
-                BatchingMode::Adaptive { max_delay_ns } => Some(max_delay_ns),
-            },
+            batching_ns: self.rules.max_delay_ns,
         }
     }
 

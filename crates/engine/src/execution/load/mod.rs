@@ -24,8 +24,8 @@ use crate::execution::server::{LoadServer, shell_server};
 use anyhow::{Context, bail, ensure};
 use speedwell_load::generator::{self, ProbeError, ProbeResponse};
 use speedwell_load::load::{
-    BatchingMode, BodyRule, CertificateRefusal, ConnectionRules, HttpVersion, LoadConfig,
-    LoadShare, RequestTimeouts, SteadinessRule, SuccessRule, TlsOptions,
+    BodyRule, CertificateRefusal, ConnectionRules, HttpVersion, LoadConfig, LoadShare,
+    RequestTimeouts, SteadinessRule, SuccessRule, TlsOptions,
 };
 use speedwell_load::pace::{
     ArrivalSpacing, ClosedPace, PacingModel, RateSchedule, RequestRate, ScheduleStage,
@@ -496,11 +496,7 @@ fn connection_rules(spec: &LoadSpec) -> ConnectionRules {
             total_ns: total.map(saturating_nanos),
         },
         retries_stale: spec.retry_stale_keepalive,
-        batching: if spec.no_batching || spec.busy_poll {
-            BatchingMode::Off
-        } else {
-            defaults.batching
-        },
+        max_delay_ns: defaults.max_delay_ns.filter(|_| !spec.no_batching && !spec.busy_poll),
         busy_poll: spec.busy_poll,
     }
 }

@@ -1,6 +1,7 @@
 //! Sends and receives the bytes of a connection, with or without TLS. Data that the socket does not
 //! accept at once is buffered.
 
+use crate::generator::recorder::ConnectionLoss;
 use crate::generator::worker_core::{TlsParameters, TransportTraffic};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -26,14 +27,8 @@ pub(in crate::generator) enum ReadResult {
     More,
     /// No data is left for now.
     Drained,
-    /// The peer has finished sending.
-    End,
-    /// The connection was closed without close_notify.
-    Truncated,
-    /// The connection was reset.
-    Reset,
-    /// TLS failed.
-    Broken(ErrorClass),
+    /// The connection has ended: the peer has finished sending or aborted it, or TLS failed.
+    Lost(ConnectionLoss),
 }
 
 impl ByteChannel {
@@ -110,12 +105,12 @@ impl ByteChannel {
         traffic.calls += 1;
         let read = match recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
             Ok((0, _)) if self.tls.is_some() && !self.has_received_close => {
-                return ReadResult::Truncated;
+                return ReadResult::Lost(ConnectionLoss::Truncated);
             }
-            Ok((0, _)) => return ReadResult::End,
+            Ok((0, _)) => return ReadResult::Lost(ConnectionLoss::End),
             Ok((read, _)) => read,
             Err(Errno::AGAIN | Errno::INTR) => return ReadResult::Drained,
-            Err(_) => return ReadResult::Reset,
+            Err(_) => return ReadResult::Lost(ConnectionLoss::Reset),
         };
         traffic.received += read as u64;
         // A read that does not fill the buffer has drained the socket. Another read would find
@@ -129,8 +124,8 @@ impl ByteChannel {
             Ok(false) => state,
             // The server has sent close_notify (RFC 8446, section 6.1). It may wait for our
             // close_notify before it closes the socket, so do not wait for the end of the stream.
-            Ok(true) => ReadResult::End,
-            Err(class) => ReadResult::Broken(class),
+            Ok(true) => ReadResult::Lost(ConnectionLoss::End),
+            Err(class) => ReadResult::Lost(ConnectionLoss::Failed(class)),
         }
     }
 

@@ -7,7 +7,6 @@ use super::channel::{ByteChannel, ReadResult};
 use super::{ConnectionState, LoadConnection};
 #[cfg(feature = "http3")]
 use crate::generator::quic::connection_loss;
-#[cfg(feature = "http3")]
 use crate::generator::recorder::ConnectionLoss;
 use crate::generator::worker_core::WorkerCore;
 use crate::http1::ResponseSummary;
@@ -72,7 +71,7 @@ impl LoadConnection {
                 early.extend_from_slice(bytes);
                 true
             });
-            if let ReadResult::Broken(class) = read {
+            if let ReadResult::Lost(ConnectionLoss::Failed(class)) = read {
                 return self.fail_to_open(class, core);
             }
             if channel.is_established() {
@@ -87,7 +86,8 @@ impl LoadConnection {
                     self.flush_output(core);
                 }
                 if self.state == ConnectionState::Open {
-                    self.read_turn(read == ReadResult::End, core);
+                    let has_ended = read == ReadResult::Lost(ConnectionLoss::End);
+                    self.read_turn(has_ended, core);
                 }
                 return;
             }
