@@ -524,23 +524,16 @@ impl PacingModel {
                 })
             }
             PacingModel::Open(schedule) => {
-                let in_warmup = || schedule.due_before(warmup_ns);
+                let add_warmup = |count: u64| count.saturating_add(schedule.due_before(warmup_ns));
                 let whole_stop = StopCondition {
-                    after_requests: stop
-                        .after_requests
-                        .map(|count| count.saturating_add(in_warmup())),
+                    after_requests: stop.after_requests.map(add_warmup),
                     after_ns: stop.after_ns.map(|end_ns| end_ns.saturating_add(warmup_ns)),
                 };
                 let send_cursor = schedule.thread_schedule(thread, threads, whole_stop);
                 let mut due_cursor = send_cursor.clone();
                 let next_due = due_cursor.next();
-                let backlog = 0;
-                RequestPacing::Open(Box::new(OpenPacing {
-                    send_cursor,
-                    due_cursor,
-                    next_due,
-                    backlog,
-                }))
+                let pacing = OpenPacing { send_cursor, due_cursor, next_due, backlog: 0 };
+                RequestPacing::Open(Box::new(pacing))
             }
         }
     }

@@ -189,23 +189,16 @@ impl LoadConnection {
 
     /// Enforces timeouts.
     pub fn expire_timeouts(&mut self, now_ns: u64, core: &mut WorkerCore) {
-        let connect_limit_ns = core.load.rules.timeouts.connect_ns;
-        let is_over = |limit: Option<u64>, since: u64| {
-            limit.is_some_and(|limit| now_ns.saturating_sub(since) >= limit)
-        };
+        let limit_ns = core.load.rules.timeouts.connect_ns;
+        let is_over = limit_ns.is_some_and(|limit| now_ns.saturating_sub(self.begun_ns) >= limit);
         match self.state {
-            ConnectionState::Connecting | ConnectionState::Greeting
-                if is_over(connect_limit_ns, self.begun_ns) =>
-            {
+            ConnectionState::Connecting | ConnectionState::Greeting if is_over => {
                 self.fail_to_open(ErrorClass::TimeoutConnect, core);
             }
-            ConnectionState::Open => {
-                let lost = self.protocol.expire_timeouts(now_ns, core);
-                match lost {
-                    Some(class) => self.end_connection(ConnectionLoss::Failed(class), core),
-                    None => self.flush_output(core),
-                }
-            }
+            ConnectionState::Open => match self.protocol.expire_timeouts(now_ns, core) {
+                Some(class) => self.end_connection(ConnectionLoss::Failed(class), core),
+                None => self.flush_output(core),
+            },
             _ => {}
         }
     }

@@ -151,10 +151,7 @@ fn tls_parameters(load: &LoadConfig) -> Result<Option<TlsParameters>, LoadStartE
 }
 
 fn request_source(load: &LoadConfig) -> Result<RequestSource<'_>, LoadStartError> {
-    let scheme = match load.target.tls {
-        Some(_) => UrlScheme::Https,
-        None => UrlScheme::Http,
-    };
+    let scheme = if load.target.tls.is_some() { UrlScheme::Https } else { UrlScheme::Http };
     Ok(RequestSource::new(&load.kinds, load.http, scheme)?)
 }
 

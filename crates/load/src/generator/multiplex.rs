@@ -70,11 +70,8 @@ impl Http2Requests {
     /// stream limit, because some servers refuse excess streams. Until then, only the request for
     /// which the connection was opened is sent.
     pub fn available_streams(&self) -> u32 {
-        if self.http.is_ready() {
-            self.streams.free_tokens.len().min(self.http.capacity()) as u32
-        } else {
-            0
-        }
+        let available = self.streams.free_tokens.len().min(self.http.capacity()) as u32;
+        if self.http.is_ready() { available } else { 0 }
     }
 
     /// Contents of the response that ended last.

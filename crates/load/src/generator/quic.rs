@@ -99,11 +99,8 @@ impl QuicRequests {
     /// Number of requests that can be sent now. QUIC does not reveal how many more streams the
     /// server permits. The number is therefore 0 while a request waits for a stream.
     pub fn available_streams(&self) -> u32 {
-        if self.awaiting_stream > 0 || self.is_draining() {
-            0
-        } else {
-            self.free_slots.len() as u32
-        }
+        let must_wait = self.awaiting_stream > 0 || self.is_draining();
+        if must_wait { 0 } else { self.free_slots.len() as u32 }
     }
 
     /// Whether the server accepts no further requests.
@@ -123,8 +120,7 @@ impl QuicRequests {
         };
         let key = StreamKey { slot, serial: self.serial + 1 };
         let watch = self.watch.as_deref().cloned();
-        let handle = connection.send(&mut engine.inner, key, request, watch);
-        let Some(handle) = handle else {
+        let Some(handle) = connection.send(&mut engine.inner, key, request, watch) else {
             return;
         };
         self.free_slots.pop();
@@ -217,11 +213,8 @@ impl QuicRequests {
             let Some(mut sent) = self.take_request(slot) else {
                 continue;
             };
-            let phase = if sent.first_byte_ns == NEVER {
-                ResponsePhase::FirstByte
-            } else {
-                ResponsePhase::Body
-            };
+            let has_begun = sent.first_byte_ns != NEVER;
+            let phase = if has_begun { ResponsePhase::Body } else { ResponsePhase::FirstByte };
             // As with HTTP/2, a request is recorded as sent on a reused connection if the
             // connection has received a response before. This distinguishes servers that close idle
             // connections from servers that close new ones.

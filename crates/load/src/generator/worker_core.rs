@@ -342,10 +342,8 @@ pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse,
 fn explain_failure(class: ErrorClass, worker: &LoadWorker) -> ProbeError {
     let tls = worker.core.tls.as_ref();
     let refusal = tls.filter(|_| class == ErrorClass::TlsVerify);
-    match refusal.and_then(|tls| tls.last_refusal.take()) {
-        Some(refusal) => ProbeError::Certificate(refusal),
-        None => ProbeError::Failed(class),
-    }
+    let refusal = refusal.and_then(|tls| tls.last_refusal.take());
+    refusal.map_or(ProbeError::Failed(class), ProbeError::Certificate)
 }
 
 /// Reduces a load to one request on one connection.

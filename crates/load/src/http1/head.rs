@@ -31,7 +31,8 @@ impl HeadScanner {
         max_fields: usize,
         mut watch: Option<&mut ResponseWatch>,
     ) -> Result<Option<usize>, ResponseError> {
-        if self.line == 0 && !begins_like_http(head) {
+        // The first byte may already show that the peer does not speak HTTP.
+        if self.line == 0 && !head.iter().zip(b"HTTP/").all(|(byte, expected)| byte == expected) {
             return Err(ResponseError::NotHttp);
         }
         loop {
@@ -145,14 +146,6 @@ pub(crate) fn is_token_byte(byte: u8) -> bool {
 
 pub(super) fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|byte| is_token_byte(*byte))
-}
-
-/// Whether the bytes can be the start of a status line. The first byte may already show that the
-/// peer does not speak HTTP.
-pub(super) fn begins_like_http(bytes: &[u8]) -> bool {
-    const START: &[u8] = b"HTTP/";
-    let length = bytes.len().min(START.len());
-    bytes[..length] == START[..length]
 }
 
 /// Parses a status line such as `HTTP/1.1 200 OK`. A missing blank before an empty reason phrase is

@@ -293,11 +293,8 @@ impl ResponseReader {
 
     /// Rejects a head that has reached the size limit without an end.
     fn check_size_limit(&self, read: usize) -> Result<(usize, bool), ResponseError> {
-        if self.carry.len() < self.limits.head_bytes {
-            Ok((read, false))
-        } else {
-            Err(ResponseError::HeadTooLarge)
-        }
+        let is_within = self.carry.len() < self.limits.head_bytes;
+        is_within.then_some((read, false)).ok_or(ResponseError::HeadTooLarge)
     }
 
     /// Reads the available part of the body. When the body is complete, the state is
@@ -421,13 +418,18 @@ impl ChunkedReader {
         let is_text = byte == b'\t' || (byte >= 32 && byte != 127);
         Ok(match (self.state, byte) {
             (Size | SizeDigits, b) if b.is_ascii_hexdigit() => {
-                self.add_size_digit(b)?;
+                let digit = char::from(b).to_digit(16).map_or(0, u64::from);
+                let shifted = self.remaining.checked_mul(16).ok_or(ResponseError::Chunk)?;
+                self.remaining = shifted + digit;
                 SizeDigits
             }
             (SizeDigits | SizeBlank, b' ' | b'\t') => SizeBlank,
             (SizeDigits | SizeBlank, b';') => Extension,
             (SizeDigits | SizeBlank | Extension, b'\r') => SizeEnd,
-            (SizeDigits | SizeBlank | Extension | SizeEnd, b'\n') => self.end_size_line(),
+            (SizeDigits | SizeBlank | Extension | SizeEnd, b'\n') => {
+                self.line_bytes = 0;
+                if self.remaining == 0 { Trailer } else { Data }
+            }
             (Extension, _) if is_text => Extension,
             (DataCr, b'\r') => DataEnd,
             (DataCr | DataEnd, b'\n') => {
@@ -443,23 +445,5 @@ impl ChunkedReader {
             (TrailerValue, _) if is_text => TrailerValue,
             _ => return Err(ResponseError::Chunk),
         })
-    }
-
-    fn add_size_digit(&mut self, byte: u8) -> Result<(), ResponseError> {
-        let digit = match byte {
-            b'0'..=b'9' => byte - b'0',
-            _ => (byte | 0x20) - b'a' + 10,
-        };
-        let shifted = self.remaining.checked_mul(16).ok_or(ResponseError::Chunk)?;
-        self.remaining = shifted + u64::from(digit);
-        Ok(())
-    }
-
-    fn end_size_line(&mut self) -> ChunkState {
-        self.line_bytes = 0;
-        match self.remaining {
-            0 => ChunkState::Trailer,
-            _ => ChunkState::Data,
-        }
     }
 }

@@ -411,11 +411,8 @@ impl Http2Connection {
     /// section 5.1), and so are frames on streams with even IDs: only the peer could open these,
     /// but it is not allowed to.
     pub(super) fn check_opened(&self, stream: u32) -> Result<(), Http2ConnectionError> {
-        if stream % 2 == 1 && stream < self.next_id {
-            Ok(())
-        } else {
-            Err(Http2ConnectionError::Stream)
-        }
+        let is_opened = stream % 2 == 1 && stream < self.next_id;
+        is_opened.then_some(()).ok_or(Http2ConnectionError::Stream)
     }
 
     /// Returns the slot of a stream that we have opened before, or `None` if the stream has ended.

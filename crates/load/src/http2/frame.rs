@@ -4,7 +4,6 @@
 use super::hpack::{SIZE_UPDATE_ZERO, encode_field};
 use super::{Http2ConnectionError, Http2ErrorCode};
 use crate::http1::{InvalidRequest, MethodKind, RequestParts, validate_parts};
-use std::io::Write;
 use std::sync::Arc;
 
 pub(super) const HEAD_BYTES: usize = 9;
@@ -396,12 +395,7 @@ fn push_block(out: &mut Vec<u8>, parts: &RequestParts, scheme: UrlScheme) {
     if let Some(length) = parts.content_length()
         && parts.field_values("content-length").next().is_none()
     {
-        let mut digits = [0; 20];
-        let mut rest = &mut digits[..];
-        // Writing fails only if the slice is too short, and a usize has at most 20 digits.
-        let _ = write!(rest, "{length}");
-        let left = rest.len();
-        encode_field(out, b"content-length", &digits[..20 - left]);
+        encode_field(out, b"content-length", length.to_string().as_bytes());
     }
 }
 

@@ -359,11 +359,8 @@ impl Http2Connection {
 
     fn append_fragment(&mut self, fragment: &[u8]) -> Result<(), Http2ConnectionError> {
         self.block.extend_from_slice(fragment);
-        if self.block.len() > self.settings.max_header_bytes as usize {
-            Err(Http2ConnectionError::Flood)
-        } else {
-            Ok(())
-        }
+        let is_within = self.block.len() <= self.settings.max_header_bytes as usize;
+        is_within.then_some(()).ok_or(Http2ConnectionError::Flood)
     }
 
     #[inline]
@@ -512,11 +509,8 @@ impl Http2Connection {
     /// Counts output that the peer has provoked, and fails if it exceeds the limit.
     pub(super) fn count_provoked(&mut self, bytes: usize) -> Result<(), Http2ConnectionError> {
         self.provoked_bytes += bytes;
-        if self.provoked_bytes > MAX_PROVOKED_BYTES {
-            Err(Http2ConnectionError::Flood)
-        } else {
-            Ok(())
-        }
+        let is_within = self.provoked_bytes <= MAX_PROVOKED_BYTES;
+        is_within.then_some(()).ok_or(Http2ConnectionError::Flood)
     }
 
     fn apply_settings(

@@ -196,14 +196,9 @@ impl StreamState {
         self.summary.status = status;
         self.is_bodiless = matches!(status, 204 | 304) || self.method == MethodKind::Head;
         let is_tunnel = self.method == MethodKind::Connect && status / 100 == 2;
-        self.content_length = if self.is_bodiless {
-            Some(0)
-        } else if is_tunnel {
-            // Content-Length has no meaning for a tunnel (RFC 9110, section 9.3.6).
-            None
-        } else {
-            content_length
-        };
+        // Content-Length has no meaning for a tunnel (RFC 9110, section 9.3.6).
+        let announced = content_length.filter(|_| !is_tunnel);
+        self.content_length = if self.is_bodiless { Some(0) } else { announced };
     }
 
     /// Whether the data received so far fits into the required body length.

@@ -3,10 +3,11 @@
 //! Tasks run only while the event loop waits. New tasks are collected and spawned at the next wait,
 //! so that no other thread has to be woken for them. Start at [`H3Engine::run_until_event`].
 
-use crate::http3::{EventQueue, H3Event};
+use crate::http3::{EventQueue, H3Event, socket_error_class};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::udp::{RecvMeta, Transmit, UdpSocketState};
 use quinn::{AsyncUdpSocket, ClientConfig, IdleTimeout, TransportConfig, UdpPoller, VarInt};
+use speedwell_model::load::outcomes::ErrorClass;
 use std::fmt;
 use std::fs::File;
 use std::future::{Future, poll_fn};
@@ -234,13 +235,7 @@ impl QuicSocket {
     fn record_error(&self, error: &io::Error) {
         // Only these errors mean that there is no server. Others are transient: for example, a
         // packet is too large or a queue is full.
-        let is_final = matches!(
-            error.kind(),
-            io::ErrorKind::ConnectionRefused
-                | io::ErrorKind::HostUnreachable
-                | io::ErrorKind::NetworkUnreachable
-                | io::ErrorKind::NetworkDown
-        );
+        let is_final = socket_error_class(error) != ErrorClass::ConnectNoPort;
         if let (true, Some(code)) = (is_final, error.raw_os_error()) {
             self.error.store(code, Ordering::Relaxed);
             self.failed.notify_one();

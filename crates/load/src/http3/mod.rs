@@ -471,11 +471,8 @@ impl ConnectionEnd {
         let errors = Code::H3_GENERAL_PROTOCOL_ERROR.value()..=Code::H3_VERSION_FALLBACK.value();
         let compression =
             Code::QPACK_DECOMPRESSION_FAILED.value()..=Code::QPACK_DECODER_STREAM_ERROR.value();
-        if errors.contains(&code) || compression.contains(&code) {
-            ConnectionEnd::Reset
-        } else {
-            ConnectionEnd::Closed
-        }
+        let is_error = errors.contains(&code) || compression.contains(&code);
+        if is_error { ConnectionEnd::Reset } else { ConnectionEnd::Closed }
     }
 }
 

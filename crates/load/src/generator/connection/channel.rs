@@ -37,14 +37,10 @@ impl ByteChannel {
         tls: Option<&TlsParameters>,
         out: Vec<u8>,
     ) -> Result<ByteChannel, ErrorClass> {
-        let tls = match tls {
-            None => None,
-            Some(TlsParameters { config, name, .. }) => {
-                let connection = ClientConnection::new(config.clone(), name.clone())
-                    .map_err(|_| ErrorClass::TlsHandshake)?;
-                Some(Box::new(connection))
-            }
+        let connect = |tls: &TlsParameters| {
+            ClientConnection::new(tls.config.clone(), tls.name.clone()).map(Box::new)
         };
+        let tls = tls.map(connect).transpose().map_err(|_| ErrorClass::TlsHandshake)?;
         Ok(ByteChannel { socket, tls, has_received_close: false, out, out_at: 0 })
     }
 

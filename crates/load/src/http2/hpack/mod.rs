@@ -176,31 +176,21 @@ const INDEXED: u8 = 0x80;
 
 /// Appends a field with its name in lowercase.
 pub fn encode_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    // The static table contains only short names, so a name that does not fit into this buffer is
-    // not in the table.
-    let mut buffer = [0; 64];
-    let lower = buffer.get_mut(..name.len()).map(|lower| {
-        lower.copy_from_slice(name);
-        lower.make_ascii_lowercase();
-        &*lower
-    });
-    let found = lower.and_then(|lower| find_static(lower, value));
+    let name = name.to_ascii_lowercase();
+    let found = find_static(&name, value);
     if let Some((index, true)) = found {
         encode_integer(out, INDEXED, 7, index);
         return;
     }
-    let pattern = match lower {
-        Some(b"authorization" | b"cookie" | b"proxy-authorization") => NEVER_INDEXED,
+    let pattern = match name.as_slice() {
+        b"authorization" | b"cookie" | b"proxy-authorization" => NEVER_INDEXED,
         _ => WITHOUT_INDEXING,
     };
     match found {
         Some((index, _)) => encode_integer(out, pattern, 4, index),
         None => {
             out.push(pattern);
-            match lower {
-                Some(lower) => encode_text(out, lower),
-                None => encode_text(out, &name.to_ascii_lowercase()),
-            }
+            encode_text(out, &name);
         }
     }
     encode_text(out, value);
@@ -410,42 +400,36 @@ fn encode_integer(out: &mut Vec<u8>, pattern: u8, prefix_bits: u32, value: usize
 }
 
 // The code below implements the static and the dynamic table of header fields. The dynamic table
-// (RFC 7541, sections 2.3.2 and 4) stores its bytes consecutively in a buffer. The unused start of
-// the buffer is reclaimed occasionally, so that nothing is allocated once the table has been full.
+// (RFC 7541, sections 2.3.2 and 4) reuses the memory of evicted entries, so that nothing is allocated
+// once the table has been full.
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct DynamicEntry {
-    start: usize,
+    /// The name, followed by the value.
+    text: Vec<u8>,
     name_bytes: usize,
-    value_bytes: usize,
-}
-
-impl DynamicEntry {
-    fn size(&self) -> usize {
-        self.name_bytes + self.value_bytes + ENTRY_OVERHEAD_BYTES
-    }
 }
 
 #[derive(Debug)]
 struct DynamicTable {
     /// The entries, oldest first.
     entries: VecDeque<DynamicEntry>,
-    bytes: Vec<u8>,
+    /// Memory of evicted entries.
+    spare: Vec<Vec<u8>>,
     size: usize,
     max_size: usize,
 }
 
 impl DynamicTable {
     fn new(max_size: usize) -> DynamicTable {
-        DynamicTable { entries: VecDeque::new(), bytes: Vec::new(), size: 0, max_size }
+        DynamicTable { entries: VecDeque::new(), spare: Vec::new(), size: 0, max_size }
     }
 
     /// Returns name and value; index 0 is the newest entry.
     fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
         let position = self.entries.len().checked_sub(index + 1)?;
         let entry = self.entries.get(position)?;
-        let value = entry.start + entry.name_bytes;
-        Some((&self.bytes[entry.start..value], &self.bytes[value..value + entry.value_bytes]))
+        Some(entry.text.split_at(entry.name_bytes))
     }
 
     fn resize(&mut self, max_size: usize) {
@@ -462,14 +446,11 @@ impl DynamicTable {
             return;
         }
         self.evict_to(self.max_size - size);
-        self.reclaim_space();
-        self.entries.push_back(DynamicEntry {
-            start: self.bytes.len(),
-            name_bytes: name.len(),
-            value_bytes: value.len(),
-        });
-        self.bytes.extend_from_slice(name);
-        self.bytes.extend_from_slice(value);
+        let mut text = self.spare.pop().unwrap_or_default();
+        text.clear();
+        text.extend_from_slice(name);
+        text.extend_from_slice(value);
+        self.entries.push_back(DynamicEntry { text, name_bytes: name.len() });
         self.size += size;
     }
 
@@ -477,19 +458,8 @@ impl DynamicTable {
         while self.size > max_size
             && let Some(entry) = self.entries.pop_front()
         {
-            self.size -= entry.size();
-        }
-    }
-
-    /// Moves the used bytes to the start of the buffer once the unused bytes there exceed the
-    /// maximum size of the table.
-    fn reclaim_space(&mut self) {
-        let start = self.entries.front().map_or(self.bytes.len(), |entry| entry.start);
-        if start > self.max_size {
-            self.bytes.drain(..start);
-            for entry in &mut self.entries {
-                entry.start -= start;
-            }
+            self.size -= entry.text.len() + ENTRY_OVERHEAD_BYTES;
+            self.spare.push(entry.text);
         }
     }
 }
