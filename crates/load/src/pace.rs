@@ -312,15 +312,10 @@ impl ScheduleStage {
         let duration = u128::from(self.duration_ns);
         let fastest = u128::from(self.from.max(self.to).micro_per_s());
         // The largest term in `reaches_at_most` is 2 * rate * duration squared.
-        let fits = self.from == self.to
-            || (2 * fastest)
-                .checked_mul(duration)
-                .and_then(|units| units.checked_mul(duration))
-                .is_some_and(|product| product <= i128::MAX as u128);
-        if fits {
-            return Ok(());
-        }
-        Err(PaceError::RampTooLong { duration_ns: self.duration_ns })
+        let largest = (2 * fastest * duration).checked_mul(duration);
+        let fits =
+            self.from == self.to || largest.is_some_and(|product| product <= i128::MAX as u128);
+        fits.then_some(()).ok_or(PaceError::RampTooLong { duration_ns: self.duration_ns })
     }
 
     /// Units in the whole stage: twice the area of the trapezoid under the rate.

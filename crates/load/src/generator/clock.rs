@@ -375,14 +375,10 @@ impl ThreadMonitor {
 
 /// Involuntary context switches of the current thread (proc(5)); 0 if unknown.
 fn involuntary_switches() -> u64 {
-    std::fs::read_to_string("/proc/thread-self/status")
-        .ok()
-        .and_then(|text| {
-            let line =
-                text.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?;
-            line.trim().parse().ok()
-        })
-        .unwrap_or(0)
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let mut lines = status.lines();
+    let count = lines.find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"));
+    count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]

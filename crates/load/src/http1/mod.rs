@@ -304,36 +304,29 @@ impl ResponseReader {
         bytes: &[u8],
         watch: Option<&mut ResponseWatch>,
     ) -> Result<usize, ResponseError> {
-        let (read, payload) = match &mut self.state {
-            ReaderState::Length(remaining) => {
-                let read = usize::try_from(*remaining)
-                    .map_or(bytes.len(), |remaining| remaining.min(bytes.len()));
+        let (read, payload) = if let ReaderState::Chunked(chunked) = &mut self.state {
+            let (mut payload, mut watch) = (0, watch);
+            let read = chunked.feed(bytes, |data| {
+                payload += data.len() as u64;
+                if let Some(watch) = watch.as_deref_mut() {
+                    watch.add_data(data);
+                }
+            })?;
+            if chunked.state == ChunkState::Done {
+                self.state = ReaderState::Length(0);
+            }
+            (read, payload)
+        } else {
+            // In the state `UntilEof`, all bytes belong to the body.
+            let mut read = bytes.len();
+            if let ReaderState::Length(remaining) = &mut self.state {
+                read = usize::try_from(*remaining).map_or(read, |remaining| remaining.min(read));
                 *remaining -= read as u64;
-                if let Some(watch) = watch {
-                    watch.add_data(&bytes[..read]);
-                }
-                (read, read as u64)
             }
-            ReaderState::Chunked(chunked) => {
-                let (mut payload, mut watch) = (0, watch);
-                let read = chunked.feed(bytes, |data| {
-                    payload += data.len() as u64;
-                    if let Some(watch) = watch.as_deref_mut() {
-                        watch.add_data(data);
-                    }
-                })?;
-                if chunked.state == ChunkState::Done {
-                    self.state = ReaderState::Length(0);
-                }
-                (read, payload)
+            if let Some(watch) = watch {
+                watch.add_data(&bytes[..read]);
             }
-            // The only other state is `UntilEof`, in which all bytes belong to the body.
-            _ => {
-                if let Some(watch) = watch {
-                    watch.add_data(bytes);
-                }
-                (bytes.len(), bytes.len() as u64)
-            }
+            (read, read as u64)
         };
         self.summary.body_bytes += payload;
         self.summary.framing_bytes += read as u64 - payload;

@@ -329,6 +329,7 @@ fn explain_refusal(error: &rustls::Error, certificate: &CertificateDer<'_>) -> C
     let rustls::Error::InvalidCertificate(reason) = error else {
         return CertificateRefusal::Other(error.to_string());
     };
+    let other = |text: &str| CertificateRefusal::Other(text.to_owned());
     let distance = |first: &UnixTime, second: &UnixTime| {
         Duration::from_secs(first.as_secs().abs_diff(second.as_secs()))
     };
@@ -348,24 +349,20 @@ fn explain_refusal(error: &rustls::Error, certificate: &CertificateDer<'_>) -> C
         _ if is_without_issuer(reason) && is_self_issued(certificate) => {
             CertificateRefusal::SelfSigned(issuer_name(certificate))
         }
-        _ if is_authority(reason) => CertificateRefusal::Other(
-            "it is the certificate of an authority, not of a server".to_owned(),
-        ),
-        CertificateError::UnknownIssuer => CertificateRefusal::Issuer(issuer_name(certificate)),
-        CertificateError::BadEncoding => {
-            CertificateRefusal::Other("it cannot be parsed".to_owned())
+        _ if is_authority(reason) => {
+            other("it is the certificate of an authority, not of a server")
         }
+        CertificateError::UnknownIssuer => CertificateRefusal::Issuer(issuer_name(certificate)),
+        CertificateError::BadEncoding => other("it cannot be parsed"),
         CertificateError::BadSignature => CertificateRefusal::Other(format!(
             "its signature does not match the key of the trusted issuer '{}'",
             issuer_name(certificate)
         )),
         CertificateError::InvalidPurposeContext { .. } | CertificateError::InvalidPurpose => {
-            CertificateRefusal::Other("its extended key usage does not include servers".to_owned())
+            other("its extended key usage does not include servers")
         }
         _ if matches!(webpki_error(reason), Some(webpki::Error::UnsupportedCertVersion)) => {
-            CertificateRefusal::Other(
-                "it has X.509 version 1, but version 3 is required".to_owned(),
-            )
+            other("it has X.509 version 1, but version 3 is required")
         }
         _ => CertificateRefusal::Other(error.to_string()),
     }
