@@ -174,12 +174,9 @@ impl PlaceholderMap {
     ) -> Result<ParameterValue> {
         let ParameterValue::Text(text) = value else { return Ok(value.clone()) };
         let filled = self.fill_placeholders(text, line, place)?;
-        let is_number = filled != *text
-            && matches!(ParameterValue::infer_value(&filled), ParameterValue::Number(_));
-        Ok(if is_number {
-            ParameterValue::infer_value(&filled)
-        } else {
-            ParameterValue::Text(filled)
+        Ok(match ParameterValue::infer_value(&filled) {
+            number @ ParameterValue::Number(_) if filled != *text => number,
+            _ => ParameterValue::Text(filled),
         })
     }
 }

@@ -20,9 +20,7 @@ use speedwell_model::experiment::{
     BenchmarkGroup, ComparePlan, ExperimentVariant, GroupKind, ProfileCondition, ProfilePlan,
     ReportClaim, SelectedCase,
 };
-use speedwell_model::expression::{
-    CaseFilter, ChangeGate, ClaimExpression, MetricTerm, QuantityUnit,
-};
+use speedwell_model::expression::{CaseFilter, ChangeGate, ClaimExpression, QuantityUnit};
 use speedwell_model::{Case, ParameterValue, Verdict};
 
 /// A statement in the report; the data must support it.
@@ -104,7 +102,11 @@ fn claim_rows(
     let multiple = columns.iter().find(|cases| cases.len() > 1);
     let differing = columns.iter().position(|cases| cases.len() > 1 && Some(cases) != multiple);
     if let Some(differing) = differing {
-        return Err(differing_cases_error(text, terms[differing]));
+        let term = terms[differing];
+        let message =
+            format!("'{term}' covers different cases than the other side of the comparison");
+        let hint = "name the group or case: time[promises, test=fibonacci](new)".to_owned();
+        return Err(ExpressionError::about_name(text, &term.metric, message, hint));
     }
     let row_count = multiple.map_or(1, Vec::len);
     let row = |index: usize| {
@@ -143,12 +145,6 @@ fn check_units(
         }
         None => Ok(()),
     }
-}
-
-fn differing_cases_error(text: &str, term: &MetricTerm) -> ExpressionError {
-    let message = format!("'{term}' covers different cases than the other side of the comparison");
-    let hint = "name the group or case: time[promises, test=fibonacci](new)".to_owned();
-    ExpressionError::about_name(text, &term.metric, message, hint)
 }
 
 // Selects cases by metric and filter.
@@ -330,13 +326,10 @@ pub fn check_pairs(
     part: &FilePart,
     variants: &[ExperimentVariant],
 ) -> Result<Vec<(String, String)>> {
-    let mut found = Vec::new();
-    for VariantPair(pair) in pairs {
-        check_variant(part, "pairs", &pair.0, variants)?;
-        check_variant(part, "pairs", &pair.1, variants)?;
-        found.push(pair.clone());
+    for name in pairs.iter().flat_map(|VariantPair((first, second))| [first, second]) {
+        check_variant(part, "pairs", name, variants)?;
     }
-    Ok(found)
+    Ok(pairs.iter().map(|pair| pair.0.clone()).collect())
 }
 
 /// Parses the gates: one string for all groups, as in `gate = "time < +5%"`, or a table with a
@@ -373,17 +366,14 @@ fn parse_gates(
     group: Option<&BenchmarkGroup>,
 ) -> Result<Vec<(Option<String>, ChangeGate)>> {
     let gates = expression::parse_gates(text).map_err(|error| part.error_at_key(key, error))?;
-    let mut found = Vec::new();
-    for gate in gates {
-        let applicable: Vec<&BenchmarkGroup> = match group {
-            Some(group) => vec![group],
-            None => groups.iter().collect(),
-        };
+    let applicable: Vec<&BenchmarkGroup> =
+        group.map_or_else(|| groups.iter().collect(), |group| vec![group]);
+    for gate in &gates {
         let cases = selected_cases(&applicable, Some(&gate.metric), &gate.filter, text);
         cases.map_err(|error| part.error_at_key(key, error))?;
-        found.push((group.map(|group| group.name.clone()), gate));
     }
-    Ok(found)
+    let name = group.map(|group| group.name.clone());
+    Ok(gates.into_iter().map(|gate| (name.clone(), gate)).collect())
 }
 
 // Reads `[profile]`, which requests extra runs that show where time is spent. These runs are never
