@@ -13,7 +13,6 @@ use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -134,13 +133,16 @@ pub enum TlsError {
 }
 
 /// Why a certificate was rejected.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateRefusal {
     /// The certificate expired this long ago.
+    #[error("it expired {} ago", format_duration(.0))]
     Expired(Duration),
     /// The certificate becomes valid only after this much time.
+    #[error("it becomes valid in {}; check the clock", format_duration(.0))]
     NotYetValid(Duration),
     /// The certificate was issued for other names.
+    #[error("{}", describe_names(.presented, .wanted))]
     Name {
         /// Name of the server.
         wanted: String,
@@ -148,40 +150,27 @@ pub enum CertificateRefusal {
         presented: Vec<String>,
     },
     /// The certificate, with this common name, is self-signed and not trusted.
+    #[error("it is self-signed ('{0}') and not trusted")]
     SelfSigned(String),
     /// The issuer of the certificate, with this common name, is not trusted.
+    #[error("its issuer '{0}' is not trusted")]
     Issuer(String),
     /// Another reason, as reported by the TLS library.
+    #[error("{0}")]
     Other(String),
 }
 
-impl fmt::Display for CertificateRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CertificateRefusal::Expired(ago) => {
-                write!(f, "it expired {} ago", format_duration(*ago))
-            }
-            CertificateRefusal::NotYetValid(until) => {
-                write!(f, "it becomes valid in {}; check the clock", format_duration(*until))
-            }
-            CertificateRefusal::Name { wanted, presented } if presented.is_empty() => {
-                write!(f, "it contains no name, but '{wanted}' was expected")
-            }
-            CertificateRefusal::Name { wanted, presented } => {
-                let names: Vec<String> = presented.iter().map(|name| format!("'{name}'")).collect();
-                write!(f, "it is for {}, not for '{wanted}'", names.join(", "))
-            }
-            CertificateRefusal::SelfSigned(name) => {
-                write!(f, "it is self-signed ('{name}') and not trusted")
-            }
-            CertificateRefusal::Issuer(name) => write!(f, "its issuer '{name}' is not trusted"),
-            CertificateRefusal::Other(error) => f.write_str(error),
-        }
+/// Describes the names in a certificate that does not name the server.
+fn describe_names(presented: &[String], wanted: &str) -> String {
+    if presented.is_empty() {
+        return format!("it contains no name, but '{wanted}' was expected");
     }
+    let names: Vec<String> = presented.iter().map(|name| format!("'{name}'")).collect();
+    format!("it is for {}, not for '{wanted}'", names.join(", "))
 }
 
 /// Formats a duration in its largest unit, rounded down.
-fn format_duration(time: Duration) -> String {
+fn format_duration(time: &Duration) -> String {
     let seconds = time.as_secs();
     let units = [(86_400, "day"), (3600, "hour"), (60, "minute")];
     let unit = units.iter().find(|(length, _)| seconds >= *length);
