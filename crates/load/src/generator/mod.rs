@@ -44,22 +44,11 @@ pub enum LoadStartError {
     #[error(transparent)]
     Kinds(#[from] KindsError),
     /// The operating system refused an essential resource.
-    #[error("cannot {what}: {why}")]
-    System {
-        /// The attempted operation.
-        what: &'static str,
-        /// Error from the operating system.
-        why: std::io::Error,
-    },
+    #[error("cannot wait for sockets: {0}")]
+    System(std::io::Error),
     /// The load description is invalid.
     #[error("{0}")]
     Load(&'static str),
-}
-
-impl LoadStartError {
-    fn from_wait_error(why: std::io::Error) -> LoadStartError {
-        LoadStartError::System { what: "wait for sockets", why }
-    }
 }
 
 /// Runs a load to its end, and passes intermediate results to `watch`. If `stop` is set, ends the
@@ -126,7 +115,7 @@ pub fn run_with_clock(
     let results = results
         .into_iter()
         .collect::<std::io::Result<Vec<ThreadResult>>>()
-        .map_err(LoadStartError::from_wait_error)?;
+        .map_err(LoadStartError::System)?;
     tracker.gather_totals(&mailboxes);
     let since_epoch = started_at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let began_ms = since_epoch.as_millis() as u64;

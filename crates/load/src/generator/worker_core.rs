@@ -318,10 +318,10 @@ pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse,
     let recorder = RequestRecorder::new(&load, NEVER);
     let clock = LoadClock::start(speedwell_model::clock::WaitClock::REAL);
     let mut core = WorkerCore::new(&load, &source, tls, recorder, clock, LoadShare::ONLY)
-        .map_err(LoadStartError::from_wait_error)?;
+        .map_err(LoadStartError::System)?;
     core.facts = Some(ConnectionFacts::default());
     let mut worker = LoadWorker::new(core, &mailbox, stop, &end_ns);
-    let end = worker.send_all().map_err(LoadStartError::from_wait_error)?;
+    let end = worker.send_all().map_err(LoadStartError::System)?;
     #[cfg(feature = "http3")]
     worker.close_quic();
     let row = worker.core.recorder.rows.first().copied();

@@ -7,8 +7,7 @@
 //! checks these values.
 
 use super::hpack::{
-    BlockReader, CodedText, DecodeResult, FieldList, FieldName, FieldRepresentation, HpackDecoder,
-    STATIC_ENTRIES,
+    BlockReader, CodedText, FieldList, FieldName, FieldRepresentation, HpackDecoder, STATIC_ENTRIES,
 };
 use super::{Http2ConnectionError, Http2Fault, Http2StreamError};
 use crate::http1::{is_token_byte, parse_number};
@@ -62,10 +61,8 @@ impl<'a> HeaderBlock<'a> {
         let fields: &'b FieldList = match self.source {
             BlockSource::Decoded(fields) => fields,
             BlockSource::Coded(block) => {
-                match HpackDecoder::new(0).decode(block, memory, self.max_list_bytes) {
-                    DecodeResult::Whole => memory,
-                    DecodeResult::TooLarge | DecodeResult::Malformed => return None,
-                }
+                HpackDecoder::new(0).decode(block, memory, self.max_list_bytes).ok()?;
+                memory
             }
         };
         fields.iter().all(|(_, value)| is_value(value)).then_some(fields)

@@ -9,7 +9,6 @@ use super::frame::{
     self, FrameHead, HEAD_BYTES, INITIAL_WINDOW_BYTES, MAX_31_BITS, MIN_MAX_FRAME_BYTES, flag, kind,
 };
 use super::header_block::{BlockFacts, BlockPart, HeaderBlock};
-use super::hpack::DecodeResult;
 use super::streams::BodyUpload;
 use super::{
     Http2Connection, Http2ConnectionError, Http2ErrorCode, Http2Event, Http2Fault, Http2Request,
@@ -377,11 +376,7 @@ impl Http2Connection {
         }
         // Decode the blocks of cancelled streams, too, because they change the compression table.
         if let Some(decoder) = &mut self.decoder {
-            match decoder.decode(block, &mut self.fields, max_bytes) {
-                DecodeResult::Whole => {}
-                DecodeResult::TooLarge => return Err(Http2ConnectionError::Flood),
-                DecodeResult::Malformed => return Err(Http2ConnectionError::Compression),
-            }
+            decoder.decode(block, &mut self.fields, max_bytes)?;
         }
         let Some(slot) = slot else {
             return Ok(());

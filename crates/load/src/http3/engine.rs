@@ -8,7 +8,6 @@ use quinn::crypto::rustls::QuicClientConfig;
 use quinn::udp::{RecvMeta, Transmit, UdpSocketState};
 use quinn::{AsyncUdpSocket, ClientConfig, IdleTimeout, TransportConfig, UdpPoller, VarInt};
 use speedwell_model::load::outcomes::ErrorClass;
-use std::fmt;
 use std::fs::File;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSliceMut, Read};
@@ -245,7 +244,7 @@ impl QuicSocket {
 
 impl AsyncUdpSocket for QuicSocket {
     fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
-        Box::pin(WritePoller { datagrams: self, waiting: None })
+        Box::pin(WritePoller(self))
     }
 
     fn try_send(&self, transmit: &Transmit) -> io::Result<()> {
@@ -309,34 +308,14 @@ impl AsyncUdpSocket for QuicSocket {
     }
 }
 
-type WritableFuture = Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>;
-
-/// Waits until the socket is writable.
-struct WritePoller {
-    datagrams: Arc<QuicSocket>,
-    waiting: Option<WritableFuture>,
-}
-
-impl fmt::Debug for WritePoller {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.debug_struct("Writable").finish_non_exhaustive()
-    }
-}
+/// Waits until the socket is writable. The socket wakes only the task that waited last. This is
+/// enough, because the socket belongs to a single connection.
+#[derive(Debug)]
+struct WritePoller(Arc<QuicSocket>);
 
 impl UdpPoller for WritePoller {
-    fn poll_writable(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
-        let mut waiting: WritableFuture = match self.waiting.take() {
-            Some(waiting) => waiting,
-            None => {
-                let datagrams = self.datagrams.clone();
-                Box::pin(async move { datagrams.socket.writable().await })
-            }
-        };
-        let polled = waiting.as_mut().poll(context);
-        if polled.is_pending() {
-            self.waiting = Some(waiting);
-        }
-        polled
+    fn poll_writable(self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
+        self.0.socket.poll_send_ready(context)
     }
 }
 

@@ -6,22 +6,11 @@
 
 mod huffman;
 
+use super::Http2ConnectionError;
 use std::collections::VecDeque;
 
 /// Initial size of the dynamic table in bytes (RFC 9113, section 6.5.2).
 const INITIAL_SIZE: usize = 4096;
-
-/// Result of decoding a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DecodeResult {
-    /// All fields were decoded.
-    Whole,
-    /// The fields exceed the size limit. Decoding stopped within this block, so later blocks cannot
-    /// be decoded.
-    TooLarge,
-    /// The block is malformed, and no later block can be decoded (RFC 9113, section 4.3).
-    Malformed,
-}
 
 /// Decodes the header blocks of a connection in order.
 #[derive(Debug)]
@@ -40,27 +29,28 @@ impl HpackDecoder {
 
     /// Decodes a block, replacing the previous contents of `fields`. `max_list_bytes` limits the
     /// total size of the names and values, plus 32 bytes per field (RFC 9113, section 6.5.2).
+    ///
+    /// # Errors
+    /// Fails if the block is malformed, or the fields exceed the limit. Later blocks cannot be
+    /// decoded then (section 4.3).
     pub fn decode(
         &mut self,
         block: &[u8],
         fields: &mut FieldList,
         max_list_bytes: usize,
-    ) -> DecodeResult {
+    ) -> Result<(), Http2ConnectionError> {
         fields.clear();
         let mut reader = BlockReader::new(block);
         while !reader.is_at_end() {
-            let Some(representation) = reader.next_representation() else {
-                return DecodeResult::Malformed;
-            };
-            if self.decode_field(representation, fields).is_none() {
-                return DecodeResult::Malformed;
-            }
+            let representation = reader.next_representation();
+            let decoded = representation.and_then(|found| self.decode_field(found, fields));
+            decoded.ok_or(Http2ConnectionError::Compression)?;
             let overhead_bytes = fields.ends.len() * ENTRY_OVERHEAD_BYTES;
             if fields.bytes.len() + overhead_bytes > max_list_bytes {
-                return DecodeResult::TooLarge;
+                return Err(Http2ConnectionError::Flood);
             }
         }
-        DecodeResult::Whole
+        Ok(())
     }
 
     fn decode_field(
@@ -568,7 +558,7 @@ mod tests {
     fn text(decoder: &mut HpackDecoder, block: &str) -> String {
         let mut fields = FieldList::default();
         let decoded = decoder.decode(&hex(block), &mut fields, 4096);
-        assert_eq!(decoded, DecodeResult::Whole);
+        assert_eq!(decoded, Ok(()));
         let line = |(name, value): (&[u8], &[u8])| {
             let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
             format!("{name}: {value}\n")
@@ -622,11 +612,11 @@ mod tests {
         // limit, and a size update after a field.
         for block in [&[0x80][..], &[0xbe], &[0x00, 0x05, b'a'], &[0x3f, 0xff, 0x7f], &[0x88, 0x20]]
         {
-            assert_eq!(of(4096, block), DecodeResult::Malformed, "{block:?}");
+            assert_eq!(of(4096, block), Err(Http2ConnectionError::Compression), "{block:?}");
         }
-        assert_eq!(of(0, &[0x20, 0x88]), DecodeResult::Whole);
-        assert_eq!(of(0, &[0x21, 0x88]), DecodeResult::Malformed);
-        assert_eq!(of(4096, &[0x88; 3]), DecodeResult::TooLarge);
+        assert_eq!(of(0, &[0x20, 0x88]), Ok(()));
+        assert_eq!(of(0, &[0x21, 0x88]), Err(Http2ConnectionError::Compression));
+        assert_eq!(of(4096, &[0x88; 3]), Err(Http2ConnectionError::Flood));
     }
 
     #[test]
