@@ -158,16 +158,13 @@ impl FleetFile {
             return Err(top.error_at_key("ssh_config", message));
         }
         let folder = check_folder(&top, "folder", keys.folder)?;
+        let name = |key: &str, text: Option<String>| {
+            text.map(|text| check_name(&top, key, text)).transpose()
+        };
         let slurm = SlurmOptions {
-            partition: keys
-                .partition
-                .map(|text| check_name(&top, "partition", text))
-                .transpose()?,
-            account: keys.account.map(|text| check_name(&top, "account", text)).transpose()?,
-            reservation: keys
-                .reservation
-                .map(|text| check_name(&top, "reservation", text))
-                .transpose()?,
+            partition: name("partition", keys.partition)?,
+            account: name("account", keys.account)?,
+            reservation: name("reservation", keys.reservation)?,
             time: keys.time.map(|text| parse_time(&top, &text)).transpose()?,
             cpu_freq: keys.cpu_freq.map(|text| check_frequencies(&top, text)).transpose()?,
             core_spec: keys.core_spec,

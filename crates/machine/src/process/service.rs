@@ -9,6 +9,7 @@ use super::supervise::run_until;
 use super::{ChildConversation, ProcessEnd, ProcessOutcome, ProcessSpec};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use speedwell_model::ResourceUsage;
 use speedwell_model::clock::WaitClock;
 use std::fs::File;
 use std::io::{self, Seek};
@@ -133,12 +134,8 @@ fn join_listener(listener: JoinHandle<io::Result<ProcessOutcome>>) -> io::Result
 pub struct TimedExecution {
     /// Time from just before the process started until we knew that it had ended, in nanoseconds.
     pub wall_ns: u64,
-    /// Processor time in user mode, in nanoseconds.
-    pub user_ns: u64,
-    /// Processor time in kernel mode, in nanoseconds.
-    pub system_ns: u64,
-    /// Peak resident set.
-    pub max_rss_bytes: u64,
+    /// Resources that the process used.
+    pub usage: ResourceUsage,
     /// How the process ended.
     pub ended: ProcessEnd,
 }
@@ -168,13 +165,7 @@ impl ProcessStopwatch {
         let wall_ns = begin.elapsed().as_nanos() as u64;
         self.running.store(0, Ordering::SeqCst);
         let (status, usage) = reaped?;
-        Ok(TimedExecution {
-            wall_ns,
-            user_ns: usage.user_ns,
-            system_ns: usage.system_ns,
-            max_rss_bytes: usage.max_rss_bytes,
-            ended: status.into(),
-        })
+        Ok(TimedExecution { wall_ns, usage, ended: status.into() })
     }
 
     /// Kills the running process, and every process that is started before
