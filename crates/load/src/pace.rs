@@ -189,17 +189,9 @@ impl RateSchedule {
     /// Each call draws all random arrivals anew. Threads therefore use
     /// [`RateSchedule::thread_schedule`].
     pub fn due_ns(&self, index: u64) -> Option<u64> {
-        match self.spacing {
-            ArrivalSpacing::Even => self.time_at_units(
-                u128::from(index) * UNITS_PER_REQUEST,
-                &mut StagePosition::default(),
-            ),
-            ArrivalSpacing::Poisson { .. } => {
-                let steps = usize::try_from(index).ok()?;
-                let mut schedule = self.thread_schedule(0, 1, StopCondition::default());
-                schedule.nth(steps).map(|due| due.at_ns)
-            }
-        }
+        let first = self.thread_schedule(0, 1, StopCondition::default());
+        let mut schedule = ThreadSchedule { next_index: index, ..first };
+        schedule.next().map(|due| due.at_ns)
     }
 
     /// Number of requests due from the start up to and including `at_ns`.

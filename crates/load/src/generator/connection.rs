@@ -516,7 +516,7 @@ impl ProtocolState {
     pub fn close_connection(&mut self) {
         #[cfg(feature = "http3")]
         if let ProtocolState::Three(streams) = self {
-            streams.close_connection();
+            streams.connection = None;
         }
     }
 

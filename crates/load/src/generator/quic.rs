@@ -30,7 +30,8 @@ pub(super) fn connection_loss(end: ConnectionEnd) -> ConnectionLoss {
 pub(super) struct QuicRequests {
     slots: Vec<Option<PendingRequest>>,
     free_slots: Vec<u32>,
-    connection: Option<H3Connection>,
+    /// The connection; `None` if it is closed.
+    pub connection: Option<H3Connection>,
     /// Serial number of the last request. Serial numbers distinguish the events of a request from
     /// late events of earlier requests.
     serial: u64,
@@ -78,18 +79,6 @@ impl QuicRequests {
         self.has_answered = false;
         self.is_draining = false;
         self.connection = Some(engine.inner.connect(to, local, token));
-    }
-
-    /// Takes over an established connection.
-    pub fn set_established(&mut self, established: crate::http3::EstablishedConnection) {
-        if let Some(connection) = &mut self.connection {
-            connection.establish(established);
-        }
-    }
-
-    /// Closes the connection.
-    pub fn close_connection(&mut self) {
-        self.connection = None;
     }
 
     pub fn in_flight(&self) -> usize {

@@ -158,7 +158,6 @@ pub(super) struct PeerSettings {
     pub(super) table_size: u32,
     pub(super) max_streams: u32,
     pub(super) stream_window: u32,
-    pub(super) max_frame_bytes: u32,
 }
 
 impl PeerSettings {
@@ -167,7 +166,6 @@ impl PeerSettings {
             table_size: 4096,
             max_streams: STREAMS_BEFORE_SETTINGS,
             stream_window: INITIAL_WINDOW_BYTES,
-            max_frame_bytes: MIN_MAX_FRAME_BYTES,
         }
     }
 
@@ -195,11 +193,11 @@ impl PeerSettings {
                     return Err(Http2ConnectionError::FlowControl);
                 }
                 INITIAL_WINDOW_SIZE => self.stream_window = value,
-                MAX_FRAME_SIZE => match value {
-                    MIN_MAX_FRAME_BYTES..=MAX_MAX_FRAME_BYTES => self.max_frame_bytes = value,
-                    _ => return Err(Http2ConnectionError::Setting),
-                },
-                // MAX_HEADER_LIST_SIZE is advisory; unknown settings are ignored.
+                MAX_FRAME_SIZE if !(MIN_MAX_FRAME_BYTES..=MAX_MAX_FRAME_BYTES).contains(&value) => {
+                    return Err(Http2ConnectionError::Setting);
+                }
+                // We never send larger frames than every peer accepts. MAX_HEADER_LIST_SIZE is
+                // advisory; unknown settings are ignored.
                 _ => {}
             }
         }

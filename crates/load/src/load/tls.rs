@@ -453,9 +453,7 @@ pub(crate) fn key_bits(certificate: &[u8]) -> Option<u32> {
     let (SEQUENCE, algorithm, behind) = parse_element(parse_fields(certificate)?.key)? else {
         return None;
     };
-    let (BIT_STRING, bits, _) = parse_element(behind)? else {
-        return None;
-    };
+    let bits = element_content(BIT_STRING, behind)?;
     fixed_key_bits(algorithm).or_else(|| modulus_bits(bits))
 }
 
@@ -528,12 +526,8 @@ fn fixed_key_bits(mut algorithm: &[u8]) -> Option<u32> {
 /// Returns the size of an RSA modulus, the first integer of the key (RFC 8017, appendix A.1.1).
 fn modulus_bits(bits: &[u8]) -> Option<u32> {
     // A bit string starts with the number of unused bits in its last byte. Here, this number is 0.
-    let (SEQUENCE, key, _) = parse_element(bits.strip_prefix(&[0])?)? else {
-        return None;
-    };
-    let (INTEGER, modulus, _) = parse_element(key)? else {
-        return None;
-    };
+    let key = element_content(SEQUENCE, bits.strip_prefix(&[0])?)?;
+    let modulus = element_content(INTEGER, key)?;
     let first = modulus.iter().position(|byte| *byte != 0)?;
     let bits = (modulus.len() - first) * 8 - modulus[first].leading_zeros() as usize;
     u32::try_from(bits).ok()

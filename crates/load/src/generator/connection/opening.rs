@@ -246,7 +246,9 @@ impl LoadConnection {
                 if let Some(facts) = &mut core.facts {
                     facts.record_quic_connect(&established, at_ns - self.begun_ns);
                 }
-                streams.set_established(*established);
+                if let Some(connection) = &mut streams.connection {
+                    connection.establish(*established);
+                }
                 self.mark_open(core);
             }
             (EventKind::NotEstablished(class), ConnectionState::Connecting) => {
