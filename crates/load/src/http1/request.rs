@@ -92,6 +92,7 @@ pub enum InvalidRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Http1Request {
     bytes: Vec<u8>,
+    head_bytes: usize,
     method: MethodKind,
     closes: bool,
 }
@@ -133,9 +134,11 @@ impl Http1Request {
             push_field(&mut bytes, "Content-Length", length.to_string().as_bytes());
         }
         bytes.extend_from_slice(b"\r\n");
+        let head_bytes = bytes.len();
         bytes.extend_from_slice(parts.body.unwrap_or_default());
         Ok(Http1Request {
             bytes,
+            head_bytes,
             method: MethodKind::for_method(parts.method),
             closes: parts.asks_to_close(),
         })
@@ -144,6 +147,11 @@ impl Http1Request {
     /// The complete request.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The body, i.e. the part of [`Http1Request::bytes`] after the head.
+    pub fn body(&self) -> &[u8] {
+        &self.bytes[self.head_bytes..]
     }
 
     /// The method kind that [`super::ResponseReader::expect_response`] needs.
@@ -279,6 +287,7 @@ mod tests {
             b"POST / HTTP/1.1\r\nHost: h\r\ncontent-type: text/plain\r\nX-A: \xe4 b\r\n\
               Content-Length: 3\r\n\r\na=1"
         );
+        assert_eq!(request.body(), b"a=1");
     }
 
     #[test]

@@ -97,7 +97,7 @@ fn damaged_blocks_are_read_as_another_decoder_does_or_refused() {
         let mut read = FieldList::default();
         match HpackDecoder::new(4096).decode(&block, &mut read, 1 << 20) {
             // RFC 7541 permits a block with only a size update and no fields.
-            Ok(()) if read.is_empty() => {}
+            Ok(()) if read.iter().next().is_none() => {}
             Ok(()) => {
                 assert_eq!(oracle::Decoder::new().decode(&block).ok(), Some(pairs(&read)));
                 same += 1;
